@@ -1,0 +1,1 @@
+//! A builder for policies in Rust code.

@@ -1,0 +1,78 @@
+//! Exosphere: the `retry_policy` of a graph template.
+
+use super::Reading;
+use super::fields::{Fields, Findings};
+use crate::{
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Problems, Rounding, Rule, Span,
+    Unmatched,
+};
+use serde_json::Value;
+
+pub(super) const FIELDS: [&str; 5] = ["max_retries", "strategy", "backoff_factor", "exponent", "max_delay"];
+
+/// The defaults of "Parameters".
+const MAX_RETRIES: u32 = 3;
+const BACKOFF_FACTOR: Span = Span::from_millis(2000);
+const EXPONENT: u64 = 2;
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Growth {
+    Exponential,
+    Linear,
+    Fixed,
+}
+
+/// The nine strategies.
+pub(super) const STRATEGIES: [(&str, (Growth, Jitter)); 9] = [
+    ("EXPONENTIAL", (Growth::Exponential, Jitter::None)),
+    ("EXPONENTIAL_FULL_JITTER", (Growth::Exponential, Jitter::FULL)),
+    ("EXPONENTIAL_EQUAL_JITTER", (Growth::Exponential, Jitter::EQUAL)),
+    ("LINEAR", (Growth::Linear, Jitter::None)),
+    ("LINEAR_FULL_JITTER", (Growth::Linear, Jitter::FULL)),
+    ("LINEAR_EQUAL_JITTER", (Growth::Linear, Jitter::EQUAL)),
+    ("FIXED", (Growth::Fixed, Jitter::None)),
+    ("FIXED_FULL_JITTER", (Growth::Fixed, Jitter::FULL)),
+    ("FIXED_EQUAL_JITTER", (Growth::Fixed, Jitter::EQUAL)),
+];
+
+pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
+    let mut findings = Findings::default();
+    let f = &mut findings;
+    let fields = Fields::document(value, f);
+    fields.only(&FIELDS, f);
+    // One less than a count can hold, because the first run is counted on top.
+    let most = u64::from(u32::MAX - 1);
+    let max_retries = fields.whole("max_retries", 0, most, f).and_then(|n| u32::try_from(n).ok());
+    let (growth, jitter) = fields.word("strategy", &STRATEGIES, f).unwrap_or((Growth::Exponential, Jitter::None));
+    let initial = fields.whole_ms("backoff_factor", f).unwrap_or(BACKOFF_FACTOR);
+    let exponent = fields.whole("exponent", 1, u64::from(u32::MAX), f).unwrap_or(EXPONENT);
+    let max_delay = match fields.get("max_delay") {
+        None | Some(Value::Null) => None,
+        Some(_) => fields.whole_ms("max_delay", f),
+    };
+    if growth != Growth::Exponential {
+        super::warn_unread(&fields, &["exponent"], "a LINEAR or FIXED strategy", f);
+    }
+    let backoff = Backoff {
+        initial,
+        offset: Span::ZERO,
+        curve: match growth {
+            Growth::Exponential => Curve::Exponential { rate: exponent as f64 },
+            Growth::Linear => Curve::Linear,
+            Growth::Fixed => Curve::Fixed,
+        },
+        cap: max_delay.map(|at| Cap { at, place: CapPlace::AfterJitter }),
+        jitter,
+        rounding: Rounding::FloorMs,
+    };
+    super::reading(
+        findings,
+        Parts {
+            rules: vec![Rule { matcher: Matcher::default(), budget: None, backoff }],
+            attempts: AttemptLimit::AtMost(max_retries.unwrap_or(MAX_RETRIES) + 1),
+            max_elapsed: None,
+            on_stop: Disposition::Fail,
+            unmatched: Unmatched::NonRetryable,
+        },
+    )
+}

@@ -1,0 +1,151 @@
+//! The five dialects: wire value into policy with every problem listed, and back with what is lost.
+
+mod azolla;
+mod duration;
+mod exosphere;
+mod failure;
+mod fields;
+mod mwl;
+mod ojs;
+mod taskharbor;
+
+use crate::{Parts, Policy, Problems};
+use fields::{Fields, Findings};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+pub use duration::{Parsed, go_duration, iso_duration, signed_iso_duration};
+pub use failure::ReadFailure;
+
+/// The end of every reader: the policy where there was no problem, every problem where there was.
+fn reading(findings: Findings, parts: Parts) -> Result<Reading, Problems> {
+    if !findings.problems.is_empty() {
+        return Err(Problems(findings.problems));
+    }
+    Ok(Reading { policy: Policy::new(parts)?, warnings: findings.warnings })
+}
+
+/// Warns of fields that are written but not read.
+fn warn_unread(fields: &Fields<'_>, unread: &[&str], by: &str, findings: &mut Findings) {
+    for key in unread.iter().filter(|key| fields.has(key)) {
+        findings.warnings.push(Warning {
+            code: "no-effect",
+            path: fields.path_of(key),
+            message: format!("{by} does not read {key}"),
+            instead: format!("remove {key}"),
+        });
+    }
+}
+
+/// A dialect of retry policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// Open Job Spec's `RetryPolicy`.
+    Ojs,
+    /// Azolla's retry policy.
+    Azolla,
+    /// TaskHarbor's worker policy and job limit, as a file.
+    TaskHarbor,
+    /// Exosphere's `retry_policy`.
+    Exosphere,
+    /// The `with` of the MWL Retry middleware's `onEntry`.
+    Mwl,
+}
+
+/// A policy that was read, and what is worth saying about how it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The policy in canonical form.
+    pub policy: Policy,
+    /// What does not do what it looks like, where only the wire form shows it.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something that a policy does and that its author may not expect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// A stable name for programs.
+    pub code: &'static str,
+    /// A JSON Pointer to the field that causes it.
+    pub path: String,
+    /// What happens.
+    pub message: String,
+    /// What to write instead, in the words of the dialect.
+    pub instead: String,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Ojs, Self::Azolla, Self::TaskHarbor, Self::Exosphere, Self::Mwl];
+
+    /// The name that programs use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ojs => "ojs",
+            Self::Azolla => "azolla",
+            Self::TaskHarbor => "taskharbor",
+            Self::Exosphere => "exosphere",
+            Self::Mwl => "mwl",
+        }
+    }
+
+    /// Reads a policy.
+    ///
+    /// # Errors
+    /// Every problem, each with a JSON Pointer, the value found and what is allowed.
+    pub fn read(self, value: &Value) -> Result<Reading, Problems> {
+        match self {
+            Self::Ojs => ojs::read(value),
+            Self::Azolla => azolla::read(value),
+            Self::TaskHarbor => taskharbor::read(value),
+            Self::Exosphere => exosphere::read(value),
+            Self::Mwl => mwl::read(value),
+        }
+    }
+
+    /// The fields that a document of this dialect can have at its top.
+    const fn top_level(self) -> &'static [&'static str] {
+        match self {
+            Self::Ojs => &ojs::FIELDS,
+            Self::Azolla => &azolla::FIELDS,
+            Self::TaskHarbor => &taskharbor::FIELDS,
+            Self::Exosphere => &exosphere::FIELDS,
+            Self::Mwl => &mwl::FIELDS,
+        }
+    }
+
+    /// Recognises the dialect of a policy from its shape.
+    ///
+    /// # Errors
+    /// The dialects that it could be, where the shape does not tell.
+    pub fn recognise(value: &Value) -> Result<Self, Vec<Self>> {
+        let keys: Vec<&str> = value.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+        let known = |dialect: &Self| keys.iter().filter(|key| dialect.top_level().contains(*key)).count();
+        let most = Self::ALL.iter().map(known).max().unwrap_or(0);
+        let candidates: Vec<Self> = Self::ALL.into_iter().filter(|dialect| known(dialect) == most).collect();
+        match candidates[..] {
+            [only] => Ok(only),
+            _ => Err(candidates),
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Dialect {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or_else(|| {
+            let known: Vec<&str> = Self::ALL.iter().map(|dialect| dialect.name()).collect();
+            format!("unknown dialect \"{name}\"; known are {}", known.join(", "))
+        })
+    }
+}

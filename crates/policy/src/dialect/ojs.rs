@@ -1,0 +1,151 @@
+//! Open Job Spec: the `RetryPolicy` object of its retry specification.
+
+use super::fields::{Fields, Findings};
+use super::{Reading, Warning};
+use crate::{
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Pattern, Problem, Problems,
+    Rounding, Rule, Span, Unmatched,
+};
+use serde_json::Value;
+
+pub(super) const FIELDS: [&str; 9] = [
+    "max_attempts",
+    "initial_interval",
+    "backoff_coefficient",
+    "max_interval",
+    "jitter",
+    "non_retryable_errors",
+    "on_exhaustion",
+    "backoff_strategy",
+    "backoff_type",
+];
+
+/// The defaults of OJS §8.
+const MAX_ATTEMPTS: u32 = 3;
+const INITIAL: Span = Span::from_secs(1);
+const COEFFICIENT: f64 = 2.0;
+const MAX_INTERVAL: Span = Span::from_secs(300);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Strategy {
+    None,
+    Linear,
+    Exponential,
+    Polynomial,
+}
+
+const STRATEGIES: [(&str, Strategy); 5] = [
+    ("none", Strategy::None),
+    ("constant", Strategy::None),
+    ("linear", Strategy::Linear),
+    ("exponential", Strategy::Exponential),
+    ("polynomial", Strategy::Polynomial),
+];
+
+pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
+    let mut findings = Findings::default();
+    let f = &mut findings;
+    let fields = Fields::document(value, f);
+    fields.only(&FIELDS, f);
+    let max_attempts = fields.count("max_attempts", 0, f).unwrap_or(MAX_ATTEMPTS);
+    let (initial, max_interval) = intervals(&fields, f);
+    let coefficient = fields.number("backoff_coefficient", 1.0, f);
+    let strategy = strategy(&fields, f);
+    let jitter = fields.boolean("jitter", f).unwrap_or(true);
+    let non_retryable = fields
+        .patterns("non_retryable_errors", "an error type that is not empty", f, |text| {
+            (!text.is_empty()).then(|| Pattern::dotted(text))
+        })
+        .unwrap_or_default();
+    let dispositions = [("discard", Disposition::Discard), ("dead_letter", Disposition::DeadLetter)];
+    let on_stop = fields.word("on_exhaustion", &dispositions, f).unwrap_or(Disposition::Discard);
+    warn(&fields, coefficient, strategy, f);
+
+    let coefficient = coefficient.unwrap_or(COEFFICIENT);
+    let backoff = Backoff {
+        initial,
+        offset: Span::ZERO,
+        curve: match strategy.unwrap_or(Strategy::Exponential) {
+            Strategy::None => Curve::Fixed,
+            Strategy::Linear => Curve::Linear,
+            Strategy::Exponential => Curve::Exponential { rate: coefficient },
+            Strategy::Polynomial => Curve::Polynomial { exponent: coefficient, first: 1 },
+        },
+        cap: Some(Cap { at: max_interval, place: CapPlace::BeforeAndAfter }),
+        jitter: if jitter { Jitter::OJS } else { Jitter::None },
+        rounding: Rounding::Exact,
+    };
+    let matcher = Matcher { exclude_types: non_retryable, ..Matcher::default() };
+    super::reading(
+        findings,
+        Parts {
+            rules: vec![Rule { matcher, budget: None, backoff }],
+            attempts: AttemptLimit::AtMost(max_attempts),
+            max_elapsed: None,
+            on_stop,
+            unmatched: Unmatched::NonRetryable,
+        },
+    )
+}
+
+/// The two intervals, merged with the defaults first and compared after (§8.1, §11.1).
+fn intervals(fields: &Fields<'_>, f: &mut Findings) -> (Span, Span) {
+    let problems_before = f.problems.len();
+    let initial = fields.iso("initial_interval", f);
+    let max = fields.iso("max_interval", f);
+    if initial == Some(Span::ZERO) {
+        let path = fields.path_of("initial_interval");
+        f.problems.push(Problem::new(path, "a duration of zero", "a duration greater than zero"));
+    }
+    let (merged_initial, merged_max) = (initial.unwrap_or(INITIAL), max.unwrap_or(MAX_INTERVAL));
+    if f.problems.len() == problems_before && merged_max < merged_initial {
+        let (path, found, other) = match max {
+            Some(max) => {
+                let origin = if initial.is_some() { "" } else { " (its default)" };
+                let least = format!("at least initial_interval, which is {merged_initial}{origin}");
+                ("max_interval", max, least)
+            }
+            None => {
+                let most = format!("at most max_interval, which is {merged_max} by default; set max_interval too");
+                ("initial_interval", merged_initial, most)
+            }
+        };
+        f.problems.push(Problem::new(fields.path_of(path), found, other));
+    }
+    (merged_initial, merged_max)
+}
+
+/// The strategy under either of its names; both may stand there if they agree.
+fn strategy(fields: &Fields<'_>, f: &mut Findings) -> Option<Strategy> {
+    let by_strategy = fields.word("backoff_strategy", &STRATEGIES, f);
+    let by_type = fields.word("backoff_type", &STRATEGIES, f);
+    if let (Some(a), Some(b)) = (by_strategy, by_type)
+        && a != b
+    {
+        let message = "contradicts backoff_strategy; the two are one field under two names, keep one of them";
+        f.problems.push(Problem::told(fields.path_of("backoff_type"), message));
+    }
+    by_strategy.or(by_type)
+}
+
+fn warn(fields: &Fields<'_>, coefficient: Option<f64>, strategy: Option<Strategy>, f: &mut Findings) {
+    let path = fields.path_of("backoff_coefficient");
+    match (coefficient, strategy) {
+        (Some(coefficient), None) if coefficient >= 3.0 => f.warnings.push(Warning {
+            code: "coefficient-suggests-polynomial",
+            path,
+            message: format!(
+                "with no named strategy this is exponential: each delay is {coefficient} times the one before; \
+                 a coefficient of 3 or more is often meant as the exponent of a polynomial"
+            ),
+            instead: "\"backoff_strategy\": \"polynomial\", or \"exponential\" if that is what you mean".to_owned(),
+        }),
+        (Some(_), Some(Strategy::None | Strategy::Linear)) => f.warnings.push(Warning {
+            code: "no-effect",
+            path,
+            message: "the strategies none and linear do not read the coefficient".to_owned(),
+            instead: "remove backoff_coefficient, or name the strategy exponential or polynomial".to_owned(),
+        }),
+        _ => {}
+    }
+}

@@ -1,0 +1,1 @@
+//! Importers for the systems that people migrate from.

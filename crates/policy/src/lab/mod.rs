@@ -1,0 +1,6 @@
+//! The lab: looking at a policy before production does.
+
+pub mod picture;
+pub mod replay;
+pub mod schedule;
+pub mod simulate;

@@ -1,0 +1,1 @@
+//! Every retry of a policy, and how long each takes.

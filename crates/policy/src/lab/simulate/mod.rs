@@ -1,0 +1,1 @@
+//! A cohort of jobs meets an outage.

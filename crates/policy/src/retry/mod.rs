@@ -1,0 +1,1 @@
+//! Run a closure under a policy, async or blocking.
