@@ -12,6 +12,7 @@ pub mod import;
 mod jitter;
 pub mod lab;
 mod matcher;
+mod normal;
 mod policy;
 mod problem;
 pub mod retry;

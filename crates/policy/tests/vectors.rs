@@ -1,5 +1,7 @@
 //! The shared vectors: policies in five dialects with the verdicts that they must give.
 
+#![allow(clippy::expect_used, clippy::panic)]
+
 use redrive_policy::dialect::Dialect;
 use redrive_policy::lab::replay::{Script, replay};
 use redrive_policy::{Seeded, wire};

@@ -1,12 +1,13 @@
 //! Azolla: `stop`, `wait` and `retry`.
 
+use super::duration::in_seconds;
 use super::fields::{Fields, Findings};
-use super::{Reading, Warning};
+use super::{Part, Reading, Warning};
 use crate::{
-    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Pattern, Problem, Problems,
-    Rounding, Rule, Span, Unmatched,
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Pattern, Policy, Problem,
+    Problems, Rounding, Rule, Span, Unmatched,
 };
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 pub(super) const FIELDS: [&str; 4] = ["version", "stop", "wait", "retry"];
 
@@ -124,5 +125,56 @@ fn retry(document: &Fields<'_>, f: &mut Findings) -> Matcher {
         include_types: Some(include.unwrap_or_else(|| vec![Pattern::exact(INCLUDE)])),
         exclude_types: exclude.unwrap_or_default(),
         ..Matcher::default()
+    }
+}
+
+/// The nearest Azolla policy.
+pub(super) fn write(policy: &Policy) -> Value {
+    let rule = super::first_rule(policy);
+    let exact = |patterns: &[Pattern]| -> Vec<String> {
+        patterns.iter().filter(|pattern| matches!(pattern, Pattern::Exact(_))).map(Pattern::to_string).collect()
+    };
+    // Azolla cannot say "any error": its own default stands in, and the loss says so.
+    let include = rule.matcher.include_types.as_deref().map_or_else(|| vec![INCLUDE.to_owned()], exact);
+    let mut stop = Map::new();
+    stop.insert("max_attempts".to_owned(), json!(super::max_runs(policy, rule)));
+    stop.extend(policy.max_elapsed.map(|limit| ("max_delay".to_owned(), json!(in_seconds(limit)))));
+    let mut retry = Map::new();
+    retry.insert("include_errors".to_owned(), json!(include));
+    let exclude = exact(&rule.matcher.exclude_types);
+    if !exclude.is_empty() {
+        retry.insert("exclude_errors".to_owned(), json!(exclude));
+    }
+    json!({ "version": 1, "stop": stop, "wait": write_wait(&rule.backoff), "retry": retry })
+}
+
+fn write_wait(backoff: &Backoff) -> Value {
+    let plain = backoff.jitter == Jitter::None && backoff.offset.is_zero();
+    if backoff.curve == Curve::Fixed && plain && backoff.cap.is_none_or(|cap| cap.at >= backoff.initial) {
+        return json!({ "strategy": "fixed", "delay": in_seconds(backoff.initial) });
+    }
+    let multiplier = match backoff.curve {
+        Curve::Fixed => 1.0,
+        Curve::Exponential { rate } => rate,
+        Curve::Linear | Curve::Polynomial { .. } => MULTIPLIER,
+    };
+    json!({
+        "strategy": if backoff.jitter == Jitter::None { "exponential" } else { "exponential_jitter" },
+        "initial_delay": in_seconds(backoff.initial),
+        "multiplier": multiplier,
+        "max_delay": in_seconds(backoff.cap.map_or(Span::MAX, |cap| cap.at)),
+    })
+}
+
+pub(super) fn path_of(part: Part) -> &'static str {
+    match part {
+        Part::Attempts | Part::Budget => "/stop/max_attempts",
+        Part::Elapsed => "/stop/max_delay",
+        Part::OnStop | Part::Rules | Part::Rounding => "",
+        Part::Matcher => "/retry/include_errors",
+        Part::Initial => "/wait/initial_delay",
+        Part::Curve => "/wait/multiplier",
+        Part::Cap => "/wait/max_delay",
+        Part::Jitter => "/wait/strategy",
     }
 }

@@ -168,7 +168,7 @@ pub(crate) fn to_iso(span: Span) -> String {
     }
     push(&mut text, hours, "H");
     push(&mut text, minutes, "M");
-    push(&mut text, shifted(rest, -3), "S");
+    push_seconds(&mut text, rest, "S");
     text
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn to_go(span: Span) -> String {
     let mut text = String::new();
     push(&mut text, days * 24.0 + hours, "h");
     push(&mut text, minutes, "m");
-    push(&mut text, shifted(rest, -3), "s");
+    push_seconds(&mut text, rest, "s");
     text
 }
 
@@ -207,6 +207,24 @@ fn push(text: &mut String, number: f64, unit: &str) {
     if number > 0.0 {
         text.push_str(&format!("{number}{unit}"));
     }
+}
+
+/// Seconds, from milliseconds, with every digit: the point moves in the text, not in binary.
+fn push_seconds(text: &mut String, ms: f64, unit: &str) {
+    if ms <= 0.0 {
+        return;
+    }
+    let digits = ms.to_string();
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    let padded = format!("{whole:0>4}");
+    let (seconds, thousandths) = padded.split_at(padded.len() - 3);
+    let decimals = format!("{thousandths}{fraction}");
+    text.push_str(seconds);
+    if decimals.bytes().any(|digit| digit != b'0') {
+        text.push('.');
+        text.push_str(decimals.trim_end_matches('0'));
+    }
+    text.push_str(unit);
 }
 
 #[cfg(test)]
@@ -282,6 +300,19 @@ mod tests {
         for text in ["", "200", "-5s", "s", "1d", "1.2.3s", ".s", "5 s", "5s ", "300000000h", "1S"] {
             assert_eq!(go_duration(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_is_written_reads_back_to_the_last_bit() {
+        for ms in [0.0, 1e-6, 0.5, 812.4, 999.0, 1_000.0, 61_001.0, 256_100.000_000_000_03, 93_600_000.0, 1e12 + 0.125]
+        {
+            let span = Span::saturating_ms(ms);
+            assert_eq!(iso_duration(&to_iso(span)).map(|parsed| parsed.span), Some(span), "{}", to_iso(span));
+            assert_eq!(go_duration(&to_go(span)), Some(span), "{}", to_go(span));
+        }
+        assert_eq!(to_iso(Span::from_millis(5_400_500)), "PT1H30M0.5S");
+        assert_eq!(to_iso(Span::from_secs(172_800)), "P2D");
+        assert_eq!(to_go(Span::from_millis(5_400_500)), "1h30m0.5s");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Exosphere: the `retry_policy` of a graph template.
 
-use super::Reading;
 use super::fields::{Fields, Findings};
+use super::{Part, Reading};
 use crate::{
-    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Problems, Rounding, Rule, Span,
-    Unmatched,
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Policy, Problems, Rounding, Rule,
+    Span, Unmatched,
 };
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 pub(super) const FIELDS: [&str; 5] = ["max_retries", "strategy", "backoff_factor", "exponent", "max_delay"];
 
@@ -16,14 +16,14 @@ const BACKOFF_FACTOR: Span = Span::from_millis(2000);
 const EXPONENT: u64 = 2;
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Growth {
+enum Growth {
     Exponential,
     Linear,
     Fixed,
 }
 
 /// The nine strategies.
-pub(super) const STRATEGIES: [(&str, (Growth, Jitter)); 9] = [
+const STRATEGIES: [(&str, (Growth, Jitter)); 9] = [
     ("EXPONENTIAL", (Growth::Exponential, Jitter::None)),
     ("EXPONENTIAL_FULL_JITTER", (Growth::Exponential, Jitter::FULL)),
     ("EXPONENTIAL_EQUAL_JITTER", (Growth::Exponential, Jitter::EQUAL)),
@@ -75,4 +75,46 @@ pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
             unmatched: Unmatched::NonRetryable,
         },
     )
+}
+
+/// The nearest Exosphere policy.
+pub(super) fn write(policy: &Policy) -> Value {
+    let rule = super::first_rule(policy);
+    let backoff = &rule.backoff;
+    let (growth, exponent) = match backoff.curve {
+        Curve::Fixed => (Growth::Fixed, EXPONENT),
+        Curve::Linear | Curve::Polynomial { .. } => (Growth::Linear, EXPONENT),
+        Curve::Exponential { rate } => (Growth::Exponential, (rate.round() as u64).clamp(1, u64::from(u32::MAX))),
+    };
+    let jitter = match backoff.jitter {
+        Jitter::None => Jitter::None,
+        Jitter::Scale { low: 0.0, .. } | Jitter::Decorrelated => Jitter::FULL,
+        Jitter::Scale { .. } | Jitter::Added { .. } => Jitter::EQUAL,
+    };
+    let strategy = STRATEGIES.iter().find(|(_, meaning)| *meaning == (growth, jitter)).map(|(name, _)| *name);
+    let retries = super::max_runs(policy, rule).map_or(u32::MAX - 1, |runs| runs - 1);
+    let mut fields = Map::new();
+    fields.insert("max_retries".to_owned(), retries.into());
+    fields.insert("strategy".to_owned(), json!(strategy));
+    fields.insert("backoff_factor".to_owned(), whole_ms(backoff.initial).into());
+    if growth == Growth::Exponential {
+        fields.insert("exponent".to_owned(), exponent.into());
+    }
+    fields.extend(backoff.cap.map(|cap| ("max_delay".to_owned(), whole_ms(cap.at).into())));
+    Value::Object(fields)
+}
+
+/// Whole milliseconds, at least one.
+fn whole_ms(span: Span) -> u64 {
+    (span.ms().round() as u64).max(1)
+}
+
+pub(super) fn path_of(part: Part) -> &'static str {
+    match part {
+        Part::Attempts | Part::Budget => "/max_retries",
+        Part::Elapsed | Part::OnStop | Part::Rules | Part::Matcher | Part::Rounding => "",
+        Part::Initial => "/backoff_factor",
+        Part::Curve | Part::Jitter => "/strategy",
+        Part::Cap => "/max_delay",
+    }
 }

@@ -5,11 +5,12 @@ mod duration;
 mod exosphere;
 mod failure;
 mod fields;
+mod loss;
 mod mwl;
 mod ojs;
 mod taskharbor;
 
-use crate::{Parts, Policy, Problems};
+use crate::{Parts, Policy, Problems, Rule, Span};
 use fields::{Fields, Findings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,6 +18,7 @@ use std::fmt;
 
 pub use duration::{Parsed, go_duration, iso_duration, signed_iso_duration};
 pub use failure::ReadFailure;
+pub use loss::{Loss, Part};
 
 /// The end of every reader: the policy where there was no problem, every problem where there was.
 fn reading(findings: Findings, parts: Parts) -> Result<Reading, Problems> {
@@ -24,6 +26,23 @@ fn reading(findings: Findings, parts: Parts) -> Result<Reading, Problems> {
         return Err(Problems(findings.problems));
     }
     Ok(Reading { policy: Policy::new(parts)?, warnings: findings.warnings })
+}
+
+/// The rule that speaks for a policy in a dialect that knows only one.
+fn first_rule(policy: &Policy) -> &Rule {
+    &policy.rules[0]
+}
+
+/// The number of runs that a rule allows, its own budget and the policy's limit taken together.
+fn max_runs(policy: &Policy, rule: &Rule) -> Option<u32> {
+    policy.max_retries(rule).map(|retries| retries.saturating_add(1))
+}
+
+/// The cap; where there is none, the longest delay that the rule can reach, so that a dialect which
+/// must name a cap names one that never bites.
+fn cap_or_highest(policy: &Policy, rule: &Rule, most: Span) -> Span {
+    let highest = || crate::normal::highest(&rule.backoff, policy.max_retries(rule).unwrap_or(u32::MAX));
+    rule.backoff.cap.map_or_else(highest, |cap| cap.at).at_most(most)
 }
 
 /// Warns of fields that are written but not read.
@@ -61,6 +80,16 @@ pub struct Reading {
     pub policy: Policy,
     /// What does not do what it looks like, where only the wire form shows it.
     pub warnings: Vec<Warning>,
+}
+
+/// A policy that was written, and what got lost on the way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Writing {
+    /// The policy in the dialect.
+    pub value: Value,
+    /// What the dialect cannot say, and what it does instead. Empty where the written policy does
+    /// the same.
+    pub lost: Vec<Loss>,
 }
 
 /// Something that a policy does and that its author may not expect.
@@ -103,6 +132,36 @@ impl Dialect {
             Self::TaskHarbor => taskharbor::read(value),
             Self::Exosphere => exosphere::read(value),
             Self::Mwl => mwl::read(value),
+        }
+    }
+
+    /// Writes a policy as this dialect can say it, with everything that it cannot.
+    #[must_use]
+    pub fn write(self, policy: &Policy) -> Writing {
+        let value = match self {
+            Self::Ojs => ojs::write(policy),
+            Self::Azolla => azolla::write(policy),
+            Self::TaskHarbor => taskharbor::write(policy),
+            Self::Exosphere => exosphere::write(policy),
+            Self::Mwl => mwl::write(policy),
+        };
+        let lost = match self.read(&value) {
+            Ok(reading) => loss::losses(policy, &reading.policy, self),
+            Err(problems) => vec![Loss::unwritable(&problems)],
+        };
+        Writing { value, lost }
+    }
+
+    /// A JSON Pointer to where this dialect keeps a part of a policy; to the nearest object where
+    /// it has no field for it.
+    #[must_use]
+    pub fn path_of(self, part: Part, rule: usize) -> String {
+        match self {
+            Self::Ojs => ojs::path_of(part).to_owned(),
+            Self::Azolla => azolla::path_of(part).to_owned(),
+            Self::TaskHarbor => taskharbor::path_of(part).to_owned(),
+            Self::Exosphere => exosphere::path_of(part).to_owned(),
+            Self::Mwl => mwl::path_of(part, rule),
         }
     }
 

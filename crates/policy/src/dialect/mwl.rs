@@ -1,16 +1,17 @@
 //! MWL: the `with` of the Retry middleware's `onEntry`, an object with `policies`.
 
-use super::Reading;
+use super::duration::to_iso;
 use super::fields::{Fields, Findings};
+use super::{Part, Reading};
 use crate::{
-    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Pattern, Problem, Problems,
-    Rounding, Rule, Span, Unmatched,
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Pattern, Policy, Problem,
+    Problems, Rounding, Rule, Span, Unmatched,
 };
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 pub(super) const FIELDS: [&str; 1] = ["policies"];
 
-pub(super) const JITTERS: [(&str, Jitter); 4] =
+const JITTERS: [(&str, Jitter); 4] =
     [("none", Jitter::None), ("full", Jitter::FULL), ("equal", Jitter::EQUAL), ("decorrelated", Jitter::Decorrelated)];
 
 pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
@@ -88,4 +89,74 @@ fn backoff(fields: &Fields<'_>, f: &mut Findings) -> Backoff {
         jitter,
         rounding: Rounding::Exact,
     }
+}
+
+/// The nearest list of MWL policies, one for each rule.
+pub(super) fn write(policy: &Policy) -> Value {
+    let policies: Vec<Value> = policy.rules.iter().map(|rule| write_rule(policy, rule)).collect();
+    json!({ "policies": policies })
+}
+
+fn write_rule(policy: &Policy, rule: &Rule) -> Value {
+    let mut fields = Map::new();
+    let nothing = rule.matcher.include_types.as_ref().is_some_and(Vec::is_empty);
+    let attempts = if nothing { 1 } else { super::max_runs(policy, rule).unwrap_or(u32::MAX) };
+    fields.insert("match".to_owned(), write_match(&rule.matcher));
+    fields.insert("attempts".to_owned(), attempts.into());
+    if rule.backoff != Backoff::IMMEDIATE {
+        fields.insert("backoff".to_owned(), write_backoff(&rule.backoff));
+    }
+    Value::Object(fields)
+}
+
+fn write_match(matcher: &Matcher) -> Value {
+    let mut fields = Map::new();
+    let words = |patterns: &[Pattern], sayable: fn(&Pattern) -> bool| -> Vec<String> {
+        patterns.iter().filter(|pattern| sayable(pattern)).map(Pattern::to_string).collect()
+    };
+    let codes = matcher.codes.as_deref().map(|codes| words(codes, |p| *p == Pattern::dotted_or_any(&p.to_string())));
+    let types = matcher.include_types.as_deref();
+    let types = types.map(|types| words(types, |p| matches!(p, Pattern::Exact(text) if **text != *"success")));
+    for (key, list) in [("codes", codes), ("types", types)] {
+        fields.extend(list.filter(|list| !list.is_empty()).map(|list| (key.to_owned(), json!(list))));
+    }
+    fields.extend(matcher.retryable.map(|flag| ("retryable".to_owned(), flag.into())));
+    if fields.is_empty() {
+        fields.insert("codes".to_owned(), json!(["*"]));
+    }
+    Value::Object(fields)
+}
+
+fn write_backoff(backoff: &Backoff) -> Value {
+    let rate = match backoff.curve {
+        Curve::Fixed => 1.0,
+        Curve::Exponential { rate } => rate,
+        Curve::Linear | Curve::Polynomial { .. } => 2.0,
+    };
+    let jitter = match backoff.jitter {
+        Jitter::Scale { low: 0.0, .. } => Jitter::FULL,
+        Jitter::Scale { .. } | Jitter::Added { .. } => Jitter::EQUAL,
+        same => same,
+    };
+    let name = JITTERS.iter().find(|(_, meaning)| *meaning == jitter).map_or("none", |(name, _)| *name);
+    let mut fields = Map::new();
+    fields.insert("initial".to_owned(), to_iso(backoff.initial).into());
+    fields.insert("rate".to_owned(), rate.into());
+    fields.extend(backoff.cap.map(|cap| ("max".to_owned(), to_iso(cap.at).into())));
+    fields.insert("jitter".to_owned(), name.into());
+    Value::Object(fields)
+}
+
+pub(super) fn path_of(part: Part, rule: usize) -> String {
+    let member = match part {
+        Part::Attempts | Part::Budget => "attempts",
+        Part::Elapsed | Part::OnStop | Part::Rules => return "/policies".to_owned(),
+        Part::Rounding => "backoff",
+        Part::Matcher => "match",
+        Part::Initial => "backoff/initial",
+        Part::Curve => "backoff/rate",
+        Part::Cap => "backoff/max",
+        Part::Jitter => "backoff/jitter",
+    };
+    format!("/policies/{rule}/{member}")
 }

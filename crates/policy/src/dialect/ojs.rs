@@ -1,12 +1,13 @@
 //! Open Job Spec: the `RetryPolicy` object of its retry specification.
 
+use super::duration::to_iso;
 use super::fields::{Fields, Findings};
-use super::{Reading, Warning};
+use super::{Part, Reading, Warning};
 use crate::{
-    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Pattern, Problem, Problems,
-    Rounding, Rule, Span, Unmatched,
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Pattern, Policy, Problem,
+    Problems, Rounding, Rule, Span, Unmatched,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(super) const FIELDS: [&str; 9] = [
     "max_attempts",
@@ -147,5 +148,54 @@ fn warn(fields: &Fields<'_>, coefficient: Option<f64>, strategy: Option<Strategy
             instead: "remove backoff_coefficient, or name the strategy exponential or polynomial".to_owned(),
         }),
         _ => {}
+    }
+}
+
+/// The nearest OJS policy. Fields that the schema of §14 forgets are written only where needed.
+pub(super) fn write(policy: &Policy) -> Value {
+    let rule = super::first_rule(policy);
+    let backoff = &rule.backoff;
+    let initial = at_least_a_moment(backoff.cap.map_or(backoff.initial, |cap| backoff.initial.at_most(cap.at)));
+    let longest = super::cap_or_highest(policy, rule, Span::MAX);
+    let (strategy, coefficient) = match backoff.curve {
+        Curve::Fixed => (Some("none"), COEFFICIENT),
+        Curve::Linear => (Some("linear"), COEFFICIENT),
+        Curve::Exponential { rate } => (None, rate),
+        Curve::Polynomial { exponent, .. } => (Some("polynomial"), exponent.max(1.0)),
+    };
+    let max_attempts = match policy.attempts {
+        AttemptLimit::AtMost(0) => 0,
+        _ => super::max_runs(policy, rule).unwrap_or(u32::MAX),
+    };
+    let sayable = |pattern: &&Pattern| **pattern == Pattern::dotted(&pattern.to_string());
+    let non_retryable = rule.matcher.exclude_types.iter().filter(sayable).map(Pattern::to_string);
+    let mut fields = Map::new();
+    fields.insert("max_attempts".to_owned(), max_attempts.into());
+    fields.insert("initial_interval".to_owned(), to_iso(initial).into());
+    fields.insert("backoff_coefficient".to_owned(), coefficient.into());
+    fields.extend(strategy.map(|name| ("backoff_strategy".to_owned(), name.into())));
+    fields.insert("max_interval".to_owned(), to_iso(if longest < initial { initial } else { longest }).into());
+    fields.insert("jitter".to_owned(), (backoff.jitter != Jitter::None).into());
+    fields.insert("non_retryable_errors".to_owned(), non_retryable.filter(|text| !text.is_empty()).collect());
+    let on_exhaustion = if policy.on_stop == Disposition::DeadLetter { "dead_letter" } else { "discard" };
+    fields.insert("on_exhaustion".to_owned(), on_exhaustion.into());
+    Value::Object(fields)
+}
+
+/// OJS wants an initial interval above zero: a millisecond is the nearest that means something.
+fn at_least_a_moment(span: Span) -> Span {
+    if span.is_zero() { Span::from_millis(1) } else { span }
+}
+
+pub(super) fn path_of(part: Part) -> &'static str {
+    match part {
+        Part::Attempts | Part::Budget => "/max_attempts",
+        Part::Elapsed | Part::Rules | Part::Rounding => "",
+        Part::OnStop => "/on_exhaustion",
+        Part::Matcher => "/non_retryable_errors",
+        Part::Initial => "/initial_interval",
+        Part::Curve => "/backoff_coefficient",
+        Part::Cap => "/max_interval",
+        Part::Jitter => "/jitter",
     }
 }

@@ -1,12 +1,13 @@
 //! TaskHarbor: the worker's policy and the job's limit, as one file.
 
+use super::duration::to_go;
 use super::fields::{Fields, Findings};
-use super::{Reading, Warning};
+use super::{Part, Reading, Warning};
 use crate::{
-    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Problems, Rounding, Rule, Span,
-    Unmatched,
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Policy, Problems, Rounding, Rule,
+    Span, Unmatched,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(super) const FIELDS: [&str; 2] = ["policy", "job"];
 
@@ -78,5 +79,51 @@ fn warn(job: &Fields<'_>, job_limit: Option<u32>, policy_limit: Option<u32>, f: 
             ),
             instead: format!("at most {cap} here, or a higher max_attempts in the policy"),
         });
+    }
+}
+
+/// The nearest TaskHarbor file: a worker's policy, and no limit of a job's own.
+pub(super) fn write(policy: &Policy) -> Value {
+    if policy.attempts == AttemptLimit::Disabled {
+        return json!({ "policy": null });
+    }
+    let rule = super::first_rule(policy);
+    let backoff = &rule.backoff;
+    let multiplier = match backoff.curve {
+        Curve::Fixed => 1.0,
+        Curve::Exponential { rate } => rate,
+        Curve::Linear | Curve::Polynomial { .. } => MULTIPLIER,
+    };
+    json!({ "policy": {
+        "base_delay": to_go(backoff.initial.at_most(GO_MAX)),
+        "max_delay": to_go(super::cap_or_highest(policy, rule, GO_MAX)),
+        "multiplier": multiplier,
+        "jitter": fraction(backoff.jitter),
+        "max_attempts": super::max_runs(policy, rule).unwrap_or(u32::MAX),
+    } })
+}
+
+/// Go's own limit on durations is 2^63 ns; a whole number of hours just below it.
+const GO_MAX: Span = Span::saturating_ms(2_562_047.0 * 3_600_000.0);
+
+/// The fraction of the same width; the nearest that ± can say.
+fn fraction(jitter: Jitter) -> f64 {
+    match jitter {
+        Jitter::None => 0.0,
+        // Fifteen digits give back the decimal that was written before a 1 was added to it.
+        Jitter::Scale { low, high } => (((high - low) / 2.0).min(1.0) * 1e15).round() / 1e15,
+        Jitter::Decorrelated => 0.5,
+        Jitter::Added { .. } => JITTER,
+    }
+}
+
+pub(super) fn path_of(part: Part) -> &'static str {
+    match part {
+        Part::Attempts | Part::Budget => "/policy/max_attempts",
+        Part::Elapsed | Part::OnStop | Part::Rules | Part::Matcher | Part::Rounding => "",
+        Part::Initial => "/policy/base_delay",
+        Part::Curve => "/policy/multiplier",
+        Part::Cap => "/policy/max_delay",
+        Part::Jitter => "/policy/jitter",
     }
 }
