@@ -187,7 +187,11 @@ impl Dialect {
         let candidates: Vec<Self> = Self::ALL.into_iter().filter(|dialect| known(dialect) == most).collect();
         match candidates[..] {
             [only] => Ok(only),
-            _ => Err(candidates),
+            _ => {
+                let valid = |dialect: &Self| dialect.read(value).is_ok();
+                let readable: Vec<Self> = candidates.iter().copied().filter(valid).collect();
+                Err(if readable.is_empty() { candidates } else { readable })
+            }
         }
     }
 }

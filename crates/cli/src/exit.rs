@@ -1,0 +1,29 @@
+//! How a command ends when it does not end well.
+
+use std::fmt;
+
+/// A command that did not do what it was asked for.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    /// The exit code: see the contract of the command line.
+    pub(crate) code: u8,
+    /// What people are told; empty where everything was said already.
+    pub(crate) message: String,
+}
+
+impl Failed {
+    /// The input is invalid, or a check failed.
+    pub(crate) fn invalid(message: impl fmt::Display) -> Self {
+        Self { code: 1, message: message.to_string() }
+    }
+
+    /// The command line itself is wrong.
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self { code: 2, message: message.to_string() }
+    }
+
+    /// Invalid, and the output says so already.
+    pub(crate) const fn told() -> Self {
+        Self { code: 1, message: String::new() }
+    }
+}

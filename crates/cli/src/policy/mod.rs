@@ -1,0 +1,27 @@
+//! `redrive policy`: looking at retry policies.
+
+mod check;
+mod convert;
+mod replay;
+mod source;
+
+use crate::exit::Failed;
+use clap::Subcommand;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Say whether a policy is valid, and warn where it does not do what it looks like
+    Check(check::Args),
+    /// Feed failures to a policy and print each verdict as JSON
+    Replay(replay::Args),
+    /// Write a policy in another dialect, with what gets lost
+    Convert(convert::Args),
+}
+
+pub(crate) fn run(command: Command) -> Result<(), Failed> {
+    match command {
+        Command::Check(args) => check::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Convert(args) => convert::run(&args),
+    }
+}
