@@ -2,6 +2,7 @@
 
 mod check;
 mod convert;
+mod explain;
 mod replay;
 mod source;
 
@@ -14,6 +15,8 @@ pub(crate) enum Command {
     Check(check::Args),
     /// Feed failures to a policy and print each verdict as JSON
     Replay(replay::Args),
+    /// Say in sentences what a policy does after each failure, and why
+    Explain(explain::Args),
     /// Write a policy in another dialect, with what gets lost
     Convert(convert::Args),
 }
@@ -22,6 +25,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failed> {
     match command {
         Command::Check(args) => check::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Convert(args) => convert::run(&args),
     }
 }

@@ -2,9 +2,9 @@
 
 use super::source::{self, DialectArg, Refused};
 use crate::{exit::Failed, input::Document, output};
-use redrive_policy::Seeded;
-use redrive_policy::dialect::Dialect;
+use redrive_policy::dialect::{Dialect, ReadFailure};
 use redrive_policy::lab::replay::{Script, Step, replay};
+use redrive_policy::{Policy, Seeded};
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -36,15 +36,32 @@ Examples:
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let value = source::document(&args.document, args.dialect.dialect, true)?;
-    let (dialect, steps) = replayed(&value, args).map_err(|refused| refused.tell(true))?;
-    let verdicts: Vec<Value> = steps.iter().map(|step| step.to_json(dialect == Dialect::Mwl)).collect();
-    output::json(&json!({ "verdicts": verdicts }))
+    let replayed = replayed(&value, args.dialect.dialect, args.seed).map_err(|refused| refused.tell(true))?;
+    output::json(&replayed.to_json())
 }
 
-fn replayed(value: &Value, args: &Args) -> Result<(Dialect, Vec<Step>), Refused> {
+/// A replay that was carried out.
+pub(crate) struct Replayed<'a> {
+    pub(crate) dialect: Dialect,
+    pub(crate) policy: Policy,
+    pub(crate) failures: Vec<ReadFailure<'a>>,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Replayed<'_> {
+    pub(crate) fn to_json(&self) -> Value {
+        // Only MWL has several policies whose positions mean something to its users.
+        let rules = self.dialect == Dialect::Mwl;
+        let verdicts: Vec<Value> = self.steps.iter().map(|step| step.to_json(rules)).collect();
+        json!({ "verdicts": verdicts })
+    }
+}
+
+pub(crate) fn replayed(value: &Value, dialect: Option<Dialect>, seed: u64) -> Result<Replayed<'_>, Refused> {
     let refused = |dialect| move |problems| Refused { dialect, problems };
-    let script = Script::of(value).map_err(refused(args.dialect.dialect))?;
-    let (dialect, reading) = source::policy(script.policy, args.dialect.dialect).map_err(Refused::inside_policy)?;
+    let script = Script::of(value).map_err(refused(dialect))?;
+    let (dialect, reading) = source::policy(script.policy, dialect).map_err(Refused::inside_policy)?;
     let failures = script.read_failures(dialect).map_err(refused(Some(dialect)))?;
-    Ok((dialect, replay(&reading.policy, &failures, &mut Seeded::new(args.seed))))
+    let steps = replay(&reading.policy, &failures, &mut Seeded::new(seed));
+    Ok(Replayed { dialect, policy: reading.policy, failures, steps })
 }

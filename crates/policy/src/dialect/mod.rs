@@ -20,6 +20,11 @@ pub use duration::{Parsed, go_duration, iso_duration, signed_iso_duration};
 pub use failure::ReadFailure;
 pub use loss::{Loss, Part};
 
+/// Parts of a policy in words.
+pub(crate) mod describe {
+    pub(crate) use super::loss::{curve, matcher};
+}
+
 /// The end of every reader: the policy where there was no problem, every problem where there was.
 fn reading(findings: Findings, parts: Parts) -> Result<Reading, Problems> {
     if !findings.problems.is_empty() {

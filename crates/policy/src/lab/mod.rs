@@ -1,5 +1,6 @@
 //! The lab: looking at a policy before production does.
 
+pub mod explain;
 pub mod picture;
 pub mod replay;
 pub mod schedule;
