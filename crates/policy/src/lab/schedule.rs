@@ -1,1 +1,0 @@
-//! Every retry of a policy, and how long each takes.
