@@ -2,6 +2,11 @@
 
 use super::source::{self, DialectArg};
 use crate::{exit::Failed, input::Document, output};
+use redrive_policy::Policy;
+use redrive_policy::dialect::{Dialect, Warning};
+use redrive_policy::lab::explain::summary;
+use redrive_policy::lab::lint::lint;
+use redrive_policy::lab::schedule::{Track, schedule};
 use serde_json::json;
 
 #[derive(clap::Args)]
@@ -25,10 +30,40 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let value = source::document(&args.document, args.dialect.dialect, args.json)?;
     let (dialect, reading) = source::policy(&value, args.dialect.dialect).map_err(|refused| refused.tell(args.json))?;
+    let warnings = lint(dialect, &reading);
     if args.json {
         return output::json(&json!({
-            "valid": true, "dialect": dialect, "policy": reading.policy, "warnings": reading.warnings,
+            "valid": true, "dialect": dialect, "policy": reading.policy, "warnings": warnings,
         }));
     }
-    output::text(&format!("valid {dialect} policy\n"))
+    output::text(&told(dialect, &reading.policy, &warnings))
+}
+
+fn told(dialect: Dialect, policy: &Policy, warnings: &[Warning]) -> String {
+    let mut text = format!("valid {dialect} policy\n");
+    for index in 0..policy.rules.len() {
+        let schedule = schedule(policy, index, 0);
+        let lead = if policy.rules.len() > 1 { format!("policy {index}: ") } else { String::new() };
+        let spent = match (schedule.retries, schedule.total) {
+            (Some(0), _) => "the first failure is the last".to_owned(),
+            (Some(1), Some(total)) => format!("one retry {}", spread(total)),
+            (Some(retries), Some(total)) => format!("{retries} retries, the last {}", spread(total)),
+            _ => "no limit on retries".to_owned(),
+        };
+        text.push_str(&format!("{lead}{}; {spent}\n", summary(policy, index)));
+    }
+    for Warning { code, path, message, instead } in warnings {
+        let path = if path.is_empty() { "(whole policy)" } else { path };
+        text.push_str(&format!("\nwarning[{code}] {path}\n    {message}\n    instead: {instead}\n"));
+    }
+    text
+}
+
+fn spread(total: Track) -> String {
+    let Track { shortest, mean, longest } = total;
+    if shortest == longest {
+        format!("after {longest}")
+    } else {
+        format!("after {shortest} to {longest}, {mean} on average")
+    }
 }

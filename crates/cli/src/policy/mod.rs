@@ -4,6 +4,7 @@ mod check;
 mod convert;
 mod explain;
 mod replay;
+mod schedule;
 mod source;
 
 use crate::exit::Failed;
@@ -13,6 +14,8 @@ use clap::Subcommand;
 pub(crate) enum Command {
     /// Say whether a policy is valid, and warn where it does not do what it looks like
     Check(check::Args),
+    /// List every retry with its shortest, mean and longest delay, and draw it
+    Schedule(schedule::Args),
     /// Feed failures to a policy and print each verdict as JSON
     Replay(replay::Args),
     /// Say in sentences what a policy does after each failure, and why
@@ -24,6 +27,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<(), Failed> {
     match command {
         Command::Check(args) => check::run(&args),
+        Command::Schedule(args) => schedule::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Convert(args) => convert::run(&args),

@@ -150,7 +150,7 @@ fn initial(backoff: &Backoff) -> String {
 /// A curve in words.
 pub(crate) fn curve(curve: Curve) -> String {
     match curve {
-        Curve::Fixed => "the same delay every time".to_owned(),
+        Curve::Fixed | Curve::Exponential { rate: 1.0 } => "the same delay every time".to_owned(),
         Curve::Linear => "linear growth".to_owned(),
         Curve::Exponential { rate } => format!("exponential growth ×{rate}"),
         Curve::Polynomial { exponent, first: 1 } => format!("polynomial growth n^{exponent}"),

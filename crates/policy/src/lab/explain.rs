@@ -3,8 +3,8 @@
 use super::replay::Step;
 use crate::dialect::describe;
 use crate::{
-    Backoff, CapPlace, Computed, Disposition, Failure, Jitter, Mismatch, Origin, Outcome, Policy, Reason, Rounding,
-    Span, Verdict,
+    Backoff, CapPlace, Computed, Curve, Disposition, Failure, Jitter, Mismatch, Origin, Outcome, Policy, Reason,
+    Rounding, Rule, Span, Verdict,
 };
 
 /// What happens now, in one line: `retry in 1.6 s` or `stop (max_attempts): …`.
@@ -33,6 +33,27 @@ pub fn because(policy: &Policy, failure: &Failure<'_>, step: &Step) -> Vec<Strin
             waits(policy, &rule.backoff, step, computed)
         }
     }
+}
+
+/// The timing of a rule in one line: `exponential growth ×2 from 1 s, at most 5 min, jitter ×0.5–1.5`.
+#[must_use]
+pub fn summary(policy: &Policy, rule: usize) -> String {
+    let Some(Rule { backoff, .. }) = policy.rules.get(rule) else { return String::new() };
+    if *backoff == Backoff::IMMEDIATE {
+        return "retries at once".to_owned();
+    }
+    let mut said = match backoff.curve {
+        Curve::Fixed | Curve::Exponential { rate: 1.0 } => format!("always {}", backoff.initial),
+        _ => format!("{} from {}", describe::curve(backoff.curve), backoff.initial),
+    };
+    if !backoff.offset.is_zero() {
+        said.push_str(&format!(" on top of {}", backoff.offset));
+    }
+    if let Some(cap) = backoff.cap {
+        said.push_str(&format!(", at most {}", cap.at));
+    }
+    said.push_str(&format!(", {}", backoff.jitter));
+    said
 }
 
 fn fate(disposition: Disposition) -> &'static str {

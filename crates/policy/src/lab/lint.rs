@@ -59,7 +59,8 @@ impl Linter<'_> {
     fn rule(&mut self, index: usize, rule: &Rule) {
         let earlier = self.policy.rules[..index].iter().position(|earlier| earlier.matcher.covers(&rule.matcher));
         if let Some(earlier) = earlier {
-            let message = format!("policy {earlier} comes first and matches everything that this one does; it is never used");
+            let message =
+                format!("policy {earlier} comes first and matches everything that this one does; it is never used");
             let instead = format!("put it before policy {earlier}, or make the match of policy {earlier} narrower");
             self.warn("shadowed-rule", Part::Matcher, index, message, instead);
             return;
@@ -87,7 +88,8 @@ impl Linter<'_> {
 
     fn jitter(&mut self, index: usize, rule: &Rule, schedule: &Schedule) {
         let backoff = &rule.backoff;
-        let longest = schedule.rows.iter().map(|row| row.delay.longest).fold(Span::ZERO, |a, b| if a > b { a } else { b });
+        let longest =
+            schedule.rows.iter().map(|row| row.delay.longest).fold(Span::ZERO, |a, b| if a > b { a } else { b });
         if longest.is_zero() {
             let message = "every retry comes at once, while whatever failed is most likely still failing".to_owned();
             let instead = format!("a delay above zero in {}", self.field(Part::Initial));
@@ -95,7 +97,8 @@ impl Linter<'_> {
             return;
         }
         if backoff.jitter.is_none() {
-            let message = "there is no jitter: jobs that failed together come back together, all at one instant".to_owned();
+            let message =
+                "there is no jitter: jobs that failed together come back together, all at one instant".to_owned();
             self.warn("no-jitter", Part::Jitter, index, message, some_jitter(self.dialect).to_owned());
             return;
         }
@@ -106,12 +109,15 @@ impl Linter<'_> {
         let Some(Cap { at, .. }) = rule.backoff.cap else { return };
         let shares = schedule.rows.iter().filter(|row| row.on_one_instant > 0.0);
         let Some(first) = shares.clone().next() else { return };
-        let Some(worst) = shares.max_by(|a, b| a.on_one_instant.total_cmp(&b.on_one_instant)) else { return };
-        let percent = (worst.on_one_instant * 100.0).round();
+        let most = shares.clone().map(|row| row.on_one_instant).fold(0.0, f64::max);
+        // Within a thousandth, so that an approach to a limit does not name the last row.
+        let Some(worst) = shares.clone().find(|row| row.on_one_instant > most - 1e-3) else { return };
         let message = format!(
-            "the cap deletes the jitter: from retry {} on a part of all jobs that failed together, at retry {} \
-             {percent} % of them, comes back at one instant, {at} after its failure",
-            first.retry, worst.retry
+            "from retry {} on the cap deletes the jitter: of the jobs that failed together, {:.0} % come back at one \
+             instant, {at} after their failure, at retry {}",
+            first.retry,
+            most * 100.0,
+            worst.retry
         );
         let highest = schedule.rows.last().map_or(at, |row| rule.backoff.raw(row.retry));
         let instead = if rule.backoff.jitter == Jitter::Decorrelated || highest >= LONG_DELAY {
@@ -126,7 +132,8 @@ impl Linter<'_> {
         let backoff = &rule.backoff;
         match backoff.cap {
             Some(cap) if cap.at < backoff.raw(1) => {
-                let message = format!("the cap of {} is below the first delay of {}: every delay is cut", cap.at, backoff.raw(1));
+                let message =
+                    format!("the cap of {} is below the first delay of {}: every delay is cut", cap.at, backoff.raw(1));
                 let instead = format!("a {} above {}", self.field(Part::Cap), self.field(Part::Initial));
                 self.warn("cap-below-first-delay", Part::Cap, index, message, instead);
             }
@@ -154,7 +161,8 @@ impl Linter<'_> {
                  (runs that take no time assumed)",
                 total.longest, limit.limit
             );
-            let instead = format!("more attempts in {}, or no {}", self.field(Part::Attempts), self.field(Part::Elapsed));
+            let instead =
+                format!("more attempts in {}, or no {}", self.field(Part::Attempts), self.field(Part::Elapsed));
             self.warn("elapsed-limit-unreachable", Part::Elapsed, index, message, instead);
         }
         if let (Some(retries), Some(end)) = (schedule.retries, &limit.shortest) {
@@ -169,7 +177,7 @@ impl Linter<'_> {
     }
 
     fn total(&mut self, index: usize, schedule: &Schedule) {
-        let Some(total) = &schedule.total else { return };
+        let Some(total) = schedule.total.as_ref().filter(|total| !total.longest.is_zero()) else { return };
         let spread = format!("shortest {}, mean {}, longest {}", total.shortest, total.mean, total.longest);
         if total.longest < ORDINARY_OUTAGE {
             let message = format!("all retries are over soon ({spread}): an outage of a minute ends every job");
@@ -177,7 +185,8 @@ impl Linter<'_> {
             self.warn("exhausts-quickly", Part::Attempts, index, message, instead);
         } else if total.mean > FORGOTTEN {
             let message = format!("the last retry comes late ({spread})");
-            let instead = format!("fewer attempts in {}, or a lower {}", self.field(Part::Attempts), self.field(Part::Cap));
+            let instead =
+                format!("fewer attempts in {}, or a lower {}", self.field(Part::Attempts), self.field(Part::Cap));
             self.warn("exhausts-late", Part::Attempts, index, message, instead);
         }
     }

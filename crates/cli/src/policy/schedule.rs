@@ -1,0 +1,68 @@
+//! `redrive policy schedule`.
+
+use super::source::{self, DialectArg};
+use crate::{exit::Failed, input::Document, output};
+use redrive_policy::lab::schedule::{Schedule, Track, schedule};
+use serde_json::json;
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    document: Document,
+    #[command(flatten)]
+    dialect: DialectArg,
+    /// How many retries to list at most
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rows: u32,
+    /// Print JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive policy schedule retry.json
+  redrive policy schedule retry.json --svg retry.svg
+  redrive policy schedule retry.yaml --dialect exosphere --rows 100 --json";
+
+pub(crate) fn run(args: &Args) -> Result<(), Failed> {
+    let value = source::document(&args.document, args.dialect.dialect, args.json)?;
+    let (dialect, reading) = source::policy(&value, args.dialect.dialect).map_err(|refused| refused.tell(args.json))?;
+    let policy = &reading.policy;
+    let schedules: Vec<Schedule> =
+        (0..policy.rules.len()).map(|rule| schedule(policy, rule, args.rows as usize)).collect();
+    if args.json {
+        return output::json(&json!({ "dialect": dialect, "schedules": schedules }));
+    }
+    let several = schedules.len() > 1;
+    for schedule in &schedules {
+        if several {
+            output::text(&format!("policy {}\n", schedule.rule))?;
+        }
+        output::text(&told(schedule))?;
+    }
+    Ok(())
+}
+
+fn told(schedule: &Schedule) -> String {
+    let mut rows = vec![head()];
+    for row in &schedule.rows {
+        let mut cells = vec![row.retry.to_string()];
+        cells.extend(cells_of(&row.delay));
+        cells.extend(cells_of(&row.since_start));
+        cells.push(if row.capped { format!("{:.0} %", row.on_one_instant * 100.0) } else { String::new() });
+        rows.push(cells);
+    }
+    output::table(&rows)
+}
+
+fn head() -> Vec<String> {
+    ["retry", "shortest", "mean", "longest", "Σ shortest", "Σ mean", "Σ longest", "at the cap"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+fn cells_of(track: &Track) -> [String; 3] {
+    [track.shortest, track.mean, track.longest].map(|span| span.to_string())
+}

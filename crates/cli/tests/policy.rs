@@ -1,0 +1,249 @@
+//! The contract of the command line, through the real binary.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+fn redrive(args: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_redrive"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    // A command that refuses its arguments closes its input unread; that is no failure of the test.
+    let _ = child.stdin.take().expect("piped").write_all(stdin.as_bytes());
+    child.wait_with_output().expect("the binary ends")
+}
+
+fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn check_of_a_valid_policy_prints_its_canonical_form_and_its_warnings() {
+    let output = redrive(&["policy", "check", "-", "--dialect", "ojs", "--json"], r#"{"max_attempts": 12}"#);
+    assert_eq!(output.status.code(), Some(0));
+    let report = json_of(&output);
+    assert_eq!(report["valid"], true);
+    assert_eq!(report["dialect"], "ojs");
+    assert_eq!(report["policy"]["attempts"], json!({ "at_most": 12 }));
+    let warning = &report["warnings"][0];
+    assert_eq!(warning["code"], "jitter-collapses-at-cap");
+    assert_eq!(warning["path"], "/max_interval");
+    assert!(warning["message"].as_str().is_some_and(|text| text.contains("50 %")), "{warning}");
+}
+
+#[test]
+fn check_of_an_invalid_policy_lists_every_problem() {
+    let policy = r#"{"max_attempts": -1, "backoff_coefficient": 0.5, "jitter": "yes", "max_retry": 3}"#;
+    let output = redrive(&["policy", "check", "-", "--dialect", "ojs", "--json"], policy);
+    assert_eq!(output.status.code(), Some(1));
+    let report = json_of(&output);
+    assert_eq!(report["valid"], false);
+    assert_eq!(report["dialect"], "ojs");
+    let mut paths: Vec<&str> =
+        report["errors"].as_array().expect("errors").iter().filter_map(|error| error["path"].as_str()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["/backoff_coefficient", "/jitter", "/max_attempts", "/max_retry"]);
+    let people = redrive(&["policy", "check", "-", "--dialect", "ojs"], policy);
+    assert_eq!(people.status.code(), Some(1));
+    assert!(people.stdout.is_empty());
+    assert!(stderr(&people).contains("4 problems"), "{}", stderr(&people));
+}
+
+#[test]
+fn the_dialect_is_recognised_where_the_shape_tells_it() {
+    for (policy, dialect) in [
+        (json!({"max_attempts": 3}), "ojs"),
+        (json!({"wait": {}}), "azolla"),
+        (json!({"policy": {"jitter": 0.1}}), "taskharbor"),
+        (json!({"job": {"max_attempts": 3}}), "taskharbor"),
+        (json!({"max_retries": 3}), "exosphere"),
+        (json!({"policies": [{"match": {"codes": ["*"]}, "attempts": 2}]}), "mwl"),
+    ] {
+        let report = json_of(&redrive(&["policy", "check", "-", "--json"], &policy.to_string()));
+        assert_eq!(report["dialect"], dialect, "{policy}");
+        assert_eq!(report["valid"], true, "{policy}");
+    }
+    let ambiguous = redrive(&["policy", "check", "-"], "{}");
+    assert_eq!(ambiguous.status.code(), Some(1));
+    assert!(stderr(&ambiguous).contains("ojs, azolla, taskharbor, exosphere"), "{}", stderr(&ambiguous));
+}
+
+#[test]
+fn an_unknown_dialect_is_wrong_usage_and_the_known_ones_are_named() {
+    let output = redrive(&["policy", "check", "-", "--dialect", "cron"], "{}");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("known are ojs, azolla, taskharbor, exosphere, mwl"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_wrong_usage() {
+    let output = redrive(&["policy", "check", "no/such/file.json"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no/such/file.json"), "{}", stderr(&output));
+}
+
+#[test]
+fn malformed_documents_are_refused_with_line_and_column() {
+    for (format, text, place, word) in [
+        ("json", "{\n \"max_attempts\": 3,,\n}", "line 2, column 20", "JSON"),
+        ("json", "{\"a\": 1e400}", "line 1", "out of range"),
+        ("json", "{\"a\": NaN}", "line 1", "JSON"),
+        ("json", "{\"jitter\": true, \"jitter\": false}", "line 1", "twice"),
+        ("yaml", "max_attempts: 3\nmax_attempts: 4\n", "line 2", "duplicate"),
+        ("yaml", "max_attempts: [3\n", "line", "YAML"),
+        ("yaml", "backoff_coefficient: .nan\n", "line 1", "finite"),
+        ("toml", "max_attempts = 3\njitter = yes\n", "line 2", "TOML"),
+        ("toml", "backoff_coefficient = nan\n", "line 1", "finite"),
+        ("toml", "jitter = true\njitter = true\n", "line 2", "duplicate"),
+    ] {
+        let output = redrive(&["policy", "check", "-", "--dialect", "ojs", "--format", format], text);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let message = stderr(&output);
+        assert!(message.contains(place) && message.contains(word), "{text:?}: {message}");
+        let report =
+            json_of(&redrive(&["policy", "check", "-", "--dialect", "ojs", "--format", format, "--json"], text));
+        assert_eq!(report["valid"], false, "{text}");
+    }
+}
+
+#[test]
+fn hostile_documents_end_with_an_error_and_not_with_a_crash() {
+    let deep = "[".repeat(100_000);
+    let bomb = "a: &a [x,x,x,x,x,x,x,x]\n".to_owned()
+        + &(b'b'..b'k')
+            .map(|name| {
+                let (name, before) = (char::from(name), char::from(name - 1));
+                format!("{name}: &{name} [*{before},*{before},*{before},*{before},*{before},*{before},*{before},*{before}]\n")
+            })
+            .collect::<String>();
+    let large = " ".repeat(2 << 20);
+    for (format, text) in
+        [("json", &deep), ("yaml", &deep), ("toml", &format!("a = {deep}")), ("yaml", &bomb), ("json", &large)]
+    {
+        let output = redrive(&["policy", "check", "-", "--dialect", "ojs", "--format", format], text);
+        assert_eq!(output.status.code(), Some(1), "{format}: {}", stderr(&output));
+        assert!(stderr(&output).len() < 1_000, "{format}");
+    }
+}
+
+#[test]
+fn yaml_and_toml_say_the_same_as_json() {
+    let documents = [
+        ("json", r#"{"max_attempts": 4, "initial_interval": "PT2S", "non_retryable_errors": ["auth.*"]}"#),
+        ("yaml", "max_attempts: 4\ninitial_interval: PT2S\nnon_retryable_errors:\n  - auth.*\n"),
+        ("toml", "max_attempts = 4\ninitial_interval = \"PT2S\"\nnon_retryable_errors = [\"auth.*\"]\n"),
+    ];
+    let policies = documents.map(|(format, text)| {
+        json_of(&redrive(&["policy", "check", "-", "--json", "--format", format], text))["policy"].clone()
+    });
+    assert_eq!(policies[0], policies[1]);
+    assert_eq!(policies[0], policies[2]);
+}
+
+#[test]
+fn replay_prints_one_verdict_for_each_failure_and_stops_at_the_first_stop() {
+    let script = json!({ "policy": {}, "failures": vec![json!({"type": "external.timeout"}); 9] });
+    let output = redrive(&["policy", "replay", "-", "--dialect", "ojs", "--json", "--seed", "7"], &script.to_string());
+    assert_eq!(output.status.code(), Some(0));
+    let report = json_of(&output);
+    let verdicts = report["verdicts"].as_array().expect("verdicts");
+    assert_eq!(verdicts.len(), 3);
+    assert_eq!(verdicts[0]["min_ms"], 500.0);
+    assert_eq!(verdicts[1]["max_ms"], 3000.0);
+    assert_eq!(verdicts[2]["reason"], "max_attempts");
+    assert_eq!(verdicts[2]["disposition"], "discard");
+    let again = redrive(&["policy", "replay", "-", "--dialect", "ojs", "--json", "--seed", "7"], &script.to_string());
+    assert_eq!(again.stdout, output.stdout, "the same seed gives the same delays");
+    let other = redrive(&["policy", "replay", "-", "--dialect", "ojs", "--json", "--seed", "8"], &script.to_string());
+    assert_ne!(other.stdout, output.stdout);
+}
+
+#[test]
+fn replay_refuses_a_bad_policy_and_bad_failures_with_their_paths() {
+    for (script, path) in [
+        (json!({"policy": {"jitter": 1}, "failures": []}), "/policy/jitter"),
+        (json!({"policy": {}, "failures": [{"type": "a"}, {"type": 3}]}), "/failures/1/type"),
+        (json!({"policy": {}, "failures": [{}]}), "/failures/0/type"),
+        (json!({"policy": {}}), "/failures"),
+        (json!([]), ""),
+    ] {
+        let output = redrive(&["policy", "replay", "-", "--dialect", "ojs", "--json"], &script.to_string());
+        assert_eq!(output.status.code(), Some(1), "{script}");
+        assert_eq!(json_of(&output)["errors"][0]["path"], path, "{script}");
+    }
+}
+
+#[test]
+fn convert_names_what_is_lost_and_strict_fails_on_it() {
+    let azolla = r#"{"stop": {"max_delay": 60}, "retry": {"include_errors": ["A"]}}"#;
+    let arguments = ["policy", "convert", "-", "--from", "azolla", "--to", "ojs", "--json"];
+    let output = redrive(&arguments, azolla);
+    assert_eq!(output.status.code(), Some(0));
+    let report = json_of(&output);
+    assert_eq!(report["policy"]["max_attempts"], 5);
+    let lost = report["lost"].as_array().expect("lost");
+    assert!(lost.iter().any(|loss| loss["path"] == "/stop/max_delay"), "{report}");
+    assert!(lost.iter().all(|loss| loss["message"].as_str().is_some_and(|text| !text.is_empty())));
+    assert_eq!(redrive(&[&arguments[..], &["--strict"]].concat(), azolla).status.code(), Some(1));
+
+    let ojs = r#"{"max_attempts": 5, "jitter": false, "on_exhaustion": "dead_letter"}"#;
+    let strict = redrive(&["policy", "convert", "-", "--from", "ojs", "--to", "taskharbor", "--json", "--strict"], ojs);
+    assert_eq!(strict.status.code(), Some(0), "{}", stdout(&strict));
+    assert_eq!(json_of(&strict)["lost"], json!([]));
+}
+
+#[test]
+fn schedule_lists_the_retries_for_people_and_for_programs() {
+    let policy = r#"{"max_attempts": 11, "jitter": false}"#;
+    let text = stdout(&redrive(&["policy", "schedule", "-"], policy));
+    assert!(text.lines().any(|line| line.starts_with("10 ") && line.contains("5 min")), "{text}");
+    let report = json_of(&redrive(&["policy", "schedule", "-", "--json"], policy));
+    let rows = report["schedules"][0]["rows"].as_array().expect("rows");
+    let delays: Vec<f64> = rows.iter().filter_map(|row| row["delay"]["mean_ms"].as_f64()).collect();
+    assert_eq!(delays, [1e3, 2e3, 4e3, 8e3, 16e3, 32e3, 64e3, 128e3, 256e3, 300e3]);
+}
+
+#[test]
+fn explain_says_why() {
+    let text = stdout(&redrive(&["policy", "explain", "-", "--type", "external.timeout"], r#"{"max_attempts": 2}"#));
+    assert!(text.contains("Attempt 1 failed (external.timeout): retry in"), "{text}");
+    assert!(text.contains("Attempt 2 failed"), "{text}");
+    assert!(text.contains("stop (max_attempts): the job is discarded"), "{text}");
+    assert!(text.contains("This was attempt 2 of at most 2."), "{text}");
+}
+
+#[test]
+fn every_command_has_examples_in_its_help() {
+    for command in ["check", "schedule", "replay", "explain", "convert", "simulate"] {
+        let output = redrive(&["policy", command, "--help"], "");
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        assert!(stdout(&output).contains(&format!("redrive policy {command} ")), "{command}: {}", stdout(&output));
+        assert!(stdout(&output).contains("Examples:"), "{command}");
+    }
+}
+
+#[test]
+fn completions_for_bash_zsh_and_fish() {
+    for (shell, word) in [("bash", "_redrive()"), ("zsh", "#compdef redrive"), ("fish", "complete -c redrive")] {
+        let output = redrive(&["completions", shell], "");
+        assert_eq!(output.status.code(), Some(0));
+        assert!(stdout(&output).contains(word), "{shell}");
+        assert!(stdout(&output).contains("simulate"), "{shell} knows the commands");
+    }
+}
