@@ -1,0 +1,63 @@
+//! What a store can answer besides success.
+
+use crate::{JobId, State};
+use std::fmt;
+
+/// The store itself is not able to answer. Nothing is known of the job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// Not now; the same call may succeed later. The write may or may not have happened.
+    Unavailable(String),
+    /// Not ever: what is on disk is damaged, too new, or in use by somebody else.
+    Broken(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable(why) => write!(f, "the store cannot be reached: {why}"),
+            Self::Broken(why) => write!(f, "the store is broken: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// The store refuses, and nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such job.
+    NotFound,
+    /// The job is in a state in which this cannot happen.
+    WrongState(State),
+    /// The lease was good once; it ended, and the job has moved on.
+    StaleLease,
+    /// There never was such a lease.
+    WrongLease,
+    /// Another worker holds the job.
+    OtherWorker,
+    /// The job was given back too often without being run.
+    TooManyReleases(u32),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => write!(f, "there is no such job"),
+            Self::WrongState(state) => write!(f, "the job is {state}"),
+            Self::StaleLease => write!(f, "the lease is over; the job has moved on without it"),
+            Self::WrongLease => write!(f, "the job was never leased under this token"),
+            Self::OtherWorker => write!(f, "another worker holds the job"),
+            Self::TooManyReleases(most) => write!(f, "the job was given back {most} times already; let it run or fail"),
+        }
+    }
+}
+
+/// A batch of new jobs that is refused whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicateId {
+    /// Its position in the batch, from 0.
+    pub index: usize,
+    /// The name that is taken.
+    pub id: JobId,
+}

@@ -1,0 +1,16 @@
+//! The memory of Redrive: jobs, their lifecycle, and the stores that keep them.
+
+mod error;
+mod id;
+mod job;
+mod lifecycle;
+mod store;
+
+pub use error::{DuplicateId, Refusal, StoreError};
+pub use id::{JobId, LeaseToken};
+pub use job::{Blob, FailedRun, Job, KEPT_FAILURES, Lease, NewJob, Spec, Start, Times};
+pub use lifecycle::{Event, State};
+pub use store::{
+    Answer, Cancelled, Claim, Enqueued, Filter, Gate, Hold, Judge, Listed, Overdue, Page, Proof, Queue, Report,
+    Retention, Ruling, Settlement, Store,
+};

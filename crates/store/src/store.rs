@@ -1,0 +1,250 @@
+//! The verbs of a store. Each is atomic, and each is told what time it is.
+
+use crate::{Blob, DuplicateId, Job, JobId, LeaseToken, NewJob, Refusal, Spec, State, StoreError};
+use redrive_policy::{Moment, Span, Verdict};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// The answer of a store, given once the write is safe from a power cut.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// A store of jobs. It never computes a delay and never reads a clock: who calls it decides, and the
+/// decision runs inside the same atomic step that writes its outcome.
+///
+/// Dropping an answer before it came leaves the write undecided: it may happen or not, whole.
+pub trait Store: Send + Sync {
+    /// Keeps new jobs, all or none.
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>>;
+
+    /// Hands out available jobs under leases: queues in the order given, then by priority, then by age.
+    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>>;
+
+    /// A sign of life: each lease lasts its span from now. Leases that ended stay ended.
+    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>>;
+
+    /// Ends runs, each for itself; a refusal of one does not concern the others.
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>>;
+
+    /// Ends runs whose lease ran out or whose time is over, at most `limit`, by the same decision as
+    /// reported failures.
+    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
+
+    /// Makes due jobs available, as far as the gate of their queue is open, and discards jobs whose
+    /// time to live is over; at most `limit` of both.
+    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
+
+    /// Calls a job off, whoever holds it.
+    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>>;
+
+    /// Makes a pending job available.
+    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
+
+    /// Takes a job back from where it ended, to run again as if it were new; its failures are kept.
+    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
+
+    /// Forgets a job that has ended.
+    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>>;
+
+    /// Forgets jobs that ended long enough ago, at most `limit`; answers how many.
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize>;
+
+    /// Closes or opens a queue for claims.
+    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue>;
+
+    /// One job.
+    fn get(&self, id: JobId) -> Answer<'_, Option<Job>>;
+
+    /// Jobs that fit a filter, newest first.
+    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed>;
+
+    /// All queues that have, or had, jobs, by name.
+    fn queues(&self) -> Answer<'_, Vec<Queue>>;
+
+    /// The next moment at which there is something to reclaim or to promote; absent where nothing waits.
+    fn next_wake(&self) -> Answer<'_, Option<Moment>>;
+}
+
+/// What became of a new job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Enqueued {
+    /// It is kept.
+    Created(Job),
+    /// A job with the same idempotency key was there before; it is unchanged.
+    Existing(Job),
+}
+
+/// A worker's request for jobs.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The queues, the most wanted first.
+    pub queues: Vec<Arc<str>>,
+    /// How many jobs at most.
+    pub count: usize,
+    /// Who asks.
+    pub worker: Arc<str>,
+    /// How long a lease lasts, where the job does not say.
+    pub lease: Span,
+    /// How long a run may take, where the job does not say; absent, as long as it likes.
+    pub timeout: Option<Span>,
+    /// Random bits, from which each lease gets its nonce.
+    pub seed: u64,
+}
+
+/// Who says that it holds a job, and how it proves that.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    /// The job.
+    pub id: JobId,
+    /// The proof.
+    pub proof: Proof,
+}
+
+/// The proof of a hold. Clients that know no tokens prove less.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The token of the lease.
+    Token(LeaseToken),
+    /// The name of the worker.
+    Worker(Arc<str>),
+    /// None: whoever holds it.
+    None,
+}
+
+/// The end of a run.
+pub struct Settlement {
+    /// Who ends it.
+    pub hold: Hold,
+    /// How it ended.
+    pub report: Report,
+}
+
+/// How a run ended.
+pub enum Report {
+    /// It succeeded, with what the handler returned.
+    Done(Option<Blob>),
+    /// It failed. The ruling is made inside of the atomic step, on the job as it stands there.
+    Failed(Box<dyn Fn(&Job) -> Ruling + Send + Sync>),
+    /// It was given back unfinished, to run again after this time; none is at once. It is refused
+    /// when that happened `most` times already since the last failure.
+    Released {
+        /// How long to wait.
+        delay: Span,
+        /// How often this may happen in a row.
+        most: u32,
+    },
+}
+
+/// What was decided about a failure.
+#[derive(Clone, Debug)]
+pub struct Ruling {
+    /// The decision.
+    pub verdict: Verdict,
+    /// When the next run is due, where there is one.
+    pub due: Moment,
+    /// The error, for the record.
+    pub error: Blob,
+}
+
+/// Why a run was ended by the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overdue {
+    /// There was no sign of life for too long.
+    Stalled,
+    /// The run took too long.
+    TimedOut,
+}
+
+/// Decides about a run that is overdue.
+pub type Judge<'a> = dyn Fn(&Job, Overdue) -> Ruling + Send + Sync + 'a;
+
+/// Whether a due job may become available.
+pub type Gate<'a> = dyn Fn(&Job) -> bool + Send + Sync + 'a;
+
+/// A job that was called off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cancelled {
+    /// The job as it stands now.
+    pub job: Job,
+    /// The state that it was in.
+    pub previous: State,
+}
+
+/// How long ended jobs are kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Retention {
+    /// Completed and cancelled ones, and discarded ones that are no dead letters.
+    pub finished: Span,
+    /// Dead letters.
+    pub dead: Span,
+}
+
+/// Which jobs to list. What is absent fits all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// In this queue.
+    pub queue: Option<Arc<str>>,
+    /// Of this kind.
+    pub kind: Option<Arc<str>>,
+    /// In this state.
+    pub state: Option<State>,
+    /// Among the dead letters, or not.
+    pub dead: Option<bool>,
+    /// Ended at this time or later.
+    pub finished_since: Option<Moment>,
+    /// Ended before this time.
+    pub finished_before: Option<Moment>,
+}
+
+impl Filter {
+    /// Whether a job fits.
+    #[must_use]
+    pub fn fits(&self, job: &Job) -> bool {
+        let finished = job.times.finished;
+        self.queue.as_ref().is_none_or(|queue| *queue == job.spec.queue)
+            && self.kind.as_ref().is_none_or(|kind| *kind == job.spec.kind)
+            && self.state.is_none_or(|state| state == job.state)
+            && self.dead.is_none_or(|dead| dead == job.dead)
+            && self.finished_since.is_none_or(|since| finished.is_some_and(|at| at >= since))
+            && self.finished_before.is_none_or(|before| finished.is_some_and(|at| at < before))
+    }
+}
+
+/// Which part of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// How many to pass over.
+    pub offset: usize,
+    /// How many to hand out.
+    pub limit: usize,
+}
+
+/// A part of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// The jobs of the page.
+    pub jobs: Vec<Job>,
+    /// How many fit the filter in all.
+    pub total: usize,
+}
+
+/// A queue and what is in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queue {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Whether it is closed for claims.
+    pub paused: bool,
+    /// When it was first seen.
+    pub created: Moment,
+    /// How many jobs are in each state, in the order of [`State::ALL`].
+    pub counts: [usize; 8],
+}
+
+impl Queue {
+    /// How many jobs are in a state.
+    #[must_use]
+    pub fn count(&self, state: State) -> usize {
+        State::ALL.iter().position(|other| *other == state).map_or(0, |index| self.counts[index])
+    }
+}
