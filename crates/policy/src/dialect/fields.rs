@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 
 /// What has been found while reading one document.
 #[derive(Default)]
-pub(super) struct Findings {
-    pub(super) problems: Vec<Problem>,
-    pub(super) warnings: Vec<Warning>,
+pub(crate) struct Findings {
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// One object, and where it stands.
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     path: String,
     object: Option<&'a Map<String, Value>>,
 }
@@ -24,7 +24,7 @@ const MOST_ATTEMPTS: u64 = u32::MAX as u64;
 
 impl<'a> Fields<'a> {
     /// The document itself, which must be an object.
-    pub(super) fn document(value: &'a Value, findings: &mut Findings) -> Self {
+    pub(crate) fn document(value: &'a Value, findings: &mut Findings) -> Self {
         Self::object(String::new(), Some(value), findings)
     }
 
@@ -47,7 +47,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The object under `key`; where it is absent, one without fields.
-    pub(super) fn nested(&self, key: &str, findings: &mut Findings) -> Self {
+    pub(crate) fn nested(&self, key: &str, findings: &mut Findings) -> Self {
         Self::object(self.path_of(key), self.get(key), findings)
     }
 
@@ -59,7 +59,7 @@ impl<'a> Fields<'a> {
         Some(items.iter().enumerate().map(item).collect())
     }
 
-    pub(super) fn path_of(&self, key: &str) -> String {
+    pub(crate) fn path_of(&self, key: &str) -> String {
         member(&self.path, key)
     }
 
@@ -67,12 +67,17 @@ impl<'a> Fields<'a> {
         &self.path
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
         self.object.and_then(|object| object.get(key))
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
+    }
+
+    /// Whether the field is there and says something, for systems that take `null` for absent.
+    pub(crate) fn given(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|value| !value.is_null())
     }
 
     pub(super) fn is_present_and_empty(&self) -> bool {
@@ -80,14 +85,14 @@ impl<'a> Fields<'a> {
     }
 
     /// Refuses every field that is not known, with the known one that it resembles.
-    pub(super) fn only(&self, known: &[&str], findings: &mut Findings) {
+    pub(crate) fn only(&self, known: &[&str], findings: &mut Findings) {
         for (key, _) in self.object.into_iter().flatten() {
             if known.contains(&key.as_str()) {
                 continue;
             }
             let hint = match (resembling(key, known), key.as_str()) {
                 (Some(near), _) => format!("; did you mean \"{near}\"?"),
-                (None, "retry_policy" | "retry") => "; hand in what stands inside of it".to_owned(),
+                (None, "retry_policy" | "retryPolicy" | "retry") => "; hand in what stands inside of it".to_owned(),
                 (None, _) => String::new(),
             };
             let message = format!("unknown field; allowed are {}{hint}", known.join(", "));
@@ -96,14 +101,14 @@ impl<'a> Fields<'a> {
     }
 
     /// Notes a field that must be there.
-    pub(super) fn require(&self, key: &str, allowed: &str, findings: &mut Findings) {
+    pub(crate) fn require(&self, key: &str, allowed: &str, findings: &mut Findings) {
         if self.object.is_some() && !self.has(key) {
             findings.problems.push(Problem::told(self.path_of(key), format!("missing; {allowed} is required")));
         }
     }
 
     /// The value under `key` as `parse` understands it; where it does not, a problem.
-    fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         key: &str,
         allowed: &str,
@@ -119,7 +124,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A number of attempts or retries. JSON has no integers: `3.0` is one, `2.5` is not.
-    pub(super) fn count(&self, key: &str, least: u32, findings: &mut Findings) -> Option<u32> {
+    pub(crate) fn count(&self, key: &str, least: u32, findings: &mut Findings) -> Option<u32> {
         self.whole(key, u64::from(least), MOST_ATTEMPTS, findings).and_then(|n| u32::try_from(n).ok())
     }
 
@@ -141,7 +146,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A whole number between two bounds.
-    pub(super) fn whole(&self, key: &str, least: u64, most: u64, findings: &mut Findings) -> Option<u64> {
+    pub(crate) fn whole(&self, key: &str, least: u64, most: u64, findings: &mut Findings) -> Option<u64> {
         let allowed = format!("a whole number from {least} to {most}");
         self.read(key, &allowed, findings, |value| as_whole(value).filter(|n| (least..=most).contains(n)))
     }
@@ -162,13 +167,13 @@ impl<'a> Fields<'a> {
     }
 
     /// A number from 0 to 1.
-    pub(super) fn fraction(&self, key: &str, findings: &mut Findings) -> Option<f64> {
+    pub(crate) fn fraction(&self, key: &str, findings: &mut Findings) -> Option<f64> {
         let parse = |value: &Value| value.as_f64().filter(|n| (0.0..=1.0).contains(n));
         self.read(key, "a number from 0 to 1", findings, parse)
     }
 
     /// A number of seconds, at least 0.
-    pub(super) fn seconds(&self, key: &str, findings: &mut Findings) -> Option<Span> {
+    pub(crate) fn seconds(&self, key: &str, findings: &mut Findings) -> Option<Span> {
         let parse = |value: &Value| value.as_f64().filter(|n| *n >= 0.0).map(seconds);
         self.read(key, "a number of seconds, at least 0", findings, parse)
     }
@@ -179,16 +184,16 @@ impl<'a> Fields<'a> {
         self.read(key, "a number of milliseconds, at least 0", findings, parse)
     }
 
-    pub(super) fn text(&self, key: &str, findings: &mut Findings) -> Option<&'a str> {
+    pub(crate) fn text(&self, key: &str, findings: &mut Findings) -> Option<&'a str> {
         self.read(key, "a string", findings, Value::as_str)
     }
 
-    pub(super) fn boolean(&self, key: &str, findings: &mut Findings) -> Option<bool> {
+    pub(crate) fn boolean(&self, key: &str, findings: &mut Findings) -> Option<bool> {
         self.read(key, "true or false", findings, Value::as_bool)
     }
 
     /// One of a closed list of words.
-    pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)], findings: &mut Findings) -> Option<T> {
+    pub(crate) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)], findings: &mut Findings) -> Option<T> {
         let names: Vec<String> = words.iter().map(|(name, _)| format!("\"{name}\"")).collect();
         self.read(key, &format!("one of {}", names.join(", ")), findings, |value| {
             let found = value.as_str()?;
@@ -241,7 +246,7 @@ impl<'a> Fields<'a> {
     }
 
     /// An array of strings, each read by `pattern`, which answers `None` for what is not allowed.
-    pub(super) fn patterns(
+    pub(crate) fn patterns(
         &self,
         key: &str,
         allowed: &str,

@@ -4,7 +4,7 @@ mod azolla;
 mod duration;
 mod exosphere;
 mod failure;
-mod fields;
+pub(crate) mod fields;
 mod loss;
 mod mwl;
 mod ojs;
@@ -26,7 +26,7 @@ pub(crate) mod describe {
 }
 
 /// The end of every reader: the policy where there was no problem, every problem where there was.
-fn reading(findings: Findings, parts: Parts) -> Result<Reading, Problems> {
+pub(crate) fn reading(findings: Findings, parts: Parts) -> Result<Reading, Problems> {
     if !findings.problems.is_empty() {
         return Err(Problems(findings.problems));
     }
@@ -51,7 +51,7 @@ fn cap_or_highest(policy: &Policy, rule: &Rule, most: Span) -> Span {
 }
 
 /// Warns of fields that are written but not read.
-fn warn_unread(fields: &Fields<'_>, unread: &[&str], by: &str, findings: &mut Findings) {
+pub(crate) fn warn_unread(fields: &Fields<'_>, unread: &[&str], by: &str, findings: &mut Findings) {
     for key in unread.iter().filter(|key| fields.has(key)) {
         findings.warnings.push(Warning {
             code: "no-effect",
