@@ -6,6 +6,7 @@ mod arbitrary;
 mod bullmq;
 mod celery;
 mod faktory;
+mod guide;
 mod oban;
 mod sidekiq;
 mod temporal;
