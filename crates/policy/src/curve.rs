@@ -34,7 +34,10 @@ impl Curve {
             Self::Fixed => 1.0,
             Self::Linear => f64::from(n),
             Self::Exponential { rate } => power(rate, n.saturating_sub(1)),
-            Self::Polynomial { exponent, first } => f64::from(n.saturating_sub(1).saturating_add(first)).powf(exponent),
+            Self::Polynomial { exponent, first } => {
+                let n = f64::from(n.saturating_sub(1).saturating_add(first));
+                if exponent.fract() == 0.0 && exponent <= 64.0 { power(n, exponent as u32) } else { n.powf(exponent) }
+            }
         }
     }
 }
@@ -48,7 +51,7 @@ fn is_one(number: &u32) -> bool {
 }
 
 /// Exponentiation by squaring: exact as long as the result is (2^53), and the same on every
-/// machine, which neither `powi` nor `powf` promises.
+/// machine, which neither `powi` nor `powf` promises. `powf` remains for fractional exponents.
 #[inline]
 fn power(mut base: f64, mut exponent: u32) -> f64 {
     let mut result = 1.0;
