@@ -7,7 +7,7 @@ use redrive_policy::lab::lint::lint;
 use serde_json::{Value, json};
 
 fn warnings(dialect: Dialect, policy: &Value) -> Vec<Warning> {
-    lint(dialect, &dialect.read(policy).unwrap_or_else(|problems| panic!("{policy}: {problems}")))
+    lint(Some(dialect), &dialect.read(policy).unwrap_or_else(|problems| panic!("{policy}: {problems}")))
 }
 
 fn find(dialect: Dialect, policy: &Value, code: &str) -> Option<Warning> {

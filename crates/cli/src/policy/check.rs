@@ -1,9 +1,9 @@
 //! `redrive policy check`.
 
-use super::source::{self, DialectArg};
+use super::source::{self, Loaded, LostOnTheWay, NotationArg};
 use crate::{exit::Failed, input::Document, output};
 use redrive_policy::Policy;
-use redrive_policy::dialect::{Dialect, Warning};
+use redrive_policy::dialect::Warning;
 use redrive_policy::lab::explain::summary;
 use redrive_policy::lab::lint::lint;
 use redrive_policy::lab::schedule::{Track, schedule};
@@ -15,7 +15,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     document: Document,
     #[command(flatten)]
-    dialect: DialectArg,
+    dialect: NotationArg,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -28,18 +28,23 @@ Examples:
   echo '{\"max_attempts\": 5}' | redrive policy check - --json";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let value = source::document(&args.document, args.dialect.dialect, args.json)?;
-    let (dialect, reading) = source::policy(&value, args.dialect.dialect).map_err(|refused| refused.tell(args.json))?;
-    let warnings = lint(dialect, &reading);
+    let Loaded { notation, reading, lost } = source::load(&args.document, args.dialect.notation, args.json)?;
+    let mut warnings = lint(notation.dialect(), &reading);
+    warnings.extend(lost.into_iter().map(|LostOnTheWay { path, message }| Warning {
+        code: "not-imported",
+        path,
+        message,
+        instead: "nothing, if that is good enough".to_owned(),
+    }));
     if args.json {
         return output::json(&json!({
-            "valid": true, "dialect": dialect, "policy": reading.policy, "warnings": warnings,
+            "valid": true, "dialect": notation.name(), "policy": reading.policy, "warnings": warnings,
         }));
     }
-    output::text(&told(dialect, &reading.policy, &warnings))
+    output::text(&told(notation.name(), &reading.policy, &warnings))
 }
 
-fn told(dialect: Dialect, policy: &Policy, warnings: &[Warning]) -> String {
+fn told(dialect: &str, policy: &Policy, warnings: &[Warning]) -> String {
     let mut text = format!("valid {dialect} policy\n");
     for index in 0..policy.rules.len() {
         let schedule = schedule(policy, index, 0);

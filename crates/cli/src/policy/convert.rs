@@ -1,19 +1,20 @@
 //! `redrive policy convert`.
 
-use super::source::{self};
+use super::source::{self, Loaded, LostOnTheWay, Notation};
 use crate::{exit::Failed, input::Document, output};
 use redrive_policy::dialect::Dialect;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     document: Document,
-    /// The dialect of the file [default: recognised from the shape]
+    /// The dialect of the file, or to import: temporal, sidekiq, celery, bullmq, faktory, oban
+    /// [default: recognised from the shape]
     #[arg(long, value_name = "DIALECT")]
-    from: Option<Dialect>,
-    /// The dialect to write
+    from: Option<Notation>,
+    /// The dialect to write: ojs, azolla, taskharbor, exosphere or mwl
     #[arg(long, value_name = "DIALECT")]
     to: Dialect,
     /// Fail with exit code 1 when anything is lost
@@ -27,19 +28,21 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   redrive policy convert retry.json --from azolla --to ojs
-  redrive policy convert retry.yaml --to mwl --json --strict";
+  redrive policy convert retry.yaml --to mwl --json --strict
+  echo '{\"retry\": 10}' | redrive policy convert - --from sidekiq --to ojs";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let value = source::document(&args.document, args.from, args.json)?;
-    let (from, reading) = source::policy(&value, args.from).map_err(|refused| refused.tell(args.json))?;
+    let Loaded { notation, reading, mut lost } = source::load(&args.document, args.from, args.json)?;
     let writing = args.to.write(&reading.policy);
-    let lost: Vec<_> = writing.lost.into_iter().map(|loss| loss.seen_from(from)).collect();
+    lost.extend(writing.lost.into_iter().map(|loss| LostOnTheWay::of(loss, notation)));
     if args.json {
+        let lost: Vec<Value> = lost.iter().map(LostOnTheWay::to_json).collect();
         output::json(&json!({ "policy": writing.value, "lost": lost }))?;
     } else {
         output::text(&format!("{:#}\n", writing.value))?;
-        for loss in &lost {
-            eprintln!("lost: {}: {}", loss.path, loss.message);
+        for LostOnTheWay { path, message } in &lost {
+            let path = if path.is_empty() { "(whole policy)" } else { path };
+            eprintln!("lost: {path}: {message}");
         }
     }
     if args.strict && !lost.is_empty() { Err(Failed::told()) } else { Ok(()) }

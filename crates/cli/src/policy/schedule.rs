@@ -1,6 +1,6 @@
 //! `redrive policy schedule`.
 
-use super::source::{self, DialectArg};
+use super::source::{self, Loaded, NotationArg};
 use crate::{exit::Failed, input::Document, output};
 use redrive_policy::lab::schedule::{Schedule, Track, schedule};
 use serde_json::json;
@@ -11,7 +11,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     document: Document,
     #[command(flatten)]
-    dialect: DialectArg,
+    dialect: NotationArg,
     /// How many retries to list at most
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rows: u32,
@@ -27,13 +27,12 @@ Examples:
   redrive policy schedule retry.yaml --dialect exosphere --rows 100 --json";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let value = source::document(&args.document, args.dialect.dialect, args.json)?;
-    let (dialect, reading) = source::policy(&value, args.dialect.dialect).map_err(|refused| refused.tell(args.json))?;
+    let Loaded { notation, reading, .. } = source::load(&args.document, args.dialect.notation, args.json)?;
     let policy = &reading.policy;
     let schedules: Vec<Schedule> =
         (0..policy.rules.len()).map(|rule| schedule(policy, rule, args.rows as usize)).collect();
     if args.json {
-        return output::json(&json!({ "dialect": dialect, "schedules": schedules }));
+        return output::json(&json!({ "dialect": notation.name(), "schedules": schedules }));
     }
     let several = schedules.len() > 1;
     for schedule in &schedules {

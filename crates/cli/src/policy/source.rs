@@ -2,9 +2,11 @@
 
 use crate::exit::Failed;
 use crate::input::{Document, Unread};
-use redrive_policy::dialect::{Dialect, Reading};
+use redrive_policy::dialect::{Dialect, Loss, Reading};
+use redrive_policy::import::Source;
 use redrive_policy::{Problem, Problems};
 use serde_json::{Value, json};
+use std::str::FromStr;
 
 /// The dialect of a file; recognised from its shape where it is not given.
 #[derive(clap::Args)]
@@ -12,6 +14,102 @@ pub(crate) struct DialectArg {
     /// ojs, azolla, taskharbor, exosphere or mwl [default: recognised from the shape]
     #[arg(long, short, value_name = "DIALECT")]
     pub(crate) dialect: Option<Dialect>,
+}
+
+/// How a policy is written: in a dialect, or as the settings of a system that people migrate from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notation {
+    Dialect(Dialect),
+    Import(Source),
+}
+
+impl Notation {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Dialect(dialect) => dialect.name(),
+            Self::Import(source) => source.name(),
+        }
+    }
+
+    /// The dialect, which imported settings have none of.
+    pub(crate) const fn dialect(self) -> Option<Dialect> {
+        match self {
+            Self::Dialect(dialect) => Some(dialect),
+            Self::Import(_) => None,
+        }
+    }
+}
+
+impl FromStr for Notation {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let dialect = name.parse().map(Self::Dialect);
+        dialect.or_else(|unknown: String| {
+            name.parse().map(Self::Import).map_err(|_| {
+                let systems: Vec<&str> = Source::ALL.iter().map(|source| source.name()).collect();
+                format!("{unknown}; to import from are {}", systems.join(", "))
+            })
+        })
+    }
+}
+
+/// The notation of a file; recognised from its shape where it is not given.
+#[derive(clap::Args)]
+pub(crate) struct NotationArg {
+    /// ojs, azolla, taskharbor, exosphere, mwl; or to import: temporal, sidekiq, celery, bullmq,
+    /// faktory, oban [default: recognised from the shape]
+    #[arg(long = "dialect", short = 'd', value_name = "DIALECT")]
+    pub(crate) notation: Option<Notation>,
+}
+
+/// A policy from a file.
+pub(crate) struct Loaded {
+    pub(crate) notation: Notation,
+    pub(crate) reading: Reading,
+    /// What could not even be read into the canonical policy; only imports have that.
+    pub(crate) lost: Vec<LostOnTheWay>,
+}
+
+/// Something that got lost: where, and what happens instead.
+pub(crate) struct LostOnTheWay {
+    pub(crate) path: String,
+    pub(crate) message: String,
+}
+
+impl LostOnTheWay {
+    pub(crate) fn of(loss: Loss, notation: Notation) -> Self {
+        let Loss { path, message, .. } = match notation.dialect() {
+            Some(dialect) => loss.seen_from(dialect),
+            None => loss,
+        };
+        Self { path, message }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "path": self.path, "message": self.message })
+    }
+}
+
+/// Reads a policy in any notation, from a document.
+pub(crate) fn load(document: &Document, notation: Option<Notation>, json: bool) -> Result<Loaded, Failed> {
+    let value = self::document(document, notation.and_then(Notation::dialect), json)?;
+    let loaded = match notation {
+        Some(Notation::Import(source)) => imported(&value, source),
+        other => policy(&value, other.and_then(Notation::dialect)).map(|(dialect, reading)| Loaded {
+            notation: Notation::Dialect(dialect),
+            reading,
+            lost: Vec::new(),
+        }),
+    };
+    loaded.map_err(|refused| refused.tell(json))
+}
+
+fn imported(value: &Value, source: Source) -> Result<Loaded, Refused> {
+    let import = source.read(value).map_err(|problems| Refused { dialect: None, problems })?;
+    let lost = import.lost.into_iter().map(|loss| LostOnTheWay { path: loss.path, message: loss.message }).collect();
+    let reading = Reading { policy: import.policy, warnings: import.warnings };
+    Ok(Loaded { notation: Notation::Import(source), reading, lost })
 }
 
 /// A policy that could not be had.

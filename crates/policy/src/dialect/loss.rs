@@ -68,7 +68,7 @@ impl Loss {
 }
 
 impl Part {
-    fn canonical_path(self, rule: usize) -> String {
+    pub(crate) fn canonical_path(self, rule: usize) -> String {
         let in_rule = |member: &str| format!("/rules/{rule}/{member}");
         match self {
             Self::Attempts => "/attempts".to_owned(),

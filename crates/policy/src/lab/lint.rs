@@ -14,8 +14,10 @@ const FORGOTTEN: Span = Span::from_secs(7 * 86_400);
 const LONG_DELAY: Span = Span::from_secs(86_400);
 
 /// Every warning of a policy: what its reader saw in the wire form, and what the policy does.
+///
+/// Paths point into a document of the dialect; without one, into the canonical form.
 #[must_use]
-pub fn lint(dialect: Dialect, reading: &Reading) -> Vec<Warning> {
+pub fn lint(dialect: Option<Dialect>, reading: &Reading) -> Vec<Warning> {
     let mut warnings = reading.warnings.clone();
     let policy = &reading.policy;
     let mut linter = Linter { dialect, policy, warnings: Vec::new() };
@@ -31,20 +33,24 @@ pub fn lint(dialect: Dialect, reading: &Reading) -> Vec<Warning> {
 }
 
 struct Linter<'a> {
-    dialect: Dialect,
+    dialect: Option<Dialect>,
     policy: &'a Policy,
     warnings: Vec<Warning>,
 }
 
 impl Linter<'_> {
     fn warn(&mut self, code: &'static str, part: Part, rule: usize, message: String, instead: String) {
-        let path = self.dialect.path_of(part, rule);
+        let path = self.path_of(part, rule);
         self.warnings.push(Warning { code, path, message, instead });
     }
 
-    /// The field of the dialect that holds a part, for use in a sentence.
+    fn path_of(&self, part: Part, rule: usize) -> String {
+        self.dialect.map_or_else(|| part.canonical_path(rule), |dialect| dialect.path_of(part, rule))
+    }
+
+    /// The field that holds a part, for use in a sentence.
     fn field(&self, part: Part) -> String {
-        self.dialect.path_of(part, 0).rsplit('/').next().unwrap_or_default().to_owned()
+        self.path_of(part, 0).rsplit('/').next().unwrap_or_default().to_owned()
     }
 
     fn limits(&mut self) {
@@ -193,12 +199,13 @@ impl Linter<'_> {
 }
 
 /// Some jitter, in the words of the dialect.
-const fn some_jitter(dialect: Dialect) -> &'static str {
+const fn some_jitter(dialect: Option<Dialect>) -> &'static str {
     match dialect {
-        Dialect::Ojs => "\"jitter\": true",
-        Dialect::Azolla => "\"strategy\": \"exponential_jitter\"",
-        Dialect::TaskHarbor => "\"jitter\": 0.2",
-        Dialect::Exosphere => "a strategy that ends in _FULL_JITTER",
-        Dialect::Mwl => "\"jitter\": \"full\"",
+        None => "any jitter",
+        Some(Dialect::Ojs) => "\"jitter\": true",
+        Some(Dialect::Azolla) => "\"strategy\": \"exponential_jitter\"",
+        Some(Dialect::TaskHarbor) => "\"jitter\": 0.2",
+        Some(Dialect::Exosphere) => "a strategy that ends in _FULL_JITTER",
+        Some(Dialect::Mwl) => "\"jitter\": \"full\"",
     }
 }
