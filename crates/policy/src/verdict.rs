@@ -108,11 +108,14 @@ impl Verdict {
         }
     }
 
-    /// False for a requeue, which is no failure and moves no counter.
+    /// False for what is no failure and moves no counter: a requeue, and a pruned branch.
     #[inline]
     #[must_use]
     pub const fn counted(&self) -> bool {
-        !matches!(self.outcome, Outcome::Retry { origin: Origin::Requeue, .. })
+        !matches!(
+            self.outcome,
+            Outcome::Retry { origin: Origin::Requeue, .. } | Outcome::Stop { reason: Reason::Pruned, .. }
+        )
     }
 }
 
