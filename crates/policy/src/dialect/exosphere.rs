@@ -45,7 +45,7 @@ pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
     let max_retries = fields.whole("max_retries", 0, most, f).and_then(|n| u32::try_from(n).ok());
     let (growth, jitter) = fields.word("strategy", &STRATEGIES, f).unwrap_or((Growth::Exponential, Jitter::None));
     let initial = fields.whole_ms("backoff_factor", f).unwrap_or(BACKOFF_FACTOR);
-    let exponent = fields.whole("exponent", 1, u64::from(u32::MAX), f).unwrap_or(EXPONENT);
+    let exponent = fields.whole("exponent", 1, u64::MAX, f).unwrap_or(EXPONENT);
     let max_delay = match fields.get("max_delay") {
         None | Some(Value::Null) => None,
         Some(_) => fields.whole_ms("max_delay", f),
