@@ -61,8 +61,17 @@ impl Seeded {
     /// A source of draws that starts from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed))
+        Self(fastrand::Rng::with_seed(scattered(seed)))
     }
+}
+
+/// A seed far away from those of its neighbours: the generator takes its seed as its state, and
+/// states that differ in a few bits give correlated draws. The finalizer of SplitMix64, a bijection.
+const fn scattered(seed: u64) -> u64 {
+    let mut bits = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
 }
 
 impl Entropy for Seeded {
