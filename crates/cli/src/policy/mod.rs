@@ -5,6 +5,7 @@ mod convert;
 mod explain;
 mod replay;
 mod schedule;
+mod simulate;
 mod source;
 
 use crate::exit::Failed;
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Explain(explain::Args),
     /// Write a policy in another dialect, with what gets lost
     Convert(convert::Args),
+    /// Let a cohort of jobs meet an outage under one or several policies
+    Simulate(simulate::Args),
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failed> {
@@ -31,5 +34,6 @@ pub(crate) fn run(command: Command) -> Result<(), Failed> {
         Command::Replay(args) => replay::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
     }
 }

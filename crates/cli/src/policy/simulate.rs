@@ -1,0 +1,180 @@
+//! `redrive policy simulate`.
+
+use super::source::{self, Loaded, Notation, NotationArg};
+use crate::input::{Document, Format, shown};
+use crate::{exit::Failed, output};
+use indicatif::{ProgressBar, ProgressStyle};
+use redrive_policy::dialect::{go_duration, iso_duration};
+use redrive_policy::lab::simulate::{Arrival, Outcome, Scenario, simulate};
+use redrive_policy::{Pattern, Policy, Span};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The policies to compare, each from a file, or - for standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// The notation of the files [default: by their ending, else json]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    #[command(flatten)]
+    dialect: NotationArg,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Print JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct ScenarioArgs {
+    /// How many jobs meet the outage
+    #[arg(long, default_value_t = 10_000)]
+    jobs: u32,
+    /// How many jobs arrive each second [default: all at once]
+    #[arg(long, value_name = "PER_SECOND")]
+    arrival_rate: Option<f64>,
+    /// How long the dependency is down, from time 0: 90s, 10m, 1h30m, PT5M
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
+    outage: Span,
+    /// How many attempts the dependency serves each second once it is back [default: all]
+    #[arg(long, value_name = "PER_SECOND")]
+    capacity: Option<u32>,
+    /// The share of served attempts that fail all the same, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    failure_rate: f64,
+    /// The error type of every failure [default: one that the policy retries]
+    #[arg(long = "type", value_name = "TYPE")]
+    failure_type: Option<String>,
+    /// The code of every failure [default: one that the policy retries]
+    #[arg(long, value_name = "CODE")]
+    code: Option<String>,
+    /// The seed: the same seed gives the same outcome
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// When to stop looking, counted from time 0
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "24h")]
+    horizon: Span,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive policy simulate retry.json --jobs 10000 --outage 10m --capacity 500
+  redrive policy simulate today.json better.json --outage 30m --capacity 200 --html compare.html
+  redrive policy simulate retry.json --jobs 1000000 --outage 1h --capacity 5000 --json";
+
+pub(crate) fn run(args: &Args) -> Result<(), Failed> {
+    let mut simulated = Vec::new();
+    for path in &args.files {
+        let document = Document { path: path.clone(), format: args.format };
+        let Loaded { notation, reading, .. } = source::load(&document, args.dialect.notation, args.json)?;
+        let scenario = args.scenario.meeting(&reading.policy);
+        let outcome = with_progress(&shown(path), |progress| simulate(&scenario, &reading.policy, progress))
+            .map_err(|problems| Failed::usage(format!("this cannot be simulated:\n{problems}")))?;
+        simulated.push(Simulated { name: shown(path), notation, scenario, outcome });
+    }
+    if args.json {
+        let policies: Vec<Value> = simulated.iter().map(Simulated::to_json).collect();
+        return output::json(&json!({ "policies": policies }));
+    }
+    output::text(&told(&simulated))
+}
+
+/// One policy, and how it fared.
+struct Simulated {
+    name: String,
+    notation: Notation,
+    scenario: Scenario,
+    outcome: Outcome,
+}
+
+impl Simulated {
+    fn to_json(&self) -> Value {
+        json!({
+            "name": self.name, "dialect": self.notation.name(), "scenario": self.scenario, "outcome": self.outcome,
+        })
+    }
+}
+
+impl ScenarioArgs {
+    /// The scenario, with a failure that the policy retries where none was named.
+    fn meeting(&self, policy: &Policy) -> Scenario {
+        let matcher = &policy.rules[0].matcher;
+        let some = |list: &Option<Vec<Pattern>>| list.iter().flatten().next().map(example_of);
+        Scenario {
+            jobs: self.jobs,
+            arrival: self.arrival_rate.map_or(Arrival::AllAtOnce, Arrival::PerSecond),
+            outage: self.outage,
+            capacity_per_s: self.capacity,
+            failure_rate_after: self.failure_rate,
+            failure_type: self.failure_type.clone().or_else(|| some(&matcher.include_types)).unwrap_or("error".into()),
+            failure_code: self.code.clone().or_else(|| some(&matcher.codes)).unwrap_or_default(),
+            failure_retryable: matcher.retryable,
+            seed: self.seed,
+            horizon: self.horizon,
+        }
+    }
+}
+
+/// A word that a pattern matches.
+fn example_of(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Any => "error".to_owned(),
+        Pattern::Exact(text) => text.to_string(),
+        Pattern::Prefix(prefix) => format!("{prefix}error"),
+    }
+}
+
+/// Shows a bar on a terminal when the work takes longer than a moment.
+fn with_progress<T>(name: &str, work: impl FnOnce(&(dyn Fn(f64) + Sync)) -> T) -> T {
+    const MOMENT: Duration = Duration::from_millis(400);
+    let bar = ProgressBar::new(1_000).with_message(name.to_owned());
+    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {percent} %") {
+        bar.set_style(style);
+    }
+    let start = Instant::now();
+    let done = work(&|share: f64| {
+        if start.elapsed() > MOMENT {
+            bar.set_position((share * 1_000.0) as u64);
+        }
+    });
+    bar.finish_and_clear();
+    done
+}
+
+fn told(simulated: &[Simulated]) -> String {
+    type Figure = fn(&Simulated) -> String;
+    let figures: [(&str, Figure); 9] = [
+        ("succeeded", |s| s.outcome.succeeded.to_string()),
+        ("given up", |s| s.outcome.given_up.to_string()),
+        ("given up after recovery", |s| s.outcome.given_up_after_recovery.to_string()),
+        ("still waiting", |s| s.outcome.waiting.to_string()),
+        ("attempts", |s| s.outcome.attempts.to_string()),
+        ("wasted attempts", |s| s.outcome.wasted.to_string()),
+        ("highest peak of retries", |s| {
+            s.outcome.retry_peak.map_or_else(|| "–".to_owned(), |peak| format!("{}/s at {}", peak.per_s, peak.at))
+        }),
+        ("on the busiest instant", |s| {
+            let percent = |share: f64| format!("{:.1} %", share * 100.0);
+            s.outcome.busiest_instant.map_or_else(|| "–".to_owned(), |instant| percent(instant.share))
+        }),
+        ("last job done", |s| s.outcome.last_done.map_or_else(|| "–".to_owned(), |at| at.to_string())),
+    ];
+    let mut rows = vec![std::iter::once(String::new()).chain(simulated.iter().map(|s| s.name.clone())).collect()];
+    for (name, figure) in figures {
+        rows.push(std::iter::once(name.to_owned()).chain(simulated.iter().map(figure)).collect());
+    }
+    output::table(&rows)
+}
+
+/// A duration on the command line: Go's form, days too, or ISO 8601.
+fn duration(text: &str) -> Result<Span, String> {
+    let days = || text.strip_suffix('d')?.parse::<f64>().ok().filter(|days| *days >= 0.0);
+    go_duration(text)
+        .or_else(|| iso_duration(text).map(|parsed| parsed.span))
+        .or_else(|| days().map(|days| Span::from_secs(86_400).times(days)))
+        .ok_or_else(|| "a duration is written like 90s, 10m, 1h30m, 2d or PT5M".to_owned())
+}
