@@ -230,7 +230,7 @@ fn explain_says_why() {
 
 #[test]
 fn every_command_has_examples_in_its_help() {
-    for command in ["check", "schedule", "replay", "explain", "convert"] {
+    for command in ["check", "schedule", "replay", "explain", "convert", "simulate"] {
         let output = redrive(&["policy", command, "--help"], "");
         assert_eq!(output.status.code(), Some(0), "{command}");
         assert!(stdout(&output).contains(&format!("redrive policy {command} ")), "{command}: {}", stdout(&output));
@@ -244,6 +244,6 @@ fn completions_for_bash_zsh_and_fish() {
         let output = redrive(&["completions", shell], "");
         assert_eq!(output.status.code(), Some(0));
         assert!(stdout(&output).contains(word), "{shell}");
-        assert!(stdout(&output).contains("schedule"), "{shell} knows the commands");
+        assert!(stdout(&output).contains("simulate"), "{shell} knows the commands");
     }
 }

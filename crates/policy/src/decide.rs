@@ -20,7 +20,11 @@ pub fn decide(policy: &Policy, history: &History, failure: &Failure<'_>, now: Mo
         return Verdict { attempt, rule: None, outcome };
     }
     let stop = |rule, reason| Verdict { attempt, rule, outcome: Outcome::Stop { reason, disposition: policy.on_stop } };
-    let (index, rule) = match policy.rule_for(failure) {
+    let handler = match failure.signal {
+        Signal::Overdue => Ok((0, &policy.rules[0])),
+        _ => policy.rule_for(failure),
+    };
+    let (index, rule) = match handler {
         Ok(found) => found,
         Err(mismatch) => {
             return match policy.unmatched {
@@ -54,7 +58,7 @@ pub fn decide(policy: &Policy, history: &History, failure: &Failure<'_>, now: Mo
 fn outcome_of_signal(signal: Signal, on_stop: Disposition) -> Option<Outcome> {
     let stop = |reason, disposition| Some(Outcome::Stop { reason, disposition });
     match signal {
-        Signal::None => None,
+        Signal::None | Signal::Overdue => None,
         Signal::Stop(disposition) => stop(Reason::Handler, disposition),
         Signal::Unrecoverable => stop(Reason::Unrecoverable, Disposition::DeadLetter),
         Signal::Permanent => stop(Reason::NonRetryable(crate::Mismatch::Permanent), on_stop),

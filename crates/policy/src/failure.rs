@@ -29,6 +29,9 @@ pub enum Signal {
     Unrecoverable,
     /// Not worth a retry, whatever the lists say; the policy's disposition applies.
     Permanent,
+    /// The run went silent or took too long. There is no error that lists could be compared with, so
+    /// that the first rule handles it (OJS §9.2: timeouts are always retryable).
+    Overdue,
     /// End the branch; not a failure (Exosphere's `PruneSignal`).
     Prune,
     /// Run again after this time; not a failure, and nothing is counted (`ReQueueAfterSignal`).

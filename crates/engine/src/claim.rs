@@ -1,0 +1,78 @@
+//! Handing out jobs.
+
+use crate::engine::refused;
+use crate::{Engine, EngineError};
+use redrive_policy::Span;
+use redrive_store::{Claim, Hold, Job};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A worker's request for jobs.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    /// The queues, the most wanted first.
+    pub queues: Vec<Arc<str>>,
+    /// How many jobs at most.
+    pub count: usize,
+    /// Who asks.
+    pub worker: Arc<str>,
+    /// How long a lease lasts; absent, the engine's default holds. A job's own value comes first.
+    pub lease: Option<Span>,
+    /// How long to wait for a job when there is none.
+    pub wait: Duration,
+}
+
+impl Engine {
+    /// Hands out jobs under leases. Waits for the first one as long as the request says.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Job>, EngineError> {
+        let deadline = tokio::time::sleep(request.wait);
+        tokio::pin!(deadline);
+        loop {
+            // Listening starts before looking, so that a job that comes in between is not missed.
+            let ready = self.ready.notified();
+            tokio::pin!(ready);
+            ready.as_mut().enable();
+            let jobs = self.claim_now(request).await?;
+            if !jobs.is_empty() || request.wait.is_zero() {
+                return Ok(jobs);
+            }
+            tokio::select! {
+                () = ready => {}
+                () = &mut deadline => return Ok(Vec::new()),
+            }
+        }
+    }
+
+    async fn claim_now(&self, request: &ClaimRequest) -> Result<Vec<Job>, EngineError> {
+        let claim = Claim {
+            queues: request.queues.clone(),
+            count: request.count.min(self.settings.most_claimed),
+            worker: request.worker.clone(),
+            lease: request.lease.unwrap_or(self.settings.lease),
+            timeout: self.settings.timeout,
+            seed: self.randomness.bits(),
+        };
+        let jobs = self.store.claim(claim, self.now()).await?;
+        if !jobs.is_empty() {
+            self.earlier.notify_one();
+        }
+        Ok(jobs)
+    }
+
+    /// A sign of life for several jobs; each answers for itself.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn extend(
+        &self,
+        holds: Vec<Hold>,
+        span: Option<Span>,
+    ) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
+        let ids: Vec<_> = holds.iter().map(|hold| hold.id).collect();
+        let answers = self.store.extend(holds, span, self.now()).await?;
+        Ok(ids.into_iter().zip(answers).map(|(id, answer)| refused(id, answer)).collect())
+    }
+}

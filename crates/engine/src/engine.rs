@@ -1,0 +1,87 @@
+//! The engine: one store, one clock, one source of randomness, and the rules.
+
+use crate::gate::Gates;
+use crate::{Clock, EngineError, Layers, Randomness};
+use redrive_policy::{Moment, Span};
+use redrive_store::{JobId, Refusal, Retention, Store};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// What an operator can set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which policy applies to which job.
+    pub layers: Layers,
+    /// How long a lease lasts, where neither job nor worker says.
+    pub lease: Span,
+    /// How long a run may take, where the job does not say.
+    pub timeout: Option<Span>,
+    /// How long ended jobs are kept.
+    pub retention: Retention,
+    /// How often in a row a job may be given back unfinished.
+    pub most_releases: u32,
+    /// How many jobs one claim hands out at most.
+    pub most_claimed: usize,
+    /// How many jobs one sweep touches in a single step.
+    pub sweep_step: usize,
+}
+
+impl Settings {
+    /// The defaults: what OJS says, and a day for what has ended, a month for dead letters.
+    #[must_use]
+    pub fn new(layers: Layers) -> Self {
+        Self {
+            layers,
+            lease: Span::from_secs(1_800),
+            timeout: Some(Span::from_secs(1_800)),
+            retention: Retention { finished: Span::from_secs(86_400), dead: Span::from_secs(30 * 86_400) },
+            most_releases: 100,
+            most_claimed: 1_000,
+            sweep_step: 1_000,
+        }
+    }
+}
+
+/// The engine. Commands are methods, one file each.
+pub struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) randomness: Arc<dyn Randomness>,
+    pub(crate) settings: Settings,
+    pub(crate) gates: Gates,
+    /// Rung when jobs become available.
+    pub(crate) ready: Notify,
+    /// Rung when something may have to happen earlier than the sweeper thinks.
+    pub(crate) earlier: Notify,
+}
+
+impl Engine {
+    /// An engine on a store.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        randomness: Arc<dyn Randomness>,
+        settings: Settings,
+    ) -> Self {
+        let gates = Gates::default();
+        Self { store, clock, randomness, settings, gates, ready: Notify::new(), earlier: Notify::new() }
+    }
+
+    /// The time, by the engine's clock.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// What the operator has set.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+/// The answer about a single job: the store's, with the job's name for the message.
+pub(crate) fn refused<T>(id: JobId, answer: Result<T, Refusal>) -> Result<T, EngineError> {
+    answer.map_err(|refusal| EngineError::Refused(id, refusal))
+}

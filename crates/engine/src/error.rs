@@ -1,0 +1,40 @@
+//! What a command can answer besides success.
+
+use redrive_policy::Problems;
+use redrive_store::{JobId, Refusal, StoreError};
+use std::fmt;
+
+/// A command that was not carried out. Nothing has changed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EngineError {
+    /// What was handed in is not allowed.
+    Invalid(Problems),
+    /// The retry policy that was handed in is not allowed.
+    InvalidPolicy(Problems),
+    /// A job of this name is kept already.
+    Duplicate(JobId),
+    /// The job does not allow it.
+    Refused(JobId, Refusal),
+    /// The store did not answer. Whether the command was carried out is not known.
+    Store(StoreError),
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(problems) => problems.fmt(f),
+            Self::InvalidPolicy(problems) => write!(f, "the retry policy is not valid: {problems}"),
+            Self::Duplicate(id) => write!(f, "a job {id} is kept already"),
+            Self::Refused(id, refusal) => write!(f, "job {id}: {refusal}"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -1,0 +1,28 @@
+//! The one place through which a due job becomes ready. Today it honours pauses.
+
+use redrive_store::{Job, Queue};
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The gates of all queues: which are closed.
+#[derive(Debug, Default)]
+pub(crate) struct Gates {
+    closed: RwLock<HashSet<Arc<str>>>,
+}
+
+impl Gates {
+    /// Whether a due job may become ready.
+    pub(crate) fn lets_through(&self, job: &Job) -> bool {
+        !self.closed.read().unwrap_or_else(PoisonError::into_inner).contains(&job.spec.queue)
+    }
+
+    /// Takes note of a queue as the store has it.
+    pub(crate) fn note(&self, queue: &Queue) {
+        let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
+        if queue.paused {
+            closed.insert(queue.name.clone());
+        } else {
+            closed.remove(&queue.name);
+        }
+    }
+}

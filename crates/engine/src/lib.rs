@@ -1,0 +1,25 @@
+//! What happens next: the commands of Redrive on a store, with an injected clock and injected
+//! randomness. It knows no HTTP and no SQL.
+
+mod claim;
+mod clock;
+mod engine;
+mod error;
+mod gate;
+mod judge;
+mod layers;
+pub mod pace;
+mod query;
+mod settle;
+mod submit;
+mod sweep;
+
+pub use claim::ClaimRequest;
+pub use clock::{Clock, ManualClock, Randomness, SystemClock};
+pub use engine::{Engine, Settings};
+pub use error::EngineError;
+pub use judge::FailureReport;
+pub use layers::{Effective, Layer, Layers, OperatorCap, Written};
+pub use settle::Ending;
+pub use submit::Submission;
+pub use sweep::Swept;

@@ -1,0 +1,91 @@
+//! Looking, and what people do to single jobs and queues.
+
+use crate::engine::refused;
+use crate::{Engine, EngineError};
+use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Page, Queue, Refusal, Spec};
+use std::sync::Arc;
+
+impl Engine {
+    /// One job.
+    ///
+    /// # Errors
+    /// There is no such job, or the store did not answer.
+    pub async fn job(&self, id: JobId) -> Result<Job, EngineError> {
+        self.store.get(id).await?.ok_or(EngineError::Refused(id, Refusal::NotFound))
+    }
+
+    /// Jobs that fit a filter, newest first.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn list(&self, filter: Filter, page: Page) -> Result<Listed, EngineError> {
+        Ok(self.store.list(filter, page).await?)
+    }
+
+    /// All queues, by name.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn queues(&self) -> Result<Vec<Queue>, EngineError> {
+        Ok(self.store.queues().await?)
+    }
+
+    /// Closes or opens a queue.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn pause(&self, queue: Arc<str>, paused: bool) -> Result<Queue, EngineError> {
+        let queue = self.store.pause(queue, paused, self.now()).await?;
+        self.gates.note(&queue);
+        if !paused {
+            self.ready.notify_waiters();
+            self.earlier.notify_one();
+        }
+        Ok(queue)
+    }
+
+    /// Reads back which queues are closed; to be called once after a start.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn recall_pauses(&self) -> Result<(), EngineError> {
+        self.store.queues().await?.iter().for_each(|queue| self.gates.note(queue));
+        Ok(())
+    }
+
+    /// Calls a job off, whoever holds it.
+    ///
+    /// # Errors
+    /// There is no such job, it has ended, or the store did not answer.
+    pub async fn cancel(&self, id: JobId) -> Result<Cancelled, EngineError> {
+        refused(id, self.store.cancel(id, self.now()).await?)
+    }
+
+    /// Makes a pending job available.
+    ///
+    /// # Errors
+    /// There is no such job, it is not pending, or the store did not answer.
+    pub async fn activate(&self, id: JobId) -> Result<Job, EngineError> {
+        let job = refused(id, self.store.activate(id, self.now()).await?)?;
+        self.ready.notify_waiters();
+        Ok(job)
+    }
+
+    /// Takes a job back from where it ended, with another specification if one is given.
+    ///
+    /// # Errors
+    /// There is no such job, it has not ended, or the store did not answer.
+    pub async fn revive(&self, id: JobId, spec: Option<Arc<Spec>>) -> Result<Job, EngineError> {
+        let job = refused(id, self.store.revive(id, spec, self.now()).await?)?;
+        self.ready.notify_waiters();
+        Ok(job)
+    }
+
+    /// Forgets a job that has ended.
+    ///
+    /// # Errors
+    /// There is no such job, it has not ended, or the store did not answer.
+    pub async fn remove(&self, id: JobId) -> Result<Job, EngineError> {
+        refused(id, self.store.remove(id).await?)
+    }
+}

@@ -1,0 +1,47 @@
+//! Ending runs.
+
+use crate::engine::refused;
+use crate::judge::{self, FailureReport};
+use crate::{Engine, EngineError};
+use redrive_policy::Span;
+use redrive_store::{Blob, Hold, Job, Report, Settlement};
+
+/// How a run ended, as a worker reports it.
+#[derive(Clone, Debug)]
+pub enum Ending {
+    /// It succeeded, with what the handler returned.
+    Done(Option<Blob>),
+    /// It failed.
+    Failed(FailureReport),
+    /// It was given back unfinished, to run again after this time. That spends no attempt.
+    Released(Span),
+}
+
+impl Engine {
+    /// Ends runs; each answers for itself.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn settle(&self, endings: Vec<(Hold, Ending)>) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
+        let now = self.now();
+        let ids: Vec<_> = endings.iter().map(|(hold, _)| hold.id).collect();
+        let settlement = |(hold, ending)| {
+            let report = match ending {
+                Ending::Done(result) => Report::Done(result),
+                Ending::Released(delay) => Report::Released { delay, most: self.settings.most_releases },
+                Ending::Failed(report) => {
+                    let draw = self.randomness.draw();
+                    Report::Failed(Box::new(move |job: &Job| judge::reported(job, &report, now, draw)))
+                }
+            };
+            Settlement { hold, report }
+        };
+        let answers = self.store.settle(endings.into_iter().map(settlement).collect(), now).await?;
+        let settled: Vec<_> = ids.into_iter().zip(answers).map(|(id, answer)| refused(id, answer)).collect();
+        if settled.iter().flatten().any(|job| !job.state.is_terminal()) {
+            self.ready.notify_waiters();
+            self.earlier.notify_one();
+        }
+        Ok(settled)
+    }
+}

@@ -1,0 +1,63 @@
+//! What happens by itself: due jobs become ready, overdue runs end, ended jobs leave.
+
+use crate::{Engine, EngineError, judge};
+use redrive_policy::Moment;
+
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Jobs that became ready, or expired.
+    pub promoted: usize,
+    /// Runs that were overdue.
+    pub reclaimed: usize,
+}
+
+impl Engine {
+    /// Does everything that is due by now.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn sweep(&self) -> Result<Swept, EngineError> {
+        let mut swept = Swept::default();
+        loop {
+            let now = self.now();
+            let step = self.settings.sweep_step;
+            let judge = |job: &_, why| judge::overdue(job, why, now, self.randomness.draw());
+            let reclaimed = self.store.reclaim(&judge, step, now).await?.len();
+            let gate = |job: &_| self.gates.lets_through(job);
+            let promoted = self.store.promote(&gate, step, now).await?.len();
+            swept.reclaimed += reclaimed;
+            swept.promoted += promoted;
+            if promoted > 0 {
+                self.ready.notify_waiters();
+            }
+            if promoted < step && reclaimed < step {
+                return Ok(swept);
+            }
+        }
+    }
+
+    /// Forgets jobs that ended long enough ago; answers how many.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn prune(&self) -> Result<usize, EngineError> {
+        let mut pruned = 0;
+        loop {
+            let step = self.settings.sweep_step;
+            let count = self.store.prune(self.settings.retention, step, self.now()).await?;
+            pruned += count;
+            if count < step {
+                return Ok(pruned);
+            }
+        }
+    }
+
+    /// When the next sweep has something to do; absent where nothing waits.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn next_sweep(&self) -> Result<Option<Moment>, EngineError> {
+        Ok(self.store.next_wake().await?)
+    }
+}
