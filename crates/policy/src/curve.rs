@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The growth of the raw delay, as a factor on the initial delay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case", from = "Written")]
 pub enum Curve {
     /// Every delay is the initial delay.
     Fixed,
@@ -20,7 +20,7 @@ pub enum Curve {
         /// The power; at least 0.
         exponent: f64,
         /// The number that stands for the first retry: 1 in OJS, 0 in Sidekiq and Faktory.
-        #[serde(default = "one", skip_serializing_if = "is_one")]
+        #[serde(skip_serializing_if = "is_one")]
         first: u32,
     },
 }
@@ -38,6 +38,34 @@ impl Curve {
                 let n = f64::from(n.saturating_sub(1).saturating_add(first));
                 if exponent.fract() == 0.0 && exponent <= 64.0 { power(n, exponent as u32) } else { n.powf(exponent) }
             }
+        }
+    }
+}
+
+/// A curve as it is read. A variant without fields would let any field pass; one with no fields
+/// between braces does not.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum Written {
+    Fixed {},
+    Linear {},
+    Exponential {
+        rate: f64,
+    },
+    Polynomial {
+        exponent: f64,
+        #[serde(default = "one")]
+        first: u32,
+    },
+}
+
+impl From<Written> for Curve {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Fixed {} => Self::Fixed,
+            Written::Linear {} => Self::Linear,
+            Written::Exponential { rate } => Self::Exponential { rate },
+            Written::Polynomial { exponent, first } => Self::Polynomial { exponent, first },
         }
     }
 }

@@ -9,7 +9,7 @@ use std::fmt;
 /// Full, equal, ±fraction and OJS's 0.5–1.5 are one law with other bounds, and so they are one
 /// variant here: the delay is multiplied by a uniform factor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case", from = "Written")]
 pub enum Jitter {
     /// The delay is used as it is.
     None,
@@ -28,6 +28,34 @@ pub enum Jitter {
         #[serde(rename = "step_ms")]
         step: Span,
     },
+}
+
+/// A jitter as it is read. A variant without fields would let any field pass; one with no fields
+/// between braces does not.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum Written {
+    None {},
+    Scale {
+        low: f64,
+        high: f64,
+    },
+    Decorrelated {},
+    Added {
+        #[serde(rename = "step_ms")]
+        step: Span,
+    },
+}
+
+impl From<Written> for Jitter {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::None {} => Self::None,
+            Written::Scale { low, high } => Self::Scale { low, high },
+            Written::Decorrelated {} => Self::Decorrelated,
+            Written::Added { step } => Self::Added { step },
+        }
+    }
 }
 
 impl Jitter {
