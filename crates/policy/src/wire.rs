@@ -46,9 +46,11 @@ pub fn parse_json(text: &str) -> Result<Value, SyntaxError> {
     }
     serde_json::from_str::<Strict>(text).map(|strict| strict.0).map_err(|error| {
         let full = error.to_string();
+        let (line, column) = (error.line(), error.column());
         // The message of serde_json ends with the place, which stands in fields of its own here.
-        let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
-        SyntaxError { line: error.line(), column: error.column(), message }
+        let place = format!(" at line {line} column {column}");
+        let message = full.strip_suffix(&place).unwrap_or(&full).to_owned();
+        SyntaxError { line, column, message }
     })
 }
 
@@ -149,6 +151,8 @@ mod tests {
     fn a_repeated_key_is_refused_at_any_depth() {
         let error = parse_json(r#"{"a": [{"b": 1, "b": 2}]}"#).unwrap_err();
         assert!(error.message.contains("\"b\" stands twice"), "{error}");
+        let error = parse_json(r#"{"look at line 1": 1, "look at line 1": 2}"#).unwrap_err();
+        assert!(error.message.starts_with("the key \"look at line 1\" stands twice"), "{error}");
     }
 
     #[test]
