@@ -97,7 +97,8 @@ impl TryFrom<f64> for Span {
 
     fn try_from(ms: f64) -> Result<Self, String> {
         if (0.0..=Self::MAX.0).contains(&ms) {
-            Ok(Self(ms))
+            // A minus zero lies in the range too, and must not be shown as "-0 ms".
+            Ok(Self(ms.abs()))
         } else {
             Err(format!("{ms} ms is not a span: from 0 to {} ms is allowed", Self::MAX.0))
         }
@@ -210,6 +211,7 @@ mod tests {
         assert_eq!(Span::saturating_ms(-1.0), Span::ZERO);
         assert_eq!(Span::ZERO.times(f64::INFINITY), Span::ZERO);
         assert_eq!(Span::MAX.plus(Span::MAX), Span::MAX);
+        assert_eq!(Span::try_from(-0.0).unwrap().to_string(), "0 ms");
     }
 
     #[test]
