@@ -141,7 +141,7 @@ impl Policy {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        runs.map(|runs| runs - 1)
+        runs.map(|runs| runs.saturating_sub(1))
     }
 }
 
