@@ -32,7 +32,8 @@ pub struct Outcome {
     pub peak: Peak,
     /// The second with the most retries; absent where there were none.
     pub retry_peak: Option<Peak>,
-    /// The second with the most attempts after the outage; absent where there were none.
+    /// The second with the most attempts, among the one in which the outage ends and those after it;
+    /// absent where there were none.
     pub recovery_peak: Option<Peak>,
     /// The most attempts that were served in one second.
     pub served_peak_per_s: u32,
