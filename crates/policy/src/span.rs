@@ -187,10 +187,11 @@ impl Moment {
         self.0
     }
 
-    /// The moment that lies `span` later; the end of time at the latest.
+    /// The moment that lies `span` later, never less; the end of time at the latest.
     #[must_use]
-    pub const fn after(self, span: Span) -> Self {
-        Self(self.0.saturating_add((span.0 * 1000.0) as i64))
+    pub fn after(self, span: Span) -> Self {
+        // Rounded up: a retry may start a fraction of a microsecond late, and never early.
+        Self(self.0.saturating_add((span.0 * 1000.0).ceil() as i64))
     }
 
     /// The time since `earlier`; zero where the clock went backwards.
@@ -235,6 +236,12 @@ mod tests {
         let span = Span::from(Duration::from_nanos(1_500_001));
         assert_eq!(Duration::from(span), Duration::from_nanos(1_500_001));
         assert_eq!(Duration::from(Span::MAX).as_secs(), 365_000 * 86_400);
+    }
+
+    #[test]
+    fn a_due_time_is_never_early() {
+        assert_eq!(Moment::ORIGIN.after(Span::saturating_ms(0.000_1)), Moment::from_micros(1));
+        assert_eq!(Moment::ORIGIN.after(Span::from_millis(3)), Moment::from_micros(3_000));
     }
 
     #[test]
