@@ -21,6 +21,7 @@ mod verdict;
 pub mod wire;
 
 pub use backoff::{Backoff, Cap, CapPlace, Computed, Rounding};
+pub use builder::PolicyBuilder;
 pub use curve::Curve;
 pub use decide::{Bounds, decide};
 pub use draw::{Ambient, Draw, Entropy, Seeded};
