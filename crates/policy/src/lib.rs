@@ -31,5 +31,6 @@ pub use jitter::Jitter;
 pub use matcher::{Matcher, Mismatch, Pattern};
 pub use policy::{AttemptLimit, Parts, Policy, Rule, Unmatched};
 pub use problem::{Problem, Problems};
+pub use retry::{BlockingRetryable, Retryable, retry, retry_blocking};
 pub use span::{Moment, Span};
 pub use verdict::{Disposition, Origin, Outcome, Reason, Verdict};
