@@ -297,6 +297,7 @@ fn semantics_azolla_a_time_stop_says_which_wait_led_past_the_limit() {
         other => panic!("{other:?}"),
     };
     assert_eq!(reason(55_000.0), (60_000.0, 55_000.0, Some(10_000.0)));
+    assert_eq!(reason(60_000.0), (60_000.0, 60_000.0, None), "reached already");
     assert_eq!(reason(61_000.0), (60_000.0, 61_000.0, None));
 }
 
