@@ -65,6 +65,28 @@ pub struct LeaseToken {
     pub nonce: u64,
 }
 
+impl LeaseToken {
+    /// The token of a job's lease of this number, from the random bits of the claim.
+    ///
+    /// Every store derives it the same way, so that stores can be compared answer by answer. Whoever
+    /// holds one token can compute the others of the same claim, which are its own; those of other
+    /// claims come from other seeds.
+    #[must_use]
+    pub fn derive(seed: u64, id: JobId, number: u32) -> Self {
+        let name = u128::from_be_bytes(id.to_bytes());
+        let words = [(name >> 64) as u64, name as u64, u64::from(number)];
+        let nonce = words.into_iter().fold(seed, |nonce, word| scattered(nonce ^ word));
+        Self { number, nonce }
+    }
+}
+
+/// A permutation of all 64-bit numbers in which every bit of the input moves half of the output.
+const fn scattered(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let bits = (bits ^ (bits >> 29)).wrapping_mul(0xd1b5_4a32_d192_ed03);
+    bits ^ (bits >> 32)
+}
+
 impl fmt::Display for LeaseToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{:016x}", self.number, self.nonce)
@@ -81,5 +103,39 @@ impl FromStr for LeaseToken {
             Some(Self { number: number.parse().ok()?, nonce: u64::from_str_radix(nonce, 16).ok()? })
         };
         parse().ok_or_else(|| format!("\"{text}\" is not a lease token; hand back the one that came with the job"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_depends_on_seed_job_and_number_and_on_nothing_else() {
+        let id = |random| JobId::new(Moment::from_micros(1_700_000_000_000_000), random);
+        let token = LeaseToken::derive(7, id(1), 1);
+        assert_eq!(token, LeaseToken::derive(7, id(1), 1));
+        assert_eq!(token.to_string().parse(), Ok(token));
+        for other in [LeaseToken::derive(8, id(1), 1), LeaseToken::derive(7, id(2), 1), LeaseToken::derive(7, id(1), 2)]
+        {
+            let differing = (token.nonce ^ other.nonce).count_ones();
+            assert!((12..=52).contains(&differing), "{differing} of 64 bits differ between {token} and {other}");
+        }
+    }
+
+    #[test]
+    fn one_changed_bit_of_the_seed_moves_about_half_of_the_nonce() {
+        let id = JobId::new(Moment::ORIGIN, 5);
+        let (mut moved, mut pairs) = (0, 0);
+        for seed in 0..64_u64 {
+            for bit in 0..64 {
+                let (a, b) = (LeaseToken::derive(seed, id, 1), LeaseToken::derive(seed ^ (1 << bit), id, 1));
+                moved += (a.nonce ^ b.nonce).count_ones();
+                pairs += 1;
+            }
+        }
+        // 4096 pairs of 64 fair coins: the standard error of the mean is 4 / 64.
+        let mean = f64::from(moved) / f64::from(pairs);
+        assert!((mean - 32.0).abs() < 0.5, "{mean} of 64 bits move on average");
     }
 }

@@ -24,7 +24,7 @@ pub struct Spec {
     pub timeout: Option<Span>,
     /// How long a lease lasts without a sign of life; absent, what the claim asks for holds.
     pub lease: Option<Span>,
-    /// When the job loses its point, if it has not started by then.
+    /// When the job loses its point: no run, first or later, starts at this time or after it.
     pub expires: Option<Moment>,
 }
 
@@ -79,12 +79,15 @@ pub struct Job {
     pub dead: bool,
     /// When things happened.
     pub times: Times,
-    /// The delay that the last retry waited, or waits.
+    /// The delay that the last retry of this life waited, or waits; a release does not change it.
     pub last_delay: Option<Span>,
     /// The failed runs, oldest first; only the latest are kept.
     pub failures: Vec<FailedRun>,
     /// What the handler returned.
     pub result: Option<Blob>,
+    /// The lease under which it was completed, so that a repeated report of success is known as
+    /// such; present while it is completed.
+    pub settled: Option<LeaseToken>,
 }
 
 /// When things happened to a job.

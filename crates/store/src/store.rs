@@ -14,24 +14,40 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 ///
 /// Dropping an answer before it came leaves the write undecided: it may happen or not, whole.
 pub trait Store: Send + Sync {
-    /// Keeps new jobs, all or none.
+    /// Keeps new jobs, all or none. A start that is not in the future is now.
+    ///
+    /// A key that a kept job has, of the store or of the same batch, hands that job back. The key
+    /// counts before the name, so that a request sent twice with both is no duplicate.
     fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>>;
 
-    /// Hands out available jobs under leases: queues in the order given, then by priority, then by age.
+    /// Hands out available jobs under leases: queues in the order given, in each the highest priority
+    /// first, then what became available first, then by name. Closed queues give nothing, and a job
+    /// that has expired is not handed out. The run counts from here on.
     fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>>;
 
-    /// A sign of life: each lease lasts its span from now. Leases that ended stay ended.
+    /// A sign of life: each lease lasts `span` from now, or else its own span; its deadline stays.
+    ///
+    /// A lease past its time is still extended while nobody has ended it: the worker is alive, and
+    /// nobody else has the job. What [`Store::reclaim`] or anything else ended stays ended.
     fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>>;
 
-    /// Ends runs, each for itself; a refusal of one does not concern the others.
+    /// Ends runs in the order given, each for itself; a refusal of one does not concern the others.
+    ///
+    /// The checks, in this order: there is such a job; it is active, else a token that it once had is
+    /// stale and everything else meets the wrong state; the proof fits the lease. As with an
+    /// extension, a lease past its time is good while nobody has ended it. Success that is reported
+    /// again with the token that reported it first gets the same answer again and changes nothing.
     fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>>;
 
     /// Ends runs whose lease ran out or whose time is over, at most `limit`, by the same decision as
-    /// reported failures.
+    /// reported failures: what was overdue first comes first, then by name. Where both are over, the
+    /// run took too long.
     fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
 
-    /// Makes due jobs available, as far as the gate of their queue is open, and discards jobs whose
-    /// time to live is over; at most `limit` of both.
+    /// Discards waiting jobs that have expired, then makes due jobs available, each as far as the gate
+    /// lets it through; at most `limit` of both, each in the order of time, then by name. A job that
+    /// the gate holds back stays as it is, holds up no other, and does not count. A closed queue is
+    /// no concern of this verb.
     fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
 
     /// Calls a job off, whoever holds it.
@@ -40,28 +56,31 @@ pub trait Store: Send + Sync {
     /// Makes a pending job available.
     fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
 
-    /// Takes a job back from where it ended, to run again as if it were new; its failures are kept.
+    /// Takes a job back from where it ended, to run again as if it were new, with what is said about
+    /// it replaced where `spec` is given. Its failures are kept, and its leases are counted on.
     fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
 
-    /// Forgets a job that has ended.
+    /// Forgets a job that has ended, and its idempotency key.
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>>;
 
-    /// Forgets jobs that ended long enough ago, at most `limit`; answers how many.
+    /// Forgets jobs that ended long enough ago, at most `limit`: first those that are no dead letters,
+    /// then those that are, of each what ended first, then by name. Answers how many.
     fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize>;
 
-    /// Closes or opens a queue for claims.
+    /// Closes or opens a queue for claims, whether or not it has had a job.
     fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue>;
 
     /// One job.
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>>;
 
-    /// Jobs that fit a filter, newest first.
+    /// Jobs that fit a filter, newest first by name.
     fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed>;
 
-    /// All queues that have, or had, jobs, by name.
+    /// All queues that have, or had, jobs, or were closed or opened, by name.
     fn queues(&self) -> Answer<'_, Vec<Queue>>;
 
-    /// The next moment at which there is something to reclaim or to promote; absent where nothing waits.
+    /// The next moment at which there is something to reclaim or to promote, which may be past; absent
+    /// where nothing waits. A time that has come counts as over: due at 5 is due at 5.
     fn next_wake(&self) -> Answer<'_, Option<Moment>>;
 }
 
@@ -123,10 +142,11 @@ pub struct Settlement {
 pub enum Report {
     /// It succeeded, with what the handler returned.
     Done(Option<Blob>),
-    /// It failed. The ruling is made inside of the atomic step, on the job as it stands there.
+    /// It failed. The ruling is made inside of the atomic step, on the job as it stands there. A
+    /// verdict that counts nothing (a requeue) gives back the run, and records nothing.
     Failed(Box<dyn Fn(&Job) -> Ruling + Send + Sync>),
-    /// It was given back unfinished, to run again after this time; none is at once. It is refused
-    /// when that happened `most` times already since the last failure.
+    /// It was given back unfinished, to run again after this time; none is at once. The run does not
+    /// count. It is refused when that happened `most` times already since the last failure.
     Released {
         /// How long to wait.
         delay: Span,
