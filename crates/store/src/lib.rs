@@ -4,12 +4,14 @@ mod error;
 mod id;
 mod job;
 mod lifecycle;
+mod memory;
 mod store;
 
 pub use error::{DuplicateId, Refusal, StoreError};
 pub use id::{JobId, LeaseToken};
 pub use job::{Blob, FailedRun, Job, KEPT_FAILURES, Lease, NewJob, Spec, Start, Times};
 pub use lifecycle::{Event, State};
+pub use memory::Memory;
 pub use store::{
     Answer, Cancelled, Claim, Enqueued, Filter, Gate, Hold, Judge, Listed, Overdue, Page, Proof, Queue, Report,
     Retention, Ruling, Settlement, Store,

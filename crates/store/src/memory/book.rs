@@ -1,0 +1,214 @@
+//! All jobs of a store, and what the verbs do with them. Nothing is indexed: each verb looks at every
+//! job, takes those that its rule names, sorts them by its order, and applies the rule.
+
+use super::rules;
+use crate::{
+    Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob, Overdue,
+    Page, Queue, Refusal, Retention, Settlement, Spec, State,
+};
+use redrive_policy::{Moment, Span};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The whole contents of a store.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    jobs: BTreeMap<JobId, Job>,
+    keys: BTreeMap<Arc<str>, JobId>,
+    queues: BTreeMap<Arc<str>, Standing>,
+}
+
+/// What is known of a queue beside its jobs.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    paused: bool,
+    created: Moment,
+}
+
+impl Book {
+    pub(super) fn enqueue(&mut self, jobs: &[NewJob], now: Moment) -> Result<Vec<Enqueued>, DuplicateId> {
+        let mut created: BTreeMap<JobId, Job> = BTreeMap::new();
+        let mut keys: BTreeMap<Arc<str>, JobId> = BTreeMap::new();
+        let mut answers = Vec::new();
+        for (index, new) in jobs.iter().enumerate() {
+            let key = new.idempotency_key.as_ref();
+            let existing = key.and_then(|key| self.keys.get(key).or_else(|| keys.get(key)));
+            if let Some(job) = existing.and_then(|id| self.jobs.get(id).or_else(|| created.get(id))) {
+                answers.push(Enqueued::Existing(job.clone()));
+                continue;
+            }
+            if self.jobs.contains_key(&new.id) || created.contains_key(&new.id) {
+                return Err(DuplicateId { index, id: new.id });
+            }
+            let job = rules::created(new, now);
+            keys.extend(key.map(|key| (Arc::clone(key), new.id)));
+            answers.push(Enqueued::Created(job.clone()));
+            created.insert(new.id, job);
+        }
+        for job in created.values() {
+            self.standing(&job.spec.queue, now);
+        }
+        self.jobs.extend(created);
+        self.keys.extend(keys);
+        Ok(answers)
+    }
+
+    pub(super) fn claim(&mut self, claim: &Claim, now: Moment) -> Vec<Job> {
+        let mut claimed = Vec::new();
+        for queue in &claim.queues {
+            for id in self.line(queue, now) {
+                if claimed.len() < claim.count {
+                    claimed.extend(self.change(id, |job| rules::claim(job, claim, now)));
+                }
+            }
+        }
+        claimed
+    }
+
+    pub(super) fn extend(&mut self, hold: &Hold, span: Option<Span>, now: Moment) -> Result<Job, Refusal> {
+        self.change(hold.id, |job| rules::extend(job, &hold.proof, span, now))
+    }
+
+    pub(super) fn settle(&mut self, settlement: &Settlement, now: Moment) -> Result<Job, Refusal> {
+        self.change(settlement.hold.id, |job| rules::settle(job, settlement, now))
+    }
+
+    pub(super) fn reclaim(&mut self, judge: &Judge<'_>, limit: usize, now: Moment) -> Vec<Job> {
+        let overdue: Vec<(Moment, JobId, Overdue)> = {
+            let found = self.jobs.values().filter_map(|job| {
+                let (since, why) = rules::overdue(job, now)?;
+                Some((since, job.id, why))
+            });
+            sorted(found, |(since, id, _)| (*since, *id))
+        };
+        let ended = overdue.into_iter().take(limit);
+        ended.filter_map(|(_, id, why)| self.change(id, |job| rules::fail(job, judge(job, why), now)).ok()).collect()
+    }
+
+    pub(super) fn promote(&mut self, gate: &Gate<'_>, limit: usize, now: Moment) -> Vec<Job> {
+        let mut moved = Vec::new();
+        for (_, id) in self.in_time(|job| rules::expired(job, now)) {
+            if moved.len() < limit {
+                moved.extend(self.change(id, |job| rules::finish(job, Event::Expire, now)));
+            }
+        }
+        for (_, id) in self.in_time(|job| rules::due(job, now)) {
+            if moved.len() < limit && self.jobs.get(&id).is_some_and(gate) {
+                moved.extend(self.change(id, |job| rules::open(job, Event::Due, now)));
+            }
+        }
+        moved
+    }
+
+    pub(super) fn cancel(&mut self, id: JobId, now: Moment) -> Result<Cancelled, Refusal> {
+        let previous = self.jobs.get(&id).ok_or(Refusal::NotFound)?.state;
+        let job = self.change(id, |job| rules::finish(job, Event::Cancel, now))?;
+        Ok(Cancelled { job, previous })
+    }
+
+    pub(super) fn activate(&mut self, id: JobId, now: Moment) -> Result<Job, Refusal> {
+        self.change(id, |job| rules::open(job, Event::Activate, now))
+    }
+
+    pub(super) fn revive(&mut self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Result<Job, Refusal> {
+        let job = self.change(id, |job| rules::revive(job, spec, now))?;
+        self.standing(&job.spec.queue, now);
+        Ok(job)
+    }
+
+    pub(super) fn remove(&mut self, id: JobId) -> Result<Job, Refusal> {
+        let job = self.jobs.get(&id).ok_or(Refusal::NotFound)?;
+        if !job.state.is_terminal() {
+            return Err(Refusal::WrongState(job.state));
+        }
+        let job = job.clone();
+        self.forget(id);
+        Ok(job)
+    }
+
+    pub(super) fn prune(&mut self, retention: Retention, limit: usize, now: Moment) -> usize {
+        let over = |job: &Job, dead: bool, span: Span| {
+            let finished = job.times.finished.filter(|_| job.state.is_terminal() && job.dead == dead)?;
+            (finished.after(span) <= now).then_some(finished)
+        };
+        let mut ended = self.in_time(|job| over(job, false, retention.finished));
+        ended.extend(self.in_time(|job| over(job, true, retention.dead)));
+        ended.truncate(limit);
+        for (_, id) in &ended {
+            self.forget(*id);
+        }
+        ended.len()
+    }
+
+    pub(super) fn pause(&mut self, name: &Arc<str>, paused: bool, now: Moment) -> Queue {
+        let standing = self.standing(name, now);
+        standing.paused = paused;
+        let standing = *standing;
+        self.queue(name, standing)
+    }
+
+    pub(super) fn get(&self, id: JobId) -> Option<Job> {
+        self.jobs.get(&id).cloned()
+    }
+
+    pub(super) fn list(&self, filter: &Filter, page: Page) -> Listed {
+        let fitting: Vec<&Job> = self.jobs.values().rev().filter(|job| filter.fits(job)).collect();
+        let total = fitting.len();
+        Listed { jobs: fitting.into_iter().skip(page.offset).take(page.limit).cloned().collect(), total }
+    }
+
+    pub(super) fn queues(&self) -> Vec<Queue> {
+        self.queues.iter().map(|(name, standing)| self.queue(name, *standing)).collect()
+    }
+
+    pub(super) fn next_wake(&self) -> Option<Moment> {
+        self.jobs.values().filter_map(rules::wake).min()
+    }
+
+    /// Applies a rule to one job: whole, or not at all where the rule refuses.
+    fn change(&mut self, id: JobId, rule: impl FnOnce(&mut Job) -> Result<(), Refusal>) -> Result<Job, Refusal> {
+        let kept = self.jobs.get_mut(&id).ok_or(Refusal::NotFound)?;
+        let mut changed = kept.clone();
+        rule(&mut changed)?;
+        kept.clone_from(&changed);
+        Ok(changed)
+    }
+
+    /// The jobs that an open queue can hand out, the next one first.
+    fn line(&self, queue: &Arc<str>, now: Moment) -> Vec<JobId> {
+        let open = self.queues.get(queue).is_some_and(|standing| !standing.paused);
+        let waiting = self.jobs.values().filter(|job| {
+            open && job.spec.queue == *queue && job.state == State::Available && rules::expired(job, now).is_none()
+        });
+        let line = sorted(waiting, |job| (Reverse(job.spec.priority), job.times.available, job.id));
+        line.into_iter().map(|job| job.id).collect()
+    }
+
+    /// The jobs to which `time` gives a moment, the earliest first.
+    fn in_time(&self, time: impl Fn(&Job) -> Option<Moment>) -> Vec<(Moment, JobId)> {
+        sorted(self.jobs.values().filter_map(|job| Some((time(job)?, job.id))), |pair| *pair)
+    }
+
+    /// A queue's standing; what is not known yet is known from now on.
+    fn standing(&mut self, name: &Arc<str>, now: Moment) -> &mut Standing {
+        self.queues.entry(Arc::clone(name)).or_insert(Standing { paused: false, created: now })
+    }
+
+    fn queue(&self, name: &Arc<str>, standing: Standing) -> Queue {
+        let count = |state| self.jobs.values().filter(|job| job.spec.queue == *name && job.state == state).count();
+        let Standing { paused, created } = standing;
+        Queue { name: Arc::clone(name), paused, created, counts: State::ALL.map(count) }
+    }
+
+    fn forget(&mut self, id: JobId) {
+        self.jobs.remove(&id);
+        self.keys.retain(|_, kept| *kept != id);
+    }
+}
+
+fn sorted<T, K: Ord>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_by_key(key);
+    items
+}

@@ -1,0 +1,106 @@
+//! The reference model of a store: obviously right rather than fast, and gone with the process.
+
+mod book;
+mod rules;
+
+use crate::{
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob, Page,
+    Queue, Refusal, Retention, Settlement, Spec, Store,
+};
+use book::Book;
+use redrive_policy::{Moment, Span};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A store in memory. It settles what the verbs mean: other stores are compared with it, answer by
+/// answer. Every verb looks at every job, so it is meant for tests and small trials.
+///
+/// A clone is the same store. Answers are ready at the first poll.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    book: Arc<Mutex<Book>>,
+}
+
+impl Memory {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The book, also after a ruling or a gate panicked: those run before their job is changed.
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Memory {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+        Box::pin(async move { Ok(self.book().enqueue(&jobs, now)) })
+    }
+
+    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+        Box::pin(async move { Ok(self.book().claim(&claim, now)) })
+    }
+
+    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        Box::pin(async move {
+            let mut book = self.book();
+            Ok(holds.iter().map(|hold| book.extend(hold, span, now)).collect())
+        })
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        Box::pin(async move {
+            let mut book = self.book();
+            Ok(settlements.iter().map(|settlement| book.settle(settlement, now)).collect())
+        })
+    }
+
+    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        Box::pin(async move { Ok(self.book().reclaim(judge, limit, now)) })
+    }
+
+    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        Box::pin(async move { Ok(self.book().promote(gate, limit, now)) })
+    }
+
+    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+        Box::pin(async move { Ok(self.book().cancel(id, now)) })
+    }
+
+    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        Box::pin(async move { Ok(self.book().activate(id, now)) })
+    }
+
+    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        Box::pin(async move { Ok(self.book().revive(id, spec, now)) })
+    }
+
+    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+        Box::pin(async move { Ok(self.book().remove(id)) })
+    }
+
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+        Box::pin(async move { Ok(self.book().prune(retention, limit, now)) })
+    }
+
+    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
+        Box::pin(async move { Ok(self.book().pause(&queue, paused, now)) })
+    }
+
+    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        Box::pin(async move { Ok(self.book().get(id)) })
+    }
+
+    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+        Box::pin(async move { Ok(self.book().list(&filter, page)) })
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+        Box::pin(async move { Ok(self.book().queues()) })
+    }
+
+    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
+        Box::pin(async move { Ok(self.book().next_wake()) })
+    }
+}
