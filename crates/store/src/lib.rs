@@ -1,5 +1,6 @@
 //! The memory of Redrive: jobs, their lifecycle, and the stores that keep them.
 
+pub mod embedded;
 mod error;
 mod id;
 mod job;
@@ -7,6 +8,7 @@ mod lifecycle;
 mod memory;
 mod store;
 
+pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
 pub use id::{JobId, LeaseToken};
 pub use job::{Blob, FailedRun, Job, KEPT_FAILURES, Lease, NewJob, Spec, Start, Times};
