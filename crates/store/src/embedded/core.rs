@@ -11,6 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// The one lock of the store, and the signals that go with it.
 pub(super) struct Shared {
     core: Mutex<Core>,
+    /// The segment that is written to, and up to where it is safe: never behind what was acknowledged.
+    position: Mutex<(u64, u64)>,
     /// There is something to write, or to stop for.
     pub(super) to_flush: Condvar,
     /// A compaction is wanted, or it is time to stop.
@@ -82,8 +84,6 @@ pub(super) struct Figures {
     pub(super) snapshot_at: u64,
     /// The length of the newest snapshot.
     pub(super) snapshot_bytes: u64,
-    /// The segment that is written to, and up to where it is safe.
-    pub(super) position: (u64, u64),
 }
 
 impl Figures {
@@ -94,7 +94,7 @@ impl Figures {
 }
 
 impl Shared {
-    pub(super) fn new(ledger: Ledger, figures: Figures) -> Self {
+    pub(super) fn new(ledger: Ledger, figures: Figures, position: (u64, u64)) -> Self {
         let core = Core {
             ledger,
             outbox: VecDeque::new(),
@@ -110,12 +110,20 @@ impl Shared {
             figures,
         };
         let [to_flush, to_compact, compacted] = [(); 3].map(|()| Condvar::new());
-        Self { core: Mutex::new(core), to_flush, to_compact, compacted }
+        Self { core: Mutex::new(core), position: Mutex::new(position), to_flush, to_compact, compacted }
     }
 
     /// The core, also after a ruling or a gate panicked: the ledger was whole at that moment.
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn position(&self) -> (u64, u64) {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_position(&self, position: (u64, u64)) {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
     }
 }
 

@@ -53,16 +53,17 @@ impl Flusher {
                 return Err((trouble, parcel));
             }
         }
+        self.shared.set_position(self.log.position());
         parcel.ticket.serve(Ok(()));
         if parcel.rotate.is_some()
             && let Err(trouble) = self.log.rotate(0)
         {
             return Err((trouble, parcel));
         }
+        self.shared.set_position(self.log.position());
         let mut core = self.shared.lock();
         core.figures.flushes += u64::from(written > 0);
         core.figures.appended += written;
-        core.figures.position = self.log.position();
         core.recycle(parcel.frame);
         if let Some(wanted) = parcel.rotate {
             let (segment, next_sequence) = (self.log.position().0, self.log.next_sequence());

@@ -161,6 +161,13 @@ impl SimDisk {
         world.safe_names.retain(|path, _| !path.ends_with(name));
     }
 
+    /// Removes all files with this ending.
+    pub(crate) fn delete_ending(&self, ending: &str) {
+        for name in self.names().iter().filter(|name| name.ends_with(ending)) {
+            self.delete(name);
+        }
+    }
+
     fn call(&self) -> io::Result<MutexGuard<'_, World>> {
         let mut world = self.world();
         if let Some(why) = world.dead {
