@@ -229,6 +229,67 @@ fn explain_says_why() {
 }
 
 #[test]
+fn pictures_and_pages_are_written_where_asked() {
+    let folder = std::env::temp_dir().join(format!("redrive-pictures-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    std::fs::write(at("<script>.json"), r#"{"max_attempts": 5}"#).expect("a policy");
+    let schedule = redrive(&["policy", "schedule", &at("<script>.json"), "--svg", &at("a.svg")], "");
+    assert_eq!(schedule.status.code(), Some(0), "{}", stderr(&schedule));
+    let simulate = [
+        "policy",
+        "simulate",
+        &at("<script>.json"),
+        "--jobs",
+        "100",
+        "--outage",
+        "1m",
+        "--svg",
+        &at("b.svg"),
+        "--html",
+        &at("c.html"),
+    ];
+    let simulate = redrive(&simulate, "");
+    assert_eq!(simulate.status.code(), Some(0), "{}", stderr(&simulate));
+    for name in ["a.svg", "b.svg", "c.html"] {
+        let text = std::fs::read_to_string(at(name)).expect("written");
+        assert!(text.contains("<svg"), "{name}");
+        assert!(!text.contains("<script>"), "{name}: names are escaped");
+    }
+    std::fs::remove_dir_all(&folder).expect("removed");
+    let nowhere = redrive(&["policy", "schedule", "-", "--svg", "no/such/folder/a.svg"], r#"{"max_attempts": 5}"#);
+    assert_eq!(nowhere.status.code(), Some(2), "{}", stderr(&nowhere));
+}
+
+#[test]
+fn simulate_tells_programs_what_came_out() {
+    let arguments = ["policy", "simulate", "-", "--jobs", "1000", "--outage", "1m", "--capacity", "50", "--json"];
+    let policy = r#"{"max_attempts": 9, "jitter": false}"#;
+    let output = redrive(&arguments, policy);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = json_of(&output);
+    let outcome = &report["policies"][0]["outcome"];
+    let count = |key: &str| outcome[key].as_u64().unwrap_or_else(|| panic!("{key} in {outcome}"));
+    assert_eq!(count("succeeded") + count("given_up") + count("waiting"), 1_000);
+    assert_eq!(outcome["busiest_instant"]["share"], 1.0, "without jitter all come back at one instant");
+    assert_eq!(redrive(&arguments, policy).stdout, output.stdout, "the same seed gives the same outcome");
+    for (flag, value) in [("--jobs", "0"), ("--failure-rate", "1.5"), ("--capacity", "0")] {
+        let refused = redrive(&["policy", "simulate", "-", flag, value], policy);
+        assert_eq!(refused.status.code(), Some(2), "{flag} {value}");
+        assert!(stderr(&refused).contains("allowed is"), "{}", stderr(&refused));
+    }
+}
+
+#[test]
+fn settings_of_other_systems_are_read_wherever_a_policy_is() {
+    let output = redrive(&["policy", "convert", "-", "--from", "sidekiq", "--to", "ojs", "--json"], r#"{"retry": 10}"#);
+    assert_eq!(json_of(&output)["policy"]["max_attempts"], 11, "{}", stdout(&output));
+    let check = redrive(&["policy", "check", "-", "--dialect", "temporal", "--json"], r#"{"maximumAttempts": 4}"#);
+    assert_eq!(json_of(&check)["policy"]["attempts"], json!({ "at_most": 4 }));
+    assert_eq!(json_of(&check)["dialect"], "temporal");
+}
+
+#[test]
 fn every_command_has_examples_in_its_help() {
     for command in ["check", "schedule", "replay", "explain", "convert", "simulate"] {
         let output = redrive(&["policy", command, "--help"], "");

@@ -150,10 +150,10 @@ fn the_same_seed_gives_the_same_outcome_on_any_number_of_threads() {
     let policy = read(Dialect::Ojs, json!({ "max_attempts": 12, "max_interval": "PT30S" }));
     for capacity_per_s in [None, Some(200)] {
         let scenario =
-            Scenario { jobs: 30_001, capacity_per_s, failure_rate_after: 0.2, seed: 3, ..Scenario::default() };
+            Scenario { jobs: 17_001, capacity_per_s, failure_rate_after: 0.2, seed: 3, ..Scenario::default() };
         let on = |threads| simulate_on(NonZero::new(threads).expect("not zero"), &scenario, &policy, &|_| {});
         let one = on(1).expect("valid");
-        for threads in [2, 3, 4, 100] {
+        for threads in [2, 3, 100] {
             assert_eq!(one, on(threads).expect("valid"), "{threads} threads");
         }
         assert_eq!(one, run(&scenario, &policy));

@@ -1,5 +1,7 @@
 //! The memory of Redrive: jobs, their lifecycle, and the stores that keep them.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod id;
 mod job;

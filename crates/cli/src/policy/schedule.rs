@@ -1,9 +1,12 @@
 //! `redrive policy schedule`.
 
 use super::source::{self, Loaded, NotationArg};
-use crate::{exit::Failed, input::Document, output};
+use crate::input::{Document, shown};
+use crate::{exit::Failed, output};
+use redrive_policy::lab::picture::{schedule_svg, schedule_text};
 use redrive_policy::lab::schedule::{Schedule, Track, schedule};
 use serde_json::json;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -15,6 +18,9 @@ pub(crate) struct Args {
     /// How many retries to list at most
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rows: u32,
+    /// Draw the schedule as a picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -31,6 +37,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let policy = &reading.policy;
     let schedules: Vec<Schedule> =
         (0..policy.rules.len()).map(|rule| schedule(policy, rule, args.rows as usize)).collect();
+    if let Some(path) = &args.svg {
+        draw(path, &shown(&args.document.path), &schedules)?;
+    }
     if args.json {
         return output::json(&json!({ "dialect": notation.name(), "schedules": schedules }));
     }
@@ -44,6 +53,24 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     Ok(())
 }
 
+/// One picture for each rule; all but the first get the number of their rule into the file's name.
+fn draw(path: &Path, title: &str, schedules: &[Schedule]) -> Result<(), Failed> {
+    for schedule in schedules {
+        let (title, path) = match schedule.rule {
+            0 if schedules.len() == 1 => (title.to_owned(), path.to_path_buf()),
+            rule => (format!("{title}, policy {rule}"), numbered(path, rule)),
+        };
+        output::file(&path, &schedule_svg(&title, schedule))?;
+    }
+    Ok(())
+}
+
+fn numbered(path: &Path, rule: usize) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let ending = path.extension().map_or_else(String::new, |ending| format!(".{}", ending.to_string_lossy()));
+    path.with_file_name(format!("{stem}-{rule}{ending}"))
+}
+
 fn told(schedule: &Schedule) -> String {
     let mut rows = vec![head()];
     for row in &schedule.rows {
@@ -53,7 +80,7 @@ fn told(schedule: &Schedule) -> String {
         cells.push(if row.capped { format!("{:.0} %", row.on_one_instant * 100.0) } else { String::new() });
         rows.push(cells);
     }
-    output::table(&rows)
+    format!("{}\n{}", output::table(&rows), schedule_text(schedule, 80))
 }
 
 fn head() -> Vec<String> {

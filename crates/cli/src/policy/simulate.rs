@@ -5,6 +5,7 @@ use crate::input::{Document, Format, shown};
 use crate::{exit::Failed, output};
 use indicatif::{ProgressBar, ProgressStyle};
 use redrive_policy::dialect::{go_duration, iso_duration};
+use redrive_policy::lab::picture::{Candidate, simulation_html, simulation_svg, simulation_text};
 use redrive_policy::lab::simulate::{Arrival, Outcome, Scenario, simulate};
 use redrive_policy::{Pattern, Policy, Span};
 use serde_json::{Value, json};
@@ -24,6 +25,12 @@ pub(crate) struct Args {
     dialect: NotationArg,
     #[command(flatten)]
     scenario: ScenarioArgs,
+    /// Draw the attempts over time as a picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write one page with the charts, the figures and what they mean
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -74,24 +81,37 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         let scenario = args.scenario.meeting(&reading.policy);
         let outcome = with_progress(&shown(path), |progress| simulate(&scenario, &reading.policy, progress))
             .map_err(|problems| Failed::usage(format!("this cannot be simulated:\n{problems}")))?;
-        simulated.push(Simulated { name: shown(path), notation, scenario, outcome });
+        simulated.push(Simulated { name: shown(path), notation, policy: reading.policy, scenario, outcome });
+    }
+    let candidates: Vec<Candidate<'_>> = simulated.iter().map(Simulated::candidate).collect();
+    let scenario = &simulated[0].scenario;
+    if let Some(path) = &args.svg {
+        output::file(path, &simulation_svg(scenario, &candidates))?;
+    }
+    if let Some(path) = &args.html {
+        output::file(path, &simulation_html(scenario, &candidates))?;
     }
     if args.json {
         let policies: Vec<Value> = simulated.iter().map(Simulated::to_json).collect();
         return output::json(&json!({ "policies": policies }));
     }
-    output::text(&told(&simulated))
+    output::text(&simulation_text(scenario, &candidates, 80))
 }
 
 /// One policy, and how it fared.
 struct Simulated {
     name: String,
     notation: Notation,
+    policy: Policy,
     scenario: Scenario,
     outcome: Outcome,
 }
 
 impl Simulated {
+    fn candidate(&self) -> Candidate<'_> {
+        Candidate { name: &self.name, policy: &self.policy, outcome: &self.outcome }
+    }
+
     fn to_json(&self) -> Value {
         json!({
             "name": self.name, "dialect": self.notation.name(), "scenario": self.scenario, "outcome": self.outcome,
@@ -143,31 +163,6 @@ fn with_progress<T>(name: &str, work: impl FnOnce(&(dyn Fn(f64) + Sync)) -> T) -
     });
     bar.finish_and_clear();
     done
-}
-
-fn told(simulated: &[Simulated]) -> String {
-    type Figure = fn(&Simulated) -> String;
-    let figures: [(&str, Figure); 9] = [
-        ("succeeded", |s| s.outcome.succeeded.to_string()),
-        ("given up", |s| s.outcome.given_up.to_string()),
-        ("given up after recovery", |s| s.outcome.given_up_after_recovery.to_string()),
-        ("still waiting", |s| s.outcome.waiting.to_string()),
-        ("attempts", |s| s.outcome.attempts.to_string()),
-        ("wasted attempts", |s| s.outcome.wasted.to_string()),
-        ("highest peak of retries", |s| {
-            s.outcome.retry_peak.map_or_else(|| "–".to_owned(), |peak| format!("{}/s at {}", peak.per_s, peak.at))
-        }),
-        ("on the busiest instant", |s| {
-            let percent = |share: f64| format!("{:.1} %", share * 100.0);
-            s.outcome.busiest_instant.map_or_else(|| "–".to_owned(), |instant| percent(instant.share))
-        }),
-        ("last job done", |s| s.outcome.last_done.map_or_else(|| "–".to_owned(), |at| at.to_string())),
-    ];
-    let mut rows = vec![std::iter::once(String::new()).chain(simulated.iter().map(|s| s.name.clone())).collect()];
-    for (name, figure) in figures {
-        rows.push(std::iter::once(name.to_owned()).chain(simulated.iter().map(figure)).collect());
-    }
-    output::table(&rows)
 }
 
 /// A duration on the command line: Go's form, days too, or ISO 8601.

@@ -32,7 +32,8 @@ pub struct Outcome {
     pub peak: Peak,
     /// The second with the most retries; absent where there were none.
     pub retry_peak: Option<Peak>,
-    /// The second with the most attempts after the outage; absent where there were none.
+    /// The second with the most attempts, among the one in which the outage ends and those after it;
+    /// absent where there were none.
     pub recovery_peak: Option<Peak>,
     /// The most attempts that were served in one second.
     pub served_peak_per_s: u32,
@@ -87,6 +88,8 @@ pub struct Series {
     pub served: Vec<u64>,
     /// The most attempts in a single second of each bin.
     pub peak_per_s: Vec<u32>,
+    /// The most attempts that were served in a single second of each bin.
+    pub served_peak_per_s: Vec<u32>,
 }
 
 /// The widths that a bin may have, in seconds; beyond them, whole days.
@@ -130,15 +133,20 @@ impl Series {
         let width = BIN_SECONDS.into_iter().find(|width| *width >= least);
         let width = width.unwrap_or(least.div_ceil(DAY_SECONDS) * DAY_SECONDS);
         let sums = |counts: &[u32]| -> Vec<u64> {
-            let seconds = &counts[..seconds.min(counts.len())];
-            seconds.chunks(width).map(|bin| bin.iter().map(|count| u64::from(*count)).sum()).collect()
+            let bins = counts[..seconds.min(counts.len())].chunks(width);
+            bins.map(|bin| bin.iter().map(|count| u64::from(*count)).sum()).collect()
+        };
+        let peaks = |counts: &[u32]| -> Vec<u32> {
+            let bins = counts[..seconds.min(counts.len())].chunks(width);
+            bins.map(|bin| bin.iter().copied().max().unwrap_or(0)).collect()
         };
         Self {
             bin: Span::saturating_ms(width as f64 * 1000.0),
             first_runs: sums(&tally.first_runs),
             retries: sums(retries),
             served: sums(&tally.served),
-            peak_per_s: attempts.chunks(width).map(|bin| bin.iter().copied().max().unwrap_or(0)).collect(),
+            peak_per_s: peaks(attempts),
+            served_peak_per_s: peaks(&tally.served),
         }
     }
 }

@@ -96,7 +96,9 @@ impl Scenario {
         if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
     }
 
-    pub(super) fn failure(&self) -> Failure<'_> {
+    /// The failure that every attempt of this scenario meets.
+    #[must_use]
+    pub fn failure(&self) -> Failure<'_> {
         Failure {
             type_name: &self.failure_type,
             code: &self.failure_code,
