@@ -2,6 +2,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod embedded;
 mod error;
 mod id;
 mod job;
@@ -9,6 +10,7 @@ mod lifecycle;
 mod memory;
 mod store;
 
+pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
 pub use id::{JobId, LeaseToken};
 pub use job::{Blob, FailedRun, Job, KEPT_FAILURES, Lease, NewJob, Spec, Start, Times};
