@@ -1,0 +1,128 @@
+//! `redrive serve`: clock, randomness, store, engine and server, put together.
+
+use crate::config::{self, Built, Flags};
+use crate::exit::Failed;
+use redrive_engine::{Engine, SystemClock, SystemRandomness, pace};
+use redrive_server::{Log, Server, ServerSettings};
+use redrive_store::embedded::{Opened, Options, Repair};
+use redrive_store::{Embedded, State};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive serve --listen 127.0.0.1:8080 --data ./redrive-data
+  redrive serve --listen 0.0.0.0:8080 --data /var/lib/redrive --api-key-file /etc/redrive.keys
+  REDRIVE_LIMITS_BATCH=5000 redrive serve --config redrive.toml
+
+Settings come from flags, else from REDRIVE_* in the environment, else from redrive.toml;
+`redrive config` lists them. SIGTERM and SIGINT stop the server in good order.";
+
+pub(crate) fn run(args: &Args) -> Result<(), Failed> {
+    let built = config::load(&args.flags)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(built.threads).enable_all().build();
+    let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start threads: {error}")))?;
+    runtime.block_on(serve(built))
+}
+
+async fn serve(built: Built) -> Result<(), Failed> {
+    let stop = stop_signal()?;
+    let listener = TcpListener::bind(built.listen)
+        .await
+        .map_err(|error| Failed::unreachable(format!("cannot listen on {}: {error}", built.listen)))?;
+    let address = listener.local_addr().unwrap_or(built.listen);
+    let (store, opened) = Embedded::open(&built.data, Options::default()).map_err(Failed::unreachable)?;
+    let store = Arc::new(store);
+    let keys = if built.keys.is_empty() { "no key needed" } else { "callers need a key" };
+    log(&format!("redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION")));
+    log(&format!("store: {}; every answer waits until its write is flushed to disk", built.data.display()));
+    log(&found(&opened));
+    opened.repairs.iter().for_each(|repair| log(&repaired(repair)));
+
+    let engine = Engine::new(
+        Arc::clone(&store) as _,
+        Arc::new(SystemClock::default()),
+        Arc::new(SystemRandomness::default()),
+        built.engine,
+    );
+    let engine = Arc::new(engine);
+    engine.recall_pauses().await.map_err(Failed::unreachable)?;
+    let settings = ServerSettings { limits: built.limits, keys: built.keys, backend: "embedded", log: Log::to(log) };
+    let server = Server::new(Arc::clone(&engine), settings);
+    let (over, ended) = watch::channel(false);
+    let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log(&format!("sweep: {error}"))));
+    server.serve(listener, wait_for(stop)).await;
+    over.send_replace(true);
+    let _ = sweeper.await;
+    close(store, &built.data).await
+}
+
+/// Closes the store; what was acknowledged is safe already, this only spares the next start work.
+async fn close(store: Arc<Embedded>, data: &Path) -> Result<(), Failed> {
+    let closed = tokio::task::spawn_blocking(move || store.close()).await;
+    let closed = closed.map_err(|error| Failed::unreachable(format!("cannot close the store: {error}")))?;
+    closed.map_err(Failed::unreachable)?;
+    log(&format!("stopped; the store in {} is closed", data.display()));
+    Ok(())
+}
+
+/// What the store held when the server started, in a line.
+fn found(opened: &Opened) -> String {
+    let present = State::ALL.into_iter().filter(|state| opened.count(*state) > 0);
+    let mut parts: Vec<String> = present.map(|state| format!("{} {state}", opened.count(state))).collect();
+    if opened.dead > 0 {
+        parts.push(format!("{} of them dead letters", opened.dead));
+    }
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let total: usize = opened.jobs.iter().sum();
+    let ending = if opened.clean { "" } else { "; the last end was not in good order" };
+    format!("found {total} jobs{parts} in {} ms{ending}", opened.took.as_millis())
+}
+
+/// What was done about something that a crash had left, in a line.
+fn repaired(repair: &Repair) -> String {
+    match repair {
+        Repair::CutOff { file, offset, bytes } => {
+            let file = file.display();
+            format!("cut off {bytes} bytes of {file} at {offset}: a write that nobody was told of")
+        }
+        Repair::Removed(file) => format!("removed {}, which a crash had left", file.display()),
+    }
+}
+
+/// Becomes true at the first SIGTERM or SIGINT.
+fn stop_signal() -> Result<watch::Receiver<bool>, Failed> {
+    let listen = |kind| signal(kind).map_err(|error| Failed::unreachable(format!("cannot wait for signals: {error}")));
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        log("stopping: no new connections; running requests are answered");
+        sender.send_replace(true);
+        // Kept, so that whoever waits is told by the value and not by the end of the channel.
+        sender.closed().await;
+    });
+    Ok(receiver)
+}
+
+async fn wait_for(mut flag: watch::Receiver<bool>) {
+    let _ = flag.wait_for(|set| *set).await;
+}
+
+/// One line for people on standard error.
+fn log(line: &str) {
+    eprintln!("redrive: {line}");
+}
