@@ -1,5 +1,6 @@
 //! Handing in jobs.
 
+use crate::events::Happening;
 use crate::layers::{Effective, Written};
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
@@ -47,10 +48,25 @@ impl Engine {
         for (index, submission) in submissions.into_iter().enumerate() {
             jobs.push(self.new_job(submission, now, |effective| body(index, effective))?);
         }
-        let enqueued =
-            self.store.enqueue(jobs, now).await?.map_err(|duplicate| EngineError::Duplicate(duplicate.id))?;
-        self.ready.notify_waiters();
-        self.earlier.notify_one();
+        self.keep(jobs).await
+    }
+
+    /// Keeps jobs whose policy is resolved already, all or none.
+    ///
+    /// # Errors
+    /// A name that is taken; nothing is kept then.
+    pub async fn keep(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EngineError> {
+        let now = self.now();
+        let enqueued = self.store.enqueue(jobs, now).await?;
+        let enqueued = enqueued.map_err(|duplicate| EngineError::Duplicate(duplicate.id))?;
+        let created = || {
+            enqueued.iter().filter_map(|answer| match answer {
+                Enqueued::Created(job) => Some(job),
+                Enqueued::Existing(_) => None,
+            })
+        };
+        self.chronicle.note(now, created().map(|job| (Happening::Enqueued, job)));
+        self.ring(created());
         Ok(enqueued)
     }
 
@@ -69,7 +85,9 @@ impl Engine {
         Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key })
     }
 
-    fn new_id(&self, now: Moment) -> JobId {
+    /// A name for a job that brings none.
+    #[must_use]
+    pub fn new_id(&self, now: Moment) -> JobId {
         let random = u128::from(self.randomness.bits()) << 64 | u128::from(self.randomness.bits());
         JobId::new(now, random)
     }

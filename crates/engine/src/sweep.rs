@@ -1,7 +1,9 @@
 //! What happens by itself: due jobs become ready, overdue runs end, ended jobs leave.
 
+use crate::events::{self, Happening};
 use crate::{Engine, EngineError, judge};
 use redrive_policy::Moment;
+use redrive_store::State;
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,15 +25,18 @@ impl Engine {
             let now = self.now();
             let step = self.settings.sweep_step;
             let judge = |job: &_, why| judge::overdue(job, why, now, self.randomness.draw());
-            let reclaimed = self.store.reclaim(&judge, step, now).await?.len();
+            let reclaimed = self.store.reclaim(&judge, step, now).await?;
             let gate = |job: &_| self.gates.lets_through(job);
-            let promoted = self.store.promote(&gate, step, now).await?.len();
-            swept.reclaimed += reclaimed;
-            swept.promoted += promoted;
-            if promoted > 0 {
-                self.ready.notify_waiters();
-            }
-            if promoted < step && reclaimed < step {
+            let promoted = self.store.promote(&gate, step, now).await?;
+            let opened = promoted.iter().map(|job| match job.state {
+                State::Available => (Happening::Available, job),
+                _ => (Happening::Expired, job),
+            });
+            self.chronicle.note(now, reclaimed.iter().map(|job| (events::outcome(job), job)).chain(opened));
+            self.ring(reclaimed.iter().chain(&promoted));
+            swept.reclaimed += reclaimed.len();
+            swept.promoted += promoted.len();
+            if promoted.len() < step && reclaimed.len() < step {
                 return Ok(swept);
             }
         }
