@@ -39,6 +39,18 @@ impl History {
         Self { created, failures, first: Handled { count: failures, previous: None }, others: Vec::new() }
     }
 
+    /// A job as a store kept it: `handled` is what [`History::rules`] gave.
+    #[must_use]
+    pub fn restored(created: Moment, failures: u32, handled: impl IntoIterator<Item = Handled>) -> Self {
+        let mut handled = handled.into_iter();
+        Self { created, failures, first: handled.next().unwrap_or_default(), others: handled.collect() }
+    }
+
+    /// What each rule has done so far, up to the last one that did anything; at least the first.
+    pub fn rules(&self) -> impl ExactSizeIterator<Item = Handled> {
+        (0..self.others.len() + 1).map(|rule| self.handled(rule))
+    }
+
     /// When the job was created.
     #[must_use]
     pub const fn created(&self) -> Moment {
@@ -83,5 +95,22 @@ impl History {
         if let Outcome::Retry { delay, origin: Origin::Backoff(_) } = verdict.outcome {
             handled.previous = Some(delay);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_is_restored_from_its_parts() {
+        let mut history = History::new(Moment::from_micros(5));
+        let outcome = Outcome::Retry { delay: Span::from_secs(2), origin: Origin::Override };
+        for rule in [Some(2), None, Some(0)] {
+            history.record(&Verdict { attempt: 1, rule, outcome });
+            let restored = History::restored(history.created(), history.failures(), history.rules());
+            assert_eq!(restored, history);
+        }
+        assert_eq!(history.rules().len(), 3);
     }
 }
