@@ -22,6 +22,11 @@ impl Failed {
         Self { code: 2, message: message.to_string() }
     }
 
+    /// The server or the store could not be reached, or failed.
+    pub(crate) fn server(message: impl fmt::Display) -> Self {
+        Self { code: 3, message: message.to_string() }
+    }
+
     /// Invalid, and the output says so already.
     pub(crate) const fn told() -> Self {
         Self { code: 1, message: String::new() }

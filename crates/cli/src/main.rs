@@ -1,10 +1,17 @@
 //! The `redrive` command.
 
+mod client;
 mod completions;
+mod dead;
+mod enqueue;
 mod exit;
 mod input;
+mod job;
+mod jobs;
 mod output;
 mod policy;
+mod queues;
+mod when;
 
 use clap::{Parser, Subcommand};
 use exit::Failed;
@@ -32,6 +39,16 @@ enum Command {
     /// Look at retry policies: check, schedule, replay, explain, convert, simulate
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Hand in jobs
+    Enqueue(enqueue::Args),
+    /// List jobs
+    Jobs(jobs::Args),
+    /// Look at one job, and why it is where it is; retry it, call it off
+    Job(job::Args),
+    /// Look at dead letters, retry them, drop them
+    Dead(dead::Args),
+    /// List queues, pause and resume them
+    Queues(queues::Args),
     /// Print the completion script for a shell
     Completions(completions::Args),
 }
@@ -39,6 +56,11 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Policy(command) => policy::run(command),
+        Command::Enqueue(args) => enqueue::run(&args),
+        Command::Jobs(args) => jobs::run(&args),
+        Command::Job(args) => job::run(&args),
+        Command::Dead(args) => dead::run(&args),
+        Command::Queues(args) => queues::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match result {
