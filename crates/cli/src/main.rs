@@ -1,5 +1,6 @@
 //! The `redrive` command.
 
+mod bench;
 mod client;
 mod completions;
 mod dead;
@@ -49,6 +50,8 @@ enum Command {
     Dead(dead::Args),
     /// List queues, pause and resume them
     Queues(queues::Args),
+    /// Measure how fast a server is
+    Bench(bench::Args),
     /// Print the completion script for a shell
     Completions(completions::Args),
 }
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Job(args) => job::run(&args),
         Command::Dead(args) => dead::run(&args),
         Command::Queues(args) => queues::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match result {
