@@ -22,8 +22,8 @@ impl Failed {
         Self { code: 2, message: message.to_string() }
     }
 
-    /// The server or the store could not be reached, or failed.
-    pub(crate) fn server(message: impl fmt::Display) -> Self {
+    /// A server or a store could not be reached, or failed.
+    pub(crate) fn unreachable(message: impl fmt::Display) -> Self {
         Self { code: 3, message: message.to_string() }
     }
 

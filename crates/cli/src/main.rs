@@ -3,6 +3,7 @@
 mod bench;
 mod client;
 mod completions;
+mod config;
 mod dead;
 mod enqueue;
 mod exit;
@@ -12,13 +13,14 @@ mod jobs;
 mod output;
 mod policy;
 mod queues;
+mod serve;
 mod when;
 
 use clap::{Parser, Subcommand};
 use exit::Failed;
 use std::process::ExitCode;
 
-/// Retry policies that do what they say: check, explain, convert and simulate them.
+/// Retry policies that do what they say: check, explain, convert and simulate them, and run jobs under them.
 #[derive(Parser)]
 #[command(name = "redrive", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -31,6 +33,7 @@ Examples:
   redrive policy check retry.json
   redrive policy schedule retry.yaml --svg retry.svg
   redrive policy simulate retry.json --jobs 10000 --outage 10m --capacity 500
+  redrive serve --listen 127.0.0.1:8080 --data ./redrive-data
   redrive completions bash > ~/.local/share/bash-completion/completions/redrive
 
 Exit codes: 0 done, 1 the input is invalid or the check failed, 2 wrong usage, 3 a server or store failed.";
@@ -52,6 +55,10 @@ enum Command {
     Queues(queues::Args),
     /// Measure how fast a server is
     Bench(bench::Args),
+    /// Start the server: Open Job Spec over HTTP on a store in a folder
+    Serve(serve::Args),
+    /// Print the configuration that is in effect, and where each value came from
+    Config(config::Args),
     /// Print the completion script for a shell
     Completions(completions::Args),
 }
@@ -65,6 +72,8 @@ fn main() -> ExitCode {
         Command::Dead(args) => dead::run(&args),
         Command::Queues(args) => queues::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match result {

@@ -100,7 +100,7 @@ impl Lane {
     ) -> Result<(), Failed> {
         let answer = self.connection.post(&self.fetch, &self.fetch_body).await?;
         let fetched: Fetched<'_> =
-            serde_json::from_slice(answer).map_err(|error| Failed::server(format!("a fetch: {error}")))?;
+            serde_json::from_slice(answer).map_err(|error| Failed::unreachable(format!("a fetch: {error}")))?;
         let mut book = book.borrow_mut();
         body.clear();
         endings.clear();
@@ -130,7 +130,7 @@ impl Lane {
         }
         let answer = self.connection.post(&self.settle, body).await?;
         let answer: Settled =
-            serde_json::from_slice(answer).map_err(|error| Failed::server(format!("a settle: {error}")))?;
+            serde_json::from_slice(answer).map_err(|error| Failed::unreachable(format!("a settle: {error}")))?;
         if answer.settled != endings.len() || answer.refused != 0 {
             let Settled { settled, refused } = answer;
             let said = format!("of {} reports {settled} were settled and {refused} refused", endings.len());

@@ -25,8 +25,9 @@ impl Target {
         } else {
             format!("{host}:80")
         };
-        let mut addresses = with_port.to_socket_addrs().map_err(|error| Failed::server(format!("{host}: {error}")))?;
-        let address = addresses.next().ok_or_else(|| Failed::server(format!("{host} has no address")))?;
+        let mut addresses =
+            with_port.to_socket_addrs().map_err(|error| Failed::unreachable(format!("{host}: {error}")))?;
+        let address = addresses.next().ok_or_else(|| Failed::unreachable(format!("{host} has no address")))?;
         let key = key.map_or_else(String::new, |key| format!("authorization: Bearer {key}\r\n"));
         Ok(Self { address, headers: format!("host: {host}\r\n{key}content-type: application/json\r\n") })
     }
@@ -37,7 +38,7 @@ impl Target {
     }
 
     pub(super) async fn connect(&self) -> Result<Connection, Failed> {
-        let unreachable = |error| Failed::server(format!("no connection to {}: {error}", self.address));
+        let unreachable = |error| Failed::unreachable(format!("no connection to {}: {error}", self.address));
         let stream = TcpStream::connect(self.address).await.map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
         Ok(Connection { stream, request: Vec::new(), answer: Vec::with_capacity(16 << 10) })
@@ -63,19 +64,19 @@ impl Connection {
         self.request.extend_from_slice(body.len().to_string().as_bytes());
         self.request.extend_from_slice(b"\r\n\r\n");
         self.request.extend_from_slice(body);
-        let broken = |error: std::io::Error| Failed::server(format!("the connection broke: {error}"));
+        let broken = |error: std::io::Error| Failed::unreachable(format!("the connection broke: {error}"));
         self.stream.write_all(&self.request).await.map_err(broken)?;
         self.answer.clear();
         loop {
             let read = self.stream.read_buf(&mut self.answer).await.map_err(broken)?;
             if read == 0 {
-                return Err(Failed::server("the server closed the connection in the middle of an answer"));
+                return Err(Failed::unreachable("the server closed the connection in the middle of an answer"));
             }
-            if let Some(Answer { status, body }) = answer_in(&self.answer).map_err(Failed::server)? {
+            if let Some(Answer { status, body }) = answer_in(&self.answer).map_err(Failed::unreachable)? {
                 let body = self.answer.get(body).unwrap_or_default();
                 return match status {
                     200 | 201 => Ok(body),
-                    other => Err(Failed::server(format!("the server answered {other}: {}", start_of(body)))),
+                    other => Err(Failed::unreachable(format!("the server answered {other}: {}", start_of(body)))),
                 };
             }
         }

@@ -135,7 +135,7 @@ pub(super) struct Measured {
 pub(super) fn run(plan: &Plan, phase: Phase, jobs: usize) -> Result<Measured, Failed> {
     // One thread: the measuring program must not take the processors away from the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-    let runtime = runtime.map_err(|error| Failed::server(format!("cannot start: {error}")))?;
+    let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
     let jobs = phase.share(jobs);
     let book = Rc::new(RefCell::new(Book::new(jobs, phase.fails())));
     let lanes = LocalSet::new();

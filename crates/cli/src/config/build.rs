@@ -1,0 +1,271 @@
+//! From what was said to what the server is started with; every problem is listed.
+
+use super::setting::Read;
+use super::source::Sources;
+use redrive_engine::{Layer, Layers, OperatorCap, Settings, Written};
+use redrive_policy::Span;
+use redrive_policy::dialect::Dialect;
+use redrive_server::{ApiKeys, Limits};
+use redrive_store::Retention;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the server is started with.
+pub(crate) struct Built {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data: PathBuf,
+    pub(crate) threads: usize,
+    pub(crate) keys: ApiKeys,
+    pub(crate) limits: Limits,
+    pub(crate) engine: Settings,
+}
+
+/// Checks everything, and lists everything that is wrong.
+pub(super) fn build(sources: &Sources) -> Result<Built, Vec<String>> {
+    let mut from = Reader { sources, problems: sources.problems.clone() };
+    let keys = from.keys();
+    let listen = from.listen(&keys);
+    let limits = from.limits();
+    let layers = from.layers();
+    let engine = layers.map(|layers| Settings {
+        lease: from.span("lease"),
+        timeout: Some(from.span("timeout")),
+        retention: Retention { finished: from.span("retention.finished"), dead: from.span("retention.dead") },
+        most_releases: from.number("releases"),
+        most_claimed: limits.fetch,
+        ..Settings::new(layers)
+    });
+    let (data, threads) = (PathBuf::from(from.text("data")), from.number("threads"));
+    match (engine, listen) {
+        (Some(engine), Some(listen)) if from.problems.is_empty() => {
+            Ok(Built { listen, data, threads, keys, limits, engine })
+        }
+        _ => Err(from.problems),
+    }
+}
+
+struct Reader<'s> {
+    sources: &'s Sources,
+    problems: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, key: &str, message: &str) {
+        let origin = self.sources.get(key).map(|(_, _, origin)| format!("{origin}: ")).unwrap_or_default();
+        self.problems.push(format!("{origin}{key}: {message}"));
+    }
+
+    fn read(&mut self, key: &str) -> Option<Read> {
+        let (setting, text, _) = self.sources.get(key)?;
+        setting
+            .kind
+            .read(text)
+            .map_err(|allowed| self.wrong(key, &format!("found \"{text}\"; allowed is {allowed}")))
+            .ok()
+    }
+
+    fn text(&mut self, key: &str) -> String {
+        match self.read(key) {
+            Some(Read::Text(text)) => text,
+            _ => String::new(),
+        }
+    }
+
+    /// A number; zero where it is wrong, and then nothing starts.
+    fn number<T: TryFrom<u64> + Default>(&mut self, key: &str) -> T {
+        match self.read(key) {
+            Some(Read::Number(number)) => T::try_from(number).unwrap_or_default(),
+            _ => T::default(),
+        }
+    }
+
+    fn span(&mut self, key: &str) -> Span {
+        match self.read(key) {
+            Some(Read::Duration(span)) => span,
+            _ => Span::ZERO,
+        }
+    }
+
+    fn duration(&mut self, key: &str) -> Duration {
+        self.span(key).into()
+    }
+
+    fn limits(&mut self) -> Limits {
+        Limits {
+            body_bytes: self.number("limits.body_bytes"),
+            args_bytes: self.number("limits.args_bytes"),
+            error_bytes: self.number("limits.error_bytes"),
+            nesting: self.number("limits.nesting"),
+            batch: self.number("limits.batch"),
+            fetch: self.number("limits.fetch"),
+            page: self.number("limits.page"),
+            bulk: self.number("limits.bulk"),
+            name_bytes: self.number("limits.name_bytes"),
+            connections: self.number("limits.connections"),
+            header_timeout: self.duration("limits.header_timeout"),
+            body_timeout: self.duration("limits.body_timeout"),
+            long_poll: self.duration("limits.long_poll"),
+            long_polls: self.number("limits.long_polls"),
+            drain: self.duration("limits.drain"),
+        }
+    }
+
+    fn keys(&mut self) -> ApiKeys {
+        let (own, path) = (self.text("api_key"), self.text("api_key_file"));
+        let (key, text) = match (own.is_empty(), path.is_empty()) {
+            (true, true) => return ApiKeys::default(),
+            (false, true) => ("api_key", Ok(own)),
+            (true, false) => ("api_key_file", std::fs::read_to_string(&path)),
+            (false, false) => {
+                self.wrong("api_key_file", "found beside api_key; keep one of them");
+                return ApiKeys::default();
+            }
+        };
+        let text = text.map_err(|error| format!("cannot read \"{path}\": {error}"));
+        let keys = text.and_then(|text| ApiKeys::read(&text)).and_then(|keys| {
+            if keys.is_empty() { Err("found no key; one on each line is needed".to_owned()) } else { Ok(keys) }
+        });
+        keys.unwrap_or_else(|message| {
+            self.wrong(key, &message);
+            ApiKeys::default()
+        })
+    }
+
+    /// The address. Only a server that asks for keys may be reached from other machines.
+    fn listen(&mut self, keys: &ApiKeys) -> Option<SocketAddr> {
+        let text = self.text("listen");
+        let address = std::net::ToSocketAddrs::to_socket_addrs(text.as_str()).ok().and_then(|mut found| found.next());
+        let Some(address) = address else {
+            self.wrong(
+                "listen",
+                &format!("found \"{text}\"; allowed is an address with a port, such as \"127.0.0.1:8080\""),
+            );
+            return None;
+        };
+        if !address.ip().is_loopback() && keys.is_empty() {
+            let message = format!(
+                "found \"{text}\", which other machines can reach; allowed without a key are loopback addresses: \
+                 set api_key_file (or REDRIVE_API_KEY), or listen on 127.0.0.1"
+            );
+            self.wrong("listen", &message);
+        }
+        Some(address)
+    }
+
+    fn layers(&mut self) -> Option<Layers> {
+        let mut layers = match Layers::ojs_default() {
+            Ok(layers) => layers,
+            Err(problems) => {
+                self.problems.push(problems.to_string());
+                return None;
+            }
+        };
+        let policies =
+            Table::of(self.sources.policies(), "policies", &["server", "queues", "types"], &mut self.problems);
+        if let Some(layer) = policies.get("server").and_then(|value| self.layer("policies.server", value)) {
+            layers.server = layer;
+        }
+        layers.queues = self.named_layers("policies.queues", policies.get("queues"));
+        layers.kinds = self.named_layers("policies.types", policies.get("types"));
+        let caps =
+            Table::of(self.sources.caps(), "caps", &["max_attempts", "max_elapsed", "queues"], &mut self.problems);
+        layers.cap = self.cap("caps", &caps);
+        let queues = Table::of(caps.get("queues"), "caps.queues", &[], &mut self.problems);
+        for (name, value) in queues.iter() {
+            let path = format!("caps.queues.{name}");
+            let table = Table::of(Some(value), &path, &["max_attempts", "max_elapsed"], &mut self.problems);
+            layers.queue_caps.insert(name.clone(), self.cap(&path, &table));
+        }
+        Some(layers)
+    }
+
+    fn named_layers(&mut self, path: &str, value: Option<&Value>) -> HashMap<String, Layer> {
+        let table = Table::of(value, path, &[], &mut self.problems);
+        let layers = table
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), self.layer(&format!("{path}.{name}"), value)?)));
+        layers.collect()
+    }
+
+    /// A policy: an OJS object, or one with `dialect` and `policy`.
+    fn layer(&mut self, path: &str, value: &Value) -> Option<Layer> {
+        let file = self.sources.file_name().unwrap_or_default();
+        let (dialect, value) = match value.get("dialect") {
+            None => (Dialect::Ojs, value),
+            Some(name) => match (name.as_str().map(str::parse::<Dialect>), value.get("policy")) {
+                (Some(Ok(dialect)), Some(policy)) => (dialect, policy),
+                (Some(Err(unknown)), _) => {
+                    self.problems.push(format!("file {file}: {path}.dialect: {unknown}"));
+                    return None;
+                }
+                _ => {
+                    let message = "found a dialect without a policy; write dialect = \"azolla\" and policy = { … }";
+                    self.problems.push(format!("file {file}: {path}: {message}"));
+                    return None;
+                }
+            },
+        };
+        match Layer::read(Written { dialect, value: value.clone() }) {
+            Ok(layer) => Some(layer),
+            Err(problems) => {
+                let told = problems.0.iter().map(|problem| {
+                    format!("file {file}: {path}{}: {}", problem.path.replace('/', "."), problem.message)
+                });
+                self.problems.extend(told);
+                None
+            }
+        }
+    }
+
+    fn cap(&mut self, path: &str, table: &Table<'_>) -> OperatorCap {
+        let file = self.sources.file_name().unwrap_or_default();
+        let mut wrong = |key: &str, value: &Value, allowed: &str| {
+            self.problems.push(format!("file {file}: {path}.{key}: found {value}; allowed is {allowed}"));
+        };
+        let mut cap = OperatorCap::default();
+        if let Some(value) = table.get("max_attempts") {
+            cap.max_attempts = value.as_u64().and_then(|number| u32::try_from(number).ok());
+            if cap.max_attempts.is_none() {
+                wrong("max_attempts", value, "a whole number");
+            }
+        }
+        if let Some(value) = table.get("max_elapsed") {
+            let read = value.as_str().map(|text| super::setting::Kind::Duration.read(text));
+            match read {
+                Some(Ok(Read::Duration(span))) => cap.max_elapsed = Some(span),
+                _ => wrong("max_elapsed", value, "a length of time, such as \"24h\""),
+            }
+        }
+        cap
+    }
+}
+
+/// A table of the file.
+struct Table<'v>(Option<&'v serde_json::Map<String, Value>>);
+
+impl<'v> Table<'v> {
+    /// A table whose keys are known, or, where none are named, free.
+    fn of(value: Option<&'v Value>, path: &str, known: &[&str], problems: &mut Vec<String>) -> Self {
+        let table = value.and_then(Value::as_object);
+        if value.is_some() && table.is_none() {
+            problems.push(format!("{path}: found {}; allowed is a table", value.unwrap_or(&Value::Null)));
+        }
+        for key in table.into_iter().flat_map(serde_json::Map::keys) {
+            if !known.is_empty() && !known.contains(&key.as_str()) {
+                problems.push(format!("{path}.{key}: there is no such setting; there are {}", known.join(", ")));
+            }
+        }
+        Self(table)
+    }
+
+    fn get(&self, key: &str) -> Option<&'v Value> {
+        self.0?.get(key)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&'v String, &'v Value)> + use<'v> {
+        self.0.into_iter().flatten()
+    }
+}

@@ -1,0 +1,55 @@
+//! The configuration file.
+
+use super::setting::SETTINGS;
+use super::source::known;
+use crate::exit::Failed;
+use crate::input::{self, Format};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A configuration file as it was read.
+pub(super) struct Document {
+    pub(super) path: PathBuf,
+    value: Value,
+}
+
+/// Parts that are no plain settings.
+const PARTS: [&str; 2] = ["policies", "caps"];
+
+pub(super) fn read(path: &Path) -> Result<Document, Failed> {
+    let value = input::read(path, Some(Format::Toml))?;
+    Ok(Document { path: path.to_owned(), value })
+}
+
+impl Document {
+    /// A setting as text.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        let value = key.split('.').try_fold(&self.value, |value, part| value.get(part))?;
+        Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    }
+
+    pub(super) fn part(&self, name: &str) -> Option<&Value> {
+        self.value.get(name)
+    }
+
+    /// Everything that stands in the file and means nothing.
+    pub(super) fn unknown(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (key, value) in self.value.as_object().into_iter().flatten() {
+            match value.as_object() {
+                _ if PARTS.contains(&key.as_str()) => {}
+                Some(inner) => {
+                    inner.keys().for_each(|name| self.check(&format!("{key}.{name}"), &mut problems));
+                }
+                None => self.check(key, &mut problems),
+            }
+        }
+        problems
+    }
+
+    fn check(&self, key: &str, problems: &mut Vec<String>) {
+        if !SETTINGS.iter().any(|setting| setting.key == key) {
+            problems.push(format!("file {}: {key}: there is no such setting; {}", self.path.display(), known()));
+        }
+    }
+}

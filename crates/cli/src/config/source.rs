@@ -1,0 +1,140 @@
+//! Where values come from.
+
+use super::Flags;
+use super::file::{self, Document};
+use super::setting::{Kind, SETTINGS, Setting};
+use crate::exit::Failed;
+use serde_json::Value;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Flag(String),
+    Environment(String),
+    File(PathBuf),
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(f, "flag {flag}"),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Default => write!(f, "default"),
+        }
+    }
+}
+
+/// A value as it was said.
+struct Said {
+    text: String,
+    origin: Origin,
+}
+
+/// All values, each with its origin, as they were said.
+pub(crate) struct Sources {
+    said: Vec<(&'static Setting, Said)>,
+    /// What is wrong already: settings that nobody knows.
+    pub(super) problems: Vec<String>,
+    file: Option<Document>,
+}
+
+impl Sources {
+    /// Gathers what was said: flags first, then the environment, then the file, then the defaults.
+    pub(crate) fn gather(flags: &Flags) -> Result<Self, Failed> {
+        let named = flags.config.clone().or_else(|| std::env::var_os("REDRIVE_CONFIG").map(PathBuf::from));
+        let file = match named {
+            Some(path) => Some(file::read(&path)?),
+            None if Path::new("redrive.toml").exists() => Some(file::read(Path::new("redrive.toml"))?),
+            None => None,
+        };
+        let mut problems = Vec::new();
+        let by_flag = by_flag(flags, &mut problems);
+        problems.extend(file.iter().flat_map(Document::unknown));
+        problems.extend(unknown_in_environment());
+        let said = SETTINGS.iter().map(|setting| {
+            let flag = by_flag.iter().rev().find(|(key, _, _)| key == setting.key);
+            let flag = flag.map(|(_, text, flag)| Said { text: text.clone(), origin: Origin::Flag(flag.clone()) });
+            let said = flag.or_else(|| of_environment(setting)).or_else(|| {
+                let document = file.as_ref()?;
+                Some(Said { text: document.text(setting.key)?, origin: Origin::File(document.path.clone()) })
+            });
+            (setting, said.unwrap_or_else(|| Said { text: (setting.default)(), origin: Origin::Default }))
+        });
+        Ok(Self { said: said.collect(), problems, file })
+    }
+
+    /// The value of a setting as it was said, and where.
+    pub(super) fn get(&self, key: &str) -> Option<(&'static Setting, &str, &Origin)> {
+        let (setting, said) = self.said.iter().find(|(setting, _)| setting.key == key)?;
+        Some((setting, &said.text, &said.origin))
+    }
+
+    /// All settings, as they are shown to people.
+    pub(super) fn settings(&self) -> impl Iterator<Item = (&'static str, String, &Origin)> {
+        self.said.iter().map(|(setting, said)| {
+            let hidden = setting.kind == Kind::Secret && !said.text.is_empty();
+            (setting.key, if hidden { "(hidden)".to_owned() } else { said.text.clone() }, &said.origin)
+        })
+    }
+
+    pub(super) fn file_name(&self) -> Option<String> {
+        Some(self.file.as_ref()?.path.display().to_string())
+    }
+
+    /// The policies of the file, as they are written there.
+    pub(super) fn policies(&self) -> Option<&Value> {
+        self.file.as_ref()?.part("policies")
+    }
+
+    /// The operator's caps of the file.
+    pub(super) fn caps(&self) -> Option<&Value> {
+        self.file.as_ref()?.part("caps")
+    }
+}
+
+/// What the flags say: key, value, and the flag itself.
+fn by_flag(flags: &Flags, problems: &mut Vec<String>) -> Vec<(String, String, String)> {
+    let own = [("listen", &flags.listen), ("data", &flags.data), ("api_key_file", &flags.api_key_file)];
+    let own = own
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?, format!("--{}", key.replace('_', "-")))));
+    let mut said: Vec<_> = Vec::new();
+    for pair in &flags.set {
+        match pair.split_once('=') {
+            Some((key, _)) if key == "api_key" => {
+                problems.push("--set api_key: keys on the command line can be seen by others; use api_key_file".into());
+            }
+            Some((key, value)) if SETTINGS.iter().any(|setting| setting.key == key) => {
+                said.push((key.to_owned(), value.to_owned(), format!("--set {key}")));
+            }
+            Some((key, _)) => problems.push(format!("--set {key}: there is no such setting; {}", known())),
+            None => problems.push(format!("--set {pair}: found no \"=\"; allowed is KEY=VALUE")),
+        }
+    }
+    // A flag of its own beats `--set`, because it is the later of the two.
+    said.extend(own);
+    said
+}
+
+fn of_environment(setting: &Setting) -> Option<Said> {
+    let name = setting.env();
+    let text = std::env::var(&name).ok()?;
+    Some(Said { text, origin: Origin::Environment(name) })
+}
+
+fn unknown_in_environment() -> impl Iterator<Item = String> {
+    let known = |name: &str| name == "REDRIVE_CONFIG" || SETTINGS.iter().any(|setting| setting.env() == name);
+    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter_map(move |name| {
+        let unknown = name.starts_with("REDRIVE_") && !known(&name);
+        unknown.then(|| format!("environment {name}: there is no such setting; {}", self::known()))
+    })
+}
+
+pub(super) fn known() -> String {
+    let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
+    format!("there are {}", keys.join(", "))
+}

@@ -1,0 +1,112 @@
+//! What all requests share.
+
+use crate::ojs::Policies;
+use crate::{ApiKeys, Limits, edge, ojs};
+use axum::{Router, middleware};
+use redrive_engine::{Engine, Randomness, SystemRandomness};
+use redrive_policy::Moment;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{Semaphore, watch};
+
+/// Where notable events are told, one line each. Lines hold no keys and no payloads.
+#[derive(Clone)]
+pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Log {
+    /// A log that hands each line to `line`.
+    pub fn to(line: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(line))
+    }
+
+    pub(crate) fn line(&self, text: impl fmt::Display) {
+        (self.0)(&text.to_string());
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Log")
+    }
+}
+
+/// What a server is started with.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Its limits.
+    pub limits: Limits,
+    /// The keys that admit a caller.
+    pub keys: ApiKeys,
+    /// What the store is called, such as `embedded`.
+    pub backend: &'static str,
+    /// Where notable events are told.
+    pub log: Log,
+}
+
+/// A server: an engine behind HTTP.
+#[derive(Debug)]
+pub struct Server {
+    pub(crate) app: Arc<App>,
+    pub(crate) stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// A server on an engine.
+    #[must_use]
+    pub fn new(engine: Arc<Engine>, settings: ServerSettings) -> Self {
+        let (stop, stopping) = watch::channel(false);
+        let ServerSettings { limits, keys, backend, log } = settings;
+        let app = App {
+            started: engine.now(),
+            policies: Policies::default(),
+            long_polls: Arc::new(Semaphore::new(limits.long_polls)),
+            boot: SystemRandomness::default().bits() as u32,
+            requests: AtomicU64::new(0),
+            engine,
+            limits,
+            keys,
+            backend,
+            log,
+            stopping,
+        };
+        Self { app: Arc::new(app), stop }
+    }
+
+    /// All paths of the server.
+    #[must_use]
+    pub fn router(&self) -> Router {
+        let app = Arc::clone(&self.app);
+        ojs::routes().layer(middleware::from_fn_with_state(Arc::clone(&app), edge::edge)).with_state(app)
+    }
+}
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) limits: Limits,
+    pub(crate) keys: ApiKeys,
+    pub(crate) backend: &'static str,
+    pub(crate) log: Log,
+    pub(crate) policies: Policies,
+    pub(crate) started: Moment,
+    pub(crate) long_polls: Arc<Semaphore>,
+    /// True once the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+    /// Tells the ids of this process from those of another.
+    pub(crate) boot: u32,
+    requests: AtomicU64,
+}
+
+impl App {
+    /// An id for a request that brings none.
+    pub(crate) fn next_request_id(&self) -> String {
+        format!("req-{:08x}-{:x}", self.boot, self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("limits", &self.limits).field("backend", &self.backend).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,116 @@
+//! What every request passes on its way in and out: the caller's key, the version of the protocol,
+//! the request's id, and the net under handlers that panic.
+
+use crate::app::App;
+use crate::fault::{Code, Fault};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+const OJS_VERSION: HeaderName = HeaderName::from_static("ojs-version");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const VERSION: HeaderValue = HeaderValue::from_static("1.0");
+const MEDIA: HeaderValue = HeaderValue::from_static("application/openjobspec+json");
+/// The same media type with a parameter, for clients that look for `application/json` in it.
+const MEDIA_ALIAS: HeaderValue = HeaderValue::from_static("application/openjobspec+json; alias=\"application/json\"");
+/// What may be asked without a key: whether the server lives, and what it can do.
+const OPEN_PATHS: [&str; 3] = ["/ojs/v1/health", "/health", "/ojs/manifest"];
+
+/// Whether a request names the version of the protocol.
+pub(crate) fn names_version(headers: &HeaderMap) -> bool {
+    headers.contains_key(OJS_VERSION)
+}
+
+pub(crate) async fn edge(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let id = request_id(&app, request.headers());
+    let media = if names_version(request.headers()) { MEDIA_ALIAS } else { MEDIA };
+    let response = match admit(&app, &request) {
+        Ok(()) => caught(next.run(request)).await.unwrap_or_else(Fault::into_response),
+        Err(fault) => fault.into_response(),
+    };
+    let mut response = worded(&app, response, &id);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, media);
+    headers.insert(OJS_VERSION, VERSION);
+    headers.insert(REQUEST_ID, id);
+    response
+}
+
+/// The id that the caller gave, where it is fit for logs and headers; else a new one.
+fn request_id(app: &App, headers: &HeaderMap) -> HeaderValue {
+    const LONGEST: usize = 128;
+    let fit = |id: &&HeaderValue| {
+        (1..=LONGEST).contains(&id.len()) && id.as_bytes().iter().all(|byte| byte.is_ascii_graphic())
+    };
+    headers.get(REQUEST_ID).filter(fit).cloned().unwrap_or_else(|| {
+        HeaderValue::from_str(&app.next_request_id()).unwrap_or(const { HeaderValue::from_static("req") })
+    })
+}
+
+fn admit(app: &App, request: &Request) -> Result<(), Fault> {
+    let headers = request.headers();
+    if !OPEN_PATHS.contains(&request.uri().path()) && !app.keys.admit(headers) {
+        return Err(Fault::new(Code::Unauthorized, "this server needs a key, and the request has none that it knows"));
+    }
+    if let Some(origin) = headers.get(header::ORIGIN)
+        && !same_origin(origin, headers.get(header::HOST))
+    {
+        return Err(Fault::new(Code::Forbidden, "the request comes from a page of another origin"));
+    }
+    if let Some(version) = headers.get(OJS_VERSION)
+        && !matches!(version.as_bytes(), [b'1'] | [b'1', b'.', ..])
+    {
+        let found = String::from_utf8_lossy(version.as_bytes()).into_owned();
+        let message = format!("found OJS-Version {found:?}; allowed are 1 and what starts with 1.");
+        return Err(Fault::new(Code::Unsupported, message));
+    }
+    Ok(())
+}
+
+/// A page may call the server that it came from. Browsers name the origin of every request that could
+/// change something; programs name none.
+fn same_origin(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
+    let authority = |origin: &str| origin.split_once("://").map(|(_, authority)| authority.to_owned());
+    let origin = origin.to_str().ok().and_then(authority);
+    origin.is_some() && origin.as_deref() == host.and_then(|host| host.to_str().ok())
+}
+
+/// Runs a handler; one that panics is a fault, and the server goes on.
+async fn caught(handler: impl Future<Output = Response>) -> Result<Response, Fault> {
+    let mut handler = pin!(handler);
+    std::future::poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
+        Ok(poll) => poll.map(Ok),
+        Err(_) => Poll::Ready(Err(Fault::new(Code::InternalError, "the handler of this request panicked"))),
+    })
+    .await
+}
+
+/// Gives faults their words.
+fn worded(app: &App, mut response: Response, id: &HeaderValue) -> Response {
+    let fault = match response.extensions_mut().remove::<Arc<Fault>>() {
+        Some(fault) => fault,
+        None if response.status() == StatusCode::METHOD_NOT_ALLOWED => {
+            Arc::new(Fault::new(Code::MethodNotAllowed, "the path exists, but not for this method"))
+        }
+        None => return response,
+    };
+    let id = id.to_str().unwrap_or_default();
+    if fault.code.status().is_server_error() {
+        app.log.line(format_args!("request {id} failed: {}: {}", fault.code.name(), fault.message));
+    }
+    *response.body_mut() = Body::from(format!("{{\"error\":{}}}", fault.to_json(id)));
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    if let Some(secs) = fault.retry_after_secs {
+        response.headers_mut().insert(header::RETRY_AFTER, secs.into());
+    }
+    if fault.code == Code::Unauthorized {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}

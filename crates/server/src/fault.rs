@@ -1,0 +1,244 @@
+//! Requests that are not carried out, and what is said about them.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use redrive_engine::EngineError;
+use redrive_policy::{Problem, Problems};
+use redrive_store::{JobId, Refusal, StoreError};
+use serde_json::{Value, json};
+use std::fmt;
+use std::sync::Arc;
+
+/// The closed list of what can go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    InvalidRequest,
+    InvalidPayload,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    RequestTimeout,
+    Duplicate,
+    Conflict,
+    PayloadTooLarge,
+    ValidationError,
+    Unsupported,
+    RateLimited,
+    BackendError,
+    InternalError,
+    Unavailable,
+}
+
+impl Code {
+    pub(crate) const ALL: [Self; 16] = [
+        Self::InvalidRequest,
+        Self::InvalidPayload,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::RequestTimeout,
+        Self::Duplicate,
+        Self::Conflict,
+        Self::PayloadTooLarge,
+        Self::ValidationError,
+        Self::Unsupported,
+        Self::RateLimited,
+        Self::BackendError,
+        Self::InternalError,
+        Self::Unavailable,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::InvalidPayload => "invalid_payload",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::RequestTimeout => "request_timeout",
+            Self::Duplicate => "duplicate",
+            Self::Conflict => "conflict",
+            Self::PayloadTooLarge => "payload_too_large",
+            Self::ValidationError => "validation_error",
+            Self::Unsupported => "unsupported",
+            Self::RateLimited => "rate_limited",
+            Self::BackendError => "backend_error",
+            Self::InternalError => "internal_error",
+            Self::Unavailable => "unavailable",
+        }
+    }
+
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::InvalidRequest | Self::InvalidPayload => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::Duplicate | Self::Conflict => StatusCode::CONFLICT,
+            Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::ValidationError | Self::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            Self::BackendError | Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub(crate) const fn retryable(self) -> bool {
+        matches!(self, Self::RequestTimeout | Self::RateLimited | Self::Unavailable)
+    }
+
+    /// What to do about it, where the message does not say more.
+    pub(crate) const fn hint(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "Correct the fields that details.problems lists and send the request again.",
+            Self::InvalidPayload => "Send one JSON object in UTF-8 as the body.",
+            Self::Unauthorized => "Send the header \"Authorization: Bearer KEY\" with a key of this server.",
+            Self::Forbidden => "Pages of other origins may not call this server; call it from a program.",
+            Self::NotFound => "Check the id and the path; jobs that have ended leave once their retention is over.",
+            Self::MethodNotAllowed => "The path exists; use one of the methods that the Allow header names.",
+            Self::RequestTimeout => "Send the whole body at once, or raise limits.body_timeout.",
+            Self::Duplicate => "Leave the id out and the server makes one, or look up the job that has it.",
+            Self::Conflict => "Look up the job: its state, or its lease, is not what this request needs.",
+            Self::PayloadTooLarge => "Send less at once, or raise the limit that the message names.",
+            Self::ValidationError => "Correct the fields that details.problems lists; `redrive policy check` helps.",
+            Self::Unsupported => "Send the header \"OJS-Version: 1.0\", or none.",
+            Self::RateLimited => "Wait as long as the Retry-After header says.",
+            Self::BackendError => "See the log of the server; its store needs attention.",
+            Self::InternalError => "This is a fault of the server; its log has the request id.",
+            Self::Unavailable => "Wait as long as the Retry-After header says; the command may have been carried out.",
+        }
+    }
+}
+
+/// A request that is not carried out.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+    pub(crate) details: Option<Value>,
+    pub(crate) retry_after_secs: Option<u32>,
+}
+
+impl Fault {
+    pub(crate) fn new(code: Code, message: impl fmt::Display) -> Self {
+        Self { code, message: message.to_string(), details: None, retry_after_secs: None }
+    }
+
+    pub(crate) fn with_details(self, details: Value) -> Self {
+        Self { details: Some(details), ..self }
+    }
+
+    pub(crate) fn retry_after(self, secs: u32) -> Self {
+        Self { retry_after_secs: Some(secs), ..self }
+    }
+
+    /// Everything that is wrong with a request.
+    pub(crate) fn invalid(problems: Vec<Problem>) -> Self {
+        Self::listing(Code::InvalidRequest, "the request is not valid", "validation.request_invalid", problems)
+    }
+
+    /// Everything that is wrong with a retry policy.
+    pub(crate) fn invalid_policy(problems: Vec<Problem>) -> Self {
+        let lead = "the retry policy is not valid";
+        Self::listing(Code::ValidationError, lead, "validation.retry_policy_invalid", problems)
+    }
+
+    fn listing(code: Code, lead: &str, error_type: &str, mut problems: Vec<Problem>) -> Self {
+        const MOST: usize = 100;
+        let more = problems.len().saturating_sub(MOST);
+        problems.truncate(MOST);
+        let mut message = format!("{lead}: {}", Problems(problems.clone()).to_string().replace('\n', "; "));
+        if more > 0 {
+            message.push_str(&format!("; and {more} more"));
+        }
+        Self::new(code, message).with_details(json!({ "error_type": error_type, "problems": problems }))
+    }
+
+    pub(crate) fn no_such_job(id: impl fmt::Display) -> Self {
+        Self::new(Code::NotFound, format!("there is no job {id}"))
+    }
+
+    /// The whole error as its answer has it.
+    pub(crate) fn to_json(&self, request_id: &str) -> Value {
+        let mut error = json!({
+            "code": self.code.name(),
+            "type": self.code.name(),
+            "message": self.message,
+            "retryable": self.code.retryable(),
+            "request_id": request_id,
+            "hint": self.code.hint(),
+            "docs_url": format!("/ojs/v1/errors/{}", self.code.name()),
+        });
+        if let (Some(details), Some(members)) = (&self.details, error.as_object_mut()) {
+            members.insert("details".to_owned(), details.clone());
+        }
+        error
+    }
+}
+
+/// The answer is written at the edge, where the request's id is known; until then the fault travels
+/// along with an empty response.
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        let mut response = self.code.status().into_response();
+        response.extensions_mut().insert(Arc::new(self));
+        response
+    }
+}
+
+impl From<EngineError> for Fault {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Invalid(problems) => Self::invalid(problems.0),
+            EngineError::InvalidPolicy(problems) => Self::invalid_policy(problems.0),
+            EngineError::Duplicate(id) => {
+                Self::new(Code::Duplicate, format!("a job {id} is kept already; ids are used once"))
+            }
+            EngineError::Refused(id, refusal) => refused(id, &refusal),
+            EngineError::Store(StoreError::Unavailable(why)) => {
+                Self::new(Code::Unavailable, format!("the store cannot be reached: {why}")).retry_after(1)
+            }
+            EngineError::Store(StoreError::Broken(why)) => {
+                Self::new(Code::BackendError, format!("the store is broken: {why}"))
+            }
+        }
+    }
+}
+
+fn refused(id: JobId, refusal: &Refusal) -> Fault {
+    let conflict = |reason: &str, message: String| {
+        Fault::new(Code::Conflict, message).with_details(json!({ "job_id": id.to_string(), "reason": reason }))
+    };
+    match refusal {
+        Refusal::NotFound => Fault::no_such_job(id),
+        Refusal::WrongState(state) => {
+            let message = format!("job {id} is {state}, and this cannot happen to a job that is {state}");
+            let mut fault = conflict("wrong_state", message);
+            if let Some(details) = &mut fault.details {
+                details["current_state"] = state.name().into();
+            }
+            fault
+        }
+        Refusal::StaleLease => conflict(
+            "stale_lease",
+            format!("the lease on job {id} is over and the job has moved on without it; drop this run's outcome"),
+        ),
+        Refusal::WrongLease => conflict(
+            "wrong_lease",
+            format!("job {id} was never leased under this token; hand back the lease_token that came with the job"),
+        ),
+        Refusal::OtherWorker => {
+            conflict("other_worker", format!("another worker holds job {id}; its lease has to end first"))
+        }
+        Refusal::TooManyReleases(most) => conflict(
+            "too_many_releases",
+            format!("job {id} was given back {most} times without being run; let it run, or report a failure"),
+        ),
+    }
+}

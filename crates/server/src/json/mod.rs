@@ -1,0 +1,9 @@
+//! Reading requests and writing answers without building trees.
+
+mod check;
+mod members;
+mod write;
+
+pub(crate) use check::check_nested;
+pub(crate) use members::{Members, items, text};
+pub(crate) use write::{member, push_key, push_str, push_time, push_u64};

@@ -1,0 +1,99 @@
+//! Writing JSON text into a buffer.
+
+use redrive_policy::Moment;
+
+/// Writes the key of a further member, with the comma that it needs. Members start where there is
+/// nothing yet, behind an opening brace, and behind NUL, which stands in no JSON text.
+pub(crate) fn member(out: &mut Vec<u8>, key: &str) {
+    push_comma(out);
+    out.push(b'"');
+    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+/// As [`member`], for a key that a caller chose and that may need escapes.
+pub(crate) fn push_key(out: &mut Vec<u8>, key: &str) {
+    push_comma(out);
+    push_str(out, key);
+    out.push(b':');
+}
+
+fn push_comma(out: &mut Vec<u8>) {
+    if !matches!(out.last(), Some(b'{' | 0) | None) {
+        out.push(b',');
+    }
+}
+
+/// Writes a string, quoted and escaped.
+pub(crate) fn push_str(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
+    if text.bytes().all(plain) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        for letter in text.chars() {
+            push_escaped(out, letter);
+        }
+    }
+    out.push(b'"');
+}
+
+fn push_escaped(out: &mut Vec<u8>, letter: char) {
+    match letter {
+        '"' => out.extend_from_slice(b"\\\""),
+        '\\' => out.extend_from_slice(b"\\\\"),
+        '\n' => out.extend_from_slice(b"\\n"),
+        '\r' => out.extend_from_slice(b"\\r"),
+        '\t' => out.extend_from_slice(b"\\t"),
+        control if u32::from(control) < 0x20 => {
+            out.extend_from_slice(format!("\\u{:04x}", u32::from(control)).as_bytes());
+        }
+        other => out.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+/// Writes a whole number.
+pub(crate) fn push_u64(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// Writes a moment as a quoted RFC 3339 timestamp in UTC, to the microsecond.
+pub(crate) fn push_time(out: &mut Vec<u8>, at: Moment) {
+    out.push(b'"');
+    crate::time::push_rfc3339(out, at);
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_escaped_as_serde_json_does() {
+        for text in ["plain", "q\"uote", "back\\slash", "line\nfeed\r\ttab", "\u{1}\u{1f}", "ünï🙂", ""] {
+            let mut out = Vec::new();
+            push_str(&mut out, text);
+            let read: String = serde_json::from_slice(&out).unwrap();
+            assert_eq!(read, text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_whole() {
+        for number in [0, 9, 10, 1_800_000, u64::MAX] {
+            let mut out = Vec::new();
+            push_u64(&mut out, number);
+            assert_eq!(out, number.to_string().into_bytes());
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The doors of Redrive: Open Job Spec over HTTP. No rule about jobs lives here; doors translate.
+
+mod answer;
+mod app;
+mod auth;
+mod edge;
+mod fault;
+mod json;
+mod limits;
+mod listen;
+mod ojs;
+mod request;
+mod time;
+
+pub use app::{Log, Server, ServerSettings};
+pub use auth::{ApiKeys, SHORTEST_KEY};
+pub use limits::Limits;

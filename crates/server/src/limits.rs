@@ -1,0 +1,60 @@
+//! Limits on everything that grows.
+
+use std::time::Duration;
+
+/// The limits of a server. Each can be set by the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest body of a request, in bytes.
+    pub body_bytes: usize,
+    /// The longest `args` of one job, in bytes of JSON.
+    pub args_bytes: usize,
+    /// The longest error of one failed run that is kept whole, in bytes of JSON.
+    pub error_bytes: usize,
+    /// How deep `args`, `meta` and other values may nest; at most 120.
+    pub nesting: usize,
+    /// How many jobs one batch, or one request to settle, may hold.
+    pub batch: usize,
+    /// How many jobs one fetch hands out.
+    pub fetch: usize,
+    /// How many jobs one page of a list holds.
+    pub page: usize,
+    /// How many dead letters one bulk request changes.
+    pub bulk: usize,
+    /// The longest name of a queue, of a job type, and of a worker, in bytes.
+    pub name_bytes: usize,
+    /// How many connections are open at once; further ones wait to be accepted.
+    pub connections: usize,
+    /// How long a client may take to send the head of a request, and how long a connection may be idle.
+    pub header_timeout: Duration,
+    /// How long a client may take to send the body of a request.
+    pub body_timeout: Duration,
+    /// How long one fetch may wait for a job.
+    pub long_poll: Duration,
+    /// How many fetches may wait at once.
+    pub long_polls: usize,
+    /// How long running requests may take to end when the server stops.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 1 << 20,
+            args_bytes: 512 << 10,
+            error_bytes: 16 << 10,
+            nesting: 64,
+            batch: 1_000,
+            fetch: 1_000,
+            page: 1_000,
+            bulk: 10_000,
+            name_bytes: 255,
+            connections: 1_000,
+            header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
+            long_poll: Duration::from_secs(60),
+            long_polls: 500,
+            drain: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The server about itself: what it can do, whether it is well, and what its errors mean.
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::{Code, Fault};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub(crate) async fn manifest(State(app): State<Arc<App>>) -> Answer {
+    Answer::json(&json!({
+        "specversion": "1.0",
+        "ojs_version": "1.0",
+        "implementation": { "name": "redrive", "version": VERSION, "language": "rust" },
+        "conformance_level": 1,
+        "protocols": ["http"],
+        "backend": app.backend,
+        "capabilities": {
+            "batch_enqueue": true,
+            "cron_jobs": false,
+            "dead_letter": true,
+            "delayed_jobs": true,
+            "job_ttl": true,
+            "pause_resume": true,
+            "priority_queues": true,
+            "rate_limiting": false,
+            "schema_validation": false,
+            "unique_jobs": false,
+            "workflows": false,
+        },
+        "extensions": EXTENSIONS,
+        "endpoints": { "base_url": "/ojs/v1", "manifest": "/ojs/manifest", "health": "/ojs/v1/health" },
+    }))
+}
+
+/// What goes beyond the specification.
+const EXTENSIONS: [&str; 8] = [
+    "urn:redrive:ext:long-poll",
+    "urn:redrive:ext:settle-many",
+    "urn:redrive:ext:lease-tokens",
+    "urn:redrive:ext:retry-after",
+    "urn:redrive:ext:snooze",
+    "urn:redrive:ext:policy-dialects",
+    "urn:redrive:ext:explanations",
+    "urn:redrive:ext:idempotency-key",
+];
+
+pub(crate) async fn health(State(app): State<Arc<App>>) -> Answer {
+    let asked = Instant::now();
+    let answer = app.engine.next_sweep().await;
+    let latency_ms = asked.elapsed().as_secs_f64() * 1_000.0;
+    let (status, word, backend) = match &answer {
+        Ok(_) => (StatusCode::OK, "ok", "ok"),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "degraded", "unhealthy"),
+    };
+    let mut health = json!({
+        "status": word,
+        "version": VERSION,
+        "uptime_seconds": app.engine.now().since(app.started).secs() as u64,
+        "backend": { "type": app.backend, "status": backend, "latency_ms": latency_ms },
+    });
+    if let Err(error) = answer {
+        health["backend"]["message"] = Value::from(error.to_string());
+    }
+    Answer::json(&health).status(status)
+}
+
+/// The page that `docs_url` of an error points to.
+pub(crate) async fn error(Path(name): Path<String>) -> Result<Answer, Fault> {
+    let code = Code::ALL.into_iter().find(|code| code.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+        Fault::new(Code::NotFound, format!("there is no error {name:?}; there are {}", names.join(", ")))
+    })?;
+    Ok(Answer::json(&json!({
+        "code": code.name(),
+        "status": code.status().as_u16(),
+        "retryable": code.retryable(),
+        "hint": code.hint(),
+    })))
+}

@@ -1,0 +1,111 @@
+//! Taking back and dropping many dead letters at once.
+
+use super::select::Selection;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::Fault;
+use crate::json::Members;
+use crate::request::{Payload, Query};
+use axum::extract::State;
+use redrive_engine::EngineError;
+use redrive_policy::Problem;
+use redrive_store::JobId;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// How many jobs are changed at the same time: they share the store's flushes.
+const AT_ONCE: usize = 64;
+/// How many refusals are named.
+const NAMED: usize = 20;
+
+#[derive(Clone, Copy)]
+enum Action {
+    Retry,
+    Delete,
+}
+
+impl Action {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Delete => "delete",
+        }
+    }
+
+    async fn apply(self, app: &App, id: JobId) -> Result<(), EngineError> {
+        match self {
+            Self::Retry => app.engine.revive(id, None).await.map(drop),
+            Self::Delete => app.engine.remove(id).await.map(drop),
+        }
+    }
+}
+
+pub(crate) async fn retry_many(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    run(app, &payload.members_or_none()?, None, Action::Retry).await
+}
+
+/// The filter stands in the body, or in the query for clients that send no body with a DELETE.
+pub(crate) async fn delete_many(State(app): State<Arc<App>>, query: Query, payload: Payload) -> Result<Answer, Fault> {
+    run(app, &payload.members_or_none()?, Some(&query), Action::Delete).await
+}
+
+async fn run(app: Arc<App>, members: &Members<'_>, query: Option<&Query>, action: Action) -> Result<Answer, Fault> {
+    let asked = |key: &str| query.is_some_and(|query| query.get(key) == Some("true"));
+    let mut problems = Vec::new();
+    let filter = members.object("filter", "/filter", &mut problems);
+    let dry_run = members.flag("dry_run", &mut problems).unwrap_or(false) || asked("dry_run");
+    let confirm = members.flag("confirm", &mut problems).unwrap_or(false) || asked("confirm");
+    if !problems.is_empty() {
+        return Err(Fault::invalid(problems));
+    }
+    let selection = match (filter, query) {
+        (Some(filter), _) => Selection::of_members(&filter)?,
+        (None, Some(query)) => Selection::of_query(query)?,
+        (None, None) => Selection::of_members(&Members::default())?,
+    };
+    let mut ids = Vec::new();
+    selection.for_each(&app, |job| ids.push(job.id)).await?;
+    let matched = ids.len();
+    if dry_run {
+        return Ok(Answer::json(&json!({ "action": action.name(), "dry_run": true, "matched": matched })));
+    }
+    if !confirm {
+        let message =
+            format!("missing; this would {} {matched} dead letters: send \"confirm\": true to do it", action.name());
+        return Err(Fault::invalid(vec![Problem::told("/confirm", message)]));
+    }
+    ids.truncate(app.limits.bulk);
+    let attempted = ids.len();
+    let (succeeded, errors) = apply_all(&app, action, ids).await;
+    app.log.line(format_args!("dead letters: {} of {succeeded} of {matched} that fit", action.name()));
+    Ok(Answer::json(&json!({
+        "action": action.name(),
+        "matched": matched,
+        "succeeded": succeeded,
+        "failed": attempted - succeeded,
+        "remaining": matched - attempted,
+        "errors": errors,
+    })))
+}
+
+/// Changes jobs, several at a time; answers how many, and the first refusals.
+async fn apply_all(app: &Arc<App>, action: Action, ids: Vec<JobId>) -> (usize, Vec<Value>) {
+    let (mut succeeded, mut errors) = (0, Vec::new());
+    let mut running = JoinSet::new();
+    let mut ids = ids.into_iter();
+    loop {
+        for id in ids.by_ref().take(AT_ONCE - running.len()) {
+            let app = Arc::clone(app);
+            running.spawn(async move { (id, action.apply(&app, id).await) });
+        }
+        match running.join_next().await {
+            None => return (succeeded, errors),
+            Some(Ok((_, Ok(())))) => succeeded += 1,
+            Some(Ok((id, Err(error)))) if errors.len() < NAMED => {
+                errors.push(json!({ "job_id": id.to_string(), "message": Fault::from(error).message }));
+            }
+            Some(_) => {}
+        }
+    }
+}

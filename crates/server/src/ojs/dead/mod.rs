@@ -1,0 +1,75 @@
+//! The dead-letter queue: looking, taking back, dropping; one by one and in bulk.
+
+mod bulk;
+mod revise;
+mod select;
+mod stats;
+
+pub(crate) use bulk::{delete_many, retry_many};
+pub(crate) use stats::stats;
+
+use super::envelope::{flattened, push_explanation, push_job, push_members};
+use super::lists::{page, push_pagination};
+use super::names::id_in_path;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::Fault;
+use crate::request::{Payload, Query};
+use axum::extract::{Path, State};
+use redrive_store::{Job, JobId};
+use select::Selection;
+use serde_json::json;
+use std::sync::Arc;
+
+pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
+    let page = page(&query, app.limits.page)?;
+    let selection = Selection::of_query(&query)?;
+    let listed = selection.page(&app, page).await?;
+    let mut out = b"{\"jobs\":[".to_vec();
+    for (index, job) in listed.jobs.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_job(&mut out, job, app.engine.settings());
+    }
+    out.push(b']');
+    push_pagination(&mut out, page, listed.total);
+    out.push(b'}');
+    Ok(Answer::ok(out))
+}
+
+pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+    let job = dead(&app, id_in_path(&id)?).await?;
+    let mut members = Vec::with_capacity(2_048);
+    push_members(&mut members, &job, app.engine.settings());
+    push_explanation(&mut members, &job);
+    Ok(Answer::ok(flattened(&members)))
+}
+
+pub(crate) async fn retry(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    payload: Payload,
+) -> Result<Answer, Fault> {
+    let id = id_in_path(&id)?;
+    let members = payload.members_or_none()?;
+    let job = dead(&app, id).await?;
+    let spec = revise::spec(&app, &members, &job)?;
+    let job = app.engine.revive(id, spec).await?;
+    let mut members = Vec::with_capacity(1_024);
+    push_members(&mut members, &job, app.engine.settings());
+    Ok(Answer::ok(flattened(&members)))
+}
+
+pub(crate) async fn delete(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+    let id = id_in_path(&id)?;
+    dead(&app, id).await?;
+    app.engine.remove(id).await?;
+    Ok(Answer::json(&json!({ "deleted": true, "job_id": id.to_string() })))
+}
+
+/// A job that is a dead letter; any other is not found here.
+async fn dead(app: &App, id: JobId) -> Result<Job, Fault> {
+    let job = app.engine.job(id).await?;
+    if job.dead { Ok(job) } else { Err(Fault::no_such_job(format_args!("{id} among the dead letters"))) }
+}

@@ -1,0 +1,106 @@
+//! A dead letter that runs again as something slightly else: another queue, other arguments, more
+//! metadata, another policy.
+
+use super::super::body;
+use super::super::intake::{self, Wrong};
+use super::super::policies::Resolved;
+use crate::app::App;
+use crate::fault::{Code, Fault};
+use crate::json::{Members, member, push_key, push_str};
+use redrive_policy::Problem;
+use redrive_store::{Job, Spec};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+const FIELDS: [&str; 4] = ["queue", "meta", "retry", "args"];
+
+/// What is said about the job from now on; `None` where nothing changes.
+pub(super) fn spec(app: &App, members: &Members<'_>, job: &Job) -> Result<Option<Arc<Spec>>, Fault> {
+    let mut wrong = Wrong::default();
+    let p = &mut wrong.request;
+    let Some(revised) = members.object("override", "/override", p) else {
+        return if p.is_empty() { Ok(None) } else { Err(wrong.into()) };
+    };
+    for (key, _) in revised.iter().filter(|(key, _)| !FIELDS.contains(&&***key)) {
+        let message = format!("unknown field; allowed are {}", FIELDS.join(", "));
+        revised.told(key, Problem::told("", message), p);
+    }
+    let queue = revised.queue_name("queue", &app.limits, p);
+    let args = revised.has("args").then(|| intake::args(&revised, &app.limits, p)).flatten();
+    let meta = intake::meta(&revised, &app.limits, p);
+    let queue: Arc<str> = queue.map_or_else(|| Arc::clone(&job.spec.queue), |queue| Arc::from(&*queue));
+    let resolved = match resolved(app, &revised, job, &queue) {
+        Ok(resolved) => resolved,
+        Err(problems) => {
+            wrong.add("/override/retry", Wrong { policy: problems, ..Wrong::default() });
+            return Err(wrong.into());
+        }
+    };
+    if !wrong.is_empty() {
+        return Err(wrong.into());
+    }
+    let body = rewritten(job, &resolved, &queue, args, meta)?;
+    let spec = Spec { queue, body: Arc::from(body), policy: Arc::clone(&resolved.policy), ..(*job.spec).clone() };
+    Ok(Some(Arc::new(spec)))
+}
+
+/// The policy that it brings, else the one that it had; both under the caps of its queue.
+fn resolved(app: &App, revised: &Members<'_>, job: &Job, queue: &str) -> Result<Arc<Resolved>, Vec<Problem>> {
+    let layers = &app.engine.settings().layers;
+    match revised.get("retry") {
+        Some(own) => app.policies.resolve(layers, Some(own), &job.spec.kind, queue).map_err(|problems| problems.0),
+        None => {
+            let origin = body::split(&job.spec.body).origin;
+            Ok(Arc::new(Resolved::moved(layers, &job.spec.policy, origin, queue)))
+        }
+    }
+}
+
+/// The kept body with other values; what is not revised stays as it was, byte for byte.
+fn rewritten(
+    job: &Job,
+    resolved: &Resolved,
+    queue: &str,
+    args: Option<&str>,
+    meta: Option<&str>,
+) -> Result<Vec<u8>, Fault> {
+    let broken = || Fault::new(Code::InternalError, format!("what is kept of job {} cannot be read", job.id));
+    let kept = std::str::from_utf8(body::split(&job.spec.body).members).map_err(|_| broken())?;
+    let whole = format!("{{{kept}}}");
+    let members = Members::parse(&whole).map_err(|_| broken())?;
+    let mut out = body::begin(resolved, whole.len());
+    for (key, value) in members.iter() {
+        match (&**key, args, meta) {
+            ("max_attempts", _, _) => {
+                out.push(b',');
+                out.extend_from_slice(&resolved.members);
+            }
+            ("retry", _, _) => {}
+            ("queue", _, _) => {
+                member(&mut out, "queue");
+                push_str(&mut out, queue);
+            }
+            ("args", Some(args), _) => {
+                member(&mut out, "args");
+                out.extend_from_slice(args.as_bytes());
+            }
+            ("meta", _, Some(meta)) => {
+                member(&mut out, "meta");
+                out.extend_from_slice(merged(value.get(), meta).as_bytes());
+            }
+            _ => {
+                push_key(&mut out, key);
+                out.extend_from_slice(value.get().as_bytes());
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Metadata with further members; the new ones win.
+fn merged(old: &str, new: &str) -> String {
+    let read = |text| serde_json::from_str::<Map<String, Value>>(text).unwrap_or_default();
+    let mut meta = read(old);
+    meta.extend(read(new));
+    Value::Object(meta).to_string()
+}

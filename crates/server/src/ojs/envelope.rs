@@ -1,0 +1,184 @@
+//! A job as its answer has it: what was kept of it, with what has become of it since.
+
+use super::body;
+use super::policies::default_origin;
+use crate::json::{member, push_str, push_time, push_u64};
+use redrive_engine::Settings;
+use redrive_policy::{Moment, Outcome, Span};
+use redrive_store::{FailedRun, Job, State};
+use std::io::Write;
+
+/// Writes a job as an object.
+pub(crate) fn push_job(out: &mut Vec<u8>, job: &Job, settings: &Settings) {
+    out.push(b'{');
+    push_members(out, job, settings);
+    out.push(b'}');
+}
+
+/// Writes an object both ways: its members at the top, and under `job` (C3).
+pub(crate) fn flattened(members: &[u8]) -> Vec<u8> {
+    [b"{", members, b",\"job\":{", members, b"}}"].concat()
+}
+
+/// Writes the members of a job, without braces. What is not set is absent.
+pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job, settings: &Settings) {
+    let kept = body::split(&job.spec.body);
+    out.reserve(kept.members.len() + 400);
+    member(out, "id");
+    push_id(out, job);
+    member(out, "state");
+    push_str(out, job.state.name());
+    member(out, "attempt");
+    push_u64(out, job.attempt.into());
+    push_moment(out, "created_at", job.times.created);
+    push_moment(out, "enqueued_at", job.times.available.unwrap_or(job.times.created));
+    if let Some(timeout) = job.spec.timeout.or(settings.timeout) {
+        member(out, "timeout_ms");
+        push_ms(out, timeout);
+    }
+    out.push(b',');
+    out.extend_from_slice(kept.members);
+    if let Some(started) = job.times.started {
+        push_moment(out, "started_at", started);
+    }
+    if let Some(lease) = &job.lease {
+        if !lease.worker.is_empty() {
+            member(out, "worker_id");
+            push_str(out, &lease.worker);
+        }
+        push_moment(out, "lease_expires_at", lease.until);
+    }
+    push_end(out, job);
+    push_failures(out, job);
+}
+
+/// How long ago the job ended, and with what.
+fn push_end(out: &mut Vec<u8>, job: &Job) {
+    if let Some(finished) = job.times.finished {
+        match job.state {
+            State::Cancelled => push_moment(out, "cancelled_at", finished),
+            State::Discarded => {
+                // A job that expired never completed a run.
+                if stopped_by_failure(job) {
+                    push_moment(out, "completed_at", finished);
+                }
+                push_moment(out, "discarded_at", finished);
+            }
+            _ => push_moment(out, "completed_at", finished),
+        }
+    }
+    if let Some(result) = &job.result {
+        member(out, "result");
+        out.extend_from_slice(result);
+    }
+}
+
+/// The failed runs, and when the next run is due.
+fn push_failures(out: &mut Vec<u8>, job: &Job) {
+    if let Some(delay) = job.last_delay {
+        member(out, "retry_delay_ms");
+        push_ms(out, delay);
+    }
+    if let (State::Retryable, Some(due)) = (job.state, job.due) {
+        push_moment(out, "next_attempt_at", due);
+        push_moment(out, "next_retry_at", due);
+    }
+    let Some(last) = job.failures.last() else { return };
+    if last.life == job.revivals && job.state != State::Completed {
+        member(out, "error");
+        push_failure(out, last);
+    }
+    member(out, "errors");
+    out.push(b'[');
+    for (index, failure) in job.failures.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_failure(out, failure);
+    }
+    out.push(b']');
+}
+
+fn push_failure(out: &mut Vec<u8>, failure: &FailedRun) {
+    out.push(b'{');
+    member(out, "attempt");
+    push_u64(out, failure.attempt.into());
+    push_moment(out, "timestamp", failure.at);
+    push_moment(out, "occurred_at", failure.at);
+    // The error is kept as an object: its members follow, without the opening brace.
+    match &failure.error[..] {
+        [b'{', b'}'] | [] => out.push(b'}'),
+        [_, members @ ..] => {
+            out.push(b',');
+            out.extend_from_slice(members);
+        }
+    }
+}
+
+/// What only this server tells: the effective policy, where it came from, and why each failure ended
+/// as it did.
+pub(crate) fn push_explanation(out: &mut Vec<u8>, job: &Job) {
+    member(out, "redrive");
+    out.push(b'{');
+    member(out, "policy");
+    push_serialized(out, &*job.spec.policy);
+    member(out, "policy_from");
+    let origin = body::split(&job.spec.body).origin;
+    if origin.is_empty() {
+        push_serialized(out, &default_origin())
+    } else {
+        out.extend_from_slice(origin)
+    }
+    for (key, number) in [("life", job.revivals), ("releases", job.releases), ("leases", job.leases)] {
+        member(out, key);
+        push_u64(out, number.into());
+    }
+    member(out, "dead_letter");
+    out.extend_from_slice(if job.dead { b"true" } else { b"false" });
+    member(out, "failures");
+    out.push(b'[');
+    for (index, failure) in job.failures.iter().enumerate() {
+        out.extend_from_slice(if index > 0 { b",{" } else { b"{" });
+        member(out, "life");
+        push_u64(out, failure.life.into());
+        member(out, "attempt");
+        push_u64(out, failure.attempt.into());
+        push_moment(out, "at", failure.at);
+        member(out, "verdict");
+        push_serialized(out, &failure.verdict);
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"]}");
+}
+
+/// Whether a discarded job was stopped by a failure, and not by its time to live.
+pub(crate) fn stopped_by_failure(job: &Job) -> bool {
+    job.failures
+        .last()
+        .is_some_and(|last| last.life == job.revivals && matches!(last.verdict.outcome, Outcome::Stop { .. }))
+}
+
+/// Writes the name of a job, quoted.
+pub(crate) fn push_id(out: &mut Vec<u8>, job: &Job) {
+    // Writing into a vector cannot fail.
+    let _ = write!(out, "\"{}\"", job.id);
+}
+
+/// Writes a member that is a moment.
+pub(crate) fn push_moment(out: &mut Vec<u8>, key: &str, at: Moment) {
+    member(out, key);
+    push_time(out, at);
+}
+
+/// Writes a span as whole milliseconds, the nearest.
+pub(crate) fn push_ms(out: &mut Vec<u8>, span: Span) {
+    push_u64(out, span.ms().round() as u64);
+}
+
+fn push_serialized(out: &mut Vec<u8>, value: &impl serde::Serialize) {
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(b"null");
+    }
+}

@@ -1,0 +1,109 @@
+//! What happened lately.
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::Fault;
+use crate::request::Query;
+use crate::time::rfc3339;
+use axum::extract::State;
+use redrive_engine::{Happening, Occurrence};
+use redrive_policy::Problem;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How many events one answer holds where the caller does not say.
+const DEFAULT: usize = 100;
+
+pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
+    let mut problems = Vec::new();
+    let limit = query.number("limit", DEFAULT, app.limits.page, &mut problems).max(1);
+    let after = query.get("after").map_or(Some(0), |cursor| number_of(cursor, app.boot));
+    if after.is_none() {
+        let found = format!("\"{}\"", query.get("after").unwrap_or_default());
+        problems.push(Problem::new("?after", found, "the id of an event, or the cursor of an earlier answer"));
+    }
+    if !problems.is_empty() {
+        return Err(Fault::invalid(problems));
+    }
+    let (types, queues) = (query.list("types"), query.list("queues"));
+    let fits = |event: &Occurrence| {
+        types.as_ref().is_none_or(|types| types.contains(&type_of(event.what)))
+            && queues.as_ref().is_none_or(|queues| queues.contains(&&*event.queue))
+    };
+    let (events, has_more) = app.engine.events(after.unwrap_or(0), limit, fits);
+    let cursor = events.last().map(|event| id_of(event.number, app.boot));
+    let cursor = cursor.or_else(|| query.get("after").map(str::to_owned)).unwrap_or_default();
+    let events: Vec<Value> = events.iter().map(|event| written(event, app.boot)).collect();
+    Ok(Answer::json(&json!({ "events": events, "cursor": cursor, "has_more": has_more })))
+}
+
+/// Numbers start anew with each process; the process is part of the id.
+fn id_of(number: u64, boot: u32) -> String {
+    format!("evt-{boot:08x}-{number}")
+}
+
+/// The number of an event. One of an earlier process comes before all of this one.
+fn number_of(id: &str, boot: u32) -> Option<u64> {
+    let (process, number) = id.strip_prefix("evt-")?.split_once('-')?;
+    let process = u32::from_str_radix(process, 16).ok()?;
+    let number = number.parse().ok()?;
+    Some(if process == boot { number } else { 0 })
+}
+
+const fn type_of(what: Happening) -> &'static str {
+    match what {
+        Happening::Enqueued => "job.enqueued",
+        Happening::Available => "job.available",
+        Happening::Started => "job.started",
+        Happening::Completed => "job.completed",
+        Happening::Retrying => "job.failed",
+        Happening::Discarded => "job.discarded",
+        Happening::Expired => "job.expired",
+        Happening::Released => "job.released",
+        Happening::Cancelled => "job.cancelled",
+        Happening::Revived => "dead_letter.retried",
+        Happening::Removed => "dead_letter.deleted",
+    }
+}
+
+/// An event in the words of CloudEvents, and in those of the Python library beside them (C33).
+fn written(event: &Occurrence, boot: u32) -> Value {
+    let (kind, time) = (type_of(event.what), rfc3339(event.at));
+    let mut data = json!({
+        "job_id": event.job.to_string(),
+        "job_type": &*event.kind,
+        "queue": &*event.queue,
+        "state": event.state.name(),
+        "attempt": event.attempt,
+    });
+    let ended = matches!(event.what, Happening::Completed | Happening::Retrying | Happening::Discarded);
+    if let Some(started) = event.started.filter(|_| ended) {
+        data["duration_ms"] = json!(event.at.since(started).ms().round() as u64);
+    }
+    if event.what == Happening::Discarded {
+        data["dead_letter"] = event.dead.into();
+    }
+    json!({
+        "specversion": "1.0",
+        "id": id_of(event.number, boot),
+        "type": kind,
+        "event": kind,
+        "time": time,
+        "timestamp": time,
+        "source": "/ojs/v1",
+        "subject": event.job.to_string(),
+        "data": data,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_of_an_earlier_process_starts_over() {
+        assert_eq!(number_of(&id_of(42, 7), 7), Some(42));
+        assert_eq!(number_of(&id_of(42, 8), 7), Some(0));
+        assert_eq!(number_of("42", 7), None);
+    }
+}

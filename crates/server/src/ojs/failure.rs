@@ -1,0 +1,157 @@
+//! A failed run, as a worker reports it.
+
+use crate::json::{Members, check_nested, items, member, push_key, push_str, text};
+use crate::limits::Limits;
+use crate::time::{parse_http_date, parse_rfc3339};
+use redrive_engine::FailureReport;
+use redrive_policy::{Disposition, Moment, Problem, Signal, Span};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The longest message that is kept of an error that is too long as a whole, in bytes.
+const CUT_MESSAGE: usize = 1_000;
+
+/// What the server writes itself into each entry of the history.
+const MANAGED: [&str; 9] =
+    ["type", "code", "message", "retryable", "details", "backtrace", "attempt", "timestamp", "occurred_at"];
+
+/// Reads the error of a report; only its message is required (C15).
+pub(super) fn read(
+    report: &Members<'_>,
+    limits: &Limits,
+    now: Moment,
+    problems: &mut Vec<Problem>,
+) -> Option<FailureReport> {
+    const ALLOWED: &str = "an object with the error, at least its message,";
+    if !report.has("error") {
+        report.wrong("error", ALLOWED, problems);
+    }
+    let error = report.object("error", "/error", problems)?;
+    if !error.has("message") {
+        error.wrong("message", "a string that says what happened", problems);
+    }
+    let message = error.text("message", problems);
+    let code = error.text("code", problems).unwrap_or_default();
+    let retryable = error.flag("retryable", problems);
+    let given_type = error.text("type", problems);
+    let types = types(&error, given_type, &code, problems);
+    let source = if report.has("retry_after") { report } else { &error };
+    let delay = retry_after(source, now, problems);
+    for (key, value) in error.iter() {
+        if let Err(message) = check_nested(value, limits.nesting) {
+            error.told(key, Problem::told("", message), problems);
+        }
+    }
+    let length = report.get("error").map_or(0, |error| error.get().len());
+    let kept = kept(&error, types.first()?, &code, &message?, length > limits.error_bytes);
+    Some(FailureReport {
+        error: Arc::from(kept),
+        types: types.into_iter().map(Cow::into_owned).collect(),
+        signal: signal(&code),
+        code: code.into_owned(),
+        retryable,
+        delay,
+    })
+}
+
+/// The names that the error goes by, the best one first (ojs.md, section 2, step 5).
+fn types<'a>(
+    error: &Members<'a>,
+    given: Option<Cow<'a, str>>,
+    code: &Cow<'a, str>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Cow<'a, str>> {
+    let details = error.object("details", "/error/details", problems).unwrap_or_default();
+    let detail = |key| details.get(key).and_then(text);
+    let code = Some(code.clone()).filter(|code| !code.is_empty());
+    let mut types: Vec<Cow<'a, str>> =
+        [given, detail("error_class"), detail("error_type"), code].into_iter().flatten().collect();
+    if types.is_empty() {
+        types.push(Cow::Borrowed("error"));
+    }
+    types
+}
+
+/// The codes with which a handler speaks to the server; everything else is a label (RET-08, C15).
+fn signal(code: &str) -> Signal {
+    match code {
+        "DISCARD" | "FAIL" => Signal::Stop(Disposition::Discard),
+        "DEAD_LETTER" => Signal::Stop(Disposition::DeadLetter),
+        _ => Signal::None,
+    }
+}
+
+/// The wait that the failure asks for: a number of seconds, also in quotes, or a date.
+fn retry_after(members: &Members<'_>, now: Moment, problems: &mut Vec<Problem>) -> Option<Span> {
+    const ALLOWED: &str = "a number of seconds, or a date such as \"Sun, 06 Nov 1994 08:49:37 GMT\"";
+    members.read("retry_after", ALLOWED, problems, |value| {
+        let said = text(value);
+        let number = said.as_deref().unwrap_or_else(|| value.get());
+        let seconds = number.parse::<f64>().ok().filter(|secs| *secs >= 0.0);
+        let span = seconds.map(|secs| Span::saturating_ms(secs * 1_000.0));
+        span.or_else(|| {
+            let date = said.as_deref()?;
+            Some(parse_http_date(date).or_else(|| parse_rfc3339(date))?.since(now))
+        })
+    })
+}
+
+/// The error as it is kept: one object, of which the history shows every member. Of one that is too
+/// long, only the names and the start of the message.
+fn kept(error: &Members<'_>, type_name: &str, code: &str, message: &str, cut: bool) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    member(&mut out, "type");
+    push_str(&mut out, shortened(type_name, cut));
+    if !code.is_empty() {
+        member(&mut out, "code");
+        push_str(&mut out, shortened(code, cut));
+    }
+    member(&mut out, "message");
+    push_str(&mut out, shortened(message, cut));
+    if let Some(retryable) = error.get("retryable") {
+        member(&mut out, "retryable");
+        out.extend_from_slice(retryable.get().as_bytes());
+    }
+    if cut {
+        member(&mut out, "truncated");
+        out.extend_from_slice(b"true}");
+        return out;
+    }
+    if let Some(details) = error.get("details") {
+        member(&mut out, "details");
+        out.extend_from_slice(details.get().as_bytes());
+    }
+    if let Some(backtrace) = error.get("backtrace") {
+        member(&mut out, "backtrace");
+        push_backtrace(&mut out, backtrace);
+    }
+    for (key, value) in error.iter().filter(|(key, _)| !MANAGED.contains(&&***key)) {
+        push_key(&mut out, key);
+        out.extend_from_slice(value.get().as_bytes());
+    }
+    out.push(b'}');
+    out
+}
+
+/// A backtrace is a list of lines; text becomes one, because clients expect a list.
+fn push_backtrace(out: &mut Vec<u8>, backtrace: &RawValue) {
+    let strings = items(backtrace).is_some_and(|lines| lines.iter().all(|line| text(line).is_some()));
+    if strings {
+        out.extend_from_slice(backtrace.get().as_bytes());
+        return;
+    }
+    let whole = text(backtrace).unwrap_or_else(|| Cow::Borrowed(backtrace.get()));
+    out.push(b'[');
+    for (index, line) in whole.lines().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_str(out, line);
+    }
+    out.push(b']');
+}
+
+fn shortened(text: &str, cut: bool) -> &str {
+    if cut { &text[..text.floor_char_boundary(CUT_MESSAGE)] } else { text }
+}

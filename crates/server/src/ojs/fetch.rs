@@ -1,0 +1,121 @@
+//! Handing out jobs to workers.
+
+use super::envelope::push_job;
+use super::names::{QUEUE_ALLOWED, is_queue};
+use super::schedule;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::{Code, Fault};
+use crate::json::{Members, member, push_str};
+use crate::limits::Limits;
+use crate::listen::stop_of;
+use crate::request::Payload;
+use axum::extract::State;
+use redrive_engine::{ClaimRequest, Ending, EngineError};
+use redrive_policy::{Problem, Span};
+use redrive_store::{Hold, Job, Proof};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How many queues one fetch may name.
+const MOST_QUEUES: usize = 100;
+
+pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    let mut request = read(&payload.members()?, &app.limits)?;
+    let place = if request.wait.is_zero() { None } else { Arc::clone(&app.long_polls).try_acquire_owned().ok() };
+    let refused = place.is_none() && !request.wait.is_zero();
+    if refused {
+        request.wait = Duration::ZERO;
+    }
+    let jobs = delivered(Arc::clone(&app), request).await?;
+    drop(place);
+    if jobs.is_empty() && refused {
+        let most = app.limits.long_polls;
+        let message = format!("{most} fetches are waiting for jobs already (limits.long_polls), and there is none now");
+        return Err(Fault::new(Code::RateLimited, message).retry_after(1));
+    }
+    Ok(Answer::ok(written(&app, &jobs)))
+}
+
+fn read(members: &Members<'_>, limits: &Limits) -> Result<ClaimRequest, Fault> {
+    let mut problems = Vec::new();
+    let p = &mut problems;
+    let queues = members.texts("queues", p).unwrap_or_default();
+    if !members.has("queues") {
+        members.wrong("queues", "an array with the names of queues, the most wanted first,", p);
+    } else if !(1..=MOST_QUEUES).contains(&queues.len()) && p.is_empty() {
+        let found = format!("{} queues", queues.len());
+        p.push(Problem::new("/queues", found, format!("from 1 to {MOST_QUEUES}")));
+    }
+    for (index, queue) in queues.iter().enumerate().filter(|(_, queue)| !is_queue(queue)) {
+        p.push(Problem::new(format!("/queues/{index}"), format!("{queue:?}"), QUEUE_ALLOWED));
+    }
+    let count = members.whole("count", 1..=limits.fetch as i64, p).unwrap_or(1);
+    let worker = members.worker_name(limits, p).unwrap_or_default();
+    let lease = schedule::lease(|_| members, p);
+    let wait_ms = members.whole("wait_ms", 0..=limits.long_poll.as_millis() as i64, p).unwrap_or(0);
+    if !problems.is_empty() {
+        return Err(Fault::invalid(problems));
+    }
+    Ok(ClaimRequest {
+        queues: queues.iter().map(|queue| Arc::from(&**queue)).collect(),
+        count: usize::try_from(count).unwrap_or(1),
+        worker: Arc::from(&*worker),
+        lease,
+        wait: Duration::from_millis(wait_ms.unsigned_abs()),
+    })
+}
+
+/// Claims in a task of its own: a client that breaks off ends this request, and a claim that ended
+/// with it could hold jobs that nobody knows of. Jobs that nobody takes are given back.
+async fn delivered(app: Arc<App>, request: ClaimRequest) -> Result<Vec<Job>, EngineError> {
+    let (mut hand, taker) = oneshot::channel();
+    tokio::spawn(async move {
+        let claimed = {
+            let stop = stop_of(app.stopping.clone());
+            let over = async {
+                tokio::select! {
+                    () = stop => {}
+                    () = hand.closed() => {}
+                }
+            };
+            app.engine.claim_unless(&request, over).await
+        };
+        if let Err(Ok(jobs)) = hand.send(claimed) {
+            give_back(&app, &jobs).await;
+        }
+    });
+    taker.await.unwrap_or_else(|_| Ok(Vec::new()))
+}
+
+async fn give_back(app: &App, jobs: &[Job]) {
+    let released = |job: &Job| {
+        let token = job.lease.as_ref()?.token;
+        Some((Hold { id: job.id, proof: Proof::Token(token) }, Ending::Released(Span::ZERO)))
+    };
+    let endings: Vec<_> = jobs.iter().filter_map(released).collect();
+    if !endings.is_empty() && app.engine.settle(endings).await.is_err() {
+        // Their leases run out by themselves.
+        app.log.line(format_args!("{} jobs that a client did not wait for could not be given back", jobs.len()));
+    }
+}
+
+fn written(app: &App, jobs: &[Job]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(16 + jobs.len() * 1_024);
+    out.extend_from_slice(b"{\"jobs\":[");
+    for (index, job) in jobs.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_job(&mut out, job, app.engine.settings());
+        if let Some(lease) = &job.lease {
+            out.pop();
+            member(&mut out, "lease_token");
+            push_str(&mut out, &lease.token.to_string());
+            out.push(b'}');
+        }
+    }
+    out.extend_from_slice(b"]}");
+    out
+}

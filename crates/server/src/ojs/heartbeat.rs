@@ -1,0 +1,129 @@
+//! Signs of life.
+
+use super::envelope::push_moment;
+use super::schedule;
+use super::settle::proof;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::Fault;
+use crate::json::{Members, items, member, push_str, text};
+use crate::limits::Limits;
+use crate::request::Payload;
+use axum::extract::State;
+use redrive_engine::EngineError;
+use redrive_policy::{Problem, Span};
+use redrive_store::{Hold, Job};
+use serde_json::value::RawValue;
+use std::io::Write;
+use std::sync::Arc;
+
+pub(crate) async fn heartbeat(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    let beat = read(&payload.members()?, &app.limits)?;
+    let ids: Vec<_> = beat.holds.iter().map(|hold| hold.id).collect();
+    let extended = if beat.holds.is_empty() { Vec::new() } else { app.engine.extend(beat.holds, beat.span).await? };
+    let mut out = Vec::with_capacity(128 + ids.len() * 48);
+    out.push(b'{');
+    member(&mut out, "state");
+    push_str(&mut out, extended.iter().flatten().find_map(directive).unwrap_or("running"));
+    member(&mut out, "jobs_extended");
+    out.push(b'[');
+    for job in extended.iter().flatten() {
+        separate(&mut out);
+        let _ = write!(out, "\"{}\"", job.id);
+    }
+    out.push(b']');
+    push_refused(&mut out, ids.iter().zip(&extended).filter_map(|(id, answer)| Some((id, answer.as_ref().err()?))));
+    push_moment(&mut out, "server_time", app.engine.now());
+    out.push(b'}');
+    Ok(Answer::ok(out))
+}
+
+/// Jobs that the worker does not hold any more, so that it can stop working on them.
+fn push_refused<'a>(out: &mut Vec<u8>, refused: impl Iterator<Item = (&'a redrive_store::JobId, &'a EngineError)>) {
+    member(out, "jobs_refused");
+    out.push(b'[');
+    for (id, error) in refused {
+        separate(out);
+        let fault = Fault::from(error.clone());
+        let reason = fault.details.as_ref().and_then(|details| details["reason"].as_str());
+        let _ = write!(out, "{{\"job_id\":\"{id}\",\"reason\":");
+        push_str(out, reason.unwrap_or(fault.code.name()));
+        member(out, "message");
+        push_str(out, &fault.message);
+        out.push(b'}');
+    }
+    out.push(b']');
+}
+
+fn separate(out: &mut Vec<u8>) {
+    if out.last() != Some(&b'[') {
+        out.push(b',');
+    }
+}
+
+struct Beat {
+    holds: Vec<Hold>,
+    span: Option<Span>,
+}
+
+/// Jobs are named in `active_jobs` and `active_job_ids`, each by its id or as an object with its id
+/// and lease token; `active_jobs` may also be a mere number (C14).
+fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, Fault> {
+    const ALLOWED: &str = "an array of job ids, or of objects with a job_id and a lease_token";
+    let mut problems = Vec::new();
+    let worker = members.worker_name(limits, &mut problems);
+    let mut holds: Vec<Hold> = Vec::new();
+    for key in ["active_jobs", "active_job_ids"] {
+        let is_count = members.get(key).is_some_and(|value| value.get().parse::<u64>().is_ok());
+        if is_count {
+            continue;
+        }
+        let jobs = members.read(key, ALLOWED, &mut problems, items).unwrap_or_default();
+        let (count, most) = (jobs.len(), limits.batch);
+        if count > most {
+            let allowed = format!("at most {most} (limits.batch)");
+            return Err(Fault::invalid(vec![Problem::new(format!("/{key}"), format!("{count} jobs"), allowed)]));
+        }
+        for (index, job) in jobs.into_iter().enumerate() {
+            match listed(job, worker.as_deref()) {
+                Some(hold) if holds.iter().any(|known| known.id == hold.id) => {}
+                Some(hold) => holds.push(hold),
+                None => problems.push(Problem::new(format!("/{key}/{index}"), job.get(), ALLOWED)),
+            }
+        }
+    }
+    if let Some(id) = members.job_id("job_id", &mut problems) {
+        holds.push(Hold { id, proof: proof(members, worker.as_deref(), &mut problems) });
+    }
+    let span = schedule::lease(|_| members, &mut problems);
+    if problems.is_empty() { Ok(Beat { holds, span }) } else { Err(Fault::invalid(problems)) }
+}
+
+fn listed(job: &RawValue, worker: Option<&str>) -> Option<Hold> {
+    let mut problems = Vec::new();
+    let hold = match text(job) {
+        Some(id) => Hold { id: id.parse().ok()?, proof: proof(&Members::default(), worker, &mut problems) },
+        None => {
+            let members = Members::parse(job.get()).ok()?;
+            let id = members.job_id("job_id", &mut problems)?;
+            Hold { id, proof: proof(&members, worker, &mut problems) }
+        }
+    };
+    problems.is_empty().then_some(hold)
+}
+
+/// What a job tells its worker for tests of the protocol: `options.metadata.test_directive`.
+fn directive(job: &Job) -> Option<&'static str> {
+    const MARK: &[u8] = b"\"test_directive\"";
+    let members = super::body::split(&job.spec.body).members;
+    if !members.windows(MARK.len()).any(|window| window == MARK) {
+        return None;
+    }
+    let whole = [b"{", members, b"}"].concat();
+    let envelope: serde_json::Value = serde_json::from_slice(&whole).ok()?;
+    match envelope["metadata"]["test_directive"].as_str()? {
+        "quiet" => Some("quiet"),
+        "terminate" => Some("terminate"),
+        _ => None,
+    }
+}

@@ -1,0 +1,107 @@
+//! Jobs: handing in, looking up, calling off, activating.
+
+use super::envelope::{flattened, push_explanation, push_job, push_members, push_moment};
+use super::intake::{self, Wrong};
+use super::names::id_in_path;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::{Code, Fault};
+use crate::json::{Members, items, member, push_str, push_u64};
+use crate::request::{IdempotencyKey, Payload};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use redrive_policy::Problem;
+use redrive_store::Enqueued;
+use std::sync::Arc;
+
+pub(crate) async fn enqueue(
+    State(app): State<Arc<App>>,
+    IdempotencyKey(key): IdempotencyKey,
+    payload: Payload,
+) -> Result<Answer, Fault> {
+    let job = intake::read(&app, &payload.members()?, key.as_deref(), app.engine.now())?;
+    let mut enqueued = app.engine.keep(vec![job]).await?;
+    let (job, status) = match enqueued.pop() {
+        Some(Enqueued::Created(job)) => (job, StatusCode::CREATED),
+        Some(Enqueued::Existing(job)) => (job, StatusCode::OK),
+        None => return Err(Fault::new(Code::InternalError, "the store kept a job and did not say which")),
+    };
+    let mut out = Vec::with_capacity(1_024);
+    out.extend_from_slice(b"{\"job\":");
+    push_job(&mut out, &job, app.engine.settings());
+    out.push(b'}');
+    Ok(Answer::ok(out).status(status).location(&format!("/ojs/v1/jobs/{}", job.id)))
+}
+
+pub(crate) async fn enqueue_batch(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    let members = payload.members()?;
+    let mut problems = Vec::new();
+    let Some(jobs) = members.read("jobs", "an array of jobs", &mut problems, items) else {
+        if problems.is_empty() {
+            members.wrong("jobs", "an array of jobs", &mut problems);
+        }
+        return Err(Fault::invalid(problems));
+    };
+    let (count, most) = (jobs.len(), app.limits.batch);
+    if count == 0 || count > most {
+        let problem = Problem::new("/jobs", format!("{count} jobs"), format!("from 1 to {most} (limits.batch)"));
+        return Err(Fault::invalid(vec![problem]));
+    }
+    let now = app.engine.now();
+    let mut wrong = Wrong::default();
+    let mut read = Vec::with_capacity(count);
+    for (index, job) in jobs.into_iter().enumerate() {
+        let job = match Members::parse(job.get()) {
+            Ok(members) => intake::read(&app, &members, None, now),
+            Err(error) => Err(Wrong::request(Problem::told("", format!("not a job: {error}")))),
+        };
+        match job {
+            Ok(job) => read.push(job),
+            Err(other) => wrong.add(&format!("/jobs/{index}"), other),
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong.into());
+    }
+    let enqueued = app.engine.keep(read).await?;
+    let mut out = Vec::with_capacity(count * 1_024);
+    out.extend_from_slice(b"{\"jobs\":[");
+    for (index, Enqueued::Created(job) | Enqueued::Existing(job)) in enqueued.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_job(&mut out, job, app.engine.settings());
+    }
+    out.push(b']');
+    member(&mut out, "count");
+    push_u64(&mut out, enqueued.len() as u64);
+    out.push(b'}');
+    Ok(Answer::ok(out).status(StatusCode::CREATED))
+}
+
+pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+    let job = app.engine.job(id_in_path(&id)?).await?;
+    let mut members = Vec::with_capacity(2_048);
+    push_members(&mut members, &job, app.engine.settings());
+    push_explanation(&mut members, &job);
+    Ok(Answer::ok(flattened(&members)))
+}
+
+pub(crate) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+    let cancelled = app.engine.cancel(id_in_path(&id)?).await?;
+    let mut members = Vec::with_capacity(1_024);
+    push_members(&mut members, &cancelled.job, app.engine.settings());
+    member(&mut members, "previous_state");
+    push_str(&mut members, cancelled.previous.name());
+    Ok(Answer::ok(flattened(&members)))
+}
+
+pub(crate) async fn activate(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+    let job = app.engine.activate(id_in_path(&id)?).await?;
+    let mut members = Vec::with_capacity(1_024);
+    push_members(&mut members, &job, app.engine.settings());
+    push_moment(&mut members, "activated_at", job.times.available.unwrap_or(job.times.created));
+    member(&mut members, "previous_state");
+    push_str(&mut members, "pending");
+    Ok(Answer::ok(flattened(&members)))
+}

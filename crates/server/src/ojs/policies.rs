@@ -1,0 +1,189 @@
+//! Which policy applies to a job, remembered by its text: jobs of one kind bring the same policy
+//! again and again.
+
+use crate::json::{Members, check_nested, member, push_u64};
+use redrive_engine::{Effective, Layers, Written};
+use redrive_policy::dialect::Dialect;
+use redrive_policy::{AttemptLimit, Policy, Problem, Problems};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A policy with what is written of it into each job.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub(crate) policy: Arc<Policy>,
+    /// The members `max_attempts` and `retry` of the envelope.
+    pub(crate) members: Vec<u8>,
+    /// Where it came from, as JSON; empty for the plain default of the server.
+    pub(crate) origin: Vec<u8>,
+}
+
+/// The policies met lately.
+#[derive(Debug, Default)]
+pub(crate) struct Policies {
+    known: RwLock<HashMap<String, Arc<Resolved>>>,
+}
+
+/// How many are remembered; when there are more, all are forgotten.
+const REMEMBERED: usize = 1_000;
+/// The longest text that is remembered, in bytes.
+const LONGEST: usize = 4_096;
+
+impl Policies {
+    /// What applies to a job of this kind in this queue that brings this policy, or none.
+    ///
+    /// # Errors
+    /// Every problem of the policy that the job brings.
+    pub(crate) fn resolve(
+        &self,
+        layers: &Layers,
+        own: Option<&RawValue>,
+        kind: &str,
+        queue: &str,
+    ) -> Result<Arc<Resolved>, Problems> {
+        let key = key(layers, own, kind, queue);
+        if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let effective = layers.resolve(own.map(written).transpose()?, kind, queue)?;
+        let resolved = Arc::new(Resolved::new(&effective));
+        if key.len() <= LONGEST {
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= REMEMBERED {
+                known.clear();
+            }
+            known.insert(key, Arc::clone(&resolved));
+        }
+        Ok(resolved)
+    }
+}
+
+/// Everything that the answer depends on. Kinds and queues count only where a layer names them, so
+/// that jobs of many kinds share one entry.
+fn key(layers: &Layers, own: Option<&RawValue>, kind: &str, queue: &str) -> String {
+    let own = own.map_or("", RawValue::get);
+    let kind = if own.is_empty() && layers.kinds.contains_key(kind) { kind } else { "" };
+    let by_policy = own.is_empty() && layers.queues.contains_key(queue);
+    let queue = if by_policy || layers.queue_caps.contains_key(queue) { queue } else { "" };
+    [own, kind, queue].join("\0")
+}
+
+/// A policy as it is handed in: the object of OJS, or `{"dialect": …, "policy": …}`.
+fn written(own: &RawValue) -> Result<Written, Problems> {
+    const DEEPEST: usize = 32;
+    let refused = |problem| Problems(vec![problem]);
+    check_nested(own, DEEPEST).map_err(|message| refused(Problem::told("", message)))?;
+    let value: Value =
+        serde_json::from_str(own.get()).map_err(|error| refused(Problem::told("", error.to_string())))?;
+    let Some(name) = value.get("dialect") else { return Ok(Written { dialect: Dialect::Ojs, value }) };
+    let dialect = name.as_str().and_then(|name| name.parse::<Dialect>().ok()).ok_or_else(|| {
+        let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
+        refused(Problem::new("/dialect", name, names.join(", ")))
+    })?;
+    let mut problems = Vec::new();
+    let members = Members::parse(own.get()).unwrap_or_default();
+    for (key, _) in members.iter().filter(|(key, _)| !matches!(&***key, "dialect" | "policy")) {
+        problems.push(Problem::told(format!("/{key}"), "unknown field; beside a dialect only policy is allowed"));
+    }
+    match value.get("policy") {
+        Some(policy) if problems.is_empty() => Ok(Written { dialect, value: policy.clone() }),
+        Some(_) => Err(Problems(problems)),
+        None => {
+            problems.push(Problem::told("/policy", format!("missing; a policy in the dialect {dialect} is required")));
+            Err(Problems(problems))
+        }
+    }
+}
+
+impl Resolved {
+    fn new(effective: &Effective) -> Self {
+        let Effective { policy, written, layer, capped_by } = effective;
+        let plain = *layer == "server" && written.dialect == Dialect::Ojs && capped_by.is_empty();
+        let origin = json!({ "layer": layer, "dialect": written.dialect, "capped_by": capped_by });
+        Self {
+            members: envelope_members(policy),
+            origin: if plain { Vec::new() } else { origin.to_string().into_bytes() },
+            policy: Arc::clone(policy),
+        }
+    }
+
+    /// A policy that a job has already, under the caps of the queue that it moves to.
+    pub(crate) fn moved(layers: &Layers, policy: &Arc<Policy>, origin: &[u8], queue: &str) -> Self {
+        let (policy, capped_by) = layers.capped(Arc::clone(policy), queue);
+        let mut origin = origin.to_vec();
+        if !capped_by.is_empty() {
+            let mut value: Value = serde_json::from_slice(&origin).unwrap_or_else(|_| default_origin());
+            value["capped_by"] = json!(capped_by);
+            origin = value.to_string().into_bytes();
+        }
+        Self { members: envelope_members(&policy), policy, origin }
+    }
+}
+
+/// Where a policy came from when nothing is noted.
+pub(crate) fn default_origin() -> Value {
+    json!({ "layer": "server", "dialect": "ojs", "capped_by": [] })
+}
+
+/// `max_attempts` and `retry`: the merged policy, as far as OJS can say it.
+fn envelope_members(policy: &Policy) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    member(&mut out, "max_attempts");
+    push_u64(&mut out, max_attempts(policy).into());
+    member(&mut out, "retry");
+    out.extend_from_slice(Dialect::Ojs.write(policy).value.to_string().as_bytes());
+    out
+}
+
+/// The number of runs that a policy allows; the largest there is where it sets no limit. 0 is echoed
+/// as 0, though it runs once, as 1 does (C21).
+pub(crate) fn max_attempts(policy: &Policy) -> u32 {
+    match policy.attempts {
+        AttemptLimit::AtMost(0) => 0,
+        _ => {
+            let retries = policy.rules.first().and_then(|rule| policy.max_retries(rule));
+            retries.map_or(u32::MAX, |retries| retries.saturating_add(1))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_same_text_is_resolved_once() {
+        let (policies, layers) = (Policies::default(), Layers::ojs_default().unwrap());
+        let own = raw(r#"{"max_attempts": 5}"#);
+        let first = policies.resolve(&layers, Some(&own), "a.b", "x").unwrap();
+        let second = policies.resolve(&layers, Some(&own), "c.d", "y").unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        let origin: Value = serde_json::from_slice(&first.origin).unwrap();
+        assert_eq!(origin["layer"], "job");
+        let default = policies.resolve(&layers, None, "a.b", "x").unwrap();
+        assert!(default.origin.is_empty());
+    }
+
+    #[test]
+    fn a_dialect_is_named_beside_its_policy() {
+        let (policies, layers) = (Policies::default(), Layers::ojs_default().unwrap());
+        let own = raw(r#"{"dialect": "azolla", "policy": {"stop": {"max_attempts": 7}}}"#);
+        let resolved = policies.resolve(&layers, Some(&own), "a", "q").unwrap();
+        assert_eq!(max_attempts(&resolved.policy), 7);
+        for (text, path) in [
+            (r#"{"dialect": "perl", "policy": {}}"#, "/dialect"),
+            (r#"{"dialect": "azolla"}"#, "/policy"),
+            (r#"{"dialect": "azolla", "policy": {}, "max_attempts": 3}"#, "/max_attempts"),
+            (r#"{"max_attempts": 3, "max_attempts": 4}"#, ""),
+        ] {
+            let problems = policies.resolve(&layers, Some(&raw(text)), "a", "q").unwrap_err();
+            assert_eq!(problems.0[0].path, path, "{text}");
+        }
+    }
+}

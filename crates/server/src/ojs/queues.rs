@@ -1,0 +1,95 @@
+//! Queues: listing, counting, closing and opening.
+
+use super::envelope::push_moment;
+use super::lists::{page, push_pagination};
+use super::names::queue_in_path;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::Fault;
+use crate::json::{member, push_str};
+use crate::request::{NamesVersion, Query};
+use crate::time::rfc3339;
+use axum::extract::{Path, State};
+use redrive_store::{Queue, State as JobState};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
+    let page = page(&query, app.limits.page)?;
+    let queues = app.engine.queues().await?;
+    let mut out = b"{\"queues\":[".to_vec();
+    for (index, queue) in queues.iter().skip(page.offset).take(page.limit).enumerate() {
+        out.extend_from_slice(if index > 0 { b",{" } else { b"{" });
+        member(&mut out, "name");
+        push_str(&mut out, &queue.name);
+        member(&mut out, "status");
+        push_str(&mut out, status(queue.paused));
+        member(&mut out, "paused");
+        out.extend_from_slice(if queue.paused { b"true" } else { b"false" });
+        push_moment(&mut out, "created_at", queue.created);
+        out.push(b'}');
+    }
+    out.push(b']');
+    push_pagination(&mut out, page, queues.len());
+    out.push(b'}');
+    Ok(Answer::ok(out))
+}
+
+/// The numbers of a queue, in the shapes of all clients at once. Only `queue` differs: a name for
+/// client libraries, an object for the conformance cases (C4).
+pub(crate) async fn stats(
+    State(app): State<Arc<App>>,
+    NamesVersion(names_version): NamesVersion,
+    Path(name): Path<String>,
+) -> Result<Answer, Fault> {
+    queue_in_path(&name, &app.limits)?;
+    let found = app.engine.queues().await?.into_iter().find(|queue| *queue.name == *name);
+    let paused = found.as_ref().is_some_and(|queue| queue.paused);
+    let counts = counts(found.as_ref());
+    let depth = [JobState::Available, JobState::Scheduled, JobState::Retryable, JobState::Pending];
+    let depth: usize = depth.iter().map(|state| found.as_ref().map_or(0, |queue| queue.count(*state))).sum();
+    let mut stats = counts.clone();
+    stats.insert("queue".to_owned(), name.clone().into());
+    stats.insert("depth".to_owned(), depth.into());
+    let mut whole = counts.clone();
+    let mut queue = counts;
+    queue.insert("name".to_owned(), name.clone().into());
+    queue.insert("paused".to_owned(), paused.into());
+    whole.insert("queue".to_owned(), if names_version { name.into() } else { Value::Object(queue) });
+    whole.insert("status".to_owned(), status(paused).into());
+    whole.insert("paused".to_owned(), paused.into());
+    whole.insert("stats".to_owned(), Value::Object(stats));
+    whole.insert("computed_at".to_owned(), rfc3339(app.engine.now()).into());
+    Ok(Answer::json(&Value::Object(whole)))
+}
+
+/// How many jobs are in each state; a queue that nobody has used has none.
+fn counts(queue: Option<&Queue>) -> Map<String, Value> {
+    let count = |state| queue.map_or(0, |queue| queue.count(state));
+    JobState::ALL.into_iter().map(|state| (state.name().to_owned(), count(state).into())).collect()
+}
+
+const fn status(paused: bool) -> &'static str {
+    if paused { "paused" } else { "active" }
+}
+
+pub(crate) async fn pause(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Answer, Fault> {
+    set_paused(&app, &name, true).await
+}
+
+pub(crate) async fn resume(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Answer, Fault> {
+    set_paused(&app, &name, false).await
+}
+
+async fn set_paused(app: &App, name: &str, paused: bool) -> Result<Answer, Fault> {
+    queue_in_path(name, &app.limits)?;
+    let queue = app.engine.pause(Arc::from(name), paused).await?;
+    let (word, when) = if paused { ("closed", "paused_at") } else { ("opened", "resumed_at") };
+    app.log.line(format_args!("queue {name} was {word}"));
+    let now = rfc3339(app.engine.now());
+    Ok(Answer::json(&json!({
+        "queue": { "name": name, "paused": queue.paused },
+        "status": status(queue.paused),
+        when: now,
+    })))
+}

@@ -1,0 +1,109 @@
+//! When a job may run, and how long it may take.
+
+use super::intake::Sources;
+use crate::json::{Members, push_time, text};
+use crate::time::parse_rfc3339;
+use redrive_policy::dialect::iso_duration;
+use redrive_policy::{Moment, Problem, Span};
+use redrive_store::Start;
+use serde_json::value::RawValue;
+
+/// When a job may run.
+pub(super) struct Times<'a> {
+    pub(super) start: Start,
+    pub(super) scheduled: Option<Said<'a>>,
+    pub(super) expires: Option<Said<'a>>,
+}
+
+/// A moment as somebody named it. A timestamp is handed back byte for byte.
+pub(super) struct Said<'a> {
+    pub(super) at: Moment,
+    text: Option<&'a str>,
+}
+
+impl Said<'_> {
+    pub(super) fn push(&self, out: &mut Vec<u8>) {
+        match self.text {
+            Some(text) => out.extend_from_slice(text.as_bytes()),
+            None => push_time(out, self.at),
+        }
+    }
+}
+
+/// How long a run may take, and how long its lease lasts without a sign of life.
+pub(super) struct Spans {
+    pub(super) timeout: Option<Span>,
+    pub(super) lease: Option<Span>,
+}
+
+pub(super) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<Problem>) -> Times<'a> {
+    let mut read = |key: &str| moment(from.of(key), key, now, problems);
+    let (scheduled, delayed, expires) = (read("scheduled_at"), read("delay_until"), read("expires_at"));
+    if let (Some(one), Some(other)) = (&scheduled, &delayed)
+        && one.at != other.at
+    {
+        let message = "contradicts scheduled_at; the two are one field under two names, keep one of them";
+        from.of("delay_until").told("delay_until", Problem::told("", message), problems);
+    }
+    let scheduled = scheduled.or(delayed);
+    let pending = from.of("pending").flag("pending", problems).unwrap_or(false);
+    if pending && scheduled.is_some() {
+        let message = "a pending job waits to be activated, a scheduled one for its time; keep one of them";
+        from.of("pending").told("pending", Problem::told("", message), problems);
+    }
+    let start = match &scheduled {
+        _ if pending => Start::Pending,
+        Some(said) if said.at > now => Start::Scheduled(said.at),
+        _ => Start::Available,
+    };
+    Times { start, scheduled, expires }
+}
+
+/// A timestamp, or a time from now such as `+PT2S`.
+fn moment<'a>(members: &Members<'a>, key: &str, now: Moment, problems: &mut Vec<Problem>) -> Option<Said<'a>> {
+    const ALLOWED: &str = "a timestamp such as \"2026-02-13T10:00:00Z\", or a time from now such as \"+PT2S\"";
+    members.read(key, ALLOWED, problems, |value| {
+        let said = text(value)?;
+        match said.strip_prefix('+') {
+            Some(span) => Some(Said { at: now.after(iso_duration(span)?.span), text: None }),
+            None => Some(Said { at: parse_rfc3339(&said)?, text: Some(value.get()) }),
+        }
+    })
+}
+
+pub(super) fn spans(from: &Sources<'_, '_>, problems: &mut Vec<Problem>) -> Spans {
+    let timeout = milliseconds(from.of("timeout_ms"), "timeout_ms", problems);
+    // OJS core counts this one in seconds.
+    let timeout = timeout.or_else(|| from.of("timeout").read("timeout", SECONDS, problems, seconds));
+    Spans { timeout, lease: lease(|key| from.of(key), problems) }
+}
+
+/// How long a lease lasts: in milliseconds, or as a duration, or in seconds (C13).
+pub(super) fn lease<'m, 'a: 'm>(
+    of: impl Fn(&'static str) -> &'m Members<'a>,
+    problems: &mut Vec<Problem>,
+) -> Option<Span> {
+    const ALLOWED: &str = "a duration such as \"PT30S\", or a number of seconds, above zero";
+    const IN_MS: &str = "visibility_timeout_ms";
+    const OTHERWISE: &str = "visibility_timeout";
+    let whole = milliseconds(of(IN_MS), IN_MS, problems);
+    whole.or_else(|| {
+        of(OTHERWISE).read(OTHERWISE, ALLOWED, problems, |value| match text(value) {
+            Some(said) => Some(iso_duration(&said)?.span).filter(|span| !span.is_zero()),
+            None => seconds(value),
+        })
+    })
+}
+
+const SECONDS: &str = "a number of seconds above zero";
+
+fn seconds(value: &RawValue) -> Option<Span> {
+    let secs = value.get().parse::<f64>().ok().filter(|secs| *secs > 0.0)?;
+    Some(Span::saturating_ms(secs * 1_000.0))
+}
+
+/// A whole number of milliseconds above zero.
+fn milliseconds(members: &Members<'_>, key: &str, problems: &mut Vec<Problem>) -> Option<Span> {
+    let most = Span::MAX.ms() as i64;
+    members.whole(key, 1..=most, problems).map(|ms| Span::saturating_ms(ms as f64))
+}

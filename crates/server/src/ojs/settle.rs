@@ -1,0 +1,260 @@
+//! Ending runs: success, failure, and giving back; one by one or many at once.
+
+use super::envelope::{push_id, push_moment, push_ms};
+use super::failure;
+use super::policies::max_attempts;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::{Code, Fault};
+use crate::json::{Members, check_nested, items, member, push_str, push_u64};
+use crate::limits::Limits;
+use crate::request::Payload;
+use axum::extract::State;
+use redrive_engine::Ending;
+use redrive_policy::{Moment, Problem, Span};
+use redrive_store::{Hold, Job, Proof, State as JobState};
+use std::sync::Arc;
+
+/// What kind of report it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Ack,
+    Nack,
+}
+
+pub(crate) async fn ack(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    settle_one(&app, &payload, Kind::Ack).await
+}
+
+pub(crate) async fn nack(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    settle_one(&app, &payload, Kind::Nack).await
+}
+
+async fn settle_one(app: &App, payload: &Payload, kind: Kind) -> Result<Answer, Fault> {
+    let report = Report::read(&payload.members()?, kind, &app.limits, app.engine.now()).map_err(Fault::invalid)?;
+    let replied = report.reply;
+    let settled = app.engine.settle(vec![(report.hold, report.ending)]).await?.pop();
+    let job = settled.ok_or_else(unsaid)??;
+    let mut out = vec![b'{'];
+    replied.push(&mut out, &job);
+    out.push(b'}');
+    Ok(Answer::ok(out))
+}
+
+/// A store that leaves a question open.
+fn unsaid() -> Fault {
+    Fault::new(Code::InternalError, "the store settled a run and did not say how")
+}
+
+/// Many reports in one request; each is answered for itself, in the order given.
+pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    let members = payload.members()?;
+    let mut problems = Vec::new();
+    let reports = members.read("settlements", "an array of reports", &mut problems, items).unwrap_or_default();
+    let (count, most) = (reports.len(), app.limits.batch);
+    if problems.is_empty() && !(1..=most).contains(&count) {
+        let allowed = format!("from 1 to {most} (limits.batch)");
+        problems.push(Problem::new("/settlements", format!("{count} reports"), allowed));
+    }
+    if !problems.is_empty() {
+        return Err(Fault::invalid(problems));
+    }
+    let now = app.engine.now();
+    let read = |report: &serde_json::value::RawValue| read_listed(report.get(), &app.limits, now);
+    let mut answers = Vec::with_capacity(count);
+    let mut endings = Vec::with_capacity(count);
+    for report in reports {
+        answers.push(read(report).map(|report| {
+            endings.push((report.hold, report.ending));
+            report.reply
+        }));
+    }
+    let settled = if endings.is_empty() { Vec::new() } else { app.engine.settle(endings).await? };
+    let mut settled = settled.into_iter();
+    let answers = answers.into_iter().map(|answer| {
+        let reply = answer.map_err(Fault::invalid)?;
+        Ok((reply, settled.next().ok_or_else(unsaid)??))
+    });
+    Ok(Answer::ok(written(answers, count)))
+}
+
+/// One report of a list; it says itself what it is.
+fn read_listed(text: &str, limits: &Limits, now: Moment) -> Result<Report, Vec<Problem>> {
+    const ALLOWED: &str = "\"ack\" or \"nack\"";
+    let members = Members::parse(text).map_err(|error| vec![Problem::told("", format!("not a report: {error}"))])?;
+    let mut problems = Vec::new();
+    let kind = match members.text("action", &mut problems).as_deref() {
+        Some("ack") => Kind::Ack,
+        Some("nack") => Kind::Nack,
+        _ => {
+            members.wrong("action", ALLOWED, &mut problems);
+            return Err(problems);
+        }
+    };
+    Report::read(&members, kind, limits, now)
+}
+
+fn written(answers: impl Iterator<Item = Result<(Reply, Job), Fault>>, count: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(count * 200);
+    out.extend_from_slice(b"{\"results\":[");
+    let mut settled = 0;
+    for (index, answer) in answers.enumerate() {
+        out.extend_from_slice(if index > 0 { b",{\"status\":" } else { b"{\"status\":" });
+        match answer {
+            Ok((reply, job)) => {
+                settled += 1;
+                out.extend_from_slice(b"200");
+                reply.push(&mut out, &job);
+            }
+            Err(fault) => {
+                push_u64(&mut out, fault.code.status().as_u16().into());
+                member(&mut out, "error");
+                out.extend_from_slice(fault.to_json("").to_string().as_bytes());
+            }
+        }
+        out.push(b'}');
+    }
+    out.push(b']');
+    for (key, number) in [("settled", settled), ("refused", count as u64 - settled)] {
+        member(&mut out, key);
+        push_u64(&mut out, number);
+    }
+    out.push(b'}');
+    out
+}
+
+/// The end of a run, as a worker reports it.
+struct Report {
+    hold: Hold,
+    ending: Ending,
+    reply: Reply,
+}
+
+impl Report {
+    fn read(members: &Members<'_>, kind: Kind, limits: &Limits, now: Moment) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let hold = hold(members, limits, &mut problems);
+        let ending = match kind {
+            Kind::Ack => success(members, limits, &mut problems),
+            Kind::Nack => failure(members, limits, now, &mut problems),
+        };
+        match (hold, ending) {
+            (Some(hold), Some(ending)) if problems.is_empty() => {
+                let reply = match ending {
+                    Ending::Done(_) => Reply::Acknowledged,
+                    Ending::Failed(_) => Reply::Failed,
+                    Ending::Released(delay) => Reply::Released(delay),
+                };
+                Ok(Self { hold, ending, reply })
+            }
+            _ => Err(problems),
+        }
+    }
+}
+
+/// Which run it is, and what proves that the reporter holds it: a token, else the worker's name, else
+/// nothing, because client libraries know neither (C29).
+fn hold(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Hold> {
+    if !members.has("job_id") {
+        members.wrong("job_id", "the id of the job", problems);
+    }
+    let id = members.job_id("job_id", problems);
+    let proof = proof(members, members.worker_name(limits, problems).as_deref(), problems);
+    Some(Hold { id: id?, proof })
+}
+
+/// What proves a hold, from a token in these members or the name of a worker.
+pub(super) fn proof(members: &Members<'_>, worker: Option<&str>, problems: &mut Vec<Problem>) -> Proof {
+    let token = members.text("lease_token", problems).and_then(|token| {
+        let token = token.parse().ok();
+        if token.is_none() {
+            members.wrong("lease_token", "the lease_token that came with the job", problems);
+        }
+        token
+    });
+    match (token, worker) {
+        (Some(token), _) => Proof::Token(token),
+        (None, Some(worker)) if !worker.is_empty() => Proof::Worker(Arc::from(worker)),
+        _ => Proof::None,
+    }
+}
+
+fn success(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Ending> {
+    let result = members.get("result").filter(|result| result.get() != "null");
+    if let Some(Err(message)) = result.map(|result| check_nested(result, limits.nesting)) {
+        members.told("result", Problem::told("", message), problems);
+        return None;
+    }
+    Some(Ending::Done(result.map(|result| Arc::from(result.get().as_bytes()))))
+}
+
+/// A failure; or a run that is given back, which needs no error.
+fn failure(members: &Members<'_>, limits: &Limits, now: Moment, problems: &mut Vec<Problem>) -> Option<Ending> {
+    let requeue = members.flag("requeue", problems).unwrap_or(false);
+    let most = Span::MAX.ms() as i64;
+    let snooze = members.whole("snooze_ms", 0..=most, problems);
+    if let Some(ms) = snooze {
+        return Some(Ending::Released(Span::saturating_ms(ms as f64)));
+    }
+    if requeue {
+        return Some(Ending::Released(Span::ZERO));
+    }
+    failure::read(members, limits, now, problems).map(Ending::Failed)
+}
+
+/// What a worker hears.
+#[derive(Clone, Copy, Debug)]
+enum Reply {
+    Acknowledged,
+    Failed,
+    Released(Span),
+}
+
+impl Reply {
+    /// Writes the members of the reply, without braces.
+    fn push(self, out: &mut Vec<u8>, job: &Job) {
+        if matches!(self, Self::Acknowledged) {
+            member(out, "acknowledged");
+            out.extend_from_slice(b"true");
+        }
+        for key in ["id", "job_id"] {
+            member(out, key);
+            push_id(out, job);
+        }
+        member(out, "state");
+        push_str(out, job.state.name());
+        if let (Self::Acknowledged, Some(finished)) = (self, job.times.finished) {
+            return push_moment(out, "completed_at", finished);
+        }
+        member(out, "attempt");
+        // The reply speaks of the run that ended; one that was given back no longer counts in the job.
+        let given_back = u32::from(matches!(self, Self::Released(_)));
+        push_u64(out, job.attempt.saturating_add(given_back).into());
+        member(out, "max_attempts");
+        push_u64(out, max_attempts(&job.spec.policy).into());
+        self.push_next(out, job);
+    }
+
+    /// When the job runs again, or that it does not.
+    fn push_next(self, out: &mut Vec<u8>, job: &Job) {
+        let delay = match self {
+            Self::Released(delay) => Some(delay),
+            _ => job.last_delay,
+        };
+        match (job.state, job.due, job.times.finished) {
+            (JobState::Retryable, Some(due), _) => {
+                member(out, "retry_delay_ms");
+                push_ms(out, delay.unwrap_or(Span::ZERO));
+                push_moment(out, "next_attempt_at", due);
+                push_moment(out, "next_retry_at", due);
+            }
+            (JobState::Discarded, _, Some(finished)) => {
+                push_moment(out, "discarded_at", finished);
+                push_moment(out, "completed_at", finished);
+                member(out, "dead_letter");
+                out.extend_from_slice(if job.dead { b"true" } else { b"false" });
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Reading what a request brings: its body and its query.
+
+use crate::app::App;
+use crate::edge::names_version;
+use crate::fault::{Code, Fault};
+use crate::json::Members;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::request::Parts;
+use redrive_policy::Problem;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// The body of a request, whole and within the limit.
+pub(crate) struct Payload(Bytes);
+
+impl FromRequest<Arc<App>> for Payload {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Fault> {
+        let limit = app.limits.body_bytes;
+        let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if let Some(length) = announced.filter(|length: &u64| *length > limit as u64) {
+            return Err(too_large(&format!("of {length} bytes"), limit));
+        }
+        match tokio::time::timeout(app.limits.body_timeout, to_bytes(request.into_body(), limit)).await {
+            Ok(Ok(bytes)) => Ok(Self(bytes)),
+            // The body is cut short by the client, or it is too long; only the latter hears the answer.
+            Ok(Err(_)) => Err(too_large("that did not end", limit)),
+            Err(_) => {
+                let waited = app.limits.body_timeout.as_secs_f64();
+                Err(Fault::new(Code::RequestTimeout, format!("the body was not complete within {waited} s")))
+            }
+        }
+    }
+}
+
+fn too_large(found: &str, limit: usize) -> Fault {
+    let message = format!("found a body {found}; allowed are {limit} bytes (limits.body_bytes)");
+    Fault::new(Code::PayloadTooLarge, message)
+}
+
+impl Payload {
+    /// The body as an object.
+    pub(crate) fn members(&self) -> Result<Members<'_>, Fault> {
+        if self.0.is_empty() {
+            return Err(Fault::new(Code::InvalidPayload, "the body is empty; a JSON object is required"));
+        }
+        let text = std::str::from_utf8(&self.0).map_err(|error| {
+            let place = error.valid_up_to();
+            Fault::new(Code::InvalidPayload, format!("the body is not UTF-8: byte {place} does not fit"))
+        })?;
+        Members::parse(text).map_err(|error| {
+            let code = if error.is_data() { Code::InvalidRequest } else { Code::InvalidPayload };
+            Fault::new(code, format!("the body is not a JSON object as it should be: {error}"))
+        })
+    }
+
+    /// As [`Payload::members`], for requests that need none: no body is an object without members.
+    pub(crate) fn members_or_none(&self) -> Result<Members<'_>, Fault> {
+        if self.0.is_empty() { Ok(Members::default()) } else { self.members() }
+    }
+}
+
+/// The parameters behind the question mark.
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl FromRequestParts<Arc<App>> for Query {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, Infallible> {
+        let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let decoded = pairs.map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (percent_decoded(key), percent_decoded(value))
+        });
+        Ok(Self(decoded.collect()))
+    }
+}
+
+impl Query {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The words of a comma list; `None` where it is absent.
+    pub(crate) fn list(&self, key: &str) -> Option<Vec<&str>> {
+        Some(self.get(key)?.split(',').map(str::trim).filter(|word| !word.is_empty()).collect())
+    }
+
+    /// A whole number up to `most`, or `default`. What is larger is cut down.
+    pub(crate) fn number(&self, key: &str, default: usize, most: usize, problems: &mut Vec<Problem>) -> usize {
+        match self.get(key).map(str::parse) {
+            None => default.min(most),
+            Some(Ok(number)) => usize::min(number, most),
+            Some(Err(_)) => {
+                let found = format!("\"{}\"", self.get(key).unwrap_or_default());
+                problems.push(Problem::new(format!("?{key}"), found, "a whole number, not negative"));
+                default
+            }
+        }
+    }
+}
+
+/// The key under which a request may be sent twice, where it names one.
+pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
+
+impl FromRequestParts<Arc<App>> for IdempotencyKey {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, Infallible> {
+        let key = parts.headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+        Ok(Self(key.map(str::to_owned)))
+    }
+}
+
+/// Whether the caller names the version of the protocol, as all client libraries do and the
+/// conformance cases never do; where the two want different shapes, this tells them apart.
+pub(crate) struct NamesVersion(pub(crate) bool);
+
+impl FromRequestParts<Arc<App>> for NamesVersion {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, Infallible> {
+        Ok(Self(names_version(&parts.headers)))
+    }
+}
+
+/// `%41` and `+` as what they stand for; what is no escape stays as it is.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let escaped = tail.get(..2).filter(|_| *first == b'%').and_then(|hex| {
+            let hex = std::str::from_utf8(hex).ok()?;
+            u8::from_str_radix(hex, 16).ok()
+        });
+        match (escaped, first) {
+            (Some(byte), _) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            (None, b'+') => {
+                bytes.push(b' ');
+                rest = tail;
+            }
+            (None, byte) => {
+                bytes.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent_decoded;
+
+    #[test]
+    fn escapes_are_decoded_and_broken_ones_kept() {
+        for (text, decoded) in
+            [("a%2Cb+c", "a,b c"), ("100%", "100%"), ("%zz", "%zz"), ("%C3%A9", "é"), ("%ff", "\u{fffd}")]
+        {
+            assert_eq!(percent_decoded(text), decoded);
+        }
+    }
+}
