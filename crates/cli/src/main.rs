@@ -1,12 +1,20 @@
 //! The `redrive` command.
 
+mod bench;
+mod client;
 mod completions;
 mod config;
+mod dead;
+mod enqueue;
 mod exit;
 mod input;
+mod job;
+mod jobs;
 mod output;
 mod policy;
+mod queues;
 mod serve;
+mod when;
 
 use clap::{Parser, Subcommand};
 use exit::Failed;
@@ -35,6 +43,18 @@ enum Command {
     /// Look at retry policies: check, schedule, replay, explain, convert, simulate
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Hand in jobs
+    Enqueue(enqueue::Args),
+    /// List jobs
+    Jobs(jobs::Args),
+    /// Look at one job, and why it is where it is; retry it, call it off
+    Job(job::Args),
+    /// Look at dead letters, retry them, drop them
+    Dead(dead::Args),
+    /// List queues, pause and resume them
+    Queues(queues::Args),
+    /// Measure how fast a server is
+    Bench(bench::Args),
     /// Start the server: Open Job Spec over HTTP on a store in a folder
     Serve(serve::Args),
     /// Print the configuration that is in effect, and where each value came from
@@ -46,6 +66,12 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Policy(command) => policy::run(command),
+        Command::Enqueue(args) => enqueue::run(&args),
+        Command::Jobs(args) => jobs::run(&args),
+        Command::Job(args) => job::run(&args),
+        Command::Dead(args) => dead::run(&args),
+        Command::Queues(args) => queues::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::run(&args),

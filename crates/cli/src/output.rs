@@ -31,6 +31,15 @@ pub(crate) fn file(path: &Path, content: &str) -> Result<(), Failed> {
 /// A table for people: the first line is the head, the first column is to the left, all others are
 /// to the right.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    aligned(rows, |column| column == 0)
+}
+
+/// A table of words: the first line is the head, all columns are to the left.
+pub(crate) fn listing(rows: &[Vec<String>]) -> String {
+    aligned(rows, |_| true)
+}
+
+fn aligned(rows: &[Vec<String>], left: impl Fn(usize) -> bool) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -42,7 +51,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
         for (column, cell) in row.iter().enumerate() {
             let pad = " ".repeat(widths[column] - cell.chars().count());
             let gap = if column == 0 { "" } else { "  " };
-            line.push_str(&if column == 0 { format!("{cell}{pad}") } else { format!("{gap}{pad}{cell}") });
+            line.push_str(&if left(column) { format!("{gap}{cell}{pad}") } else { format!("{gap}{pad}{cell}") });
         }
         text.push_str(line.trim_end());
         text.push('\n');

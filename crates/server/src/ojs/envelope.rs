@@ -124,7 +124,11 @@ pub(crate) fn push_explanation(out: &mut Vec<u8>, job: &Job) {
     push_serialized(out, &*job.spec.policy);
     member(out, "policy_from");
     let origin = body::split(&job.spec.body).origin;
-    if origin.is_empty() { push_serialized(out, &default_origin()) } else { out.extend_from_slice(origin) }
+    if origin.is_empty() {
+        push_serialized(out, &default_origin())
+    } else {
+        out.extend_from_slice(origin)
+    }
     for (key, number) in [("life", job.revivals), ("releases", job.releases), ("leases", job.leases)] {
         member(out, key);
         push_u64(out, number.into());

@@ -75,7 +75,8 @@ fn written(own: &RawValue) -> Result<Written, Problems> {
     const DEEPEST: usize = 32;
     let refused = |problem| Problems(vec![problem]);
     check_nested(own, DEEPEST).map_err(|message| refused(Problem::told("", message)))?;
-    let value: Value = serde_json::from_str(own.get()).map_err(|error| refused(Problem::told("", error.to_string())))?;
+    let value: Value =
+        serde_json::from_str(own.get()).map_err(|error| refused(Problem::told("", error.to_string())))?;
     let Some(name) = value.get("dialect") else { return Ok(Written { dialect: Dialect::Ojs, value }) };
     let dialect = name.as_str().and_then(|name| name.parse::<Dialect>().ok()).ok_or_else(|| {
         let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();

@@ -48,9 +48,7 @@ pub(super) fn spec(app: &App, members: &Members<'_>, job: &Job) -> Result<Option
 fn resolved(app: &App, revised: &Members<'_>, job: &Job, queue: &str) -> Result<Arc<Resolved>, Vec<Problem>> {
     let layers = &app.engine.settings().layers;
     match revised.get("retry") {
-        Some(own) => {
-            app.policies.resolve(layers, Some(own), &job.spec.kind, queue).map_err(|problems| problems.0)
-        }
+        Some(own) => app.policies.resolve(layers, Some(own), &job.spec.kind, queue).map_err(|problems| problems.0),
         None => {
             let origin = body::split(&job.spec.body).origin;
             Ok(Arc::new(Resolved::moved(layers, &job.spec.policy, origin, queue)))

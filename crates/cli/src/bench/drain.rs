@@ -1,0 +1,141 @@
+//! Workers that take jobs and finish them.
+
+use super::http::{Connection, Head, Target};
+use super::tally::{Book, Latencies};
+use super::wire::{self, Fetched, Kit, Settled};
+use crate::exit::Failed;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+use tokio::task::JoinSet;
+
+/// How jobs are taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draining {
+    pub(super) connections: usize,
+    /// So many jobs are asked for at once, and settled in one request; a single one is fetched, and
+    /// then acked or nacked.
+    pub(super) batch: usize,
+}
+
+/// Takes and finishes jobs until the book is complete. A latency is the time from asking for jobs to
+/// the answer that they are settled.
+pub(super) async fn drain(
+    target: &Target,
+    kit: &Kit,
+    book: &Rc<RefCell<Book>>,
+    draining: Draining,
+    latencies: &Rc<RefCell<Latencies>>,
+) -> Result<(), Failed> {
+    let mut lanes = JoinSet::new();
+    for _ in 0..draining.connections {
+        let lane = Lane::open(target, kit, draining.batch).await?;
+        let (book, latencies) = (Rc::clone(book), Rc::clone(latencies));
+        lanes.spawn_local(async move { lane.work(&book, &latencies).await });
+    }
+    while let Some(ended) = lanes.join_next().await {
+        ended.map_err(Failed::invalid)??;
+        if book.borrow().is_complete() {
+            // Those that still wait for jobs wait in vain; they end with the set.
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+struct Lane {
+    connection: Connection,
+    batch: usize,
+    fetch: Head,
+    fetch_body: Vec<u8>,
+    ack: Head,
+    nack: Head,
+    settle: Head,
+}
+
+/// A run that is about to end.
+struct Ending {
+    number: usize,
+    fails: bool,
+}
+
+impl Lane {
+    async fn open(target: &Target, kit: &Kit, batch: usize) -> Result<Self, Failed> {
+        Ok(Self {
+            connection: target.connect().await?,
+            batch,
+            fetch: target.head("/ojs/v1/workers/fetch"),
+            fetch_body: kit.fetch(batch),
+            ack: target.head("/ojs/v1/workers/ack"),
+            nack: target.head("/ojs/v1/workers/nack"),
+            settle: target.head("/ojs/v1/workers/settle"),
+        })
+    }
+
+    async fn work(mut self, book: &RefCell<Book>, latencies: &RefCell<Latencies>) -> Result<(), Failed> {
+        let mut body = Vec::new();
+        let mut endings = Vec::new();
+        while !book.borrow().is_complete() {
+            let asked = Instant::now();
+            self.take(book, &mut body, &mut endings).await?;
+            if endings.is_empty() {
+                continue;
+            }
+            self.finish(&body, &endings).await?;
+            latencies.borrow_mut().add(asked);
+            let mut book = book.borrow_mut();
+            for ending in endings.iter().filter(|ending| !ending.fails) {
+                book.finished(ending.number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for jobs, and writes down how they end.
+    async fn take(
+        &mut self,
+        book: &RefCell<Book>,
+        body: &mut Vec<u8>,
+        endings: &mut Vec<Ending>,
+    ) -> Result<(), Failed> {
+        let answer = self.connection.post(&self.fetch, &self.fetch_body).await?;
+        let fetched: Fetched<'_> =
+            serde_json::from_slice(answer).map_err(|error| Failed::unreachable(format!("a fetch: {error}")))?;
+        let mut book = book.borrow_mut();
+        body.clear();
+        endings.clear();
+        let many = self.batch > 1;
+        for job in &fetched.jobs {
+            let number = job.args[0].i;
+            let fails = book.started(number, job.attempt)?;
+            if many {
+                wire::push_settlement(body, job, fails);
+            } else {
+                wire::push_end(body, job, fails);
+            }
+            endings.push(Ending { number, fails });
+        }
+        if many {
+            wire::close_settlement(body);
+        }
+        Ok(())
+    }
+
+    /// Reports how the runs ended, and looks whether each report was accepted.
+    async fn finish(&mut self, body: &[u8], endings: &[Ending]) -> Result<(), Failed> {
+        if let ([ending], 1) = (endings, self.batch) {
+            let head = if ending.fails { &self.nack } else { &self.ack };
+            self.connection.post(head, body).await?;
+            return Ok(());
+        }
+        let answer = self.connection.post(&self.settle, body).await?;
+        let answer: Settled =
+            serde_json::from_slice(answer).map_err(|error| Failed::unreachable(format!("a settle: {error}")))?;
+        if answer.settled != endings.len() || answer.refused != 0 {
+            let Settled { settled, refused } = answer;
+            let said = format!("of {} reports {settled} were settled and {refused} refused", endings.len());
+            return Err(Failed::invalid(said));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Handing in jobs, one by one or in batches.
+
+use super::http::Target;
+use super::tally::Latencies;
+use super::wire::Kit;
+use crate::exit::Failed;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Instant;
+use tokio::task::JoinSet;
+
+/// How jobs are handed in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Filling {
+    pub(super) connections: usize,
+    /// So many jobs share a request; a single one has a request of its own kind.
+    pub(super) batch: usize,
+}
+
+/// Hands in jobs with the numbers from 0. On each connection a request waits for the answer to the
+/// one before it.
+pub(super) async fn fill(
+    target: &Target,
+    kit: &Kit,
+    jobs: usize,
+    filling: Filling,
+    latencies: &Rc<RefCell<Latencies>>,
+) -> Result<(), Failed> {
+    let next = Rc::new(Cell::new(0));
+    let mut lanes = JoinSet::new();
+    for _ in 0..filling.connections {
+        let (target, kit) = (target.clone(), kit.clone());
+        let (next, latencies) = (Rc::clone(&next), Rc::clone(latencies));
+        lanes.spawn_local(async move { lane(&target, &kit, jobs, filling.batch, &next, &latencies).await });
+    }
+    while let Some(ended) = lanes.join_next().await {
+        ended.map_err(Failed::invalid)??;
+    }
+    Ok(())
+}
+
+async fn lane(
+    target: &Target,
+    kit: &Kit,
+    jobs: usize,
+    batch: usize,
+    next: &Cell<usize>,
+    latencies: &RefCell<Latencies>,
+) -> Result<(), Failed> {
+    let mut connection = target.connect().await?;
+    let head = target.head(if batch == 1 { "/ojs/v1/jobs" } else { "/ojs/v1/jobs/batch" });
+    let mut body = Vec::new();
+    loop {
+        let first = next.get();
+        let end = (first + batch).min(jobs);
+        if first >= jobs {
+            return Ok(());
+        }
+        next.set(end);
+        body.clear();
+        if batch == 1 {
+            kit.push_job(&mut body, first);
+        } else {
+            kit.push_batch(&mut body, first..end);
+        }
+        let sent = Instant::now();
+        connection.post(&head, &body).await?;
+        latencies.borrow_mut().add(sent);
+    }
+}

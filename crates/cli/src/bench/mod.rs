@@ -1,0 +1,93 @@
+//! `redrive bench`: how fast a server is, seen from the outside.
+
+mod drain;
+mod fill;
+mod http;
+mod phase;
+mod report;
+mod tally;
+mod wire;
+
+use crate::client::{Client, Send, ServerArgs};
+use crate::{exit::Failed, output};
+use phase::{Measured, Phase, Plan};
+use std::time::Duration;
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// How many jobs a phase handles; the slower phases take a half or a fifth of it
+    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    jobs: u32,
+    /// Which phases to run, by their letters [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "PHASE")]
+    phases: Vec<Phase>,
+    /// How many connections a worker uses that takes several jobs at once
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    worker_connections: u16,
+    /// How many jobs such a worker takes, and settles, in one request
+    #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1_000))]
+    worker_batch: u16,
+    /// How many seconds a phase may take before the run is given up
+    #[arg(long, default_value_t = 120, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    time_limit: u32,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Print JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Phases:
+  a   enqueue one by one, 16 connections
+  b   enqueue in batches of 100, one after another
+  b4  enqueue in batches of 100, 4 connections
+  c   claim and ack; a worker that takes and settles many jobs in one request
+  c1  claim and ack one by one, 50 connections
+  d   every job fails twice with no delay and then succeeds; the worker of c
+  d1  the same with the worker of c1
+
+Every phase checks what it counted; a run that does not add up has no figures. The jobs go to queues
+of their own, which are empty again at the end; completed jobs leave with the server's retention.
+
+Examples:
+  redrive bench
+  redrive bench --phases a,c --jobs 200000 --json";
+
+pub(crate) fn run(args: &Args) -> Result<(), Failed> {
+    let client = args.server.client()?;
+    let health = client.ask(Send::Get, "/ojs/v1/health")?;
+    let target = http::Target::of(&args.server.server, args.server.api_key()?.as_deref())?;
+    let plan = Plan {
+        target,
+        run: format!("{:x}", crate::when::now_ms()),
+        worker: drain::Draining {
+            connections: usize::from(args.worker_connections),
+            batch: usize::from(args.worker_batch),
+        },
+        limit: Duration::from_secs(args.time_limit.into()),
+    };
+    let phases = if args.phases.is_empty() { Phase::ALL.to_vec() } else { args.phases.clone() };
+    let mut measured = Vec::new();
+    for phase in phases {
+        eprintln!("{}: {} …", phase.letter(), phase.title(&plan));
+        measured.push(measure(&client, &plan, phase, args.jobs as usize)?);
+    }
+    if args.json {
+        return output::json(&report::to_json(&plan, &measured, &health));
+    }
+    output::text(&report::told(&plan, &measured))
+}
+
+/// One phase, and the server's own count beside ours.
+fn measure(client: &Client, plan: &Plan, phase: Phase, jobs: usize) -> Result<Measured, Failed> {
+    let broken = |failed: Failed| Failed {
+        message: format!("phase {} did not add up, there is no figure for it: {}", phase.letter(), failed.message),
+        ..failed
+    };
+    let measured = phase::run(plan, phase, jobs).map_err(broken)?;
+    let stats = client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", measured.queue))?;
+    phase::same_count(&stats["stats"], measured.jobs).map_err(broken)?;
+    Ok(measured)
+}

@@ -1,0 +1,194 @@
+//! The phases of a run.
+
+use super::drain::{Draining, drain};
+use super::fill::{Filling, fill};
+use super::http::Target;
+use super::tally::{Book, Latencies, own_cpu};
+use super::wire::Kit;
+use crate::exit::Failed;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+use tokio::task::LocalSet;
+
+/// How jobs get in where that is not what is measured.
+const QUICK: Filling = Filling { connections: 4, batch: 100 };
+
+/// What all phases share.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) target: Target,
+    /// Tells the queues of this run from those of others.
+    pub(super) run: String,
+    /// The worker that takes several jobs at once.
+    pub(super) worker: Draining,
+    /// How long a phase may take.
+    pub(super) limit: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Single,
+    Batches,
+    BatchesAbreast,
+    Claim,
+    ClaimSingle,
+    Fail,
+    FailSingle,
+}
+
+impl Phase {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Single,
+        Self::Batches,
+        Self::BatchesAbreast,
+        Self::Claim,
+        Self::ClaimSingle,
+        Self::Fail,
+        Self::FailSingle,
+    ];
+
+    pub(super) const fn letter(self) -> &'static str {
+        match self {
+            Self::Single => "a",
+            Self::Batches => "b",
+            Self::BatchesAbreast => "b4",
+            Self::Claim => "c",
+            Self::ClaimSingle => "c1",
+            Self::Fail => "d",
+            Self::FailSingle => "d1",
+        }
+    }
+
+    pub(super) fn title(self, plan: &Plan) -> String {
+        let Draining { connections, batch } = plan.worker;
+        let many = format!("{connections} connections, up to {batch} jobs in a fetch and in a settle");
+        match self {
+            Self::Single => "enqueue one by one, 16 connections".to_owned(),
+            Self::Batches => "enqueue in batches of 100, one after another".to_owned(),
+            Self::BatchesAbreast => "enqueue in batches of 100, 4 connections".to_owned(),
+            Self::Claim => format!("claim and ack, {many}"),
+            Self::ClaimSingle => "claim and ack one by one, 50 connections".to_owned(),
+            Self::Fail => format!("fail twice, then succeed, {many}"),
+            Self::FailSingle => "fail twice, then succeed, one by one, 50 connections".to_owned(),
+        }
+    }
+
+    /// How the phase hands jobs in, where that is what it measures.
+    const fn filling(self) -> Option<Filling> {
+        match self {
+            Self::Single => Some(Filling { connections: 16, batch: 1 }),
+            Self::Batches => Some(Filling { connections: 1, batch: 100 }),
+            Self::BatchesAbreast => Some(QUICK),
+            _ => None,
+        }
+    }
+
+    const fn draining(self, plan: &Plan) -> Draining {
+        match self {
+            Self::ClaimSingle | Self::FailSingle => Draining { connections: 50, batch: 1 },
+            _ => plan.worker,
+        }
+    }
+
+    const fn fails(self) -> bool {
+        matches!(self, Self::Fail | Self::FailSingle)
+    }
+
+    /// How many jobs the phase handles, where the quick ones handle `jobs`.
+    const fn share(self, jobs: usize) -> usize {
+        match self {
+            Self::ClaimSingle | Self::Fail => jobs / 2,
+            Self::FailSingle => jobs / 5,
+            _ => jobs,
+        }
+    }
+}
+
+impl FromStr for Phase {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|phase| phase.letter() == text);
+        known.ok_or_else(|| format!("\"{text}\" is not a phase; there are a, b, b4, c, c1, d, d1"))
+    }
+}
+
+/// What a phase measured.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) phase: Phase,
+    pub(super) queue: String,
+    pub(super) jobs: usize,
+    pub(super) runs: usize,
+    pub(super) took: Duration,
+    pub(super) p50_ms: f64,
+    pub(super) p99_ms: f64,
+    pub(super) max_ms: f64,
+    /// The processor time that this program itself needed.
+    pub(super) own_cpu: Option<Duration>,
+}
+
+/// Fills a queue and empties it again, and takes the time of the half that the phase is about.
+pub(super) fn run(plan: &Plan, phase: Phase, jobs: usize) -> Result<Measured, Failed> {
+    // One thread: the measuring program must not take the processors away from the server.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
+    let jobs = phase.share(jobs);
+    let book = Rc::new(RefCell::new(Book::new(jobs, phase.fails())));
+    let lanes = LocalSet::new();
+    let measuring = async { tokio::time::timeout(plan.limit, measure(plan, phase, jobs, &book)).await };
+    let measured = runtime.block_on(lanes.run_until(measuring));
+    measured.unwrap_or_else(|_| {
+        let (limit, state) = (plan.limit.as_secs(), book.borrow().state());
+        Err(Failed::invalid(format!("not done within {limit} s: {state}")))
+    })
+}
+
+async fn measure(plan: &Plan, phase: Phase, jobs: usize, book: &Rc<RefCell<Book>>) -> Result<Measured, Failed> {
+    let kit = Kit::new(format!("bench-{}-{}", plan.run, phase.letter()), phase.fails());
+    let (wanted, passed_over) = (Rc::default(), Rc::default());
+    let (filling, of_fill, of_drain) = match phase.filling() {
+        Some(filling) => (filling, &wanted, &passed_over),
+        None => (QUICK, &passed_over, &wanted),
+    };
+    let filled = Stopwatch::start();
+    fill(&plan.target, &kit, jobs, filling, of_fill).await?;
+    let filled = filled.stop();
+    let drained = Stopwatch::start();
+    drain(&plan.target, &kit, book, phase.draining(plan), of_drain).await?;
+    let drained = drained.stop();
+    let (took, own_cpu) = if phase.filling().is_some() { filled } else { drained };
+    let runs = book.borrow().runs();
+    let [p50_ms, p99_ms, max_ms] = RefCell::<Latencies>::borrow_mut(&wanted).quantiles_ms([0.5, 0.99, 1.0]);
+    Ok(Measured { phase, queue: kit.queue().to_owned(), jobs, runs, took, p50_ms, p99_ms, max_ms, own_cpu })
+}
+
+struct Stopwatch {
+    started: Instant,
+    cpu: Option<Duration>,
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        Self { cpu: own_cpu(), started: Instant::now() }
+    }
+
+    fn stop(&self) -> (Duration, Option<Duration>) {
+        let took = self.started.elapsed();
+        (took, own_cpu().zip(self.cpu).map(|(now, before)| now.saturating_sub(before)))
+    }
+}
+
+/// Compares the server's own count of a queue with ours: everything completed, nothing left over.
+pub(super) fn same_count(stats: &Value, jobs: usize) -> Result<(), Failed> {
+    let count = |state: &str| stats[state].as_u64();
+    let left: u64 =
+        ["available", "active", "scheduled", "pending", "retryable", "discarded"].iter().filter_map(|s| count(s)).sum();
+    if count("completed") == Some(jobs as u64) && left == 0 {
+        return Ok(());
+    }
+    Err(Failed::invalid(format!("of {jobs} jobs the server counts {stats}")))
+}

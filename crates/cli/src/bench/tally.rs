@@ -1,0 +1,117 @@
+//! What a phase counted: times, and every job by its number.
+
+use crate::exit::Failed;
+use std::time::{Duration, Instant};
+
+/// How long the requests of a phase took, in microseconds.
+#[derive(Debug, Default)]
+pub(super) struct Latencies(Vec<u32>);
+
+impl Latencies {
+    pub(super) fn add(&mut self, since: Instant) {
+        self.0.push(u32::try_from(since.elapsed().as_micros()).unwrap_or(u32::MAX));
+    }
+
+    /// The time that this share of the requests, from 0 to 1, did not exceed, in milliseconds.
+    pub(super) fn quantiles_ms<const N: usize>(&mut self, shares: [f64; N]) -> [f64; N] {
+        self.0.sort_unstable();
+        shares.map(|share| {
+            let rank = (share * self.0.len() as f64).ceil() as usize;
+            self.0.get(rank.saturating_sub(1)).map_or(0.0, |micros| f64::from(*micros) / 1e3)
+        })
+    }
+}
+
+/// The book of a drain: how often each job ran, and whether it was finished.
+#[derive(Debug)]
+pub(super) struct Book {
+    runs: Vec<u8>,
+    done: Vec<bool>,
+    finished: usize,
+    /// How many runs each job needs.
+    needed: u8,
+}
+
+impl Book {
+    pub(super) fn new(jobs: usize, failing: bool) -> Self {
+        Self { runs: vec![0; jobs], done: vec![false; jobs], finished: 0, needed: if failing { 3 } else { 1 } }
+    }
+
+    /// Takes note of a run, and answers whether it has to fail.
+    pub(super) fn started(&mut self, number: usize, attempt: u32) -> Result<bool, Failed> {
+        let jobs = self.runs.len();
+        let runs = self
+            .runs
+            .get_mut(number)
+            .ok_or_else(|| Failed::invalid(format!("job {number} came, and there are {jobs}")))?;
+        *runs = runs.saturating_add(1);
+        if u32::from(*runs) != attempt || *runs > self.needed {
+            return Err(Failed::invalid(format!(
+                "job {number} came for run {runs} of {}, and the server calls it attempt {attempt}",
+                self.needed
+            )));
+        }
+        Ok(*runs < self.needed)
+    }
+
+    /// Takes note of a success that the server has acknowledged.
+    pub(super) fn finished(&mut self, number: usize) -> Result<(), Failed> {
+        match self.done.get_mut(number) {
+            Some(done) if !*done => *done = true,
+            _ => return Err(Failed::invalid(format!("job {number} was acknowledged twice"))),
+        }
+        self.finished += 1;
+        Ok(())
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.finished == self.done.len()
+    }
+
+    /// What is missing, in words.
+    pub(super) fn state(&self) -> String {
+        format!("{} of {} jobs done", self.finished, self.done.len())
+    }
+
+    /// All runs of all jobs.
+    pub(super) fn runs(&self) -> usize {
+        self.runs.iter().map(|runs| usize::from(*runs)).sum()
+    }
+}
+
+/// The processor time that this process has used so far; absent where the system does not tell.
+pub(super) fn own_cpu() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program stands in brackets and may hold blanks; user and system time are the
+    // 12th and 13th field after it, in hundredths of a second.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis(10 * (ticks()? + ticks()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_times_that_occurred() {
+        let mut latencies = Latencies((1..=1_000).rev().collect());
+        assert_eq!(latencies.quantiles_ms([0.5, 0.99, 1.0]), [0.5, 0.99, 1.0]);
+        assert_eq!(Latencies::default().quantiles_ms([0.5]), [0.0]);
+    }
+
+    #[test]
+    fn the_book_notices_what_a_broken_server_does() {
+        let mut book = Book::new(2, true);
+        assert!(matches!(book.started(0, 1), Ok(true)));
+        assert!(book.started(0, 1).is_err(), "the same run twice");
+        let mut book = Book::new(1, false);
+        assert!(matches!(book.started(0, 1), Ok(false)));
+        assert!(book.started(0, 2).is_err(), "a run too many");
+        assert!(book.started(7, 1).is_err(), "a job of somebody else");
+        assert!(!book.is_complete());
+        assert!(book.finished(0).is_ok());
+        assert!(book.is_complete());
+        assert!(book.finished(0).is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! Talking to a running server: plain HTTP, JSON both ways.
+
+use crate::exit::Failed;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use ureq::http::StatusCode;
+use ureq::{Agent, Body, http::Response};
+
+/// How long to wait for a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long to wait for a whole answer.
+const ANSWER: Duration = Duration::from_secs(60);
+/// An answer larger than this is not one of ours.
+const MAX_ANSWER: u64 = 256 << 20;
+
+/// The server that a command talks to.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ServerArgs {
+    /// The address of the server
+    #[arg(long, env = "REDRIVE_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8080", global = true)]
+    pub(crate) server: String,
+    /// A file that holds the API key; without it, REDRIVE_API_KEY counts
+    #[arg(long, value_name = "FILE", global = true)]
+    api_key_file: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    /// The way to the server. Nothing is sent yet.
+    pub(crate) fn client(&self) -> Result<Client, Failed> {
+        let base = self.server.trim_end_matches('/').to_owned();
+        if !base.starts_with("http://") {
+            return Err(Failed::usage(format!(
+                "\"{}\" is not the address of a server: allowed is http://HOST:PORT; for a server behind TLS, go \
+                 through a local proxy or a tunnel",
+                self.server
+            )));
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            // A proxy from the environment is meant for the outside world, not for this server.
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_connect(Some(CONNECT))
+            .timeout_global(Some(ANSWER))
+            .build();
+        Ok(Client { agent: config.into(), base, key: self.api_key()? })
+    }
+
+    /// The API key, where one is given.
+    pub(crate) fn api_key(&self) -> Result<Option<String>, Failed> {
+        let key = match &self.api_key_file {
+            Some(path) => Some(key_from(path)?),
+            None => std::env::var("REDRIVE_API_KEY").ok(),
+        };
+        // A file may hold several keys, the old and the new one; any of them opens the door.
+        let first = |text: String| text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
+        match key.and_then(first) {
+            Some(key) if !key.chars().all(|c| c.is_ascii_graphic()) => Err(Failed::usage(
+                "the API key holds blanks or characters outside of ASCII; look at where it comes from",
+            )),
+            key => Ok(key),
+        }
+    }
+}
+
+fn key_from(path: &Path) -> Result<String, Failed> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failed::usage(format!("cannot read the API key from {}: {error}", path.display())))
+}
+
+/// A way to a server.
+pub(crate) struct Client {
+    agent: Agent,
+    base: String,
+    key: Option<String>,
+}
+
+/// An answer that says no.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// The status of the answer.
+    pub(crate) status: u16,
+    /// What the server says, with what to do about it.
+    pub(crate) message: String,
+}
+
+impl From<Refused> for Failed {
+    fn from(refused: Refused) -> Self {
+        // 5xx is the server's fault, and 429 its way to say "later".
+        let code = if refused.status >= 500 || refused.status == 429 { 3 } else { 1 };
+        Self { code, message: refused.message }
+    }
+}
+
+/// What a request sends along.
+#[derive(Clone, Copy)]
+pub(crate) enum Send<'a> {
+    /// Nothing but the request line.
+    Get,
+    /// A document.
+    Post(&'a Value),
+    /// The wish that something goes away.
+    Delete,
+}
+
+impl Client {
+    /// Asks, and takes a refusal for the end of the command. `path` starts after the host.
+    pub(crate) fn ask(&self, send: Send<'_>, path: &str) -> Result<Value, Failed> {
+        self.try_ask(send, path)?.map_err(Failed::from)
+    }
+
+    /// Asks; a refusal is an answer.
+    pub(crate) fn try_ask(&self, send: Send<'_>, path: &str) -> Result<Result<Value, Refused>, Failed> {
+        let url = format!("{}{path}", self.base);
+        let mut response = self.sent(send, &url).map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let bytes = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
+        let bytes = bytes.map_err(|error| self.unreachable(&error))?;
+        let document: Value = match serde_json::from_slice(&bytes) {
+            Ok(document) => document,
+            Err(_) if bytes.is_empty() && status.is_success() => Value::Null,
+            Err(error) => return Err(self.no_redrive(status, &error.to_string())),
+        };
+        Ok(if status.is_success() { Ok(document) } else { Err(refusal(status, &document)) })
+    }
+
+    fn sent(&self, send: Send<'_>, url: &str) -> Result<Response<Body>, ureq::Error> {
+        match send {
+            Send::Get => self.headed(self.agent.get(url)).call(),
+            Send::Delete => self.headed(self.agent.delete(url)).call(),
+            Send::Post(document) => {
+                let request = self.headed(self.agent.post(url)).header("content-type", "application/json");
+                request.send(document.to_string().as_bytes())
+            }
+        }
+    }
+
+    fn headed<Any>(&self, request: ureq::RequestBuilder<Any>) -> ureq::RequestBuilder<Any> {
+        // With this header the shapes are those that client libraries expect, whatever the test suite wants.
+        let request = request.header("ojs-version", "1.0");
+        match &self.key {
+            Some(key) => request.header("authorization", format!("Bearer {key}")),
+            None => request,
+        }
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> Failed {
+        Failed {
+            code: 3,
+            message: format!(
+                "no answer from the server at {}: {error}; start one with `redrive serve`, or say where it is with \
+                 --server URL or REDRIVE_SERVER",
+                self.base
+            ),
+        }
+    }
+
+    fn no_redrive(&self, status: StatusCode, why: &str) -> Failed {
+        Failed {
+            code: 3,
+            message: format!(
+                "what answers at {} is not a redrive server: status {}, and no JSON ({why}); say where it is with \
+                 --server URL or REDRIVE_SERVER",
+                self.base,
+                status.as_u16()
+            ),
+        }
+    }
+}
+
+fn refusal(status: StatusCode, document: &Value) -> Refused {
+    let error = &document["error"];
+    let said = error["message"].as_str().unwrap_or("the server gives no reason");
+    let mut message = match error["code"].as_str() {
+        Some(code) => format!("{said} ({code})"),
+        None => format!("{said} (status {})", status.as_u16()),
+    };
+    if let Some(hint) = error["hint"].as_str().filter(|hint| !hint.is_empty()) {
+        message.push_str(&format!("\n{hint}"));
+    }
+    if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
+        message.push_str("\nhand in the API key with --api-key-file FILE or REDRIVE_API_KEY");
+    }
+    Refused { status: status.as_u16(), message }
+}
+
+/// `?key=value&…` of what is given, with everything escaped that a query does not carry.
+pub(crate) fn query(parts: &[(&str, Option<String>)]) -> String {
+    let mut text = String::new();
+    for (key, value) in parts {
+        if let Some(value) = value {
+            text.push(if text.is_empty() { '?' } else { '&' });
+            text.push_str(&format!("{key}={}", escaped(value)));
+        }
+    }
+    text
+}
+
+/// A part of a path or a query, percent-encoded.
+pub(crate) fn escaped(text: &str) -> String {
+    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_holds_what_is_given_and_nothing_that_could_be_misread() {
+        assert_eq!(query(&[("queue", None), ("type", None)]), "");
+        let parts = [("queue", Some("a b&c".to_owned())), ("state", None), ("type", Some("ü/1".to_owned()))];
+        assert_eq!(query(&parts), "?queue=a%20b%26c&type=%C3%BC%2F1");
+    }
+}

@@ -1,0 +1,95 @@
+//! Taking back and forgetting dead letters: single ones, or all that a filter fits.
+
+use super::select::{Filter, Selection};
+use crate::client::{Client, Send, escaped};
+use crate::{exit::Failed, output};
+use serde_json::{Value, json};
+
+/// What happens to dead letters.
+pub(super) enum Act {
+    /// They run again, single ones with what is to be different.
+    Retry(Value),
+    /// They are forgotten.
+    Drop,
+}
+
+impl Act {
+    const fn done(&self) -> &'static str {
+        match self {
+            Self::Retry(_) => "taken back",
+            Self::Drop => "dropped",
+        }
+    }
+
+    fn one(&self, client: &Client, id: &str) -> Result<Value, Failed> {
+        let path = format!("/ojs/v1/dead-letter/{}", escaped(id));
+        match self {
+            Self::Retry(document) => client.ask(Send::Post(document), &format!("{path}/retry")),
+            Self::Drop => client.ask(Send::Delete, &path),
+        }
+    }
+
+    /// Asks for all that the filter fits; `switch` is `dry_run` or `confirm`.
+    fn many(&self, client: &Client, filter: &Filter, switch: &str) -> Result<Value, Failed> {
+        match self {
+            Self::Retry(_) => {
+                let document = json!({ "filter": filter.object(), switch: true });
+                client.ask(Send::Post(&document), "/ojs/v1/dead-letter/retry")
+            }
+            Self::Drop => {
+                let query = filter.query(&[(switch, "true".to_owned())]);
+                client.ask(Send::Delete, &format!("/ojs/v1/dead-letter{query}"))
+            }
+        }
+    }
+}
+
+pub(super) fn run(client: &Client, selection: &Selection, act: &Act, json: bool) -> Result<(), Failed> {
+    selection.check()?;
+    if !selection.ids.is_empty() {
+        return by_id(client, &selection.ids, act, json);
+    }
+    if selection.yes {
+        return carried_out(client, &selection.filter, act, json);
+    }
+    let answer = act.many(client, &selection.filter, "dry_run")?;
+    if json {
+        return output::json(&answer);
+    }
+    let matched = answer["matched"].as_u64().unwrap_or(0);
+    output::text(&format!("{matched} dead letters would be {}; --yes carries it out\n", act.done()))
+}
+
+fn by_id(client: &Client, ids: &[String], act: &Act, json: bool) -> Result<(), Failed> {
+    for id in ids {
+        act.one(client, id)?;
+        if !json {
+            output::text(&format!("{id}  {}\n", act.done()))?;
+        }
+    }
+    if json { output::json(&json!({ "succeeded": ids.len(), "ids": ids })) } else { Ok(()) }
+}
+
+/// The server changes so many at a time; this goes on until none are left.
+fn carried_out(client: &Client, filter: &Filter, act: &Act, json: bool) -> Result<(), Failed> {
+    let (mut succeeded, mut errors) = (0, Vec::new());
+    loop {
+        let answer = act.many(client, filter, "confirm")?;
+        let count = |key: &str| answer[key].as_u64().unwrap_or(0);
+        succeeded += count("succeeded");
+        errors.extend(answer["errors"].as_array().into_iter().flatten().cloned());
+        if count("remaining") == 0 || count("succeeded") == 0 {
+            break;
+        }
+    }
+    if json {
+        output::json(&json!({ "succeeded": succeeded, "errors": errors }))?;
+    } else {
+        output::text(&format!("{succeeded} dead letters {}\n", act.done()))?;
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<&str> = errors.iter().filter_map(|error| error["message"].as_str()).collect();
+    Err(Failed::invalid(format!("not all of them:\n{}", told.join("\n"))))
+}

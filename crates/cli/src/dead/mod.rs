@@ -1,0 +1,129 @@
+//! `redrive dead`: jobs that have failed for good and are kept for people to look at.
+
+mod change;
+mod select;
+
+use crate::client::{Client, Send, ServerArgs, escaped};
+use crate::enqueue::{RetryFile, json_argument};
+use crate::job::{error_line, told, unwrapped};
+use crate::{exit::Failed, output, when};
+use change::Act;
+use clap::Subcommand;
+use select::{Filter, Selection};
+use serde_json::{Map, Value, json};
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Print JSON for programs
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List dead letters, the newest first
+    List(ListArgs),
+    /// What is known of one dead letter
+    Show(Id),
+    /// Take dead letters back, to run again as if they were new
+    Retry(RetryArgs),
+    /// Forget dead letters
+    Drop(Selection),
+}
+
+#[derive(clap::Args)]
+struct ListArgs {
+    #[command(flatten)]
+    filter: Filter,
+    /// How many to list at most
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+}
+
+#[derive(clap::Args)]
+struct RetryArgs {
+    #[command(flatten)]
+    selection: Selection,
+    /// Single jobs only: run in this queue
+    #[arg(long, value_name = "QUEUE", requires = "ids")]
+    into: Option<String>,
+    /// Single jobs only: run with these arguments, a JSON array
+    #[arg(long, value_name = "JSON", requires = "ids")]
+    args: Option<String>,
+    #[command(flatten)]
+    policy: RetryFile,
+}
+
+impl RetryArgs {
+    /// What is to be different, as the server takes it.
+    fn revision(&self) -> Result<Value, Failed> {
+        let mut revised = Map::new();
+        let mut set = |key: &str, value: Option<Value>| revised.extend(value.map(|value| (key.to_owned(), value)));
+        set("queue", self.into.as_deref().map(Value::from));
+        set("args", self.args.as_deref().map(|args| json_argument("--args", args)).transpose()?);
+        set("retry", self.policy.read()?);
+        if !revised.is_empty() && self.selection.ids.is_empty() {
+            return Err(Failed::usage("--into, --args and --retry change single jobs; say which by their ids"));
+        }
+        Ok(if revised.is_empty() { json!({}) } else { json!({ "override": revised }) })
+    }
+}
+
+#[derive(clap::Args)]
+struct Id {
+    /// The id of the job
+    id: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive dead list --queue mail
+  redrive dead retry 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c --into slow --retry patient.json
+  redrive dead retry --queue mail --error-type external.timeout --since 2h         says how many
+  redrive dead retry --queue mail --error-type external.timeout --since 2h --yes   carries it out";
+
+pub(crate) fn run(args: &Args) -> Result<(), Failed> {
+    let client = args.server.client()?;
+    match &args.command {
+        Command::List(list) => listed(&client, list, args.json),
+        Command::Show(Id { id }) => {
+            let job = unwrapped(client.ask(Send::Get, &format!("/ojs/v1/dead-letter/{}", escaped(id)))?);
+            if args.json { output::json(&job) } else { output::text(&told(&job)) }
+        }
+        Command::Retry(retry) => change::run(&client, &retry.selection, &Act::Retry(retry.revision()?), args.json),
+        Command::Drop(selection) => change::run(&client, selection, &Act::Drop, args.json),
+    }
+}
+
+fn listed(client: &Client, args: &ListArgs, json: bool) -> Result<(), Failed> {
+    let query = args.filter.query(&[("limit", args.limit.to_string())]);
+    let answer = client.ask(Send::Get, &format!("/ojs/v1/dead-letter{query}"))?;
+    let jobs = answer["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let total = answer["pagination"]["total"].as_u64().unwrap_or(0);
+    if json {
+        return output::json(&json!({ "jobs": jobs, "total": total }));
+    }
+    if jobs.is_empty() {
+        return output::text("no dead letters\n");
+    }
+    let now = when::now_ms();
+    let head = ["ID", "TYPE", "QUEUE", "ATTEMPT", "DIED", "LAST ERROR"].map(str::to_owned).to_vec();
+    let rows = std::iter::once(head).chain(jobs.iter().map(|job| row(job, now)));
+    output::text(&output::listing(&rows.collect::<Vec<_>>()))?;
+    if total > jobs.len() as u64 {
+        eprintln!("{} of {total} dead letters; --limit shows more", jobs.len());
+    }
+    Ok(())
+}
+
+fn row(job: &Value, now_ms: i64) -> Vec<String> {
+    let text = |key: &str| job[key].as_str().unwrap_or_default().to_owned();
+    let error = job["errors"].as_array().and_then(|errors| errors.last()).map_or_else(String::new, error_line);
+    let died = when::relative(job["discarded_at"].as_str(), now_ms);
+    vec![text("id"), text("type"), text("queue"), crate::jobs::attempt(job), died, error]
+}

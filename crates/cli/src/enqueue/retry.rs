@@ -1,0 +1,44 @@
+//! A retry policy from a file, as the server takes it.
+
+use crate::exit::Failed;
+use crate::input::{self, Format};
+use redrive_policy::dialect::Dialect;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The retry policy of a job.
+#[derive(clap::Args)]
+pub(crate) struct RetryFile {
+    /// The retry policy, from a file or - [default: that of the type, the queue or the server]
+    #[arg(long, value_name = "FILE")]
+    retry: Option<PathBuf>,
+    /// The notation of the retry file [default: by its ending, else json]
+    #[arg(long, value_enum, requires = "retry")]
+    format: Option<Format>,
+    /// ojs, azolla, taskharbor, exosphere or mwl [default: recognised from the shape]
+    #[arg(long, short, value_name = "DIALECT", requires = "retry")]
+    dialect: Option<Dialect>,
+}
+
+impl RetryFile {
+    /// The policy, where one is given. Whether it is valid is the server's to say.
+    pub(crate) fn read(&self) -> Result<Option<Value>, Failed> {
+        let Some(path) = &self.retry else { return Ok(None) };
+        let policy = input::read(path, self.format)?;
+        let dialect = match self.dialect {
+            Some(dialect) => dialect,
+            None => Dialect::recognise(&policy).map_err(|candidates| {
+                let names: Vec<&str> = candidates.iter().map(|dialect| dialect.name()).collect();
+                Failed::invalid(format!(
+                    "the shape of {} does not tell the dialect, it could be {}; say which with --dialect",
+                    input::shown(path),
+                    names.join(", ")
+                ))
+            })?,
+        };
+        Ok(Some(match dialect {
+            Dialect::Ojs => policy,
+            other => json!({ "dialect": other.name(), "policy": policy }),
+        }))
+    }
+}

@@ -1,0 +1,82 @@
+//! `redrive job`: one job.
+
+mod explain;
+mod show;
+
+use crate::client::{Client, Send, ServerArgs, escaped};
+use crate::{exit::Failed, output};
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// What is known of a job
+    Show(One),
+    /// Why each attempt was retried or stopped, in sentences and as a time line
+    Explain(One),
+    /// Take a job back from where it ended, to run again as if it were new
+    Retry(One),
+    /// Call a job off, also while it runs
+    Cancel(One),
+}
+
+#[derive(clap::Args)]
+struct One {
+    /// The id of the job
+    id: String,
+    /// Print JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive job explain 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c
+  redrive job cancel 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c";
+
+pub(crate) fn run(args: &Args) -> Result<(), Failed> {
+    let client = args.server.client()?;
+    match &args.command {
+        Command::Show(one) => show::run(&job(&client, &one.id)?, one.json),
+        Command::Explain(one) => explain::run(&job(&client, &one.id)?, one.json),
+        Command::Retry(one) => {
+            let path = format!("/ojs/v1/admin/jobs/{}/retry", escaped(&one.id));
+            changed(client.ask(Send::Post(&json!({})), &path)?, one.json)
+        }
+        Command::Cancel(one) => {
+            changed(client.ask(Send::Delete, &format!("/ojs/v1/jobs/{}", escaped(&one.id)))?, one.json)
+        }
+    }
+}
+
+/// A job by its id, with its explanation.
+pub(crate) fn job(client: &Client, id: &str) -> Result<Value, Failed> {
+    Ok(unwrapped(client.ask(Send::Get, &format!("/ojs/v1/jobs/{}", escaped(id)))?))
+}
+
+/// The job of an answer, which has it at the top and under `job`.
+pub(crate) fn unwrapped(mut answer: Value) -> Value {
+    if answer["job"].is_object() { answer["job"].take() } else { answer }
+}
+
+/// Says what a job has become.
+fn changed(answer: Value, json: bool) -> Result<(), Failed> {
+    let job = unwrapped(answer);
+    if json {
+        return output::json(&job);
+    }
+    let text = |key: &str| job[key].as_str().unwrap_or("?").to_owned();
+    let was = job["previous_state"].as_str().map_or_else(String::new, |state| format!(", it was {state}"));
+    output::text(&format!("{}  {}{was}\n", text("id"), text("state")))
+}
+
+pub(crate) use show::{error_line, told};

@@ -1,0 +1,80 @@
+//! `redrive queues`: which queues there are, and closing and opening them.
+
+use crate::client::{Client, Send, ServerArgs, escaped};
+use crate::{exit::Failed, output};
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Print JSON for programs
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Hand out no more jobs of a queue; it still takes new ones
+    Pause(Name),
+    /// Hand out jobs of a queue again
+    Resume(Name),
+}
+
+#[derive(clap::Args)]
+struct Name {
+    /// The name of the queue
+    name: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  redrive queues
+  redrive queues pause mail";
+
+/// The states that a queue is counted by, in the order in which they are shown.
+const STATES: [&str; 8] =
+    ["available", "active", "scheduled", "pending", "retryable", "completed", "cancelled", "discarded"];
+
+pub(crate) fn run(args: &Args) -> Result<(), Failed> {
+    let client = args.server.client()?;
+    match &args.command {
+        None => listed(&client, args.json),
+        Some(Command::Pause(name)) => switched(&client, &name.name, "pause", args.json),
+        Some(Command::Resume(name)) => switched(&client, &name.name, "resume", args.json),
+    }
+}
+
+fn listed(client: &Client, json: bool) -> Result<(), Failed> {
+    let answer = client.ask(Send::Get, "/ojs/v1/queues?limit=1000")?;
+    let names = answer["queues"].as_array().into_iter().flatten().filter_map(|queue| queue["name"].as_str());
+    let stats = names.map(|name| client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", escaped(name))));
+    let stats = stats.collect::<Result<Vec<Value>, Failed>>()?;
+    if json {
+        return output::json(&json!({ "queues": stats }));
+    }
+    if stats.is_empty() {
+        return output::text("no queues yet: a queue comes into being with its first job\n");
+    }
+    let head = ["QUEUE", "STATUS"].into_iter().map(str::to_owned).chain(STATES.map(str::to_uppercase));
+    let rows = std::iter::once(head.collect()).chain(stats.iter().map(row));
+    output::text(&output::table(&rows.collect::<Vec<Vec<String>>>()))
+}
+
+fn row(queue: &Value) -> Vec<String> {
+    let text = |key: &str| queue[key].as_str().unwrap_or_default().to_owned();
+    let count = |state: &str| queue["stats"][state].as_u64().unwrap_or(0).to_string();
+    [text("queue"), text("status")].into_iter().chain(STATES.map(count)).collect()
+}
+
+fn switched(client: &Client, name: &str, verb: &str, json: bool) -> Result<(), Failed> {
+    let answer = client.ask(Send::Post(&json!({})), &format!("/ojs/v1/queues/{}/{verb}", escaped(name)))?;
+    if json {
+        return output::json(&answer);
+    }
+    output::text(&format!("queue {name} is {}\n", answer["status"].as_str().unwrap_or("in an unknown state")))
+}
