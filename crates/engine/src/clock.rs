@@ -1,7 +1,8 @@
 //! Time and randomness, made once in `main` and handed down.
 
 use redrive_policy::{Draw, Moment, Span};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The one clock of a process: microseconds since the Unix epoch.
@@ -63,5 +64,33 @@ pub trait Randomness: Send + Sync {
     /// The next draw for a decision.
     fn draw(&self) -> Draw {
         Draw::from_bits(self.bits())
+    }
+}
+
+/// Randomness that the operating system seeds: a keyed hash of a counter, so that what was handed out
+/// does not tell what comes next.
+#[derive(Debug, Default)]
+pub struct SystemRandomness {
+    key: RandomState,
+    count: AtomicU64,
+}
+
+impl Randomness for SystemRandomness {
+    fn bits(&self) -> u64 {
+        self.key.hash_one(self.count.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_sources_differ_and_none_repeats_itself() {
+        let (one, other) = (SystemRandomness::default(), SystemRandomness::default());
+        let mut drawn: Vec<u64> = (0..1_000).flat_map(|_| [one.bits(), other.bits()]).collect();
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!(drawn.len(), 2_000);
     }
 }

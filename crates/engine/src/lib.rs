@@ -15,7 +15,7 @@ mod submit;
 mod sweep;
 
 pub use claim::ClaimRequest;
-pub use clock::{Clock, ManualClock, Randomness, SystemClock};
+pub use clock::{Clock, ManualClock, Randomness, SystemClock, SystemRandomness};
 pub use engine::{Engine, Settings};
 pub use error::EngineError;
 pub use judge::FailureReport;
