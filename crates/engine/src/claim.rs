@@ -28,20 +28,39 @@ impl Engine {
     /// # Errors
     /// The store did not answer.
     pub async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Job>, EngineError> {
+        self.claim_unless(request, std::future::pending()).await
+    }
+
+    /// As [`Engine::claim`], and stops waiting once `stopped` completes.
+    ///
+    /// It stops only while nothing is under way with the store: a claim that were dropped there could
+    /// hold jobs that nobody knows of.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn claim_unless(
+        &self,
+        request: &ClaimRequest,
+        stopped: impl Future<Output = ()>,
+    ) -> Result<Vec<Job>, EngineError> {
+        if request.wait.is_zero() {
+            return self.claim_now(request).await;
+        }
         let deadline = tokio::time::sleep(request.wait);
-        tokio::pin!(deadline);
+        tokio::pin!(deadline, stopped);
         loop {
             // Listening starts before looking, so that a job that comes in between is not missed.
             let ready = self.ready.notified();
             tokio::pin!(ready);
             ready.as_mut().enable();
             let jobs = self.claim_now(request).await?;
-            if !jobs.is_empty() || request.wait.is_zero() {
+            if !jobs.is_empty() {
                 return Ok(jobs);
             }
             tokio::select! {
                 () = ready => {}
-                () = &mut deadline => return Ok(Vec::new()),
+                () = &mut deadline => return Ok(jobs),
+                () = &mut stopped => return Ok(jobs),
             }
         }
     }
@@ -56,9 +75,7 @@ impl Engine {
             seed: self.randomness.bits(),
         };
         let jobs = self.store.claim(claim, self.now()).await?;
-        if !jobs.is_empty() {
-            self.earlier.notify_one();
-        }
+        self.ring(&jobs);
         Ok(jobs)
     }
 
@@ -73,6 +90,7 @@ impl Engine {
     ) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
         let ids: Vec<_> = holds.iter().map(|hold| hold.id).collect();
         let answers = self.store.extend(holds, span, self.now()).await?;
+        self.ring(answers.iter().flatten());
         Ok(ids.into_iter().zip(answers).map(|(id, answer)| refused(id, answer)).collect())
     }
 }

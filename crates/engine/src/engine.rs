@@ -3,8 +3,9 @@
 use crate::gate::Gates;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
-use redrive_store::{JobId, Refusal, Retention, Store};
+use redrive_store::{Event, Job, JobId, Refusal, Retention, State, Store};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::Notify;
 
 /// What an operator can set.
@@ -51,8 +52,11 @@ pub struct Engine {
     pub(crate) gates: Gates,
     /// Rung when jobs become available.
     pub(crate) ready: Notify,
-    /// Rung when something may have to happen earlier than the sweeper thinks.
+    /// Rung when something has to happen earlier than the sweeper plans to look.
     pub(crate) earlier: Notify,
+    /// When the sweeper looks next, in microseconds; the end of time while it is looking, so that
+    /// whatever comes in between rings.
+    pub(crate) planned: AtomicI64,
 }
 
 impl Engine {
@@ -64,8 +68,16 @@ impl Engine {
         randomness: Arc<dyn Randomness>,
         settings: Settings,
     ) -> Self {
-        let gates = Gates::default();
-        Self { store, clock, randomness, settings, gates, ready: Notify::new(), earlier: Notify::new() }
+        Self {
+            store,
+            clock,
+            randomness,
+            settings,
+            gates: Gates::default(),
+            ready: Notify::new(),
+            earlier: Notify::new(),
+            planned: AtomicI64::new(i64::MAX),
+        }
     }
 
     /// The time, by the engine's clock.
@@ -79,6 +91,31 @@ impl Engine {
     pub const fn settings(&self) -> &Settings {
         &self.settings
     }
+
+    /// Rings for those who wait, after these jobs have changed: workers where one may run, the sweeper
+    /// where it has to look earlier than it plans.
+    pub(crate) fn ring<'a>(&self, jobs: impl IntoIterator<Item = &'a Job>) {
+        let planned = self.planned.load(Ordering::Acquire);
+        let (mut ready, mut earlier) = (false, false);
+        for job in jobs {
+            ready |= job.state == State::Available;
+            earlier |= next_change(job).is_some_and(|next| next.micros() < planned);
+        }
+        if ready {
+            self.ready.notify_waiters();
+        }
+        if earlier {
+            self.earlier.notify_one();
+        }
+    }
+}
+
+/// When something happens to a job by itself next.
+fn next_change(job: &Job) -> Option<Moment> {
+    let expires = job.state.after(Event::Expire).and(job.spec.expires);
+    let lease = job.lease.as_ref();
+    let ends = [lease.map(|lease| lease.until), lease.and_then(|lease| lease.deadline)];
+    [job.due, expires].into_iter().chain(ends).flatten().min()
 }
 
 /// The answer about a single job: the store's, with the job's name for the message.

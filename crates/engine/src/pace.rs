@@ -1,12 +1,16 @@
 //! The only place that waits: it runs the sweeps when they are due.
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Swept};
 use redrive_policy::Span;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// However quiet it is, the sweeper looks this often: clocks step, and other nodes write.
-const LONGEST_NAP: Duration = Duration::from_secs(1);
+const LONGEST_NAP: Span = Span::from_secs(1);
+/// How soon the sweeper looks again when what is due cannot be done, as behind a closed gate. Each
+/// further time in a row it waits twice as long.
+const SHORTEST_NAP: Span = Span::from_millis(5);
 /// How often ended jobs are pruned.
 const PRUNE_EVERY: Duration = Duration::from_secs(30);
 
@@ -15,8 +19,9 @@ const PRUNE_EVERY: Duration = Duration::from_secs(30);
 pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report: impl Fn(&EngineError)) {
     tokio::pin!(stopped);
     let mut prune = tokio::time::interval(PRUNE_EVERY);
+    let mut held_back = SHORTEST_NAP;
     loop {
-        let nap = match turn(&engine).await {
+        let nap = match turn(&engine, &mut held_back).await {
             Ok(nap) => nap,
             Err(error) => {
                 report(&error);
@@ -25,7 +30,7 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
         };
         tokio::select! {
             () = &mut stopped => return,
-            () = tokio::time::sleep(nap) => {}
+            () = tokio::time::sleep(nap.into()) => {}
             () = engine.earlier.notified() => {}
             _ = prune.tick() => {
                 if let Err(error) = engine.prune().await {
@@ -37,9 +42,23 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
 }
 
 /// One sweep; answers how long nothing is due.
-async fn turn(engine: &Engine) -> Result<Duration, EngineError> {
-    engine.sweep().await?;
+async fn turn(engine: &Engine, held_back: &mut Span) -> Result<Span, EngineError> {
+    engine.planned.store(i64::MAX, Ordering::Release);
+    let swept = engine.sweep().await?;
     let next = engine.next_sweep().await?;
-    let nap = next.map_or(Span::MAX, |next| next.since(engine.now()));
-    Ok(Duration::from(nap).min(LONGEST_NAP))
+    let now = engine.now();
+    let nap = match next.map(|next| next.since(now)) {
+        None => LONGEST_NAP,
+        Some(Span::ZERO) if swept == Swept::default() => {
+            let nap = *held_back;
+            *held_back = nap.times(2.0).at_most(LONGEST_NAP);
+            nap
+        }
+        Some(nap) => {
+            *held_back = SHORTEST_NAP;
+            nap.at_most(LONGEST_NAP)
+        }
+    };
+    engine.planned.store(now.after(nap).micros(), Ordering::Release);
+    Ok(nap)
 }

@@ -67,7 +67,7 @@ impl Engine {
     /// There is no such job, it is not pending, or the store did not answer.
     pub async fn activate(&self, id: JobId) -> Result<Job, EngineError> {
         let job = refused(id, self.store.activate(id, self.now()).await?)?;
-        self.ready.notify_waiters();
+        self.ring([&job]);
         Ok(job)
     }
 
@@ -77,7 +77,7 @@ impl Engine {
     /// There is no such job, it has not ended, or the store did not answer.
     pub async fn revive(&self, id: JobId, spec: Option<Arc<Spec>>) -> Result<Job, EngineError> {
         let job = refused(id, self.store.revive(id, spec, self.now()).await?)?;
-        self.ready.notify_waiters();
+        self.ring([&job]);
         Ok(job)
     }
 

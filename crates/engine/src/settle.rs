@@ -37,11 +37,7 @@ impl Engine {
             Settlement { hold, report }
         };
         let answers = self.store.settle(endings.into_iter().map(settlement).collect(), now).await?;
-        let settled: Vec<_> = ids.into_iter().zip(answers).map(|(id, answer)| refused(id, answer)).collect();
-        if settled.iter().flatten().any(|job| !job.state.is_terminal()) {
-            self.ready.notify_waiters();
-            self.earlier.notify_one();
-        }
-        Ok(settled)
+        self.ring(answers.iter().flatten());
+        Ok(ids.into_iter().zip(answers).map(|(id, answer)| refused(id, answer)).collect())
     }
 }

@@ -47,10 +47,20 @@ impl Engine {
         for (index, submission) in submissions.into_iter().enumerate() {
             jobs.push(self.new_job(submission, now, |effective| body(index, effective))?);
         }
-        let enqueued =
-            self.store.enqueue(jobs, now).await?.map_err(|duplicate| EngineError::Duplicate(duplicate.id))?;
-        self.ready.notify_waiters();
-        self.earlier.notify_one();
+        self.keep(jobs).await
+    }
+
+    /// Keeps jobs whose policy is resolved already, all or none.
+    ///
+    /// # Errors
+    /// A name that is taken; nothing is kept then.
+    pub async fn keep(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EngineError> {
+        let enqueued = self.store.enqueue(jobs, self.now()).await?;
+        let enqueued = enqueued.map_err(|duplicate| EngineError::Duplicate(duplicate.id))?;
+        self.ring(enqueued.iter().filter_map(|answer| match answer {
+            Enqueued::Created(job) => Some(job),
+            Enqueued::Existing(_) => None,
+        }));
         Ok(enqueued)
     }
 
@@ -69,7 +79,9 @@ impl Engine {
         Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key })
     }
 
-    fn new_id(&self, now: Moment) -> JobId {
+    /// A name for a job that brings none.
+    #[must_use]
+    pub fn new_id(&self, now: Moment) -> JobId {
         let random = u128::from(self.randomness.bits()) << 64 | u128::from(self.randomness.bits());
         JobId::new(now, random)
     }

@@ -23,15 +23,13 @@ impl Engine {
             let now = self.now();
             let step = self.settings.sweep_step;
             let judge = |job: &_, why| judge::overdue(job, why, now, self.randomness.draw());
-            let reclaimed = self.store.reclaim(&judge, step, now).await?.len();
+            let reclaimed = self.store.reclaim(&judge, step, now).await?;
             let gate = |job: &_| self.gates.lets_through(job);
-            let promoted = self.store.promote(&gate, step, now).await?.len();
-            swept.reclaimed += reclaimed;
-            swept.promoted += promoted;
-            if promoted > 0 {
-                self.ready.notify_waiters();
-            }
-            if promoted < step && reclaimed < step {
+            let promoted = self.store.promote(&gate, step, now).await?;
+            self.ring(reclaimed.iter().chain(&promoted));
+            swept.reclaimed += reclaimed.len();
+            swept.promoted += promoted.len();
+            if promoted.len() < step && reclaimed.len() < step {
                 return Ok(swept);
             }
         }
