@@ -1,6 +1,7 @@
 //! Handing out jobs.
 
 use crate::engine::refused;
+use crate::events::Happening;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
 use redrive_store::{Claim, Hold, Job};
@@ -74,7 +75,9 @@ impl Engine {
             timeout: self.settings.timeout,
             seed: self.randomness.bits(),
         };
-        let jobs = self.store.claim(claim, self.now()).await?;
+        let now = self.now();
+        let jobs = self.store.claim(claim, now).await?;
+        self.chronicle.note(now, jobs.iter().map(|job| (Happening::Started, job)));
         self.ring(&jobs);
         Ok(jobs)
     }

@@ -1,5 +1,6 @@
 //! The engine: one store, one clock, one source of randomness, and the rules.
 
+use crate::events::Chronicle;
 use crate::gate::Gates;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
@@ -50,6 +51,7 @@ pub struct Engine {
     pub(crate) randomness: Arc<dyn Randomness>,
     pub(crate) settings: Settings,
     pub(crate) gates: Gates,
+    pub(crate) chronicle: Chronicle,
     /// Rung when jobs become available.
     pub(crate) ready: Notify,
     /// Rung when something has to happen earlier than the sweeper plans to look.
@@ -74,6 +76,7 @@ impl Engine {
             randomness,
             settings,
             gates: Gates::default(),
+            chronicle: Chronicle::default(),
             ready: Notify::new(),
             earlier: Notify::new(),
             planned: AtomicI64::new(i64::MAX),

@@ -1,6 +1,7 @@
 //! Looking, and what people do to single jobs and queues.
 
 use crate::engine::refused;
+use crate::events::Happening;
 use crate::{Engine, EngineError};
 use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Page, Queue, Refusal, Spec};
 use std::sync::Arc;
@@ -58,7 +59,10 @@ impl Engine {
     /// # Errors
     /// There is no such job, it has ended, or the store did not answer.
     pub async fn cancel(&self, id: JobId) -> Result<Cancelled, EngineError> {
-        refused(id, self.store.cancel(id, self.now()).await?)
+        let now = self.now();
+        let cancelled = refused(id, self.store.cancel(id, now).await?)?;
+        self.chronicle.note(now, [(Happening::Cancelled, &cancelled.job)]);
+        Ok(cancelled)
     }
 
     /// Makes a pending job available.
@@ -66,7 +70,9 @@ impl Engine {
     /// # Errors
     /// There is no such job, it is not pending, or the store did not answer.
     pub async fn activate(&self, id: JobId) -> Result<Job, EngineError> {
-        let job = refused(id, self.store.activate(id, self.now()).await?)?;
+        let now = self.now();
+        let job = refused(id, self.store.activate(id, now).await?)?;
+        self.chronicle.note(now, [(Happening::Available, &job)]);
         self.ring([&job]);
         Ok(job)
     }
@@ -76,7 +82,9 @@ impl Engine {
     /// # Errors
     /// There is no such job, it has not ended, or the store did not answer.
     pub async fn revive(&self, id: JobId, spec: Option<Arc<Spec>>) -> Result<Job, EngineError> {
-        let job = refused(id, self.store.revive(id, spec, self.now()).await?)?;
+        let now = self.now();
+        let job = refused(id, self.store.revive(id, spec, now).await?)?;
+        self.chronicle.note(now, [(Happening::Revived, &job)]);
         self.ring([&job]);
         Ok(job)
     }
@@ -86,6 +94,8 @@ impl Engine {
     /// # Errors
     /// There is no such job, it has not ended, or the store did not answer.
     pub async fn remove(&self, id: JobId) -> Result<Job, EngineError> {
-        refused(id, self.store.remove(id).await?)
+        let job = refused(id, self.store.remove(id).await?)?;
+        self.chronicle.note(self.now(), [(Happening::Removed, &job)]);
+        Ok(job)
     }
 }

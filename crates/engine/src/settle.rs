@@ -2,7 +2,7 @@
 
 use crate::engine::refused;
 use crate::judge::{self, FailureReport};
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, events};
 use redrive_policy::Span;
 use redrive_store::{Blob, Hold, Job, Report, Settlement};
 
@@ -37,6 +37,7 @@ impl Engine {
             Settlement { hold, report }
         };
         let answers = self.store.settle(endings.into_iter().map(settlement).collect(), now).await?;
+        self.chronicle.note(now, answers.iter().flatten().map(|job| (events::outcome(job), job)));
         self.ring(answers.iter().flatten());
         Ok(ids.into_iter().zip(answers).map(|(id, answer)| refused(id, answer)).collect())
     }

@@ -1,5 +1,6 @@
 //! Handing in jobs.
 
+use crate::events::Happening;
 use crate::layers::{Effective, Written};
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
@@ -55,12 +56,17 @@ impl Engine {
     /// # Errors
     /// A name that is taken; nothing is kept then.
     pub async fn keep(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EngineError> {
-        let enqueued = self.store.enqueue(jobs, self.now()).await?;
+        let now = self.now();
+        let enqueued = self.store.enqueue(jobs, now).await?;
         let enqueued = enqueued.map_err(|duplicate| EngineError::Duplicate(duplicate.id))?;
-        self.ring(enqueued.iter().filter_map(|answer| match answer {
-            Enqueued::Created(job) => Some(job),
-            Enqueued::Existing(_) => None,
-        }));
+        let created = || {
+            enqueued.iter().filter_map(|answer| match answer {
+                Enqueued::Created(job) => Some(job),
+                Enqueued::Existing(_) => None,
+            })
+        };
+        self.chronicle.note(now, created().map(|job| (Happening::Enqueued, job)));
+        self.ring(created());
         Ok(enqueued)
     }
 

@@ -1,7 +1,9 @@
 //! What happens by itself: due jobs become ready, overdue runs end, ended jobs leave.
 
+use crate::events::{self, Happening};
 use crate::{Engine, EngineError, judge};
 use redrive_policy::Moment;
+use redrive_store::State;
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +28,11 @@ impl Engine {
             let reclaimed = self.store.reclaim(&judge, step, now).await?;
             let gate = |job: &_| self.gates.lets_through(job);
             let promoted = self.store.promote(&gate, step, now).await?;
+            let opened = promoted.iter().map(|job| match job.state {
+                State::Available => (Happening::Available, job),
+                _ => (Happening::Expired, job),
+            });
+            self.chronicle.note(now, reclaimed.iter().map(|job| (events::outcome(job), job)).chain(opened));
             self.ring(reclaimed.iter().chain(&promoted));
             swept.reclaimed += reclaimed.len();
             swept.promoted += promoted.len();
