@@ -95,7 +95,13 @@ impl Layers {
                 (None, None) => (self.server.clone(), "server"),
             },
         };
-        let mut policy = layer.policy;
+        let (policy, capped_by) = self.capped(layer.policy, queue);
+        Ok(Effective { policy, written: layer.written, layer: name, capped_by })
+    }
+
+    /// A policy under the caps of a queue and of the server, and which of them tightened it.
+    #[must_use]
+    pub fn capped(&self, mut policy: Arc<Policy>, queue: &str) -> (Arc<Policy>, Vec<&'static str>) {
         let mut capped_by = Vec::new();
         for (cap, by) in [(self.queue_caps.get(queue).copied(), "queue"), (Some(self.cap), "server")] {
             let tightened = cap.map(|cap| tightened(&policy, cap)).filter(|tightened| *tightened != *policy);
@@ -104,7 +110,7 @@ impl Layers {
                 capped_by.push(by);
             }
         }
-        Ok(Effective { policy, written: layer.written, layer: name, capped_by })
+        (policy, capped_by)
     }
 }
 
