@@ -4,7 +4,9 @@ use crate::config::{self, Built, Flags};
 use crate::exit::Failed;
 use redrive_engine::{Engine, SystemClock, SystemRandomness, pace};
 use redrive_server::{Log, Server, ServerSettings};
-use redrive_store::{Memory, Queue, State, Store};
+use redrive_store::embedded::{Opened, Options, Repair};
+use redrive_store::{Embedded, State};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -35,53 +37,67 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
 
 async fn serve(built: Built) -> Result<(), Failed> {
     let stop = stop_signal()?;
-    let store = open(&built)?;
-    let clock = Arc::new(SystemClock::default());
-    let randomness = Arc::new(SystemRandomness::default());
-    let engine = Arc::new(Engine::new(store, clock, randomness, built.engine));
-    let failed = |error: redrive_engine::EngineError| Failed::unreachable(error);
-    engine.recall_pauses().await.map_err(failed)?;
-    let queues = engine.queues().await.map_err(failed)?;
     let listener = TcpListener::bind(built.listen)
         .await
         .map_err(|error| Failed::unreachable(format!("cannot listen on {}: {error}", built.listen)))?;
     let address = listener.local_addr().unwrap_or(built.listen);
+    let (store, opened) = Embedded::open(&built.data, Options::default()).map_err(Failed::unreachable)?;
+    let store = Arc::new(store);
     let keys = if built.keys.is_empty() { "no key needed" } else { "callers need a key" };
     log(&format!("redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION")));
-    log("store: memory; what it holds is gone when the server stops");
-    log(&found(&queues));
+    log(&format!("store: {}; every answer waits until its write is flushed to disk", built.data.display()));
+    log(&found(&opened));
+    opened.repairs.iter().for_each(|repair| log(&repaired(repair)));
 
-    let server = Server::new(
-        Arc::clone(&engine),
-        ServerSettings { limits: built.limits, keys: built.keys, backend: "memory", log: Log::to(log) },
+    let engine = Engine::new(
+        Arc::clone(&store) as _,
+        Arc::new(SystemClock::default()),
+        Arc::new(SystemRandomness::default()),
+        built.engine,
     );
+    let engine = Arc::new(engine);
+    engine.recall_pauses().await.map_err(Failed::unreachable)?;
+    let settings = ServerSettings { limits: built.limits, keys: built.keys, backend: "embedded", log: Log::to(log) };
+    let server = Server::new(Arc::clone(&engine), settings);
     let (over, ended) = watch::channel(false);
     let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log(&format!("sweep: {error}"))));
     server.serve(listener, wait_for(stop)).await;
-    log("stopping: no new connections; running requests are answered");
     over.send_replace(true);
     let _ = sweeper.await;
-    log("stopped");
+    close(store, &built.data).await
+}
+
+/// Closes the store; what was acknowledged is safe already, this only spares the next start work.
+async fn close(store: Arc<Embedded>, data: &Path) -> Result<(), Failed> {
+    let closed = tokio::task::spawn_blocking(move || store.close()).await;
+    let closed = closed.map_err(|error| Failed::unreachable(format!("cannot close the store: {error}")))?;
+    closed.map_err(Failed::unreachable)?;
+    log(&format!("stopped; the store in {} is closed", data.display()));
     Ok(())
 }
 
-fn open(built: &Built) -> Result<Arc<dyn Store>, Failed> {
-    std::fs::create_dir_all(&built.data)
-        .map_err(|error| Failed::unreachable(format!("cannot make {}: {error}", built.data.display())))?;
-    Ok(Arc::new(Memory::new()))
+/// What the store held when the server started, in a line.
+fn found(opened: &Opened) -> String {
+    let present = State::ALL.into_iter().filter(|state| opened.count(*state) > 0);
+    let mut parts: Vec<String> = present.map(|state| format!("{} {state}", opened.count(state))).collect();
+    if opened.dead > 0 {
+        parts.push(format!("{} of them dead letters", opened.dead));
+    }
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let total: usize = opened.jobs.iter().sum();
+    let ending = if opened.clean { "" } else { "; the last end was not in good order" };
+    format!("found {total} jobs{parts} in {} ms{ending}", opened.took.as_millis())
 }
 
-/// What the store held when the server started, in a line.
-fn found(queues: &[Queue]) -> String {
-    let count = |state: State| queues.iter().map(|queue| queue.count(state)).sum::<usize>();
-    let total: usize = State::ALL.into_iter().map(count).sum();
-    let parts: Vec<String> = State::ALL
-        .into_iter()
-        .filter(|state| count(*state) > 0)
-        .map(|state| format!("{} {state}", count(state)))
-        .collect();
-    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-    format!("found {total} jobs in {} queues{parts}", queues.len())
+/// What was done about something that a crash had left, in a line.
+fn repaired(repair: &Repair) -> String {
+    match repair {
+        Repair::CutOff { file, offset, bytes } => {
+            let file = file.display();
+            format!("cut off {bytes} bytes of {file} at {offset}: a write that nobody was told of")
+        }
+        Repair::Removed(file) => format!("removed {}, which a crash had left", file.display()),
+    }
 }
 
 /// Becomes true at the first SIGTERM or SIGINT.
@@ -94,6 +110,7 @@ fn stop_signal() -> Result<watch::Receiver<bool>, Failed> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
+        log("stopping: no new connections; running requests are answered");
         sender.send_replace(true);
         // Kept, so that whoever waits is told by the value and not by the end of the channel.
         sender.closed().await;

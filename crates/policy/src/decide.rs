@@ -12,7 +12,6 @@ use crate::{
 ///
 /// The order of the checks is that of the documents: the handler's signal, the rules, the limit on
 /// attempts, the limit on elapsed time, and only then the delay.
-#[inline]
 #[must_use]
 pub fn decide(policy: &Policy, history: &History, failure: &Failure<'_>, now: Moment, draw: Draw) -> Verdict {
     let attempt = history.failures().saturating_add(1);
@@ -38,21 +37,32 @@ pub fn decide(policy: &Policy, history: &History, failure: &Failure<'_>, now: Mo
     if let Some(reason) = spent(policy.attempts, rule, attempt, retry) {
         return stop(Some(index), reason);
     }
-    let elapsed = now.since(history.created());
-    if let Some(limit) = policy.max_elapsed.filter(|limit| elapsed >= *limit) {
-        return stop(Some(index), Reason::MaxElapsed { limit, elapsed, delay: None });
+    let overdue = |delay| overdue(policy.max_elapsed, history.created(), now, delay);
+    if let Some(reason) = overdue(None) {
+        return stop(Some(index), reason);
     }
-    let (delay, origin) = match failure.delay {
-        Some(delay) => (delay, Origin::Override),
-        None => {
-            let computed = rule.backoff.delay(retry, handled.previous, draw);
-            (computed.delay, Origin::Backoff(computed))
-        }
-    };
-    if let Some(limit) = policy.max_elapsed.filter(|limit| elapsed.plus(delay) >= *limit) {
-        return stop(Some(index), Reason::MaxElapsed { limit, elapsed, delay: Some(delay) });
+    let granted = |outcome| Verdict { attempt, rule: Some(index), outcome };
+    // Each outcome is put together where its delay is known: it is large, and moving it is dear.
+    if let Some(delay) = failure.delay {
+        return match overdue(Some(delay)) {
+            Some(reason) => stop(Some(index), reason),
+            None => granted(Outcome::Retry { delay, origin: Origin::Override }),
+        };
     }
-    Verdict { attempt, rule: Some(index), outcome: Outcome::Retry { delay, origin } }
+    let computed = rule.backoff.delay(retry, handled.previous, draw);
+    match overdue(Some(computed.delay)) {
+        Some(reason) => stop(Some(index), reason),
+        None => granted(Outcome::Retry { delay: computed.delay, origin: Origin::Backoff(computed) }),
+    }
+}
+
+/// The limit on elapsed time, where it is reached, or would be after this delay.
+#[inline]
+fn overdue(limit: Option<Span>, created: Moment, now: Moment, delay: Option<Span>) -> Option<Reason> {
+    let limit = limit?;
+    let elapsed = now.since(created);
+    let reached = elapsed.plus(delay.unwrap_or(Span::ZERO)) >= limit;
+    reached.then_some(Reason::MaxElapsed { limit, elapsed, delay })
 }
 
 fn outcome_of_signal(signal: Signal, on_stop: Disposition) -> Option<Outcome> {

@@ -53,6 +53,14 @@ pub trait Entropy {
     fn draw(&mut self) -> Draw;
 }
 
+/// A source that is lent goes on where it was when it comes back.
+impl<N: Entropy + ?Sized> Entropy for &mut N {
+    #[inline]
+    fn draw(&mut self) -> Draw {
+        (**self).draw()
+    }
+}
+
 /// Draws that a seed determines: the same seed gives the same draws.
 #[derive(Clone, Debug)]
 pub struct Seeded(fastrand::Rng);

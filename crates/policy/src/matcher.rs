@@ -114,6 +114,7 @@ impl Matcher {
     ///
     /// # Errors
     /// The first part of the matcher that does not fit.
+    #[inline]
     pub fn check(&self, failure: &Failure<'_>) -> Result<(), Mismatch> {
         if let Some(entry) = self.exclude_types.iter().position(|p| p.matches(failure.type_name)) {
             return Err(Mismatch::Excluded { entry });

@@ -186,7 +186,7 @@ fn check_rule(path: &str, rule: &Rule, problems: &mut Vec<Problem>) {
         && cap.place != CapPlace::AfterJitter
     {
         let path = format!("{path}/backoff/cap/place");
-        let found = format!("{:?} with decorrelated jitter, which does not read the curve", cap.place);
+        let found = "another place with decorrelated jitter, which does not read the curve";
         problems.push(Problem::new(path, found, "after_jitter"));
     }
     if let Jitter::Scale { low, high } = backoff.jitter

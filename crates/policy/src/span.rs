@@ -87,8 +87,9 @@ impl Span {
     /// Cut down to a whole millisecond.
     #[inline]
     #[must_use]
-    pub fn floor_ms(self) -> Self {
-        Self(self.0.floor())
+    pub const fn floor_ms(self) -> Self {
+        // A span fits an integer, and the way over it needs no call into the math library.
+        Self(self.0 as i64 as f64)
     }
 }
 
@@ -122,11 +123,7 @@ impl From<Span> for Duration {
     fn from(span: Span) -> Self {
         // 2^53 ns: up to here the cheap way is exact; beyond it nobody waits for a nanosecond.
         const CHEAP_MS: f64 = 9_007_199_254.0;
-        if span.0 < CHEAP_MS {
-            Self::from_nanos((span.0 * 1e6).round_ties_even() as u64)
-        } else {
-            Self::from_millis(span.0 as u64)
-        }
+        if span.0 < CHEAP_MS { Self::from_nanos((span.0 * 1e6 + 0.5) as u64) } else { Self::from_millis(span.0 as u64) }
     }
 }
 
@@ -216,6 +213,14 @@ mod tests {
     }
 
     #[test]
+    fn fractions_of_a_millisecond_are_cut_off() {
+        for (ms, floored) in [(0.0, 0.0), (0.999, 0.0), (1.0, 1.0), (1_500.75, 1_500.0)] {
+            assert_eq!(Span::saturating_ms(ms).floor_ms(), Span::saturating_ms(floored));
+        }
+        assert_eq!(Span::MAX.floor_ms(), Span::MAX);
+    }
+
+    #[test]
     fn displays_two_units() {
         for (ms, text) in [
             (0.0, "0 ms"),
@@ -236,6 +241,8 @@ mod tests {
         let span = Span::from(Duration::from_nanos(1_500_001));
         assert_eq!(Duration::from(span), Duration::from_nanos(1_500_001));
         assert_eq!(Duration::from(Span::MAX).as_secs(), 365_000 * 86_400);
+        assert_eq!(Duration::from(Span::saturating_ms(0.000_001_6)), Duration::from_nanos(2));
+        assert_eq!(Duration::from(Span::saturating_ms(0.000_001_4)), Duration::from_nanos(1));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The memory of Redrive: jobs, their lifecycle, and the stores that keep them.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod embedded;
 mod error;
 mod id;
 mod job;
@@ -7,6 +10,7 @@ mod lifecycle;
 mod memory;
 mod store;
 
+pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
 pub use id::{JobId, LeaseToken};
 pub use job::{Blob, FailedRun, Job, KEPT_FAILURES, Lease, NewJob, Spec, Start, Times};

@@ -83,7 +83,8 @@ proptest! {
 
     #[test]
     fn a_missing_part_is_refused(
-        policy in policies(), place in select(&["/rules", "/attempts", "/on_stop", "/unmatched", "/rules/0/backoff"][..])
+        policy in policies(),
+        place in select(&["/rules", "/attempts", "/on_stop", "/unmatched", "/rules/0/backoff"][..])
     ) {
         let (parent, key) = place.rsplit_once('/').expect("a member");
         let mut document = to_json(&policy);

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use redrive_policy::dialect::ReadFailure;
-use redrive_policy::{Failure, History, Moment, Outcome, Policy, Reason, Signal, Span, Verdict, decide};
+use redrive_policy::{Failure, History, Moment, Outcome, Policy, Reason, Rule, Signal, Span, Verdict, decide};
 
 fn restarted(history: &History) -> History {
     let stored = serde_json::to_string(history).expect("a history is JSON");
@@ -65,7 +65,9 @@ proptest! {
     }
 
     #[test]
-    fn a_verdict_survives_its_json(policy in any_policy(), failures in vec(failures(), 1..9), draws in vec(draws(), 9)) {
+    fn a_verdict_survives_its_json(
+        policy in any_policy(), failures in vec(failures(), 1..9), draws in vec(draws(), 9)
+    ) {
         for verdict in verdicts(&policy, &failures, &draws) {
             let stored = serde_json::to_string(&verdict).expect("a verdict is JSON");
             let back: Verdict = serde_json::from_str(&stored).expect("and comes back from it");
@@ -103,9 +105,11 @@ proptest! {
     }
 
     #[test]
-    fn an_excluded_type_is_never_retried(policy in any_policy(), failures in vec(failures(), 1..20), draws in vec(draws(), 20)) {
+    fn an_excluded_type_is_never_retried(
+        policy in any_policy(), failures in vec(failures(), 1..20), draws in vec(draws(), 20)
+    ) {
         let excluded = |failure: &Failure<'_>| {
-            let on_list = |rule: &redrive_policy::Rule| rule.matcher.exclude_types.iter().any(|p| p.matches(failure.type_name));
+            let on_list = |rule: &Rule| rule.matcher.exclude_types.iter().any(|p| p.matches(failure.type_name));
             policy.rules.iter().all(on_list)
         };
         for (failure, verdict) in failures.iter().zip(verdicts(&policy, &failures, &draws)) {
@@ -120,7 +124,9 @@ proptest! {
     }
 
     #[test]
-    fn a_rule_only_handles_what_its_matcher_fits(policy in any_policy(), failures in vec(failures(), 1..20), draws in vec(draws(), 20)) {
+    fn a_rule_only_handles_what_its_matcher_fits(
+        policy in any_policy(), failures in vec(failures(), 1..20), draws in vec(draws(), 20)
+    ) {
         for (failure, verdict) in failures.iter().zip(verdicts(&policy, &failures, &draws)) {
             if let Some(rule) = verdict.rule {
                 prop_assert!(policy.rules[rule].matcher.check(failure).is_ok());

@@ -29,7 +29,10 @@ fn is_sound(span: Span) -> bool {
 proptest! {
     #[test]
     fn a_delay_is_sound_whatever_the_policy_and_the_retry(
-        policy in any_policy(), retry in counts(), previous in proptest::option::of(0.0..Span::MAX.ms()), draw in draws()
+        policy in any_policy(),
+        retry in counts(),
+        previous in proptest::option::of(0.0..Span::MAX.ms()),
+        draw in draws()
     ) {
         for rule in &policy.rules {
             let computed = rule.backoff.delay(retry, previous.map(Span::saturating_ms), draw);
@@ -53,7 +56,9 @@ proptest! {
     }
 
     #[test]
-    fn raw_delays_never_decrease(policy in any_policy(), retry in counts(), further in prop_oneof![Just(1_u32), counts()]) {
+    fn raw_delays_never_decrease(
+        policy in any_policy(), retry in counts(), further in prop_oneof![Just(1_u32), counts()]
+    ) {
         for rule in &policy.rules {
             let (now, later) = (rule.backoff.raw(retry), rule.backoff.raw(retry.saturating_add(further)));
             prop_assert!(now <= later, "retry {retry} {now:?}, {further} later {later:?}");
@@ -85,7 +90,9 @@ proptest! {
     }
 
     #[test]
-    fn a_decision_far_into_a_job_is_sound(policy in any_policy(), failed in counts(), now in any::<i64>(), draw in draws()) {
+    fn a_decision_far_into_a_job_is_sound(
+        policy in any_policy(), failed in counts(), now in any::<i64>(), draw in draws()
+    ) {
         let history = History::with_failures(Moment::ORIGIN, failed);
         let verdict = decide(&policy, &history, &Failure::default(), Moment::from_micros(now), draw);
         prop_assert_eq!(verdict.attempt, failed.saturating_add(1));

@@ -60,7 +60,9 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_is_json_or_a_syntax_error_with_a_place(text in "\\PC{0,80}|[\\[\\]{}\",:0-9eE.+\\-a-z\\\\ \n]{0,80}") {
+    fn arbitrary_text_is_json_or_a_syntax_error_with_a_place(
+        text in "\\PC{0,80}|[\\[\\]{}\",:0-9eE.+\\-a-z\\\\ \n]{0,80}"
+    ) {
         match wire::parse_json(&text) {
             Ok(value) => prop_assert_eq!(wire::parse_json(&value.to_string()), Ok(value)),
             Err(error) => prop_assert!(!error.message.is_empty() && error.line >= 1, "{error:?}"),

@@ -1,7 +1,7 @@
 //! The reference model of a store: obviously right rather than fast, and gone with the process.
 
 mod book;
-mod rules;
+pub(crate) mod rules;
 
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob, Page,

@@ -1,0 +1,315 @@
+//! The bench on which a case puts a store: a clock, names for jobs, and the verbs in short form.
+
+use super::{Flaw, Subject};
+use crate::{
+    Answer, Claim, DuplicateId, Enqueued, Filter, Hold, Job, JobId, LeaseToken, Listed, Memory, NewJob, Page, Proof,
+    Queue, Refusal, Report, Ruling, Settlement, Spec, Start, State, Store,
+};
+use redrive_policy::{
+    AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
+};
+use std::sync::{Arc, Barrier};
+
+/// The time at which every case starts; a round number in 2023.
+pub(super) const START: Moment = Moment::from_micros(1_700_000_000_000_000);
+/// The random bits of every claim.
+pub(super) const SEED: u64 = 0x5eed;
+/// The queue of jobs that say nothing else.
+pub(super) const QUEUE: &str = "main";
+/// The worker that claims, where nothing else is said.
+pub(super) const WORKER: &str = "ada";
+/// How long a lease lasts, where nothing else is said.
+pub(super) const LEASE_MS: u32 = 10_000;
+/// How long a failed job waits, where nothing else is said.
+pub(super) const DELAY_MS: u32 = 1_000;
+
+/// All that a store shows without being asked for a job by name.
+pub(super) type Everything = (Listed, Vec<Queue>, Option<Moment>);
+
+/// A store under test, and the time of the case.
+pub struct Bench<'s> {
+    subject: &'s dyn Subject,
+    store: Box<dyn Store>,
+    now: Moment,
+    named: u32,
+    policy: Arc<Policy>,
+}
+
+impl<'s> Bench<'s> {
+    pub(super) fn new(subject: &'s dyn Subject) -> Result<Self, Flaw> {
+        let policy = policy(AttemptLimit::AtMost(3), DELAY_MS, Disposition::Discard)?;
+        Ok(Self { subject, store: subject.open(), now: START, named: 0, policy })
+    }
+
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        self.now
+    }
+
+    /// The moment that lies so many milliseconds ahead.
+    pub(super) fn later(&self, ms: u32) -> Moment {
+        self.now.after(Span::from_millis(ms))
+    }
+
+    pub(super) fn pass(&mut self, ms: u32) {
+        self.now = self.later(ms);
+    }
+
+    /// To one microsecond before a moment.
+    pub(super) fn pass_to_just_before(&mut self, moment: Moment) {
+        self.now = Moment::from_micros(moment.micros() - 1);
+    }
+
+    pub(super) fn pass_to(&mut self, moment: Moment) {
+        self.now = moment;
+    }
+
+    /// Closes the store and opens it again.
+    pub(super) fn restart(&mut self) {
+        // Something must stand in for the store while it is closed and not open yet.
+        drop(std::mem::replace(&mut self.store, Box::new(Memory::new())));
+        self.store = self.subject.reopen();
+    }
+
+    /// The next name; names that come later sort later.
+    pub(super) fn name(&mut self) -> JobId {
+        self.named += 1;
+        JobId::new(START, u128::from(self.named) << 32)
+    }
+
+    pub(super) fn job(&mut self) -> NewJob {
+        self.job_with(|_| {})
+    }
+
+    pub(super) fn job_with(&mut self, change: impl FnOnce(&mut Spec)) -> NewJob {
+        let mut spec = Spec {
+            kind: "work".into(),
+            queue: QUEUE.into(),
+            priority: 0,
+            body: Arc::from(*b"{\"args\":[1]}"),
+            policy: Arc::clone(&self.policy),
+            timeout: None,
+            lease: None,
+            expires: None,
+        };
+        change(&mut spec);
+        NewJob { id: self.name(), spec: Arc::new(spec), start: Start::Available, idempotency_key: None }
+    }
+
+    pub(super) async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Result<Vec<Enqueued>, DuplicateId>, Flaw> {
+        Ok(self.store.enqueue(jobs, self.now).await?)
+    }
+
+    /// Keeps one job, which must be new.
+    pub(super) async fn add(&self, new: NewJob) -> Result<Job, Flaw> {
+        match <[Enqueued; 1]>::try_from(self.enqueue(vec![new]).await??) {
+            Ok([Enqueued::Created(job)]) => Ok(job),
+            other => Err(Flaw::new(format!("one new job was handed in, and the answer is {other:?}"))),
+        }
+    }
+
+    pub(super) async fn added(&mut self) -> Result<Job, Flaw> {
+        let new = self.job();
+        self.add(new).await
+    }
+
+    pub(super) async fn added_with(&mut self, change: impl FnOnce(&mut Spec)) -> Result<Job, Flaw> {
+        let new = self.job_with(change);
+        self.add(new).await
+    }
+
+    /// The request for jobs that [`Bench::claim`] makes, to be changed.
+    pub(super) fn request(&self, queues: &[&str], count: usize) -> Claim {
+        Claim {
+            queues: queues.iter().map(|queue| Arc::from(*queue)).collect(),
+            count,
+            worker: WORKER.into(),
+            lease: Span::from_millis(LEASE_MS),
+            timeout: None,
+            seed: SEED,
+        }
+    }
+
+    pub(super) async fn claim_by(&self, claim: Claim) -> Result<Vec<Job>, Flaw> {
+        Ok(self.store.claim(claim, self.now).await?)
+    }
+
+    pub(super) async fn claim(&self, count: usize) -> Result<Vec<Job>, Flaw> {
+        self.claim_by(self.request(&[QUEUE], count)).await
+    }
+
+    /// Claims a job that must be the next of its queue.
+    pub(super) async fn take(&self, id: JobId) -> Result<Job, Flaw> {
+        let queue = self.get(id).await?.spec.queue.clone();
+        let claimed = self.claim_by(self.request(&[&queue], 1)).await?;
+        let found = ids(&claimed);
+        claimed
+            .into_iter()
+            .find(|job| job.id == id)
+            .ok_or_else(|| Flaw::new(format!("the job {id} should be the next of its queue; the claim gave {found:?}")))
+    }
+
+    /// A new job in the hands of a worker.
+    pub(super) async fn held(&mut self) -> Result<Job, Flaw> {
+        let job = self.added().await?;
+        self.take(job.id).await
+    }
+
+    pub(super) async fn held_with(&mut self, change: impl FnOnce(&mut Spec)) -> Result<Job, Flaw> {
+        let job = self.added_with(change).await?;
+        self.take(job.id).await
+    }
+
+    pub(super) async fn extend(&self, hold: Hold, span: Option<Span>) -> Result<Result<Job, Refusal>, Flaw> {
+        only(self.store.extend(vec![hold], span, self.now).await?)
+    }
+
+    pub(super) async fn settle(&self, hold: Hold, report: Report) -> Result<Result<Job, Refusal>, Flaw> {
+        only(self.store.settle(vec![Settlement { hold, report }], self.now).await?)
+    }
+
+    pub(super) async fn done(&self, job: &Job) -> Result<Job, Flaw> {
+        Ok(self.settle(held_by_token(job)?, Report::Done(None)).await??)
+    }
+
+    /// Reports a failure; the job's policy rules.
+    pub(super) async fn fail(&self, job: &Job) -> Result<Job, Flaw> {
+        Ok(self.settle(held_by_token(job)?, failed(self.now)).await??)
+    }
+
+    pub(super) async fn release(&self, job: &Job, delay_ms: u32, most: u32) -> Result<Result<Job, Refusal>, Flaw> {
+        let delay = Span::from_millis(delay_ms);
+        self.settle(held_by_token(job)?, Report::Released { delay, most }).await
+    }
+
+    /// Ends overdue runs; the jobs' policies rule.
+    pub(super) async fn reclaim(&self, limit: usize) -> Result<Vec<Job>, Flaw> {
+        let now = self.now;
+        Ok(self.store.reclaim(&|job: &Job, _| ruling(job, now), limit, now).await?)
+    }
+
+    /// Promotes through an open gate.
+    pub(super) async fn promote(&self, limit: usize) -> Result<Vec<Job>, Flaw> {
+        Ok(self.store.promote(&|_: &Job| true, limit, self.now).await?)
+    }
+
+    pub(super) async fn get(&self, id: JobId) -> Result<Job, Flaw> {
+        self.store.get(id).await?.ok_or_else(|| Flaw::new(format!("the job {id} is lost")))
+    }
+
+    pub(super) async fn list(&self, filter: Filter) -> Result<Listed, Flaw> {
+        Ok(self.store.list(filter, Page { offset: 0, limit: usize::MAX }).await?)
+    }
+
+    pub(super) async fn everything(&self) -> Result<Everything, Flaw> {
+        Ok((self.list(Filter::default()).await?, self.store.queues().await?, self.store.next_wake().await?))
+    }
+
+    /// A new job, brought into a state by the shortest way, in a queue of the state's name.
+    pub(super) async fn job_in(&mut self, state: State) -> Result<Job, Flaw> {
+        let due = self.later(60_000);
+        let new = self.job_with(|spec| spec.queue = state.name().into());
+        let start = match state {
+            State::Scheduled => Start::Scheduled(due),
+            State::Pending => Start::Pending,
+            _ => Start::Available,
+        };
+        let job = self.add(NewJob { start, ..new }).await?;
+        let job = match state {
+            State::Scheduled | State::Pending | State::Available => job,
+            State::Active => self.take(job.id).await?,
+            State::Retryable => self.fail(&self.take(job.id).await?).await?,
+            State::Completed => {
+                let held = self.take(job.id).await?;
+                self.settle(held_by_token(&held)?, Report::Done(Some(Arc::from(*b"\"ok\"")))).await??
+            }
+            State::Cancelled => self.store.cancel(job.id, self.now).await??.job,
+            State::Discarded => {
+                let held = self.take(job.id).await?;
+                self.settle(held_by_token(&held)?, stopped(Disposition::DeadLetter)).await??
+            }
+        };
+        super::holds!(job.state == state, "the way to {state} led to {}", job.state);
+        Ok(job)
+    }
+
+    /// Calls a verb from several threads at the same time.
+    pub(super) fn together<T: Send>(
+        &self,
+        count: usize,
+        verb: impl for<'a> Fn(usize, &'a dyn Store) -> Answer<'a, T> + Sync,
+    ) -> Result<Vec<T>, Flaw> {
+        let (barrier, verb, store, subject) = (&Barrier::new(count), &verb, &*self.store, self.subject);
+        let one = |index: usize| {
+            let mut answer = None;
+            barrier.wait();
+            subject.wait(Box::pin(async { answer = Some(verb(index, store).await) }));
+            answer
+        };
+        let answers = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..count).map(|index| scope.spawn(move || one(index))).collect();
+            threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
+        });
+        let answered = answers.into_iter().map(|answer| answer.ok_or_else(|| Flaw::new("a thread got no answer")));
+        answered.map(|answer| Ok(answer??)).collect()
+    }
+}
+
+/// A policy that waits the same time after every failure.
+pub(super) fn policy(attempts: AttemptLimit, delay_ms: u32, on_stop: Disposition) -> Result<Arc<Policy>, Flaw> {
+    let backoff = Backoff::fixed(Span::from_millis(delay_ms));
+    let rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff }];
+    let parts = Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable };
+    Policy::new(parts).map(Arc::new).map_err(|problems| Flaw::new(format!("the suite's own policy: {problems}")))
+}
+
+/// What the job's own policy rules about an ordinary failure.
+pub(super) fn ruling(job: &Job, now: Moment) -> Ruling {
+    ruling_of(job, &Failure::of_type("boom"), now)
+}
+
+pub(super) fn ruling_of(job: &Job, failure: &Failure<'_>, now: Moment) -> Ruling {
+    let verdict = decide(&job.spec.policy, &job.history, failure, now, Draw::LOWEST);
+    let due = now.after(verdict.delay().unwrap_or_default());
+    Ruling { verdict, due, error: format!("\"run {}\"", job.attempt).into_bytes().into() }
+}
+
+/// An ordinary failure, on which the job's own policy rules.
+pub(super) fn failed(now: Moment) -> Report {
+    Report::Failed(Box::new(move |job| ruling(job, now)))
+}
+
+/// A failure that ends the job, whatever its policy says.
+pub(super) fn stopped(disposition: Disposition) -> Report {
+    let signal = redrive_policy::Signal::Stop(disposition);
+    Report::Failed(Box::new(move |job| ruling_of(job, &Failure::default().with_signal(signal), START)))
+}
+
+pub(super) fn hold(id: JobId, proof: Proof) -> Hold {
+    Hold { id, proof }
+}
+
+/// The hold on a job by the token that came with it.
+pub(super) fn held_by_token(job: &Job) -> Result<Hold, Flaw> {
+    Ok(hold(job.id, Proof::Token(token(job)?)))
+}
+
+pub(super) fn token(job: &Job) -> Result<LeaseToken, Flaw> {
+    let lease = job.lease.as_ref();
+    lease.map(|lease| lease.token).ok_or_else(|| Flaw::new(format!("the {} job {} has no lease", job.state, job.id)))
+}
+
+pub(super) fn ids(jobs: &[Job]) -> Vec<JobId> {
+    jobs.iter().map(|job| job.id).collect()
+}
+
+/// The one answer to the one thing asked.
+fn only<T: std::fmt::Debug>(answers: Vec<T>) -> Result<T, Flaw> {
+    match <[T; 1]>::try_from(answers) {
+        Ok([answer]) => Ok(answer),
+        Err(answers) => Err(Flaw::new(format!("one thing was asked, and the answers are {answers:?}"))),
+    }
+}

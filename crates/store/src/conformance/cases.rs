@@ -1,0 +1,191 @@
+//! The list of all cases. A case that is missing here is dead code, which the compiler reports.
+
+/// Hands the names of all cases, by the file that they stand in, to another macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_conformance_case {
+    ($($then:tt)+) => {
+        $($then)+! {
+            enqueue {
+                enqueue_answers_the_job_as_it_is_kept,
+                enqueue_of_nothing_keeps_nothing,
+                enqueue_scheduled_waits_for_its_time,
+                enqueue_scheduled_for_now_or_earlier_is_available_at_once,
+                enqueue_pending_waits_for_activation,
+                enqueue_refuses_a_taken_name_and_keeps_nothing_of_the_batch,
+                enqueue_refuses_a_name_twice_in_one_batch,
+                enqueue_keeps_a_batch_in_the_order_given,
+                enqueue_hands_back_the_job_of_a_known_key_unchanged,
+                enqueue_knows_a_key_for_as_long_as_its_job_is_kept,
+                enqueue_knows_a_key_within_one_batch,
+                enqueue_asks_for_the_key_before_the_name,
+                enqueue_may_use_a_key_again_once_its_job_is_forgotten,
+                enqueue_accepts_what_has_expired_and_never_hands_it_out,
+            }
+            claim {
+                claim_takes_queues_in_the_order_given,
+                claim_takes_higher_priorities_first,
+                claim_takes_first_what_became_available_first,
+                claim_takes_equal_times_by_name,
+                claim_hands_out_at_most_what_is_asked_and_each_job_once,
+                claim_of_an_unknown_queue_gives_nothing_and_makes_none,
+                claim_passes_over_paused_queues,
+                claim_passes_over_what_has_expired,
+                claim_up_to_the_last_moment_before_a_job_expires,
+                claim_counts_the_run_and_writes_the_lease,
+                claim_numbers_the_leases_of_a_job,
+                claim_goes_by_the_lease_and_timeout_of_the_job_before_its_own,
+            }
+            hold {
+                ret_13_a_sign_of_life_extends_the_lease,
+                extend_takes_a_span_for_one_sign_only,
+                extend_leaves_the_deadline,
+                extend_revives_a_lease_that_ran_out_but_was_not_ended,
+                extend_does_not_bring_back_what_was_ended,
+                extend_answers_each_hold_for_itself,
+                hold_by_a_stale_token_is_refused_as_stale,
+                hold_by_a_wrong_token_is_refused_as_wrong,
+                hold_by_a_token_of_the_future_meets_the_wrong_state,
+                hold_by_another_worker_is_refused,
+                hold_without_proof_is_whoever_holds_the_job,
+                hold_on_an_unknown_job_is_refused,
+                hold_on_what_is_not_active_meets_the_wrong_state,
+                hold_ends_when_the_job_is_called_off,
+                hold_past_its_time_may_settle_while_nobody_ended_it,
+            }
+            settle {
+                settle_done_completes_the_job_and_keeps_the_result,
+                settle_done_may_return_nothing,
+                settle_done_again_with_the_same_token_changes_nothing,
+                settle_done_again_in_one_batch_gets_the_same_answer,
+                settle_again_in_any_other_way_is_refused,
+                settle_done_again_after_a_revival_is_stale,
+                settle_failed_again_with_the_same_token_is_stale,
+                settle_answers_each_for_itself_and_in_order,
+            }
+            failure {
+                ret_01_no_more_runs_than_the_policy_allows,
+                ret_01_a_release_spends_no_run,
+                ret_11_a_retry_is_not_available_before_its_time,
+                ret_12_a_lease_that_runs_out_is_a_failed_run,
+                ret_14_attempt_errors_and_next_retry_are_tracked,
+                ret_15_the_latest_failures_are_kept,
+                ret_17_both_exhaustions,
+                fail_asks_for_the_ruling_on_the_job_as_it_stands,
+                fail_goes_on_from_what_the_policy_remembers,
+                fail_with_an_own_verdict_stops_whatever_the_policy_says,
+                fail_takes_the_due_time_of_the_ruling,
+                fail_with_no_delay_waits_for_the_next_promotion,
+                fail_that_asks_for_a_requeue_is_no_failure,
+                fail_by_a_deadline_and_by_report_are_ruled_alike,
+            }
+            release {
+                release_at_once_puts_the_job_at_the_end_of_the_line,
+                release_for_later_waits_its_time,
+                release_too_often_is_refused_and_the_run_goes_on,
+                release_is_counted_anew_after_a_failure,
+                release_leaves_what_the_policy_remembers,
+            }
+            reclaim {
+                reclaim_ends_a_run_at_the_end_of_its_lease_and_not_before,
+                reclaim_says_why_a_run_is_overdue,
+                reclaim_counts_a_run_as_stalled_before_its_deadline,
+                reclaim_takes_the_longest_overdue_first_and_at_most_the_limit,
+                reclaim_goes_by_the_deadline_whatever_the_signs_of_life,
+            }
+            promote {
+                promote_goes_by_due_time_and_stops_at_the_limit,
+                promote_makes_the_job_available_from_now,
+                promote_leaves_what_the_gate_holds_back_and_goes_on,
+                promote_asks_the_gate_about_due_jobs_only,
+                promote_is_not_stopped_by_a_paused_queue,
+                promote_discards_what_has_expired_in_every_waiting_state,
+                promote_discards_first_and_counts_both_against_the_limit,
+                promote_discards_what_is_both_due_and_expired,
+            }
+            lives {
+                cancel_ends_whatever_has_not_ended,
+                cancel_of_what_has_ended_is_refused,
+                activate_makes_a_pending_job_available,
+                activate_of_anything_else_is_refused,
+                revive_begins_another_life_wherever_the_last_one_ended,
+                revive_keeps_the_failures_and_counts_lives,
+                revive_counts_releases_anew,
+                revive_may_replace_what_was_said_about_the_job,
+                revive_of_what_has_not_ended_is_refused,
+                remove_forgets_what_has_ended,
+                remove_of_what_has_not_ended_is_refused,
+                remove_frees_the_name,
+                prune_goes_by_the_time_of_the_end,
+                prune_takes_first_what_ended_first_and_at_most_the_limit,
+                prune_leaves_what_has_not_ended,
+            }
+            view {
+                get_of_an_unknown_job_is_nothing,
+                list_is_newest_first_and_in_pages,
+                list_shows_what_fits_the_filter,
+                queues_count_their_jobs_by_state,
+                queues_stay_when_their_jobs_are_gone,
+                pause_answers_the_queue_and_makes_one_where_there_is_none,
+                pause_does_not_stop_running_jobs,
+                next_wake_is_the_earliest_of_all_times,
+                next_wake_forgets_what_has_ended,
+                next_wake_may_be_past,
+            }
+            race {
+                race_of_two_workers_for_one_job,
+                race_of_many_workers_hands_out_every_job_once,
+                race_of_success_and_failure_has_one_winner,
+                race_of_repeated_success_gets_one_answer,
+                race_of_one_key_keeps_one_job,
+            }
+            restart {
+                restart_of_an_empty_store_is_empty,
+                restart_keeps_a_job_in_every_state,
+                restart_keeps_all_that_was_said_about_a_job,
+                restart_keeps_leases_and_their_numbers,
+                restart_keeps_the_history_and_the_failures,
+                restart_keeps_idempotency_keys,
+                restart_keeps_taken_names,
+                restart_keeps_pauses_and_counts,
+                restart_keeps_the_order_of_the_line,
+                restart_keeps_what_is_due_and_what_expires,
+                restart_keeps_the_result_and_the_lease_of_a_completed_job,
+                restart_does_not_bring_back_what_was_forgotten,
+                restart_keeps_revivals,
+            }
+        }
+    };
+}
+
+/// Makes one test of each case of the suite, for a subject: an expression that is evaluated anew in
+/// every test. Needs the feature `conformance`.
+///
+/// ```ignore
+/// redrive_store::conformance_tests!(MySubject::new());
+/// ```
+#[macro_export]
+macro_rules! conformance_tests {
+    ($subject:expr) => {
+        /// The subject of every test.
+        fn conformance_subject() -> impl $crate::conformance::Subject {
+            $subject
+        }
+        $crate::for_each_conformance_case!($crate::conformance_test_functions);
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_test_functions {
+    ($($file:ident { $($name:ident,)* })*) => {
+        $($(
+            #[test]
+            fn $name() {
+                if let Err(failed) = $crate::conformance::check(stringify!($name), &conformance_subject()) {
+                    panic!("{failed}");
+                }
+            }
+        )*)*
+    };
+}

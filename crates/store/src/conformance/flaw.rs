@@ -1,0 +1,68 @@
+//! What a case found wrong.
+
+use crate::{DuplicateId, Refusal, StoreError};
+use std::fmt;
+
+/// What is wrong with a store, and where that was noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw(String);
+
+/// What a case comes to.
+pub(super) type Verified = Result<(), Flaw>;
+
+impl Flaw {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+
+    pub(super) fn at(file: &str, line: u32, what: &str) -> Self {
+        let file = file.rsplit('/').next().unwrap_or(file);
+        Self(format!("{what} ({file}:{line})"))
+    }
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<StoreError> for Flaw {
+    fn from(error: StoreError) -> Self {
+        Self(format!("the store failed: {error}"))
+    }
+}
+
+impl From<Refusal> for Flaw {
+    fn from(refusal: Refusal) -> Self {
+        Self(format!("refused without reason: {refusal}"))
+    }
+}
+
+impl From<DuplicateId> for Flaw {
+    fn from(duplicate: DuplicateId) -> Self {
+        Self(format!("refused without reason: the name {} at {} is taken", duplicate.id, duplicate.index))
+    }
+}
+
+/// Ends the case unless two values are equal.
+macro_rules! same {
+    ($found:expr, $expected:expr, $($what:tt)+) => {{
+        let (found, expected) = (&$found, &$expected);
+        if found != expected {
+            let what = format!("{}\n  found    {found:?}\n  expected {expected:?}\n ", format_args!($($what)+));
+            return Err($crate::conformance::Flaw::at(file!(), line!(), &what));
+        }
+    }};
+}
+
+/// Ends the case unless something holds.
+macro_rules! holds {
+    ($condition:expr, $($what:tt)+) => {
+        if !$condition {
+            return Err($crate::conformance::Flaw::at(file!(), line!(), &format!($($what)+)));
+        }
+    };
+}
+
+pub(super) use {holds, same};

@@ -1,0 +1,188 @@
+//! Proofs of a hold, and signs of life.
+
+use super::bench::{Bench, LEASE_MS, held_by_token, hold, ruling, token};
+use super::{Verified, holds, same};
+use crate::{Hold, LeaseToken, Proof, Refusal, Report, Settlement, State};
+use redrive_policy::Span;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(super) async fn ret_13_a_sign_of_life_extends_the_lease(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    for _ in 0..3 {
+        bench.pass(LEASE_MS - 1);
+        same!(bench.reclaim(9).await?, Vec::new(), "what is reclaimed before the lease runs out");
+        let extended = bench.extend(held_by_token(&held)?, None).await??;
+        let times = extended.lease.as_ref().map(|lease| (lease.alive, lease.until, lease.span));
+        same!(times, Some((bench.now(), bench.later(LEASE_MS), Span::from_millis(LEASE_MS))), "the extended lease");
+        same!((extended.state, extended.attempt, extended.leases), (State::Active, 1, 1), "the extended job");
+        same!(bench.get(held.id).await?, extended, "the same job, read back");
+    }
+    Ok(())
+}
+
+pub(super) async fn extend_takes_a_span_for_one_sign_only(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    for (span, ms) in [(Some(Span::from_millis(77_000)), 77_000), (Some(Span::from_millis(5)), 5), (None, LEASE_MS)] {
+        let extended = bench.extend(held_by_token(&held)?, span).await??;
+        same!(extended.lease.map(|lease| lease.until), Some(bench.later(ms)), "the end of the lease with {span:?}");
+    }
+    Ok(())
+}
+
+pub(super) async fn extend_leaves_the_deadline(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held_with(|spec| spec.timeout = Some(Span::from_millis(LEASE_MS))).await?;
+    let deadline = bench.later(LEASE_MS);
+    bench.pass(LEASE_MS - 1);
+    let extended = bench.extend(held_by_token(&held)?, None).await??;
+    same!(extended.lease.and_then(|lease| lease.deadline), Some(deadline), "the deadline");
+    bench.pass(1);
+    same!(bench.reclaim(9).await?.len(), 1, "how many runs are over at their deadline");
+    Ok(())
+}
+
+pub(super) async fn extend_revives_a_lease_that_ran_out_but_was_not_ended(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    bench.pass(LEASE_MS * 10);
+    let extended = bench.extend(held_by_token(&held)?, None).await??;
+    same!(extended.lease.map(|lease| lease.until), Some(bench.later(LEASE_MS)), "the end of the lease");
+    same!(bench.reclaim(9).await?, Vec::new(), "what is reclaimed after the late sign of life");
+    Ok(())
+}
+
+pub(super) async fn extend_does_not_bring_back_what_was_ended(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    bench.pass(LEASE_MS);
+    same!(bench.reclaim(9).await?.len(), 1, "how many runs are reclaimed");
+    let before = bench.everything().await?;
+    same!(bench.extend(held_by_token(&held)?, None).await?, Err(Refusal::StaleLease), "a sign of life after the end");
+    same!(bench.everything().await?, before, "the store after the refusal");
+    Ok(())
+}
+
+pub(super) async fn extend_answers_each_hold_for_itself(bench: &mut Bench<'_>) -> Verified {
+    let (first, second) = (bench.held().await?, bench.held().await?);
+    let waiting = bench.added().await?;
+    bench.pass(1);
+    let nobody = bench.name();
+    let holds = vec![
+        held_by_token(&second)?,
+        hold(nobody, Proof::None),
+        hold(waiting.id, Proof::None),
+        held_by_token(&first)?,
+        hold(first.id, Proof::Worker("bob".into())),
+    ];
+    let answers = bench.store().extend(holds, None, bench.now()).await?;
+    let seen: Vec<_> = answers.into_iter().map(|answer| answer.map(|job| job.id)).collect();
+    let wrong_state = Err(Refusal::WrongState(State::Available));
+    let expected = [Ok(second.id), Err(Refusal::NotFound), wrong_state, Ok(first.id), Err(Refusal::OtherWorker)];
+    same!(seen, expected, "five holds");
+    Ok(())
+}
+
+pub(super) async fn hold_by_a_stale_token_is_refused_as_stale(bench: &mut Bench<'_>) -> Verified {
+    let first = bench.held().await?;
+    bench.pass(LEASE_MS);
+    bench.reclaim(9).await?;
+    refused_everywhere(bench, held_by_token(&first)?, &Refusal::StaleLease).await?;
+    bench.pass(LEASE_MS);
+    bench.promote(9).await?;
+    refused_everywhere(bench, held_by_token(&first)?, &Refusal::StaleLease).await?;
+    let second = bench.take(first.id).await?;
+    refused_everywhere(bench, held_by_token(&first)?, &Refusal::StaleLease).await?;
+    bench.done(&second).await?;
+    refused_everywhere(bench, held_by_token(&first)?, &Refusal::StaleLease).await
+}
+
+pub(super) async fn hold_by_a_wrong_token_is_refused_as_wrong(bench: &mut Bench<'_>) -> Verified {
+    let first = bench.held().await?;
+    bench.release(&first, 0, 9).await??;
+    let job = bench.take(first.id).await?;
+    let good = token(&job)?;
+    let other = LeaseToken::derive(99, job.id, 2);
+    let forged = [other, LeaseToken { number: 3, ..good }, LeaseToken { number: 0, ..good }];
+    for token in forged {
+        refused_everywhere(bench, hold(job.id, Proof::Token(token)), &Refusal::WrongLease).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn hold_by_a_token_of_the_future_meets_the_wrong_state(bench: &mut Bench<'_>) -> Verified {
+    let job = bench.added().await?;
+    let token = LeaseToken::derive(1, job.id, 1);
+    refused_everywhere(bench, hold(job.id, Proof::Token(token)), &Refusal::WrongState(State::Available)).await
+}
+
+pub(super) async fn hold_by_another_worker_is_refused(bench: &mut Bench<'_>) -> Verified {
+    let job = bench.held().await?;
+    refused_everywhere(bench, hold(job.id, Proof::Worker("bob".into())), &Refusal::OtherWorker).await?;
+    bench.extend(hold(job.id, Proof::Worker("ada".into())), None).await??;
+    let done = bench.settle(hold(job.id, Proof::Worker("ada".into())), Report::Done(None)).await??;
+    same!(done.state, State::Completed, "settled by the name of the worker");
+    Ok(())
+}
+
+pub(super) async fn hold_without_proof_is_whoever_holds_the_job(bench: &mut Bench<'_>) -> Verified {
+    let job = bench.held().await?;
+    bench.extend(hold(job.id, Proof::None), None).await??;
+    let done = bench.settle(hold(job.id, Proof::None), Report::Done(None)).await??;
+    same!(done.state, State::Completed, "settled without proof");
+    Ok(())
+}
+
+pub(super) async fn hold_on_an_unknown_job_is_refused(bench: &mut Bench<'_>) -> Verified {
+    let nobody = bench.name();
+    let token = Proof::Token(LeaseToken::derive(1, nobody, 1));
+    for proof in [token, Proof::Worker("ada".into()), Proof::None] {
+        refused_everywhere(bench, hold(nobody, proof), &Refusal::NotFound).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn hold_on_what_is_not_active_meets_the_wrong_state(bench: &mut Bench<'_>) -> Verified {
+    for state in State::ALL.into_iter().filter(|state| *state != State::Active) {
+        let job = bench.job_in(state).await?;
+        for proof in [Proof::None, Proof::Worker("ada".into())] {
+            refused_everywhere(bench, hold(job.id, proof), &Refusal::WrongState(state)).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn hold_ends_when_the_job_is_called_off(bench: &mut Bench<'_>) -> Verified {
+    let job = bench.held().await?;
+    bench.store().cancel(job.id, bench.now()).await??;
+    refused_everywhere(bench, held_by_token(&job)?, &Refusal::StaleLease).await?;
+    refused_everywhere(bench, hold(job.id, Proof::None), &Refusal::WrongState(State::Cancelled)).await
+}
+
+pub(super) async fn hold_past_its_time_may_settle_while_nobody_ended_it(bench: &mut Bench<'_>) -> Verified {
+    let change = |spec: &mut crate::Spec| spec.timeout = Some(Span::from_millis(5));
+    let (good, bad) = (bench.held_with(change).await?, bench.held_with(change).await?);
+    bench.pass(LEASE_MS * 10);
+    same!(bench.done(&good).await?.state, State::Completed, "a late success");
+    same!(bench.fail(&bad).await?.state, State::Retryable, "a late failure");
+    same!(bench.reclaim(9).await?, Vec::new(), "what is left to reclaim");
+    Ok(())
+}
+
+/// The hold is refused by every verb that asks for one, and nothing changes, nor is a ruling asked for.
+async fn refused_everywhere(bench: &Bench<'_>, hold: Hold, expected: &Refusal) -> Verified {
+    let before = bench.everything().await?;
+    let answer = bench.extend(hold.clone(), Some(Span::from_millis(1))).await?;
+    same!(answer.as_ref().err(), Some(expected), "a sign of life with {:?}", hold.proof);
+    let (asked, now) = (Arc::new(AtomicBool::new(false)), bench.now());
+    let witness = Arc::clone(&asked);
+    let failed = Report::Failed(Box::new(move |job| {
+        witness.store(true, Ordering::SeqCst);
+        ruling(job, now)
+    }));
+    let reports = [Report::Done(None), failed, Report::Released { delay: Span::ZERO, most: u32::MAX }];
+    let settlements = reports.map(|report| Settlement { hold: hold.clone(), report });
+    for answer in bench.store().settle(Vec::from(settlements), now).await? {
+        same!(answer.as_ref().err(), Some(expected), "the end of a run with {:?}", hold.proof);
+    }
+    holds!(!asked.load(Ordering::SeqCst), "a ruling was asked for in spite of {expected:?}");
+    same!(bench.everything().await?, before, "the store after {expected:?}");
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! One suite of named cases that every store passes, whatever it is made of.
+//!
+//! A store under test is a [`Subject`]. [`conformance_tests!`](crate::conformance_tests) makes one test
+//! of each case; [`cases`] hands them out for other uses.
+
+mod bench;
+mod cases;
+mod claim;
+mod enqueue;
+mod failure;
+mod flaw;
+mod hold;
+mod lives;
+mod promote;
+mod race;
+mod reclaim;
+mod release;
+mod restart;
+mod settle;
+mod subject;
+mod view;
+
+pub use bench::Bench;
+pub use flaw::Flaw;
+pub use subject::{Subject, block_on};
+
+use flaw::{Verified, holds, same};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+/// One rule, as a story that a store must tell the same way.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// What the store must do.
+    pub name: &'static str,
+    /// The story, told on a bench with an empty store.
+    pub story: Story,
+}
+
+/// How a case is told.
+pub type Story = for<'a, 's> fn(&'a mut Bench<'s>) -> Pin<Box<dyn Future<Output = Result<(), Flaw>> + 'a>>;
+
+/// A case that a store does not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// The name of the case.
+    pub case: String,
+    /// What is wrong.
+    pub why: Flaw,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.case, self.why)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl Case {
+    /// Tells the story to a new store of the subject.
+    ///
+    /// # Errors
+    /// The first thing that is not as it must be.
+    pub fn run(&self, subject: &dyn Subject) -> Result<(), Failed> {
+        let mut outcome = Err(Flaw::new("the subject did not wait for the end of the case"));
+        subject.wait(Box::pin(async { outcome = self.told(subject).await }));
+        outcome.map_err(|why| Failed { case: self.name.to_owned(), why })
+    }
+
+    async fn told(&self, subject: &dyn Subject) -> Verified {
+        let mut bench = Bench::new(subject)?;
+        (self.story)(&mut bench).await
+    }
+}
+
+/// Runs the case of a name.
+///
+/// # Errors
+/// The first thing that is not as it must be; or that there is no such case.
+pub fn check(name: &str, subject: &dyn Subject) -> Result<(), Failed> {
+    let unknown = || Failed { case: name.to_owned(), why: Flaw::new("there is no such case") };
+    cases().into_iter().find(|case| case.name == name).ok_or_else(unknown)?.run(subject)
+}
+
+macro_rules! list_of_cases {
+    ($($file:ident { $($name:ident,)* })*) => {
+        /// All cases.
+        #[must_use]
+        pub fn cases() -> Vec<Case> {
+            vec![$($(Case { name: stringify!($name), story: |bench| Box::pin($file::$name(bench)) },)*)*]
+        }
+    };
+}
+
+crate::for_each_conformance_case!(list_of_cases);

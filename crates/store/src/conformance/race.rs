@@ -1,0 +1,85 @@
+//! Several callers at the same moment: one of them wins, and the others are told.
+
+use super::bench::{Bench, QUEUE, START, failed, held_by_token, ids, token};
+use super::{Verified, holds, same};
+use crate::{Claim, Enqueued, Job, NewJob, Proof, Refusal, Report, Settlement, State};
+use std::collections::BTreeSet;
+
+pub(super) async fn race_of_two_workers_for_one_job(bench: &mut Bench<'_>) -> Verified {
+    for _ in 0..50 {
+        let job = bench.added().await?;
+        let claimed = bench.together(2, |index, store| {
+            let worker = format!("worker-{index}").into();
+            store.claim(Claim { worker, seed: index as u64, ..bench.request(&[QUEUE], 1) }, START)
+        })?;
+        let winners: Vec<Job> = claimed.into_iter().flatten().collect();
+        same!(ids(&winners), [job.id], "the job, handed out once");
+        same!(bench.get(job.id).await?, winners[0], "the job as the winner got it");
+    }
+    Ok(())
+}
+
+pub(super) async fn race_of_many_workers_hands_out_every_job_once(bench: &mut Bench<'_>) -> Verified {
+    let jobs: Vec<NewJob> = (0..60).map(|_| bench.job()).collect();
+    let names: BTreeSet<_> = jobs.iter().map(|job| job.id).collect();
+    bench.enqueue(jobs).await??;
+    let claimed = bench
+        .together(6, |index, store| store.claim(Claim { seed: index as u64, ..bench.request(&[QUEUE], 13) }, START))?;
+    let claimed: Vec<Job> = claimed.into_iter().flatten().collect();
+    same!(claimed.len(), 60, "how many jobs were handed out");
+    same!(ids(&claimed).into_iter().collect::<BTreeSet<_>>(), names, "which");
+    Ok(())
+}
+
+pub(super) async fn race_of_success_and_failure_has_one_winner(bench: &mut Bench<'_>) -> Verified {
+    for _ in 0..50 {
+        let held = bench.held().await?;
+        let good = token(&held)?;
+        let answers = bench.together(2, |index, store| {
+            let report = if index == 0 { Report::Done(None) } else { failed(START) };
+            let hold = crate::Hold { id: held.id, proof: Proof::Token(good) };
+            store.settle(vec![Settlement { hold, report }], START)
+        })?;
+        let answers: Vec<_> = answers.into_iter().flatten().collect();
+        let lost = answers.iter().filter(|answer| **answer == Err(Refusal::StaleLease)).count();
+        let won: Vec<_> = answers.into_iter().flatten().collect();
+        same!((won.len(), lost), (1, 1), "how many ends of one run won and lost");
+        same!(bench.get(held.id).await?, won[0], "the job as the winner left it");
+    }
+    Ok(())
+}
+
+pub(super) async fn race_of_repeated_success_gets_one_answer(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    let hold = held_by_token(&held)?;
+    let answers = bench.together(4, |_, store| {
+        store.settle(vec![Settlement { hold: hold.clone(), report: Report::Done(None) }], START)
+    })?;
+    let done = bench.get(held.id).await?;
+    same!(done.state, State::Completed, "the job");
+    for answer in answers.into_iter().flatten() {
+        same!(answer, Ok(done.clone()), "success, reported four times at once");
+    }
+    Ok(())
+}
+
+pub(super) async fn race_of_one_key_keeps_one_job(bench: &mut Bench<'_>) -> Verified {
+    let jobs: Vec<NewJob> = (0..4).map(|_| NewJob { idempotency_key: Some("k".into()), ..bench.job() }).collect();
+    let answers = bench.together(4, |index, store| store.enqueue(vec![jobs[index].clone()], START))?;
+    let answers: Vec<Enqueued> = answers.into_iter().flatten().flatten().collect();
+    let created: Vec<&Job> = answers.iter().filter_map(|answer| created(answer)).collect();
+    same!((answers.len(), created.len()), (4, 1), "how many answers, and how many of them new");
+    let all_the_same = answers.iter().all(|answer| match answer {
+        Enqueued::Created(job) | Enqueued::Existing(job) => job == created[0],
+    });
+    holds!(all_the_same, "the four callers got different jobs: {answers:?}");
+    same!(bench.everything().await?.0.total, 1, "how many jobs are kept");
+    Ok(())
+}
+
+fn created(answer: &Enqueued) -> Option<&Job> {
+    match answer {
+        Enqueued::Created(job) => Some(job),
+        Enqueued::Existing(_) => None,
+    }
+}

@@ -1,0 +1,89 @@
+//! Runs that the store ends.
+
+use super::bench::{Bench, LEASE_MS, QUEUE, held_by_token, ids, ruling};
+use super::{Verified, same};
+use crate::{Claim, Job, Overdue, Refusal, Report, State};
+use redrive_policy::Span;
+use std::sync::Mutex;
+
+pub(super) async fn reclaim_ends_a_run_at_the_end_of_its_lease_and_not_before(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    let until = bench.later(LEASE_MS);
+    bench.pass_to_just_before(until);
+    same!(bench.reclaim(9).await?, Vec::new(), "what is reclaimed a microsecond early");
+    same!(bench.get(held.id).await?, held, "the job until then");
+    bench.pass_to(until);
+    let ended = bench.reclaim(9).await?;
+    same!(ids(&ended), [held.id], "what is reclaimed at the end of the lease");
+    same!(ended, [bench.get(held.id).await?], "the answer, and the job read back");
+    same!(bench.reclaim(9).await?, Vec::new(), "what is reclaimed a second time");
+    let late = bench.settle(held_by_token(&held)?, Report::Done(None)).await?;
+    same!(late, Err(Refusal::StaleLease), "success, reported too late");
+    Ok(())
+}
+
+pub(super) async fn reclaim_says_why_a_run_is_overdue(bench: &mut Bench<'_>) -> Verified {
+    let (stalled, both, timed) = (bench.added().await?, bench.added().await?, bench.added().await?);
+    let request = |timeout_ms: Option<u32>, lease_ms| {
+        let lease = Span::from_millis(lease_ms);
+        Claim { timeout: timeout_ms.map(Span::from_millis), lease, ..bench.request(&[QUEUE], 1) }
+    };
+    // Of the second, the lease runs out first, and yet the deadline is what counts.
+    for request in [request(Some(5_000), 10), request(Some(30), 20), request(Some(40), 5_000)] {
+        bench.claim_by(request).await?;
+    }
+    bench.pass(50);
+    let seen = Mutex::new(Vec::new());
+    let judge = |job: &Job, why: Overdue| {
+        if let Ok(mut seen) = seen.lock() {
+            seen.push((job.id, job.state, why));
+        }
+        ruling(job, bench.now())
+    };
+    let ended = bench.store().reclaim(&judge, 9, bench.now()).await?;
+    same!(ids(&ended), [stalled.id, both.id, timed.id], "the runs, in the order in which they became overdue");
+    let mut seen = seen.lock().map(|seen| seen.clone()).unwrap_or_default();
+    seen.dedup();
+    let expected = [(stalled.id, Overdue::Stalled), (both.id, Overdue::TimedOut), (timed.id, Overdue::TimedOut)];
+    same!(seen, expected.map(|(id, why)| (id, State::Active, why)), "what the judge was asked");
+    Ok(())
+}
+
+pub(super) async fn reclaim_counts_a_run_as_stalled_before_its_deadline(bench: &mut Bench<'_>) -> Verified {
+    bench.held_with(|spec| spec.timeout = Some(Span::from_millis(LEASE_MS + 1))).await?;
+    bench.pass(LEASE_MS);
+    let seen = Mutex::new(None);
+    let judge = |job: &Job, why: Overdue| {
+        if let Ok(mut seen) = seen.lock() {
+            *seen = Some(why);
+        }
+        ruling(job, bench.now())
+    };
+    bench.store().reclaim(&judge, 9, bench.now()).await?;
+    same!(seen.lock().map(|why| *why).unwrap_or_default(), Some(Overdue::Stalled), "why the run was ended");
+    Ok(())
+}
+
+pub(super) async fn reclaim_takes_the_longest_overdue_first_and_at_most_the_limit(bench: &mut Bench<'_>) -> Verified {
+    let mut held = Vec::new();
+    for lease_ms in [30, 10, 20, 10] {
+        held.push(bench.held_with(|spec| spec.lease = Some(Span::from_millis(lease_ms))).await?.id);
+    }
+    bench.pass(30);
+    same!(bench.reclaim(0).await?, Vec::new(), "a limit of none");
+    same!(ids(&bench.reclaim(1).await?), [held[1]], "the first, by name among equals");
+    same!(ids(&bench.reclaim(2).await?), [held[3], held[2]], "the next two");
+    same!(ids(&bench.reclaim(9).await?), [held[0]], "the rest");
+    Ok(())
+}
+
+pub(super) async fn reclaim_goes_by_the_deadline_whatever_the_signs_of_life(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held_with(|spec| spec.timeout = Some(Span::from_millis(100))).await?;
+    for _ in 0..10 {
+        same!(bench.reclaim(9).await?, Vec::new(), "what is reclaimed before the deadline");
+        bench.pass(10);
+        bench.extend(held_by_token(&held)?, None).await??;
+    }
+    same!(ids(&bench.reclaim(9).await?), [held.id], "what is reclaimed at the deadline");
+    Ok(())
+}

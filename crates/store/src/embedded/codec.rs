@@ -1,0 +1,160 @@
+//! Bytes out and in: little-endian, counts as varints, lengths before contents.
+
+use redrive_policy::{Moment, Span};
+
+/// Bytes that mean nothing, although their checksum is right: written by something else, or by a bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed(pub(super) &'static str);
+
+/// Writing.
+pub(super) trait Encode {
+    fn byte(&mut self, byte: u8);
+    fn raw(&mut self, bytes: &[u8]);
+
+    /// Seven bits to a byte, the lowest first; the high bit says that there is more.
+    fn count(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.byte(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.byte(number as u8);
+    }
+
+    fn word(&mut self, number: u64) {
+        self.raw(&number.to_le_bytes());
+    }
+
+    fn moment(&mut self, moment: Moment) {
+        self.raw(&moment.micros().to_le_bytes());
+    }
+
+    fn span(&mut self, span: Span) {
+        self.word(span.ms().to_bits());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.count(bytes.len() as u64);
+        self.raw(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+}
+
+impl Encode for Vec<u8> {
+    fn byte(&mut self, byte: u8) {
+        self.push(byte);
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Reading, from the front.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decoder<'a>(&'a [u8]);
+
+impl<'a> Decoder<'a> {
+    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn raw(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed("a record ends too early"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(Malformed("a record ends too early"))?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub(super) fn count(&mut self) -> Result<u64, Malformed> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                break;
+            }
+            number |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(Malformed("a count does not fit into 64 bits"))
+    }
+
+    pub(super) fn small(&mut self) -> Result<u32, Malformed> {
+        u32::try_from(self.count()?).map_err(|_| Malformed("a count does not fit into 32 bits"))
+    }
+
+    pub(super) fn word(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn moment(&mut self) -> Result<Moment, Malformed> {
+        self.array().map(i64::from_le_bytes).map(Moment::from_micros)
+    }
+
+    pub(super) fn span(&mut self) -> Result<Span, Malformed> {
+        let ms = f64::from_bits(self.word()?);
+        Span::try_from(ms).map_err(|_| Malformed("a span is negative, too long or no number"))
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
+        let length = usize::try_from(self.count()?).map_err(|_| Malformed("a length is too large"))?;
+        self.raw(length)
+    }
+
+    pub(super) fn text(&mut self) -> Result<&'a str, Malformed> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Malformed("a text is not UTF-8"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
+        let mut bytes = Vec::new();
+        for number in numbers {
+            bytes.count(number);
+        }
+        bytes.moment(Moment::from_micros(-7));
+        bytes.span(Span::saturating_ms(0.1 + 0.2));
+        bytes.text("grüße");
+        let mut decoder = Decoder::new(&bytes);
+        for number in numbers {
+            assert_eq!(decoder.count(), Ok(number));
+        }
+        assert_eq!(decoder.moment(), Ok(Moment::from_micros(-7)));
+        assert_eq!(decoder.span(), Ok(Span::saturating_ms(0.1 + 0.2)));
+        assert_eq!(decoder.text(), Ok("grüße"));
+        assert!(decoder.is_empty());
+    }
+
+    #[test]
+    fn nonsense_is_an_error_and_never_a_panic() {
+        assert!(Decoder::new(&[0xff; 11]).count().is_err());
+        assert!(Decoder::new(&[0xff, 0xff, 0xff, 0xff, 0x7f]).small().is_err());
+        assert!(Decoder::new(&[5, b'a']).bytes().is_err());
+        assert!(Decoder::new(&[1, 0xff]).text().is_err());
+        assert!(Decoder::new(&f64::NAN.to_bits().to_le_bytes()).span().is_err());
+        assert!(Decoder::new(&[]).byte().is_err());
+    }
+}

@@ -1,0 +1,185 @@
+//! What the verbs and the threads of the store share.
+
+use super::frame::Frame;
+use super::ledger::Ledger;
+use super::ticket::Ticket;
+use crate::StoreError;
+use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The one lock of the store, and the signals that go with it.
+pub(super) struct Shared {
+    core: Mutex<Core>,
+    /// There is something to write, or to stop for.
+    pub(super) to_flush: Condvar,
+    /// A compaction is wanted, or it is time to stop.
+    pub(super) to_compact: Condvar,
+    /// A compaction is over.
+    pub(super) compacted: Condvar,
+}
+
+/// What is behind the lock.
+pub(super) struct Core {
+    pub(super) ledger: Ledger,
+    outbox: VecDeque<Parcel>,
+    /// The ticket of the frame that is being filled.
+    open: Arc<Ticket>,
+    /// The ticket of the newest frame with records.
+    latest: Arc<Ticket>,
+    /// An empty frame, to be filled next without a new allocation.
+    spare: Option<Frame>,
+    /// Why the store answers no more.
+    stopped: Option<StoreError>,
+    /// Why the end of the log could not be marked.
+    pub(super) close_failed: Option<StoreError>,
+    pub(super) flusher_sleeps: bool,
+    /// The flusher ends once it has nothing left to write.
+    pub(super) flusher_ends: bool,
+    /// The compactor gives up what it does, and ends.
+    pub(super) compactor_ends: bool,
+    pub(super) compaction: Compaction,
+    pub(super) figures: Figures,
+}
+
+/// What goes to the flusher at once.
+pub(super) struct Parcel {
+    pub(super) frame: Frame,
+    pub(super) ticket: Arc<Ticket>,
+    /// Who wants a new segment after this frame.
+    pub(super) rotate: Option<Sender<Rotated>>,
+}
+
+/// Where the log goes on after a rotation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rotated {
+    pub(super) segment: u64,
+    pub(super) next_sequence: u64,
+    /// How many bytes of frames had been appended by then; see [`Figures::appended`].
+    pub(super) appended: u64,
+}
+
+/// What is wanted of the compactor, and what became of it.
+#[derive(Debug, Default)]
+pub(super) struct Compaction {
+    /// How many were asked for, how many of those were begun, and how many are over.
+    pub(super) wanted: u64,
+    pub(super) begun: u64,
+    pub(super) over: u64,
+    /// What the last one said.
+    pub(super) last: Option<Result<(), StoreError>>,
+    /// The length of the log at which the next one is due at the earliest.
+    pub(super) not_before: u64,
+}
+
+/// Figures for people.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Figures {
+    pub(super) flushes: u64,
+    /// How many bytes of frames were appended since the store was opened, and what it found then.
+    pub(super) appended: u64,
+    /// What `appended` was where the newest snapshot begins.
+    pub(super) snapshot_at: u64,
+    /// The length of the newest snapshot.
+    pub(super) snapshot_bytes: u64,
+    /// The segment that is written to, and up to where it is safe.
+    pub(super) position: (u64, u64),
+}
+
+impl Figures {
+    /// How many bytes of the log are read after the newest snapshot when the store is opened.
+    pub(super) const fn log_bytes(&self) -> u64 {
+        self.appended.saturating_sub(self.snapshot_at)
+    }
+}
+
+impl Shared {
+    pub(super) fn new(ledger: Ledger, figures: Figures) -> Self {
+        let core = Core {
+            ledger,
+            outbox: VecDeque::new(),
+            open: Arc::default(),
+            latest: Ticket::served(),
+            spare: None,
+            stopped: None,
+            close_failed: None,
+            flusher_sleeps: false,
+            flusher_ends: false,
+            compactor_ends: false,
+            compaction: Compaction::default(),
+            figures,
+        };
+        let [to_flush, to_compact, compacted] = [(); 3].map(|()| Condvar::new());
+        Self { core: Mutex::new(core), to_flush, to_compact, compacted }
+    }
+
+    /// The core, also after a ruling or a gate panicked: the ledger was whole at that moment.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Core {
+    /// Why no more verbs are answered, where that is so.
+    pub(super) fn stopped(&self) -> Option<&StoreError> {
+        self.stopped.as_ref()
+    }
+
+    /// What an answer must wait for that was found now: its own records, or those of others that it
+    /// has seen.
+    pub(super) fn ticket(&mut self) -> Arc<Ticket> {
+        if !self.ledger.frame.is_empty() && !Arc::ptr_eq(&self.latest, &self.open) {
+            self.latest = Arc::clone(&self.open);
+        }
+        Arc::clone(&self.latest)
+    }
+
+    pub(super) fn has_work(&self) -> bool {
+        !self.outbox.is_empty() || !self.ledger.frame.is_empty()
+    }
+
+    /// Everything up to here goes into the present segment, everything after it into another.
+    pub(super) fn cut(&mut self, rotate: Sender<Rotated>) {
+        let parcel = self.wrap(Some(rotate));
+        self.outbox.push_back(parcel);
+    }
+
+    /// What is to be written next.
+    pub(super) fn take(&mut self) -> Option<Parcel> {
+        if let Some(parcel) = self.outbox.pop_front() {
+            return Some(parcel);
+        }
+        (!self.ledger.frame.is_empty()).then(|| self.wrap(None))
+    }
+
+    /// Gives back a frame that is on disk.
+    pub(super) fn recycle(&mut self, mut frame: Frame) {
+        frame.clear(KEPT_FRAME);
+        self.spare = Some(frame);
+    }
+
+    fn wrap(&mut self, rotate: Option<Sender<Rotated>>) -> Parcel {
+        let ticket = std::mem::take(&mut self.open);
+        let empty = self.spare.take().unwrap_or_else(Frame::new);
+        if !self.ledger.frame.is_empty() {
+            self.latest = Arc::clone(&ticket);
+        }
+        Parcel { frame: std::mem::replace(&mut self.ledger.frame, empty), ticket, rotate }
+    }
+
+    /// Answers no more. Whoever still waits is told by serving the tickets that come back.
+    pub(super) fn stop(&mut self, why: StoreError) -> Vec<Arc<Ticket>> {
+        self.stopped.get_or_insert(why);
+        let waiting = self.outbox.drain(..).map(|parcel| parcel.ticket);
+        waiting.chain([Arc::clone(&self.open)]).collect()
+    }
+
+    /// Answers no more verbs, and still writes what is pending.
+    pub(super) fn close(&mut self) {
+        let why = "the store is closed; open it again to go on".to_owned();
+        self.stopped.get_or_insert(StoreError::Unavailable(why));
+    }
+}
+
+/// How much memory of a frame is kept for the next one, in bytes.
+const KEPT_FRAME: usize = 1 << 20;

@@ -1,0 +1,133 @@
+//! What can be wrong with a folder, in words that lead on.
+
+use super::header::FORMAT;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a store cannot be opened, checked or backed up. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// Somebody has the folder open.
+    InUse {
+        /// The folder.
+        dir: PathBuf,
+        /// The number of the process, if it left one.
+        holder: Option<u32>,
+    },
+    /// What is on disk is not what was written.
+    Damaged(Damage),
+    /// A newer version has written here.
+    TooNew {
+        /// The first file of that version.
+        file: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// There is no store in the folder.
+    Missing(PathBuf),
+    /// A backup goes to an empty folder only.
+    NotEmpty(PathBuf),
+    /// The disk did not do what was asked.
+    Disk(Trouble),
+}
+
+/// A place at which a file is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// The first byte of what cannot be read.
+    pub offset: u64,
+    /// What is there.
+    pub found: String,
+    /// What should be there.
+    pub expected: String,
+}
+
+/// A call of the operating system that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What was to be done, such as `write to 00000003.log`.
+    pub doing: String,
+    /// What the operating system said.
+    pub error: String,
+    /// Whether it said that there is no room left.
+    pub full: bool,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse { dir, holder } => {
+                write!(f, "the store in {} is in use by ", dir.display())?;
+                match holder {
+                    Some(pid) => write!(f, "process {pid}")?,
+                    None => write!(f, "another process")?,
+                }
+                write!(f, "; one process at a time can have it open: stop that one, or use another folder")
+            }
+            Self::Damaged(damage) => {
+                let dir = damage.file.parent().unwrap_or(Path::new("."));
+                write!(f, "{damage}; nothing was changed. `redrive store check {}` shows the extent; ", dir.display())?;
+                write!(f, "restore a backup, or keep a copy of the folder and ask for help")
+            }
+            Self::TooNew { file, format } => write!(
+                f,
+                "{} has format {format}, and this version reads formats up to {FORMAT}; nothing was changed. \
+                 Start the version that wrote it, or a newer one",
+                file.display()
+            ),
+            Self::Missing(dir) => write!(f, "there is no store in {}; check the path", dir.display()),
+            Self::NotEmpty(dir) => write!(f, "{} is not empty; give an empty or a new folder", dir.display()),
+            Self::Disk(trouble) => write!(f, "{trouble}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, offset, found, expected } = self;
+        write!(f, "{} is damaged at byte {offset}: found {found}, expected {expected}", file.display())
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}: {}", self.doing, self.error)
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl Trouble {
+    pub(super) fn new(verb: &str, path: &Path, error: &io::Error) -> Self {
+        let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        Self { doing: format!("{verb} {}", path.display()), error: error.to_string(), full }
+    }
+}
+
+impl From<Trouble> for OpenError {
+    fn from(trouble: Trouble) -> Self {
+        Self::Disk(trouble)
+    }
+}
+
+impl From<Damage> for OpenError {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage)
+    }
+}
+
+/// Says what was being done when a call failed.
+pub(super) trait Doing<T> {
+    fn doing(self, verb: &str, path: &Path) -> Result<T, Trouble>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, verb: &str, path: &Path) -> Result<T, Trouble> {
+        self.map_err(|error| Trouble::new(verb, path, &error))
+    }
+}

@@ -1,0 +1,84 @@
+//! A queue: who is next, and what is in it.
+
+use super::slot::Places;
+use crate::{JobId, Queue, State};
+use redrive_policy::Moment;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Jobs by name.
+pub(super) type Shelf = BTreeMap<JobId, u32>;
+/// Jobs by time, then by name.
+pub(super) type Timeline = BTreeMap<(Moment, JobId), u32>;
+
+/// The shelf of discarded jobs that are dead letters, behind those of the eight states.
+const DEAD: usize = State::ALL.len();
+
+/// A queue and its own indexes.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) name: Arc<str>,
+    pub(super) paused: bool,
+    pub(super) created: Moment,
+    /// The available jobs of each priority, the longest waiting first.
+    ready: BTreeMap<Reverse<i32>, Timeline>,
+    shelves: [Shelf; DEAD + 1],
+}
+
+impl Lane {
+    pub(super) fn new(name: Arc<str>, paused: bool, created: Moment) -> Self {
+        Self { name, paused, created, ready: BTreeMap::new(), shelves: Default::default() }
+    }
+
+    /// The available jobs in the order in which they are handed out.
+    pub(super) fn line(&self) -> impl Iterator<Item = u32> {
+        self.ready.values().flat_map(|waiting| waiting.values().copied())
+    }
+
+    /// The jobs in a state, dead letters or not as `dead` says; absent, both.
+    pub(super) fn shelves(&self, state: Option<State>, dead: Option<bool>) -> impl Iterator<Item = &Shelf> {
+        let wanted = move |index: &usize| {
+            let is_dead = *index == DEAD;
+            let of_state = if is_dead { State::Discarded } else { State::ALL[*index] };
+            state.is_none_or(|state| state == of_state) && dead.is_none_or(|dead| dead == is_dead)
+        };
+        (0..=DEAD).filter(wanted).map(|index| &self.shelves[index])
+    }
+
+    pub(super) fn queue(&self) -> Queue {
+        let count = |state| self.shelves(Some(state), None).map(BTreeMap::len).sum();
+        let (name, paused, created) = (Arc::clone(&self.name), self.paused, self.created);
+        Queue { name, paused, created, counts: State::ALL.map(count) }
+    }
+
+    pub(super) fn insert(&mut self, id: JobId, slot: u32, places: &Places) {
+        self.shelves[shelf(places)].insert(id, slot);
+        if let Some(since) = places.ready {
+            self.ready.entry(Reverse(places.priority)).or_default().insert((since, id), slot);
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: JobId, places: &Places) {
+        self.shelves[shelf(places)].remove(&id);
+        if let Some(since) = places.ready
+            && let Some(waiting) = self.ready.get_mut(&Reverse(places.priority))
+        {
+            waiting.remove(&(since, id));
+            if waiting.is_empty() {
+                self.ready.remove(&Reverse(places.priority));
+            }
+        }
+    }
+
+    /// Takes over indexes that were built in one go.
+    pub(super) fn fill(&mut self, shelves: [Shelf; DEAD + 1], ready: BTreeMap<Reverse<i32>, Timeline>) {
+        self.shelves = shelves;
+        self.ready = ready;
+    }
+}
+
+/// The shelf on which a job stands.
+pub(super) fn shelf(places: &Places) -> usize {
+    if places.dead { DEAD } else { places.state as usize }
+}

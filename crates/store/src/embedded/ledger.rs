@@ -1,0 +1,185 @@
+//! All that the store knows, in memory, and the records of what changed.
+
+use super::frame::Frame;
+use super::ids::Ids;
+use super::indexes::Indexes;
+use super::record::{self, SpecRecord};
+use super::row::Row;
+use super::slot::{Slot, order};
+use super::slots::Slots;
+use super::terms::{Catalogue, Terms};
+use crate::{Job, JobId, Refusal, Spec, StoreError};
+use redrive_policy::Moment;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The jobs, their indexes, and the frame that takes the records of what changes.
+///
+/// Every method leaves jobs, indexes and records in step, whole, before it returns, and calls nothing
+/// of the caller's in between. So a ruling or a gate that panics does no harm.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) slots: Slots,
+    ids: Ids,
+    pub(super) indexes: Indexes,
+    pub(super) catalogue: Catalogue,
+    keys: Keys,
+    /// About how many bytes a snapshot of all jobs takes.
+    pub(super) live_bytes: u64,
+    /// What changed since the last frame was taken away.
+    pub(super) frame: Frame,
+}
+
+/// Idempotency keys, both ways.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    places: HashMap<Arc<str>, u32>,
+    /// Apart from the jobs, because most have none.
+    of_places: HashMap<u32, Arc<str>>,
+}
+
+impl Keys {
+    pub(super) fn insert(&mut self, place: u32, key: Arc<str>) {
+        self.places.insert(Arc::clone(&key), place);
+        self.of_places.insert(place, key);
+    }
+
+    pub(super) fn remove(&mut self, place: u32) {
+        if let Some(key) = self.of_places.remove(&place) {
+            self.places.remove(&key);
+        }
+    }
+
+    pub(super) fn of(&self, place: u32) -> Option<&Arc<str>> {
+        self.of_places.get(&place)
+    }
+
+    /// How many there are each way, which is the same unless two jobs have one key.
+    pub(super) fn lens(&self) -> (usize, usize) {
+        (self.places.len(), self.of_places.len())
+    }
+}
+
+impl Ledger {
+    /// With what was read, of which no index has been built yet.
+    pub(super) fn new(slots: Slots, ids: Ids, mut indexes: Indexes, catalogue: Catalogue, keys: Keys) -> Self {
+        indexes.build(slots.iter());
+        let live_bytes = slots.iter().map(|(_, slot)| slot.weight() as u64).sum();
+        Self { slots, ids, indexes, catalogue, keys, live_bytes, frame: Frame::new() }
+    }
+
+    pub(super) fn find(&self, id: JobId) -> Option<u32> {
+        self.ids.get(id)
+    }
+
+    pub(super) fn find_key(&self, key: &str) -> Option<u32> {
+        self.keys.places.get(key).copied()
+    }
+
+    pub(super) fn key(&self, place: u32) -> Option<&Arc<str>> {
+        self.keys.of(place)
+    }
+
+    pub(super) fn job(&self, place: u32) -> Option<Job> {
+        self.slots.get(place).map(Slot::job)
+    }
+
+    /// The place of a queue; what is not known yet is known from now on.
+    pub(super) fn lane(&mut self, name: &Arc<str>, now: Moment) -> u32 {
+        if let Some(lane) = self.indexes.lane(name) {
+            return lane;
+        }
+        record::queue(self.frame.records(), name, false, now);
+        self.indexes.add_lane(Arc::clone(name), false, now)
+    }
+
+    pub(super) fn pause(&mut self, lane: u32, paused: bool) {
+        let lane = &mut self.indexes.lanes[lane as usize];
+        if lane.paused != paused {
+            lane.paused = paused;
+            record::queue(self.frame.records(), &lane.name, paused, lane.created);
+        }
+    }
+
+    pub(super) fn terms(&mut self, spec: &Spec, now: Moment) -> Result<Arc<Terms>, StoreError> {
+        let lane = self.lane(&spec.queue, now);
+        self.catalogue.terms_of(spec, lane, self.frame.records())
+    }
+
+    /// Keeps a job whose name and key are not taken.
+    pub(super) fn insert(&mut self, job: &Job, terms: Arc<Terms>, key: Option<Arc<str>>) {
+        record::put(self.frame.records(), job, terms.number, key.as_deref());
+        let slot = Slot::of(job, terms);
+        self.live_bytes += slot.weight() as u64;
+        let places = slot.places();
+        let place = self.slots.insert(slot);
+        self.ids.insert(job.id, place);
+        self.indexes.insert(job.id, place, &places);
+        if let Some(key) = key {
+            self.keys.insert(place, key);
+        }
+    }
+
+    /// Applies a rule to a job: whole, or not at all where the rule refuses. The rule leaves what was
+    /// said about the job as it is.
+    pub(super) fn change(
+        &mut self,
+        place: u32,
+        rule: impl FnOnce(&mut Job) -> Result<(), Refusal>,
+    ) -> Result<Job, Refusal> {
+        let mut job = self.job(place).ok_or(Refusal::NotFound)?;
+        rule(&mut job)?;
+        self.update(place, &job, None);
+        Ok(job)
+    }
+
+    /// Applies a rule that may change what was said about the job, to this.
+    pub(super) fn change_with(
+        &mut self,
+        place: u32,
+        terms: Option<Arc<Terms>>,
+        rule: impl FnOnce(&mut Job) -> Result<(), Refusal>,
+    ) -> Result<Job, Refusal> {
+        let mut job = self.job(place).ok_or(Refusal::NotFound)?;
+        rule(&mut job)?;
+        self.update(place, &job, terms);
+        Ok(job)
+    }
+
+    fn update(&mut self, place: u32, job: &Job, terms: Option<Arc<Terms>>) {
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        let (from, weight) = (slot.places(), slot.weight() as u64);
+        let out = self.frame.records();
+        if let Some(terms) = terms {
+            let body = &job.spec.body;
+            record::respec(out, job.id, &SpecRecord { terms: terms.number, expires: job.spec.expires, body });
+            (slot.body, slot.expires) = (Arc::clone(body), job.spec.expires);
+            self.catalogue.release(std::mem::replace(&mut slot.terms, terms));
+        }
+        let row = Row::of(job);
+        if slot.row() != Some(&row) {
+            record::row(out, job);
+            slot.set_row(row);
+        }
+        let known = slot.failures().last().map(order);
+        for run in job.failures.iter().filter(|run| known.is_none_or(|known| known < order(run))) {
+            record::failure(out, job.id, run);
+            slot.add_failure(run.clone());
+        }
+        self.live_bytes = self.live_bytes - weight + slot.weight() as u64;
+        self.indexes.shift(job.id, place, &from, &slot.places());
+    }
+
+    /// Forgets a job.
+    pub(super) fn remove(&mut self, place: u32) -> Option<Job> {
+        let slot = self.slots.remove(place)?;
+        record::delete(self.frame.records(), slot.id);
+        let job = slot.job();
+        self.live_bytes -= slot.weight() as u64;
+        self.indexes.remove(slot.id, &slot.places());
+        self.ids.remove(slot.id);
+        self.keys.remove(place);
+        self.catalogue.release(slot.terms);
+        Some(job)
+    }
+}

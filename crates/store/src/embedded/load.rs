@@ -1,0 +1,191 @@
+//! From records to a ledger.
+
+use super::codec::Decoder;
+use super::ids::Ids;
+use super::indexes::Indexes;
+use super::ledger::{Keys, Ledger};
+use super::record::{Record, SpecRecord, TermsRecord};
+use super::row::Row;
+use super::slot::Slot;
+use super::slots::Slots;
+use super::terms::CatalogueReader;
+use crate::JobId;
+use redrive_policy::Moment;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// A ledger that is being read. Its indexes are built once, at the end.
+#[derive(Debug, Default)]
+pub(super) struct Loader {
+    slots: Slots,
+    ids: Ids,
+    indexes: Indexes,
+    catalogue: CatalogueReader,
+    keys: HashMap<u32, Arc<str>>,
+    /// Jobs of which something is said before they are known. A snapshot leaves out what is deleted while
+    /// it is being written, so the log may still speak of them, up to their deletion.
+    unknown: HashSet<JobId>,
+    pub(super) marks: Marks,
+    pub(super) records: u64,
+}
+
+/// The records that concern no job.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    /// The last record said that the log goes on in the next segment.
+    pub(super) sealed: bool,
+    /// The last record said that the store was closed in good order.
+    pub(super) closed: bool,
+    pub(super) begin: Option<u64>,
+    pub(super) end: Option<u64>,
+}
+
+impl Loader {
+    /// Applies the records of a frame. What is wrong with them otherwise.
+    pub(super) fn apply(&mut self, records: &[u8]) -> Result<(), String> {
+        let mut from = Decoder::new(records);
+        while !from.is_empty() {
+            let record = Record::decode(&mut from).map_err(|malformed| malformed.0.to_owned())?;
+            self.records += 1;
+            (self.marks.sealed, self.marks.closed) = (false, false);
+            self.take(record)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn jobs(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn take(&mut self, record: Record<'_>) -> Result<(), String> {
+        match record {
+            Record::Policy { number, text } => {
+                let kept = self.catalogue.policy(number, text);
+                kept.map_err(|error| format!("policy {number}, which cannot be read: {error}"))
+            }
+            Record::Terms(terms) => self.terms(&terms),
+            Record::Queue { name, paused, created } => {
+                self.queue(name, paused, created);
+                Ok(())
+            }
+            Record::Put { id, created, key, spec, row } => self.put(id, created, key, &spec, row),
+            Record::Row { id, row } => {
+                self.known(id, |slot| slot.set_row(row));
+                Ok(())
+            }
+            Record::Failure { id, run } => {
+                self.known(id, |slot| slot.add_failure(run));
+                Ok(())
+            }
+            Record::Respec { id, spec } => self.respec(id, &spec),
+            Record::Delete { id } => {
+                self.delete(id);
+                Ok(())
+            }
+            Record::Sealed => {
+                self.marks.sealed = true;
+                Ok(())
+            }
+            Record::Closed => {
+                self.marks.closed = true;
+                Ok(())
+            }
+            Record::Begin { next_sequence } => {
+                self.marks.begin = Some(next_sequence);
+                Ok(())
+            }
+            Record::End { jobs } => {
+                self.marks.end = Some(jobs);
+                Ok(())
+            }
+        }
+    }
+
+    fn known(&mut self, id: JobId, then: impl FnOnce(&mut Slot)) {
+        match self.ids.get(id).and_then(|place| self.slots.get_mut(place)) {
+            Some(slot) => then(slot),
+            None => {
+                self.unknown.insert(id);
+            }
+        }
+    }
+
+    fn terms(&mut self, record: &TermsRecord<'_>) -> Result<(), String> {
+        let lane = self.indexes.lane(record.queue).ok_or("terms with a queue that is not known")?;
+        let queue = Arc::clone(&self.indexes.lanes[lane as usize].name);
+        self.catalogue.terms(record, queue, lane).ok_or_else(|| "terms with a policy that is not known".to_owned())
+    }
+
+    fn queue(&mut self, name: &str, paused: bool, created: Moment) {
+        match self.indexes.lane(name) {
+            Some(lane) => self.indexes.lanes[lane as usize].paused = paused,
+            None => {
+                self.indexes.add_lane(name.into(), paused, created);
+            }
+        }
+    }
+
+    fn put(
+        &mut self,
+        id: JobId,
+        created: Moment,
+        key: Option<&str>,
+        spec: &SpecRecord<'_>,
+        row: Row,
+    ) -> Result<(), String> {
+        let terms = self.catalogue.get(spec.terms).ok_or("a job with terms that are not known")?;
+        let slot = Slot::new(id, created, Arc::clone(terms), spec.body.into(), spec.expires, row);
+        let known = self.ids.get(id).and_then(|place| Some((place, self.slots.get_mut(place)?)));
+        let place = match known {
+            Some((place, kept)) => {
+                *kept = slot;
+                place
+            }
+            None => {
+                let place = self.slots.insert(slot);
+                self.ids.insert(id, place);
+                place
+            }
+        };
+        match key {
+            Some(key) => self.keys.insert(place, key.into()),
+            None => self.keys.remove(&place),
+        };
+        Ok(())
+    }
+
+    fn respec(&mut self, id: JobId, spec: &SpecRecord<'_>) -> Result<(), String> {
+        let terms = Arc::clone(self.catalogue.get(spec.terms).ok_or("a job with terms that are not known")?);
+        self.known(id, |slot| {
+            slot.terms = terms;
+            slot.body = spec.body.into();
+            slot.expires = spec.expires;
+        });
+        Ok(())
+    }
+
+    fn delete(&mut self, id: JobId) {
+        self.unknown.remove(&id);
+        if let Some(place) = self.ids.remove(id) {
+            self.slots.remove(place);
+            self.keys.remove(&place);
+        }
+    }
+
+    /// The ledger, once everything is read. What does not fit together otherwise.
+    pub(super) fn finish(self) -> Result<Ledger, String> {
+        if let Some(id) = self.unknown.iter().min() {
+            return Err(format!("records of job {id}, which was never written"));
+        }
+        let mut keys = Keys::default();
+        for (place, key) in self.keys {
+            keys.insert(place, key);
+        }
+        let (one_way, other_way) = keys.lens();
+        if one_way != other_way {
+            return Err("two jobs with one idempotency key".to_owned());
+        }
+        let catalogue = self.catalogue.finish().ok_or("two numbers for the same terms")?;
+        Ok(Ledger::new(self.slots, self.ids, self.indexes, catalogue, keys))
+    }
+}

@@ -1,0 +1,42 @@
+//! A store in one folder of this machine: an append-only log, and everything in memory.
+//!
+//! `docs/durability.md` says what it promises, and how.
+
+mod codec;
+mod compactor;
+mod core;
+mod disk;
+mod fault;
+mod flusher;
+mod frame;
+mod header;
+mod ids;
+mod indexes;
+mod lane;
+mod ledger;
+mod load;
+mod log;
+mod names;
+mod open;
+mod options;
+mod read;
+mod record;
+mod row;
+mod segment;
+mod slot;
+mod slots;
+mod snapshot;
+mod spare;
+mod store;
+mod terms;
+mod ticket;
+mod verbs;
+mod verdict;
+mod walk;
+
+pub use disk::{Disk, DiskFile, LockError, NativeDisk};
+pub use fault::{Damage, OpenError, Trouble};
+pub use open::{Opened, Repair};
+pub use options::Options;
+pub use read::Progress;
+pub use store::{Embedded, Status};

@@ -1,0 +1,222 @@
+//! Opening a folder: read, repair what a crash has left, go on.
+
+use super::compactor::Compactor;
+use super::core::{Figures, Shared};
+use super::disk::{Disk, LockError, NativeDisk};
+use super::fault::{Damage, Doing, OpenError, Trouble};
+use super::flusher::Flusher;
+use super::header::FIRST_FRAME;
+use super::ledger::Ledger;
+use super::load::Loader;
+use super::log::Log;
+use super::names::{LOCK, Name};
+use super::options::Options;
+use super::read::{Reader, Survey, Tail, survey};
+use super::segment::Segment;
+use super::store::{Embedded, Running};
+use crate::State;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What was found when a store was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// How many jobs are in each state, in the order of [`State::ALL`].
+    pub jobs: [usize; 8],
+    /// How many of the discarded ones are dead letters.
+    pub dead: usize,
+    /// How long it took.
+    pub took: Duration,
+    /// Whether the store was new, or was closed in good order the last time.
+    pub clean: bool,
+    /// What a crash had left, and what was done about it.
+    pub repairs: Vec<Repair>,
+}
+
+/// Something that a crash had left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// The last write was torn, and nobody had been told that it is safe: it was cut off.
+    CutOff {
+        /// The file.
+        file: PathBuf,
+        /// Where it began.
+        offset: u64,
+        /// How much there was of it, in bytes.
+        bytes: u64,
+    },
+    /// A file that was not in use yet, or not any more, was removed.
+    Removed(PathBuf),
+}
+
+impl Opened {
+    /// How many jobs are in a state.
+    #[must_use]
+    pub const fn count(&self, state: State) -> usize {
+        self.jobs[state as usize]
+    }
+}
+
+/// The folder, locked.
+pub(super) struct Folder {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) dir: PathBuf,
+    pub(super) lock: Box<dyn Send + Sync>,
+}
+
+impl Folder {
+    pub(super) fn lock(disk: Arc<dyn Disk>, dir: &Path) -> Result<Self, OpenError> {
+        let path = dir.join(LOCK);
+        let lock = disk.lock(&path).map_err(|error| match error {
+            LockError::Held(holder) => OpenError::InUse { dir: dir.to_owned(), holder },
+            LockError::Disk(error) => Trouble::new("lock", &path, &error).into(),
+        })?;
+        Ok(Self { disk, dir: dir.to_owned(), lock })
+    }
+}
+
+/// A log that is ready to be written to, and what is in it.
+struct Ready {
+    ledger: Ledger,
+    segment: Segment,
+    offset: u64,
+    next_sequence: u64,
+    figures: Figures,
+    clean: bool,
+    repairs: Vec<Repair>,
+}
+
+impl Embedded {
+    /// Opens the store in a folder, which is made where it is missing.
+    ///
+    /// # Errors
+    /// That somebody else has it open, that it is damaged or of a newer format, or what the disk says.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<(Self, Opened), OpenError> {
+        Self::open_on(Arc::new(NativeDisk), dir, options)
+    }
+
+    /// As [`Embedded::open`], on a disk of one's own.
+    ///
+    /// # Errors
+    /// As [`Embedded::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, dir: impl AsRef<Path>, options: Options) -> Result<(Self, Opened), OpenError> {
+        let (dir, begun) = (dir.as_ref(), Instant::now());
+        disk.create_dir(dir).doing("create", dir)?;
+        if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            disk.sync_dir(parent).doing("flush the folder", parent)?;
+        }
+        let folder = Folder::lock(disk, dir)?;
+        let survey = survey(&*folder.disk, dir)?;
+        let ready = if survey.segments.is_empty() && survey.snapshot.is_none() {
+            create(&folder, &options)?
+        } else {
+            recover(&folder, &survey)?
+        };
+        let mut opened = Opened {
+            jobs: [0; 8],
+            dead: ready.ledger.indexes.dead.len(),
+            took: Duration::ZERO,
+            clean: ready.clean,
+            repairs: ready.repairs.clone(),
+        };
+        for (_, slot) in ready.ledger.slots.iter() {
+            opened.jobs[slot.state() as usize] += 1;
+        }
+        let store = start(folder, ready, options)?;
+        opened.took = begun.elapsed();
+        Ok((store, opened))
+    }
+}
+
+fn create(folder: &Folder, options: &Options) -> Result<Ready, OpenError> {
+    let mut segment = Segment::prepare(&*folder.disk, &folder.dir, 1, options.first_segment())?;
+    segment.publish(&*folder.disk, &folder.dir)?;
+    let ledger = finish(Loader::default(), &segment.path)?;
+    let figures = Figures { position: (1, FIRST_FRAME), ..Figures::default() };
+    Ok(Ready { ledger, segment, offset: FIRST_FRAME, next_sequence: 1, figures, clean: true, repairs: Vec::new() })
+}
+
+fn recover(folder: &Folder, survey: &Survey) -> Result<Ready, OpenError> {
+    let Folder { disk, dir, .. } = folder;
+    let mut contents = Reader::new(&**disk, dir, false, &mut |_| {}).read(survey)?;
+    let Some(tail) = contents.tail.take() else { return Err(OpenError::Missing(dir.clone())) };
+    let figures = Figures {
+        flushes: 0,
+        appended: contents.log_bytes,
+        snapshot_at: 0,
+        snapshot_bytes: contents.snapshot_bytes,
+        position: (tail.header.number, tail.offset),
+    };
+    let path = Name::Segment(tail.header.number).within(dir);
+    let clean = contents.loader.marks.closed && tail.torn.is_none();
+    let ledger = finish(contents.loader, &path)?;
+    let (segment, repairs) = repair(folder, survey, &tail, path)?;
+    let (offset, next_sequence) = (tail.offset, tail.next_sequence);
+    Ok(Ready { ledger, segment, offset, next_sequence, figures, clean, repairs })
+}
+
+/// The ledger of what was read up to the end of the log in `path`.
+pub(super) fn finish(loader: Loader, path: &Path) -> Result<Ledger, OpenError> {
+    loader.finish().map_err(|found| {
+        let expected = "records that fit together".to_owned();
+        OpenError::Damaged(Damage { file: path.to_owned(), offset: 0, found, expected })
+    })
+}
+
+/// Brings the folder into the state in which a store that goes on would have left it.
+fn repair(folder: &Folder, survey: &Survey, tail: &Tail, path: PathBuf) -> Result<(Segment, Vec<Repair>), OpenError> {
+    let Folder { disk, dir, .. } = folder;
+    let mut repairs = Vec::new();
+    let mut file = disk.open(&path, true).doing("open", &path)?;
+    if let Some(bytes) = tail.torn {
+        // Back to zeros, so that the next torn write can be told from damage as this one could.
+        let zeros = vec![0; bytes as usize];
+        file.write_at(tail.offset, &zeros).doing("write to", &path)?;
+        file.sync().doing("flush", &path)?;
+        repairs.push(Repair::CutOff { file: path.clone(), offset: tail.offset, bytes });
+    }
+    let unused = tail.unused.map(Name::Segment);
+    for name in survey.leftovers.iter().copied().chain(unused) {
+        let path = name.within(dir);
+        disk.remove(&path).doing("remove", &path)?;
+        repairs.push(Repair::Removed(path));
+    }
+    if repairs.iter().any(|repair| matches!(repair, Repair::Removed(_))) {
+        disk.sync_dir(dir).doing("flush the folder", dir)?;
+    }
+    Ok((Segment { file, path, header: tail.header }, repairs))
+}
+
+fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, OpenError> {
+    let Folder { disk, dir, lock } = folder;
+    let shared = Arc::new(Shared::new(ready.ledger, ready.figures));
+    let files = Arc::new(Mutex::new(()));
+    let log = Log::new(Arc::clone(&disk), dir.clone(), options, ready.segment, ready.offset, ready.next_sequence);
+    let flusher = Flusher { shared: Arc::clone(&shared), log, options };
+    let compactor = Compactor {
+        shared: Arc::clone(&shared),
+        disk: Arc::clone(&disk),
+        dir: dir.clone(),
+        options,
+        files: Arc::clone(&files),
+    };
+    let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+        thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|error| {
+            let doing = "start a thread of the store".to_owned();
+            OpenError::Disk(Trouble { doing, error: error.to_string(), full: false })
+        })
+    };
+    let compactor = spawn("redrive-compact", Box::new(move || compactor.run()))?;
+    let flusher = match spawn("redrive-flush", Box::new(move || flusher.run())) {
+        Ok(flusher) => flusher,
+        Err(error) => {
+            shared.lock().compactor_ends = true;
+            shared.to_compact.notify_all();
+            return Err(error);
+        }
+    };
+    let running = Mutex::new(Some(Running { flusher, compactor, _lock: lock }));
+    Ok(Embedded { shared, disk, dir, files, running })
+}

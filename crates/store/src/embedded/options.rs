@@ -1,0 +1,37 @@
+//! What can be set when a store is opened.
+
+/// How a store uses its disk. The defaults suit servers; tests make everything small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The length of the log's files, in bytes, which they have from their first moment. The first file
+    /// of a new store is shorter, so that small stores stay small.
+    pub segment_bytes: u64,
+    /// The log is replaced by a snapshot once it is longer than this, in bytes, and longer than twice
+    /// what a snapshot of all jobs takes.
+    pub snapshot_after_bytes: u64,
+    /// How many jobs are written to a snapshot at a time. The verbs wait that long.
+    pub snapshot_chunk_jobs: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { segment_bytes: 64 << 20, snapshot_after_bytes: 64 << 20, snapshot_chunk_jobs: 1_000 }
+    }
+}
+
+impl Options {
+    /// The shortest file: a header and a few small frames.
+    const LEAST_SEGMENT: u64 = 2_048;
+    /// The length of the first file of a new store, at most.
+    const FIRST_SEGMENT: u64 = 4 << 20;
+
+    /// The length of the first file.
+    pub(super) fn first_segment(&self) -> u64 {
+        self.segment_bytes.clamp(Self::LEAST_SEGMENT, Self::FIRST_SEGMENT)
+    }
+
+    /// The length of the file after one of this length: four times as long, up to the limit.
+    pub(super) fn next_segment(&self, length: u64) -> u64 {
+        length.saturating_mul(4).min(self.segment_bytes).max(Self::LEAST_SEGMENT)
+    }
+}

@@ -1,0 +1,250 @@
+//! The records of a frame. Each says how something stands, never how it changed, so that reading one
+//! twice, or after a newer one was read already, does no harm once the newest is read too.
+
+use super::codec::{Decoder, Encode, Malformed};
+use super::row::{self, Row};
+use super::verdict;
+use crate::{FailedRun, Job, JobId};
+use redrive_policy::{Moment, Span};
+
+/// What many jobs have in common, by the number under which their records refer to it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TermsRecord<'a> {
+    pub(super) number: u64,
+    pub(super) kind: &'a str,
+    pub(super) queue: &'a str,
+    pub(super) priority: i32,
+    /// The number of a policy.
+    pub(super) policy: u64,
+    pub(super) timeout: Option<Span>,
+    pub(super) lease: Option<Span>,
+}
+
+/// What was said about one job alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct SpecRecord<'a> {
+    /// The number of the terms.
+    pub(super) terms: u64,
+    pub(super) expires: Option<Moment>,
+    pub(super) body: &'a [u8],
+}
+
+/// A record that was read.
+#[derive(Debug, PartialEq)]
+pub(super) enum Record<'a> {
+    /// A policy as JSON text.
+    Policy {
+        number: u64,
+        text: &'a [u8],
+    },
+    Terms(TermsRecord<'a>),
+    Queue {
+        name: &'a str,
+        paused: bool,
+        created: Moment,
+    },
+    /// A job, and its idempotency key.
+    Put {
+        id: JobId,
+        created: Moment,
+        key: Option<&'a str>,
+        spec: SpecRecord<'a>,
+        row: Row,
+    },
+    /// The changeable part of a job.
+    Row {
+        id: JobId,
+        row: Row,
+    },
+    /// A failed run of a job.
+    Failure {
+        id: JobId,
+        run: FailedRun,
+    },
+    /// Something else is said about a job.
+    Respec {
+        id: JobId,
+        spec: SpecRecord<'a>,
+    },
+    Delete {
+        id: JobId,
+    },
+    /// The log goes on in the next segment.
+    Sealed,
+    /// The store was closed in good order.
+    Closed,
+    /// The beginning of a snapshot: the sequence number with which the log goes on.
+    Begin {
+        next_sequence: u64,
+    },
+    /// The end of a snapshot: how many jobs it has.
+    End {
+        jobs: u64,
+    },
+}
+
+mod tag {
+    pub(super) const POLICY: u8 = 1;
+    pub(super) const TERMS: u8 = 2;
+    pub(super) const QUEUE: u8 = 3;
+    pub(super) const PUT: u8 = 4;
+    pub(super) const ROW: u8 = 5;
+    pub(super) const FAILURE: u8 = 6;
+    pub(super) const RESPEC: u8 = 7;
+    pub(super) const DELETE: u8 = 8;
+    pub(super) const SEALED: u8 = 9;
+    pub(super) const CLOSED: u8 = 10;
+    pub(super) const BEGIN: u8 = 11;
+    pub(super) const END: u8 = 12;
+}
+
+pub(super) fn policy(out: &mut Vec<u8>, number: u64, text: &[u8]) {
+    out.byte(tag::POLICY);
+    out.count(number);
+    out.bytes(text);
+}
+
+pub(super) fn terms(out: &mut Vec<u8>, terms: &TermsRecord<'_>) {
+    out.byte(tag::TERMS);
+    out.count(terms.number);
+    out.text(terms.kind);
+    out.text(terms.queue);
+    out.raw(&terms.priority.to_le_bytes());
+    out.count(terms.policy);
+    out.byte(u8::from(terms.timeout.is_some()) | u8::from(terms.lease.is_some()) << 1);
+    for span in [terms.timeout, terms.lease].into_iter().flatten() {
+        out.span(span);
+    }
+}
+
+pub(super) fn queue(out: &mut Vec<u8>, name: &str, paused: bool, created: Moment) {
+    out.byte(tag::QUEUE);
+    out.text(name);
+    out.byte(paused.into());
+    out.moment(created);
+}
+
+/// Without the failures, each of which is a record of its own.
+pub(super) fn put(out: &mut Vec<u8>, job: &Job, terms: u64, key: Option<&str>) {
+    out.byte(tag::PUT);
+    out.raw(&job.id.to_bytes());
+    out.moment(job.times.created);
+    out.byte(key.is_some().into());
+    if let Some(key) = key {
+        out.text(key);
+    }
+    spec(out, &SpecRecord { terms, expires: job.spec.expires, body: &job.spec.body });
+    row::encode(job, out);
+}
+
+pub(super) fn row(out: &mut Vec<u8>, job: &Job) {
+    out.byte(tag::ROW);
+    out.raw(&job.id.to_bytes());
+    out.moment(job.times.created);
+    row::encode(job, out);
+}
+
+pub(super) fn failure(out: &mut Vec<u8>, id: JobId, run: &FailedRun) {
+    out.byte(tag::FAILURE);
+    out.raw(&id.to_bytes());
+    verdict::encode(run, out);
+}
+
+pub(super) fn respec(out: &mut Vec<u8>, id: JobId, record: &SpecRecord<'_>) {
+    out.byte(tag::RESPEC);
+    out.raw(&id.to_bytes());
+    spec(out, record);
+}
+
+pub(super) fn delete(out: &mut Vec<u8>, id: JobId) {
+    out.byte(tag::DELETE);
+    out.raw(&id.to_bytes());
+}
+
+pub(super) fn sealed(out: &mut Vec<u8>) {
+    out.byte(tag::SEALED);
+}
+
+pub(super) fn closed(out: &mut Vec<u8>) {
+    out.byte(tag::CLOSED);
+}
+
+pub(super) fn begin(out: &mut Vec<u8>, next_sequence: u64) {
+    out.byte(tag::BEGIN);
+    out.count(next_sequence);
+}
+
+pub(super) fn end(out: &mut Vec<u8>, jobs: u64) {
+    out.byte(tag::END);
+    out.count(jobs);
+}
+
+fn spec(out: &mut Vec<u8>, spec: &SpecRecord<'_>) {
+    out.count(spec.terms);
+    out.byte(spec.expires.is_some().into());
+    if let Some(expires) = spec.expires {
+        out.moment(expires);
+    }
+    out.bytes(spec.body);
+}
+
+impl<'a> Record<'a> {
+    /// Reads the next record.
+    pub(super) fn decode(from: &mut Decoder<'a>) -> Result<Self, Malformed> {
+        match from.byte()? {
+            tag::POLICY => Ok(Self::Policy { number: from.count()?, text: from.bytes()? }),
+            tag::TERMS => decode_terms(from).map(Self::Terms),
+            tag::QUEUE => Ok(Self::Queue { name: from.text()?, paused: flag(from)?, created: from.moment()? }),
+            tag::PUT => decode_put(from),
+            tag::ROW => {
+                let (id, created) = (decode_id(from)?, from.moment()?);
+                Ok(Self::Row { id, row: row::decode(from, created)? })
+            }
+            tag::FAILURE => Ok(Self::Failure { id: decode_id(from)?, run: verdict::decode(from)? }),
+            tag::RESPEC => Ok(Self::Respec { id: decode_id(from)?, spec: decode_spec(from)? }),
+            tag::DELETE => Ok(Self::Delete { id: decode_id(from)? }),
+            tag::SEALED => Ok(Self::Sealed),
+            tag::CLOSED => Ok(Self::Closed),
+            tag::BEGIN => Ok(Self::Begin { next_sequence: from.count()? }),
+            tag::END => Ok(Self::End { jobs: from.count()? }),
+            _ => Err(Malformed("a record is of an unknown kind")),
+        }
+    }
+}
+
+fn decode_put<'a>(from: &mut Decoder<'a>) -> Result<Record<'a>, Malformed> {
+    let (id, created) = (decode_id(from)?, from.moment()?);
+    let key = if flag(from)? { Some(from.text()?) } else { None };
+    Ok(Record::Put { id, created, key, spec: decode_spec(from)?, row: row::decode(from, created)? })
+}
+
+fn decode_terms<'a>(from: &mut Decoder<'a>) -> Result<TermsRecord<'a>, Malformed> {
+    let (number, kind, queue) = (from.count()?, from.text()?, from.text()?);
+    let priority = from.array().map(i32::from_le_bytes)?;
+    let policy = from.count()?;
+    let flags = from.byte()?;
+    if flags > 3 {
+        return Err(Malformed("terms have parts that this format does not know"));
+    }
+    let timeout = if flags & 1 != 0 { Some(from.span()?) } else { None };
+    let lease = if flags & 2 != 0 { Some(from.span()?) } else { None };
+    Ok(TermsRecord { number, kind, queue, priority, policy, timeout, lease })
+}
+
+fn decode_spec<'a>(from: &mut Decoder<'a>) -> Result<SpecRecord<'a>, Malformed> {
+    let terms = from.count()?;
+    let expires = if flag(from)? { Some(from.moment()?) } else { None };
+    Ok(SpecRecord { terms, expires, body: from.bytes()? })
+}
+
+fn decode_id(from: &mut Decoder<'_>) -> Result<JobId, Malformed> {
+    from.array().map(JobId::from_bytes)
+}
+
+fn flag(from: &mut Decoder<'_>) -> Result<bool, Malformed> {
+    match from.byte()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed("a flag is neither 0 nor 1")),
+    }
+}

@@ -1,0 +1,242 @@
+//! The part of a job that changes, as a small row of its own: the payload is written once, this often.
+
+use super::codec::{Decoder, Encode, Malformed};
+use crate::{Blob, Job, Lease, LeaseToken, State, Times};
+use redrive_policy::{Handled, History, Moment, Span};
+
+/// Everything of a job but its name, what was said about it, when it was created, and its failures.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) state: State,
+    pub(super) attempt: u32,
+    pub(super) history: History,
+    pub(super) due: Option<Moment>,
+    pub(super) lease: Option<Lease>,
+    pub(super) leases: u32,
+    pub(super) revivals: u32,
+    pub(super) releases: u32,
+    pub(super) dead: bool,
+    pub(super) available: Option<Moment>,
+    pub(super) started: Option<Moment>,
+    pub(super) finished: Option<Moment>,
+    pub(super) last_delay: Option<Span>,
+    pub(super) result: Option<Blob>,
+    pub(super) settled: Option<LeaseToken>,
+}
+
+impl Row {
+    /// A job to which nothing has happened since it was handed in.
+    pub(super) fn fresh(created: Moment, state: State, available: Option<Moment>, due: Option<Moment>) -> Self {
+        Self {
+            state,
+            attempt: 0,
+            history: History::new(created),
+            due,
+            lease: None,
+            leases: 0,
+            revivals: 0,
+            releases: 0,
+            dead: false,
+            available,
+            started: None,
+            finished: None,
+            last_delay: None,
+            result: None,
+            settled: None,
+        }
+    }
+
+    /// The row of a job.
+    pub(super) fn of(job: &Job) -> Self {
+        let Times { available, started, finished, .. } = job.times;
+        Self {
+            state: job.state,
+            attempt: job.attempt,
+            history: job.history.clone(),
+            due: job.due,
+            lease: job.lease.clone(),
+            leases: job.leases,
+            revivals: job.revivals,
+            releases: job.releases,
+            dead: job.dead,
+            available,
+            started,
+            finished,
+            last_delay: job.last_delay,
+            result: job.result.clone(),
+            settled: job.settled,
+        }
+    }
+}
+
+/// Which of the optional parts are there, as bits.
+mod has {
+    pub(super) const DUE: u16 = 1;
+    pub(super) const LEASE: u16 = 1 << 1;
+    pub(super) const DEADLINE: u16 = 1 << 2;
+    pub(super) const AVAILABLE: u16 = 1 << 3;
+    pub(super) const STARTED: u16 = 1 << 4;
+    pub(super) const FINISHED: u16 = 1 << 5;
+    pub(super) const LAST_DELAY: u16 = 1 << 6;
+    pub(super) const RESULT: u16 = 1 << 7;
+    pub(super) const SETTLED: u16 = 1 << 8;
+    pub(super) const HISTORY: u16 = 1 << 9;
+    pub(super) const DEAD: u16 = 1 << 10;
+    pub(super) const COUNTS: u16 = 1 << 11;
+    pub(super) const ALL: u16 = (1 << 12) - 1;
+}
+
+/// Writes the row of a job.
+pub(super) fn encode(job: &Job, out: &mut Vec<u8>) {
+    let at = out.len();
+    out.raw(&[job.state as u8, 0, 0]);
+    let mut flags = 0;
+    let mut note = |present: bool, flag: u16| {
+        flags |= if present { flag } else { 0 };
+        present
+    };
+    note(job.dead, has::DEAD);
+    if note((job.attempt, job.leases, job.revivals, job.releases) != (0, 0, 0, 0), has::COUNTS) {
+        for count in [job.attempt, job.leases, job.revivals, job.releases] {
+            out.count(count.into());
+        }
+    }
+    let times = &job.times;
+    for (moment, flag) in [
+        (job.due, has::DUE),
+        (times.available, has::AVAILABLE),
+        (times.started, has::STARTED),
+        (times.finished, has::FINISHED),
+    ] {
+        if let Some(moment) = moment {
+            note(true, flag);
+            out.moment(moment);
+        }
+    }
+    if let Some(lease) = &job.lease {
+        note(true, has::LEASE);
+        note(lease.deadline.is_some(), has::DEADLINE);
+        encode_lease(lease, out);
+    }
+    if let Some(delay) = job.last_delay {
+        note(true, has::LAST_DELAY);
+        out.span(delay);
+    }
+    if note(job.history != History::new(times.created), has::HISTORY) {
+        encode_history(&job.history, out);
+    }
+    if let Some(result) = &job.result {
+        note(true, has::RESULT);
+        out.bytes(result);
+    }
+    if let Some(token) = job.settled {
+        note(true, has::SETTLED);
+        encode_token(token, out);
+    }
+    out[at + 1..at + 3].copy_from_slice(&flags.to_le_bytes());
+}
+
+/// Reads the row of a job that was created at this time.
+pub(super) fn decode(from: &mut Decoder<'_>, created: Moment) -> Result<Row, Malformed> {
+    let [state, low, high] = from.array()?;
+    let flags = u16::from_le_bytes([low, high]);
+    let state = decode_state(state)?;
+    if flags & !has::ALL != 0 {
+        return Err(Malformed("a row has parts that this format does not know"));
+    }
+    let has = |flag| flags & flag != 0;
+    let mut row = Row::fresh(created, state, None, None);
+    row.dead = has(has::DEAD);
+    if has(has::COUNTS) {
+        for count in [&mut row.attempt, &mut row.leases, &mut row.revivals, &mut row.releases] {
+            *count = from.small()?;
+        }
+    }
+    for (moment, flag) in [
+        (&mut row.due, has::DUE),
+        (&mut row.available, has::AVAILABLE),
+        (&mut row.started, has::STARTED),
+        (&mut row.finished, has::FINISHED),
+    ] {
+        if has(flag) {
+            *moment = Some(from.moment()?);
+        }
+    }
+    if has(has::LEASE) {
+        row.lease = Some(decode_lease(from, has(has::DEADLINE))?);
+    }
+    if has(has::LAST_DELAY) {
+        row.last_delay = Some(from.span()?);
+    }
+    if has(has::HISTORY) {
+        row.history = decode_history(from)?;
+    }
+    if has(has::RESULT) {
+        row.result = Some(from.bytes()?.into());
+    }
+    if has(has::SETTLED) {
+        row.settled = Some(decode_token(from)?);
+    }
+    Ok(row)
+}
+
+/// States are written as their place in [`State::ALL`], which is their order in memory too.
+fn decode_state(byte: u8) -> Result<State, Malformed> {
+    State::ALL.get(usize::from(byte)).copied().ok_or(Malformed("a row has an unknown state"))
+}
+
+fn encode_token(token: LeaseToken, out: &mut Vec<u8>) {
+    out.count(token.number.into());
+    out.word(token.nonce);
+}
+
+fn decode_token(from: &mut Decoder<'_>) -> Result<LeaseToken, Malformed> {
+    Ok(LeaseToken { number: from.small()?, nonce: from.word()? })
+}
+
+fn encode_lease(lease: &Lease, out: &mut Vec<u8>) {
+    encode_token(lease.token, out);
+    out.text(&lease.worker);
+    out.moment(lease.alive);
+    out.moment(lease.until);
+    out.span(lease.span);
+    if let Some(deadline) = lease.deadline {
+        out.moment(deadline);
+    }
+}
+
+fn decode_lease(from: &mut Decoder<'_>, with_deadline: bool) -> Result<Lease, Malformed> {
+    Ok(Lease {
+        token: decode_token(from)?,
+        worker: from.text()?.into(),
+        alive: from.moment()?,
+        until: from.moment()?,
+        span: from.span()?,
+        deadline: if with_deadline { Some(from.moment()?) } else { None },
+    })
+}
+
+fn encode_history(history: &History, out: &mut Vec<u8>) {
+    out.moment(history.created());
+    out.count(history.failures().into());
+    let rules = history.rules();
+    out.count(rules.len() as u64);
+    for rule in rules {
+        out.count(u64::from(rule.count) << 1 | u64::from(rule.previous.is_some()));
+        if let Some(previous) = rule.previous {
+            out.span(previous);
+        }
+    }
+}
+
+fn decode_history(from: &mut Decoder<'_>) -> Result<History, Malformed> {
+    let (created, failures) = (from.moment()?, from.small()?);
+    let mut rules = Vec::new();
+    for _ in 0..from.small()? {
+        let count = from.count()?;
+        let previous = if count & 1 == 1 { Some(from.span()?) } else { None };
+        let count = u32::try_from(count >> 1).map_err(|_| Malformed("a count does not fit into 32 bits"))?;
+        rules.push(Handled { count, previous });
+    }
+    Ok(History::restored(created, failures, rules))
+}

@@ -1,0 +1,205 @@
+//! A job in memory, in as few bytes as it needs: most jobs have only just been handed in.
+
+use super::row::Row;
+use super::terms::Terms;
+use crate::{Blob, Event, FailedRun, Job, JobId, KEPT_FAILURES, State, Times};
+use redrive_policy::Moment;
+use std::sync::Arc;
+
+/// A job as it is kept.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) id: JobId,
+    pub(super) created: Moment,
+    pub(super) terms: Arc<Terms>,
+    pub(super) body: Blob,
+    pub(super) expires: Option<Moment>,
+    life: Life,
+}
+
+/// What has happened to a job.
+#[derive(Debug)]
+enum Life {
+    /// Nothing: it is available since, or due at, this time, or pending.
+    Fresh(State, Moment),
+    Past(Box<Past>),
+}
+
+#[derive(Debug)]
+struct Past {
+    row: Row,
+    failures: Vec<FailedRun>,
+}
+
+/// Under which keys a job stands in the indexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    pub(super) lane: u32,
+    pub(super) priority: i32,
+    pub(super) state: State,
+    pub(super) dead: bool,
+    /// Since when it waits for a worker.
+    pub(super) ready: Option<Moment>,
+    pub(super) due: Option<Moment>,
+    pub(super) expires: Option<Moment>,
+    /// When the lease or the time of the run is over, whichever comes first.
+    pub(super) overdue: Option<Moment>,
+    pub(super) finished: Option<Moment>,
+}
+
+/// What a job's records take beside its texts, roughly.
+const RECORD_BYTES: usize = 64;
+
+impl Slot {
+    /// A job without failures.
+    pub(super) fn new(
+        id: JobId,
+        created: Moment,
+        terms: Arc<Terms>,
+        body: Blob,
+        expires: Option<Moment>,
+        row: Row,
+    ) -> Self {
+        Self { id, created, terms, body, expires, life: Life::of(created, row, Vec::new()) }
+    }
+
+    /// A job under these terms, which are its own.
+    pub(super) fn of(job: &Job, terms: Arc<Terms>) -> Self {
+        let (created, spec) = (job.times.created, &job.spec);
+        let life = Life::of(created, Row::of(job), job.failures.clone());
+        Self { id: job.id, created, terms, body: Arc::clone(&spec.body), expires: spec.expires, life }
+    }
+
+    pub(super) fn job(&self) -> Job {
+        let (row, failures) = match &self.life {
+            Life::Fresh(state, at) => (fresh(self.created, *state, *at), Vec::new()),
+            Life::Past(past) => (past.row.clone(), past.failures.clone()),
+        };
+        let Row { available, started, finished, .. } = row;
+        Job {
+            id: self.id,
+            spec: Arc::new(self.terms.spec(&self.body, self.expires)),
+            state: row.state,
+            attempt: row.attempt,
+            history: row.history,
+            due: row.due,
+            lease: row.lease,
+            leases: row.leases,
+            revivals: row.revivals,
+            releases: row.releases,
+            dead: row.dead,
+            times: Times { created: self.created, available, started, finished },
+            last_delay: row.last_delay,
+            failures,
+            result: row.result,
+            settled: row.settled,
+        }
+    }
+
+    pub(super) fn places(&self) -> Places {
+        let state = self.state();
+        let row = self.row();
+        let lease = row.and_then(|row| row.lease.as_ref());
+        let ends = lease.map(|lease| lease.deadline.map_or(lease.until, |deadline| deadline.min(lease.until)));
+        let (available, due) = match &self.life {
+            Life::Fresh(_, at) => (Some(*at), Some(*at)),
+            Life::Past(past) => (past.row.available, past.row.due),
+        };
+        Places {
+            lane: self.terms.lane,
+            priority: self.terms.priority,
+            state,
+            dead: row.is_some_and(|row| row.dead) && state == State::Discarded,
+            ready: available.filter(|_| state == State::Available),
+            due: due.filter(|_| state.after(Event::Due).is_some()),
+            expires: self.expires.filter(|_| state.after(Event::Expire).is_some()),
+            overdue: ends,
+            finished: row.and_then(|row| row.finished).filter(|_| state.is_terminal()),
+        }
+    }
+
+    pub(super) fn state(&self) -> State {
+        match &self.life {
+            Life::Fresh(state, _) => *state,
+            Life::Past(past) => past.row.state,
+        }
+    }
+
+    /// What has happened to it; nothing so far is `None`.
+    pub(super) fn row(&self) -> Option<&Row> {
+        match &self.life {
+            Life::Fresh(..) => None,
+            Life::Past(past) => Some(&past.row),
+        }
+    }
+
+    pub(super) fn failures(&self) -> &[FailedRun] {
+        match &self.life {
+            Life::Fresh(..) => &[],
+            Life::Past(past) => &past.failures,
+        }
+    }
+
+    pub(super) fn set_row(&mut self, row: Row) {
+        match &mut self.life {
+            Life::Past(past) => past.row = row,
+            fresh @ Life::Fresh(..) => *fresh = Life::of(self.created, row, Vec::new()),
+        }
+    }
+
+    /// Takes note of a failed run, unless this one or a later one is known already. Runs fail in the
+    /// order of their lives and attempts, each once.
+    pub(super) fn add_failure(&mut self, run: FailedRun) {
+        if let Life::Fresh(state, at) = self.life {
+            let row = fresh(self.created, state, at);
+            self.life = Life::Past(Box::new(Past { row, failures: Vec::new() }));
+        }
+        let Life::Past(past) = &mut self.life else { return };
+        if past.failures.last().is_none_or(|last| order(last) < order(&run)) {
+            past.failures.push(run);
+            let surplus = past.failures.len().saturating_sub(KEPT_FAILURES);
+            past.failures.drain(..surplus);
+        }
+    }
+
+    /// About how many bytes its records take.
+    pub(super) fn weight(&self) -> usize {
+        let past = match &self.life {
+            Life::Fresh(..) => 0,
+            Life::Past(past) => {
+                let errors: usize = past.failures.iter().map(|run| run.error.len() + RECORD_BYTES).sum();
+                errors + past.row.result.as_ref().map_or(0, |result| result.len()) + RECORD_BYTES
+            }
+        };
+        self.body.len() + RECORD_BYTES + past
+    }
+}
+
+/// In which order runs fail.
+pub(super) fn order(run: &FailedRun) -> (u32, u32) {
+    (run.life, run.attempt)
+}
+
+fn fresh(created: Moment, state: State, at: Moment) -> Row {
+    let (available, due) = match state {
+        State::Available => (Some(at), None),
+        State::Scheduled => (None, Some(at)),
+        _ => (None, None),
+    };
+    Row::fresh(created, state, available, due)
+}
+
+impl Life {
+    fn of(created: Moment, row: Row, failures: Vec<FailedRun>) -> Self {
+        let at = match row.state {
+            State::Available => row.available,
+            State::Scheduled => row.due,
+            State::Pending => Some(created),
+            _ => None,
+        };
+        match at {
+            Some(at) if failures.is_empty() && row == fresh(created, row.state, at) => Self::Fresh(row.state, at),
+            _ => Self::Past(Box::new(Past { row, failures })),
+        }
+    }
+}

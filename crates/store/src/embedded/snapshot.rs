@@ -1,0 +1,112 @@
+//! A file with all jobs, in the place of the log up to a segment.
+//!
+//! It is written while the verbs go on, some jobs at a time, each as it stands at that moment. That does
+//! no harm: the log is read after it from the segment on that began before the first of them was looked
+//! at, and its records say how things stand, not how they changed.
+
+use super::disk::{Disk, DiskFile};
+use super::fault::{Doing, Trouble};
+use super::frame::Frame;
+use super::header::{FIRST_FRAME, FileHeader, Kind, fresh_salt};
+use super::ledger::Ledger;
+use super::names::Name;
+use super::record;
+use std::path::{Path, PathBuf};
+
+/// How much is written before it is flushed, so that the flushes of the log never wait for long.
+const FLUSH_BYTES: u64 = 16 << 20;
+/// A chunk ends early when it is this long: large payloads take time, too.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// What of a ledger a snapshot has already.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cursor {
+    /// The next numbers of terms and policies.
+    numbers: (u64, u64),
+    lanes: usize,
+    place: usize,
+    pub(super) jobs: u64,
+}
+
+impl Cursor {
+    /// Queues, policies and terms that have come since the last call.
+    pub(super) fn write_common(&mut self, ledger: &Ledger, out: &mut Vec<u8>) {
+        for lane in &ledger.indexes.lanes[self.lanes..] {
+            record::queue(out, &lane.name, lane.paused, lane.created);
+        }
+        self.lanes = ledger.indexes.lanes.len();
+        self.numbers = ledger.catalogue.write(self.numbers, out);
+    }
+
+    /// The next jobs, about `most`, after what they refer to. False when there are no more.
+    pub(super) fn write_jobs(&mut self, ledger: &Ledger, most: usize, out: &mut Vec<u8>) -> bool {
+        self.write_common(ledger, out);
+        let end = self.place.saturating_add(most.max(1));
+        for (place, slot) in ledger.slots.range(self.place..end) {
+            let job = slot.job();
+            record::put(out, &job, slot.terms.number, ledger.key(place).map(|key| &**key));
+            for run in &job.failures {
+                record::failure(out, job.id, run);
+            }
+            self.jobs += 1;
+            if out.len() > CHUNK_BYTES {
+                self.place = place as usize + 1;
+                return self.place < ledger.slots.places();
+            }
+        }
+        self.place = end;
+        end < ledger.slots.places()
+    }
+}
+
+/// A snapshot that is being written under its preliminary name.
+pub(super) struct Draft<'a> {
+    disk: &'a dyn Disk,
+    dir: &'a Path,
+    file: Box<dyn DiskFile>,
+    path: PathBuf,
+    header: FileHeader,
+    offset: u64,
+    flushed: u64,
+    sequence: u64,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn create(disk: &'a dyn Disk, dir: &'a Path, number: u64) -> Result<Self, Trouble> {
+        let path = Name::Draft(number).within(dir);
+        let header = FileHeader { kind: Kind::Snapshot, number, length: 0, salt: fresh_salt() };
+        let mut file = disk.create(&path).doing("create", &path)?;
+        file.write_at(0, &header.encode()).doing("write to", &path)?;
+        Ok(Self { disk, dir, file, path, header, offset: FIRST_FRAME, flushed: 0, sequence: 1 })
+    }
+
+    pub(super) fn append(&mut self, frame: &mut Frame) -> Result<(), Trouble> {
+        let bytes = frame.finish(self.header.salt, self.sequence, self.offset);
+        self.file.write_at(self.offset, bytes).doing("write to", &self.path)?;
+        self.offset += bytes.len() as u64;
+        self.sequence += 1;
+        if self.offset - self.flushed > FLUSH_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Gives it its name, for good. Answers its length.
+    pub(super) fn publish(mut self) -> Result<u64, Trouble> {
+        self.flush()?;
+        let path = Name::Snapshot(self.header.number).within(self.dir);
+        self.disk.rename(&self.path, &path).doing("rename", &self.path)?;
+        self.disk.sync_dir(self.dir).doing("flush the folder", self.dir)?;
+        Ok(self.offset)
+    }
+
+    /// Removes what was written.
+    pub(super) fn discard(self) -> Result<(), Trouble> {
+        self.disk.remove(&self.path).doing("remove", &self.path)
+    }
+
+    fn flush(&mut self) -> Result<(), Trouble> {
+        self.flushed = self.offset;
+        self.file.sync().doing("flush", &self.path)
+    }
+}

@@ -1,0 +1,217 @@
+//! The store itself.
+
+use super::core::{Core, Shared};
+use super::disk::Disk;
+use super::ledger::Ledger;
+use super::ticket::Durable;
+use crate::{
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob, Page,
+    Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
+};
+use redrive_policy::{Moment, Span};
+use std::future::ready;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A durable store in one folder. It keeps all jobs in memory, and answers once what it says is safe
+/// from a power cut.
+///
+/// A verb does its work when it is called; its answer only waits for the disk. Rulings, judges and gates
+/// run while the store is locked, so they must not call it.
+///
+/// The memory is that of the jobs: up to 400 bytes for each that waits, beside what was handed in.
+pub struct Embedded {
+    pub(super) shared: Arc<Shared>,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) dir: PathBuf,
+    /// Held by whoever removes files, or wants none to be removed.
+    pub(super) files: Arc<Mutex<()>>,
+    pub(super) running: Mutex<Option<Running>>,
+}
+
+/// What a store has until it is closed.
+pub(super) struct Running {
+    pub(super) flusher: JoinHandle<()>,
+    pub(super) compactor: JoinHandle<()>,
+    /// The lock on the folder.
+    pub(super) _lock: Box<dyn Send + Sync>,
+}
+
+/// How a store is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// How many jobs it has.
+    pub jobs: usize,
+    /// How often it has flushed since it was opened.
+    pub flushes: u64,
+    /// The length of the newest snapshot, in bytes; 0 where there is none.
+    pub snapshot_bytes: u64,
+    /// How many bytes of the log would be read after it.
+    pub log_bytes: u64,
+    /// About how many bytes a snapshot would take now.
+    pub live_bytes: u64,
+    /// Why the store answers no more, where that is so.
+    pub stopped: Option<StoreError>,
+    /// What became of the last compaction since the store was opened.
+    pub compaction: Option<Result<(), StoreError>>,
+}
+
+impl Embedded {
+    /// How the store is doing.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let core = self.shared.lock();
+        Status {
+            jobs: core.ledger.slots.len(),
+            flushes: core.figures.flushes,
+            snapshot_bytes: core.figures.snapshot_bytes,
+            log_bytes: core.figures.log_bytes(),
+            live_bytes: core.ledger.live_bytes,
+            stopped: core.stopped().cloned(),
+            compaction: core.compaction.last.clone(),
+        }
+    }
+
+    /// Replaces the log by a snapshot, and returns when that is done. The verbs go on meanwhile.
+    ///
+    /// # Errors
+    /// Why there is no new snapshot; the log is as good as before.
+    pub fn compact(&self) -> Result<(), StoreError> {
+        let mut core = self.shared.lock();
+        core.compaction.wanted += 1;
+        let mine = core.compaction.wanted;
+        self.shared.to_compact.notify_one();
+        while core.compaction.over < mine {
+            if let (true, Some(why)) = (core.compactor_ends, core.stopped()) {
+                return Err(why.clone());
+            }
+            core = self.shared.compacted.wait(core).unwrap_or_else(PoisonError::into_inner);
+        }
+        core.compaction.last.clone().unwrap_or(Ok(()))
+    }
+
+    /// Writes what is pending, marks the log as complete and gives the folder free. Whoever still waits
+    /// gets an answer; later verbs do not. Closing again does nothing.
+    ///
+    /// # Errors
+    /// Why the store had stopped already, or why the end of the log could not be marked. What was
+    /// acknowledged is safe in both cases.
+    pub fn close(&self) -> Result<(), StoreError> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(running) = running else { return Ok(()) };
+        let mut core = self.shared.lock();
+        let stopped = core.stopped().cloned();
+        core.close();
+        core.compactor_ends = true;
+        drop(core);
+        self.shared.to_compact.notify_all();
+        self.shared.compacted.notify_all();
+        let compactor = running.compactor.join();
+        self.shared.lock().flusher_ends = true;
+        self.shared.to_flush.notify_all();
+        let flusher = running.flusher.join();
+        if compactor.is_err() || flusher.is_err() {
+            return Err(StoreError::Broken("a thread of the store panicked; this is a bug".to_owned()));
+        }
+        let failed = self.shared.lock().close_failed.clone();
+        stopped.or(failed).map_or(Ok(()), Err)
+    }
+
+    /// Does the work of a verb at once, and hands out an answer that waits for the disk.
+    fn answer<'a, T: Send + 'a>(&'a self, verb: impl FnOnce(&mut Ledger) -> Result<T, StoreError>) -> Answer<'a, T> {
+        let mut core = self.shared.lock();
+        if let Some(why) = core.stopped() {
+            return Box::pin(ready(Err(why.clone())));
+        }
+        let outcome = verb(&mut core.ledger);
+        let ticket = core.ticket();
+        let wake = should_wake(&mut core);
+        drop(core);
+        if wake {
+            self.shared.to_flush.notify_one();
+        }
+        match outcome {
+            Ok(answer) => Box::pin(Durable::new(answer, ticket)),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+}
+
+/// Whether the flusher sleeps and should not; only the first to notice wakes it.
+fn should_wake(core: &mut Core) -> bool {
+    core.has_work() && std::mem::take(&mut core.flusher_sleeps)
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        // Nobody is left to be told; what was acknowledged is safe.
+        let _ = self.close();
+    }
+}
+
+impl Store for Embedded {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+        self.answer(|ledger| ledger.enqueue(&jobs, now))
+    }
+
+    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+        self.answer(|ledger| Ok(ledger.claim(&claim, now)))
+    }
+
+    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        self.answer(|ledger| Ok(holds.iter().map(|hold| ledger.extend(hold, span, now)).collect()))
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        self.answer(|ledger| Ok(settlements.iter().map(|settlement| ledger.settle(settlement, now)).collect()))
+    }
+
+    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.answer(|ledger| Ok(ledger.reclaim(judge, limit, now)))
+    }
+
+    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.answer(|ledger| Ok(ledger.promote(gate, limit, now)))
+    }
+
+    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+        self.answer(|ledger| Ok(ledger.cancel(id, now)))
+    }
+
+    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.answer(|ledger| Ok(ledger.activate(id, now)))
+    }
+
+    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.answer(|ledger| ledger.revive(id, spec, now))
+    }
+
+    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+        self.answer(|ledger| Ok(ledger.forget(id)))
+    }
+
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+        self.answer(|ledger| Ok(ledger.prune(retention, limit, now)))
+    }
+
+    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
+        self.answer(|ledger| Ok(ledger.pause_queue(&queue, paused, now)))
+    }
+
+    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        self.answer(|ledger| Ok(ledger.find(id).and_then(|place| ledger.job(place))))
+    }
+
+    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+        self.answer(|ledger| Ok(ledger.list(&filter, page)))
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+        self.answer(|ledger| Ok(ledger.queues()))
+    }
+
+    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
+        self.answer(|ledger| Ok(ledger.next_wake()))
+    }
+}

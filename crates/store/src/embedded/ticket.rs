@@ -1,0 +1,132 @@
+//! Waiting for a flush.
+
+use crate::StoreError;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+/// Stands for one frame: everybody whose records are in it waits for the same flush.
+#[derive(Debug, Default)]
+pub(super) struct Ticket {
+    outcome: OnceLock<Result<(), StoreError>>,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Ticket {
+    /// A ticket of a frame that is on disk already.
+    pub(super) fn served() -> Arc<Self> {
+        let ticket = Self::default();
+        ticket.serve(Ok(()));
+        Arc::new(ticket)
+    }
+
+    /// The flush is over, and everybody is told. Only the first outcome counts.
+    pub(super) fn serve(&self, outcome: Result<(), StoreError>) {
+        // Under the lock, so that nobody can look, see nothing, and then wait for a call that is over.
+        let waiting = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = self.outcome.set(outcome);
+            std::mem::take(&mut *waiting)
+        };
+        for waker in waiting {
+            waker.wake();
+        }
+    }
+
+    /// Sleeps until the flush is over.
+    pub(super) fn wait(self: &Arc<Self>) -> Result<(), StoreError> {
+        struct Unpark(Thread);
+        impl Wake for Unpark {
+            fn wake(self: Arc<Self>) {
+                self.0.unpark();
+            }
+        }
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut durable = Durable::new((), Arc::clone(self));
+        loop {
+            match Pin::new(&mut durable).poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(outcome) => return outcome,
+                Poll::Pending => thread::park(),
+            }
+        }
+    }
+}
+
+/// An answer that is known and waits for its flush.
+pub(super) struct Durable<T> {
+    answer: Option<T>,
+    ticket: Arc<Ticket>,
+    /// The place of the own waker in the ticket's list.
+    place: Option<usize>,
+}
+
+impl<T> Durable<T> {
+    pub(super) const fn new(answer: T, ticket: Arc<Ticket>) -> Self {
+        Self { answer: Some(answer), ticket, place: None }
+    }
+}
+
+impl<T> Unpin for Durable<T> {}
+
+impl<T> Future for Durable<T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if this.ticket.outcome.get().is_none() {
+            let mut waiting = this.ticket.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if this.ticket.outcome.get().is_none() {
+                match this.place.and_then(|place| waiting.get_mut(place)) {
+                    Some(waker) => waker.clone_from(context.waker()),
+                    None => {
+                        this.place = Some(waiting.len());
+                        waiting.push(context.waker().clone());
+                    }
+                }
+                return Poll::Pending;
+            }
+        }
+        match (this.ticket.outcome.get(), this.answer.take()) {
+            (Some(Ok(())), Some(answer)) => Poll::Ready(Ok(answer)),
+            (Some(Err(error)), _) => Poll::Ready(Err(error.clone())),
+            // Asked again after the answer was given.
+            _ => Poll::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn everybody_waits_for_one_flush_and_is_woken_once() {
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&count));
+        let mut context = Context::from_waker(&waker);
+        let ticket = Arc::new(Ticket::default());
+        let mut answers: Vec<_> = (0..3).map(|number| Durable::new(number, Arc::clone(&ticket))).collect();
+        for answer in answers.iter_mut().chain([&mut Durable::new(9, Arc::clone(&ticket))]) {
+            assert!(Pin::new(&mut *answer).poll(&mut context).is_pending());
+            assert!(Pin::new(answer).poll(&mut context).is_pending());
+        }
+        ticket.serve(Ok(()));
+        ticket.serve(Err(StoreError::Broken("too late".to_owned())));
+        assert_eq!(count.0.load(Ordering::SeqCst), 4);
+        for (number, answer) in answers.iter_mut().enumerate() {
+            assert_eq!(Pin::new(answer).poll(&mut context), Poll::Ready(Ok(number)));
+        }
+        assert_eq!(ticket.wait(), Ok(()));
+    }
+}

@@ -1,0 +1,75 @@
+//! New jobs.
+
+use crate::embedded::ledger::Ledger;
+use crate::memory::rules;
+use crate::{DuplicateId, Enqueued, NewJob, StoreError};
+use redrive_policy::Moment;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// What is done with one job of a batch.
+enum Plan {
+    Create,
+    /// The key is that of a kept job, at this place.
+    Kept(u32),
+    /// The key is that of an earlier job of the batch, at this position.
+    Earlier(usize),
+}
+
+impl Ledger {
+    /// Keeps new jobs, all or none.
+    pub(in crate::embedded) fn enqueue(
+        &mut self,
+        jobs: &[NewJob],
+        now: Moment,
+    ) -> Result<Result<Vec<Enqueued>, DuplicateId>, StoreError> {
+        let plans = match self.plan(jobs) {
+            Ok(plans) => plans,
+            Err(duplicate) => return Ok(Err(duplicate)),
+        };
+        let mut answers: Vec<Enqueued> = Vec::with_capacity(jobs.len());
+        for (new, plan) in jobs.iter().zip(plans) {
+            let answer = match plan {
+                Plan::Create => {
+                    let terms = self.terms(&new.spec, now)?;
+                    let job = rules::created(new, now);
+                    self.insert(&job, terms, new.idempotency_key.clone());
+                    Enqueued::Created(job)
+                }
+                Plan::Kept(place) => match self.job(place) {
+                    Some(job) => Enqueued::Existing(job),
+                    None => return Err(StoreError::Broken("an idempotency key leads to no job".to_owned())),
+                },
+                Plan::Earlier(index) => match &answers[index] {
+                    Enqueued::Created(job) | Enqueued::Existing(job) => Enqueued::Existing(job.clone()),
+                },
+            };
+            answers.push(answer);
+        }
+        Ok(Ok(answers))
+    }
+
+    fn plan(&self, jobs: &[NewJob]) -> Result<Vec<Plan>, DuplicateId> {
+        let mut ids = HashSet::new();
+        let mut keys: HashMap<&Arc<str>, usize> = HashMap::new();
+        let mut plans = Vec::with_capacity(jobs.len());
+        for (index, new) in jobs.iter().enumerate() {
+            let key = new.idempotency_key.as_ref();
+            let plan = match key.and_then(|key| self.find_key(key)) {
+                Some(place) => Plan::Kept(place),
+                None => match key.and_then(|key| keys.get(key)) {
+                    Some(earlier) => Plan::Earlier(*earlier),
+                    None => Plan::Create,
+                },
+            };
+            if let Plan::Create = plan {
+                if self.find(new.id).is_some() || (jobs.len() > 1 && !ids.insert(new.id)) {
+                    return Err(DuplicateId { index, id: new.id });
+                }
+                keys.extend(key.map(|key| (key, index)));
+            }
+            plans.push(plan);
+        }
+        Ok(plans)
+    }
+}

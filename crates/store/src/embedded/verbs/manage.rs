@@ -1,0 +1,57 @@
+//! What people do to jobs and queues.
+
+use crate::embedded::ledger::Ledger;
+use crate::memory::rules;
+use crate::{Cancelled, Event, Job, JobId, Queue, Refusal, Spec, StoreError};
+use redrive_policy::Moment;
+use std::sync::Arc;
+
+impl Ledger {
+    pub(in crate::embedded) fn cancel(&mut self, id: JobId, now: Moment) -> Result<Cancelled, Refusal> {
+        let place = self.find(id).ok_or(Refusal::NotFound)?;
+        let previous = self.slots.get(place).ok_or(Refusal::NotFound)?.state();
+        let job = self.change(place, |job| rules::finish(job, Event::Cancel, now))?;
+        Ok(Cancelled { job, previous })
+    }
+
+    pub(in crate::embedded) fn activate(&mut self, id: JobId, now: Moment) -> Result<Job, Refusal> {
+        let place = self.find(id).ok_or(Refusal::NotFound)?;
+        self.change(place, |job| rules::open(job, Event::Activate, now))
+    }
+
+    pub(in crate::embedded) fn revive(
+        &mut self,
+        id: JobId,
+        spec: Option<Arc<Spec>>,
+        now: Moment,
+    ) -> Result<Result<Job, Refusal>, StoreError> {
+        let Some(place) = self.find(id) else { return Ok(Err(Refusal::NotFound)) };
+        let state = self.slots.get(place).map(|slot| slot.state());
+        // Only what will be used may enter the catalogue: nothing would ever release it.
+        let revived = state.is_some_and(|state| state.after(Event::Revive).is_some());
+        let terms = match &spec {
+            Some(spec) if revived => Some(self.terms(spec, now)?),
+            _ => None,
+        };
+        Ok(self.change_with(place, terms, |job| rules::revive(job, spec, now)))
+    }
+
+    pub(in crate::embedded) fn forget(&mut self, id: JobId) -> Result<Job, Refusal> {
+        let place = self.find(id).ok_or(Refusal::NotFound)?;
+        let state = self.slots.get(place).ok_or(Refusal::NotFound)?.state();
+        if !state.is_terminal() {
+            return Err(Refusal::WrongState(state));
+        }
+        self.remove(place).ok_or(Refusal::NotFound)
+    }
+
+    pub(in crate::embedded) fn pause_queue(&mut self, name: &Arc<str>, paused: bool, now: Moment) -> Queue {
+        let lane = self.lane(name, now);
+        self.pause(lane, paused);
+        self.indexes.lanes[lane as usize].queue()
+    }
+
+    pub(in crate::embedded) fn queues(&self) -> Vec<Queue> {
+        self.indexes.sorted_lanes().map(|lane| lane.queue()).collect()
+    }
+}

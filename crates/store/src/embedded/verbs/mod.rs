@@ -1,0 +1,8 @@
+//! What the verbs do with the ledger. The rules of single jobs are those of the reference model; what
+//! is found here is which jobs they meet, in which order.
+
+mod enqueue;
+mod list;
+mod manage;
+mod sweep;
+mod work;

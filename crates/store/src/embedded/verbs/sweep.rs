@@ -1,0 +1,63 @@
+//! What time brings about.
+
+use crate::embedded::lane::Timeline;
+use crate::embedded::ledger::Ledger;
+use crate::memory::rules;
+use crate::{Event, Gate, Job, Judge, Retention};
+use redrive_policy::{Moment, Span};
+
+impl Ledger {
+    pub(in crate::embedded) fn reclaim(&mut self, judge: &Judge<'_>, limit: usize, now: Moment) -> Vec<Job> {
+        let overdue: Vec<u32> = until(&self.indexes.overdue, now).take(limit).collect();
+        let mut ended = Vec::with_capacity(overdue.len());
+        for place in overdue {
+            ended.extend(self.change(place, |job| match rules::overdue(job, now) {
+                Some((_, why)) => rules::fail(job, judge(job, why), now),
+                None => Ok(()),
+            }));
+        }
+        ended
+    }
+
+    pub(in crate::embedded) fn promote(&mut self, gate: &Gate<'_>, limit: usize, now: Moment) -> Vec<Job> {
+        let mut moved = Vec::new();
+        let expired: Vec<u32> = until(&self.indexes.expires, now).take(limit).collect();
+        for place in expired {
+            moved.extend(self.change(place, |job| rules::finish(job, Event::Expire, now)));
+        }
+        let mut open = Vec::new();
+        for place in until(&self.indexes.due, now) {
+            if moved.len() + open.len() >= limit {
+                break;
+            }
+            if self.job(place).as_ref().is_some_and(gate) {
+                open.push(place);
+            }
+        }
+        for place in open {
+            moved.extend(self.change(place, |job| rules::open(job, Event::Due, now)));
+        }
+        moved
+    }
+
+    pub(in crate::embedded) fn prune(&mut self, retention: Retention, limit: usize, now: Moment) -> usize {
+        let over = |ended: &Timeline, span: Span, limit: usize| -> Vec<u32> {
+            let over = ended.iter().take_while(|((finished, _), _)| finished.after(span) <= now);
+            over.take(limit).map(|(_, place)| *place).collect()
+        };
+        let mut ended = over(&self.indexes.finished, retention.finished, limit);
+        ended.extend(over(&self.indexes.dead, retention.dead, limit - ended.len()));
+        ended.into_iter().filter_map(|place| self.remove(place)).count()
+    }
+
+    pub(in crate::embedded) fn next_wake(&self) -> Option<Moment> {
+        let indexes = &self.indexes;
+        let first = |timeline: &Timeline| timeline.first_key_value().map(|((at, _), _)| *at);
+        [&indexes.overdue, &indexes.expires, &indexes.due].into_iter().filter_map(first).min()
+    }
+}
+
+/// The places of what a timeline has up to this moment, which is included.
+fn until(timeline: &Timeline, now: Moment) -> impl Iterator<Item = u32> {
+    timeline.iter().take_while(move |((at, _), _)| *at <= now).map(|(_, place)| *place)
+}

@@ -1,0 +1,39 @@
+//! What workers do: claim, extend, settle.
+
+use crate::embedded::ledger::Ledger;
+use crate::memory::rules;
+use crate::{Claim, Hold, Job, Refusal, Settlement};
+use redrive_policy::{Moment, Span};
+
+impl Ledger {
+    pub(in crate::embedded) fn claim(&mut self, claim: &Claim, now: Moment) -> Vec<Job> {
+        let mut claimed = Vec::new();
+        for queue in &claim.queues {
+            let wanted = claim.count.saturating_sub(claimed.len());
+            let Some(lane) = self.indexes.lane(queue) else { continue };
+            let lane = &self.indexes.lanes[lane as usize];
+            if lane.paused || wanted == 0 {
+                continue;
+            }
+            let point_lost = |place: &u32| {
+                let expires = self.slots.get(*place).and_then(|slot| slot.expires);
+                expires.is_some_and(|expires| expires <= now)
+            };
+            let next: Vec<u32> = lane.line().filter(|place| !point_lost(place)).take(wanted).collect();
+            for place in next {
+                claimed.extend(self.change(place, |job| rules::claim(job, claim, now)));
+            }
+        }
+        claimed
+    }
+
+    pub(in crate::embedded) fn extend(&mut self, hold: &Hold, span: Option<Span>, now: Moment) -> Result<Job, Refusal> {
+        let place = self.find(hold.id).ok_or(Refusal::NotFound)?;
+        self.change(place, |job| rules::extend(job, &hold.proof, span, now))
+    }
+
+    pub(in crate::embedded) fn settle(&mut self, settlement: &Settlement, now: Moment) -> Result<Job, Refusal> {
+        let place = self.find(settlement.hold.id).ok_or(Refusal::NotFound)?;
+        self.change(place, |job| rules::settle(job, settlement, now))
+    }
+}

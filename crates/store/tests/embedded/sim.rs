@@ -1,0 +1,364 @@
+//! A disk in memory that fails on demand, and that knows what a power cut would leave of it.
+
+use redrive_store::embedded::{Disk, DiskFile, LockError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The unit that a disk writes whole or not at all.
+pub(crate) const SECTOR: usize = 512;
+
+/// A disk. A clone is the same disk.
+#[derive(Clone, Default)]
+pub(crate) struct SimDisk(Arc<Mutex<World>>);
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The n-th call from now on, counted from 1, fails, and so does everything after it.
+    FailFrom(u64),
+    /// The n-th call from now on fails; those after it do not.
+    FailOnce(u64),
+    /// The n-th write from now on writes only so many bytes, and fails.
+    ShortWrite(u64, usize),
+    /// The power fails when the n-th flush from now on is asked for: it does not happen, and nothing
+    /// after it does.
+    PowerCut(u64),
+}
+
+#[derive(Default)]
+struct World {
+    names: BTreeMap<PathBuf, usize>,
+    /// The names as a power cut would leave them, and what has happened to them since.
+    safe_names: BTreeMap<PathBuf, usize>,
+    changes: Vec<Change>,
+    files: Vec<Contents>,
+    locked: BTreeSet<PathBuf>,
+    faults: Vec<Fault>,
+    calls: u64,
+    writes: u64,
+    flushes: u64,
+    /// Why nothing works any more.
+    dead: Option<&'static str>,
+    /// How many bytes there is room for.
+    room: Option<u64>,
+}
+
+#[derive(Clone)]
+enum Change {
+    Create(PathBuf, usize),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+}
+
+#[derive(Clone, Default)]
+struct Contents {
+    bytes: Vec<u8>,
+    safe: Vec<u8>,
+    /// The sectors in which the two differ, or may.
+    dirty: BTreeSet<usize>,
+}
+
+impl SimDisk {
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap()
+    }
+
+    /// From now on, this goes wrong.
+    pub(crate) fn break_with(&self, fault: Fault) {
+        let mut world = self.world();
+        let (calls, writes, flushes) = (world.calls, world.writes, world.flushes);
+        world.faults.push(match fault {
+            Fault::FailFrom(n) => Fault::FailFrom(calls + n),
+            Fault::FailOnce(n) => Fault::FailOnce(calls + n),
+            Fault::ShortWrite(n, bytes) => Fault::ShortWrite(writes + n, bytes),
+            Fault::PowerCut(n) => Fault::PowerCut(flushes + n),
+        });
+    }
+
+    pub(crate) fn repair(&self) {
+        let mut world = self.world();
+        world.faults.clear();
+        world.dead = None;
+        world.room = None;
+    }
+
+    /// From now on there is room for so many more bytes.
+    pub(crate) fn fill_up(&self, room: u64) {
+        let mut world = self.world();
+        let used: usize = world.names.values().map(|file| world.files[*file].bytes.len()).sum();
+        world.room = Some(used as u64 + room);
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.world().calls
+    }
+
+    pub(crate) fn flushes(&self) -> u64 {
+        self.world().flushes
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.world().dead.is_some()
+    }
+
+    /// What a power cut now leaves: of what was not flushed, each sector is there or not, as chance has it,
+    /// and of the changes of names the first few. The lock is free again.
+    pub(crate) fn after_power_cut(&self, random: &mut fastrand::Rng) -> Self {
+        let world = self.world();
+        let mut names = world.safe_names.clone();
+        let kept = random.usize(..=world.changes.len());
+        for change in &world.changes[..kept] {
+            apply(change, &mut names);
+        }
+        // All, none, or about this share of the sectors.
+        let share = [0.0, 1.0, random.f64(), random.f64()][random.usize(..4)];
+        let files = world.files.iter().map(|file| {
+            let bytes = file.torn(|| random.f64() < share);
+            Contents { safe: bytes.clone(), bytes, dirty: BTreeSet::new() }
+        });
+        let files = files.collect();
+        let world = World { safe_names: names.clone(), names, files, ..World::default() };
+        Self(Arc::new(Mutex::new(world)))
+    }
+
+    /// A copy as it is now, without faults, and not locked.
+    pub(crate) fn copy(&self) -> Self {
+        let world = self.world();
+        let files = world.files.iter().map(|file| Contents {
+            bytes: file.bytes.clone(),
+            safe: file.bytes.clone(),
+            dirty: BTreeSet::new(),
+        });
+        let files = files.collect();
+        let (names, safe_names) = (world.names.clone(), world.names.clone());
+        Self(Arc::new(Mutex::new(World { names, safe_names, files, ..World::default() })))
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.world().names.keys().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    /// The bytes of the file of this name, wherever it is.
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
+        let world = self.world();
+        let (_, file) = world.names.iter().find(|(path, _)| path.ends_with(name)).unwrap();
+        world.files[*file].bytes.clone()
+    }
+
+    pub(crate) fn edit(&self, name: &str, edit: impl FnOnce(&mut Vec<u8>)) {
+        let mut world = self.world();
+        let file = *world.names.iter().find(|(path, _)| path.ends_with(name)).unwrap().1;
+        let contents = &mut world.files[file];
+        edit(&mut contents.bytes);
+        contents.safe.clone_from(&contents.bytes);
+    }
+
+    pub(crate) fn delete(&self, name: &str) {
+        let mut world = self.world();
+        world.names.retain(|path, _| !path.ends_with(name));
+        world.safe_names.retain(|path, _| !path.ends_with(name));
+    }
+
+    fn call(&self) -> io::Result<MutexGuard<'_, World>> {
+        let mut world = self.world();
+        if let Some(why) = world.dead {
+            return Err(io::Error::other(why));
+        }
+        world.calls += 1;
+        let calls = world.calls;
+        if world.faults.contains(&Fault::FailOnce(calls)) {
+            return Err(io::Error::other("this call was made to fail"));
+        }
+        if world.faults.contains(&Fault::FailFrom(calls)) {
+            world.dead = Some("the disk was made to fail");
+            return Err(io::Error::other("the disk was made to fail"));
+        }
+        Ok(world)
+    }
+}
+
+fn apply(change: &Change, names: &mut BTreeMap<PathBuf, usize>) {
+    match change {
+        Change::Create(path, file) => {
+            names.insert(path.clone(), *file);
+        }
+        Change::Rename(from, to) => {
+            if let Some(file) = names.remove(from) {
+                names.insert(to.clone(), file);
+            }
+        }
+        Change::Remove(path) => {
+            names.remove(path);
+        }
+    }
+}
+
+impl Contents {
+    /// The safe bytes with some of the dirty sectors as they are now.
+    fn torn(&self, mut survives: impl FnMut() -> bool) -> Vec<u8> {
+        let mut bytes = self.safe.clone();
+        for sector in &self.dirty {
+            let range = sector * SECTOR..((sector + 1) * SECTOR).min(self.bytes.len());
+            if range.start >= range.end || !survives() {
+                continue;
+            }
+            if bytes.len() < range.end {
+                bytes.resize(range.end, 0);
+            }
+            bytes[range.clone()].copy_from_slice(&self.bytes[range]);
+        }
+        bytes
+    }
+
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let end = offset + bytes.len();
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[offset..end].copy_from_slice(bytes);
+        if !bytes.is_empty() {
+            self.dirty.extend(offset / SECTOR..=(end - 1) / SECTOR);
+        }
+    }
+}
+
+impl World {
+    fn change(&mut self, change: Change) {
+        apply(&change, &mut self.names);
+        self.changes.push(change);
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flushes += 1;
+        if self.faults.contains(&Fault::PowerCut(self.flushes)) {
+            self.dead = Some("the power is out");
+            return Err(io::Error::other("the power is out"));
+        }
+        Ok(())
+    }
+
+    fn find(&self, path: &Path) -> io::Result<usize> {
+        self.names.get(path).copied().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+}
+
+impl Disk for SimDisk {
+    fn create_dir(&self, _: &Path) -> io::Result<()> {
+        self.call().map(drop)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let world = self.call()?;
+        let here = world.names.keys().filter(|path| path.parent() == Some(dir));
+        Ok(here.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect())
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let mut world = self.call()?;
+        world.files.push(Contents::default());
+        let file = world.files.len() - 1;
+        world.change(Change::Create(path.to_owned(), file));
+        Ok(Box::new(SimFile { disk: self.clone(), file }))
+    }
+
+    fn open(&self, path: &Path, _: bool) -> io::Result<Box<dyn DiskFile>> {
+        let file = self.call()?.find(path)?;
+        Ok(Box::new(SimFile { disk: self.clone(), file }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut world = self.call()?;
+        world.find(from)?;
+        world.change(Change::Rename(from.to_owned(), to.to_owned()));
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut world = self.call()?;
+        world.find(path)?;
+        world.change(Change::Remove(path.to_owned()));
+        Ok(())
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        let mut world = self.call()?;
+        world.flush()?;
+        world.safe_names = world.names.clone();
+        world.changes.clear();
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>, LockError> {
+        let mut world = self.call().map_err(LockError::Disk)?;
+        if !world.locked.insert(path.to_owned()) {
+            return Err(LockError::Held(Some(std::process::id())));
+        }
+        Ok(Box::new(Lock(self.clone(), path.to_owned())))
+    }
+}
+
+struct Lock(SimDisk, PathBuf);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.0.world().locked.remove(&self.1);
+    }
+}
+
+struct SimFile {
+    disk: SimDisk,
+    file: usize,
+}
+
+impl DiskFile for SimFile {
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.disk.call()?.files[self.file].bytes.len() as u64)
+    }
+
+    fn read_at(&mut self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        let world = self.disk.call()?;
+        let contents = &world.files[self.file].bytes;
+        let rest = contents.get(offset as usize..).unwrap_or_default();
+        let read = rest.len().min(bytes.len());
+        bytes[..read].copy_from_slice(&rest[..read]);
+        Ok(read)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut world = self.disk.call()?;
+        world.writes += 1;
+        let writes = world.writes;
+        let short = world.faults.iter().find_map(|fault| match fault {
+            Fault::ShortWrite(n, length) if *n == writes => Some(*length),
+            _ => None,
+        });
+        if let Some(length) = short {
+            world.files[self.file].write(offset as usize, &bytes[..length.min(bytes.len())]);
+            return Err(io::Error::other("only a part was written"));
+        }
+        let used: u64 = world.names.values().map(|file| world.files[*file].bytes.len() as u64).sum();
+        let end = offset + bytes.len() as u64;
+        let more = end.saturating_sub(world.files[self.file].bytes.len() as u64);
+        if world.room.is_some_and(|room| used + more > room) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        world.files[self.file].write(offset as usize, bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut world = self.disk.call()?;
+        world.flush()?;
+        let contents = &mut world.files[self.file];
+        let dirty = std::mem::take(&mut contents.dirty);
+        let length = contents.bytes.len();
+        contents.safe.resize(length, 0);
+        for sector in dirty {
+            let range = sector * SECTOR..((sector + 1) * SECTOR).min(length);
+            contents.safe[range.clone()].copy_from_slice(&contents.bytes[range]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,309 @@
+//! Stores with one flaw each, to see that it is noticed.
+
+use crate::Kept;
+use redrive_policy::{Moment, Span};
+use redrive_store::conformance::{Subject, block_on};
+use redrive_store::{
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
+    Overdue, Page, Proof, Queue, Refusal, Report, Retention, Settlement, Spec, State, Store, StoreError,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is wrong with the store.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Flaw {
+    IgnoresTokens,
+    IgnoresWorkers,
+    CallsStaleWrong,
+    RefusesRepeatedSuccess,
+    EnqueuesOneByOne,
+    ForgetsKeys,
+    ClaimsFromPausedQueues,
+    ClaimsNewestFirst,
+    ClaimsOneTooMany,
+    ExtendsByItsOwnSpan,
+    ReclaimsLate,
+    ReclaimsWithoutLimit,
+    CallsEveryRunStalled,
+    PromotesEarly,
+    PromotesWithoutLimit,
+    StopsAtAClosedGate,
+    HoldsBackPausedQueues,
+    RevivesAsBefore,
+    PrunesDeadLettersEarly,
+    PrunesWithoutLimit,
+    ListsOldestFirst,
+    CountsThePageOnly,
+    NeverWakes,
+    KeepsTenFailures,
+    LosesPausesAtRestart,
+    LosesLeasesAtRestart,
+    LosesResultsAtRestart,
+}
+
+impl Flaw {
+    pub(crate) const ALL: [Self; 27] = [
+        Self::IgnoresTokens,
+        Self::IgnoresWorkers,
+        Self::CallsStaleWrong,
+        Self::RefusesRepeatedSuccess,
+        Self::EnqueuesOneByOne,
+        Self::ForgetsKeys,
+        Self::ClaimsFromPausedQueues,
+        Self::ClaimsNewestFirst,
+        Self::ClaimsOneTooMany,
+        Self::ExtendsByItsOwnSpan,
+        Self::ReclaimsLate,
+        Self::ReclaimsWithoutLimit,
+        Self::CallsEveryRunStalled,
+        Self::PromotesEarly,
+        Self::PromotesWithoutLimit,
+        Self::StopsAtAClosedGate,
+        Self::HoldsBackPausedQueues,
+        Self::RevivesAsBefore,
+        Self::PrunesDeadLettersEarly,
+        Self::PrunesWithoutLimit,
+        Self::ListsOldestFirst,
+        Self::CountsThePageOnly,
+        Self::NeverWakes,
+        Self::KeepsTenFailures,
+        Self::LosesPausesAtRestart,
+        Self::LosesLeasesAtRestart,
+        Self::LosesResultsAtRestart,
+    ];
+}
+
+/// A subject whose store has a flaw.
+pub(crate) struct FlawedSubject {
+    flaw: Flaw,
+    kept: Kept,
+}
+
+impl FlawedSubject {
+    pub(crate) fn new(flaw: Flaw) -> Self {
+        Self { flaw, kept: Kept::default() }
+    }
+}
+
+impl Subject for FlawedSubject {
+    fn open(&self) -> Box<dyn Store> {
+        Box::new(Flawed { flaw: self.flaw, restarted: false, memory: self.kept.renewed() })
+    }
+
+    fn reopen(&self) -> Box<dyn Store> {
+        let store = Flawed { flaw: self.flaw, restarted: true, memory: self.kept.store() };
+        assert_eq!(block_on(store.lose()), Ok(()), "the reference model does not fail");
+        Box::new(store)
+    }
+}
+
+/// The reference model with a flaw at its rim.
+struct Flawed {
+    flaw: Flaw,
+    restarted: bool,
+    memory: Memory,
+}
+
+impl Flawed {
+    fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == flaw
+    }
+
+    /// What a restart loses.
+    async fn lose(&self) -> Result<(), StoreError> {
+        for queue in self.memory.queues().await? {
+            if self.has(Flaw::LosesPausesAtRestart) {
+                self.memory.pause(queue.name, false, queue.created).await?;
+            }
+        }
+        let active = Filter { state: Some(State::Active), ..Filter::default() };
+        for job in self.memory.list(active, Page { offset: 0, limit: usize::MAX }).await?.jobs {
+            if self.has(Flaw::LosesLeasesAtRestart) {
+                let hold = Hold { id: job.id, proof: Proof::None };
+                let report = Report::Released { delay: Span::ZERO, most: u32::MAX };
+                self.memory.settle(vec![Settlement { hold, report }], job.times.created).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn shown(&self, mut job: Job) -> Job {
+        if self.has(Flaw::KeepsTenFailures) {
+            let surplus = job.failures.len().saturating_sub(10);
+            job.failures.drain(..surplus);
+        }
+        if self.has(Flaw::LosesResultsAtRestart) && self.restarted {
+            job.result = None;
+        }
+        job
+    }
+
+    fn believed(&self, hold: Hold) -> Hold {
+        let proof = match hold.proof {
+            Proof::Token(_) if self.has(Flaw::IgnoresTokens) => Proof::None,
+            Proof::Worker(_) if self.has(Flaw::IgnoresWorkers) => Proof::None,
+            proof => proof,
+        };
+        Hold { proof, ..hold }
+    }
+
+    fn refused(&self, answer: Result<Job, Refusal>) -> Result<Job, Refusal> {
+        match answer {
+            Err(Refusal::StaleLease) if self.has(Flaw::CallsStaleWrong) => Err(Refusal::WrongLease),
+            Ok(job) => Ok(self.shown(job)),
+            refused => refused,
+        }
+    }
+
+    async fn settle_one(&self, settlement: Settlement, now: Moment) -> Result<Vec<Result<Job, Refusal>>, StoreError> {
+        let completed = self.memory.get(settlement.hold.id).await?.is_some_and(|job| job.state == State::Completed);
+        if self.has(Flaw::RefusesRepeatedSuccess) && completed && matches!(settlement.hold.proof, Proof::Token(_)) {
+            return Ok(vec![Err(Refusal::StaleLease)]);
+        }
+        let settlement = Settlement { hold: self.believed(settlement.hold), ..settlement };
+        let answers = self.memory.settle(vec![settlement], now).await?;
+        Ok(answers.into_iter().map(|answer| self.refused(answer)).collect())
+    }
+}
+
+impl Store for Flawed {
+    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+        Box::pin(async move {
+            if self.has(Flaw::ForgetsKeys) {
+                jobs.iter_mut().for_each(|job| job.idempotency_key = None);
+            }
+            if !self.has(Flaw::EnqueuesOneByOne) {
+                return self.memory.enqueue(jobs, now).await;
+            }
+            let mut answers = Vec::new();
+            for (index, job) in jobs.into_iter().enumerate() {
+                match self.memory.enqueue(vec![job], now).await? {
+                    Ok(answer) => answers.extend(answer),
+                    Err(duplicate) => return Ok(Err(DuplicateId { index, ..duplicate })),
+                }
+            }
+            Ok(Ok(answers))
+        })
+    }
+
+    fn claim(&self, mut claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+        Box::pin(async move {
+            let open = self.memory.queues().await?.into_iter().filter(|queue| queue.paused);
+            let paused: Vec<Queue> = open.filter(|_| self.has(Flaw::ClaimsFromPausedQueues)).collect();
+            claim.count += usize::from(self.has(Flaw::ClaimsOneTooMany));
+            for queue in &paused {
+                self.memory.pause(Arc::clone(&queue.name), false, now).await?;
+            }
+            let mut claimed = self.memory.claim(claim, now).await?;
+            for queue in &paused {
+                self.memory.pause(Arc::clone(&queue.name), true, now).await?;
+            }
+            if self.has(Flaw::ClaimsNewestFirst) {
+                claimed.reverse();
+            }
+            Ok(claimed.into_iter().map(|job| self.shown(job)).collect())
+        })
+    }
+
+    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        Box::pin(async move {
+            let holds = holds.into_iter().map(|hold| self.believed(hold)).collect();
+            let span = span.filter(|_| !self.has(Flaw::ExtendsByItsOwnSpan));
+            let answers = self.memory.extend(holds, span, now).await?;
+            Ok(answers.into_iter().map(|answer| self.refused(answer)).collect())
+        })
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        Box::pin(async move {
+            let mut answers = Vec::new();
+            for settlement in settlements {
+                answers.extend(self.settle_one(settlement, now).await?);
+            }
+            Ok(answers)
+        })
+    }
+
+    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        Box::pin(async move {
+            let late = Moment::from_micros(now.micros() - i64::from(self.has(Flaw::ReclaimsLate)));
+            let limit = if self.has(Flaw::ReclaimsWithoutLimit) { usize::MAX } else { limit };
+            let judge = |job: &Job, why: Overdue| {
+                judge(job, if self.has(Flaw::CallsEveryRunStalled) { Overdue::Stalled } else { why })
+            };
+            let jobs = self.memory.reclaim(&judge, limit, late).await?;
+            Ok(jobs.into_iter().map(|job| self.shown(job)).collect())
+        })
+    }
+
+    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        Box::pin(async move {
+            let early = Moment::from_micros(now.micros() + i64::from(self.has(Flaw::PromotesEarly)));
+            let limit = if self.has(Flaw::PromotesWithoutLimit) { usize::MAX } else { limit };
+            let queues = self.memory.queues().await?;
+            let closed = AtomicBool::new(false);
+            let gate = |job: &Job| {
+                let paused = queues.iter().any(|queue| queue.paused && queue.name == job.spec.queue);
+                let stopped = closed.load(Ordering::SeqCst) && self.has(Flaw::StopsAtAClosedGate);
+                let open = gate(job) && !stopped && !(paused && self.has(Flaw::HoldsBackPausedQueues));
+                closed.fetch_or(!open, Ordering::SeqCst);
+                open
+            };
+            let jobs = self.memory.promote(&gate, limit, early).await?;
+            Ok(jobs.into_iter().map(|job| self.shown(job)).collect())
+        })
+    }
+
+    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+        self.memory.cancel(id, now)
+    }
+
+    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.memory.activate(id, now)
+    }
+
+    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.memory.revive(id, spec.filter(|_| !self.has(Flaw::RevivesAsBefore)), now)
+    }
+
+    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+        self.memory.remove(id)
+    }
+
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+        let dead = if self.has(Flaw::PrunesDeadLettersEarly) { retention.finished } else { retention.dead };
+        let limit = if self.has(Flaw::PrunesWithoutLimit) { usize::MAX } else { limit };
+        self.memory.prune(Retention { dead, ..retention }, limit, now)
+    }
+
+    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
+        self.memory.pause(queue, paused, now)
+    }
+
+    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        Box::pin(async move { Ok(self.memory.get(id).await?.map(|job| self.shown(job))) })
+    }
+
+    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+        Box::pin(async move {
+            let mut listed = self.memory.list(filter, page).await?;
+            listed.jobs = listed.jobs.into_iter().map(|job| self.shown(job)).collect();
+            if self.has(Flaw::ListsOldestFirst) {
+                listed.jobs.reverse();
+            }
+            if self.has(Flaw::CountsThePageOnly) {
+                listed.total = listed.jobs.len();
+            }
+            Ok(listed)
+        })
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+        self.memory.queues()
+    }
+
+    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
+        Box::pin(async move { Ok(self.memory.next_wake().await?.filter(|_| !self.has(Flaw::NeverWakes))) })
+    }
+}
