@@ -1,6 +1,7 @@
 //! Open Job Spec over HTTP: levels 0 and 1, and what is cheap beyond.
 
 mod about;
+mod admin;
 mod body;
 mod dead;
 mod envelope;
@@ -50,7 +51,9 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/dead-letter/retry", post(dead::retry_many))
         .route("/dead-letter/{id}", delete(dead::delete).get(dead::show))
         .route("/dead-letter/{id}/retry", post(dead::retry))
-        .route("/events", get(events::list));
+        .route("/events", get(events::list))
+        .route("/admin/jobs", get(admin::jobs))
+        .route("/admin/jobs/{id}/retry", post(admin::retry));
     Router::new()
         .nest("/ojs/v1", v1)
         .route("/ojs/manifest", get(about::manifest))

@@ -1,5 +1,6 @@
 //! What the verbs and the threads of the store share.
 
+use super::fault::Trouble;
 use super::frame::Frame;
 use super::ledger::Ledger;
 use super::ticket::Ticket;
@@ -49,8 +50,11 @@ pub(super) struct Parcel {
     pub(super) frame: Frame,
     pub(super) ticket: Arc<Ticket>,
     /// Who wants a new segment after this frame.
-    pub(super) rotate: Option<Sender<Rotated>>,
+    pub(super) rotate: Option<Sender<Rotation>>,
 }
+
+/// Where the log goes on after a rotation, or why it goes on where it was.
+pub(super) type Rotation = Result<Rotated, Trouble>;
 
 /// Where the log goes on after a rotation.
 #[derive(Clone, Copy, Debug)]
@@ -147,7 +151,7 @@ impl Core {
     }
 
     /// Everything up to here goes into the present segment, everything after it into another.
-    pub(super) fn cut(&mut self, rotate: Sender<Rotated>) {
+    pub(super) fn cut(&mut self, rotate: Sender<Rotation>) {
         let parcel = self.wrap(Some(rotate));
         self.outbox.push_back(parcel);
     }
@@ -166,7 +170,7 @@ impl Core {
         self.spare = Some(frame);
     }
 
-    fn wrap(&mut self, rotate: Option<Sender<Rotated>>) -> Parcel {
+    fn wrap(&mut self, rotate: Option<Sender<Rotation>>) -> Parcel {
         let ticket = std::mem::take(&mut self.open);
         let empty = self.spare.take().unwrap_or_else(Frame::new);
         if !self.ledger.frame.is_empty() {

@@ -1,7 +1,12 @@
 //! The embedded store: the suite, and everything that can happen to a folder.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
+
 mod conformance;
 mod damage;
+mod faults;
+mod flush;
+mod folder;
 mod history;
 mod power;
 mod sim;
