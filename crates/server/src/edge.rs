@@ -84,11 +84,9 @@ fn same_origin(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
 /// Runs a handler; one that panics is a fault, and the server goes on.
 async fn caught(handler: impl Future<Output = Response>) -> Result<Response, Fault> {
     let mut handler = pin!(handler);
-    std::future::poll_fn(move |context| {
-        match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
-            Ok(poll) => poll.map(Ok),
-            Err(_) => Poll::Ready(Err(Fault::new(Code::InternalError, "the handler of this request panicked"))),
-        }
+    std::future::poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
+        Ok(poll) => poll.map(Ok),
+        Err(_) => Poll::Ready(Err(Fault::new(Code::InternalError, "the handler of this request panicked"))),
     })
     .await
 }

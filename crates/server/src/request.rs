@@ -90,13 +90,7 @@ impl Query {
     }
 
     /// A whole number up to `most`, or `default`. What is larger is cut down.
-    pub(crate) fn number(
-        &self,
-        key: &str,
-        default: usize,
-        most: usize,
-        problems: &mut Vec<Problem>,
-    ) -> usize {
+    pub(crate) fn number(&self, key: &str, default: usize, most: usize, problems: &mut Vec<Problem>) -> usize {
         match self.get(key).map(str::parse) {
             None => default.min(most),
             Some(Ok(number)) => usize::min(number, most),
@@ -166,7 +160,9 @@ mod tests {
 
     #[test]
     fn escapes_are_decoded_and_broken_ones_kept() {
-        for (text, decoded) in [("a%2Cb+c", "a,b c"), ("100%", "100%"), ("%zz", "%zz"), ("%C3%A9", "é"), ("%ff", "\u{fffd}")] {
+        for (text, decoded) in
+            [("a%2Cb+c", "a,b c"), ("100%", "100%"), ("%zz", "%zz"), ("%C3%A9", "é"), ("%ff", "\u{fffd}")]
+        {
             assert_eq!(percent_decoded(text), decoded);
         }
     }

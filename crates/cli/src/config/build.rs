@@ -60,7 +60,11 @@ impl Reader<'_> {
 
     fn read(&mut self, key: &str) -> Option<Read> {
         let (setting, text, _) = self.sources.get(key)?;
-        setting.kind.read(text).map_err(|allowed| self.wrong(key, &format!("found \"{text}\"; allowed is {allowed}"))).ok()
+        setting
+            .kind
+            .read(text)
+            .map_err(|allowed| self.wrong(key, &format!("found \"{text}\"; allowed is {allowed}")))
+            .ok()
     }
 
     fn text(&mut self, key: &str) -> String {
@@ -135,7 +139,10 @@ impl Reader<'_> {
         let text = self.text("listen");
         let address = std::net::ToSocketAddrs::to_socket_addrs(text.as_str()).ok().and_then(|mut found| found.next());
         let Some(address) = address else {
-            self.wrong("listen", &format!("found \"{text}\"; allowed is an address with a port, such as \"127.0.0.1:8080\""));
+            self.wrong(
+                "listen",
+                &format!("found \"{text}\"; allowed is an address with a port, such as \"127.0.0.1:8080\""),
+            );
             return None;
         };
         if !address.ip().is_loopback() && keys.is_empty() {
@@ -156,18 +163,15 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let policies = Table::of(self.sources.policies(), "policies", &["server", "queues", "types"], &mut self.problems);
+        let policies =
+            Table::of(self.sources.policies(), "policies", &["server", "queues", "types"], &mut self.problems);
         if let Some(layer) = policies.get("server").and_then(|value| self.layer("policies.server", value)) {
             layers.server = layer;
         }
         layers.queues = self.named_layers("policies.queues", policies.get("queues"));
         layers.kinds = self.named_layers("policies.types", policies.get("types"));
-        let caps = Table::of(
-            self.sources.caps(),
-            "caps",
-            &["max_attempts", "max_elapsed", "queues"],
-            &mut self.problems,
-        );
+        let caps =
+            Table::of(self.sources.caps(), "caps", &["max_attempts", "max_elapsed", "queues"], &mut self.problems);
         layers.cap = self.cap("caps", &caps);
         let queues = Table::of(caps.get("queues"), "caps.queues", &[], &mut self.problems);
         for (name, value) in queues.iter() {
@@ -180,9 +184,9 @@ impl Reader<'_> {
 
     fn named_layers(&mut self, path: &str, value: Option<&Value>) -> HashMap<String, Layer> {
         let table = Table::of(value, path, &[], &mut self.problems);
-        let layers = table.iter().filter_map(|(name, value)| {
-            Some((name.clone(), self.layer(&format!("{path}.{name}"), value)?))
-        });
+        let layers = table
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), self.layer(&format!("{path}.{name}"), value)?)));
         layers.collect()
     }
 

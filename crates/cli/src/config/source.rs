@@ -99,9 +99,9 @@ impl Sources {
 /// What the flags say: key, value, and the flag itself.
 fn by_flag(flags: &Flags, problems: &mut Vec<String>) -> Vec<(String, String, String)> {
     let own = [("listen", &flags.listen), ("data", &flags.data), ("api_key_file", &flags.api_key_file)];
-    let own = own.into_iter().filter_map(|(key, value)| {
-        Some((key.to_owned(), value.clone()?, format!("--{}", key.replace('_', "-"))))
-    });
+    let own = own
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?, format!("--{}", key.replace('_', "-")))));
     let mut said: Vec<_> = Vec::new();
     for pair in &flags.set {
         match pair.split_once('=') {

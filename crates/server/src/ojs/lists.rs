@@ -29,6 +29,10 @@ pub(super) fn push_pagination(out: &mut Vec<u8>, page: Page, total: usize) {
     member(out, "has_more");
     out.extend_from_slice(if next < total { b"true" } else { b"false" });
     member(out, "next_cursor");
-    if next < total { push_str(out, &next.to_string()) } else { out.extend_from_slice(b"null") }
+    if next < total {
+        push_str(out, &next.to_string())
+    } else {
+        out.extend_from_slice(b"null")
+    }
     out.push(b'}');
 }

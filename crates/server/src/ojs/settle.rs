@@ -81,8 +81,7 @@ pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -
 /// One report of a list; it says itself what it is.
 fn read_listed(text: &str, limits: &Limits, now: Moment) -> Result<Report, Vec<Problem>> {
     const ALLOWED: &str = "\"ack\" or \"nack\"";
-    let members =
-        Members::parse(text).map_err(|error| vec![Problem::told("", format!("not a report: {error}"))])?;
+    let members = Members::parse(text).map_err(|error| vec![Problem::told("", format!("not a report: {error}"))])?;
     let mut problems = Vec::new();
     let kind = match members.text("action", &mut problems).as_deref() {
         Some("ack") => Kind::Ack,

@@ -46,11 +46,7 @@ pub(crate) async fn retry_many(State(app): State<Arc<App>>, payload: Payload) ->
 }
 
 /// The filter stands in the body, or in the query for clients that send no body with a DELETE.
-pub(crate) async fn delete_many(
-    State(app): State<Arc<App>>,
-    query: Query,
-    payload: Payload,
-) -> Result<Answer, Fault> {
+pub(crate) async fn delete_many(State(app): State<Arc<App>>, query: Query, payload: Payload) -> Result<Answer, Fault> {
     run(app, &payload.members_or_none()?, Some(&query), Action::Delete).await
 }
 
