@@ -73,6 +73,12 @@ impl Server {
         Self { app: Arc::new(app), stop }
     }
 
+    /// How many fetches are waiting for a job.
+    #[must_use]
+    pub fn waiting_fetches(&self) -> usize {
+        self.app.limits.long_polls - self.app.long_polls.available_permits()
+    }
+
     /// All paths of the server.
     #[must_use]
     pub fn router(&self) -> Router {
