@@ -80,7 +80,6 @@ impl Server {
     }
 
     /// All paths of the server.
-    #[must_use]
     pub fn router(&self) -> Router {
         let app = Arc::clone(&self.app);
         ojs::routes().layer(middleware::from_fn_with_state(Arc::clone(&app), edge::edge)).with_state(app)
