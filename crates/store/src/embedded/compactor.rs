@@ -100,7 +100,7 @@ impl Compactor {
         core.cut(sender);
         drop(core);
         self.shared.to_flush.notify_one();
-        let Ok(rotated) = receiver.recv() else { return Err(self.stopped()) };
+        let rotated = receiver.recv().map_err(|_| self.stopped())??;
         record::begin(frame.records(), rotated.next_sequence);
         frame.records().extend_from_slice(&common);
         Ok((rotated, cursor))

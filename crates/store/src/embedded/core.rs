@@ -1,5 +1,6 @@
 //! What the verbs and the threads of the store share.
 
+use super::fault::Trouble;
 use super::frame::Frame;
 use super::ledger::Ledger;
 use super::ticket::Ticket;
@@ -11,6 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// The one lock of the store, and the signals that go with it.
 pub(super) struct Shared {
     core: Mutex<Core>,
+    /// The segment that is written to, and up to where it is safe: never behind what was acknowledged.
+    position: Mutex<(u64, u64)>,
     /// There is something to write, or to stop for.
     pub(super) to_flush: Condvar,
     /// A compaction is wanted, or it is time to stop.
@@ -47,8 +50,11 @@ pub(super) struct Parcel {
     pub(super) frame: Frame,
     pub(super) ticket: Arc<Ticket>,
     /// Who wants a new segment after this frame.
-    pub(super) rotate: Option<Sender<Rotated>>,
+    pub(super) rotate: Option<Sender<Rotation>>,
 }
+
+/// Where the log goes on after a rotation, or why it goes on where it was.
+pub(super) type Rotation = Result<Rotated, Trouble>;
 
 /// Where the log goes on after a rotation.
 #[derive(Clone, Copy, Debug)]
@@ -82,8 +88,6 @@ pub(super) struct Figures {
     pub(super) snapshot_at: u64,
     /// The length of the newest snapshot.
     pub(super) snapshot_bytes: u64,
-    /// The segment that is written to, and up to where it is safe.
-    pub(super) position: (u64, u64),
 }
 
 impl Figures {
@@ -94,7 +98,7 @@ impl Figures {
 }
 
 impl Shared {
-    pub(super) fn new(ledger: Ledger, figures: Figures) -> Self {
+    pub(super) fn new(ledger: Ledger, figures: Figures, position: (u64, u64)) -> Self {
         let core = Core {
             ledger,
             outbox: VecDeque::new(),
@@ -110,12 +114,20 @@ impl Shared {
             figures,
         };
         let [to_flush, to_compact, compacted] = [(); 3].map(|()| Condvar::new());
-        Self { core: Mutex::new(core), to_flush, to_compact, compacted }
+        Self { core: Mutex::new(core), position: Mutex::new(position), to_flush, to_compact, compacted }
     }
 
     /// The core, also after a ruling or a gate panicked: the ledger was whole at that moment.
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn position(&self) -> (u64, u64) {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_position(&self, position: (u64, u64)) {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
     }
 }
 
@@ -139,7 +151,7 @@ impl Core {
     }
 
     /// Everything up to here goes into the present segment, everything after it into another.
-    pub(super) fn cut(&mut self, rotate: Sender<Rotated>) {
+    pub(super) fn cut(&mut self, rotate: Sender<Rotation>) {
         let parcel = self.wrap(Some(rotate));
         self.outbox.push_back(parcel);
     }
@@ -158,7 +170,7 @@ impl Core {
         self.spare = Some(frame);
     }
 
-    fn wrap(&mut self, rotate: Option<Sender<Rotated>>) -> Parcel {
+    fn wrap(&mut self, rotate: Option<Sender<Rotation>>) -> Parcel {
         let ticket = std::mem::take(&mut self.open);
         let empty = self.spare.take().unwrap_or_else(Frame::new);
         if !self.ledger.frame.is_empty() {

@@ -1,7 +1,7 @@
 //! The thread that writes frames. While it waits for the disk, the next frame fills; a frame with a
 //! single record does not wait for more.
 
-use super::core::{Core, Parcel, Rotated, Shared};
+use super::core::{Core, Parcel, Rotated, Rotation, Shared};
 use super::fault::Trouble;
 use super::log::Log;
 use super::options::Options;
@@ -53,23 +53,37 @@ impl Flusher {
                 return Err((trouble, parcel));
             }
         }
+        self.shared.set_position(self.log.position());
         parcel.ticket.serve(Ok(()));
-        if parcel.rotate.is_some()
-            && let Err(trouble) = self.log.rotate(0)
-        {
-            return Err((trouble, parcel));
-        }
+        let rotation = match parcel.rotate.take() {
+            Some(asker) => match self.rotate() {
+                Ok(rotation) => Some((asker, rotation)),
+                Err(trouble) => return Err((trouble, parcel)),
+            },
+            None => None,
+        };
         let mut core = self.shared.lock();
         core.figures.flushes += u64::from(written > 0);
         core.figures.appended += written;
-        core.figures.position = self.log.position();
         core.recycle(parcel.frame);
-        if let Some(wanted) = parcel.rotate {
-            let (segment, next_sequence) = (self.log.position().0, self.log.next_sequence());
+        if let Some((asker, rotation)) = rotation {
+            let appended = core.figures.appended;
             // Who asked may have given up, and then nobody needs the answer.
-            let _ = wanted.send(Rotated { segment, next_sequence, appended: core.figures.appended });
+            let _ = asker.send(rotation.map(|rotated| Rotated { appended, ..rotated }));
         }
         Ok(())
+    }
+
+    /// Only what happens after the next segment is there concerns the log itself.
+    fn rotate(&mut self) -> Result<Rotation, Trouble> {
+        let next = match self.log.prepare(0) {
+            Ok(next) => next,
+            Err(trouble) => return Ok(Err(trouble)),
+        };
+        self.log.rotate(next)?;
+        let position = self.log.position();
+        self.shared.set_position(position);
+        Ok(Ok(Rotated { segment: position.0, next_sequence: self.log.next_sequence(), appended: 0 }))
     }
 
     fn fail(self, trouble: &Trouble, parcel: Parcel) {

@@ -47,7 +47,8 @@ impl Log {
             return Err(Trouble { doing: format!("write to {}", self.segment.path.display()), error, full: false });
         }
         if self.offset + size + SEAL_BYTES > self.segment.header.length {
-            self.rotate(size)?;
+            let next = self.prepare(size)?;
+            self.rotate(next)?;
         }
         self.write(frame)?;
         if self.offset > self.segment.header.length / 2 {
@@ -57,8 +58,9 @@ impl Log {
         Ok(())
     }
 
-    /// Goes on in a new segment, which has room for a frame of this size.
-    pub(super) fn rotate(&mut self, size: u64) -> Result<(), Trouble> {
+    /// A segment to go on in, with room for a frame of this size. Where that fails, the log is as good as
+    /// before.
+    pub(super) fn prepare(&mut self, size: u64) -> Result<Segment, Trouble> {
         let header = self.segment.header;
         let least = FIRST_FRAME + size + SEAL_BYTES;
         let wanted = self.options.next_segment(header.length).max(least);
@@ -66,8 +68,13 @@ impl Log {
             Some(spare) if spare.header.length >= least => spare,
             _ => Segment::prepare(&*self.disk, &self.dir, header.number + 1, wanted)?,
         };
-        // The next segment has its name before the seal promises that there is one.
+        // It has its name before the seal promises that there is one.
         next.publish(&*self.disk, &self.dir)?;
+        Ok(next)
+    }
+
+    /// Goes on in this segment.
+    pub(super) fn rotate(&mut self, next: Segment) -> Result<(), Trouble> {
         let mut seal = Frame::new();
         record::sealed(seal.records());
         self.write(&mut seal)?;

@@ -2,6 +2,8 @@
 //!
 //! `docs/durability.md` says what it promises, and how.
 
+mod backup;
+mod check;
 mod codec;
 mod compactor;
 mod core;
@@ -34,6 +36,8 @@ mod verbs;
 mod verdict;
 mod walk;
 
+pub use backup::{backup, backup_on};
+pub use check::{Findings, check, check_on};
 pub use disk::{Disk, DiskFile, LockError, NativeDisk};
 pub use fault::{Damage, OpenError, Trouble};
 pub use open::{Opened, Repair};

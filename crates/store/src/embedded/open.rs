@@ -134,7 +134,7 @@ fn create(folder: &Folder, options: &Options) -> Result<Ready, OpenError> {
     let mut segment = Segment::prepare(&*folder.disk, &folder.dir, 1, options.first_segment())?;
     segment.publish(&*folder.disk, &folder.dir)?;
     let ledger = finish(Loader::default(), &segment.path)?;
-    let figures = Figures { position: (1, FIRST_FRAME), ..Figures::default() };
+    let figures = Figures::default();
     Ok(Ready { ledger, segment, offset: FIRST_FRAME, next_sequence: 1, figures, clean: true, repairs: Vec::new() })
 }
 
@@ -142,13 +142,8 @@ fn recover(folder: &Folder, survey: &Survey) -> Result<Ready, OpenError> {
     let Folder { disk, dir, .. } = folder;
     let mut contents = Reader::new(&**disk, dir, false, &mut |_| {}).read(survey)?;
     let Some(tail) = contents.tail.take() else { return Err(OpenError::Missing(dir.clone())) };
-    let figures = Figures {
-        flushes: 0,
-        appended: contents.log_bytes,
-        snapshot_at: 0,
-        snapshot_bytes: contents.snapshot_bytes,
-        position: (tail.header.number, tail.offset),
-    };
+    let figures =
+        Figures { flushes: 0, appended: contents.log_bytes, snapshot_at: 0, snapshot_bytes: contents.snapshot_bytes };
     let path = Name::Segment(tail.header.number).within(dir);
     let clean = contents.loader.marks.closed && tail.torn.is_none();
     let ledger = finish(contents.loader, &path)?;
@@ -191,7 +186,7 @@ fn repair(folder: &Folder, survey: &Survey, tail: &Tail, path: PathBuf) -> Resul
 
 fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, OpenError> {
     let Folder { disk, dir, lock } = folder;
-    let shared = Arc::new(Shared::new(ready.ledger, ready.figures));
+    let shared = Arc::new(Shared::new(ready.ledger, ready.figures, (ready.segment.header.number, ready.offset)));
     let files = Arc::new(Mutex::new(()));
     let log = Log::new(Arc::clone(&disk), dir.clone(), options, ready.segment, ready.offset, ready.next_sequence);
     let flusher = Flusher { shared: Arc::clone(&shared), log, options };

@@ -300,6 +300,11 @@ impl<'a> Reader<'a> {
     /// Whether the log goes on behind a segment, in one of those that come after it.
     fn follow(&mut self, number: u64, after: &[u64], walked: &Walked) -> Result<bool, OpenError> {
         let sealed = std::mem::take(&mut self.contents.loader.marks.sealed);
+        if sealed && walked.end == End::Torn {
+            let file = Name::Segment(number).within(self.dir);
+            let found = "something behind the seal of the segment".to_owned();
+            self.damage(file, walked.offset as u64, found, "zeros".to_owned())?;
+        }
         let Some(next) = after.first() else {
             if sealed {
                 let file = Name::Segment(number + 1).within(self.dir);

@@ -2,9 +2,10 @@
 //!
 //! A frame is written to a place where there were zeros, and only when the frame before it is safe. A
 //! power cut during that leaves, of this last frame only, some sectors as written and the others as
-//! they were: zero. So what cannot be read is a torn write exactly if it is the last thing in the log
-//! and a sector of it is still zero. Nobody was told that it is safe, and it may be cut off. Everything
-//! else was safe once, and has been damaged since.
+//! they were: zero. A process that dies, or a write that fails half way, leaves the beginning of it. So
+//! what cannot be read is a torn write exactly if it is the last thing in the log and a sector of it is
+//! still zero, or its end is. Nobody was told that it is safe, and it may be cut off. Everything else
+//! was safe once, and has been damaged since.
 
 use super::frame::{Flaw, HEADER, SECTOR, find, has_zero_sector, is_zero, parse};
 use super::header::FIRST_FRAME;
@@ -95,7 +96,13 @@ fn judge(bytes: &[u8], offset: usize, flaw: Option<Flaw>, salt: u32) -> Result<E
         }
         Some(Flaw::TooLong(size)) => return Err(format!("{what}: {size} bytes")),
     };
-    if has_zero_sector(region, offset as u64) {
+    // A whole frame ends with a byte that is not zero, which stands behind its header in any case.
+    let stopped_early = match flaw {
+        None => false,
+        Some(Flaw::Header) => is_zero(rest.get(HEADER - 1..).unwrap_or_default()),
+        Some(_) => region.last() == Some(&0),
+    };
+    if stopped_early || has_zero_sector(region, offset as u64) {
         Ok(End::Torn)
     } else {
         Err(format!("{what}, although all of it was written"))

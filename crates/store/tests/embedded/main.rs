@@ -1,5 +1,14 @@
 //! The embedded store: the suite, and everything that can happen to a folder.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
+
 mod conformance;
+mod damage;
+mod faults;
+mod flush;
+mod folder;
+mod history;
+mod power;
 mod sim;
 mod subject;
+mod workload;

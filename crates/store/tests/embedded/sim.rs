@@ -4,14 +4,21 @@ use redrive_store::embedded::{Disk, DiskFile, LockError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// The unit that a disk writes whole or not at all.
 pub(crate) const SECTOR: usize = 512;
 
 /// A disk. A clone is the same disk.
 #[derive(Clone, Default)]
-pub(crate) struct SimDisk(Arc<Mutex<World>>);
+pub(crate) struct SimDisk(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    world: Mutex<World>,
+    /// Flushes are held back, or no longer; or somebody waits for one.
+    gate: Condvar,
+}
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +50,9 @@ struct World {
     dead: Option<&'static str>,
     /// How many bytes there is room for.
     room: Option<u64>,
+    /// Whether flushes are held back, and how many are.
+    held: bool,
+    waiting: usize,
 }
 
 #[derive(Clone)]
@@ -61,8 +71,35 @@ struct Contents {
 }
 
 impl SimDisk {
+    fn of(world: World) -> Self {
+        Self(Arc::new(Shared { world: Mutex::new(world), gate: Condvar::new() }))
+    }
+
+    /// Flushes do not return from now on, or do again.
+    pub(crate) fn hold_flushes(&self, held: bool) {
+        self.world().held = held;
+        self.0.gate.notify_all();
+    }
+
+    /// Returns once a flush is held back.
+    pub(crate) fn wait_for_held_flush(&self) {
+        let world = self.world();
+        drop(self.0.gate.wait_while(world, |world| world.waiting == 0).unwrap());
+    }
+
+    /// The world at the moment of a flush, which may be held back for a while.
+    fn flush(&self) -> io::Result<MutexGuard<'_, World>> {
+        let mut world = self.call()?;
+        world.waiting += 1;
+        self.0.gate.notify_all();
+        world = self.0.gate.wait_while(world, |world| world.held).unwrap();
+        world.waiting -= 1;
+        world.flush()?;
+        Ok(world)
+    }
+
     fn world(&self) -> MutexGuard<'_, World> {
-        self.0.lock().unwrap()
+        self.0.world.lock().unwrap()
     }
 
     /// From now on, this goes wrong.
@@ -91,12 +128,10 @@ impl SimDisk {
         world.room = Some(used as u64 + room);
     }
 
-    pub(crate) fn calls(&self) -> u64 {
-        self.world().calls
-    }
-
-    pub(crate) fn flushes(&self) -> u64 {
-        self.world().flushes
+    /// How many calls and how many writes there were.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let world = self.world();
+        (world.calls, world.writes)
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -119,8 +154,7 @@ impl SimDisk {
             Contents { safe: bytes.clone(), bytes, dirty: BTreeSet::new() }
         });
         let files = files.collect();
-        let world = World { safe_names: names.clone(), names, files, ..World::default() };
-        Self(Arc::new(Mutex::new(world)))
+        Self::of(World { safe_names: names.clone(), names, files, ..World::default() })
     }
 
     /// A copy as it is now, without faults, and not locked.
@@ -133,7 +167,7 @@ impl SimDisk {
         });
         let files = files.collect();
         let (names, safe_names) = (world.names.clone(), world.names.clone());
-        Self(Arc::new(Mutex::new(World { names, safe_names, files, ..World::default() })))
+        Self::of(World { names, safe_names, files, ..World::default() })
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
@@ -159,6 +193,21 @@ impl SimDisk {
         let mut world = self.world();
         world.names.retain(|path, _| !path.ends_with(name));
         world.safe_names.retain(|path, _| !path.ends_with(name));
+    }
+
+    /// Removes a folder with all its files.
+    pub(crate) fn delete_under(&self, dir: &Path) {
+        let mut world = self.world();
+        world.names.retain(|path, _| !path.starts_with(dir));
+        world.safe_names.retain(|path, _| !path.starts_with(dir));
+        world.changes.clear();
+    }
+
+    /// Removes all files with this ending.
+    pub(crate) fn delete_ending(&self, ending: &str) {
+        for name in self.names().iter().filter(|name| name.ends_with(ending)) {
+            self.delete(name);
+        }
     }
 
     fn call(&self) -> io::Result<MutexGuard<'_, World>> {
@@ -283,8 +332,7 @@ impl Disk for SimDisk {
     }
 
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        let mut world = self.call()?;
-        world.flush()?;
+        let mut world = self.flush()?;
         world.safe_names = world.names.clone();
         world.changes.clear();
         Ok(())
@@ -349,8 +397,7 @@ impl DiskFile for SimFile {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        let mut world = self.disk.call()?;
-        world.flush()?;
+        let mut world = self.disk.flush()?;
         let contents = &mut world.files[self.file];
         let dirty = std::mem::take(&mut contents.dirty);
         let length = contents.bytes.len();

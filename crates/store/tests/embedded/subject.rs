@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Everything so small that every test meets the ends of segments, and snapshots.
-pub(crate) const TINY: Options =
-    Options { segment_bytes: 4_096, snapshot_after_bytes: 3_000, snapshot_chunk_jobs: 2 };
+pub(crate) const TINY: Options = Options { segment_bytes: 4_096, snapshot_after_bytes: 3_000, snapshot_chunk_jobs: 2 };
 
 /// Small segments, and no snapshot unless one is asked for.
 pub(crate) const SMALL: Options =

@@ -1,0 +1,272 @@
+//! Flipped bits, zeroed sectors, lost ends and lost files: refused, or, where it can be a torn write, cut
+//! off and reported; never taken for good.
+
+use crate::sim::{SECTOR, SimDisk};
+use crate::subject::{DIR, SMALL, Scratch, open};
+use crate::workload::{Workload, everything};
+use redrive_store::embedded::{Embedded, OpenError, Options, Repair, check_on};
+use std::fs;
+
+/// A store with a snapshot and two segments behind it, and all that it showed after each verb.
+struct Sample {
+    disk: SimDisk,
+    states: Vec<String>,
+}
+
+/// Segments that hold a few frames each.
+const SHORT: Options = Options { segment_bytes: 4 << 10, ..SMALL };
+
+impl Sample {
+    /// With a last frame of about so many bytes.
+    fn new(last_bytes: usize) -> Self {
+        let disk = SimDisk::default();
+        let (store, _) = open(&disk, SHORT).unwrap();
+        let mut workload = Workload::new(3);
+        let mut states = Vec::new();
+        for op in workload.ops(40) {
+            op.play(&store).unwrap();
+        }
+        store.compact().unwrap();
+        for op in
+            workload.ops(40).iter().chain([&workload.batch_of_bytes(1, 10), &workload.batch_of_bytes(1, last_bytes)])
+        {
+            op.play(&store).unwrap();
+            states.push(everything(&store).unwrap());
+        }
+        // As a crash leaves it: without the mark of a store that was closed. Whether the next segment was
+        // being prepared is a matter of chance.
+        let disk = disk.copy();
+        disk.delete_ending(".spare");
+        let names = disk.names();
+        assert!(names.iter().any(|name| name.ends_with(".snapshot")), "{names:?}");
+        assert!(names.iter().filter(|name| name.ends_with(".log")).count() > 1, "{names:?}");
+        Self { disk, states }
+    }
+
+    fn last_segment(&self) -> String {
+        self.disk.names().into_iter().filter(|name| name.ends_with(".log")).max().unwrap()
+    }
+
+    /// Where the zeros begin in the last segment.
+    fn end(&self) -> usize {
+        self.disk.bytes(&self.last_segment()).iter().rposition(|byte| *byte != 0).unwrap() + 1
+    }
+
+    /// Opens a copy that was spoilt. The answer is true where it was refused as damaged, and false where
+    /// something was cut off, which is nothing more than the last verb, and is reported.
+    fn is_refused(&self, spoil: impl FnOnce(&SimDisk), context: &str) -> bool {
+        let disk = self.disk.copy();
+        spoil(&disk);
+        let before: Vec<_> = disk.names().iter().map(|name| (name.clone(), disk.bytes(name))).collect();
+        let findings = check_on(&disk, DIR, &mut |_| {}).unwrap();
+        let after: Vec<_> = disk.names().iter().map(|name| (name.clone(), disk.bytes(name))).collect();
+        assert!(before == after, "{context}: the check changed something");
+        match open(&disk, SHORT) {
+            Err(OpenError::Damaged(damage)) => {
+                assert!(!findings.is_sound(), "{context}: opening found {damage}, the check {findings:?}");
+                let text = OpenError::Damaged(damage).to_string();
+                assert!(text.contains("store check") && text.contains("backup"), "{text}");
+                true
+            }
+            Err(error) => panic!("{context}: {error}"),
+            Ok((store, opened)) => {
+                assert!(findings.is_sound() && findings.torn.is_some(), "{context}: {findings:?}");
+                assert!(matches!(opened.repairs[..], [Repair::CutOff { .. }]), "{context}: {opened:?}");
+                let shown = everything(&store).unwrap();
+                let [.., before_last, last] = &self.states[..] else { panic!("too few states") };
+                assert!(shown == *last || shown == *before_last, "{context}: silently wrong");
+                false
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_the_log_and_the_snapshot_is_refused() {
+    let sample = Sample::new(10);
+    for name in sample.disk.names() {
+        if !name.contains('.') {
+            continue;
+        }
+        let is_last = name == sample.last_segment();
+        let written = if is_last { sample.end() } else { sample.disk.bytes(&name).len() };
+        for at in 0..written {
+            let bit = 1 << (at % 8);
+            let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at] ^= bit);
+            assert!(sample.is_refused(spoil, &format!("bit {} of byte {at} of {name}", at % 8)));
+        }
+    }
+}
+
+#[test]
+fn every_bit_of_the_last_frames_is_refused() {
+    let sample = Sample::new(700);
+    let (name, end) = (sample.last_segment(), sample.end());
+    for bit in (end - 900) * 8..end * 8 {
+        let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+        assert!(sample.is_refused(spoil, &format!("bit {} of byte {}", bit % 8, bit / 8)));
+    }
+}
+
+#[test]
+fn something_behind_the_end_of_the_log_is_never_taken_for_a_frame() {
+    let sample = Sample::new(10);
+    let (name, end) = (sample.last_segment(), sample.end());
+    let length = sample.disk.bytes(&name).len();
+    let mut refused = 0;
+    for at in end..length {
+        let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at] = 0xf5);
+        refused += usize::from(sample.is_refused(spoil, &format!("byte {at} behind the end at {end}")));
+    }
+    // In the sector of the last frame it stands where a torn write would have left its header, too. Only
+    // within the 28 bytes of a header it can be all that there is of a write that stopped early.
+    assert_eq!(refused, SECTOR - end % SECTOR - 27, "the end is at {end}");
+}
+
+#[test]
+fn a_zeroed_sector_is_refused_unless_it_is_of_the_last_write() {
+    let sample = Sample::new(1_700);
+    let (name, end) = (sample.last_segment(), sample.end());
+    let start = end - last_frame(&sample.disk.bytes(&name)[..end]);
+    let mut cut = Vec::new();
+    for other in sample.disk.names().into_iter().filter(|name| name.contains('.')) {
+        let bytes = sample.disk.bytes(&other);
+        for sector in 0..bytes.len() / SECTOR {
+            let range = sector * SECTOR..(sector + 1) * SECTOR;
+            if bytes[range.clone()].iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            let spoil = |disk: &SimDisk| disk.edit(&other, |bytes| bytes[range.clone()].fill(0));
+            let refused = sample.is_refused(spoil, &format!("sector {sector} of {other}"));
+            if !refused {
+                cut.push((other.clone(), range.start));
+            }
+        }
+    }
+    // Those that the last frame has for itself; what it shares with the frame before was safe once.
+    let own: Vec<_> = (start..end).filter(|at| at % SECTOR == 0).map(|at| (name.clone(), at)).collect();
+    assert!(own.len() > 2);
+    assert_eq!(cut, own);
+}
+
+#[test]
+fn a_last_write_that_stopped_early_is_cut_off_wherever_it_stopped() {
+    for bytes in [10, 300, 1_700] {
+        let sample = Sample::new(bytes);
+        let (name, end) = (sample.last_segment(), sample.end());
+        let start = end - last_frame(&sample.disk.bytes(&name)[..end]);
+        for at in start + 1..end {
+            let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at..].fill(0));
+            assert!(!sample.is_refused(spoil, &format!("stopped at {at} of {start}..{end}")));
+        }
+    }
+}
+
+/// The length of the frame that ends at the end of `bytes`.
+fn last_frame(bytes: &[u8]) -> usize {
+    let start = bytes.windows(4).rposition(|magic| magic == [0xf5, b'r', b'd', b'f']).unwrap();
+    bytes.len() - start
+}
+
+#[test]
+fn every_truncated_file_is_refused() {
+    let sample = Sample::new(10);
+    for name in sample.disk.names().into_iter().filter(|name| name.contains('.')) {
+        for length in 0..sample.disk.bytes(&name).len() {
+            let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes.truncate(length));
+            assert!(sample.is_refused(spoil, &format!("{name} cut to {length} bytes")));
+        }
+    }
+}
+
+#[test]
+fn every_lost_file_is_refused() {
+    let sample = Sample::new(10);
+    for name in sample.disk.names().into_iter().filter(|name| name.contains('.')) {
+        assert!(sample.is_refused(|disk| disk.delete(&name), &format!("{name} deleted")));
+    }
+}
+
+#[test]
+fn a_file_in_the_place_of_another_is_refused() {
+    let sample = Sample::new(10);
+    let names: Vec<_> = sample.disk.names().into_iter().filter(|name| name.contains('.')).collect();
+    for from in &names {
+        for to in names.iter().filter(|to| *to != from) {
+            let bytes = sample.disk.bytes(from);
+            let spoil = |disk: &SimDisk| disk.edit(to, |kept| *kept = bytes);
+            assert!(sample.is_refused(spoil, &format!("{from} in the place of {to}")));
+        }
+    }
+}
+
+#[test]
+fn a_frame_in_the_place_of_another_is_refused() {
+    let sample = Sample::new(10);
+    let (name, end) = (sample.last_segment(), sample.end());
+    let bytes = sample.disk.bytes(&name);
+    let size = last_frame(&bytes[..end]);
+    let before = end - size - last_frame(&bytes[..end - size]);
+    // The last frame once more, and the last frame over the one before it.
+    let again = |disk: &SimDisk| disk.edit(&name, |bytes| bytes.copy_within(end - size..end, end));
+    assert!(sample.is_refused(again, "the last frame twice"));
+    let over = |disk: &SimDisk| disk.edit(&name, |bytes| bytes.copy_within(end - size..end, before));
+    assert!(sample.is_refused(over, "the last frame over the one before"));
+}
+
+#[test]
+fn a_payload_that_looks_like_a_frame_is_not_taken_for_one() {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, SMALL).unwrap();
+    let mut workload = Workload::new(5);
+    workload.batch_of_bytes(1, 40).play(&store).unwrap();
+    let name = "00000001.log";
+    let frame = disk.bytes(name)[512..1_000].to_vec();
+    let before = everything(&store).unwrap();
+    workload.batch_with_body(frame).play(&store).unwrap();
+    let (torn, end) = (disk.copy(), disk.bytes(name).iter().rposition(|byte| *byte != 0).unwrap());
+    drop(store);
+    // The beginning of the second frame is lost, and what is in it looks like the first one.
+    torn.edit(name, |bytes| {
+        let start = end + 1 - last_frame_but_one(&bytes[..=end]);
+        bytes[start..start.next_multiple_of(SECTOR)].fill(0);
+    });
+    let (store, opened) = open(&torn, SMALL).unwrap();
+    assert!(matches!(opened.repairs[..], [Repair::CutOff { .. }]), "{opened:?}");
+    assert_eq!(everything(&store).unwrap(), before);
+}
+
+fn last_frame_but_one(bytes: &[u8]) -> usize {
+    let inner = last_frame(bytes);
+    inner + last_frame(&bytes[..bytes.len() - inner])
+}
+
+#[test]
+fn real_files_are_refused_or_cut_off_as_those_in_memory() {
+    let sample = Sample::new(700);
+    let scratch = Scratch::new();
+    let put = |disk: &SimDisk| {
+        for name in disk.names() {
+            fs::write(scratch.path().join(&name), disk.bytes(&name)).unwrap();
+        }
+    };
+    let path = scratch.path().join(sample.last_segment());
+    put(&sample.disk);
+    let (store, opened) = Embedded::open(scratch.path(), SHORT).unwrap();
+    assert!(!opened.clean && opened.repairs.is_empty(), "{opened:?}");
+    assert_eq!(&everything(&store).unwrap(), sample.states.last().unwrap());
+    drop(store);
+    for cut in [1, 100, 2_000] {
+        put(&sample.disk);
+        let length = fs::metadata(&path).unwrap().len();
+        fs::File::options().write(true).open(&path).unwrap().set_len(length - cut).unwrap();
+        assert!(matches!(Embedded::open(scratch.path(), SHORT), Err(OpenError::Damaged(_))), "cut by {cut}");
+    }
+    let torn = sample.disk.copy();
+    let end = sample.end();
+    torn.edit(&sample.last_segment(), |bytes| bytes[end - 1..].fill(0));
+    put(&torn);
+    let (store, opened) = Embedded::open(scratch.path(), SHORT).unwrap();
+    assert!(matches!(opened.repairs[..], [Repair::CutOff { .. }]), "{opened:?}");
+    assert_eq!(everything(&store).unwrap(), sample.states[sample.states.len() - 2]);
+}

@@ -1,0 +1,165 @@
+//! A disk that fails: the store stops, says so, and has lost nothing that it acknowledged.
+
+use crate::history::{History, Reached};
+use crate::sim::{Fault, SimDisk};
+use crate::subject::{DIR, SMALL, TINY, open};
+use crate::workload::{Workload, everything};
+use redrive_store::conformance::block_on;
+use redrive_store::embedded::{OpenError, check_on};
+use redrive_store::{Store, StoreError};
+
+/// What became of the stores that met a fault.
+#[derive(Default)]
+struct Tally {
+    refused: usize,
+    stopped: usize,
+    not_compacted: usize,
+}
+
+impl Tally {
+    /// Plays verbs on a disk with a fault, and goes on after the disk was repaired. True where the fault
+    /// came too late to be met.
+    fn meet(&mut self, history: &History, fault: Fault, seed: u64) -> bool {
+        let disk = SimDisk::default();
+        disk.break_with(fault);
+        let context = format!("{fault:?}, seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut reached = Reached { acknowledged: 0, called: 0 };
+        match open(&disk, TINY) {
+            Err(OpenError::Disk(_)) => self.refused += 1,
+            Err(error) => panic!("{context}: {error}"),
+            Ok((store, _)) => {
+                reached = history.play(&store, &mut random);
+                if reached.acknowledged < history.ops.len() {
+                    self.stopped += 1;
+                    stays_stopped(&store, &context);
+                } else {
+                    // It may still be met when the store is closed.
+                    let _ = store.close();
+                }
+                self.not_compacted += usize::from(matches!(store.status().compaction, Some(Err(_))));
+            }
+        }
+        let (calls, writes) = disk.counts();
+        disk.repair();
+        let (store, _) = open(&disk, TINY).unwrap_or_else(|error| panic!("{context}: {error}"));
+        let place = history.place_of(&store, reached).unwrap_or_else(|found| panic!("{context}: {found}"));
+        history.go_on(&store, place);
+        store.close().unwrap();
+        assert!(check_on(&disk, DIR, &mut |_| {}).unwrap().is_sound(), "{context}");
+        match fault {
+            Fault::FailFrom(n) | Fault::FailOnce(n) | Fault::PowerCut(n) => n > calls,
+            Fault::ShortWrite(n, _) => n > writes,
+        }
+    }
+}
+
+/// Every verb says why, and status does.
+fn stays_stopped(store: &redrive_store::Embedded, context: &str) {
+    let mut workload = Workload::new(1);
+    for op in workload.ops(30) {
+        let Err(StoreError::Unavailable(why)) = op.play(store) else { panic!("{context}: {op:?} was answered") };
+        assert!(why.contains("stopped because it cannot") && why.contains("start again"), "{context}: {why}");
+        assert_eq!(store.status().stopped, Some(StoreError::Unavailable(why)), "{context}");
+    }
+    assert!(store.close().is_err(), "{context}");
+}
+
+#[test]
+fn a_disk_that_fails_for_good_at_any_call_loses_nothing() {
+    let history = History::new(21, 200);
+    let mut tally = Tally::default();
+    let last = (1..).find(|call| tally.meet(&history, Fault::FailFrom(*call), *call));
+    assert!(last.unwrap() > 100 && tally.refused > 5 && tally.stopped > 50, "{last:?}");
+}
+
+#[test]
+fn a_disk_that_fails_once_at_any_call_loses_nothing() {
+    let history = History::new(22, 200);
+    let mut tally = Tally::default();
+    let last = (1..).find(|call| tally.meet(&history, Fault::FailOnce(*call), *call));
+    assert!(last.unwrap() > 100 && tally.refused > 5 && tally.stopped > 30, "{last:?}");
+    assert!(tally.not_compacted > 0, "no compaction has met the fault");
+}
+
+#[test]
+fn a_write_that_stops_early_at_any_place_loses_nothing() {
+    let history = History::new(23, 100);
+    let mut tally = Tally::default();
+    for bytes in [0, 1, 20, 27, 28, 40, 300, 511, 512, 600] {
+        (1..).find(|write| tally.meet(&history, Fault::ShortWrite(*write, bytes), *write)).unwrap();
+    }
+    assert!(tally.stopped > 100, "{}", tally.stopped);
+}
+
+#[test]
+fn a_full_disk_stops_the_store_with_the_way_out() {
+    for room in [0, 100, 2_000, 5_000, 17_000, 40_000] {
+        let disk = SimDisk::default();
+        let (store, _) = open(&disk, SMALL).unwrap();
+        let mut workload = Workload::new(room);
+        disk.fill_up(room);
+        let mut acknowledged = everything(&store).unwrap();
+        let why = loop {
+            match workload.batch_of_bytes(3, 100).play(&store) {
+                Ok(_) => acknowledged = everything(&store).unwrap(),
+                Err(StoreError::Unavailable(why)) => break why,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert!(why.contains("Make room on the disk") && why.contains("0000000"), "{why}");
+        drop(store);
+        // Opening needs no room.
+        let (store, _) = open(&disk, SMALL).unwrap();
+        assert_eq!(everything(&store).unwrap(), acknowledged, "room for {room}");
+        drop(store);
+        disk.repair();
+        let (store, _) = open(&disk, SMALL).unwrap();
+        workload.batch_of_bytes(300, 100).play(&store).unwrap();
+    }
+}
+
+#[test]
+fn a_disk_too_full_for_a_snapshot_is_reported_and_the_store_goes_on() {
+    // Too little for the segment behind the snapshot; enough for that one only.
+    for room in [0, 17_000] {
+        compaction_without_room(room);
+    }
+}
+
+fn compaction_without_room(room: u64) {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, SMALL).unwrap();
+    let mut workload = Workload::new(4);
+    workload.batch_of_bytes(30, 100).play(&store).unwrap();
+    disk.fill_up(room);
+    let Err(StoreError::Unavailable(why)) = store.compact() else { panic!("there was room") };
+    assert!(why.contains("make room on the disk"), "{why}");
+    assert_eq!(store.status().compaction, Some(Err(StoreError::Unavailable(why))));
+    assert_eq!(store.status().stopped, None);
+    workload.batch_of_bytes(1, 100).play(&store).unwrap();
+    disk.repair();
+    store.compact().unwrap();
+    let before = everything(&store).unwrap();
+    drop(store);
+    assert_eq!(everything(&open(&disk, SMALL).unwrap().0).unwrap(), before);
+}
+
+#[test]
+fn whoever_waits_is_told_when_the_flush_fails() {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, SMALL).unwrap();
+    let mut workload = Workload::new(6);
+    disk.hold_flushes(true);
+    let first = workload.batch_of_bytes(1, 10);
+    let first = first.call(&store);
+    disk.wait_for_held_flush();
+    let second = workload.batch_of_bytes(1, 10);
+    let second = second.call(&store);
+    let read = store.queues();
+    disk.break_with(Fault::PowerCut(1));
+    disk.hold_flushes(false);
+    for outcome in [block_on(first).map(drop), block_on(second).map(drop), block_on(read).map(drop)] {
+        assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+    }
+}

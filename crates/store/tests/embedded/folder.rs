@@ -1,0 +1,334 @@
+//! Opening, closing, copying and compacting a folder.
+
+use crate::history::{History, Reached};
+use crate::sim::SimDisk;
+use crate::subject::{DIR, SMALL, Scratch, TINY, open};
+use crate::workload::{Workload, everything};
+use redrive_policy::{Moment, Span};
+use redrive_store::conformance::block_on;
+use redrive_store::embedded::{self, Embedded, OpenError, Options, Progress, backup_on, check_on};
+use redrive_store::{Claim, Filter, Hold, Page, Proof, Report, Retention, Settlement, State, Store, StoreError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+#[test]
+fn a_second_opening_is_refused_with_the_process_that_has_it() {
+    let scratch = Scratch::new();
+    let (store, _) = Embedded::open(scratch.path(), SMALL).unwrap();
+    for refusal in [
+        Embedded::open(scratch.path(), SMALL).map(drop),
+        embedded::check(scratch.path(), &mut |_| {}).map(drop),
+        embedded::backup(scratch.path(), scratch.path().join("copy"), &mut |_| {}).map(drop),
+    ] {
+        let error = refusal.unwrap_err();
+        assert!(matches!(&error, OpenError::InUse { holder: Some(pid), .. } if *pid == std::process::id()), "{error}");
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    }
+    store.close().unwrap();
+    Embedded::open(scratch.path(), SMALL).unwrap();
+}
+
+/// The other process of the next test: it opens the folder that it is told, and says what came of it.
+#[test]
+fn second_process() {
+    if let Ok(dir) = std::env::var("REDRIVE_SECOND_PROCESS") {
+        let outcome = Embedded::open(dir, SMALL).map(drop);
+        eprintln!("outcome: {}", outcome.map_or_else(|error| error.to_string(), |()| "opened".to_owned()));
+    }
+}
+
+#[test]
+fn a_second_process_is_refused() {
+    let scratch = Scratch::new();
+    let ask = || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "folder::second_process", "--nocapture"])
+            .env("REDRIVE_SECOND_PROCESS", scratch.path());
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    let (store, _) = Embedded::open(scratch.path(), SMALL).unwrap();
+    let said = ask();
+    assert!(said.contains(&format!("is in use by process {}", std::process::id())), "{said}");
+    drop(store);
+    let said = ask();
+    assert!(said.contains("outcome: opened"), "{said}");
+}
+
+#[test]
+fn a_newer_format_is_refused_with_the_way_out() {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, SMALL).unwrap();
+    Workload::new(1).batch_of_bytes(2, 10).play(&store).unwrap();
+    store.compact().unwrap();
+    drop(store);
+    for name in disk.names().iter().filter(|name| name.contains('.')) {
+        let newer = disk.copy();
+        newer.edit(name, |bytes| {
+            bytes[8] += 1;
+            let checksum = crc32fast::hash(&bytes[..36]);
+            bytes[36..40].copy_from_slice(&checksum.to_le_bytes());
+        });
+        let before = newer.bytes(name);
+        for refusal in [open(&newer, SMALL).map(drop), check_on(&newer, DIR, &mut |_| {}).map(drop)] {
+            let error = refusal.unwrap_err();
+            assert!(matches!(error, OpenError::TooNew { format: 2, .. }), "{error}");
+            assert!(error.to_string().contains("formats up to 1"), "{error}");
+        }
+        assert_eq!(newer.bytes(name), before);
+    }
+}
+
+#[test]
+fn closing_is_orderly_and_happens_once() {
+    let disk = SimDisk::default();
+    let (store, opened) = open(&disk, SMALL).unwrap();
+    assert!(opened.clean && opened.repairs.is_empty(), "{opened:?}");
+    let mut workload = Workload::new(9);
+    drop(workload.batch_of_bytes(3, 10).call(&store));
+    store.close().unwrap();
+    store.close().unwrap();
+    for op in workload.ops(20) {
+        let Err(StoreError::Unavailable(why)) = op.play(&store) else { panic!("{op:?} was answered") };
+        assert!(why.contains("closed"), "{why}");
+    }
+    assert!(store.compact().is_err());
+    let (_store, opened) = open(&disk, SMALL).unwrap();
+    assert!(opened.clean && opened.repairs.is_empty(), "{opened:?}");
+    assert_eq!(opened.count(State::Available), 3);
+    assert_eq!(disk.names().iter().filter(|name| name.ends_with(".spare")).count(), 0);
+}
+
+#[test]
+fn opening_says_what_it_found() {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, SMALL).unwrap();
+    for op in Workload::new(33).ops(200) {
+        op.play(&store).unwrap();
+    }
+    let page = Page { offset: 0, limit: 0 };
+    let count = |filter: Filter| block_on(store.list(filter, page)).unwrap().total;
+    let expected = State::ALL.map(|state| count(Filter { state: Some(state), ..Filter::default() }));
+    let dead = count(Filter { dead: Some(true), ..Filter::default() });
+    assert!(dead > 0 && expected.iter().all(|count| *count > 0), "{expected:?}, {dead}");
+    drop(store);
+    let findings = check_on(&disk, DIR, &mut |_| {}).unwrap();
+    assert_eq!((findings.jobs, findings.dead, findings.queues), (expected, dead, 3));
+    let (_store, opened) = open(&disk, SMALL).unwrap();
+    assert_eq!((opened.jobs, opened.dead), (expected, dead));
+}
+
+#[test]
+fn checking_nothing_finds_no_store() {
+    let scratch = Scratch::new();
+    for dir in [scratch.path().to_owned(), scratch.path().join("none")] {
+        let error = embedded::check(&dir, &mut |_| {}).unwrap_err();
+        assert_eq!(error, OpenError::Missing(dir));
+    }
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_backup_of_a_running_store_has_all_that_was_acknowledged() {
+    let history = History::new(41, 120);
+    for options in [SMALL, TINY] {
+        let disk = SimDisk::default();
+        let (store, _) = open(&disk, options).unwrap();
+        for (number, op) in history.ops.iter().enumerate() {
+            op.play(&store).unwrap();
+            if number % 20 == 7 {
+                let to = format!("/backup{number}");
+                let mut seen = Vec::new();
+                let findings = store.backup(&to, &mut |progress| seen.push(progress)).unwrap();
+                assert!(findings.is_sound() && findings.torn.is_none(), "{findings:?}");
+                assert!(seen.is_sorted_by_key(|progress: &Progress| progress.done));
+                assert!(seen.last().is_some_and(|last| last.done == last.total), "{seen:?}");
+                let (copy, opened) = Embedded::open_on(Arc::new(disk.clone()), &to, options).unwrap();
+                assert!(opened.repairs.is_empty(), "{opened:?}");
+                let reached = Reached { acknowledged: number + 1, called: number + 1 };
+                assert_eq!(history.place_of(&copy, reached), Ok(number + 1));
+                history.go_on(&copy, number + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_backup_while_others_write_and_compact_is_whole() {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, TINY).unwrap();
+    let (written, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut workload = Workload::new(7);
+            while !stop.load(Ordering::SeqCst) {
+                workload.batch_of_bytes(2, 30).play(&store).unwrap();
+                written.fetch_add(2, Ordering::SeqCst);
+            }
+        });
+        for number in 0..30 {
+            let to = format!("/backup{number}");
+            let before = written.load(Ordering::SeqCst);
+            let findings = store.backup(&to, &mut |_| {}).unwrap();
+            assert!(findings.is_sound(), "{findings:?}");
+            let jobs = findings.jobs.iter().sum::<usize>();
+            assert!(jobs >= before && jobs % 2 == 0, "{jobs} jobs, {before} were acknowledged");
+            disk.delete_under(Path::new(&to));
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+}
+
+#[test]
+fn a_backup_of_a_closed_store_leaves_out_a_torn_write() {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, SMALL).unwrap();
+    let mut workload = Workload::new(2);
+    workload.batch_of_bytes(2, 10).play(&store).unwrap();
+    let before = everything(&store).unwrap();
+    workload.batch_of_bytes(1, 10).play(&store).unwrap();
+    let torn = disk.copy();
+    torn.edit("00000001.log", |bytes| {
+        let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+        bytes[last] = 0;
+    });
+    let findings = backup_on(Arc::new(torn.clone()), DIR, "/copy", &mut |_| {}).unwrap();
+    assert!(findings.is_sound() && findings.torn.is_none(), "{findings:?}");
+    let (copy, opened) = Embedded::open_on(Arc::new(torn.clone()), "/copy", SMALL).unwrap();
+    assert!(opened.repairs.is_empty(), "{opened:?}");
+    assert_eq!(everything(&copy).unwrap(), before);
+    let error = backup_on(Arc::new(torn.clone()), DIR, "/copy", &mut |_| {}).unwrap_err();
+    assert!(matches!(error, OpenError::NotEmpty(_)), "{error}");
+    let error = backup_on(Arc::new(torn), "/nowhere", "/other", &mut |_| {}).unwrap_err();
+    assert!(matches!(error, OpenError::Missing(_)), "{error}");
+}
+
+#[test]
+fn a_backup_on_the_real_disk_can_be_opened() {
+    let scratch = Scratch::new();
+    let (store, _) = Embedded::open(scratch.path().join("store"), Options::default()).unwrap();
+    for op in Workload::new(3).ops(60) {
+        op.play(&store).unwrap();
+    }
+    store.backup(scratch.path().join("copy"), &mut |_| {}).unwrap();
+    let (copy, _) = Embedded::open(scratch.path().join("copy"), Options::default()).unwrap();
+    assert_eq!(everything(&copy).unwrap(), everything(&store).unwrap());
+}
+
+/// Claims and completes or fails jobs until there are no more.
+fn work(store: &dyn Store, seed: u64) {
+    for round in 0.. {
+        let now = Moment::from_micros(1_700_000_000_000_000 + round);
+        let claim = Claim {
+            queues: vec!["one".into()],
+            count: 3,
+            worker: "ada".into(),
+            lease: Span::from_secs(60),
+            timeout: None,
+            seed: seed << 32 | round as u64,
+        };
+        let claimed = block_on(store.claim(claim, now)).unwrap();
+        if claimed.is_empty() {
+            return;
+        }
+        let settlements = claimed.iter().map(|job| Settlement {
+            hold: Hold { id: job.id, proof: Proof::Token(job.lease.as_ref().unwrap().token) },
+            report: Report::Done(Some(Arc::from(*b"{}"))),
+        });
+        for outcome in block_on(store.settle(settlements.collect(), now)).unwrap() {
+            outcome.unwrap();
+        }
+    }
+}
+
+#[test]
+fn compacting_under_load_keeps_everything() {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, SMALL).unwrap();
+    let left = AtomicUsize::new(4);
+    thread::scope(|scope| {
+        for seed in 0..4 {
+            let (store, left) = (&store, &left);
+            scope.spawn(move || {
+                let mut workload = Workload::new(seed);
+                for _ in 0..40 {
+                    workload.batch_of_bytes(5, 60).play(store).unwrap();
+                    work(store, seed);
+                    workload.batch_of_bytes(2, 60).play(store).unwrap();
+                }
+                left.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+        let mut compactions = 0;
+        while left.load(Ordering::SeqCst) > 0 || compactions < 5 {
+            store.compact().unwrap();
+            compactions += 1;
+        }
+    });
+    let before = everything(&store).unwrap();
+    assert_eq!(store.status().jobs, 4 * 40 * 7);
+    drop(store);
+    let (store, opened) = open(&disk, SMALL).unwrap();
+    assert!(opened.clean, "{opened:?}");
+    assert_eq!(everything(&store).unwrap(), before);
+    assert!(check_on(&disk.copy(), DIR, &mut |_| {}).unwrap().is_sound());
+}
+
+#[test]
+fn the_space_of_forgotten_jobs_comes_back() {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, TINY).unwrap();
+    let mut workload = Workload::new(8);
+    let used =
+        || disk.names().iter().filter(|name| name.contains('.')).map(|name| disk.bytes(name).len()).sum::<usize>();
+    let mut most = 0;
+    for _ in 0..60 {
+        workload.batch_of_bytes(10, 200).play(&store).unwrap();
+        work(&store, 1);
+        let retention = Retention { finished: Span::ZERO, dead: Span::ZERO };
+        let now = Moment::from_micros(i64::MAX);
+        assert_eq!(block_on(store.prune(retention, usize::MAX, now)).unwrap(), 10);
+        most = most.max(used());
+    }
+    // All frames together have more than ten times as many bytes.
+    assert!(most < 60_000, "{most} bytes on disk");
+    store.compact().unwrap();
+    let status = store.status();
+    assert_eq!((status.jobs, status.live_bytes), (0, 0));
+    assert!(used() < 20_000 && status.compaction == Some(Ok(())), "{} bytes on disk, {status:?}", used());
+}
+
+#[test]
+fn a_ruling_that_panics_does_no_harm() {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, SMALL).unwrap();
+    let mut workload = Workload::new(8);
+    workload.batch_of_bytes(3, 10).play(&store).unwrap();
+    let now = Moment::from_micros(1_800_000_000_000_000);
+    let claim = Claim {
+        queues: vec!["one".into()],
+        count: 3,
+        worker: "ada".into(),
+        lease: Span::from_secs(60),
+        timeout: None,
+        seed: 1,
+    };
+    let claimed = block_on(store.claim(claim, now)).unwrap();
+    let hold = |index: usize| Hold { id: claimed[index].id, proof: Proof::None };
+    let settlements = vec![
+        Settlement { hold: hold(0), report: Report::Done(None) },
+        Settlement { hold: hold(1), report: Report::Failed(Box::new(|_| panic!("a bug of the caller"))) },
+        Settlement { hold: hold(2), report: Report::Done(None) },
+    ];
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(store.settle(settlements, now)))).is_err());
+    let done = Settlement { hold: hold(2), report: Report::Done(None) };
+    assert!(block_on(store.settle(vec![done], now)).unwrap()[0].is_ok());
+    let before = everything(&store).unwrap();
+    assert_eq!(block_on(store.get(claimed[1].id)).unwrap().map(|job| job.state), Some(State::Active));
+    drop(store);
+    assert_eq!(everything(&open(&disk, SMALL).unwrap().0).unwrap(), before);
+}

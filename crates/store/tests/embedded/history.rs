@@ -1,0 +1,82 @@
+//! What a store may show after a crash: the state after some number of verbs, none of them by half.
+
+use crate::workload::{Op, Workload, everything};
+use redrive_store::{Memory, Store, StoreError};
+
+/// Verbs, and all that the reference model shows after each number of them.
+pub(crate) struct History {
+    pub(crate) ops: Vec<Op>,
+    states: Vec<String>,
+    workload_after: Vec<Op>,
+}
+
+/// How far a store came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    /// So many verbs were acknowledged.
+    pub(crate) acknowledged: usize,
+    /// So many were called.
+    pub(crate) called: usize,
+}
+
+impl History {
+    pub(crate) fn new(seed: u64, count: usize) -> Self {
+        let mut workload = Workload::new(seed);
+        let ops = workload.ops(count);
+        let model = Memory::new();
+        let mut states = vec![everything(&model).unwrap()];
+        for op in &ops {
+            op.play(&model).unwrap();
+            states.push(everything(&model).unwrap());
+        }
+        Self { ops, states, workload_after: workload.ops(20) }
+    }
+
+    /// Plays the verbs on a store until it stops answering: some at a time, without waiting in between.
+    pub(crate) fn play(&self, store: &dyn Store, random: &mut fastrand::Rng) -> Reached {
+        let mut reached = Reached { acknowledged: 0, called: 0 };
+        while reached.called < self.ops.len() {
+            let some = &self.ops[reached.called..self.ops.len().min(reached.called + random.usize(1..5))];
+            let answers: Vec<_> = some.iter().map(|op| op.call(store)).collect();
+            reached.called += some.len();
+            let mut stopped = false;
+            for answer in answers {
+                match redrive_store::conformance::block_on(answer) {
+                    Ok(_) => {
+                        assert!(!stopped, "a later verb was acknowledged and an earlier one was not");
+                        reached.acknowledged += 1;
+                    }
+                    Err(StoreError::Unavailable(_)) => stopped = true,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            if stopped {
+                break;
+            }
+        }
+        reached
+    }
+
+    /// After how many verbs the store stands; all that were acknowledged, and of the others none by half.
+    pub(crate) fn place_of(&self, store: &dyn Store, reached: Reached) -> Result<usize, String> {
+        let shown = everything(store).map_err(|error| error.to_string())?;
+        let possible = reached.acknowledged..=reached.called;
+        let place = possible.clone().find(|place| self.states[*place] == shown);
+        place.ok_or_else(|| {
+            let elsewhere = self.states.iter().position(|state| *state == shown);
+            format!("the state after {elsewhere:?} verbs, possible are {possible:?}; {shown}")
+        })
+    }
+
+    /// Goes on with other verbs on the store and on the reference model, from a place on.
+    pub(crate) fn go_on(&self, store: &dyn Store, place: usize) {
+        let model = Memory::new();
+        for op in &self.ops[..place] {
+            op.play(&model).unwrap();
+        }
+        for op in &self.workload_after {
+            assert_eq!(op.play(store), op.play(&model), "{op:?}");
+        }
+        assert_eq!(everything(store), everything(&model));
+    }
+}

@@ -1,0 +1,53 @@
+//! The power fails at every flush that there is.
+
+use crate::history::{History, Reached};
+use crate::sim::{Fault, SimDisk};
+use crate::subject::{DIR, SMALL, TINY, open};
+use redrive_store::embedded::{Options, check_on};
+
+const SEEDS: u64 = 6;
+const IMAGES: u64 = 3;
+
+/// Cuts the power at the n-th flush, for every n, and looks at what comes back. Answers how often there
+/// was something to cut off.
+fn cut_everywhere(seed: u64, options: Options) -> usize {
+    let history = History::new(seed, 150);
+    let mut cut_off = 0;
+    for flush in 1.. {
+        let disk = SimDisk::default();
+        disk.break_with(Fault::PowerCut(flush));
+        let mut random = fastrand::Rng::with_seed(seed << 32 | flush);
+        let reached = match open(&disk, options) {
+            Ok((store, _)) => history.play(&store, &mut random),
+            Err(_) => Reached { acknowledged: 0, called: 0 },
+        };
+        for image in 0..IMAGES {
+            let after = disk.after_power_cut(&mut random);
+            let context = format!("seed {seed}, flush {flush}, image {image}, {reached:?}");
+            let (store, opened) = open(&after, options).unwrap_or_else(|error| panic!("{context}: {error}"));
+            cut_off += opened.repairs.iter().filter(|repair| format!("{repair:?}").contains("CutOff")).count();
+            let place = history.place_of(&store, reached).unwrap_or_else(|found| panic!("{context}: {found}"));
+            history.go_on(&store, place);
+            store.close().unwrap();
+            let findings = check_on(&after, DIR, &mut |_| {}).unwrap();
+            assert!(findings.is_sound() && findings.clean, "{context}: {findings:?}");
+        }
+        if !disk.is_dead() {
+            assert!(flush > 40, "the verbs flushed only {flush} times");
+            return cut_off;
+        }
+    }
+    unreachable!("the verbs come to an end")
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_power_cut_at_any_flush() {
+    let cut_off: usize = (0..SEEDS).map(|seed| cut_everywhere(seed, SMALL)).sum();
+    assert!(cut_off > 30, "only {cut_off} torn writes");
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_power_cut_at_any_flush_of_snapshots_and_rotations() {
+    let cut_off: usize = (10..10 + SEEDS).map(|seed| cut_everywhere(seed, TINY)).sum();
+    assert!(cut_off > 30, "only {cut_off} torn writes");
+}

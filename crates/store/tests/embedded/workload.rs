@@ -1,0 +1,322 @@
+//! Random verbs as data, so that the same ones can be played on several stores.
+
+use redrive_policy::{
+    AttemptLimit, Backoff, Disposition, Draw, Failure, Jitter, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched,
+    decide,
+};
+use redrive_store::conformance::block_on;
+use redrive_store::{
+    Claim, Filter, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Ruling, Settlement,
+    Spec, Start, Store, StoreError,
+};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A verb with all that it is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Op {
+    now: Moment,
+    verb: Verb,
+}
+
+#[derive(Clone, Debug)]
+enum Verb {
+    Enqueue(Vec<NewJob>),
+    Claim(Claim),
+    Extend(Vec<Hold>, Option<Span>),
+    Settle(Vec<(Hold, Ending)>),
+    Reclaim(usize),
+    Promote(usize),
+    Cancel(JobId),
+    Activate(JobId),
+    Revive(JobId, Option<Arc<Spec>>),
+    Remove(JobId),
+    Prune(Retention, usize),
+    Pause(Arc<str>, bool),
+    Get(JobId),
+    List(Filter, Page),
+    Queues,
+    NextWake,
+}
+
+#[derive(Clone, Debug)]
+enum Ending {
+    Done(Option<Arc<[u8]>>),
+    Failed(f64),
+    Released(Span),
+}
+
+/// What a store answers, as text, or why it does not.
+pub(crate) type Told<'a> = Pin<Box<dyn Future<Output = Result<String, StoreError>> + 'a>>;
+
+impl Op {
+    /// Calls the verb at once; the answer can be waited for later.
+    pub(crate) fn call<'a>(&self, store: &'a dyn Store) -> Told<'a> {
+        macro_rules! told {
+            ($answer:expr) => {{
+                let answer = $answer;
+                Box::pin(async move { answer.await.map(|answer| format!("{answer:?}")) })
+            }};
+        }
+        let now = self.now;
+        match self.verb.clone() {
+            Verb::Enqueue(jobs) => told!(store.enqueue(jobs, now)),
+            Verb::Claim(claim) => told!(store.claim(claim, now)),
+            Verb::Extend(holds, span) => told!(store.extend(holds, span, now)),
+            Verb::Settle(list) => {
+                let settlements =
+                    list.into_iter().map(|(hold, ending)| Settlement { hold, report: ending.report(now) });
+                told!(store.settle(settlements.collect(), now))
+            }
+            Verb::Reclaim(limit) => told!(store.reclaim(&judge, limit, now)),
+            Verb::Promote(limit) => told!(store.promote(&gate, limit, now)),
+            Verb::Cancel(id) => told!(store.cancel(id, now)),
+            Verb::Activate(id) => told!(store.activate(id, now)),
+            Verb::Revive(id, spec) => told!(store.revive(id, spec, now)),
+            Verb::Remove(id) => told!(store.remove(id)),
+            Verb::Prune(retention, limit) => told!(store.prune(retention, limit, now)),
+            Verb::Pause(queue, paused) => told!(store.pause(queue, paused, now)),
+            Verb::Get(id) => told!(store.get(id)),
+            Verb::List(filter, page) => told!(store.list(filter, page)),
+            Verb::Queues => told!(store.queues()),
+            Verb::NextWake => told!(store.next_wake()),
+        }
+    }
+
+    /// Calls the verb and waits for the answer.
+    pub(crate) fn play(&self, store: &dyn Store) -> Result<String, StoreError> {
+        block_on(self.call(store))
+    }
+}
+
+impl Ending {
+    fn report(self, now: Moment) -> Report {
+        match self {
+            Self::Done(result) => Report::Done(result),
+            Self::Failed(draw) => Report::Failed(Box::new(move |job| rule(job, now, draw))),
+            Self::Released(delay) => Report::Released { delay, most: 2 },
+        }
+    }
+}
+
+fn rule(job: &Job, now: Moment, draw: f64) -> Ruling {
+    let failure = Failure::of_type(if draw < 0.2 { "fatal" } else { "error" });
+    let verdict = decide(&job.spec.policy, &job.history, &failure, now, Draw::try_from(draw).unwrap());
+    let error = format!("{{\"draw\":{draw}}}").into_bytes().into();
+    Ruling { verdict, due: now.after(verdict.delay().unwrap_or_default()), error }
+}
+
+fn judge(job: &Job, why: Overdue) -> Ruling {
+    let until = job.lease.as_ref().unwrap().until;
+    rule(job, until, if why == Overdue::Stalled { 0.3 } else { 0.9 })
+}
+
+fn gate(job: &Job) -> bool {
+    job.spec.priority != 3
+}
+
+/// All that a store shows, as text.
+pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
+    block_on(async {
+        let all = store.list(Filter::default(), Page { offset: 0, limit: usize::MAX }).await?;
+        let (queues, wake) = (store.queues().await?, store.next_wake().await?);
+        Ok(format!("{all:?}\n{queues:?}\n{wake:?}"))
+    })
+}
+
+/// A source of verbs.
+pub(crate) struct Workload {
+    random: fastrand::Rng,
+    now: Moment,
+    ids: Vec<JobId>,
+    policies: Vec<Arc<Policy>>,
+    largest_body: usize,
+}
+
+impl Workload {
+    pub(crate) fn new(seed: u64) -> Self {
+        let policies = [(3, Disposition::DeadLetter), (2, Disposition::Discard)].map(|(runs, on_stop)| {
+            let mut matcher = Matcher::default();
+            matcher.exclude_types.push(redrive_policy::Pattern::exact("fatal"));
+            let backoff = Backoff { jitter: Jitter::plus_minus(0.9), ..Backoff::fixed(Span::from_millis(700)) };
+            let rules = vec![Rule { matcher, budget: None, backoff }];
+            let attempts = AttemptLimit::AtMost(runs);
+            let parts = Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable };
+            Arc::new(Policy::new(parts).unwrap())
+        });
+        Self {
+            random: fastrand::Rng::with_seed(seed),
+            now: Moment::from_micros(1_700_000_000_000_000),
+            ids: Vec::new(),
+            policies: policies.into(),
+            largest_body: 900,
+        }
+    }
+
+    pub(crate) fn ops(&mut self, count: usize) -> Vec<Op> {
+        (0..count).map(|_| self.next()).collect()
+    }
+
+    pub(crate) fn next(&mut self) -> Op {
+        if self.random.u8(..4) > 0 {
+            self.now = self.now.after(Span::from_millis(self.random.u32(..400)));
+        }
+        let verb = match self.random.u8(..32) {
+            0..8 => self.enqueue(),
+            8..14 => self.claim(),
+            14..20 => self.settle(),
+            20 => Verb::Extend(vec![self.hold()], self.random.bool().then(|| Span::from_millis(900))),
+            21 => Verb::Reclaim(self.random.usize(..5)),
+            22..24 => Verb::Promote(self.random.usize(..6)),
+            24 => Verb::Cancel(self.id()),
+            25 => Verb::Activate(self.id()),
+            26 => {
+                let spec = self.random.bool().then(|| self.spec());
+                Verb::Revive(self.id(), spec)
+            }
+            27 => Verb::Remove(self.id()),
+            28 => {
+                let mut span = || Span::from_millis(self.random.u32(..3_000));
+                let (finished, dead) = (span(), span());
+                Verb::Prune(Retention { finished, dead }, self.random.usize(..4))
+            }
+            29 => Verb::Pause(self.queue(), self.random.bool()),
+            30 => self.read(),
+            _ => Verb::Get(self.id()),
+        };
+        Op { now: self.now, verb }
+    }
+
+    /// New jobs with bodies of this many bytes, which can run at once.
+    pub(crate) fn batch_of_bytes(&mut self, count: usize, bytes: usize) -> Op {
+        let jobs = (0..count).map(|_| self.plain_job(vec![b'x'; bytes])).collect();
+        Op { now: self.now, verb: Verb::Enqueue(jobs) }
+    }
+
+    /// One new job with this body.
+    pub(crate) fn batch_with_body(&mut self, body: Vec<u8>) -> Op {
+        let jobs = vec![self.plain_job(body)];
+        Op { now: self.now, verb: Verb::Enqueue(jobs) }
+    }
+
+    fn plain_job(&mut self, body: Vec<u8>) -> NewJob {
+        let spec = Spec {
+            kind: "mail".into(),
+            queue: "one".into(),
+            priority: 0,
+            body: body.into(),
+            policy: Arc::clone(&self.policies[0]),
+            timeout: None,
+            lease: None,
+            expires: None,
+        };
+        let id = JobId::new(self.now, self.random.u128(..));
+        NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None }
+    }
+
+    fn enqueue(&mut self) -> Verb {
+        let count = if self.random.u8(..3) == 0 { self.random.usize(..5) } else { 1 };
+        Verb::Enqueue((0..count).map(|_| self.job()).collect())
+    }
+
+    fn job(&mut self) -> NewJob {
+        let known = self.random.u8(..12) == 0;
+        let id = if known { self.id() } else { JobId::new(self.now, self.random.u128(..)) };
+        self.ids.push(id);
+        let start = match self.random.u8(..5) {
+            0 => Start::Scheduled(self.now.after(Span::from_millis(self.random.u32(..1_500)))),
+            1 => Start::Pending,
+            _ => Start::Available,
+        };
+        let key = (self.random.u8(..3) == 0).then(|| format!("key {}", self.random.u8(..12)).into());
+        NewJob { id, spec: self.spec(), start, idempotency_key: key }
+    }
+
+    fn spec(&mut self) -> Arc<Spec> {
+        let length = if self.random.u8(..4) == 0 { self.random.usize(..self.largest_body) } else { 20 };
+        let filler = [0, b'x', self.random.u8(..)][self.random.usize(..3)];
+        let short = |random: &mut fastrand::Rng| (random.u8(..4) == 0).then(|| Span::from_millis(random.u32(..900)));
+        Arc::new(Spec {
+            kind: ["mail", "image", "sum"][self.random.usize(..3)].into(),
+            queue: self.queue(),
+            priority: self.random.i32(..4),
+            body: vec![filler; length].into(),
+            policy: Arc::clone(&self.policies[self.random.usize(..2)]),
+            timeout: short(&mut self.random),
+            lease: short(&mut self.random),
+            expires: short(&mut self.random).map(|span| self.now.after(span.times(4.0))),
+        })
+    }
+
+    fn queue(&mut self) -> Arc<str> {
+        ["one", "two", "three"][self.random.usize(..3)].into()
+    }
+
+    fn id(&mut self) -> JobId {
+        match self.random.choice(&self.ids) {
+            Some(id) => *id,
+            None => JobId::new(self.now, 0),
+        }
+    }
+
+    fn claim(&mut self) -> Verb {
+        Verb::Claim(Claim {
+            queues: vec![self.queue(), self.queue()],
+            count: self.random.usize(1..5),
+            worker: self.worker(),
+            lease: Span::from_millis(self.random.u32(200..2_000)),
+            timeout: self.random.bool().then(|| Span::from_millis(1_200)),
+            seed: self.random.u64(..),
+        })
+    }
+
+    fn worker(&mut self) -> Arc<str> {
+        ["ada", "bob"][self.random.usize(..2)].into()
+    }
+
+    fn hold(&mut self) -> Hold {
+        let id = self.id();
+        let proof = match self.random.u8(..6) {
+            0 => Proof::Worker(self.worker()),
+            1 => Proof::Token(LeaseToken { number: self.random.u32(..4), nonce: 7 }),
+            _ => Proof::None,
+        };
+        Hold { id, proof }
+    }
+
+    fn settle(&mut self) -> Verb {
+        let count = self.random.usize(1..6);
+        let list = (0..count).map(|_| {
+            let ending = match self.random.u8(..8) {
+                0..3 => Ending::Done(self.random.bool().then(|| Arc::from(*b"{\"ok\":true}"))),
+                3..7 => Ending::Failed(self.random.f64()),
+                _ => Ending::Released(Span::from_millis(self.random.u32(..2) * 300)),
+            };
+            (self.hold(), ending)
+        });
+        Verb::Settle(list.collect())
+    }
+
+    fn read(&mut self) -> Verb {
+        if self.random.u8(..4) == 0 {
+            return if self.random.bool() { Verb::Queues } else { Verb::NextWake };
+        }
+        let page = Page { offset: self.random.usize(..4), limit: self.random.usize(..9) };
+        let finished = |workload: &mut Self| {
+            let ago = Span::from_millis(workload.random.u32(..5_000));
+            (workload.random.u8(..4) == 0)
+                .then(|| Moment::from_micros(workload.now.micros() - (ago.ms() * 1_000.0) as i64))
+        };
+        let states = redrive_store::State::ALL;
+        let filter = Filter {
+            queue: self.random.bool().then(|| self.queue()),
+            kind: (self.random.u8(..4) == 0).then(|| "mail".into()),
+            state: self.random.bool().then(|| states[self.random.usize(..states.len())]),
+            dead: (self.random.u8(..4) == 0).then(|| self.random.bool()),
+            finished_since: finished(self),
+            finished_before: finished(self),
+        };
+        Verb::List(filter, page)
+    }
+}
