@@ -14,6 +14,7 @@ mod output;
 mod policy;
 mod queues;
 mod serve;
+mod store;
 mod when;
 
 use clap::{Parser, Subcommand};
@@ -53,6 +54,8 @@ enum Command {
     Dead(dead::Args),
     /// List queues, pause and resume them
     Queues(queues::Args),
+    /// Check, back up or compact the folder of a store
+    Store(store::Args),
     /// Measure how fast a server is
     Bench(bench::Args),
     /// Start the server: Open Job Spec over HTTP on a store in a folder
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Job(args) => job::run(&args),
         Command::Dead(args) => dead::run(&args),
         Command::Queues(args) => queues::run(&args),
+        Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => config::run(&args),

@@ -1,0 +1,168 @@
+//! `redrive store`: the folder of a store, while no server has it open.
+
+use crate::{exit::Failed, output};
+use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
+use redrive_store::embedded::{self, Damage, Findings, OpenError, Options, Progress};
+use redrive_store::{Embedded, State};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// Print JSON for programs
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Read everything, verify every checksum and every job, change nothing
+    Check(Folder),
+    /// Copy the store into an empty folder, and verify the copy
+    Backup(Copy),
+    /// Replace the log by a snapshot of what is left of it
+    Compact(Folder),
+}
+
+#[derive(clap::Args)]
+struct Folder {
+    /// The folder of the store
+    dir: PathBuf,
+}
+
+#[derive(clap::Args)]
+struct Copy {
+    /// The folder of the store
+    dir: PathBuf,
+    /// Where the copy goes: a folder that is empty, or not there yet
+    to: PathBuf,
+}
+
+const EXAMPLES: &str = "\
+The server must be stopped: it keeps the folder to itself.
+
+Examples:
+  redrive store check ./redrive-data
+  redrive store backup ./redrive-data /backup/redrive-2026-03-01
+  redrive store compact ./redrive-data";
+
+pub(crate) fn run(args: &Args) -> Result<(), Failed> {
+    match &args.command {
+        Command::Check(Folder { dir }) => {
+            let findings = watched("checking", |seen| embedded::check(dir, seen))?;
+            told(dir, &findings, args.json)
+        }
+        Command::Backup(Copy { dir, to }) => {
+            let findings = watched("copying", |seen| embedded::backup(dir, to, seen))?;
+            told(to, &findings, args.json)
+        }
+        Command::Compact(Folder { dir }) => compact(dir, args.json),
+    }
+}
+
+/// Runs something that reads through files, with a bar that shows how far it is.
+fn watched<T>(
+    what: &'static str,
+    run: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T, OpenError>,
+) -> Result<T, Failed> {
+    let style = ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes} {eta} left");
+    let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what);
+    let result = run(&mut |seen: Progress| {
+        bar.set_length(seen.total);
+        bar.set_position(seen.done);
+    });
+    bar.finish_and_clear();
+    result.map_err(Failed::unreachable)
+}
+
+/// Compaction keeps only what can be read, so that everything is read and verified first.
+fn compact(dir: &Path, json: bool) -> Result<(), Failed> {
+    let before = watched("checking", |seen| embedded::check(dir, seen))?;
+    if !before.is_sound() {
+        return told(dir, &before, json);
+    }
+    let bar = ProgressBar::new_spinner().with_message("compacting");
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let (store, _) = Embedded::open(dir, Options::default()).map_err(Failed::unreachable)?;
+    let compacted = store.compact();
+    let closed = store.close();
+    bar.finish_and_clear();
+    compacted.and(closed).map_err(Failed::unreachable)?;
+    let after = watched("checking", |seen| embedded::check(dir, seen))?;
+    if json {
+        return output::json(&json!({ "before_bytes": bytes(&before), "after_bytes": bytes(&after) }));
+    }
+    output::text(&format!("{}: {} bytes before, {} bytes now\n", dir.display(), bytes(&before), bytes(&after)))
+}
+
+const fn bytes(findings: &Findings) -> u64 {
+    findings.snapshot_bytes + findings.log_bytes
+}
+
+fn told(dir: &Path, findings: &Findings, json: bool) -> Result<(), Failed> {
+    if json {
+        output::json(&to_json(findings))?
+    } else {
+        output::text(&in_words(dir, findings))?
+    }
+    if findings.is_sound() {
+        return Ok(());
+    }
+    Err(Failed::invalid(format!(
+        "the store in {} is damaged; put back a backup, or keep a copy of the folder before anything else",
+        dir.display()
+    )))
+}
+
+fn to_json(findings: &Findings) -> Value {
+    let jobs = State::ALL.iter().zip(findings.jobs).map(|(state, count)| (state.name().to_owned(), count.into()));
+    let damage = |damage: &Damage| {
+        let Damage { file, offset, found, expected } = damage;
+        json!({ "file": file, "offset": offset, "found": found, "expected": expected })
+    };
+    json!({
+        "sound": findings.is_sound(),
+        "jobs": jobs.collect::<Map<String, Value>>(),
+        "dead_letters": findings.dead,
+        "queues": findings.queues,
+        "frames": findings.frames,
+        "records": findings.records,
+        "snapshot_bytes": findings.snapshot_bytes,
+        "log_bytes": findings.log_bytes,
+        "closed_in_good_order": findings.clean,
+        "torn": findings.torn.as_ref().map(|(file, offset)| json!({ "file": file, "offset": offset })),
+        "leftovers": findings.leftovers,
+        "damages": findings.damages.iter().map(damage).collect::<Vec<Value>>(),
+        "contradictions": findings.contradictions,
+    })
+}
+
+fn in_words(dir: &Path, findings: &Findings) -> String {
+    let total: usize = findings.jobs.iter().sum();
+    let states = State::ALL.iter().zip(findings.jobs).filter(|(_, count)| *count > 0);
+    let states: Vec<String> = states.map(|(state, count)| format!("{count} {state}")).collect();
+    let states = if states.is_empty() { String::new() } else { format!(": {}", states.join(", ")) };
+    let mut text = format!("{}: {total} jobs in {} queues{states}\n", dir.display(), findings.queues);
+    let mut say = |line: String| text.push_str(&format!("  {line}\n"));
+    say(format!("{} dead letters", findings.dead));
+    say(format!(
+        "{} bytes of snapshot, {} bytes of log, {} records in {} frames",
+        findings.snapshot_bytes, findings.log_bytes, findings.records, findings.frames
+    ));
+    say(if findings.clean { "closed in good order" } else { "not closed in good order" }.to_owned());
+    if let Some((file, offset)) = &findings.torn {
+        say(format!("{} ends in a torn write at {offset}; nobody was told of it, a start cuts it off", file.display()));
+    }
+    findings.leftovers.iter().for_each(|file| say(format!("{} is not in use; a start removes it", file.display())));
+    findings.damages.iter().for_each(|Damage { file, offset, found, expected }| {
+        say(format!("DAMAGED: {} at {offset}: found {found}, expected {expected}", file.display()));
+    });
+    findings.contradictions.iter().for_each(|what| say(format!("CONTRADICTION: {what}")));
+    text.push_str(if findings.is_sound() { "sound\n" } else { "" });
+    text
+}
