@@ -128,8 +128,8 @@ fn of_environment(setting: &Setting) -> Option<Said> {
 
 fn unknown_in_environment() -> impl Iterator<Item = String> {
     // The second one is for the commands that talk to a server, which may share their environment.
-    let others = ["REDRIVE_CONFIG", "REDRIVE_SERVER"];
-    let known = |name: &str| others.contains(&name) || SETTINGS.iter().any(|setting| setting.env() == name);
+    const OTHERS: [&str; 2] = ["REDRIVE_CONFIG", "REDRIVE_SERVER"];
+    let known = |name: &str| OTHERS.contains(&name) || SETTINGS.iter().any(|setting| setting.env() == name);
     std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter_map(move |name| {
         let unknown = name.starts_with("REDRIVE_") && !known(&name);
         unknown.then(|| format!("environment {name}: there is no such setting; {}", self::known()))

@@ -57,7 +57,7 @@ pub(super) fn run(client: &Client, selection: &Selection, act: &Act, json: bool)
         return output::json(&answer);
     }
     let matched = answer["matched"].as_u64().unwrap_or(0);
-    output::text(&format!("{matched} dead letters would be {}; --yes carries it out\n", act.done()))
+    output::text(&format!("{} would be {}; --yes carries it out\n", counted(matched), act.done()))
 }
 
 fn by_id(client: &Client, ids: &[String], act: &Act, json: bool) -> Result<(), Failed> {
@@ -85,11 +85,15 @@ fn carried_out(client: &Client, filter: &Filter, act: &Act, json: bool) -> Resul
     if json {
         output::json(&json!({ "succeeded": succeeded, "errors": errors }))?;
     } else {
-        output::text(&format!("{succeeded} dead letters {}\n", act.done()))?;
+        output::text(&format!("{} {}\n", counted(succeeded), act.done()))?;
     }
     if errors.is_empty() {
         return Ok(());
     }
     let told: Vec<&str> = errors.iter().filter_map(|error| error["message"].as_str()).collect();
     Err(Failed::invalid(format!("not all of them:\n{}", told.join("\n"))))
+}
+
+fn counted(count: u64) -> String {
+    if count == 1 { "1 dead letter".to_owned() } else { format!("{count} dead letters") }
 }

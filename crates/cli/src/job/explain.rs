@@ -11,10 +11,14 @@ use serde_json::Value;
 /// How many characters a time line takes at least.
 const WIDTH: usize = 60;
 
+const TAKEN_BACK: &str = "It was taken back, to run again as if it were new.\n";
+
 /// What the server tells about the decisions on a job.
 #[derive(Deserialize)]
 struct Told {
     policy: Policy,
+    /// Which life the job is in, from 0; being taken back begins the next.
+    life: u32,
     failures: Vec<ToldFailure>,
 }
 
@@ -46,7 +50,7 @@ fn explained(job: &Value, told: &Told) -> String {
     let mut position = 0;
     for (index, life) in lives.iter().enumerate() {
         if index > 0 {
-            out.push_str("It was taken back, to run again as if it were new.\n");
+            out.push_str(TAKEN_BACK);
         }
         let steps = steps(&told.policy, life, job);
         for (failure, step) in life.iter().zip(&steps) {
@@ -55,6 +59,9 @@ fn explained(job: &Value, told: &Told) -> String {
             push_failure(&mut out, &told.policy, failure, step, error);
         }
         lines.push(time_line(&steps, WIDTH));
+    }
+    if told.failures.last().is_some_and(|last| last.life < told.life) {
+        out.push_str(TAKEN_BACK);
     }
     out.push_str(&ending(job, told));
     if let (Some(last), Some("completed")) = (lines.last_mut(), job["state"].as_str()) {
@@ -127,7 +134,8 @@ fn ending(job: &Value, told: &Told) -> String {
     let now = when::now_ms();
     let ago = |key: &str| when::relative(job[key].as_str(), now);
     let attempt = job["attempt"].as_u64().unwrap_or(0);
-    let stopped = told.failures.last().is_some_and(|last| last.verdict.delay().is_none());
+    let this_life = told.failures.last().filter(|last| last.life == told.life);
+    let stopped = this_life.is_some_and(|last| last.verdict.delay().is_none());
     let mut said = match job["state"].as_str().unwrap_or_default() {
         "completed" => format!("Attempt {attempt} succeeded {}.", ago("completed_at")),
         "retryable" => format!("Attempt {} is due {}.", attempt + 1, ago("next_attempt_at")),

@@ -1,0 +1,14 @@
+//! The server and the commands that talk to it, through the real binary.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+mod harness;
+
+#[path = "server/commands.rs"]
+mod commands;
+#[path = "server/life.rs"]
+mod life;
+#[path = "server/start.rs"]
+mod start;
+#[path = "server/store.rs"]
+mod store;

@@ -1,0 +1,176 @@
+//! What the commands promise to their callers.
+
+use crate::harness::{Folder, Server, redrive, stderr, stdout};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::net::TcpListener;
+use std::process::Stdio;
+
+#[test]
+fn without_a_server_the_exit_code_is_three_and_the_address_is_named() {
+    // A port that was free a moment ago, and that nobody listens on.
+    let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+    let url = format!("http://127.0.0.1:{port}");
+    for args in [&["jobs"][..], &["queues"], &["enqueue", "a.b"], &["dead", "list"], &["bench"], &["job", "show", "x"]]
+    {
+        let output = redrive(args).args(["--server", &url]).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(3), "{args:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{args:?}");
+        assert!(stderr(&output).contains(&url) && stderr(&output).contains("redrive serve"), "{}", stderr(&output));
+    }
+    let output = redrive(&["jobs", "--server", "https://example.org"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn enqueue_passes_on_what_it_is_told() {
+    let folder = Folder::new("enqueue");
+    let server = Server::start(&folder.at("data"));
+    let policy =
+        folder.file("azolla.json", r#"{"wait": {"strategy": "fixed", "delay": 3}, "stop": {"max_attempts": 4}}"#);
+    let id = "01890000-0000-7000-8000-000000000001";
+    let more = ["--queue", "slow", "--priority", "-5", "--at", "2199-01-01T00:00:00Z", "--timeout", "90s"];
+    let job = server.told_json(
+        &[&["enqueue", "report.build", "2026", "\"march\"", "--id", id, "--retry", &policy, "--json"], &more[..]]
+            .concat(),
+    );
+    let expected = json!({
+        "id": id, "type": "report.build", "args": [2026, "march"], "queue": "slow", "priority": -5,
+        "state": "scheduled", "scheduled_at": "2199-01-01T00:00:00Z", "timeout_ms": 90_000, "max_attempts": 4,
+    });
+    for (key, value) in expected.as_object().expect("an object") {
+        assert_eq!(&job[key], value, "{key} of {job}");
+    }
+    let explained = server.told(&["job", "explain", id]);
+    assert!(explained.contains("at most 4 runs, always 3 s"), "{explained}");
+
+    let twice = server.command(&["enqueue", "report.build", "--id", id]);
+    assert_eq!(twice.status.code(), Some(1));
+    let delayed = server.told(&["enqueue", "a.b", "--delay", "10m"]);
+    assert!(
+        delayed.contains("scheduled in queue default, due in 9 min") || delayed.contains("due in 10 min"),
+        "{delayed}"
+    );
+    let first = server.told_json(&["enqueue", "a.b", "--idempotency-key", "once", "--json"]);
+    let second = server.told_json(&["enqueue", "a.b", "--idempotency-key", "once", "--json"]);
+    assert_eq!(first["id"], second["id"]);
+}
+
+#[test]
+fn what_is_wrong_with_a_job_is_said_before_or_by_the_server() {
+    let folder = Folder::new("wrong");
+    let server = Server::start(&folder.at("data"));
+    for args in [&["enqueue"][..], &["enqueue", "a.b", "text"], &["enqueue", "a.b", "--delay", "soon"]] {
+        assert_eq!(server.command(args).status.code(), Some(2), "{args:?}");
+    }
+    let bad = folder.file("bad.json", r#"{"max_attempts": -1, "backoff_coefficient": 0.5}"#);
+    let output = server.command(&["enqueue", "a.b", "--retry", &bad]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("max_attempts") && said.contains("backoff_coefficient"), "{said}");
+    let output = server.command(&["enqueue", "No Type!"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(server.told_json(&["jobs", "--json"])["total"], 0);
+}
+
+#[test]
+fn a_batch_fills_in_what_its_lines_leave_out_and_lists_come_in_pages() {
+    let folder = Folder::new("batch");
+    let server = Server::start(&folder.at("data"));
+    let line = |i: usize| match i % 3 {
+        0 => format!(r#"{{"type": "a.b", "args": [{i}], "options": {{"queue": "own"}}}}"#),
+        1 => format!(r#"{{"type": "a.b", "args": [{i}]}}"#),
+        _ => r#"{"type": "c.d"}"#.to_owned(),
+    };
+    let lines: Vec<String> = (0..1_203).map(line).collect();
+    // Empty lines, and a last line without an end.
+    let file = folder.file("jobs.jsonl", &format!("\n{}\n\n{}", lines[..600].join("\n"), lines[600..].join("\n")));
+    let told = server.told(&["enqueue", "--batch", &file, "--queue", "import"]);
+    assert_eq!(told, "1203 jobs enqueued\n");
+    let total = |filter: &[&str]| {
+        let listed = server.told_json(&[&["jobs", "--json", "--limit", "5000"], filter].concat());
+        assert_eq!(listed["jobs"].as_array().map(Vec::len), listed["total"].as_u64().map(|n| n as usize), "{filter:?}");
+        listed["total"].as_u64()
+    };
+    assert_eq!(total(&[]), Some(1_203));
+    assert_eq!(total(&["--queue", "own"]), Some(401));
+    assert_eq!(total(&["--queue", "import", "--type", "c.d"]), Some(401));
+    assert_eq!(total(&["--state", "completed"]), Some(0));
+    let all = server.told_json(&["jobs", "--json", "--limit", "5000"]);
+    let mut ids: Vec<&str> =
+        all["jobs"].as_array().expect("jobs").iter().filter_map(|job| job["id"].as_str()).collect();
+    assert!(ids.is_sorted_by(|newer, older| newer > older), "newest first, none twice");
+    ids.dedup();
+    assert_eq!(ids.len(), 1_203);
+    let output = server.command(&["jobs", "--limit", "7"]);
+    assert_eq!(stdout(&output).lines().count(), 8);
+    assert!(stderr(&output).contains("7 of 1203 jobs"), "{}", stderr(&output));
+    assert_eq!(server.command(&["jobs", "--state", "sleeping"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_bad_line_stops_a_batch_and_says_where_and_what_is_kept() {
+    let folder = Folder::new("badline");
+    let server = Server::start(&folder.at("data"));
+    let good = r#"{"type": "a.b", "args": []}"#;
+    let file = folder.file("jobs.jsonl", &format!("{}\n{{\"type\": }}\n", [good; 150].join("\n")));
+    let output = server.command(&["enqueue", "--batch", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("jobs.jsonl line 151") && said.contains("100 jobs before it are enqueued"), "{said}");
+    assert_eq!(server.told_json(&["jobs", "--json"])["total"], 100);
+
+    let mut child = redrive(&["enqueue", "--batch", "-", "--json"])
+        .env("REDRIVE_SERVER", &server.url)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    child.stdin.take().expect("piped").write_all(format!("{good}\n{good}\n").as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).expect("JSON"), json!({ "count": 2 }));
+}
+
+#[test]
+fn waiting_ends_with_the_job_and_tells_how_it_ended() {
+    let folder = Folder::new("wait");
+    let server = Server::start(&folder.at("data"));
+    let once = folder.file("once.json", r#"{"max_attempts": 1}"#);
+    for (succeeds, code) in [(true, 0), (false, 1)] {
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| server.command(&["enqueue", "a.b", "--retry", &once, "--wait=5m"]));
+            let job = server.take("default");
+            if succeeds {
+                server.succeed(&job)
+            } else {
+                server.fail(&job, "external.timeout")
+            };
+            let output = waiting.join().expect("it ends");
+            assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+            let last = stdout(&output).lines().last().unwrap_or_default().to_owned();
+            assert!(last.contains(if succeeds { "completed" } else { "discarded" }), "{last}");
+        });
+    }
+    let output = server.command(&["enqueue", "a.b", "--wait=10ms"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("still available"), "{}", stderr(&output));
+}
+
+#[test]
+fn bench_measures_every_phase_and_counts_every_run() {
+    let folder = Folder::new("bench");
+    let server = Server::start(&folder.at("data"));
+    let report = server.told_json(&["bench", "--jobs", "500", "--json"]);
+    let phases = report["phases"].as_array().expect("phases");
+    let letters: Vec<&str> = phases.iter().filter_map(|phase| phase["phase"].as_str()).collect();
+    assert_eq!(letters, ["a", "b", "b4", "c", "c1", "d", "d1"]);
+    for phase in phases {
+        let runs = if phase["phase"].as_str().is_some_and(|letter| letter.starts_with('d')) { 3 } else { 1 };
+        assert_eq!(phase["runs"].as_u64(), phase["jobs"].as_u64().map(|jobs| jobs * runs), "{phase}");
+        assert!(phase["jobs_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{phase}");
+        assert!(phase["p50_ms"].as_f64() <= phase["p99_ms"].as_f64(), "{phase}");
+    }
+    let table = server.told(&["bench", "--jobs", "100", "--phases", "a,d"]);
+    assert!(table.contains("fail twice, then succeed, 4 connections"), "{table}");
+    assert_eq!(server.command(&["bench", "--phases", "z"]).status.code(), Some(2));
+}

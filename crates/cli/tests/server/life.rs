@@ -1,0 +1,193 @@
+//! What happens to jobs, seen by those who look with the commands.
+
+use crate::harness::{Folder, Server, until};
+use serde_json::{Value, json};
+
+/// Short waits, and dead letters.
+fn quick_policy() -> Value {
+    json!({
+        "max_attempts": 3, "initial_interval": "PT0.05S", "max_interval": "PT1S", "jitter": false,
+        "non_retryable_errors": ["auth.*"], "on_exhaustion": "dead_letter",
+    })
+}
+
+fn quick_job(queue: &str) -> Value {
+    json!({ "type": "mail.send", "args": [{ "to": "ada" }], "options": { "queue": queue, "retry": quick_policy() } })
+}
+
+/// Lets a job of a queue fail as often as it takes.
+fn let_die(server: &Server, queue: &str, error_type: &str) -> String {
+    loop {
+        let job = server.take(queue);
+        if server.fail(&job, error_type)["state"] == "discarded" {
+            return job["id"].as_str().expect("an id").to_owned();
+        }
+    }
+}
+
+#[test]
+fn a_job_fails_waits_is_retried_and_done_and_explain_says_why() {
+    let folder = Folder::new("explain");
+    let server = Server::start(&folder.at("data"));
+    let id = server.enqueue(quick_job("mail"));
+    let first = server.take("mail");
+    let due = server.fail(&first, "external.timeout")["next_attempt_at"].clone();
+    let second = server.take("mail");
+    assert_eq!(second["attempt"], 2);
+    // Timestamps of one form sort as text.
+    assert!(second["started_at"].as_str() >= due.as_str(), "{second} is due at {due}");
+
+    let active = server.told(&["job", "explain", &id]);
+    assert!(active.contains("Attempt 1 failed"), "{active}");
+    assert!(active.contains("external.timeout happened): retry in 50 ms"), "{active}");
+    assert!(active.contains("Retry 1 waits 50 ms by exponential growth ×2."), "{active}");
+    assert!(active.contains("Attempt 2 runs on worker tester"), "{active}");
+    assert!(active.trim_end().ends_with('▶'), "{active}");
+
+    server.succeed(&second);
+    let done = server.told(&["job", "explain", &id]);
+    assert!(done.contains("is completed."), "{done}");
+    assert!(done.contains("Attempt 2 succeeded"), "{done}");
+    assert!(done.trim_end().ends_with('✓'), "{done}");
+    let verdicts = server.told_json(&["job", "explain", &id, "--json"]);
+    assert_eq!(verdicts["failures"][0]["verdict"]["delay_ms"], 50.0);
+    assert_eq!(verdicts["policy_from"]["layer"], "job");
+    let shown = server.told(&["job", "show", &id]);
+    assert!(shown.contains("failed run 1  external.timeout: external.timeout happened"), "{shown}");
+}
+
+#[test]
+fn the_reason_of_a_stop_names_what_decided() {
+    let folder = Folder::new("stops");
+    let server = Server::start(&folder.at("data"));
+    server.enqueue(quick_job("mail"));
+    let id = let_die(&server, "mail", "auth.expired");
+    let told = server.told(&["job", "explain", &id]);
+    assert!(told.contains("stop (non_retryable): the job goes to the dead letters"), "{told}");
+    assert!(told.contains("\"auth.expired\" matches \"auth.*\""), "{told}");
+    server.enqueue(quick_job("mail"));
+    let id = let_die(&server, "mail", "external.timeout");
+    let told = server.told(&["job", "explain", &id]);
+    assert!(told.contains("This was attempt 3 of at most 3."), "{told}");
+    assert_eq!(told.matches("retry in").count(), 2, "{told}");
+    assert!(told.trim_end().ends_with('✗'), "{told}");
+}
+
+#[test]
+fn dead_letters_go_round_by_id_and_by_filter() {
+    let folder = Folder::new("dead");
+    let server = Server::start(&folder.at("data"));
+    let mut dead = Vec::new();
+    for (queue, error) in [("mail", "external.timeout"), ("mail", "auth.expired"), ("slow", "external.timeout")] {
+        server.enqueue(quick_job(queue));
+        dead.push(let_die(&server, queue, error));
+    }
+    let listed = server.told_json(&["dead", "list", "--json"]);
+    assert_eq!(listed["total"], 3);
+    let table = server.told(&["dead", "list", "--queue", "mail"]);
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.contains("auth.expired: auth.expired happened"), "{table}");
+    assert!(server.told(&["dead", "show", &dead[2]]).contains("discarded"));
+
+    let filter = ["--error-type", "external.timeout", "--since", "1h"];
+    let dry = server.told(&[&["dead", "retry"][..], &filter[..]].concat());
+    assert_eq!(dry, "2 dead letters would be taken back; --yes carries it out\n");
+    assert_eq!(server.told_json(&["dead", "list", "--json"])["total"], 3, "a dry run changes nothing");
+    let done = server.told(&[&["dead", "retry", "--yes"][..], &filter[..]].concat());
+    assert_eq!(done, "2 dead letters taken back\n");
+    assert_eq!(server.state(&dead[0]), "available");
+    assert_eq!(server.state(&dead[1]), "discarded");
+
+    let revived = server.take("mail");
+    assert_eq!((&revived["id"], &revived["attempt"]), (&json!(dead[0]), &json!(1)), "as if it were new");
+    server.succeed(&revived);
+    let told = server.told(&["job", "explain", &dead[0]]);
+    assert!(told.contains("It was taken back, to run again as if it were new."), "{told}");
+    assert!(told.contains("Attempt 1 succeeded"), "{told}");
+
+    server.told(&["dead", "retry", &dead[1], "--into", "slow", "--args", "[1]"]);
+    let moved = server.job(&dead[1]);
+    assert_eq!((&moved["queue"], &moved["args"]), (&json!("slow"), &json!([1])));
+    server.told(&["job", "cancel", &dead[1]]);
+
+    assert_eq!(let_die(&server, "slow", "external.timeout"), dead[2]);
+    assert_eq!(server.told(&["dead", "drop", &dead[2]]), format!("{}  dropped\n", dead[2]));
+    let gone = server.command(&["dead", "show", &dead[2]]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert_eq!(server.told(&["dead", "list"]), "no dead letters\n");
+}
+
+#[test]
+fn nobody_loses_dead_letters_to_a_slip() {
+    let folder = Folder::new("slip");
+    let server = Server::start(&folder.at("data"));
+    server.enqueue(quick_job("mail"));
+    let id = let_die(&server, "mail", "auth.expired");
+    for args in [
+        &["dead", "drop"][..],
+        &["dead", "drop", "--yes"],
+        &["dead", "drop", &id, "--queue", "mail"],
+        &["dead", "drop", "--all", "--queue", "mail", "--yes"],
+        &["dead", "drop", "--since", "yesterday", "--yes"],
+    ] {
+        assert_eq!(server.command(args).status.code(), Some(2), "{args:?}");
+    }
+    assert_eq!(server.told(&["dead", "drop", "--queue", "other", "--yes"]), "0 dead letters dropped\n");
+    assert_eq!(server.told(&["dead", "drop", "--until", "1h", "--yes"]), "0 dead letters dropped\n");
+    assert_eq!(server.told_json(&["dead", "list", "--json"])["total"], 1);
+    assert_eq!(server.told(&["dead", "drop", "--all", "--yes"]), "1 dead letter dropped\n");
+}
+
+#[test]
+fn a_job_can_be_called_off_while_it_runs_and_taken_back_later() {
+    let folder = Folder::new("cancel");
+    let server = Server::start(&folder.at("data"));
+    let id = server.enqueue(quick_job("mail"));
+    let running = server.take("mail");
+    assert_eq!(server.told(&["job", "cancel", &id]), format!("{id}  cancelled, it was active\n"));
+    let late = json!({ "job_id": id, "lease_token": running["lease_token"] });
+    let (status, answer) = server.call("POST", "/ojs/v1/workers/ack", &late).expect("an answer");
+    assert_eq!((status, &answer["error"]["code"]), (409, &json!("conflict")));
+    let again = server.command(&["job", "cancel", &id]);
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(server.told(&["job", "retry", &id]), format!("{id}  available\n"));
+    server.succeed(&server.take("mail"));
+    assert_eq!(server.state(&id), "completed");
+}
+
+#[test]
+fn a_paused_queue_takes_jobs_and_hands_out_none() {
+    let folder = Folder::new("pause");
+    let server = Server::start(&folder.at("data"));
+    assert!(server.told(&["queues"]).starts_with("no queues yet"));
+    assert_eq!(server.told(&["queues", "pause", "mail"]), "queue mail is paused\n");
+    server.enqueue(quick_job("mail"));
+    assert!(server.fetch("mail", 1).is_empty());
+    let queues = server.told_json(&["queues", "--json"]);
+    assert_eq!(
+        (&queues["queues"][0]["status"], &queues["queues"][0]["stats"]["available"]),
+        (&json!("paused"), &json!(1))
+    );
+    let table = server.told(&["queues"]);
+    assert!(table.lines().nth(1).is_some_and(|line| line.starts_with("mail   paused          1")), "{table}");
+    assert_eq!(server.told(&["queues", "resume", "mail"]), "queue mail is active\n");
+    assert_eq!(server.fetch("mail", 1).len(), 1);
+}
+
+#[test]
+fn a_waiting_fetch_is_answered_when_a_job_comes() {
+    let folder = Folder::new("poll");
+    let server = Server::start(&folder.at("data"));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let body = json!({ "queues": ["mail"], "wait_ms": 60_000 });
+            server.ask("POST", "/ojs/v1/workers/fetch", body)
+        });
+        let id = server.enqueue(quick_job("mail"));
+        let answer = waiting.join().expect("an answer");
+        assert_eq!(answer["jobs"][0]["id"], json!(id));
+    });
+    until("the job is active", || {
+        Some(()).filter(|()| server.told(&["jobs", "--state", "active"]).contains("mail.send"))
+    });
+}

@@ -1,0 +1,87 @@
+//! The folder of a store while no server has it.
+
+use crate::harness::{Folder, Server, redrive, stderr, stdout};
+use serde_json::{Value, json};
+use std::process::Output;
+
+fn store(args: &[&str]) -> Output {
+    redrive(&[&["store"], args].concat()).output().expect("it runs")
+}
+
+fn report(args: &[&str]) -> Value {
+    let output = store(&[args, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// A store with some jobs, closed in good order.
+fn filled(folder: &Folder) -> (String, String) {
+    let data = folder.at("data");
+    let server = Server::start(&data);
+    for i in 0..200 {
+        server.enqueue(json!({ "type": "a.b", "args": [i, "x".repeat(100)] }));
+    }
+    let jobs = server.fetch("default", 150);
+    let settlements: Vec<Value> = jobs
+        .iter()
+        .map(|job| json!({ "action": "ack", "job_id": job["id"], "lease_token": job["lease_token"] }))
+        .collect();
+    server.ask("POST", "/ojs/v1/workers/settle", json!({ "settlements": settlements }));
+    let id = jobs[0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(server.stop().0.code(), Some(0));
+    (data, id)
+}
+
+#[test]
+fn check_counts_backup_copies_and_compact_shrinks() {
+    let folder = Folder::new("store");
+    let (data, id) = filled(&folder);
+    let found = report(&["check", &data]);
+    assert_eq!((&found["sound"], &found["closed_in_good_order"]), (&json!(true), &json!(true)), "{found}");
+    assert_eq!((&found["jobs"]["available"], &found["jobs"]["completed"]), (&json!(50), &json!(150)));
+    let told = stdout(&store(&["check", &data]));
+    assert!(told.contains("200 jobs in 1 queues: 50 available, 150 completed"), "{told}");
+
+    let copy = folder.at("copy");
+    assert_eq!(report(&["backup", &data, &copy])["jobs"], found["jobs"]);
+    assert_ne!(store(&["backup", &data, &copy]).status.code(), Some(0), "the folder is not empty any more");
+
+    let sizes = report(&["compact", &data]);
+    assert!(sizes["after_bytes"].as_u64() < sizes["before_bytes"].as_u64(), "{sizes}");
+    assert_eq!(report(&["check", &data])["jobs"], found["jobs"]);
+    for folder in [&data, &copy] {
+        let server = Server::start(folder);
+        assert_eq!(server.state(&id), "completed");
+        assert_eq!(server.fetch("default", 100).len(), 50);
+    }
+}
+
+#[test]
+fn a_store_in_use_missing_or_damaged_is_told_apart() {
+    let folder = Folder::new("trouble");
+    let missing = folder.at("nothing");
+    for command in [&["check", &missing][..], &["compact", &missing], &["backup", &missing, &folder.at("to")]] {
+        assert_eq!(store(command).status.code(), Some(3), "{command:?}");
+    }
+    assert!(!std::path::Path::new(&missing).exists(), "looking makes nothing");
+
+    let (data, _) = filled(&folder);
+    let server = Server::start(&data);
+    let busy = store(&["check", &data]);
+    assert_eq!(busy.status.code(), Some(3));
+    assert!(stderr(&busy).contains(&server.id().to_string()), "it names the process: {}", stderr(&busy));
+    server.stop();
+
+    // One flipped bit in the middle of the largest file.
+    let files = std::fs::read_dir(&data).expect("a folder").filter_map(Result::ok);
+    let largest = files.max_by_key(|file| file.metadata().map_or(0, |meta| meta.len())).expect("a file").path();
+    let mut bytes = std::fs::read(&largest).expect("readable");
+    let written = bytes.iter().rposition(|byte| *byte != 0).expect("something is written");
+    bytes[written / 2] ^= 1;
+    std::fs::write(&largest, &bytes).expect("writable");
+    let output = store(&["check", &data]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("DAMAGED"), "{}", stdout(&output));
+    let refused = redrive(&["serve", "--listen", "127.0.0.1:0", "--data", &data]).output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(3), "a damaged store is not opened: {}", stderr(&refused));
+}
