@@ -23,5 +23,5 @@ pub use events::{Happening, Occurrence};
 pub use judge::FailureReport;
 pub use layers::{Effective, Layer, Layers, OperatorCap, Written};
 pub use settle::Ending;
-pub use submit::Submission;
+pub use submit::{NewIds, Submission};
 pub use sweep::Swept;

@@ -43,10 +43,10 @@ impl Engine {
         submissions: Vec<Submission>,
         body: impl Fn(usize, &Effective) -> Blob,
     ) -> Result<Vec<Enqueued>, EngineError> {
-        let now = self.now();
+        let mut ids = self.new_ids(self.now());
         let mut jobs = Vec::with_capacity(submissions.len());
         for (index, submission) in submissions.into_iter().enumerate() {
-            jobs.push(self.new_job(submission, now, |effective| body(index, effective))?);
+            jobs.push(self.new_job(submission, &mut ids, |effective| body(index, effective))?);
         }
         self.keep(jobs).await
     }
@@ -73,22 +73,53 @@ impl Engine {
     fn new_job(
         &self,
         submission: Submission,
-        now: Moment,
+        ids: &mut NewIds,
         body: impl FnOnce(&Effective) -> Blob,
     ) -> Result<NewJob, EngineError> {
         let Submission { kind, queue, priority, start, expires, timeout, lease, policy, idempotency_key, id } =
             submission;
         let effective = self.settings.layers.resolve(policy, &kind, &queue).map_err(EngineError::InvalidPolicy)?;
         let body = body(&effective);
-        let id = id.unwrap_or_else(|| self.new_id(now));
         let spec = Spec { kind, queue, priority, body, policy: effective.policy, timeout, lease, expires };
+        let id = id.unwrap_or_else(|| ids.next_id());
         Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key })
     }
 
-    /// A name for a job that brings none.
-    #[must_use]
-    pub fn new_id(&self, now: Moment) -> JobId {
+    /// Names for jobs that bring none.
+    pub fn new_ids(&self, now: Moment) -> NewIds {
         let random = u128::from(self.randomness.bits()) << 64 | u128::from(self.randomness.bits());
-        JobId::new(now, random)
+        // Without the highest of the 62 bits that are counted up, so that no carry leaves them.
+        NewIds { now, random: random & !(1 << 61) }
+    }
+}
+
+/// Names in ascending order: jobs of one batch become available at the same moment, and then their
+/// names decide which of them runs first.
+#[derive(Debug)]
+pub struct NewIds {
+    now: Moment,
+    random: u128,
+}
+
+impl NewIds {
+    /// The next name.
+    #[must_use]
+    pub fn next_id(&mut self) -> JobId {
+        self.random += 1;
+        JobId::new(self.now, self.random)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_batch_ascend() {
+        for random in [0, !(1 << 61), 0x1234_5678_9abc_def0 & !(1 << 61)] {
+            let mut ids = NewIds { now: Moment::from_micros(1_770_976_800_000_000), random };
+            let names: Vec<JobId> = (0..1_000).map(|_| ids.next_id()).collect();
+            assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "from {random:x}");
+        }
     }
 }

@@ -73,8 +73,13 @@ impl Server {
         Self { app: Arc::new(app), stop }
     }
 
-    /// All paths of the server.
+    /// How many fetches are waiting for a job.
     #[must_use]
+    pub fn waiting_fetches(&self) -> usize {
+        self.app.limits.long_polls - self.app.long_polls.available_permits()
+    }
+
+    /// All paths of the server.
     pub fn router(&self) -> Router {
         let app = Arc::clone(&self.app);
         ojs::routes().layer(middleware::from_fn_with_state(Arc::clone(&app), edge::edge)).with_state(app)

@@ -105,7 +105,7 @@ fn by_flag(flags: &Flags, problems: &mut Vec<String>) -> Vec<(String, String, St
     let mut said: Vec<_> = Vec::new();
     for pair in &flags.set {
         match pair.split_once('=') {
-            Some((key, _)) if key == "api_key" => {
+            Some(("api_key", _)) => {
                 problems.push("--set api_key: keys on the command line can be seen by others; use api_key_file".into());
             }
             Some((key, value)) if SETTINGS.iter().any(|setting| setting.key == key) => {

@@ -67,6 +67,14 @@ pub(crate) fn push_u64(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
+/// Writes a whole number with its sign.
+pub(crate) fn push_i64(out: &mut Vec<u8>, number: i64) {
+    if number < 0 {
+        out.push(b'-');
+    }
+    push_u64(out, number.unsigned_abs());
+}
+
 /// Writes a moment as a quoted RFC 3339 timestamp in UTC, to the microsecond.
 pub(crate) fn push_time(out: &mut Vec<u8>, at: Moment) {
     out.push(b'"');

@@ -1,17 +1,19 @@
 //! A job as its answer has it: what was kept of it, with what has become of it since.
 
 use super::body;
-use super::policies::default_origin;
-use crate::json::{member, push_str, push_time, push_u64};
-use redrive_engine::Settings;
+use super::policies::origin_of;
+use crate::app::App;
+use crate::json::{member, push_i64, push_str, push_time, push_u64};
 use redrive_policy::{Moment, Outcome, Span};
 use redrive_store::{FailedRun, Job, State};
 use std::io::Write;
 
+const LEASE: &str = "visibility_timeout_ms";
+
 /// Writes a job as an object.
-pub(crate) fn push_job(out: &mut Vec<u8>, job: &Job, settings: &Settings) {
+pub(crate) fn push_job(out: &mut Vec<u8>, job: &Job, app: &App) {
     out.push(b'{');
-    push_members(out, job, settings);
+    push_members(out, job, app);
     out.push(b'}');
 }
 
@@ -21,9 +23,9 @@ pub(crate) fn flattened(members: &[u8]) -> Vec<u8> {
 }
 
 /// Writes the members of a job, without braces. What is not set is absent.
-pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job, settings: &Settings) {
-    let kept = body::split(&job.spec.body);
-    out.reserve(kept.members.len() + 400);
+pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job, app: &App) {
+    let spec = &job.spec;
+    out.reserve(spec.body.len() + 600);
     member(out, "id");
     push_id(out, job);
     member(out, "state");
@@ -32,12 +34,20 @@ pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job, settings: &Settings) {
     push_u64(out, job.attempt.into());
     push_moment(out, "created_at", job.times.created);
     push_moment(out, "enqueued_at", job.times.available.unwrap_or(job.times.created));
-    if let Some(timeout) = job.spec.timeout.or(settings.timeout) {
-        member(out, "timeout_ms");
-        push_ms(out, timeout);
+    out.extend_from_slice(b",\"specversion\":\"1.0\",\"type\":");
+    push_str(out, &spec.kind);
+    member(out, "queue");
+    push_str(out, &spec.queue);
+    member(out, "priority");
+    push_i64(out, spec.priority.into());
+    app.policies.push_members(out, &spec.policy);
+    for (key, span) in [("timeout_ms", spec.timeout.or(app.engine.settings().timeout)), (LEASE, spec.lease)] {
+        if let Some(span) = span {
+            member(out, key);
+            push_ms(out, span);
+        }
     }
-    out.push(b',');
-    out.extend_from_slice(kept.members);
+    body::push_members(out, &spec.body);
     if let Some(started) = job.times.started {
         push_moment(out, "started_at", started);
     }
@@ -123,12 +133,7 @@ pub(crate) fn push_explanation(out: &mut Vec<u8>, job: &Job) {
     member(out, "policy");
     push_serialized(out, &*job.spec.policy);
     member(out, "policy_from");
-    let origin = body::split(&job.spec.body).origin;
-    if origin.is_empty() {
-        push_serialized(out, &default_origin())
-    } else {
-        out.extend_from_slice(origin)
-    }
+    push_serialized(out, &origin_of(body::split(&job.spec.body).origin));
     for (key, number) in [("life", job.revivals), ("releases", job.releases), ("leases", job.leases)] {
         member(out, key);
         push_u64(out, number.into());

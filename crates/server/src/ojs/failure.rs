@@ -153,5 +153,9 @@ fn push_backtrace(out: &mut Vec<u8>, backtrace: &RawValue) {
 }
 
 fn shortened(text: &str, cut: bool) -> &str {
-    if cut { &text[..text.floor_char_boundary(CUT_MESSAGE)] } else { text }
+    if !cut || text.len() <= CUT_MESSAGE {
+        return text;
+    }
+    let end = (0..=CUT_MESSAGE).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
 }

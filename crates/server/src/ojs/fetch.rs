@@ -108,7 +108,7 @@ fn written(app: &App, jobs: &[Job]) -> Vec<u8> {
         if index > 0 {
             out.push(b',');
         }
-        push_job(&mut out, job, app.engine.settings());
+        push_job(&mut out, job, app);
         if let Some(lease) = &job.lease {
             out.pop();
             member(&mut out, "lease_token");

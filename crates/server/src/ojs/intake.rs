@@ -1,13 +1,13 @@
 //! A job as it is handed in: read, checked, and written into the form in which it is kept.
 
 use super::body;
-use super::envelope::push_ms;
 use super::policies::Resolved;
 use super::schedule::{self, Spans, Times};
 use crate::app::App;
 use crate::fault::Fault;
-use crate::json::{Members, check_nested, member, push_key, push_str};
+use crate::json::{Members, check_nested, member, push_key};
 use crate::limits::Limits;
+use redrive_engine::NewIds;
 use redrive_policy::{Moment, Problem};
 use redrive_store::{NewJob, Spec};
 use serde_json::value::RawValue;
@@ -118,11 +118,18 @@ impl<'a> Sources<'_, 'a> {
     }
 }
 
-/// Reads a job. `key` is an idempotency key that came with the request.
+/// Reads a job. `key` is an idempotency key that came with the request; `ids` names it where it has no
+/// name.
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub(crate) fn read(app: &App, top: &Members<'_>, key: Option<&str>, now: Moment) -> Result<NewJob, Wrong> {
+pub(crate) fn read(
+    app: &App,
+    top: &Members<'_>,
+    key: Option<&str>,
+    now: Moment,
+    ids: &mut NewIds,
+) -> Result<NewJob, Wrong> {
     let mut wrong = Wrong::default();
     let options = top.object("options", "/options", &mut wrong.request).unwrap_or_default();
     let from = Sources { top, options };
@@ -151,7 +158,7 @@ pub(crate) fn read(app: &App, top: &Members<'_>, key: Option<&str>, now: Moment)
         lease: draft.spans.lease,
         expires: draft.times.expires.as_ref().map(|said| said.at),
     };
-    let id = id.unwrap_or_else(|| app.engine.new_id(now));
+    let id = id.unwrap_or_else(|| ids.next_id());
     Ok(NewJob { id, spec: Arc::new(spec), start: draft.times.start, idempotency_key: key.map(Arc::from) })
 }
 
@@ -161,8 +168,8 @@ struct Draft<'a> {
     queue: Cow<'a, str>,
     priority: i32,
     args: &'a str,
-    meta: &'a str,
-    tags: &'a str,
+    meta: Option<&'a str>,
+    tags: Option<&'a str>,
     times: Times<'a>,
     spans: Spans,
     /// What nobody here understands; it is handed back as it came.
@@ -183,8 +190,8 @@ fn draft<'a>(app: &App, from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<
         queue: from.of("queue").queue_name("queue", limits, problems).unwrap_or(Cow::Borrowed("default")),
         priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
         args: args(top, limits, problems).unwrap_or("[]"),
-        meta: meta(top, limits, problems).unwrap_or("{}"),
-        tags: valid_tags.and(tags.get("tags")).map_or("[]", RawValue::get),
+        meta: meta(top, limits, problems),
+        tags: valid_tags.and(tags.get("tags")).map(RawValue::get),
         times: schedule::times(from, now, problems),
         spans: schedule::spans(from, problems),
         others: others(from, limits, problems),
@@ -276,27 +283,11 @@ fn idempotency_key<'a>(
     Some(key)
 }
 
-/// The part of the envelope that never changes.
+/// What belongs to this job alone, as it is kept.
 fn body_of(draft: &Draft<'_>, resolved: &Resolved) -> Vec<u8> {
-    let mut out = body::begin(resolved, draft.args.len() + draft.meta.len() + 200);
-    member(&mut out, "specversion");
-    push_str(&mut out, "1.0");
-    member(&mut out, "type");
-    push_str(&mut out, &draft.kind);
-    member(&mut out, "queue");
-    push_str(&mut out, &draft.queue);
-    for (key, text) in [("args", draft.args), ("meta", draft.meta), ("tags", draft.tags)] {
-        member(&mut out, key);
-        out.extend_from_slice(text.as_bytes());
-    }
-    member(&mut out, "priority");
-    out.extend_from_slice(draft.priority.to_string().as_bytes());
-    out.push(b',');
-    out.extend_from_slice(&resolved.members);
-    if let Some(lease) = draft.spans.lease {
-        member(&mut out, "visibility_timeout_ms");
-        push_ms(&mut out, lease);
-    }
+    const TIMES: usize = 100;
+    let others: usize = draft.others.iter().map(|(key, value)| key.len() + value.get().len() + 4).sum();
+    let mut out = body::begin(resolved, draft.args, draft.meta, draft.tags, TIMES + others);
     for (key, said) in [("scheduled_at", &draft.times.scheduled), ("expires_at", &draft.times.expires)] {
         if let Some(said) = said {
             member(&mut out, key);

@@ -19,7 +19,9 @@ pub(crate) async fn enqueue(
     IdempotencyKey(key): IdempotencyKey,
     payload: Payload,
 ) -> Result<Answer, Fault> {
-    let job = intake::read(&app, &payload.members()?, key.as_deref(), app.engine.now())?;
+    let now = app.engine.now();
+    let mut ids = app.engine.new_ids(now);
+    let job = intake::read(&app, &payload.members()?, key.as_deref(), now, &mut ids)?;
     let mut enqueued = app.engine.keep(vec![job]).await?;
     let (job, status) = match enqueued.pop() {
         Some(Enqueued::Created(job)) => (job, StatusCode::CREATED),
@@ -28,7 +30,7 @@ pub(crate) async fn enqueue(
     };
     let mut out = Vec::with_capacity(1_024);
     out.extend_from_slice(b"{\"job\":");
-    push_job(&mut out, &job, app.engine.settings());
+    push_job(&mut out, &job, &app);
     out.push(b'}');
     Ok(Answer::ok(out).status(status).location(&format!("/ojs/v1/jobs/{}", job.id)))
 }
@@ -48,11 +50,12 @@ pub(crate) async fn enqueue_batch(State(app): State<Arc<App>>, payload: Payload)
         return Err(Fault::invalid(vec![problem]));
     }
     let now = app.engine.now();
+    let mut ids = app.engine.new_ids(now);
     let mut wrong = Wrong::default();
     let mut read = Vec::with_capacity(count);
     for (index, job) in jobs.into_iter().enumerate() {
         let job = match Members::parse(job.get()) {
-            Ok(members) => intake::read(&app, &members, None, now),
+            Ok(members) => intake::read(&app, &members, None, now, &mut ids),
             Err(error) => Err(Wrong::request(Problem::told("", format!("not a job: {error}")))),
         };
         match job {
@@ -70,7 +73,7 @@ pub(crate) async fn enqueue_batch(State(app): State<Arc<App>>, payload: Payload)
         if index > 0 {
             out.push(b',');
         }
-        push_job(&mut out, job, app.engine.settings());
+        push_job(&mut out, job, &app);
     }
     out.push(b']');
     member(&mut out, "count");
@@ -82,7 +85,7 @@ pub(crate) async fn enqueue_batch(State(app): State<Arc<App>>, payload: Payload)
 pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
     let job = app.engine.job(id_in_path(&id)?).await?;
     let mut members = Vec::with_capacity(2_048);
-    push_members(&mut members, &job, app.engine.settings());
+    push_members(&mut members, &job, &app);
     push_explanation(&mut members, &job);
     Ok(Answer::ok(flattened(&members)))
 }
@@ -90,7 +93,7 @@ pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) ->
 pub(crate) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
     let cancelled = app.engine.cancel(id_in_path(&id)?).await?;
     let mut members = Vec::with_capacity(1_024);
-    push_members(&mut members, &cancelled.job, app.engine.settings());
+    push_members(&mut members, &cancelled.job, &app);
     member(&mut members, "previous_state");
     push_str(&mut members, cancelled.previous.name());
     Ok(Answer::ok(flattened(&members)))
@@ -99,7 +102,7 @@ pub(crate) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) 
 pub(crate) async fn activate(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
     let job = app.engine.activate(id_in_path(&id)?).await?;
     let mut members = Vec::with_capacity(1_024);
-    push_members(&mut members, &job, app.engine.settings());
+    push_members(&mut members, &job, &app);
     push_moment(&mut members, "activated_at", job.times.available.unwrap_or(job.times.created));
     member(&mut members, "previous_state");
     push_str(&mut members, "pending");

@@ -6,16 +6,15 @@ use redrive_engine::{Effective, Layers, Written};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{AttemptLimit, Policy, Problem, Problems};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A policy with what is written of it into each job.
+/// A policy and where it came from.
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(crate) policy: Arc<Policy>,
-    /// The members `max_attempts` and `retry` of the envelope.
-    pub(crate) members: Vec<u8>,
     /// Where it came from, as JSON; empty for the plain default of the server.
     pub(crate) origin: Vec<u8>,
 }
@@ -23,7 +22,16 @@ pub(crate) struct Resolved {
 /// The policies met lately.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
-    known: RwLock<HashMap<String, Arc<Resolved>>>,
+    /// By the text that was handed in.
+    resolved: RwLock<HashMap<String, Arc<Resolved>>>,
+    /// What envelopes say of a policy, by where it is in memory, which stays its own while it is here.
+    worded: RwLock<HashMap<usize, Worded>>,
+}
+
+#[derive(Debug)]
+struct Worded {
+    _policy: Arc<Policy>,
+    members: Box<[u8]>,
 }
 
 /// How many are remembered; when there are more, all are forgotten.
@@ -44,20 +52,36 @@ impl Policies {
         queue: &str,
     ) -> Result<Arc<Resolved>, Problems> {
         let key = key(layers, own, kind, queue);
-        if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(known) = self.resolved.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(Arc::clone(known));
         }
         let effective = layers.resolve(own.map(written).transpose()?, kind, queue)?;
         let resolved = Arc::new(Resolved::new(&effective));
         if key.len() <= LONGEST {
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            if known.len() >= REMEMBERED {
-                known.clear();
-            }
-            known.insert(key, Arc::clone(&resolved));
+            remember(&self.resolved, key, Arc::clone(&resolved));
         }
         Ok(resolved)
     }
+
+    /// Writes what an envelope says of a policy: `max_attempts` and `retry`.
+    pub(crate) fn push_members(&self, out: &mut Vec<u8>, policy: &Arc<Policy>) {
+        let address = Arc::as_ptr(policy).addr();
+        if let Some(known) = self.worded.read().unwrap_or_else(PoisonError::into_inner).get(&address) {
+            out.extend_from_slice(&known.members);
+            return;
+        }
+        let members = envelope_members(policy);
+        out.extend_from_slice(&members);
+        remember(&self.worded, address, Worded { _policy: Arc::clone(policy), members: members.into() });
+    }
+}
+
+fn remember<K: Eq + Hash, V>(memory: &RwLock<HashMap<K, V>>, key: K, value: V) {
+    let mut memory = memory.write().unwrap_or_else(PoisonError::into_inner);
+    if memory.len() >= REMEMBERED {
+        memory.clear();
+    }
+    memory.insert(key, value);
 }
 
 /// Everything that the answer depends on. Kinds and queues count only where a layer names them, so
@@ -100,37 +124,46 @@ fn written(own: &RawValue) -> Result<Written, Problems> {
 impl Resolved {
     fn new(effective: &Effective) -> Self {
         let Effective { policy, written, layer, capped_by } = effective;
-        let plain = *layer == "server" && written.dialect == Dialect::Ojs && capped_by.is_empty();
-        let origin = json!({ "layer": layer, "dialect": written.dialect, "capped_by": capped_by });
-        Self {
-            members: envelope_members(policy),
-            origin: if plain { Vec::new() } else { origin.to_string().into_bytes() },
-            policy: Arc::clone(policy),
+        let mut origin = Map::new();
+        if *layer != "server" {
+            origin.insert("layer".to_owned(), (*layer).into());
         }
+        if written.dialect != Dialect::Ojs {
+            origin.insert("dialect".to_owned(), written.dialect.name().into());
+        }
+        Self { policy: Arc::clone(policy), origin: origin_text(origin, capped_by) }
     }
 
     /// A policy that a job has already, under the caps of the queue that it moves to.
     pub(crate) fn moved(layers: &Layers, policy: &Arc<Policy>, origin: &[u8], queue: &str) -> Self {
         let (policy, capped_by) = layers.capped(Arc::clone(policy), queue);
-        let mut origin = origin.to_vec();
-        if !capped_by.is_empty() {
-            let mut value: Value = serde_json::from_slice(&origin).unwrap_or_else(|_| default_origin());
-            value["capped_by"] = json!(capped_by);
-            origin = value.to_string().into_bytes();
-        }
-        Self { members: envelope_members(&policy), policy, origin }
+        let origin = serde_json::from_slice(origin).unwrap_or_default();
+        Self { policy, origin: origin_text(origin, &capped_by) }
     }
 }
 
-/// Where a policy came from when nothing is noted.
-pub(crate) fn default_origin() -> Value {
-    json!({ "layer": "server", "dialect": "ojs", "capped_by": [] })
+/// Where a policy came from, as it is kept: only what is not the default.
+fn origin_text(mut origin: Map<String, Value>, capped_by: &[&str]) -> Vec<u8> {
+    if !capped_by.is_empty() {
+        origin.insert("capped_by".to_owned(), json!(capped_by));
+    }
+    if origin.is_empty() { Vec::new() } else { Value::Object(origin).to_string().into_bytes() }
+}
+
+/// Where a policy came from, in full.
+pub(crate) fn origin_of(kept: &[u8]) -> Value {
+    let mut origin = json!({ "layer": "server", "dialect": "ojs", "capped_by": [] });
+    let noted: Map<String, Value> = serde_json::from_slice(kept).unwrap_or_default();
+    for (key, value) in noted {
+        origin[key] = value;
+    }
+    origin
 }
 
 /// `max_attempts` and `retry`: the merged policy, as far as OJS can say it.
 fn envelope_members(policy: &Policy) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
-    member(&mut out, "max_attempts");
+    out.extend_from_slice(b",\"max_attempts\":");
     push_u64(&mut out, max_attempts(policy).into());
     member(&mut out, "retry");
     out.extend_from_slice(Dialect::Ojs.write(policy).value.to_string().as_bytes());
@@ -164,8 +197,7 @@ mod tests {
         let first = policies.resolve(&layers, Some(&own), "a.b", "x").unwrap();
         let second = policies.resolve(&layers, Some(&own), "c.d", "y").unwrap();
         assert!(Arc::ptr_eq(&first, &second));
-        let origin: Value = serde_json::from_slice(&first.origin).unwrap();
-        assert_eq!(origin["layer"], "job");
+        assert_eq!(origin_of(&first.origin), json!({ "layer": "job", "dialect": "ojs", "capped_by": [] }));
         let default = policies.resolve(&layers, None, "a.b", "x").unwrap();
         assert!(default.origin.is_empty());
     }

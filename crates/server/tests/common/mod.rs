@@ -15,23 +15,23 @@ use std::sync::{Arc, Mutex};
 use tower::ServiceExt;
 
 /// 2026-02-13T10:00:00Z: the clock of every test starts here.
-pub const START: i64 = 1_770_976_800_000_000;
+pub(crate) const START: i64 = 1_770_976_800_000_000;
 
 /// A server, its engine, and its clock.
-pub struct Bench {
-    pub engine: Arc<Engine>,
-    pub server: Server,
-    pub log: Arc<Mutex<Vec<String>>>,
+pub(crate) struct Bench {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) server: Server,
+    pub(crate) log: Arc<Mutex<Vec<String>>>,
     clock: Arc<ManualClock>,
 }
 
 /// What a bench is made of; the defaults are those of a server.
-pub struct Parts {
-    pub store: Arc<dyn Store>,
-    pub randomness: Arc<dyn Randomness>,
-    pub layers: Layers,
-    pub limits: Limits,
-    pub keys: ApiKeys,
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) randomness: Arc<dyn Randomness>,
+    pub(crate) layers: Layers,
+    pub(crate) limits: Limits,
+    pub(crate) keys: ApiKeys,
 }
 
 impl Default for Parts {
@@ -48,35 +48,35 @@ impl Default for Parts {
 
 /// An answer, read whole.
 #[derive(Debug)]
-pub struct Reply {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: Value,
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
 }
 
 impl Reply {
     /// The body of an answer that has this status.
-    pub fn expect(self, status: u16) -> Value {
+    pub(crate) fn expect(self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.body);
         self.body
     }
 
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Parts::default())
     }
 
-    pub fn with(parts: Parts) -> Self {
+    pub(crate) fn with(parts: Parts) -> Self {
         Self::at(parts, START)
     }
 
     /// A server that starts at a given time; on the store of another bench, that is a restart.
-    pub fn at(parts: Parts, micros: i64) -> Self {
+    pub(crate) fn at(parts: Parts, micros: i64) -> Self {
         let clock = Arc::new(ManualClock::at(Moment::from_micros(micros)));
         let settings = Settings::new(parts.layers);
         let engine = Engine::new(parts.store, Arc::clone(&clock) as _, parts.randomness, settings);
@@ -89,22 +89,22 @@ impl Bench {
         Self { engine, server, log, clock }
     }
 
-    pub fn now(&self) -> Moment {
+    pub(crate) fn now(&self) -> Moment {
         self.engine.now()
     }
 
     /// Moves the clock, and lets happen what is due by then.
-    pub async fn advance_ms(&self, ms: f64) {
+    pub(crate) async fn advance_ms(&self, ms: f64) {
         self.clock.advance(Span::saturating_ms(ms));
         self.engine.sweep().await.expect("the store answers");
     }
 
     /// Moves the clock and nothing else.
-    pub fn advance_clock_ms(&self, ms: f64) {
+    pub(crate) fn advance_clock_ms(&self, ms: f64) {
         self.clock.advance(Span::saturating_ms(ms));
     }
 
-    pub async fn send(&self, request: Request<Body>) -> Reply {
+    pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
         let response = self.server.router().oneshot(request).await.expect("a router always answers");
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.expect("the body ends");
@@ -117,85 +117,85 @@ impl Bench {
     }
 
     /// A request with a body as it stands.
-    pub async fn call_text(&self, method: &str, path: &str, body: &str) -> Reply {
+    pub(crate) async fn call_text(&self, method: &str, path: &str, body: &str) -> Reply {
         let request = Request::builder().method(method).uri(path).body(Body::from(body.to_owned()));
         self.send(request.expect("a valid request")).await
     }
 
-    pub async fn call(&self, method: &str, path: &str, body: &Value) -> Reply {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: &Value) -> Reply {
         self.call_text(method, path, &body.to_string()).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Reply {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
         self.call("POST", &format!("/ojs/v1{path}"), &body).await
     }
 
-    pub async fn get(&self, path: &str) -> Reply {
+    pub(crate) async fn get(&self, path: &str) -> Reply {
         self.call_text("GET", &format!("/ojs/v1{path}"), "").await
     }
 
-    pub async fn delete(&self, path: &str) -> Reply {
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
         self.call_text("DELETE", &format!("/ojs/v1{path}"), "").await
     }
 
     /// Hands in a job with a retry policy; answers its id.
-    pub async fn enqueue(&self, retry: Value) -> String {
+    pub(crate) async fn enqueue(&self, retry: Value) -> String {
         self.enqueue_with(json!({ "retry": retry })).await
     }
 
     /// Hands in a job with these options; answers its id.
-    pub async fn enqueue_with(&self, options: Value) -> String {
+    pub(crate) async fn enqueue_with(&self, options: Value) -> String {
         let body = self.post("/jobs", json!({ "type": "test.run", "args": [1], "options": options })).await;
         text(&body.expect(201)["job"]["id"])
     }
 
     /// The next job of the queue `default`, if there is one.
-    pub async fn fetch(&self) -> Option<Value> {
+    pub(crate) async fn fetch(&self) -> Option<Value> {
         self.fetch_as("w1").await
     }
 
-    pub async fn fetch_as(&self, worker: &str) -> Option<Value> {
+    pub(crate) async fn fetch_as(&self, worker: &str) -> Option<Value> {
         let body = self.post("/workers/fetch", json!({ "queues": ["default"], "worker_id": worker })).await;
         body.expect(200)["jobs"].as_array().and_then(|jobs| jobs.first().cloned())
     }
 
     /// Fails the run of a job with an ordinary error; answers the reply.
-    pub async fn fail(&self, id: &str) -> Value {
+    pub(crate) async fn fail(&self, id: &str) -> Value {
         self.fail_with(id, json!({ "type": "Boom", "message": "boom" })).await
     }
 
-    pub async fn fail_with(&self, id: &str, error: Value) -> Value {
+    pub(crate) async fn fail_with(&self, id: &str, error: Value) -> Value {
         self.post("/workers/nack", json!({ "job_id": id, "error": error })).await.expect(200)
     }
 
-    pub async fn job(&self, id: &str) -> Value {
+    pub(crate) async fn job(&self, id: &str) -> Value {
         self.get(&format!("/jobs/{id}")).await.expect(200)["job"].clone()
     }
 
     /// The ids among the dead letters.
-    pub async fn dead(&self) -> Vec<String> {
+    pub(crate) async fn dead(&self) -> Vec<String> {
         let body = self.get("/dead-letter?limit=1000").await.expect(200);
         body["jobs"].as_array().expect("a list").iter().map(|job| text(&job["id"])).collect()
     }
 
     /// Waits as long as a reply says and takes the job again.
-    pub async fn run_again(&self, reply: &Value) -> Value {
+    pub(crate) async fn run_again(&self, reply: &Value) -> Value {
         self.advance_ms(ms(&reply["retry_delay_ms"]) + 1.0).await;
         self.fetch().await.expect("the job is due")
     }
 }
 
-pub fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("not a string: {value}")).to_owned()
 }
 
-pub fn ms(value: &Value) -> f64 {
+pub(crate) fn ms(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
 }
 
 /// Draws that follow each other at even distances over [0, 1), so that a distribution is met exactly.
 #[derive(Default)]
-pub struct Even {
+pub(crate) struct Even {
     count: AtomicU64,
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<An
         if index > 0 {
             out.push(b',');
         }
-        push_job(&mut out, job, app.engine.settings());
+        push_job(&mut out, job, &app);
     }
     out.push(b']');
     push_pagination(&mut out, page, listed.total);
@@ -41,7 +41,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<An
 pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
     let job = dead(&app, id_in_path(&id)?).await?;
     let mut members = Vec::with_capacity(2_048);
-    push_members(&mut members, &job, app.engine.settings());
+    push_members(&mut members, &job, &app);
     push_explanation(&mut members, &job);
     Ok(Answer::ok(flattened(&members)))
 }
@@ -57,7 +57,7 @@ pub(crate) async fn retry(
     let spec = revise::spec(&app, &members, &job)?;
     let job = app.engine.revive(id, spec).await?;
     let mut members = Vec::with_capacity(1_024);
-    push_members(&mut members, &job, app.engine.settings());
+    push_members(&mut members, &job, &app);
     Ok(Answer::ok(flattened(&members)))
 }
 

@@ -6,9 +6,10 @@ use super::super::intake::{self, Wrong};
 use super::super::policies::Resolved;
 use crate::app::App;
 use crate::fault::{Code, Fault};
-use crate::json::{Members, member, push_key, push_str};
+use crate::json::{Members, push_key};
 use redrive_policy::Problem;
 use redrive_store::{Job, Spec};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ pub(super) fn spec(app: &App, members: &Members<'_>, job: &Job) -> Result<Option
     if !wrong.is_empty() {
         return Err(wrong.into());
     }
-    let body = rewritten(job, &resolved, &queue, args, meta)?;
+    let body = rewritten(job, &resolved, args, meta)?;
     let spec = Spec { queue, body: Arc::from(body), policy: Arc::clone(&resolved.policy), ..(*job.spec).clone() };
     Ok(Some(Arc::new(spec)))
 }
@@ -57,42 +58,19 @@ fn resolved(app: &App, revised: &Members<'_>, job: &Job, queue: &str) -> Result<
 }
 
 /// The kept body with other values; what is not revised stays as it was, byte for byte.
-fn rewritten(
-    job: &Job,
-    resolved: &Resolved,
-    queue: &str,
-    args: Option<&str>,
-    meta: Option<&str>,
-) -> Result<Vec<u8>, Fault> {
+fn rewritten(job: &Job, resolved: &Resolved, args: Option<&str>, meta: Option<&str>) -> Result<Vec<u8>, Fault> {
     let broken = || Fault::new(Code::InternalError, format!("what is kept of job {} cannot be read", job.id));
     let kept = std::str::from_utf8(body::split(&job.spec.body).members).map_err(|_| broken())?;
     let whole = format!("{{{kept}}}");
     let members = Members::parse(&whole).map_err(|_| broken())?;
-    let mut out = body::begin(resolved, whole.len());
-    for (key, value) in members.iter() {
-        match (&**key, args, meta) {
-            ("max_attempts", _, _) => {
-                out.push(b',');
-                out.extend_from_slice(&resolved.members);
-            }
-            ("retry", _, _) => {}
-            ("queue", _, _) => {
-                member(&mut out, "queue");
-                push_str(&mut out, queue);
-            }
-            ("args", Some(args), _) => {
-                member(&mut out, "args");
-                out.extend_from_slice(args.as_bytes());
-            }
-            ("meta", _, Some(meta)) => {
-                member(&mut out, "meta");
-                out.extend_from_slice(merged(value.get(), meta).as_bytes());
-            }
-            _ => {
-                push_key(&mut out, key);
-                out.extend_from_slice(value.get().as_bytes());
-            }
-        }
+    let text = |key| members.get(key).map(RawValue::get);
+    let args = args.or(text("args")).unwrap_or("[]");
+    let merged = meta.map(|new| merged(text("meta").unwrap_or("{}"), new));
+    let meta = merged.as_deref().or(text("meta"));
+    let mut out = body::begin(resolved, args, meta, text("tags"), whole.len());
+    for (key, value) in members.iter().filter(|(key, _)| !matches!(&***key, "args" | "meta" | "tags")) {
+        push_key(&mut out, key);
+        out.extend_from_slice(value.get().as_bytes());
     }
     Ok(out)
 }

@@ -1,0 +1,62 @@
+//! Manifest, health, events and the meaning of errors.
+
+use crate::common::Bench;
+use serde_json::json;
+
+#[tokio::test]
+async fn the_manifest_has_the_names_of_the_suite_and_of_the_libraries() {
+    let bench = Bench::new();
+    let manifest = bench.call_text("GET", "/ojs/manifest", "").await.expect(200);
+    assert_eq!((&manifest["specversion"], &manifest["ojs_version"]), (&json!("1.0"), &json!("1.0")));
+    for key in ["name", "version", "language"] {
+        assert!(manifest["implementation"][key].is_string(), "{key}");
+    }
+    assert_eq!(manifest["conformance_level"], 1);
+    assert!(manifest["capabilities"].as_object().unwrap().values().all(|value| value.is_boolean()));
+    assert!(manifest["extensions"].as_array().unwrap().iter().all(|value| value.is_string()));
+}
+
+#[tokio::test]
+async fn health_tells_how_the_store_is() {
+    let bench = Bench::new();
+    bench.advance_ms(5_500.0).await;
+    let health = bench.get("/health").await.expect(200);
+    assert_eq!((&health["status"], &health["backend"]["status"]), (&json!("ok"), &json!("ok")));
+    assert_eq!(health["uptime_seconds"], 5);
+    assert!(health["backend"]["latency_ms"].is_number());
+}
+
+#[tokio::test]
+async fn events_can_be_followed_by_their_cursor() {
+    let bench = Bench::new();
+    let id = bench.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" })).await;
+    bench.fetch().await.unwrap();
+    bench.advance_clock_ms(1_500.0);
+    bench.fail(&id).await;
+    let body = bench.get("/events?limit=2").await.expect(200);
+    let types = |body: &serde_json::Value| -> Vec<String> {
+        body["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(types(&body), ["job.enqueued", "job.started"]);
+    assert_eq!(body["has_more"], true);
+    let cursor = body["cursor"].as_str().unwrap();
+    let rest = bench.get(&format!("/events?after={cursor}")).await.expect(200);
+    assert_eq!(types(&rest), ["job.discarded"]);
+    let event = &rest["events"][0];
+    assert_eq!((&event["subject"], &event["data"]["job_id"]), (&json!(id), &json!(id)));
+    assert_eq!((&event["data"]["duration_ms"], &event["data"]["dead_letter"]), (&json!(1_500), &json!(true)));
+    assert_eq!((&event["event"], &event["timestamp"]), (&event["type"], &event["time"]));
+    let none = bench.get("/events?types=job.cancelled&queues=default,other").await.expect(200);
+    assert_eq!(none["events"], json!([]));
+    bench.get("/events?after=yesterday").await.expect(400);
+}
+
+#[tokio::test]
+async fn every_error_has_a_page() {
+    let bench = Bench::new();
+    let error = bench.get("/jobs/019539a4-0000-7000-8000-ffffffffffff").await.expect(404)["error"].clone();
+    let page = bench.call_text("GET", error["docs_url"].as_str().unwrap(), "").await.expect(200);
+    assert_eq!((&page["code"], &page["status"]), (&json!("not_found"), &json!(404)));
+    assert_eq!(page["hint"], error["hint"]);
+    bench.get("/errors/nonsense").await.expect(404);
+}

@@ -1,0 +1,165 @@
+//! The envelope: what is echoed, what is managed, and what is refused.
+
+use crate::common::{Bench, text};
+use serde_json::{Value, json};
+
+async fn problems(bench: &Bench, body: Value) -> Vec<String> {
+    let error = bench.post("/jobs", body).await.expect(400)["error"].clone();
+    assert_eq!(error["code"], "invalid_request");
+    error["details"]["problems"].as_array().unwrap().iter().map(|problem| text(&problem["path"])).collect()
+}
+
+#[tokio::test]
+async fn every_problem_of_a_job_is_listed_with_its_path() {
+    let bench = Bench::new();
+    let options = json!({
+        "queue": "No", "priority": "high", "timeout_ms": 0, "visibility_timeout": "soon", "scheduled_at": "later",
+        "expires_at": 5, "tags": "x", "pending": "yes", "max_attempts": 3,
+    });
+    let body = json!({ "type": "No", "args": {}, "meta": [], "id": "x", "specversion": "2.0", "options": options });
+    let mut found = problems(&bench, body).await;
+    found.sort();
+    let mut expected = [
+        "/specversion",
+        "/options/tags",
+        "/options/priority",
+        "/type",
+        "/options/queue",
+        "/args",
+        "/meta",
+        "/options/scheduled_at",
+        "/options/expires_at",
+        "/options/pending",
+        "/options/timeout_ms",
+        "/options/visibility_timeout",
+        "/options/max_attempts",
+        "/id",
+    ];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn managed_members_are_passed_over_and_unknown_ones_handed_back() {
+    let bench = Bench::new();
+    let body = json!({
+        "type": "a.b", "args": [1], "specversion": "1.0", "state": "completed", "attempt": 7, "created_at": "x",
+        "errors": [1], "result": 1, "timeout": 3, "x_one": { "deep": [1.50] }, "y\n\"": 1,
+        "options": { "metadata": { "k": "v" }, "unique": { "keys": ["type"] }, "x_one": 2 },
+    });
+    let job = bench.post("/jobs", body).await.expect(201)["job"].clone();
+    assert_eq!((&job["state"], &job["attempt"], &job["x_one"]), (&json!("available"), &json!(0), &json!(2)));
+    assert_eq!((&job["metadata"], &job["unique"]), (&json!({ "k": "v" }), &json!({ "keys": ["type"] })));
+    assert_eq!(job["y\n\""], 1);
+    assert_eq!(job["timeout_ms"], 3_000, "a timeout counts in seconds");
+    for absent in
+        ["timeout", "errors", "error", "result", "started_at", "completed_at", "next_retry_at", "scheduled_at"]
+    {
+        assert!(job.get(absent).is_none(), "{absent}");
+    }
+    assert_eq!((&job["meta"], &job["tags"]), (&json!({}), &json!([])));
+}
+
+#[tokio::test]
+async fn a_text_is_handed_back_byte_for_byte() {
+    let bench = Bench::new();
+    let args = r#"[ 1.50, 12345678901234567890123, "\u00e9\/", {"b":1,  "a":2} ]"#;
+    let body = format!(r#"{{"type":"a.b","args":{args},"options":{{"scheduled_at":"2099-12-31T23:59:59+02:00"}}}}"#);
+    let id = text(&bench.call_text("POST", "/ojs/v1/jobs", &body).await.expect(201)["job"]["id"]);
+    let response = bench.server.router();
+    let request = axum::http::Request::get(format!("/ojs/v1/jobs/{id}")).body(axum::body::Body::empty()).unwrap();
+    let response = tower::ServiceExt::oneshot(response, request).await.unwrap();
+    let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let answer = String::from_utf8(bytes.to_vec()).unwrap();
+    assert_eq!(answer.matches(args).count(), 2, "at the top and under job: {answer}");
+    assert_eq!(answer.matches(r#""scheduled_at":"2099-12-31T23:59:59+02:00""#).count(), 2);
+}
+
+#[tokio::test]
+async fn jobs_are_scheduled_absolutely_and_from_now_on() {
+    let bench = Bench::new();
+    for (options, state) in [
+        (json!({ "scheduled_at": "2026-02-13T10:00:05Z" }), "scheduled"),
+        (json!({ "delay_until": "2026-02-13T12:00:05+02:00" }), "scheduled"),
+        (json!({ "scheduled_at": "+PT5S" }), "scheduled"),
+        (json!({ "scheduled_at": "2020-01-01T00:00:00Z" }), "available"),
+    ] {
+        let body = json!({ "type": "a.b", "args": [], "options": options });
+        let job = bench.post("/jobs", body).await.expect(201)["job"].clone();
+        assert_eq!(job["state"], state, "{options}");
+        assert!(job["scheduled_at"].is_string());
+    }
+    assert!(bench.fetch().await.is_some());
+    bench.advance_ms(4_999.0).await;
+    assert!(bench.fetch().await.is_none());
+    bench.advance_ms(1.0).await;
+    for _ in 0..3 {
+        assert!(bench.fetch().await.is_some());
+    }
+    let both = json!({ "scheduled_at": "+PT5S", "delay_until": "+PT6S" });
+    assert_eq!(problems(&bench, json!({ "type": "a.b", "args": [], "options": both })).await, ["/options/delay_until"]);
+    let odd = json!({ "scheduled_at": "+PT5S", "pending": true });
+    assert_eq!(problems(&bench, json!({ "type": "a.b", "args": [], "options": odd })).await, ["/options/pending"]);
+}
+
+#[tokio::test]
+async fn a_job_that_expires_is_discarded_without_having_completed() {
+    let bench = Bench::new();
+    let id = bench.enqueue_with(json!({ "expires_at": "+PT2S" })).await;
+    bench.advance_ms(2_000.0).await;
+    assert_eq!(bench.fetch().await, None);
+    let job = bench.job(&id).await;
+    assert_eq!((&job["state"], job.get("completed_at")), (&json!("discarded"), None));
+    assert_eq!(
+        (text(&job["discarded_at"]), text(&job["expires_at"])),
+        (text(&job["expires_at"]), "2026-02-13T10:00:02.000000Z".into())
+    );
+}
+
+#[tokio::test]
+async fn a_pending_job_waits_to_be_activated() {
+    let bench = Bench::new();
+    let id = bench.enqueue_with(json!({ "pending": true })).await;
+    assert_eq!(bench.job(&id).await["state"], "pending");
+    assert_eq!(bench.fetch().await, None);
+    bench.advance_clock_ms(1_000.0);
+    let body = bench.call_text("POST", &format!("/ojs/v1/jobs/{id}/activate"), "").await.expect(200);
+    for job in [&body, &body["job"]] {
+        assert_eq!((&job["state"], &job["previous_state"]), (&json!("available"), &json!("pending")));
+        assert_eq!(job["activated_at"], "2026-02-13T10:00:01.000000Z");
+    }
+    bench.call_text("POST", &format!("/ojs/v1/jobs/{id}/activate"), "").await.expect(409);
+    assert_eq!(bench.fetch().await.unwrap()["attempt"], 1);
+}
+
+#[tokio::test]
+async fn a_job_that_is_called_off_says_what_it_was() {
+    let bench = Bench::new();
+    let id = bench.enqueue_with(json!({})).await;
+    let token = text(&bench.fetch().await.unwrap()["lease_token"]);
+    let body = bench.delete(&format!("/jobs/{id}")).await.expect(200);
+    for job in [&body, &body["job"]] {
+        assert_eq!((&job["state"], &job["previous_state"]), (&json!("cancelled"), &json!("active")));
+        assert!(job["cancelled_at"].is_string() && job.get("completed_at").is_none());
+    }
+    bench.delete(&format!("/jobs/{id}")).await.expect(409);
+    let late = bench.post("/workers/ack", json!({ "job_id": id, "lease_token": token })).await.expect(409);
+    assert_eq!(late["error"]["details"]["reason"], "stale_lease");
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_twice_under_one_key_makes_one_job() {
+    let bench = Bench::new();
+    let send = async |key: &str| {
+        let body = json!({ "type": "a.b", "args": [], "options": { "idempotency_key": key } });
+        let reply = bench.post("/jobs", body).await;
+        (reply.status.as_u16(), text(&reply.body["job"]["id"]))
+    };
+    let (first, again, other) = (send("one").await, send("one").await, send("two").await);
+    assert_eq!((first.0, again.0, other.0), (201, 200, 201));
+    assert_eq!(first.1, again.1);
+    assert_ne!(first.1, other.1);
+    let request = axum::http::Request::post("/ojs/v1/jobs").header("Idempotency-Key", "one");
+    let request = request.body(axum::body::Body::from(r#"{"type":"a.b","args":[]}"#)).unwrap();
+    assert_eq!(text(&bench.send(request).await.expect(200)["job"]["id"]), first.1);
+}

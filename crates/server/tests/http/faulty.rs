@@ -1,0 +1,106 @@
+//! A store that fails when it is told to.
+
+use redrive_policy::{Moment, Span};
+use redrive_store::{
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
+    Page, Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
+};
+use std::sync::{Arc, Mutex};
+
+/// What the store does instead of answering.
+#[derive(Clone, Debug)]
+pub(crate) enum Mood {
+    Well,
+    Fails(StoreError),
+    Panics,
+}
+
+pub(crate) struct Faulty {
+    inner: Memory,
+    mood: Mutex<Mood>,
+}
+
+impl Faulty {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { inner: Memory::new(), mood: Mutex::new(Mood::Well) })
+    }
+
+    pub(crate) fn set(&self, mood: Mood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+
+    fn tried<'a, T: Send + 'a>(&self, answer: Answer<'a, T>) -> Answer<'a, T> {
+        let mood = self.mood.lock().unwrap().clone();
+        match mood {
+            Mood::Well => answer,
+            Mood::Fails(error) => Box::pin(async move { Err(error) }),
+            Mood::Panics => panic!("the store was told to panic"),
+        }
+    }
+}
+
+impl Store for Faulty {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+        self.tried(self.inner.enqueue(jobs, now))
+    }
+
+    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+        self.tried(self.inner.claim(claim, now))
+    }
+
+    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        self.tried(self.inner.extend(holds, span, now))
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        self.tried(self.inner.settle(settlements, now))
+    }
+
+    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.tried(self.inner.reclaim(judge, limit, now))
+    }
+
+    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.tried(self.inner.promote(gate, limit, now))
+    }
+
+    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+        self.tried(self.inner.cancel(id, now))
+    }
+
+    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.tried(self.inner.activate(id, now))
+    }
+
+    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.tried(self.inner.revive(id, spec, now))
+    }
+
+    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+        self.tried(self.inner.remove(id))
+    }
+
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+        self.tried(self.inner.prune(retention, limit, now))
+    }
+
+    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
+        self.tried(self.inner.pause(queue, paused, now))
+    }
+
+    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        self.tried(self.inner.get(id))
+    }
+
+    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+        self.tried(self.inner.list(filter, page))
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+        self.tried(self.inner.queues())
+    }
+
+    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
+        self.tried(self.inner.next_wake())
+    }
+}

@@ -1,0 +1,20 @@
+//! The server as callers meet it: headers, errors, limits, keys, workers, dead letters, and a real
+//! socket.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod about;
+mod batches;
+mod dead;
+mod envelope;
+mod faults;
+mod faulty;
+mod headers;
+mod keys;
+mod limits;
+mod queues;
+mod socket;
+mod workers;
