@@ -33,7 +33,7 @@ pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<An
         if index > 0 {
             out.push(b',');
         }
-        push_job(&mut out, job, app.engine.settings());
+        push_job(&mut out, job, &app);
     }
     out.push(b']');
     member(&mut out, "pagination");
@@ -60,6 +60,6 @@ fn state(query: &Query, problems: &mut Vec<Problem>) -> Option<JobState> {
 pub(crate) async fn retry(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
     let job = app.engine.revive(id_in_path(&id)?, None).await?;
     let mut members = Vec::with_capacity(1_024);
-    push_members(&mut members, &job, app.engine.settings());
+    push_members(&mut members, &job, &app);
     Ok(Answer::ok(flattened(&members)))
 }
