@@ -54,7 +54,7 @@ fn kill_minus_nine_loses_nothing_that_was_acknowledged() {
     let book = book.into_inner().expect("no thread panicked");
     let (jobs, acknowledged) = (book.jobs.len(), book.acknowledged);
     assert!(jobs as u64 >= rounds, "hardly any job got in: {jobs}");
-    println!("crash: seed {seed}, {rounds} rounds, {jobs} jobs, {acknowledged} acknowledgements, all of them kept");
+    eprintln!("crash: seed {seed}, {rounds} rounds, {jobs} jobs, {acknowledged} acknowledgements, all of them kept");
 }
 
 /// A start that does not get far: whatever the server does to recover is cut short too.
