@@ -1,0 +1,392 @@
+//! What the client knows: what it sent, what was acknowledged, and what must therefore be true.
+
+use serde_json::Value;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How long a lease lasts.
+pub(crate) const LEASE: Duration = Duration::from_millis(1_500);
+
+/// What came of something that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// No answer came: it happened or it did not.
+    Unsure,
+    /// The server said that it happened.
+    Yes,
+}
+
+/// How a job is made, and how it behaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nature {
+    /// How many runs it may have.
+    pub(crate) limit: u32,
+    /// How many of its runs fail before one succeeds.
+    pub(crate) failing: u32,
+    /// The wait after each failure.
+    pub(crate) delay: Duration,
+    /// The wait before its first run.
+    pub(crate) start: Duration,
+    /// Whether it ends among the dead letters when its runs are used up.
+    pub(crate) dead_letter: bool,
+}
+
+/// A run that this client holds, or held.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) token: Value,
+    pub(crate) attempt: u32,
+    /// When it was asked for; the lease began no earlier.
+    pub(crate) asked: Instant,
+    pub(crate) expires_at: String,
+    /// Whether its end was sent, and how it ended: success or failure.
+    pub(crate) ended: Option<(Known, bool)>,
+    /// How often its end was sent.
+    reports: u32,
+}
+
+/// A failure that the server acknowledged.
+#[derive(Clone, Debug)]
+struct Failure {
+    attempt: u32,
+    /// When it was sent, and the wait that the server announced: no next run before both are over.
+    sent: Instant,
+    delay: Duration,
+    due_at: Option<String>,
+}
+
+/// What is known of one job.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) nature: Nature,
+    pub(crate) created: Known,
+    /// Jobs of one batch are kept all or none.
+    batch: u64,
+    sent: Instant,
+    pub(crate) runs: Vec<Run>,
+    failures: Vec<Failure>,
+    /// The end that the server acknowledged or showed.
+    pub(crate) terminal: Option<String>,
+    /// When that was heard. What was asked for before may have been answered before.
+    ended: Instant,
+    pub(crate) cancel_sent: bool,
+}
+
+/// Everything that is known.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    pub(crate) jobs: HashMap<String, Entry>,
+    /// What was seen that must not be, for the report at the end of a round.
+    pub(crate) wrong: Vec<String>,
+    pub(crate) acknowledged: usize,
+}
+
+impl Book {
+    pub(crate) fn sent(&mut self, id: &str, nature: Nature, batch: u64) {
+        let entry = Entry {
+            nature,
+            created: Known::Unsure,
+            batch,
+            sent: Instant::now(),
+            runs: Vec::new(),
+            failures: Vec::new(),
+            terminal: None,
+            ended: Instant::now(),
+            cancel_sent: false,
+        };
+        self.jobs.insert(id.to_owned(), entry);
+    }
+
+    pub(crate) fn created(&mut self, id: &str) {
+        self.acknowledged += 1;
+        self.entry(id).created = Known::Yes;
+    }
+
+    pub(crate) fn entry(&mut self, id: &str) -> &mut Entry {
+        self.jobs.get_mut(id).unwrap_or_else(|| panic!("job {id} was never sent"))
+    }
+
+    /// A run was handed out.
+    pub(crate) fn fetched(&mut self, job: &Value, asked: Instant) {
+        let id = text(job, "id");
+        if !self.jobs.contains_key(&id) {
+            return self.wrong.push(format!("{id} was handed out and never sent"));
+        }
+        self.acknowledged += 1;
+        let entry = self.entry(&id);
+        // Whoever has seen it knows that it is kept.
+        entry.created = Known::Yes;
+        let attempt = number(job, "attempt");
+        let problem = entry.problem_of_run(job, attempt, asked);
+        entry.runs.push(Run {
+            token: job["lease_token"].clone(),
+            attempt,
+            asked,
+            expires_at: text(job, "lease_expires_at"),
+            ended: None,
+            reports: 0,
+        });
+        self.wrong.extend(problem.map(|problem| format!("{id}: {problem}: {job}")));
+    }
+
+    /// The end of a run is about to be sent.
+    pub(crate) fn ending(&mut self, id: &str, token: &Value, success: bool) {
+        let run = self.run(id, token);
+        run.ended = Some((Known::Unsure, success));
+        run.reports += 1;
+    }
+
+    /// The server has answered to the end of a run that was sent at `sent`.
+    pub(crate) fn ended(&mut self, id: &str, token: &Value, sent: Instant, status: u64, answer: &Value) {
+        let run = self.run(id, token).clone();
+        let Some((_, success)) = run.ended else { panic!("{id}: an answer to nothing") };
+        if status == 200 {
+            self.acknowledged += 1;
+            self.run(id, token).ended = Some((Known::Yes, success));
+            let entry = self.entry(id);
+            if !success {
+                // Announced in whole milliseconds, the nearest: the wait itself may be half a one shorter.
+                let delay = Duration::from_millis(answer["retry_delay_ms"].as_u64().unwrap_or(0).saturating_sub(1));
+                let due_at = answer["next_attempt_at"].as_str().map(str::to_owned);
+                entry.failures.push(Failure { attempt: run.attempt, sent, delay, due_at });
+            }
+            let state = text(answer, "state");
+            if ["completed", "discarded"].contains(&state.as_str()) {
+                entry.end(state);
+            }
+            return;
+        }
+        // Allowed where the lease is over, the job was called off, or an earlier report without an answer
+        // may have ended the run.
+        let over = run.asked.elapsed() >= LEASE || self.entry(id).cancel_sent || run.reports > 1;
+        if status != 409 || !over {
+            self.wrong.push(format!("{id}: a good lease was refused with {status}: {answer}"));
+        }
+    }
+
+    pub(crate) fn cancelled(&mut self, id: &str) {
+        self.acknowledged += 1;
+        self.entry(id).end("cancelled".to_owned());
+    }
+
+    fn run(&mut self, id: &str, token: &Value) -> &mut Run {
+        let runs = &mut self.entry(id).runs;
+        runs.iter_mut().find(|run| run.token == *token).expect("a run of this client")
+    }
+
+    /// Compares everything that the server has with everything that is known, and learns what was unsure.
+    pub(crate) fn compare(&mut self, listed: &[Value]) {
+        let mut found = HashMap::new();
+        for job in listed {
+            let id = text(job, "id");
+            match self.jobs.get_mut(&id) {
+                None => self.wrong.push(format!("{id} is kept and was never sent")),
+                Some(entry) => {
+                    self.wrong
+                        .extend(entry.problems_of(job).into_iter().map(|problem| format!("{id}: {problem}: {job}")));
+                }
+            }
+            if found.insert(id.clone(), job).is_some() {
+                self.wrong.push(format!("{id} is listed twice"));
+            }
+        }
+        let mut batches: HashMap<u64, (usize, usize)> = HashMap::new();
+        for (id, entry) in &self.jobs {
+            let kept = found.contains_key(id);
+            if entry.created == Known::Yes && !kept {
+                self.wrong.push(format!("{id} was acknowledged and is lost"));
+            }
+            let (there, gone) = batches.entry(entry.batch).or_default();
+            if kept { *there += 1 } else { *gone += 1 }
+        }
+        for (batch, (there, gone)) in batches {
+            if there > 0 && gone > 0 {
+                self.wrong.push(format!("of batch {batch} {there} jobs are kept and {gone} are not"));
+            }
+        }
+        // What was unsure and is not there will never be; what is there stays.
+        self.jobs.retain(|id, entry| {
+            entry.created = if found.contains_key(id) { Known::Yes } else { entry.created };
+            entry.created == Known::Yes
+        });
+    }
+}
+
+impl Entry {
+    /// What is wrong with handing out this run, if anything.
+    fn problem_of_run(&self, job: &Value, attempt: u32, asked: Instant) -> Option<String> {
+        let now = Instant::now();
+        if let Some(terminal) = self.terminal.as_ref().filter(|_| asked >= self.ended) {
+            return Some(format!("it is {terminal}, and was handed out"));
+        }
+        if attempt > self.nature.limit {
+            return Some(format!("attempt {attempt} of at most {}", self.nature.limit));
+        }
+        if now.duration_since(self.sent) < self.nature.start {
+            return Some(format!("its first run came before its start in {:?}", self.nature.start));
+        }
+        let started_at = text(job, "started_at");
+        if let Some(last) = self.runs.last() {
+            if attempt <= last.attempt {
+                return Some(format!("attempt {attempt} after attempt {}", last.attempt));
+            }
+            if last.ended.is_none() && started_at < last.expires_at {
+                return Some(format!("two leases at once: one until {}", last.expires_at));
+            }
+        }
+        let failed = self.failures.iter().find(|failure| failure.attempt + 1 == attempt)?;
+        let early = now.duration_since(failed.sent) < failed.delay
+            || failed.due_at.as_ref().is_some_and(|due_at| started_at < *due_at);
+        early.then(|| format!("early: the failure before it said {failed:?}"))
+    }
+
+    fn end(&mut self, state: String) {
+        if self.terminal.is_none() {
+            (self.terminal, self.ended) = (Some(state), Instant::now());
+        }
+    }
+
+    /// What is wrong with a job as the server shows it; and takes note of its end.
+    fn problems_of(&mut self, job: &Value) -> Vec<String> {
+        let mut problems = Vec::new();
+        let state = text(job, "state");
+        let attempt = number(job, "attempt");
+        if let Some(terminal) = self.terminal.as_ref().filter(|terminal| **terminal != state) {
+            problems.push(format!("it was {terminal} and is {state}"));
+        }
+        if ["completed", "discarded", "cancelled"].contains(&state.as_str()) {
+            self.end(state.clone());
+        }
+        let handed_out = self.runs.last().map_or(0, |run| run.attempt);
+        if attempt > self.nature.limit || attempt < handed_out {
+            problems.push(format!("attempt {attempt}, of {}, after {handed_out}", self.nature.limit));
+        }
+        let errors = job["errors"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let attempts: Vec<u32> = errors.iter().map(|error| number(error, "attempt")).collect();
+        if !attempts.iter().copied().eq(1..=attempts.len() as u32) {
+            problems.push(format!("failures of attempts {attempts:?}"));
+        }
+        for failure in &self.failures {
+            let message = message_of(failure.attempt);
+            if !errors.iter().any(|error| error["attempt"] == failure.attempt && error["message"] == *message) {
+                problems.push(format!("the acknowledged failure of attempt {} is not in the history", failure.attempt));
+            }
+        }
+        // Every run that is over has failed, but for one that succeeded, was called off, or goes on.
+        let failed = errors.len() as u32;
+        let fits = match state.as_str() {
+            "completed" | "active" => failed + 1 == attempt,
+            "cancelled" => failed == attempt || failed + 1 == attempt,
+            "discarded" => failed == attempt && attempt == self.nature.limit,
+            _ => failed == attempt,
+        };
+        if !fits {
+            problems.push(format!("{failed} failures and attempt {attempt} of {} when {state}", self.nature.limit));
+        }
+        problems
+    }
+}
+
+/// The message with which a run of this number fails.
+pub(crate) fn message_of(attempt: u32) -> String {
+    format!("planned failure of attempt {attempt}")
+}
+
+pub(crate) fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or_default().to_owned()
+}
+
+fn number(value: &Value, key: &str) -> u32 {
+    value[key].as_u64().and_then(|number| number.try_into().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const NATURE: Nature =
+        Nature { limit: 3, failing: 1, delay: Duration::from_millis(10), start: Duration::ZERO, dead_letter: false };
+
+    fn run(attempt: u32, started: u32) -> Value {
+        json!({
+            "id": "j", "attempt": attempt, "lease_token": format!("{attempt}-0"), "state": "active",
+            "started_at": format!("{started:03}"), "lease_expires_at": format!("{:03}", started + 10),
+        })
+    }
+
+    /// A book in which a job was accepted, handed out once, and failed with a wait of an hour.
+    fn failed_once() -> Book {
+        let mut book = Book::default();
+        book.sent("j", NATURE, 1);
+        book.created("j");
+        book.fetched(&run(1, 1), Instant::now());
+        book.ending("j", &json!("1-0"), false);
+        let answer = json!({ "state": "retryable", "retry_delay_ms": 3_600_000, "next_attempt_at": "500" });
+        book.ended("j", &json!("1-0"), Instant::now(), 200, &answer);
+        assert!(book.wrong.is_empty(), "{:?}", book.wrong);
+        book
+    }
+
+    fn noticed(mut book: Book, act: impl FnOnce(&mut Book)) -> String {
+        act(&mut book);
+        book.wrong.join("; ")
+    }
+
+    #[test]
+    fn the_book_notices_what_a_careless_server_does_with_runs() {
+        let now = Instant::now();
+        assert!(noticed(failed_once(), |book| book.fetched(&run(2, 600), now)).contains("early"));
+        assert!(noticed(failed_once(), |book| book.fetched(&run(1, 600), now)).contains("attempt 1 after attempt 1"));
+        assert!(noticed(failed_once(), |book| book.fetched(&run(4, 600), now)).contains("attempt 4 of at most 3"));
+        let two = |book: &mut Book| {
+            book.fetched(&run(1, 1), now);
+            book.fetched(&run(2, 5), now);
+        };
+        let mut fresh = Book::default();
+        fresh.sent("j", NATURE, 1);
+        assert!(noticed(fresh, two).contains("two leases at once"));
+        let after_the_end = |book: &mut Book| {
+            book.cancelled("j");
+            book.fetched(&run(3, 600), Instant::now());
+        };
+        assert!(noticed(failed_once(), after_the_end).contains("it is cancelled, and was handed out"));
+        let refused = |book: &mut Book| {
+            book.fetched(&run(3, 600), Instant::now());
+            book.ending("j", &json!("3-0"), true);
+            book.ended("j", &json!("3-0"), Instant::now(), 409, &json!({}));
+        };
+        assert!(noticed(failed_once(), refused).contains("a good lease was refused"));
+    }
+
+    #[test]
+    fn the_book_notices_what_a_crash_took() {
+        let kept = json!({
+            "id": "j", "state": "retryable", "attempt": 1, "errors": [{ "attempt": 1, "message": message_of(1) }],
+        });
+        let with = |key: &str, value: Value| {
+            let mut job = kept.clone();
+            job[key] = value;
+            job
+        };
+        let seen = |jobs: &[Value]| noticed(failed_once(), |book| book.compare(jobs));
+        assert_eq!(seen(std::slice::from_ref(&kept)), "");
+        assert!(seen(&[]).contains("is lost"));
+        assert!(seen(&[kept.clone(), kept.clone()]).contains("listed twice"));
+        assert!(seen(&[with("errors", json!([]))]).contains("not in the history"));
+        assert!(seen(&[with("attempt", json!(0))]).contains("attempt 0, of 3, after 1"));
+        assert!(seen(&[with("attempt", json!(2))]).contains("1 failures and attempt 2"));
+        assert!(seen(&[with("state", json!("discarded"))]).contains("1 failures and attempt 1 of 3 when discarded"));
+        assert!(seen(&[kept.clone(), with("id", json!("k"))]).contains("never sent"));
+        let came_back = |book: &mut Book| {
+            book.cancelled("j");
+            book.compare(std::slice::from_ref(&kept));
+        };
+        assert!(noticed(failed_once(), came_back).contains("it was cancelled and is retryable"));
+        let half = |book: &mut Book| {
+            book.sent("k", NATURE, 1);
+            book.compare(std::slice::from_ref(&kept));
+        };
+        assert!(noticed(failed_once(), half).contains("of batch 1 1 jobs are kept and 1 are not"));
+    }
+}
