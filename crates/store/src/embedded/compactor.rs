@@ -1,6 +1,6 @@
 //! The thread that replaces the log by snapshots.
 
-use super::core::{Rotated, Shared};
+use super::core::{Base, Rotated, Shared};
 use super::disk::Disk;
 use super::fault::{Doing, Trouble};
 use super::frame::Frame;
@@ -42,7 +42,7 @@ impl Compactor {
         while self.wait() {
             let outcome = self.compact();
             let mut core = self.shared.lock();
-            let appended = core.figures.appended;
+            let appended = self.shared.written().appended;
             let compaction = &mut core.compaction;
             compaction.over = compaction.begun;
             compaction.last = Some(outcome.map_err(|why| self.explain(why)));
@@ -80,10 +80,7 @@ impl Compactor {
             return Err(why);
         }
         let bytes = draft.publish()?;
-        let mut core = self.shared.lock();
-        core.figures.snapshot_at = rotated.appended;
-        core.figures.snapshot_bytes = bytes;
-        drop(core);
+        self.shared.lock().base = Base { at: rotated.appended, bytes };
         Ok(self.remove_before(rotated.segment)?)
     }
 

@@ -62,11 +62,12 @@ impl Embedded {
     #[must_use]
     pub fn status(&self) -> Status {
         let core = self.shared.lock();
+        let written = self.shared.written();
         Status {
             jobs: core.ledger.slots.len(),
-            flushes: core.figures.flushes,
-            snapshot_bytes: core.figures.snapshot_bytes,
-            log_bytes: core.figures.log_bytes(),
+            flushes: written.flushes,
+            snapshot_bytes: core.base.bytes,
+            log_bytes: written.appended.saturating_sub(core.base.at),
             live_bytes: core.ledger.live_bytes,
             stopped: core.stopped().cloned(),
             compaction: core.compaction.last.clone(),

@@ -150,15 +150,15 @@ fn whoever_waits_is_told_when_the_flush_fails() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(6);
-    disk.hold_flushes(true);
+    let held = disk.hold_flushes();
     let first = workload.batch_of_bytes(1, 10);
     let first = first.call(&store);
-    disk.wait_for_held_flush();
+    disk.wait_for_held_calls(1);
     let second = workload.batch_of_bytes(1, 10);
     let second = second.call(&store);
     let read = store.queues();
     disk.break_with(Fault::PowerCut(1));
-    disk.hold_flushes(false);
+    drop(held);
     for outcome in [block_on(first).map(drop), block_on(second).map(drop), block_on(read).map(drop)] {
         assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
     }
