@@ -54,10 +54,11 @@ impl Flusher {
             self.note(1, size);
         }
         parcel.ticket.serve(Ok(()));
-        if let Some(asker) = parcel.rotate.take() {
+        if let Some(asker) = &parcel.rotate {
             match self.rotate() {
                 // Who asked may have given up, and then nobody needs the answer.
                 Ok(rotation) => drop(asker.send(rotation)),
+                // Who asked is told by losing the other end, when everybody knows why.
                 Err(trouble) => return Err((trouble, parcel)),
             }
         }

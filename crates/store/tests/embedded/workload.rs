@@ -248,7 +248,7 @@ impl Workload {
         Arc::new(Spec {
             kind: ["mail", "image", "sum"][self.random.usize(..3)].into(),
             queue: self.queue(),
-            priority: self.random.i32(..4),
+            priority: self.random.i32(-1..4),
             body: vec![filler; length].into(),
             policy: Arc::clone(&self.policies[self.random.usize(..2)]),
             timeout: short(&mut self.random),
