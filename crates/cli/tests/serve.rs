@@ -55,7 +55,25 @@ fn flags_come_before_the_environment_before_the_file_before_the_defaults() {
         ("limits.batch", "7", "file redrive.toml"),
         ("timeout", "30m", "default"),
     ] {
-        assert_eq!(settings[key], json!({ "value": value, "from": from }), "{key}");
+        assert_eq!((&settings[key]["value"], &settings[key]["from"]), (&json!(value), &json!(from)), "{key}");
+        assert!(settings[key]["what"].is_string());
+    }
+}
+
+#[test]
+fn what_is_printed_for_people_can_stand_in_the_file() {
+    let dir = folder("printed");
+    let set = ["--set", "limits.batch=7", "--set", "limits.body_bytes=2MiB", "--data", "a \"quoted\" folder"];
+    let printed = redrive(&dir).arg("config").args(set).output().unwrap();
+    assert!(printed.status.success(), "{}", told(&printed));
+    std::fs::write(dir.join("redrive.toml"), &printed.stdout).unwrap();
+    let before =
+        settings(&redrive(&dir).args(["config", "--json", "--config", "/dev/null"]).args(set).output().unwrap());
+    let after = settings(&redrive(&dir).args(["config", "--json"]).output().unwrap());
+    for (key, setting) in after.as_object().unwrap() {
+        assert_eq!(setting["value"], before[key]["value"], "{key}");
+        let from = if key == "api_key" { "default" } else { "file redrive.toml" };
+        assert_eq!(setting["from"], from, "{key}");
     }
 }
 
@@ -125,7 +143,7 @@ fn other_machines_are_let_in_only_with_a_key_and_keys_are_hidden() {
         redrive(&dir).args(["config", "--listen", "0.0.0.0:0"]).env("REDRIVE_API_KEY", key).output().unwrap();
     assert!(with_key.status.success(), "{}", told(&with_key));
     let shown = String::from_utf8(with_key.stdout).unwrap();
-    assert!(shown.contains("(hidden)") && !shown.contains(key), "{shown}");
+    assert!(shown.contains("api_key is set, and not shown") && !shown.contains(key), "{shown}");
     std::fs::write(dir.join("keys"), "too short\n").unwrap();
     let weak = redrive(&dir).args(["config", "--api-key-file", "keys"]).output().unwrap();
     assert!(

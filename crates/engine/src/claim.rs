@@ -50,19 +50,22 @@ impl Engine {
         let deadline = tokio::time::sleep(request.wait);
         tokio::pin!(deadline, stopped);
         loop {
-            // Listening starts before looking, so that a job that comes in between is not missed.
-            let ready = self.ready.notified();
-            tokio::pin!(ready);
-            ready.as_mut().enable();
+            // In line before looking, so that a job that comes in between is not missed.
+            let place = self.waiting.enrol(&request.queues);
             let jobs = self.claim_now(request).await?;
             if !jobs.is_empty() {
                 return Ok(jobs);
             }
             tokio::select! {
-                () = ready => {}
-                () = &mut deadline => return Ok(jobs),
+                () = place.called() => {}
+                () = &mut deadline => {
+                    if !place.is_called() {
+                        return Ok(jobs);
+                    }
+                }
                 () = &mut stopped => return Ok(jobs),
             }
+            place.answer();
         }
     }
 
@@ -78,7 +81,7 @@ impl Engine {
         let now = self.now();
         let jobs = self.store.claim(claim, now).await?;
         self.chronicle.note(now, jobs.iter().map(|job| (Happening::Started, job)));
-        self.ring(&jobs);
+        self.ring(jobs.iter());
         Ok(jobs)
     }
 

@@ -2,9 +2,10 @@
 
 use crate::events::Chronicle;
 use crate::gate::Gates;
+use crate::waiting::Waiting;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Event, Job, JobId, Refusal, Retention, State, Store};
+use redrive_store::{Event, Job, JobId, Refusal, Retention, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::Notify;
@@ -52,8 +53,7 @@ pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) gates: Gates,
     pub(crate) chronicle: Chronicle,
-    /// Rung when jobs become available.
-    pub(crate) ready: Notify,
+    pub(crate) waiting: Waiting,
     /// Rung when something has to happen earlier than the sweeper plans to look.
     pub(crate) earlier: Notify,
     /// When the sweeper looks next, in microseconds; the end of time while it is looking, so that
@@ -77,7 +77,7 @@ impl Engine {
             settings,
             gates: Gates::default(),
             chronicle: Chronicle::default(),
-            ready: Notify::new(),
+            waiting: Waiting::default(),
             earlier: Notify::new(),
             planned: AtomicI64::new(i64::MAX),
         }
@@ -97,19 +97,12 @@ impl Engine {
 
     /// Rings for those who wait, after these jobs have changed: workers where one may run, the sweeper
     /// where it has to look earlier than it plans.
-    pub(crate) fn ring<'a>(&self, jobs: impl IntoIterator<Item = &'a Job>) {
+    pub(crate) fn ring<'a>(&self, jobs: impl Iterator<Item = &'a Job> + Clone) {
         let planned = self.planned.load(Ordering::Acquire);
-        let (mut ready, mut earlier) = (false, false);
-        for job in jobs {
-            ready |= job.state == State::Available;
-            earlier |= next_change(job).is_some_and(|next| next.micros() < planned);
-        }
-        if ready {
-            self.ready.notify_waiters();
-        }
-        if earlier {
+        if jobs.clone().any(|job| next_change(job).is_some_and(|next| next.micros() < planned)) {
             self.earlier.notify_one();
         }
+        self.waiting.wake_for(jobs);
     }
 }
 

@@ -14,6 +14,7 @@ mod query;
 mod settle;
 mod submit;
 mod sweep;
+mod waiting;
 
 pub use claim::ClaimRequest;
 pub use clock::{Clock, ManualClock, Randomness, SystemClock, SystemRandomness};

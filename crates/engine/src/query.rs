@@ -39,7 +39,7 @@ impl Engine {
         let queue = self.store.pause(queue, paused, self.now()).await?;
         self.gates.note(&queue);
         if !paused {
-            self.ready.notify_waiters();
+            self.waiting.wake_all(&queue.name);
             self.earlier.notify_one();
         }
         Ok(queue)
@@ -73,7 +73,7 @@ impl Engine {
         let now = self.now();
         let job = refused(id, self.store.activate(id, now).await?)?;
         self.chronicle.note(now, [(Happening::Available, &job)]);
-        self.ring([&job]);
+        self.ring(std::iter::once(&job));
         Ok(job)
     }
 
@@ -85,7 +85,7 @@ impl Engine {
         let now = self.now();
         let job = refused(id, self.store.revive(id, spec, now).await?)?;
         self.chronicle.note(now, [(Happening::Revived, &job)]);
-        self.ring([&job]);
+        self.ring(std::iter::once(&job));
         Ok(job)
     }
 

@@ -98,12 +98,17 @@ fn worded(app: &App, mut response: Response, id: &HeaderValue) -> Response {
         None if response.status() == StatusCode::METHOD_NOT_ALLOWED => {
             Arc::new(Fault::new(Code::MethodNotAllowed, "the path exists, but not for this method"))
         }
+        // The router itself refuses only paths that are no text.
+        None if response.status().is_client_error() => {
+            Arc::new(Fault::new(Code::InvalidRequest, "the path of the request is not UTF-8"))
+        }
         None => return response,
     };
     let id = id.to_str().unwrap_or_default();
     if fault.code.status().is_server_error() {
         app.log.line(format_args!("request {id} failed: {}: {}", fault.code.name(), fault.message));
     }
+    *response.status_mut() = fault.code.status();
     *response.body_mut() = Body::from(format!("{{\"error\":{}}}", fault.to_json(id)));
     response.headers_mut().remove(header::CONTENT_LENGTH);
     if let Some(secs) = fault.retry_after_secs {

@@ -10,6 +10,7 @@ pub(crate) use build::Built;
 use crate::{exit::Failed, output};
 use clap::Args as ClapArgs;
 use serde_json::{Map, Value, json};
+use setting::{Kind, Setting, in_toml};
 use source::{Origin, Sources};
 use std::path::PathBuf;
 
@@ -70,24 +71,29 @@ fn load_from(sources: &Sources) -> Result<Built, Failed> {
 }
 
 fn in_json(sources: &Sources) -> Value {
-    let entry = |(key, value, origin): (&'static str, String, &Origin)| {
-        (key.to_owned(), json!({ "value": value, "from": origin.to_string() }))
+    let entry = |(setting, text, origin): (&'static Setting, &str, &Origin)| {
+        let hidden = setting.kind == Kind::Secret && !text.is_empty();
+        let value = if hidden { "(hidden)" } else { text };
+        (setting.key.to_owned(), json!({ "value": value, "from": origin.to_string(), "what": setting.what }))
     };
     let settings: Map<String, Value> = sources.settings().map(entry).collect();
     json!({ "file": sources.file_name(), "settings": settings, "policies": sources.policies(), "caps": sources.caps() })
 }
 
+/// Lines that could stand in `redrive.toml`, with where each value came from and what it means.
 fn in_words(sources: &Sources) -> String {
-    let width = sources.settings().map(|(key, _, _)| key.len()).max().unwrap_or(0);
-    let widest = sources.settings().map(|(_, value, _)| value.chars().count()).max().unwrap_or(0);
+    let lines: Vec<_> =
+        sources.settings().map(|(setting, text, origin)| (in_toml(setting, text), origin, setting)).collect();
+    let width = lines.iter().map(|(line, _, _)| line.chars().count()).max().unwrap_or(0);
+    let widest = lines.iter().map(|(_, origin, _)| origin.to_string().chars().count()).max().unwrap_or(0);
     let mut text = String::new();
-    for (key, value, origin) in sources.settings() {
-        let pad = " ".repeat(widest.saturating_sub(value.chars().count()));
-        text.push_str(&format!("{key:width$}  {value}{pad}  {origin}\n"));
+    for (line, origin, setting) in lines {
+        text.push_str(&format!("{line:width$}  # {:widest$}  {}\n", origin.to_string(), setting.what));
     }
+    let file = sources.file_name().unwrap_or_default();
     for (name, part) in [("policies", sources.policies()), ("caps", sources.caps())] {
         if let Some(part) = part {
-            text.push_str(&format!("{name} = {part}  {}\n", sources.file_name().unwrap_or_default()));
+            text.push_str(&format!("# {name} of {file}: {part}\n"));
         }
     }
     text

@@ -11,6 +11,8 @@ pub(super) struct Setting {
     pub(super) kind: Kind,
     /// Its value where nobody says otherwise; empty for none.
     pub(super) default: fn() -> String,
+    /// What it means, for people.
+    pub(super) what: &'static str,
 }
 
 /// What a value may be.
@@ -31,55 +33,75 @@ pub(super) enum Kind {
 const MIB: u64 = 1 << 20;
 
 macro_rules! limit {
-    ($field:ident, $kind:expr) => {
+    ($field:ident, $kind:expr, $what:literal) => {
         Setting {
             key: concat!("limits.", stringify!($field)),
             kind: $kind,
             default: || Limits::default().$field.to_string(),
+            what: $what,
         }
     };
-    ($field:ident) => {
+    ($field:ident, $what:literal) => {
         Setting {
             key: concat!("limits.", stringify!($field)),
             kind: Kind::Duration,
             default: || format!("{}s", Limits::default().$field.as_secs()),
+            what: $what,
         }
+    };
+}
+
+macro_rules! setting {
+    ($key:literal, $kind:expr, $default:literal, $what:literal) => {
+        Setting { key: $key, kind: $kind, default: || $default.to_owned(), what: $what }
     };
 }
 
 /// All of them, in the order in which they are shown.
 pub(super) const SETTINGS: [Setting; 25] = [
-    Setting { key: "listen", kind: Kind::Text, default: || "127.0.0.1:8080".to_owned() },
-    Setting { key: "data", kind: Kind::Text, default: || "redrive-data".to_owned() },
-    Setting { key: "api_key", kind: Kind::Secret, default: String::new },
-    Setting { key: "api_key_file", kind: Kind::Text, default: String::new },
-    Setting { key: "threads", kind: Kind::Count(1, 256), default: || "2".to_owned() },
-    Setting { key: "lease", kind: Kind::Duration, default: || "30m".to_owned() },
-    Setting { key: "timeout", kind: Kind::Duration, default: || "30m".to_owned() },
-    Setting { key: "releases", kind: Kind::Count(0, 1_000_000), default: || "100".to_owned() },
-    Setting { key: "retention.finished", kind: Kind::Duration, default: || "24h".to_owned() },
-    Setting { key: "retention.dead", kind: Kind::Duration, default: || "720h".to_owned() },
-    limit!(body_bytes, Kind::Bytes(1 << 10, 256 * MIB)),
-    limit!(args_bytes, Kind::Bytes(64, 256 * MIB)),
-    limit!(error_bytes, Kind::Bytes(1 << 10, MIB)),
-    limit!(nesting, Kind::Count(1, 120)),
-    limit!(batch, Kind::Count(1, 100_000)),
-    limit!(fetch, Kind::Count(1, 100_000)),
-    limit!(page, Kind::Count(1, 100_000)),
-    limit!(bulk, Kind::Count(1, 10_000_000)),
-    limit!(name_bytes, Kind::Count(16, 4_096)),
-    limit!(connections, Kind::Count(1, 1_000_000)),
-    limit!(long_polls, Kind::Count(0, 1_000_000)),
-    limit!(long_poll),
-    limit!(header_timeout),
-    limit!(body_timeout),
-    limit!(drain),
+    setting!("listen", Kind::Text, "127.0.0.1:8080", "the address to listen on"),
+    setting!("data", Kind::Text, "redrive-data", "the folder of the store"),
+    setting!("api_key", Kind::Secret, "", "a key that admits callers; best in the environment"),
+    setting!("api_key_file", Kind::Text, "", "a file with such keys, one on each line"),
+    setting!("threads", Kind::Count(1, 256), "2", "threads that answer requests"),
+    setting!("lease", Kind::Duration, "30m", "how long a worker may be silent, where nobody says"),
+    setting!("timeout", Kind::Duration, "30m", "how long a run may take, where the job does not say"),
+    setting!("releases", Kind::Count(0, 1_000_000), "100", "how often in a row a job may be given back"),
+    setting!("retention.finished", Kind::Duration, "24h", "how long ended jobs are kept"),
+    setting!("retention.dead", Kind::Duration, "720h", "how long dead letters are kept"),
+    limit!(body_bytes, Kind::Bytes(1 << 10, 256 * MIB), "the longest body of a request"),
+    limit!(args_bytes, Kind::Bytes(64, 256 * MIB), "the longest args of a job"),
+    limit!(error_bytes, Kind::Bytes(1 << 10, MIB), "the longest error that is kept whole"),
+    limit!(nesting, Kind::Count(1, 120), "how deep values may nest"),
+    limit!(batch, Kind::Count(1, 100_000), "jobs in a batch, reports in a settlement"),
+    limit!(fetch, Kind::Count(1, 100_000), "jobs in one fetch"),
+    limit!(page, Kind::Count(1, 100_000), "entries on one page of a list"),
+    limit!(bulk, Kind::Count(1, 10_000_000), "dead letters changed by one request"),
+    limit!(name_bytes, Kind::Count(16, 4_096), "the longest name of a queue, type or worker"),
+    limit!(connections, Kind::Count(1, 1_000_000), "open connections; further ones wait"),
+    limit!(long_polls, Kind::Count(0, 1_000_000), "fetches that wait for a job at once"),
+    limit!(long_poll, "how long a fetch may wait for a job"),
+    limit!(header_timeout, "how long a head may take, and a connection be idle"),
+    limit!(body_timeout, "how long a body may take"),
+    limit!(drain, "how long a stop waits for running requests"),
 ];
 
 impl Setting {
     /// Its name in the environment.
     pub(super) fn env(&self) -> String {
         format!("REDRIVE_{}", self.key.to_uppercase().replace('.', "_"))
+    }
+}
+
+/// A setting as a line of the file would say it.
+pub(super) fn in_toml(setting: &Setting, text: &str) -> String {
+    let number = !matches!(setting.kind, Kind::Text | Kind::Secret | Kind::Duration) && text.parse::<u64>().is_ok();
+    match setting.kind {
+        Kind::Secret if text.is_empty() => format!("# {} is not set", setting.key),
+        Kind::Secret => format!("# {} is set, and not shown", setting.key),
+        _ if number => format!("{} = {text}", setting.key),
+        // The escapes of JSON are all known to TOML.
+        _ => format!("{} = {}", setting.key, serde_json::Value::from(text)),
     }
 }
 

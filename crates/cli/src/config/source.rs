@@ -2,7 +2,7 @@
 
 use super::Flags;
 use super::file::{self, Document};
-use super::setting::{Kind, SETTINGS, Setting};
+use super::setting::{SETTINGS, Setting};
 use crate::exit::Failed;
 use serde_json::Value;
 use std::fmt;
@@ -73,12 +73,9 @@ impl Sources {
         Some((setting, &said.text, &said.origin))
     }
 
-    /// All settings, as they are shown to people.
-    pub(super) fn settings(&self) -> impl Iterator<Item = (&'static str, String, &Origin)> {
-        self.said.iter().map(|(setting, said)| {
-            let hidden = setting.kind == Kind::Secret && !said.text.is_empty();
-            (setting.key, if hidden { "(hidden)".to_owned() } else { said.text.clone() }, &said.origin)
-        })
+    /// All settings with their values, as they were said, and where.
+    pub(super) fn settings(&self) -> impl Iterator<Item = (&'static Setting, &str, &Origin)> {
+        self.said.iter().map(|(setting, said)| (*setting, said.text.as_str(), &said.origin))
     }
 
     pub(super) fn file_name(&self) -> Option<String> {

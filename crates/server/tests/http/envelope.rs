@@ -163,3 +163,72 @@ async fn a_request_that_is_sent_twice_under_one_key_makes_one_job() {
     let request = request.body(axum::body::Body::from(r#"{"type":"a.b","args":[]}"#)).unwrap();
     assert_eq!(text(&bench.send(request).await.expect(200)["job"]["id"]), first.1);
 }
+
+/// The text of an answer, in which no object may have a key twice.
+async fn strict_text(bench: &Bench, method: &str, path: &str, body: &str) -> Value {
+    let request = axum::http::Request::builder().method(method).uri(path).body(axum::body::Body::from(body.to_owned()));
+    let response = tower::ServiceExt::oneshot(bench.server.router(), request.unwrap()).await.unwrap();
+    let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    redrive_policy::wire::parse_json(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[tokio::test]
+async fn no_member_that_a_caller_makes_up_stands_twice_in_an_answer() {
+    let bench = Bench::new();
+    let retry = json!({ "max_attempts": 2, "on_exhaustion": "dead_letter", "jitter": false });
+    let options =
+        json!({ "retry": retry, "scheduled_at": "+PT1S", "expires_at": "+PT9H", "visibility_timeout_ms": 5_000 });
+    let id = bench.enqueue_with(options).await;
+    let mut keys = std::collections::BTreeSet::new();
+    let mut note = |job: &Value| keys.extend(job.as_object().unwrap().keys().cloned());
+    note(&bench.job(&id).await);
+    bench.advance_ms(1_000.0).await;
+    note(&bench.fetch().await.unwrap());
+    note(&bench.job(&id).await);
+    let reply = bench.fail(&id).await;
+    note(&bench.job(&id).await);
+    bench.run_again(&reply).await;
+    bench.fail(&id).await;
+    note(&bench.job(&id).await);
+    note(&bench.post(&format!("/dead-letter/{id}/retry"), json!({})).await.expect(200));
+    note(&bench.delete(&format!("/jobs/{id}")).await.expect(200));
+    assert!(keys.len() > 30, "{keys:?}");
+
+    let known = ["type", "args", "meta", "id", "specversion", "options", "job"];
+    let managed: Vec<&String> = keys.iter().filter(|key| !known.contains(&key.as_str())).collect();
+    for place in ["", "options"] {
+        for key in &managed {
+            // Options are read for what they mean; here only that nothing is repeated counts.
+            let mut body = json!({ "type": "a.b", "args": [] });
+            let value = json!({ "made": "up" });
+            if place.is_empty() {
+                body[key] = value
+            } else {
+                body[place] = json!({ *key: value })
+            }
+            let created = strict_text(&bench, "POST", "/ojs/v1/jobs", &body.to_string()).await;
+            let Some(id) = created["job"]["id"].as_str() else { continue };
+            strict_text(&bench, "POST", "/ojs/v1/workers/fetch", r#"{"queues":["default"]}"#).await;
+            strict_text(&bench, "GET", &format!("/ojs/v1/jobs/{id}"), "").await;
+            strict_text(&bench, "DELETE", &format!("/ojs/v1/jobs/{id}"), "").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn errors_keep_what_was_sent_and_repeat_nothing() {
+    let bench = Bench::new();
+    let id = bench.enqueue(json!({ "max_attempts": 9 })).await;
+    bench.fetch().await.unwrap();
+    let error = json!({
+        "type": "T", "code": "c", "message": "m", "retryable": true, "details": { "a": 1 }, "attempt": 77,
+        "timestamp": "x", "occurred_at": "y", "x_extra": [1],
+    });
+    let nack = json!({ "job_id": id, "error": error }).to_string();
+    strict_text(&bench, "POST", "/ojs/v1/workers/nack", &nack).await;
+    let job = strict_text(&bench, "GET", &format!("/ojs/v1/jobs/{id}"), "").await["job"].clone();
+    let kept = &job["errors"][0];
+    assert_eq!((&kept["attempt"], &kept["x_extra"], &kept["retryable"]), (&json!(1), &json!([1]), &json!(true)));
+    assert_eq!(kept["occurred_at"], "2026-02-13T10:00:00.000000Z");
+}

@@ -22,6 +22,7 @@ async fn refusals_of_jobs_and_paths() {
         ("GET", format!("/jobs/{unknown}"), "", 404, "not_found"),
         ("GET", "/jobs/nonsense".into(), "", 404, "not_found"),
         ("GET", "/nowhere".into(), "", 404, "not_found"),
+        ("GET", "/jobs/%ff".into(), "", 400, "invalid_request"),
         ("PUT", "/jobs".into(), "", 405, "method_not_allowed"),
         ("POST", "/jobs".into(), "", 400, "invalid_payload"),
         ("POST", "/jobs".into(), "{", 400, "invalid_payload"),
