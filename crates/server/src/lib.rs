@@ -10,7 +10,7 @@ mod limits;
 mod listen;
 mod ojs;
 mod request;
-mod time;
+pub mod time;
 
 pub use app::{Log, Server, ServerSettings};
 pub use auth::{ApiKeys, SHORTEST_KEY};

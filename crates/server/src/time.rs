@@ -31,7 +31,8 @@ pub(crate) fn push_rfc3339(out: &mut Vec<u8>, at: Moment) {
 }
 
 /// A moment as a timestamp, where it is not written into a buffer.
-pub(crate) fn rfc3339(at: Moment) -> String {
+#[must_use]
+pub fn rfc3339(at: Moment) -> String {
     let mut out = Vec::with_capacity(27);
     push_rfc3339(&mut out, at);
     String::from_utf8(out).unwrap_or_default()
@@ -47,7 +48,8 @@ fn push_padded(out: &mut Vec<u8>, mut number: i64, width: usize) {
 }
 
 /// Reads a timestamp as RFC 3339 has it. What is finer than a microsecond is cut off.
-pub(crate) fn parse_rfc3339(text: &str) -> Option<Moment> {
+#[must_use]
+pub fn parse_rfc3339(text: &str) -> Option<Moment> {
     let bytes = text.as_bytes();
     let separated = bytes.get(4) == Some(&b'-')
         && bytes.get(7) == Some(&b'-')

@@ -93,7 +93,7 @@ macro_rules! measure {
         macro_rules! drain {
             ($handler:expr) => {{
                 let storage = $open().poll_with_interval(Duration::from_millis(5));
-                let worker = WorkerBuilder::new(format!("peer-{}", std::process::id())).backend(storage);
+                let worker = WorkerBuilder::new(format!("peer-{}-{}", stringify!($handler), std::process::id())).backend(storage);
                 let running = worker.concurrency(50).parallelize(tokio::spawn).build($handler).run();
                 let started = Instant::now();
                 tokio::time::timeout(Duration::from_secs(300), running).await.expect("in time").expect("a good end");
