@@ -2,6 +2,7 @@
 
 use crate::engine::refused;
 use crate::events::Happening;
+use crate::waiting::Place;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
 use redrive_store::{Claim, Hold, Job};
@@ -49,12 +50,18 @@ impl Engine {
         }
         let deadline = tokio::time::sleep(request.wait);
         tokio::pin!(deadline, stopped);
+        // Only a look that finds nothing answers a call. One that fails, or that finds a job in
+        // another queue than the one that called, passes it on to the next in line.
+        let mut call: Option<Place<'_>> = None;
         loop {
             // In line before looking, so that a job that comes in between is not missed.
             let place = self.waiting.enrol(&request.queues);
             let jobs = self.claim_now(request).await?;
             if !jobs.is_empty() {
                 return Ok(jobs);
+            }
+            if let Some(call) = call.take() {
+                call.answer();
             }
             tokio::select! {
                 () = place.called() => {}
@@ -65,7 +72,7 @@ impl Engine {
                 }
                 () = &mut stopped => return Ok(jobs),
             }
-            place.answer();
+            call = Some(place);
         }
     }
 

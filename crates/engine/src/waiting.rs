@@ -91,7 +91,7 @@ impl Place<'_> {
         self.waiter.woken.load(Ordering::SeqCst)
     }
 
-    /// Gives up the place to look for jobs, which answers the call.
+    /// Gives up the place after a look that found nothing, which answers the call.
     pub(crate) fn answer(self) {
         self.waiter.woken.store(false, Ordering::SeqCst);
     }
