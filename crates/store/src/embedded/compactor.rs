@@ -9,6 +9,7 @@ use super::options::Options;
 use super::record;
 use super::snapshot::{Cursor, Draft};
 use crate::StoreError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +41,11 @@ impl Compactor {
     /// Makes a snapshot whenever one is wanted, until it is told to end.
     pub(super) fn run(self) {
         while self.wait() {
-            let outcome = self.compact();
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.compact()));
+            let outcome = outcome.unwrap_or_else(|_| {
+                let why = "the log was not compacted because the compactor panicked; this is a bug".to_owned();
+                Err(Stopped::Store(StoreError::Broken(why)))
+            });
             let mut core = self.shared.lock();
             let appended = self.shared.written().appended;
             let compaction = &mut core.compaction;

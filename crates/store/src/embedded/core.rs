@@ -29,6 +29,8 @@ pub(super) struct Core {
     open: Arc<Ticket>,
     /// The ticket of the newest frame with records.
     latest: Arc<Ticket>,
+    /// The ticket of the frame that the flusher has.
+    in_hand: Arc<Ticket>,
     /// An empty frame, to be filled next without a new allocation.
     spare: Option<Frame>,
     /// Why the store answers no more.
@@ -105,6 +107,7 @@ impl Shared {
             outbox: VecDeque::new(),
             open: Arc::default(),
             latest: Ticket::served(),
+            in_hand: Ticket::served(),
             spare: None,
             stopped: None,
             close_failed: None,
@@ -159,10 +162,10 @@ impl Core {
 
     /// What is to be written next.
     pub(super) fn take(&mut self) -> Option<Parcel> {
-        if let Some(parcel) = self.outbox.pop_front() {
-            return Some(parcel);
-        }
-        (!self.ledger.frame.is_empty()).then(|| self.wrap(None))
+        let next = self.outbox.pop_front();
+        let parcel = next.or_else(|| (!self.ledger.frame.is_empty()).then(|| self.wrap(None)))?;
+        self.in_hand = Arc::clone(&parcel.ticket);
+        Some(parcel)
     }
 
     /// Gives back a frame that is on disk.
@@ -180,17 +183,17 @@ impl Core {
         Parcel { frame: std::mem::replace(&mut self.ledger.frame, empty), ticket, rotate }
     }
 
-    /// Answers no more. Whoever still waits is told by serving the tickets that come back.
-    pub(super) fn stop(&mut self, why: StoreError) -> Vec<Arc<Ticket>> {
+    /// Answers no more verbs, and still writes what is pending. The first reason counts.
+    pub(super) fn refuse(&mut self, why: StoreError) {
         self.stopped.get_or_insert(why);
-        let waiting = self.outbox.drain(..).map(|parcel| parcel.ticket);
-        waiting.chain([Arc::clone(&self.open)]).collect()
     }
 
-    /// Answers no more verbs, and still writes what is pending.
-    pub(super) fn close(&mut self) {
-        let why = "the store is closed; open it again to go on".to_owned();
-        self.stopped.get_or_insert(StoreError::Unavailable(why));
+    /// Answers no more, and writes no more. Whoever still waits is told by serving the tickets that come
+    /// back.
+    pub(super) fn stop(&mut self, why: StoreError) -> Vec<Arc<Ticket>> {
+        self.refuse(why);
+        let waiting = self.outbox.drain(..).map(|parcel| parcel.ticket);
+        waiting.chain([Arc::clone(&self.in_hand), Arc::clone(&self.open)]).collect()
     }
 }
 

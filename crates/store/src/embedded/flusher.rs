@@ -6,6 +6,7 @@ use super::fault::Trouble;
 use super::log::Log;
 use super::options::Options;
 use crate::StoreError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 
 /// The flusher's own.
@@ -16,16 +17,30 @@ pub(super) struct Flusher {
 }
 
 impl Flusher {
-    /// Writes until it is told to end.
-    pub(super) fn run(mut self) {
-        while let Some(parcel) = self.next() {
-            if let Err((trouble, parcel)) = self.write(parcel) {
-                return self.fail(&trouble, parcel);
+    /// Writes until it is told to end, or cannot.
+    pub(super) fn run(self) {
+        let shared = Arc::clone(&self.shared);
+        let why = match catch_unwind(AssertUnwindSafe(|| self.write_all())) {
+            Ok(Ok(())) => return,
+            Ok(Err(trouble)) => stopped(&trouble),
+            Err(_) => {
+                StoreError::Broken("the store has stopped because its flusher panicked; this is a bug".to_owned())
             }
+        };
+        let waiting = shared.lock().stop(why.clone());
+        for ticket in waiting {
+            ticket.serve(Err(why.clone()));
+        }
+    }
+
+    fn write_all(mut self) -> Result<(), Trouble> {
+        while let Some(parcel) = self.next() {
+            self.write(parcel)?;
         }
         if let Err(trouble) = self.log.close() {
             self.shared.lock().close_failed = Some(stopped(&trouble));
         }
+        Ok(())
     }
 
     fn next(&self) -> Option<Parcel> {
@@ -44,22 +59,22 @@ impl Flusher {
         }
     }
 
-    /// Answers who waits, and hands the parcel back where that failed.
-    fn write(&mut self, mut parcel: Parcel) -> Result<(), (Trouble, Parcel)> {
+    fn write(&mut self, mut parcel: Parcel) -> Result<(), Trouble> {
         if !parcel.frame.is_empty() {
             let size = parcel.frame.size() as u64;
-            if let Err(trouble) = self.log.append(&mut parcel.frame) {
-                return Err((trouble, parcel));
-            }
+            self.log.append(&mut parcel.frame)?;
             self.note(1, size);
         }
         parcel.ticket.serve(Ok(()));
-        if let Some(asker) = &parcel.rotate {
+        if let Some(asker) = parcel.rotate {
             match self.rotate() {
                 // Who asked may have given up, and then nobody needs the answer.
                 Ok(rotation) => drop(asker.send(rotation)),
-                // Who asked is told by losing the other end, when everybody knows why.
-                Err(trouble) => return Err((trouble, parcel)),
+                Err(trouble) => {
+                    // Who asked loses the other end now, and looks here for the reason.
+                    self.shared.lock().refuse(stopped(&trouble));
+                    return Err(trouble);
+                }
             }
         }
         self.shared.lock().recycle(parcel.frame);
@@ -85,14 +100,6 @@ impl Flusher {
         let written = Written { segment, offset, flushes, appended };
         self.shared.set_written(written);
         written
-    }
-
-    fn fail(self, trouble: &Trouble, parcel: Parcel) {
-        let why = stopped(trouble);
-        let waiting = self.shared.lock().stop(why.clone());
-        for ticket in waiting.into_iter().chain([parcel.ticket]) {
-            ticket.serve(Err(why.clone()));
-        }
     }
 
     fn ask_for_compaction(&self, core: &mut Core) {

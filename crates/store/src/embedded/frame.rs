@@ -5,24 +5,25 @@
 //! 4   length of the records, u32
 //! 8   sequence number, u64
 //! 16  mask of the records, u32
-//! 20  checksum of the masked records, u32
+//! 20  checksum of the masked records and the byte behind them, u32
 //! 24  checksum of the 24 bytes before, u32
-//! 28  records, masked; then one byte that is not zero
+//! 28  records, masked; then one byte that is not zero; then zeros up to a whole sector
 //! ```
 //!
 //! Both checksums start from the salt of the file, so that nobody who hands in a payload can make one
 //! that reads as a frame.
 //!
-//! A frame goes to a place where there were only zeros before. So that a sector that was never written
-//! can be told from one that was, no sector of a frame is all zero: the first has the magic, the last
-//! the final byte, and between them the mask is chosen so.
+//! A frame has its sectors for itself, so that writing it never touches what is safe already. It goes to
+//! a place where there were only zeros before. So that a sector that was never written can be told from
+//! one that was, no sector of a frame is all zero: the first has the magic, the last the final byte, and
+//! between them the mask is chosen so.
 
 use std::borrow::Cow;
 
 /// The length of what stands before the records.
 pub(super) const HEADER: usize = 28;
-/// What a frame costs beside its records.
-pub(super) const OVERHEAD: usize = HEADER + 1;
+/// What a frame has beside its records, without the zeros at its end.
+const OVERHEAD: usize = HEADER + 1;
 /// The smallest unit that disks write whole or not at all.
 pub(super) const SECTOR: usize = 512;
 
@@ -49,7 +50,7 @@ impl Frame {
 
     /// The length that it will have on disk.
     pub(super) fn size(&self) -> usize {
-        self.0.len() + 1
+        (self.0.len() + 1).next_multiple_of(SECTOR)
     }
 
     /// Empties it, keeping at most `keep` bytes of its memory.
@@ -58,33 +59,30 @@ impl Frame {
         self.0.shrink_to(keep);
     }
 
-    /// Completes it for its place in the file.
-    pub(super) fn finish(&mut self, salt: u32, sequence: u64, offset: u64) -> &[u8] {
+    /// Completes it.
+    pub(super) fn finish(&mut self, salt: u32, sequence: u64) -> &[u8] {
+        let end = self.0.len();
         self.0.push(LAST);
+        self.0.resize((end + 1).next_multiple_of(SECTOR), 0);
         let mut mask = 0_u32;
         loop {
-            self.stamp(salt, sequence, mask);
-            if !has_zero_sector(&self.0, offset) {
+            self.stamp(end, salt, sequence, mask);
+            if !has_zero_sector(&self.0) {
                 return &self.0;
             }
             // Each sector rules out one mask at most, so that one more than there are sectors suffice.
-            apply(mask, self.records_mut());
+            apply(mask, &mut self.0[HEADER..end]);
             mask = mask.wrapping_add(mask_step(salt));
-            apply(mask, self.records_mut());
+            apply(mask, &mut self.0[HEADER..end]);
         }
     }
 
-    fn records_mut(&mut self) -> &mut [u8] {
-        let end = self.0.len() - 1;
-        &mut self.0[HEADER..end]
-    }
-
-    fn stamp(&mut self, salt: u32, sequence: u64, mask: u32) {
-        let length = self.0.len() - OVERHEAD;
-        let checksum = checksum(salt, &self.0[HEADER..]);
-        let header = &mut self.0[..HEADER];
+    /// Writes the header, for records that end at `end`.
+    fn stamp(&mut self, end: usize, salt: u32, sequence: u64, mask: u32) {
+        let (header, rest) = self.0.split_at_mut(HEADER);
+        let checksum = checksum(salt, &rest[..=end - HEADER]);
         header[..4].copy_from_slice(&MAGIC);
-        header[4..8].copy_from_slice(&(length as u32).to_le_bytes());
+        header[4..8].copy_from_slice(&((end - HEADER) as u32).to_le_bytes());
         header[8..16].copy_from_slice(&sequence.to_le_bytes());
         header[16..20].copy_from_slice(&mask.to_le_bytes());
         header[20..24].copy_from_slice(&checksum.to_le_bytes());
@@ -105,7 +103,7 @@ pub(super) struct Parsed<'a> {
 /// What is wrong with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// The header is incomplete, or its checksum is wrong; the length of the frame is unknown.
+    /// The checksum of the header is wrong; the length of the frame is unknown.
     Header,
     /// The header is right and the rest is not; the frame has this length.
     Records(usize),
@@ -120,7 +118,7 @@ pub(super) fn parse(bytes: &[u8], salt: u32) -> Option<Result<Parsed<'_>, Flaw>>
         return None;
     }
     let Some(header) = Header::read(head, salt) else { return Some(Err(Flaw::Header)) };
-    let size = header.length + OVERHEAD;
+    let size = header.size();
     let Some(rest) = bytes.get(HEADER..size) else { return Some(Err(Flaw::TooLong(size))) };
     Some(header.check(rest, salt).map(|records| Parsed { sequence: header.sequence, records, size }))
 }
@@ -129,7 +127,7 @@ pub(super) fn parse(bytes: &[u8], salt: u32) -> Option<Result<Parsed<'_>, Flaw>>
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     /// Of the records.
-    pub(super) length: usize,
+    length: usize,
     pub(super) sequence: u64,
     mask: u32,
     checksum: u32,
@@ -146,11 +144,18 @@ impl Header {
         Some(Self { length: word(4) as usize, sequence, mask: word(16), checksum: word(20) })
     }
 
+    /// The length of the whole frame on disk.
+    pub(super) const fn size(&self) -> usize {
+        (self.length + OVERHEAD).next_multiple_of(SECTOR)
+    }
+
     /// The records, from the bytes between the header and the end of the frame.
     pub(super) fn check<'a>(&self, rest: &'a [u8], salt: u32) -> Result<Cow<'a, [u8]>, Flaw> {
-        let Some((last, records)) = rest.split_last() else { return Err(Flaw::Records(OVERHEAD)) };
-        if *last != LAST || checksum(salt, rest) != self.checksum {
-            return Err(Flaw::Records(self.length + OVERHEAD));
+        let flaw = Flaw::Records(self.size());
+        let (covered, padding) = rest.split_at_checked(self.length + 1).ok_or(flaw)?;
+        let (records, last) = covered.split_at(self.length);
+        if last != [LAST] || checksum(salt, covered) != self.checksum || !is_zero(padding) {
+            return Err(flaw);
         }
         let mut records = Cow::Borrowed(records);
         if self.mask != 0 {
@@ -160,23 +165,24 @@ impl Header {
     }
 }
 
-/// The first place at or after `from` where a whole frame can be read, and its sequence number.
+/// The first sector at or after `from`, which is one, at which a whole frame can be read, and its sequence
+/// number.
 pub(super) fn find(bytes: &[u8], from: usize, salt: u32) -> Option<(usize, u64)> {
-    let mut at = from;
-    loop {
-        at += bytes.get(at..)?.iter().position(|byte| *byte == MAGIC[0])?;
-        if let Some(Ok(frame)) = parse(&bytes[at..], salt) {
-            return Some((at, frame.sequence));
-        }
-        at += 1;
-    }
+    (from..bytes.len()).step_by(SECTOR).find_map(|at| match parse(&bytes[at..], salt) {
+        Some(Ok(frame)) => Some((at, frame.sequence)),
+        _ => None,
+    })
 }
 
-/// Whether a part of `bytes` that lies within one sector of the file is all zero.
-pub(super) fn has_zero_sector(bytes: &[u8], offset: u64) -> bool {
-    let first = SECTOR - (offset % SECTOR as u64) as usize;
-    let (head, rest) = bytes.split_at(first.min(bytes.len()));
-    is_zero(head) || rest.chunks(SECTOR).any(is_zero)
+/// Whether a sector of a frame is all zero.
+pub(super) fn has_zero_sector(bytes: &[u8]) -> bool {
+    bytes.chunks(SECTOR).any(is_zero)
+}
+
+/// Whether the byte that ends every frame is there, by the length in its header, which is right.
+pub(super) fn ends_whole(bytes: &[u8]) -> bool {
+    let length = bytes.get(4..8).and_then(|length| length.try_into().ok()).map_or(0, u32::from_le_bytes);
+    bytes.get(HEADER + length as usize).is_some_and(|last| *last != 0)
 }
 
 /// Whether all bytes are zero.
@@ -208,39 +214,43 @@ fn apply(mask: u32, records: &mut [u8]) {
 mod tests {
     use super::*;
 
-    fn frame(records: &[u8], sequence: u64, offset: u64) -> Vec<u8> {
+    fn frame(records: &[u8], sequence: u64) -> Vec<u8> {
         let mut frame = Frame::new();
         frame.records().extend_from_slice(records);
-        frame.finish(9, sequence, offset).to_vec()
+        let size = frame.size();
+        let bytes = frame.finish(9, sequence).to_vec();
+        assert_eq!((bytes.len(), bytes.len() % SECTOR), (size, 0));
+        bytes
     }
 
     #[test]
     fn what_is_written_is_read() {
-        for records in [&b""[..], b"x", &[0; 5000], &[0xff; 700]] {
-            let bytes = frame(records, 7, 100);
-            let parsed = parse(&bytes, 9).unwrap().unwrap();
-            assert_eq!((parsed.sequence, &*parsed.records, parsed.size), (7, records, bytes.len()));
-        }
-    }
-
-    #[test]
-    fn no_sector_of_a_frame_is_all_zero_whatever_the_records() {
-        // Records made of the very masks that are tried first, at every phase and at every place in a sector.
-        let masks: Vec<u32> = (0..6).map(|step: u32| step.wrapping_mul(mask_step(9))).collect();
-        for shift in 0..4 {
-            let mut records = vec![1; shift];
-            records.extend(masks.iter().flat_map(|mask| mask.to_le_bytes().repeat(300)));
-            for offset in (0..1024).step_by(7) {
-                let bytes = frame(&records, 1, offset);
-                assert!(!has_zero_sector(&bytes, offset), "shift {shift}, offset {offset}");
-                assert_eq!(*parse(&bytes, 9).unwrap().unwrap().records, *records);
+        for length in [0, 1, 482, 483, 484, 700, 5_000] {
+            for filler in [0, 0xff] {
+                let records = vec![filler; length];
+                let bytes = frame(&records, 7);
+                let parsed = parse(&bytes, 9).unwrap().unwrap();
+                assert_eq!((parsed.sequence, &*parsed.records, parsed.size), (7, &records[..], bytes.len()));
             }
         }
     }
 
     #[test]
+    fn no_sector_of_a_frame_is_all_zero_whatever_the_records() {
+        // Records made of the very masks that are tried first, at every phase.
+        let masks: Vec<u32> = (0..6).map(|step: u32| step.wrapping_mul(mask_step(9))).collect();
+        for shift in 0..600 {
+            let mut records = vec![1; shift];
+            records.extend(masks.iter().flat_map(|mask| mask.to_le_bytes().repeat(300)));
+            let bytes = frame(&records, 1);
+            assert!(!has_zero_sector(&bytes), "shift {shift}");
+            assert_eq!(*parse(&bytes, 9).unwrap().unwrap().records, *records);
+        }
+    }
+
+    #[test]
     fn every_flipped_bit_is_noticed() {
-        let bytes = frame(b"some records", 3, 0);
+        let bytes = frame(b"some records", 3);
         for bit in 0..bytes.len() * 8 {
             let mut copy = bytes.clone();
             copy[bit / 8] ^= 1 << (bit % 8);
@@ -251,10 +261,10 @@ mod tests {
 
     #[test]
     fn a_frame_is_found_behind_garbage() {
-        let mut bytes = vec![0xf5; 77];
-        bytes.extend(frame(b"abc", 12, 77));
-        assert_eq!(find(&bytes, 0, 9), Some((77, 12)));
-        assert_eq!(find(&bytes, 78, 9), None);
-        assert_eq!(find(&bytes, 1000, 9), None);
+        let mut bytes = vec![0xf5; 3 * SECTOR];
+        bytes.extend(frame(b"abc", 12));
+        assert_eq!(find(&bytes, 0, 9), Some((3 * SECTOR, 12)));
+        assert_eq!(find(&bytes, 4 * SECTOR, 9), None);
+        assert_eq!(find(&bytes, 100 * SECTOR, 9), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::disk::Disk;
 use super::fault::{Doing, Trouble};
-use super::frame::{Frame, OVERHEAD};
+use super::frame::{Frame, SECTOR};
 use super::header::FIRST_FRAME;
 use super::options::Options;
 use super::record;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What is kept free at the end of a segment, for the frame that says that the log goes on elsewhere.
-pub(super) const SEAL_BYTES: u64 = (OVERHEAD + 1) as u64;
+const SEAL_BYTES: u64 = SECTOR as u64;
 
 /// The log, open at its end. One thread has it.
 pub(super) struct Log {
@@ -102,7 +102,7 @@ impl Log {
 
     fn write(&mut self, frame: &mut Frame) -> Result<(), Trouble> {
         let Segment { file, path, header } = &mut self.segment;
-        let bytes = frame.finish(header.salt, self.next_sequence, self.offset);
+        let bytes = frame.finish(header.salt, self.next_sequence);
         file.write_at(self.offset, bytes).doing("write to", path)?;
         file.sync().doing("flush", path)?;
         self.offset += bytes.len() as u64;

@@ -1,5 +1,7 @@
 //! What can be set when a store is opened.
 
+use super::frame::SECTOR;
+
 /// How a store uses its disk. The defaults suit servers; tests make everything small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -27,11 +29,13 @@ impl Options {
 
     /// The length of the first file.
     pub(super) fn first_segment(&self) -> u64 {
-        self.segment_bytes.clamp(Self::LEAST_SEGMENT, Self::FIRST_SEGMENT)
+        self.next_segment(Self::FIRST_SEGMENT / 4)
     }
 
     /// The length of the file after one of this length: four times as long, up to the limit.
     pub(super) fn next_segment(&self, length: u64) -> u64 {
-        length.saturating_mul(4).min(self.segment_bytes).max(Self::LEAST_SEGMENT)
+        let length = length.saturating_mul(4).min(self.segment_bytes);
+        // In whole sectors.
+        length.max(Self::LEAST_SEGMENT) / SECTOR as u64 * SECTOR as u64
     }
 }

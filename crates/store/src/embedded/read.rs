@@ -2,7 +2,7 @@
 
 use super::disk::{Disk, DiskFile};
 use super::fault::{Damage, Doing, OpenError, Trouble};
-use super::frame::{HEADER, Header, find, is_zero};
+use super::frame::{HEADER, Header, SECTOR, find, is_zero};
 use super::header::{FIRST_FRAME, FileHeader, HeaderFlaw, Kind};
 use super::load::Loader;
 use super::names::Name;
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
             }
         }
         let marks = self.contents.loader.marks;
-        let jobs = self.contents.loader.jobs() as u64;
+        let jobs = self.contents.loader.slots().len() as u64;
         if marks.end != Some(jobs) || marks.begin.is_none() {
             let found = format!("{jobs} jobs, and an end mark of {:?}", marks.end);
             self.damage(path, offset, found, "a beginning, and an end that counts the jobs".to_owned())?;
@@ -210,11 +210,11 @@ impl<'a> Reader<'a> {
             Some(header) => return Ok(Err(format!("the frame with number {}", header.sequence))),
             None => return Ok(Err("a frame whose header has a wrong checksum".to_owned())),
         };
-        let left = self.contents.snapshot_bytes.saturating_sub(offset + HEADER as u64);
-        if header.length as u64 + 1 > left {
+        let size = header.size();
+        if offset + size as u64 > self.contents.snapshot_bytes {
             return Ok(Err("a frame that is longer than its file".to_owned()));
         }
-        bytes.resize(header.length + 1, 0);
+        bytes.resize(size - HEADER, 0);
         let read = file.read_at(offset + HEADER as u64, bytes).doing("read", path)?;
         let Ok(records) = header.check(&bytes[..read], salt) else {
             return Ok(Err("a frame whose records have a wrong checksum".to_owned()));
@@ -226,9 +226,8 @@ impl<'a> Reader<'a> {
             return Ok(Err(found));
         }
         self.contents.frames += 1;
-        let size = (HEADER + bytes.len()) as u64;
-        self.advance(size);
-        Ok(Ok(size))
+        self.advance(size as u64);
+        Ok(Ok(size as u64))
     }
 
     fn read_log(&mut self, segments: &[u64], mut next_sequence: u64) -> Result<(), OpenError> {
@@ -276,12 +275,14 @@ impl<'a> Reader<'a> {
     ) -> Result<(Walked, u64), OpenError> {
         let mut from = (START, next_sequence);
         loop {
+            // Behind damage, records that do not fit together are its consequence.
+            let lenient = !self.contents.damages.is_empty();
             let loader = &mut self.contents.loader;
             let walked = walk(bytes, header.salt, from.0, from.1, |records| {
                 if loader.marks.sealed {
                     return Err("records behind the end of the segment".to_owned());
                 }
-                loader.apply(records)
+                loader.apply(records).or_else(|found| if lenient { Ok(()) } else { Err(found) })
             });
             self.contents.frames += walked.frames;
             let End::Damaged { found, expected } = &walked.end else {
@@ -290,7 +291,15 @@ impl<'a> Reader<'a> {
                 return Ok((walked, behind));
             };
             self.damage(path.to_owned(), walked.offset as u64, found.clone(), expected.clone())?;
-            match find(bytes, walked.offset + 1, header.salt) {
+            let next = find(bytes, walked.offset, header.salt);
+            let next = match next {
+                // What is wrong with this one is not its number.
+                Some(same) if same == (walked.offset, walked.next_sequence) => {
+                    find(bytes, walked.offset + SECTOR, header.salt)
+                }
+                other => other,
+            };
+            match next {
                 Some(next) => from = next,
                 None => return Ok((walked, 0)),
             }

@@ -81,7 +81,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn append(&mut self, frame: &mut Frame) -> Result<(), Trouble> {
-        let bytes = frame.finish(self.header.salt, self.sequence, self.offset);
+        let bytes = frame.finish(self.header.salt, self.sequence);
         self.file.write_at(self.offset, bytes).doing("write to", &self.path)?;
         self.offset += bytes.len() as u64;
         self.sequence += 1;

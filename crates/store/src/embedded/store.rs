@@ -103,7 +103,7 @@ impl Embedded {
         let Some(running) = running else { return Ok(()) };
         let mut core = self.shared.lock();
         let stopped = core.stopped().cloned();
-        core.close();
+        core.refuse(StoreError::Unavailable("the store is closed; open it again to go on".to_owned()));
         core.compactor_ends = true;
         drop(core);
         self.shared.to_compact.notify_all();

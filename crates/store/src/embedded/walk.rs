@@ -1,13 +1,13 @@
 //! Reading a segment frame by frame, and telling a torn write from damage.
 //!
-//! A frame is written to a place where there were zeros, and only when the frame before it is safe. A
+//! A frame is written to sectors where there were zeros, and only when the frame before it is safe. A
 //! power cut during that leaves, of this last frame only, some sectors as written and the others as
 //! they were: zero. A process that dies, or a write that fails half way, leaves the beginning of it. So
 //! what cannot be read is a torn write exactly if it is the last thing in the log and a sector of it is
 //! still zero, or its end is. Nobody was told that it is safe, and it may be cut off. Everything else
 //! was safe once, and has been damaged since.
 
-use super::frame::{Flaw, HEADER, SECTOR, find, has_zero_sector, is_zero, parse};
+use super::frame::{Flaw, HEADER, SECTOR, ends_whole, find, has_zero_sector, is_zero, parse};
 use super::header::FIRST_FRAME;
 
 /// What follows the last frame that can be read.
@@ -81,32 +81,25 @@ fn judge(bytes: &[u8], offset: usize, flaw: Option<Flaw>, salt: u32) -> Result<E
         Some(Flaw::Records(_)) => "a frame whose records have a wrong checksum",
         Some(Flaw::TooLong(_)) => "a frame that is longer than its file",
     };
-    if let Some((at, sequence)) = find(bytes, offset + 1, salt) {
+    if let Some((at, sequence)) = find(bytes, offset + SECTOR, salt) {
         return Err(format!("{what}, and behind it, at byte {at}, the frame with number {sequence}"));
     }
-    let region = match flaw {
-        None => &rest[..rest.len().min(SECTOR - offset % SECTOR)],
-        Some(Flaw::Header) => &rest[..rest.len().min(HEADER)],
+    let is_torn = match flaw {
+        // Its first sector was never written.
+        None => is_zero(&rest[..rest.len().min(SECTOR)]),
+        // Its first sector was not written to the end: then nothing was behind that.
+        Some(Flaw::Header) => is_zero(rest.get(HEADER - 1..).unwrap_or_default()),
         Some(Flaw::Records(size)) => {
             let (frame, behind) = rest.split_at(size.min(rest.len()));
             if !is_zero(behind) {
                 return Err(format!("{what}, and something else behind it"));
             }
-            frame
+            // A sector was never written, or the last one not to its end, which is not zero.
+            has_zero_sector(frame) || !ends_whole(frame)
         }
         Some(Flaw::TooLong(size)) => return Err(format!("{what}: {size} bytes")),
     };
-    // A whole frame ends with a byte that is not zero, which stands behind its header in any case.
-    let stopped_early = match flaw {
-        None => false,
-        Some(Flaw::Header) => is_zero(rest.get(HEADER - 1..).unwrap_or_default()),
-        Some(_) => region.last() == Some(&0),
-    };
-    if stopped_early || has_zero_sector(region, offset as u64) {
-        Ok(End::Torn)
-    } else {
-        Err(format!("{what}, although all of it was written"))
-    }
+    if is_torn { Ok(End::Torn) } else { Err(format!("{what}, although all of it was written")) }
 }
 
 /// Where the frames of a segment begin.

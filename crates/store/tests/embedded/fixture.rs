@@ -4,7 +4,7 @@ use crate::subject::{SMALL, Scratch};
 use crate::workload::{Workload, everything};
 use redrive_store::conformance::block_on;
 use redrive_store::embedded::{Embedded, Options, check};
-use redrive_store::{Filter, Job, Page, Store};
+use redrive_store::{Filter, Job, Memory, Page, State, Store};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,14 +78,19 @@ fn a_store_of_the_first_format_opens_as_it_was() {
 fn write_the_fixture() {
     let options = Options { segment_bytes: 16 << 10, ..SMALL };
     let (store, _) = Embedded::open(fixture(), options).unwrap();
-    let mut workload = Workload::new(33);
-    for op in workload.ops(150) {
-        op.play(&store).unwrap();
-    }
+    // The first seed that has something of everything.
+    let seed = (0..).find(|seed| {
+        let model = Memory::new();
+        Workload::new(*seed).ops(150).iter().for_each(|op| drop(op.play(&model).unwrap()));
+        let counts = |filter| block_on(model.list(filter, Page { offset: 0, limit: 0 })).unwrap().total;
+        let states = State::ALL.map(|state| counts(Filter { state: Some(state), ..Filter::default() }));
+        states.iter().all(|count| *count > 0) && counts(Filter { dead: Some(true), ..Filter::default() }) > 0
+    });
+    let mut ops = Workload::new(seed.unwrap()).ops(150);
+    let later = ops.split_off(110);
+    ops.iter().for_each(|op| drop(op.play(&store).unwrap()));
     store.compact().unwrap();
-    for op in workload.ops(50) {
-        op.play(&store).unwrap();
-    }
+    later.iter().for_each(|op| drop(op.play(&store).unwrap()));
     fs::write(fixture().join("expected.txt"), description(&store)).unwrap();
     store.close().unwrap();
     fs::remove_file(fixture().join("lock")).unwrap();

@@ -107,7 +107,7 @@ fn closing_is_orderly_and_happens_once() {
 fn opening_says_what_it_found() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
-    for op in Workload::new(33).ops(200) {
+    for op in Workload::new(33).ops(600) {
         op.play(&store).unwrap();
     }
     let page = Page { offset: 0, limit: 0 };

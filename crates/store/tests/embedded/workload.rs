@@ -125,13 +125,15 @@ pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
     })
 }
 
+/// Some jobs need several sectors, and some more than a segment has in the smallest stores.
+const LARGEST_BODY: usize = 5_000;
+
 /// A source of verbs.
 pub(crate) struct Workload {
     random: fastrand::Rng,
     now: Moment,
     ids: Vec<JobId>,
     policies: Vec<Arc<Policy>>,
-    largest_body: usize,
 }
 
 impl Workload {
@@ -150,7 +152,6 @@ impl Workload {
             now: Moment::from_micros(1_700_000_000_000_000),
             ids: Vec::new(),
             policies: policies.into(),
-            largest_body: 900,
         }
     }
 
@@ -242,7 +243,7 @@ impl Workload {
     }
 
     fn spec(&mut self) -> Arc<Spec> {
-        let length = if self.random.u8(..4) == 0 { self.random.usize(..self.largest_body) } else { 20 };
+        let length = if self.random.u8(..4) == 0 { self.random.usize(..LARGEST_BODY) } else { 20 };
         let filler = [0, b'x', self.random.u8(..)][self.random.usize(..3)];
         let short = |random: &mut fastrand::Rng| (random.u8(..4) == 0).then(|| Span::from_millis(random.u32(..900)));
         Arc::new(Spec {
