@@ -35,6 +35,8 @@ Examples:
   redrive policy schedule retry.yaml --svg retry.svg
   redrive policy simulate retry.json --jobs 10000 --outage 10m --capacity 500
   redrive serve --listen 127.0.0.1:8080 --data ./redrive-data
+  redrive enqueue mail.send '{\"to\": \"ada@example.org\"}' --wait
+  redrive job explain 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c
   redrive completions bash > ~/.local/share/bash-completion/completions/redrive
 
 Exit codes: 0 done, 1 the input is invalid or the check failed, 2 wrong usage, 3 a server or store failed.";
