@@ -155,6 +155,9 @@ pub(super) async fn enqueue_may_use_a_key_again_once_its_job_is_forgotten(bench:
     bench.store().remove(removed.id).await??;
     let at_once = Retention { finished: Span::ZERO, dead: Span::ZERO };
     same!(bench.store().prune(at_once, 9, bench.now()).await?, 1, "how many jobs are pruned");
+    // The names are taken by others meanwhile, to whom the keys do not lead.
+    let others = [removed, pruned].map(|job| NewJob { idempotency_key: None, ..job });
+    bench.enqueue(Vec::from(others)).await??;
     for key in ["removed", "pruned"] {
         let again = keyed(bench, key);
         bench.add(again).await.map_err(|flaw| Flaw::new(format!("the key of a {key} job: {flaw}")))?;

@@ -96,6 +96,7 @@ pub(super) async fn revive_keeps_the_failures_and_counts_lives(bench: &mut Bench
     let expected = [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)];
     same!(runs, expected, "life and run of every failure");
     same!((job.revivals, job.leases, job.attempt, job.history.failures()), (3, 9, 0, 0), "the counts");
+    same!(job.last_delay, None, "the delay of the last retry of a life that has had none");
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! One suite of named cases that every store passes, whatever it is made of.
 //!
 //! A store under test is a [`Subject`]. [`conformance_tests!`](crate::conformance_tests) makes one test
-//! of each case; [`cases`] hands them out for other uses.
+//! of each case; [`cases`] hands them out for other uses. [`model`] compares a store with the reference
+//! model over random lives.
 
 mod bench;
 mod cases;
@@ -11,6 +12,7 @@ mod failure;
 mod flaw;
 mod hold;
 mod lives;
+pub mod model;
 mod promote;
 mod race;
 mod reclaim;

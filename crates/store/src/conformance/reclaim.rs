@@ -23,16 +23,16 @@ pub(super) async fn reclaim_ends_a_run_at_the_end_of_its_lease_and_not_before(be
 }
 
 pub(super) async fn reclaim_says_why_a_run_is_overdue(bench: &mut Bench<'_>) -> Verified {
-    let (stalled, both, timed) = (bench.added().await?, bench.added().await?, bench.added().await?);
+    let (both, stalled, timed) = (bench.added().await?, bench.added().await?, bench.added().await?);
     let request = |timeout_ms: Option<u32>, lease_ms| {
         let lease = Span::from_millis(lease_ms);
         Claim { timeout: timeout_ms.map(Span::from_millis), lease, ..bench.request(&[QUEUE], 1) }
     };
-    // Of the second, the lease runs out first, and yet the deadline is what counts.
-    for request in [request(Some(5_000), 10), request(Some(30), 20), request(Some(40), 5_000)] {
+    // The lease of the first runs out before anything else, and yet its deadline is what counts.
+    for request in [request(Some(50), 10), request(Some(5_000), 30), request(Some(40), 5_000)] {
         bench.claim_by(request).await?;
     }
-    bench.pass(50);
+    bench.pass(60);
     let seen = Mutex::new(Vec::new());
     let judge = |job: &Job, why: Overdue| {
         if let Ok(mut seen) = seen.lock() {
@@ -41,10 +41,10 @@ pub(super) async fn reclaim_says_why_a_run_is_overdue(bench: &mut Bench<'_>) -> 
         ruling(job, bench.now())
     };
     let ended = bench.store().reclaim(&judge, 9, bench.now()).await?;
-    same!(ids(&ended), [stalled.id, both.id, timed.id], "the runs, in the order in which they became overdue");
+    same!(ids(&ended), [both.id, stalled.id, timed.id], "the runs, in the order in which they became overdue");
     let mut seen = seen.lock().map(|seen| seen.clone()).unwrap_or_default();
     seen.dedup();
-    let expected = [(stalled.id, Overdue::Stalled), (both.id, Overdue::TimedOut), (timed.id, Overdue::TimedOut)];
+    let expected = [(both.id, Overdue::TimedOut), (stalled.id, Overdue::Stalled), (timed.id, Overdue::TimedOut)];
     same!(seen, expected.map(|(id, why)| (id, State::Active, why)), "what the judge was asked");
     Ok(())
 }

@@ -63,6 +63,7 @@ pub(super) async fn settle_again_in_any_other_way_is_refused(bench: &mut Bench<'
     let attempts = [
         (Proof::Token(good), failed(bench.now()), Refusal::StaleLease),
         (Proof::Token(good), released(), Refusal::StaleLease),
+        (Proof::Token(LeaseToken { nonce: !good.nonce, ..good }), Report::Done(None), Refusal::StaleLease),
         (Proof::Token(LeaseToken { number: 2, ..good }), Report::Done(None), completed.clone()),
         (Proof::Worker("ada".into()), Report::Done(None), completed.clone()),
         (Proof::None, Report::Done(None), completed.clone()),

@@ -1,6 +1,7 @@
 //! Copies of a store, each complete as of one moment.
 
 use super::check::{Findings, check_on, find};
+use super::core::Written;
 use super::disk::{Disk, NativeDisk};
 use super::fault::{Doing, OpenError, Trouble};
 use super::header::{FIRST_FRAME, FileHeader};
@@ -28,10 +29,10 @@ impl Embedded {
         loop {
             // In this order, so that the files of the position are among those that are found. A snapshot
             // that came in between begins behind the position; then once more.
-            let position = self.shared.position();
+            let Written { segment, offset, .. } = self.shared.written();
             let found = find(&*self.disk, &self.dir)?;
-            if found.snapshot.is_none_or(|snapshot| snapshot <= position.0) {
-                return copy(&*self.disk, &self.dir, to.as_ref(), &found, position, progress);
+            if found.snapshot.is_none_or(|snapshot| snapshot <= segment) {
+                return copy(&*self.disk, &self.dir, to.as_ref(), &found, (segment, offset), progress);
             }
         }
     }

@@ -126,20 +126,19 @@ fn findings(dir: &Path, found: &Survey, contents: Contents) -> Findings {
         damages: contents.damages,
         contradictions: Vec::new(),
     };
-    match contents.loader.finish() {
-        Ok(ledger) => {
-            findings.queues = ledger.indexes.lanes.len();
-            findings.dead = ledger.indexes.dead.len();
-            for (_, slot) in ledger.slots.iter() {
-                findings.jobs[slot.state() as usize] += 1;
-                if let Some(contradiction) = contradiction(slot).filter(|_| findings.contradictions.len() < LISTED) {
-                    findings.contradictions.push(format!("job {} {contradiction}", slot.id));
-                }
-            }
+    for (_, slot) in contents.loader.slots().iter() {
+        findings.jobs[slot.state() as usize] += 1;
+        findings.dead += usize::from(slot.places().dead);
+        if let Some(contradiction) = contradiction(slot).filter(|_| findings.contradictions.len() < LISTED) {
+            findings.contradictions.push(format!("job {} {contradiction}", slot.id));
         }
-        // Behind damage, records that do not fit together are its consequence.
-        Err(why) if findings.damages.is_empty() => findings.contradictions.push(format!("the log has {why}")),
-        Err(_) => {}
+    }
+    findings.queues = contents.loader.queues();
+    // Behind damage, records that do not fit together are its consequence.
+    if let Err(why) = contents.loader.finish()
+        && findings.damages.is_empty()
+    {
+        findings.contradictions.push(format!("the log has {why}"));
     }
     findings
 }

@@ -1,6 +1,6 @@
 //! The thread that replaces the log by snapshots.
 
-use super::core::{Rotated, Shared};
+use super::core::{Base, Rotated, Shared};
 use super::disk::Disk;
 use super::fault::{Doing, Trouble};
 use super::frame::Frame;
@@ -9,6 +9,7 @@ use super::options::Options;
 use super::record;
 use super::snapshot::{Cursor, Draft};
 use crate::StoreError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,9 +41,13 @@ impl Compactor {
     /// Makes a snapshot whenever one is wanted, until it is told to end.
     pub(super) fn run(self) {
         while self.wait() {
-            let outcome = self.compact();
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.compact()));
+            let outcome = outcome.unwrap_or_else(|_| {
+                let why = "the log was not compacted because the compactor panicked; this is a bug".to_owned();
+                Err(Stopped::Store(StoreError::Broken(why)))
+            });
             let mut core = self.shared.lock();
-            let appended = core.figures.appended;
+            let appended = self.shared.written().appended;
             let compaction = &mut core.compaction;
             compaction.over = compaction.begun;
             compaction.last = Some(outcome.map_err(|why| self.explain(why)));
@@ -80,10 +85,7 @@ impl Compactor {
             return Err(why);
         }
         let bytes = draft.publish()?;
-        let mut core = self.shared.lock();
-        core.figures.snapshot_at = rotated.appended;
-        core.figures.snapshot_bytes = bytes;
-        drop(core);
+        self.shared.lock().base = Base { at: rotated.appended, bytes };
         Ok(self.remove_before(rotated.segment)?)
     }
 

@@ -12,8 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// The one lock of the store, and the signals that go with it.
 pub(super) struct Shared {
     core: Mutex<Core>,
-    /// The segment that is written to, and up to where it is safe: never behind what was acknowledged.
-    position: Mutex<(u64, u64)>,
+    written: Mutex<Written>,
     /// There is something to write, or to stop for.
     pub(super) to_flush: Condvar,
     /// A compaction is wanted, or it is time to stop.
@@ -30,6 +29,8 @@ pub(super) struct Core {
     open: Arc<Ticket>,
     /// The ticket of the newest frame with records.
     latest: Arc<Ticket>,
+    /// The ticket of the frame that the flusher has.
+    in_hand: Arc<Ticket>,
     /// An empty frame, to be filled next without a new allocation.
     spare: Option<Frame>,
     /// Why the store answers no more.
@@ -42,7 +43,7 @@ pub(super) struct Core {
     /// The compactor gives up what it does, and ends.
     pub(super) compactor_ends: bool,
     pub(super) compaction: Compaction,
-    pub(super) figures: Figures,
+    pub(super) base: Base,
 }
 
 /// What goes to the flusher at once.
@@ -61,7 +62,7 @@ pub(super) type Rotation = Result<Rotated, Trouble>;
 pub(super) struct Rotated {
     pub(super) segment: u64,
     pub(super) next_sequence: u64,
-    /// How many bytes of frames had been appended by then; see [`Figures::appended`].
+    /// What [`Written::appended`] was then.
     pub(super) appended: u64,
 }
 
@@ -78,32 +79,35 @@ pub(super) struct Compaction {
     pub(super) not_before: u64,
 }
 
-/// Figures for people.
+/// What is on disk: never behind what was acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Figures {
+pub(super) struct Written {
+    /// The segment that is written to, and up to where it is safe.
+    pub(super) segment: u64,
+    pub(super) offset: u64,
+    /// How often was flushed since the store was opened.
     pub(super) flushes: u64,
-    /// How many bytes of frames were appended since the store was opened, and what it found then.
+    /// How many bytes of frames there were then behind the newest snapshot, and were appended since.
     pub(super) appended: u64,
-    /// What `appended` was where the newest snapshot begins.
-    pub(super) snapshot_at: u64,
-    /// The length of the newest snapshot.
-    pub(super) snapshot_bytes: u64,
 }
 
-impl Figures {
-    /// How many bytes of the log are read after the newest snapshot when the store is opened.
-    pub(super) const fn log_bytes(&self) -> u64 {
-        self.appended.saturating_sub(self.snapshot_at)
-    }
+/// The newest snapshot.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Base {
+    /// What [`Written::appended`] was where it begins.
+    pub(super) at: u64,
+    /// Its length; 0 where there is none.
+    pub(super) bytes: u64,
 }
 
 impl Shared {
-    pub(super) fn new(ledger: Ledger, figures: Figures, position: (u64, u64)) -> Self {
+    pub(super) fn new(ledger: Ledger, base: Base, written: Written) -> Self {
         let core = Core {
             ledger,
             outbox: VecDeque::new(),
             open: Arc::default(),
             latest: Ticket::served(),
+            in_hand: Ticket::served(),
             spare: None,
             stopped: None,
             close_failed: None,
@@ -111,10 +115,10 @@ impl Shared {
             flusher_ends: false,
             compactor_ends: false,
             compaction: Compaction::default(),
-            figures,
+            base,
         };
         let [to_flush, to_compact, compacted] = [(); 3].map(|()| Condvar::new());
-        Self { core: Mutex::new(core), position: Mutex::new(position), to_flush, to_compact, compacted }
+        Self { core: Mutex::new(core), written: Mutex::new(written), to_flush, to_compact, compacted }
     }
 
     /// The core, also after a ruling or a gate panicked: the ledger was whole at that moment.
@@ -122,12 +126,12 @@ impl Shared {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn position(&self) -> (u64, u64) {
-        *self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn written(&self) -> Written {
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn set_position(&self, position: (u64, u64)) {
-        *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
+    pub(super) fn set_written(&self, written: Written) {
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = written;
     }
 }
 
@@ -158,10 +162,10 @@ impl Core {
 
     /// What is to be written next.
     pub(super) fn take(&mut self) -> Option<Parcel> {
-        if let Some(parcel) = self.outbox.pop_front() {
-            return Some(parcel);
-        }
-        (!self.ledger.frame.is_empty()).then(|| self.wrap(None))
+        let next = self.outbox.pop_front();
+        let parcel = next.or_else(|| (!self.ledger.frame.is_empty()).then(|| self.wrap(None)))?;
+        self.in_hand = Arc::clone(&parcel.ticket);
+        Some(parcel)
     }
 
     /// Gives back a frame that is on disk.
@@ -179,17 +183,17 @@ impl Core {
         Parcel { frame: std::mem::replace(&mut self.ledger.frame, empty), ticket, rotate }
     }
 
-    /// Answers no more. Whoever still waits is told by serving the tickets that come back.
-    pub(super) fn stop(&mut self, why: StoreError) -> Vec<Arc<Ticket>> {
+    /// Answers no more verbs, and still writes what is pending. The first reason counts.
+    pub(super) fn refuse(&mut self, why: StoreError) {
         self.stopped.get_or_insert(why);
-        let waiting = self.outbox.drain(..).map(|parcel| parcel.ticket);
-        waiting.chain([Arc::clone(&self.open)]).collect()
     }
 
-    /// Answers no more verbs, and still writes what is pending.
-    pub(super) fn close(&mut self) {
-        let why = "the store is closed; open it again to go on".to_owned();
-        self.stopped.get_or_insert(StoreError::Unavailable(why));
+    /// Answers no more, and writes no more. Whoever still waits is told by serving the tickets that come
+    /// back.
+    pub(super) fn stop(&mut self, why: StoreError) -> Vec<Arc<Ticket>> {
+        self.refuse(why);
+        let waiting = self.outbox.drain(..).map(|parcel| parcel.ticket);
+        waiting.chain([Arc::clone(&self.in_hand), Arc::clone(&self.open)]).collect()
     }
 }
 

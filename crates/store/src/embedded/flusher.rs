@@ -1,11 +1,12 @@
 //! The thread that writes frames. While it waits for the disk, the next frame fills; a frame with a
 //! single record does not wait for more.
 
-use super::core::{Core, Parcel, Rotated, Rotation, Shared};
+use super::core::{Core, Parcel, Rotated, Rotation, Shared, Written};
 use super::fault::Trouble;
 use super::log::Log;
 use super::options::Options;
 use crate::StoreError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 
 /// The flusher's own.
@@ -16,16 +17,30 @@ pub(super) struct Flusher {
 }
 
 impl Flusher {
-    /// Writes until it is told to end.
-    pub(super) fn run(mut self) {
-        while let Some(parcel) = self.next() {
-            if let Err((trouble, parcel)) = self.write(parcel) {
-                return self.fail(&trouble, parcel);
+    /// Writes until it is told to end, or cannot.
+    pub(super) fn run(self) {
+        let shared = Arc::clone(&self.shared);
+        let why = match catch_unwind(AssertUnwindSafe(|| self.write_all())) {
+            Ok(Ok(())) => return,
+            Ok(Err(trouble)) => stopped(&trouble),
+            Err(_) => {
+                StoreError::Broken("the store has stopped because its flusher panicked; this is a bug".to_owned())
             }
+        };
+        let waiting = shared.lock().stop(why.clone());
+        for ticket in waiting {
+            ticket.serve(Err(why.clone()));
+        }
+    }
+
+    fn write_all(mut self) -> Result<(), Trouble> {
+        while let Some(parcel) = self.next() {
+            self.write(parcel)?;
         }
         if let Err(trouble) = self.log.close() {
             self.shared.lock().close_failed = Some(stopped(&trouble));
         }
+        Ok(())
     }
 
     fn next(&self) -> Option<Parcel> {
@@ -44,33 +59,25 @@ impl Flusher {
         }
     }
 
-    /// Answers who waits, and hands the parcel back where that failed.
-    fn write(&mut self, mut parcel: Parcel) -> Result<(), (Trouble, Parcel)> {
-        let mut written = 0;
+    fn write(&mut self, mut parcel: Parcel) -> Result<(), Trouble> {
         if !parcel.frame.is_empty() {
-            written = parcel.frame.size() as u64;
-            if let Err(trouble) = self.log.append(&mut parcel.frame) {
-                return Err((trouble, parcel));
+            let size = parcel.frame.size() as u64;
+            self.log.append(&mut parcel.frame)?;
+            self.note(1, size);
+        }
+        parcel.ticket.serve(Ok(()));
+        if let Some(asker) = parcel.rotate {
+            match self.rotate() {
+                // Who asked may have given up, and then nobody needs the answer.
+                Ok(rotation) => drop(asker.send(rotation)),
+                Err(trouble) => {
+                    // Who asked loses the other end now, and looks here for the reason.
+                    self.shared.lock().refuse(stopped(&trouble));
+                    return Err(trouble);
+                }
             }
         }
-        self.shared.set_position(self.log.position());
-        parcel.ticket.serve(Ok(()));
-        let rotation = match parcel.rotate.take() {
-            Some(asker) => match self.rotate() {
-                Ok(rotation) => Some((asker, rotation)),
-                Err(trouble) => return Err((trouble, parcel)),
-            },
-            None => None,
-        };
-        let mut core = self.shared.lock();
-        core.figures.flushes += u64::from(written > 0);
-        core.figures.appended += written;
-        core.recycle(parcel.frame);
-        if let Some((asker, rotation)) = rotation {
-            let appended = core.figures.appended;
-            // Who asked may have given up, and then nobody needs the answer.
-            let _ = asker.send(rotation.map(|rotated| Rotated { appended, ..rotated }));
-        }
+        self.shared.lock().recycle(parcel.frame);
         Ok(())
     }
 
@@ -81,24 +88,26 @@ impl Flusher {
             Err(trouble) => return Ok(Err(trouble)),
         };
         self.log.rotate(next)?;
-        let position = self.log.position();
-        self.shared.set_position(position);
-        Ok(Ok(Rotated { segment: position.0, next_sequence: self.log.next_sequence(), appended: 0 }))
+        let Written { segment, appended, .. } = self.note(0, 0);
+        Ok(Ok(Rotated { segment, next_sequence: self.log.next_sequence(), appended }))
     }
 
-    fn fail(self, trouble: &Trouble, parcel: Parcel) {
-        let why = stopped(trouble);
-        let waiting = self.shared.lock().stop(why.clone());
-        for ticket in waiting.into_iter().chain([parcel.ticket]) {
-            ticket.serve(Err(why.clone()));
-        }
+    /// Takes note of how far the log is safe.
+    fn note(&self, flushes: u64, bytes: u64) -> Written {
+        let before = self.shared.written();
+        let (segment, offset) = self.log.position();
+        let (flushes, appended) = (before.flushes + flushes, before.appended + bytes);
+        let written = Written { segment, offset, flushes, appended };
+        self.shared.set_written(written);
+        written
     }
 
     fn ask_for_compaction(&self, core: &mut Core) {
-        let log = core.figures.log_bytes();
+        let appended = self.shared.written().appended;
+        let log = appended.saturating_sub(core.base.at);
         let least = self.options.snapshot_after_bytes.max(2 * core.ledger.live_bytes);
         let compaction = &mut core.compaction;
-        if log > least && core.figures.appended >= compaction.not_before && compaction.wanted == compaction.over {
+        if log > least && appended >= compaction.not_before && compaction.wanted == compaction.over {
             compaction.wanted += 1;
             self.shared.to_compact.notify_one();
         }

@@ -127,13 +127,10 @@ impl Ledger {
         place: u32,
         rule: impl FnOnce(&mut Job) -> Result<(), Refusal>,
     ) -> Result<Job, Refusal> {
-        let mut job = self.job(place).ok_or(Refusal::NotFound)?;
-        rule(&mut job)?;
-        self.update(place, &job, None);
-        Ok(job)
+        self.change_with(place, None, rule)
     }
 
-    /// Applies a rule that may change what was said about the job, to this.
+    /// Applies a rule that replaces what was said about the job, where these are the new terms.
     pub(super) fn change_with(
         &mut self,
         place: u32,

@@ -53,8 +53,12 @@ impl Loader {
         Ok(())
     }
 
-    pub(super) fn jobs(&self) -> usize {
-        self.slots.len()
+    pub(super) const fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    pub(super) fn queues(&self) -> usize {
+        self.indexes.lanes.len()
     }
 
     fn take(&mut self, record: Record<'_>) -> Result<(), String> {

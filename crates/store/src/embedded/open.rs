@@ -1,7 +1,7 @@
 //! Opening a folder: read, repair what a crash has left, go on.
 
 use super::compactor::Compactor;
-use super::core::{Figures, Shared};
+use super::core::{Base, Shared, Written};
 use super::disk::{Disk, LockError, NativeDisk};
 use super::fault::{Damage, Doing, OpenError, Trouble};
 use super::flusher::Flusher;
@@ -83,7 +83,8 @@ struct Ready {
     segment: Segment,
     offset: u64,
     next_sequence: u64,
-    figures: Figures,
+    base: Base,
+    log_bytes: u64,
     clean: bool,
     repairs: Vec<Repair>,
 }
@@ -134,22 +135,29 @@ fn create(folder: &Folder, options: &Options) -> Result<Ready, OpenError> {
     let mut segment = Segment::prepare(&*folder.disk, &folder.dir, 1, options.first_segment())?;
     segment.publish(&*folder.disk, &folder.dir)?;
     let ledger = finish(Loader::default(), &segment.path)?;
-    let figures = Figures::default();
-    Ok(Ready { ledger, segment, offset: FIRST_FRAME, next_sequence: 1, figures, clean: true, repairs: Vec::new() })
+    Ok(Ready {
+        ledger,
+        segment,
+        offset: FIRST_FRAME,
+        next_sequence: 1,
+        base: Base::default(),
+        log_bytes: 0,
+        clean: true,
+        repairs: Vec::new(),
+    })
 }
 
 fn recover(folder: &Folder, survey: &Survey) -> Result<Ready, OpenError> {
     let Folder { disk, dir, .. } = folder;
     let mut contents = Reader::new(&**disk, dir, false, &mut |_| {}).read(survey)?;
     let Some(tail) = contents.tail.take() else { return Err(OpenError::Missing(dir.clone())) };
-    let figures =
-        Figures { flushes: 0, appended: contents.log_bytes, snapshot_at: 0, snapshot_bytes: contents.snapshot_bytes };
+    let (base, log_bytes) = (Base { at: 0, bytes: contents.snapshot_bytes }, contents.log_bytes);
     let path = Name::Segment(tail.header.number).within(dir);
     let clean = contents.loader.marks.closed && tail.torn.is_none();
     let ledger = finish(contents.loader, &path)?;
     let (segment, repairs) = repair(folder, survey, &tail, path)?;
     let (offset, next_sequence) = (tail.offset, tail.next_sequence);
-    Ok(Ready { ledger, segment, offset, next_sequence, figures, clean, repairs })
+    Ok(Ready { ledger, segment, offset, next_sequence, base, log_bytes, clean, repairs })
 }
 
 /// The ledger of what was read up to the end of the log in `path`.
@@ -186,7 +194,9 @@ fn repair(folder: &Folder, survey: &Survey, tail: &Tail, path: PathBuf) -> Resul
 
 fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, OpenError> {
     let Folder { disk, dir, lock } = folder;
-    let shared = Arc::new(Shared::new(ready.ledger, ready.figures, (ready.segment.header.number, ready.offset)));
+    let written =
+        Written { segment: ready.segment.header.number, offset: ready.offset, flushes: 0, appended: ready.log_bytes };
+    let shared = Arc::new(Shared::new(ready.ledger, ready.base, written));
     let files = Arc::new(Mutex::new(()));
     let log = Log::new(Arc::clone(&disk), dir.clone(), options, ready.segment, ready.offset, ready.next_sequence);
     let flusher = Flusher { shared: Arc::clone(&shared), log, options };

@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
             }
         }
         let marks = self.contents.loader.marks;
-        let jobs = self.contents.loader.jobs() as u64;
+        let jobs = self.contents.loader.slots().len() as u64;
         if marks.end != Some(jobs) || marks.begin.is_none() {
             let found = format!("{jobs} jobs, and an end mark of {:?}", marks.end);
             self.damage(path, offset, found, "a beginning, and an end that counts the jobs".to_owned())?;
@@ -276,12 +276,14 @@ impl<'a> Reader<'a> {
     ) -> Result<(Walked, u64), OpenError> {
         let mut from = (START, next_sequence);
         loop {
+            // Behind damage, records that do not fit together are its consequence.
+            let lenient = !self.contents.damages.is_empty();
             let loader = &mut self.contents.loader;
             let walked = walk(bytes, header.salt, from.0, from.1, |records| {
                 if loader.marks.sealed {
                     return Err("records behind the end of the segment".to_owned());
                 }
-                loader.apply(records)
+                loader.apply(records).or_else(|found| if lenient { Ok(()) } else { Err(found) })
             });
             self.contents.frames += walked.frames;
             let End::Damaged { found, expected } = &walked.end else {
@@ -290,7 +292,15 @@ impl<'a> Reader<'a> {
                 return Ok((walked, behind));
             };
             self.damage(path.to_owned(), walked.offset as u64, found.clone(), expected.clone())?;
-            match find(bytes, walked.offset + 1, header.salt) {
+            let next = find(bytes, walked.offset, header.salt);
+            let next = match next {
+                // What is wrong with this one is not its number.
+                Some(same) if same == (walked.offset, walked.next_sequence) => {
+                    find(bytes, walked.offset + 1, header.salt)
+                }
+                other => other,
+            };
+            match next {
                 Some(next) => from = next,
                 None => return Ok((walked, 0)),
             }

@@ -248,3 +248,6 @@ fn flag(from: &mut Decoder<'_>) -> Result<bool, Malformed> {
         _ => Err(Malformed("a flag is neither 0 nor 1")),
     }
 }
+
+#[cfg(test)]
+mod tests;

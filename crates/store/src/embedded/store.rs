@@ -62,11 +62,12 @@ impl Embedded {
     #[must_use]
     pub fn status(&self) -> Status {
         let core = self.shared.lock();
+        let written = self.shared.written();
         Status {
             jobs: core.ledger.slots.len(),
-            flushes: core.figures.flushes,
-            snapshot_bytes: core.figures.snapshot_bytes,
-            log_bytes: core.figures.log_bytes(),
+            flushes: written.flushes,
+            snapshot_bytes: core.base.bytes,
+            log_bytes: written.appended.saturating_sub(core.base.at),
             live_bytes: core.ledger.live_bytes,
             stopped: core.stopped().cloned(),
             compaction: core.compaction.last.clone(),
@@ -102,7 +103,7 @@ impl Embedded {
         let Some(running) = running else { return Ok(()) };
         let mut core = self.shared.lock();
         let stopped = core.stopped().cloned();
-        core.close();
+        core.refuse(StoreError::Unavailable("the store is closed; open it again to go on".to_owned()));
         core.compactor_ends = true;
         drop(core);
         self.shared.to_compact.notify_all();

@@ -3,8 +3,8 @@
 use super::record::{self, TermsRecord};
 use crate::{Blob, Spec, StoreError};
 use redrive_policy::{Moment, Policy, Span};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// A policy that jobs refer to.
@@ -89,9 +89,13 @@ fn bits(span: Option<Span>) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
     terms: HashMap<Key, Arc<Terms>>,
-    by_text: HashMap<Arc<[u8]>, Arc<KeptPolicy>>,
-    /// The same policies by where they are in memory, which stays theirs while they are kept.
+    /// The same by number.
+    numbered_terms: BTreeMap<u64, Arc<Terms>>,
+    policies: HashMap<Arc<[u8]>, Arc<KeptPolicy>>,
+    /// The same by where they are in memory, which stays theirs while they are kept.
     by_address: HashMap<usize, Arc<KeptPolicy>>,
+    /// The same by number.
+    numbered_policies: BTreeMap<u64, Arc<KeptPolicy>>,
     next_terms: u64,
     next_policy: u64,
 }
@@ -122,30 +126,34 @@ impl Catalogue {
         });
         self.next_terms += 1;
         record::terms(out, &terms.record());
+        self.numbered_terms.insert(terms.number, Arc::clone(&terms));
         self.terms.insert(key, Arc::clone(&terms));
         Ok(terms)
     }
 
     /// A job gives up its terms. What no other job has is forgotten.
     pub(super) fn release(&mut self, terms: Arc<Terms>) {
-        // One for the catalogue, one for the job: no other is ever handed out for longer than a verb.
-        if Arc::strong_count(&terms) > 2 {
+        // Two in the catalogue, one for the job: no other is ever handed out for longer than a verb.
+        if Arc::strong_count(&terms) > 3 {
             return;
         }
         self.terms.remove(&terms.key());
-        // One in each of the two maps, one in these terms.
-        if Arc::strong_count(&terms.policy) == 3 {
-            self.by_text.remove(&terms.policy.text);
-            self.by_address.remove(&address(&terms.policy.policy));
+        self.numbered_terms.remove(&terms.number);
+        // Three in the catalogue, one in these terms.
+        let policy = &terms.policy;
+        if Arc::strong_count(policy) == 4 {
+            self.policies.remove(&policy.text);
+            self.by_address.remove(&address(&policy.policy));
+            self.numbered_policies.remove(&policy.number);
         }
     }
 
     /// Writes everything with a number from `terms` and `policies` on; answers the next numbers.
     pub(super) fn write(&self, (terms, policies): (u64, u64), out: &mut Vec<u8>) -> (u64, u64) {
-        for policy in self.by_text.values().filter(|policy| policy.number >= policies) {
-            record::policy(out, policy.number, &policy.text);
+        for (number, policy) in self.numbered_policies.range(policies..) {
+            record::policy(out, *number, &policy.text);
         }
-        for terms in self.terms.values().filter(|known| known.number >= terms) {
+        for terms in self.numbered_terms.range(terms..).map(|(_, terms)| terms) {
             record::terms(out, &terms.record());
         }
         (self.next_terms, self.next_policy)
@@ -157,16 +165,22 @@ impl Catalogue {
         }
         let text = serde_json::to_vec(&**policy)
             .map_err(|error| StoreError::Broken(format!("a policy cannot be written as JSON: {error}")))?;
-        if let Some(kept) = self.by_text.get(&text[..]) {
+        if let Some(kept) = self.policies.get(&text[..]) {
             return Ok(Arc::clone(kept));
         }
         let kept = KeptPolicy { number: self.next_policy, policy: Arc::clone(policy), text: text.into() };
         record::policy(out, kept.number, &kept.text);
         self.next_policy += 1;
         let kept = Arc::new(kept);
-        self.by_text.insert(Arc::clone(&kept.text), Arc::clone(&kept));
-        self.by_address.insert(address(&kept.policy), Arc::clone(&kept));
+        self.keep(&kept);
         Ok(kept)
+    }
+
+    /// False where there is an equal one under another number.
+    fn keep(&mut self, kept: &Arc<KeptPolicy>) -> bool {
+        self.numbered_policies.insert(kept.number, Arc::clone(kept));
+        self.by_address.insert(address(&kept.policy), Arc::clone(kept));
+        self.policies.insert(Arc::clone(&kept.text), Arc::clone(kept)).is_none()
     }
 }
 
@@ -220,16 +234,58 @@ impl CatalogueReader {
     pub(super) fn finish(self) -> Option<Catalogue> {
         let Self { mut catalogue, policies, terms } = self;
         for terms in terms.into_values().filter(|terms| Arc::strong_count(terms) > 1) {
+            catalogue.numbered_terms.insert(terms.number, Arc::clone(&terms));
             if catalogue.terms.insert(terms.key(), terms).is_some() {
                 return None;
             }
         }
         for kept in policies.into_values().filter(|kept| Arc::strong_count(kept) > 1) {
-            catalogue.by_address.insert(address(&kept.policy), Arc::clone(&kept));
-            if catalogue.by_text.insert(Arc::clone(&kept.text), kept).is_some() {
+            if !catalogue.keep(&kept) {
                 return None;
             }
         }
         Some(catalogue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redrive_policy::{AttemptLimit, Backoff, Disposition, Matcher, Parts, Rule, Unmatched};
+
+    fn policy(runs: u32) -> Arc<Policy> {
+        let rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff: Backoff::IMMEDIATE }];
+        let (attempts, on_stop) = (AttemptLimit::AtMost(runs), Disposition::Discard);
+        let parts = Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable };
+        Arc::new(Policy::new(parts).unwrap())
+    }
+
+    fn spec(kind: &str, policy: Arc<Policy>) -> Spec {
+        let (kind, queue, body) = (kind.into(), "main".into(), Arc::from(*b"{}"));
+        Spec { kind, queue, priority: 0, body, policy, timeout: None, lease: None, expires: None }
+    }
+
+    #[test]
+    fn equal_terms_are_kept_once_and_forgotten_with_their_last_job() {
+        let mut catalogue = Catalogue::default();
+        let mut out = Vec::new();
+        // Equal, and not the same in memory.
+        let first = catalogue.terms_of(&spec("a", policy(3)), 0, &mut out).unwrap();
+        let written = out.len();
+        let second = catalogue.terms_of(&spec("a", policy(3)), 0, &mut out).unwrap();
+        assert!(Arc::ptr_eq(&first, &second) && out.len() == written);
+        let other = catalogue.terms_of(&spec("b", policy(3)), 0, &mut out).unwrap();
+        assert_eq!((other.number, other.policy.number), (1, 0));
+        catalogue.release(first);
+        assert_eq!(catalogue.terms.len(), 2);
+        catalogue.release(second);
+        assert_eq!((catalogue.terms.len(), catalogue.policies.len()), (1, 1));
+        catalogue.release(other);
+        assert!(catalogue.terms.is_empty() && catalogue.numbered_terms.is_empty());
+        assert!(catalogue.policies.is_empty() && catalogue.by_address.is_empty());
+        assert!(catalogue.numbered_policies.is_empty());
+        // Numbers are not given out twice.
+        let again = catalogue.terms_of(&spec("a", policy(3)), 0, &mut out).unwrap();
+        assert_eq!((again.number, again.policy.number), (2, 1));
     }
 }

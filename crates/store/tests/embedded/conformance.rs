@@ -8,7 +8,7 @@ use redrive_store::embedded::{Embedded, Options};
 use std::sync::Mutex;
 
 #[derive(Default)]
-struct InMemory(Mutex<SimDisk>);
+pub(crate) struct InMemory(Mutex<SimDisk>);
 
 impl Subject for InMemory {
     fn open(&self) -> Box<dyn Store> {

@@ -22,13 +22,13 @@ fn a_read_waits_for_what_it_has_seen_and_for_nothing_else() {
     let id = JobId::new(Moment::ORIGIN, 1);
     let page = Page { offset: 0, limit: 9 };
     assert!(is_ready(&mut store.get(id)), "nothing is pending");
-    disk.hold_flushes(true);
+    let held = disk.hold_flushes();
     let first = workload.batch_of_bytes(1, 10);
     let write = first.call(&store);
-    disk.wait_for_held_flush();
+    disk.wait_for_held_calls(1);
     let mut reads = (store.get(id), store.queues(), store.next_wake(), store.list(Filter::default(), page));
     assert!(!is_ready(&mut reads.0) && !is_ready(&mut reads.1) && !is_ready(&mut reads.2) && !is_ready(&mut reads.3));
-    disk.hold_flushes(false);
+    drop(held);
     block_on(write).unwrap();
     assert!(is_ready(&mut reads.0) && is_ready(&mut reads.1) && is_ready(&mut reads.2) && is_ready(&mut reads.3));
     assert!(is_ready(&mut store.queues()), "nothing is pending any more");
@@ -41,16 +41,16 @@ fn writes_that_arrive_during_a_flush_share_the_next_one() {
     let mut workload = Workload::new(1);
     block_on(workload.batch_of_bytes(1, 10).call(&store)).unwrap();
     let before = store.status().flushes;
-    disk.hold_flushes(true);
+    let held = disk.hold_flushes();
     let first = workload.batch_of_bytes(1, 10);
     let mut answers = vec![first.call(&store)];
     // A lone write is on its way at once.
-    disk.wait_for_held_flush();
+    disk.wait_for_held_calls(1);
     for _ in 0..20 {
         let op = workload.batch_of_bytes(1, 10);
         answers.push(op.call(&store));
     }
-    disk.hold_flushes(false);
+    drop(held);
     for answer in answers {
         block_on(answer).unwrap();
     }

@@ -5,9 +5,11 @@
 mod conformance;
 mod damage;
 mod faults;
+mod fixture;
 mod flush;
 mod folder;
 mod history;
+mod model;
 mod power;
 mod sim;
 mod subject;

@@ -1,9 +1,14 @@
 //! The power fails at every flush that there is.
 
 use crate::history::{History, Reached};
-use crate::sim::{Fault, SimDisk};
+use crate::sim::{Call, Fault, Point, SimDisk};
 use crate::subject::{DIR, SMALL, TINY, open};
+use crate::workload::Workload;
+use redrive_policy::Moment;
+use redrive_store::Store;
+use redrive_store::conformance::block_on;
 use redrive_store::embedded::{Options, check_on};
+use std::thread;
 
 const SEEDS: u64 = 6;
 const IMAGES: u64 = 3;
@@ -50,4 +55,43 @@ fn what_was_acknowledged_survives_a_power_cut_at_any_flush() {
 fn what_was_acknowledged_survives_a_power_cut_at_any_flush_of_snapshots_and_rotations() {
     let cut_off: usize = (10..10 + SEEDS).map(|seed| cut_everywhere(seed, TINY)).sum();
     assert!(cut_off > 30, "only {cut_off} torn writes");
+}
+
+#[test]
+fn a_snapshot_never_brings_back_a_part_of_a_batch() {
+    let disk = SimDisk::default();
+    let (store, _) = open(&disk, SMALL).unwrap();
+    let mut workload = Workload::new(1);
+    let ids = workload.play_batch(&store, 10);
+    // The place of the first job is free, and will be that of the first job of the batch.
+    block_on(store.cancel(ids[0], Moment::ORIGIN)).unwrap().unwrap();
+    block_on(store.remove(ids[0])).unwrap().unwrap();
+    thread::scope(|scope| {
+        let draft = disk.hold(Point { call: Call::Write, ending: ".draft", after: 1 });
+        scope.spawn(|| store.compact().unwrap());
+        // The snapshot has passed the first places, and not yet come to the last.
+        disk.wait_for_held_calls(1);
+        let log = disk.hold_flushes();
+        let batch = workload.batch_of_bytes(2, 10);
+        let answer = batch.call(&store);
+        disk.wait_for_held_calls(2);
+        drop(draft);
+        // Nothing should come of this, however long one waits.
+        for _ in 0..20_000 {
+            if disk.names().iter().any(|name| name.ends_with(".snapshot")) {
+                break;
+            }
+            thread::yield_now();
+        }
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..20 {
+            let (after, _) = open(&disk.after_power_cut(&mut random), SMALL).unwrap();
+            assert!([9, 11].contains(&after.status().jobs), "{} jobs", after.status().jobs);
+        }
+        drop(log);
+        block_on(answer).unwrap();
+    });
+    assert_eq!(store.status().compaction, Some(Ok(())));
+    let (after, _) = open(&disk.after_power_cut(&mut fastrand::Rng::with_seed(2)), SMALL).unwrap();
+    assert_eq!(after.status().jobs, 11);
 }

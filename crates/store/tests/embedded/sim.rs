@@ -50,9 +50,23 @@ struct World {
     dead: Option<&'static str>,
     /// How many bytes there is room for.
     room: Option<u64>,
-    /// Whether flushes are held back, and how many are.
-    held: bool,
+    /// Which calls are held back, and how many are.
+    held: Vec<Point>,
     waiting: usize,
+}
+
+/// Calls that can be held back: those of this kind, to files with this ending, after the first few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Point {
+    pub(crate) call: Call,
+    pub(crate) ending: &'static str,
+    pub(crate) after: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Write,
+    Flush,
 }
 
 #[derive(Clone)]
@@ -75,26 +89,32 @@ impl SimDisk {
         Self(Arc::new(Shared { world: Mutex::new(world), gate: Condvar::new() }))
     }
 
-    /// Flushes do not return from now on, or do again.
-    pub(crate) fn hold_flushes(&self, held: bool) {
-        self.world().held = held;
-        self.0.gate.notify_all();
+    /// These calls do not return until the guard is dropped.
+    pub(crate) fn hold(&self, point: Point) -> Held {
+        self.world().held.push(point);
+        Held(self.clone(), point)
     }
 
-    /// Returns once a flush is held back.
-    pub(crate) fn wait_for_held_flush(&self) {
+    /// No flush of the log returns until the guard is dropped.
+    pub(crate) fn hold_flushes(&self) -> Held {
+        self.hold(Point { call: Call::Flush, ending: ".log", after: 0 })
+    }
+
+    /// Returns once so many calls are held back.
+    pub(crate) fn wait_for_held_calls(&self, count: usize) {
         let world = self.world();
-        drop(self.0.gate.wait_while(world, |world| world.waiting == 0).unwrap());
+        drop(self.0.gate.wait_while(world, |world| world.waiting < count).unwrap());
     }
 
-    /// The world at the moment of a flush, which may be held back for a while.
-    fn flush(&self) -> io::Result<MutexGuard<'_, World>> {
+    /// The world at the moment of a call to a file, which may be held back for a while.
+    fn call_to(&self, file: usize, call: Call) -> io::Result<MutexGuard<'_, World>> {
         let mut world = self.call()?;
-        world.waiting += 1;
-        self.0.gate.notify_all();
-        world = self.0.gate.wait_while(world, |world| world.held).unwrap();
-        world.waiting -= 1;
-        world.flush()?;
+        if world.holds(file, call) {
+            world.waiting += 1;
+            self.0.gate.notify_all();
+            world = self.0.gate.wait_while(world, |world| world.holds(file, call)).unwrap();
+            world.waiting -= 1;
+        }
         Ok(world)
     }
 
@@ -139,13 +159,16 @@ impl SimDisk {
     }
 
     /// What a power cut now leaves: of what was not flushed, each sector is there or not, as chance has it,
-    /// and of the changes of names the first few. The lock is free again.
+    /// and of the changes of names the first few, or any. The lock is free again.
     pub(crate) fn after_power_cut(&self, random: &mut fastrand::Rng) -> Self {
         let world = self.world();
         let mut names = world.safe_names.clone();
         let kept = random.usize(..=world.changes.len());
-        for change in &world.changes[..kept] {
-            apply(change, &mut names);
+        let in_order = random.bool();
+        for (index, change) in world.changes.iter().enumerate() {
+            if if in_order { index < kept } else { random.bool() } {
+                apply(change, &mut names);
+            }
         }
         // All, none, or about this share of the sectors.
         let share = [0.0, 1.0, random.f64(), random.f64()][random.usize(..4)];
@@ -228,6 +251,16 @@ impl SimDisk {
     }
 }
 
+/// Holds calls back.
+pub(crate) struct Held(SimDisk, Point);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.world().held.retain(|held| (held.call, held.ending) != (self.1.call, self.1.ending));
+        self.0.0.gate.notify_all();
+    }
+}
+
 fn apply(change: &Change, names: &mut BTreeMap<PathBuf, usize>) {
     match change {
         Change::Create(path, file) => {
@@ -288,6 +321,16 @@ impl World {
         Ok(())
     }
 
+    /// Whether this call to a file is to be held back.
+    fn holds(&mut self, file: usize, call: Call) -> bool {
+        let name = self.names.iter().find(|(_, known)| **known == file).map(|(path, _)| path.to_string_lossy());
+        let fits = |point: &Point| name.as_ref().is_some_and(|name| name.ends_with(point.ending));
+        let Some(point) = self.held.iter_mut().find(|point| point.call == call && fits(point)) else { return false };
+        let holds = point.after == 0;
+        point.after = point.after.saturating_sub(1);
+        holds
+    }
+
     fn find(&self, path: &Path) -> io::Result<usize> {
         self.names.get(path).copied().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
@@ -332,7 +375,8 @@ impl Disk for SimDisk {
     }
 
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        let mut world = self.flush()?;
+        let mut world = self.call()?;
+        world.flush()?;
         world.safe_names = world.names.clone();
         world.changes.clear();
         Ok(())
@@ -375,7 +419,7 @@ impl DiskFile for SimFile {
     }
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut world = self.disk.call()?;
+        let mut world = self.disk.call_to(self.file, Call::Write)?;
         world.writes += 1;
         let writes = world.writes;
         let short = world.faults.iter().find_map(|fault| match fault {
@@ -397,7 +441,8 @@ impl DiskFile for SimFile {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        let mut world = self.disk.flush()?;
+        let mut world = self.disk.call_to(self.file, Call::Flush)?;
+        world.flush()?;
         let contents = &mut world.files[self.file];
         let dirty = std::mem::take(&mut contents.dirty);
         let length = contents.bytes.len();

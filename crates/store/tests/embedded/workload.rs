@@ -194,6 +194,14 @@ impl Workload {
         Op { now: self.now, verb: Verb::Enqueue(jobs) }
     }
 
+    /// Keeps so many new jobs, and answers their names.
+    pub(crate) fn play_batch(&mut self, store: &dyn Store, count: usize) -> Vec<JobId> {
+        let jobs: Vec<_> = (0..count).map(|_| self.plain_job(vec![b'x'; 10])).collect();
+        let ids = jobs.iter().map(|job| job.id).collect();
+        block_on(store.enqueue(jobs, self.now)).unwrap().unwrap();
+        ids
+    }
+
     /// One new job with this body.
     pub(crate) fn batch_with_body(&mut self, body: Vec<u8>) -> Op {
         let jobs = vec![self.plain_job(body)];
@@ -240,7 +248,7 @@ impl Workload {
         Arc::new(Spec {
             kind: ["mail", "image", "sum"][self.random.usize(..3)].into(),
             queue: self.queue(),
-            priority: self.random.i32(..4),
+            priority: self.random.i32(-1..4),
             body: vec![filler; length].into(),
             policy: Arc::clone(&self.policies[self.random.usize(..2)]),
             timeout: short(&mut self.random),

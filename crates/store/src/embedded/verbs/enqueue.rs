@@ -27,11 +27,15 @@ impl Ledger {
             Ok(plans) => plans,
             Err(duplicate) => return Ok(Err(duplicate)),
         };
+        // What can fail comes before the first job is kept.
+        let created = jobs.iter().zip(&plans).filter(|(_, plan)| matches!(plan, Plan::Create));
+        let terms: Result<Vec<_>, _> = created.map(|(new, _)| self.terms(&new.spec, now)).collect();
+        let mut terms = terms?.into_iter();
         let mut answers: Vec<Enqueued> = Vec::with_capacity(jobs.len());
         for (new, plan) in jobs.iter().zip(plans) {
             let answer = match plan {
                 Plan::Create => {
-                    let terms = self.terms(&new.spec, now)?;
+                    let Some(terms) = terms.next() else { break };
                     let job = rules::created(new, now);
                     self.insert(&job, terms, new.idempotency_key.clone());
                     Enqueued::Created(job)

@@ -1,0 +1,89 @@
+//! Two stores, one story.
+
+use super::plan::{self, JobPlan, ListPlan, SpecPlan, StartPlan};
+use super::seen::Seen;
+use super::sound::unsound;
+use super::step::Step;
+use super::world::World;
+use crate::conformance::Subject;
+use crate::{Memory, StoreError};
+use std::fmt;
+
+/// Where a subject went apart from the reference model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disagreement(String);
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Disagreement {}
+
+impl From<StoreError> for Disagreement {
+    fn from(error: StoreError) -> Self {
+        Self(format!("a store failed: {error}"))
+    }
+}
+
+/// Takes the same steps on the reference model and on a new store of the subject, and compares every
+/// answer; then everything that can be seen, before and after a last restart. Nothing may differ.
+/// Hands back the answers to the steps.
+///
+/// # Errors
+/// The first step at which the two went apart, and what each of them said; or an answer in which a job
+/// is in a shape that it cannot have.
+pub fn agree(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<Seen>, Disagreement> {
+    let mut outcome = Err(Disagreement("the subject did not wait for the end of the story".to_owned()));
+    subject.wait(Box::pin(async { outcome = told(subject, steps).await }));
+    outcome
+}
+
+async fn told(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<Seen>, Disagreement> {
+    let mut world = World::new().map_err(|problems| Disagreement(format!("the model's own policies: {problems}")))?;
+    let model = Memory::new();
+    let mut store = subject.open();
+    let mut answers = Vec::new();
+    for (index, step) in steps.iter().chain(&last_look()).enumerate() {
+        if matches!(step, Step::Restart) {
+            // Something must stand in for the store while it is closed and not open yet.
+            drop(std::mem::replace(&mut store, Box::new(Memory::new())));
+            store = subject.reopen();
+        }
+        let expected = world.act(&model, step).await?;
+        let found = world.act(&*store, step).await?;
+        compare(index, steps.len(), step, &expected, &found)?;
+        world.note(step, &found);
+        answers.push(found);
+    }
+    answers.truncate(steps.len());
+    Ok(answers)
+}
+
+fn compare(index: usize, length: usize, step: &Step, expected: &Seen, found: &Seen) -> Result<(), Disagreement> {
+    let place = if index < length { format!("step {index}") } else { "the look at the end".to_owned() };
+    if expected != found {
+        let answers = format!("the model answers\n  {expected:?}\nand the store\n  {found:?}");
+        return Err(Disagreement(format!("{place}, {step:?}: {answers}")));
+    }
+    for job in found.jobs() {
+        if let Some(rule) = unsound(job) {
+            return Err(Disagreement(format!("{place}, {step:?}: a job {rule}, but this one is\n  {job:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// Everything that can be seen, twice, with a restart between; and to which jobs the keys lead.
+fn last_look() -> Vec<Step> {
+    let all = || {
+        let looks = [Step::List(ListPlan::ALL), Step::Queues, Step::NextWake];
+        looks.into_iter().chain((0..8).map(Step::Get))
+    };
+    let keys = (0..plan::FEW).map(|key| {
+        let plan = JobPlan { name: None, spec: SpecPlan::default(), start: StartPlan::Pending, key: Some(key) };
+        Step::Enqueue(vec![plan])
+    });
+    all().chain([Step::Restart]).chain(all()).chain(keys).collect()
+}

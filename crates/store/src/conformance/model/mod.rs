@@ -1,0 +1,26 @@
+//! Random lives of a store, told to the reference model and to a subject at the same time: every
+//! answer must be the same, and in the end every job.
+//!
+//! [`steps`] is a strategy of proptest, so that a disagreement shrinks to a short story:
+//!
+//! ```ignore
+//! proptest! {
+//!     #[test]
+//!     fn agrees_with_the_model(steps in steps(80)) {
+//!         agree(&MySubject::new(), &steps).map_err(|found| TestCaseError::fail(found.to_string()))?;
+//!     }
+//! }
+//! ```
+
+mod agree;
+mod plan;
+mod policies;
+mod seen;
+mod sound;
+mod step;
+mod world;
+
+pub use agree::{Disagreement, agree};
+pub use plan::{End, GatePlan, HoldPlan, JobPlan, ListPlan, ProofPlan, SpecPlan, StartPlan};
+pub use seen::Seen;
+pub use step::{Step, steps};

@@ -1,0 +1,261 @@
+//! What a step hands to a verb, in small numbers that shrink well.
+//!
+//! Jobs and leases are named by how far back they lie, so that the latest are met most often; times are
+//! whole milliseconds from a short list, so that they often meet.
+
+use crate::State;
+use proptest::option;
+use proptest::prelude::*;
+use redrive_policy::{Disposition, Failure, Signal, Span};
+
+/// How many queues, workers, kinds and keys there are.
+pub(super) const FEW: u8 = 3;
+/// How many policies there are.
+pub(super) const POLICIES: u8 = 4;
+
+/// A job to be handed in.
+#[derive(Clone, Debug)]
+pub struct JobPlan {
+    /// The name that it gets: a new one, or one that was handed in before, counted back from the last.
+    pub name: Option<u8>,
+    /// What is said about it.
+    pub spec: SpecPlan,
+    /// Where it starts: available, pending, or scheduled so many milliseconds from now, or ago.
+    pub start: StartPlan,
+    /// Which idempotency key it has.
+    pub key: Option<u8>,
+}
+
+/// Where a job starts.
+#[derive(Clone, Copy, Debug)]
+pub enum StartPlan {
+    /// At once.
+    Available,
+    /// Once somebody activates it.
+    Pending,
+    /// So many milliseconds from now; ago, where negative.
+    Scheduled(i32),
+}
+
+/// What is said about a job.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SpecPlan {
+    /// Which queue.
+    pub queue: u8,
+    /// Which kind.
+    pub kind: u8,
+    /// The priority.
+    pub priority: i8,
+    /// Which policy.
+    pub policy: u8,
+    /// How long a run may take, in milliseconds.
+    pub timeout_ms: Option<u32>,
+    /// How long a lease lasts, in milliseconds.
+    pub lease_ms: Option<u32>,
+    /// When it expires, in milliseconds from now; ago, where negative.
+    pub expires_ms: Option<i32>,
+}
+
+/// Somebody who says that it holds a job.
+#[derive(Clone, Copy, Debug)]
+pub struct HoldPlan {
+    /// Which lease, counted back from the one that was handed out last.
+    pub back: u8,
+    /// What is shown for it.
+    pub proof: ProofPlan,
+}
+
+impl HoldPlan {
+    /// With the token that came with the lease.
+    pub(super) const fn by_token(back: u8) -> Self {
+        Self { back, proof: ProofPlan::Token }
+    }
+}
+
+/// What is shown for a hold.
+#[derive(Clone, Copy, Debug)]
+pub enum ProofPlan {
+    /// The token that came with it.
+    Token,
+    /// A token of the same number that is made up.
+    Forged,
+    /// A token of a number that was not handed out yet.
+    Ahead,
+    /// A worker's name.
+    Worker(u8),
+    /// Nothing.
+    None,
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    /// Well, with a result or without.
+    Done(Option<u8>),
+    /// With an error of this type, on which the policy rules.
+    Failed(u8),
+    /// With an error that asks for a wait of its own, in milliseconds.
+    RetryAfter(u32),
+    /// With an error that ends the job.
+    Stop(Disposition),
+    /// With the wish to run again after so many milliseconds, which is no failure.
+    Requeue(u32),
+    /// Unfinished.
+    Released {
+        /// The wait in milliseconds.
+        delay_ms: u32,
+        /// How often that is allowed.
+        most: u32,
+    },
+}
+
+impl End {
+    /// The failure that the policy rules on, where there is one.
+    pub(super) fn failure(self) -> Option<Failure<'static>> {
+        match self {
+            Self::Done(_) | Self::Released { .. } => None,
+            Self::Failed(kind) => Some(Failure::of_type(["boom", "net.reset", "fatal"][usize::from(kind % 3)])),
+            Self::RetryAfter(ms) => Some(Failure::default().retry_after(Span::from_millis(ms))),
+            Self::Stop(disposition) => Some(Failure::default().with_signal(Signal::Stop(disposition))),
+            Self::Requeue(ms) => Some(Failure::default().with_signal(Signal::RequeueAfter(Span::from_millis(ms)))),
+        }
+    }
+}
+
+/// Which due jobs pass.
+#[derive(Clone, Copy, Debug)]
+pub enum GatePlan {
+    /// All.
+    Open,
+    /// None.
+    Closed,
+    /// All but those of a queue.
+    AllBut(u8),
+}
+
+/// Which jobs to list. Times are counted back from now.
+#[derive(Clone, Copy, Debug)]
+pub struct ListPlan {
+    /// Of this queue.
+    pub queue: Option<u8>,
+    /// Of this kind.
+    pub kind: Option<u8>,
+    /// In this state.
+    pub state: Option<State>,
+    /// Dead letters, or others.
+    pub dead: Option<bool>,
+    /// Ended no longer ago, in milliseconds.
+    pub since_ms: Option<u32>,
+    /// Ended longer ago, in milliseconds.
+    pub before_ms: Option<u32>,
+    /// How many to pass over.
+    pub offset: usize,
+    /// How many to hand out.
+    pub limit: usize,
+}
+
+impl ListPlan {
+    /// All jobs.
+    pub(super) const ALL: Self = Self {
+        queue: None,
+        kind: None,
+        state: None,
+        dead: None,
+        since_ms: None,
+        before_ms: None,
+        offset: 0,
+        limit: usize::MAX,
+    };
+}
+
+/// A wait in milliseconds.
+pub(super) fn wait_ms() -> impl Strategy<Value = u32> {
+    prop::sample::select(vec![0, 1, 2, 10, 50, 100, 1_000, 20_000])
+}
+
+/// A time around now, in milliseconds.
+fn around_ms() -> impl Strategy<Value = i32> {
+    prop::sample::select(vec![-10, -1, 0, 1, 10, 100, 1_000])
+}
+
+/// A job or a lease, counted back from the last.
+pub(super) fn back() -> impl Strategy<Value = u8> {
+    prop_oneof![3 => 0..5_u8, 1 => 0..25_u8]
+}
+
+/// A number that is mostly large enough, and sometimes none at all.
+pub(super) fn limit() -> impl Strategy<Value = usize> {
+    prop_oneof![2 => Just(100_usize), 3 => 0..4_usize]
+}
+
+pub(super) fn job() -> impl Strategy<Value = JobPlan> {
+    let start = prop_oneof![
+        4 => Just(StartPlan::Available),
+        1 => Just(StartPlan::Pending),
+        2 => around_ms().prop_map(StartPlan::Scheduled),
+    ];
+    (option::weighted(0.1, back()), spec(), start, option::weighted(0.15, 0..FEW))
+        .prop_map(|(name, spec, start, key)| JobPlan { name, spec, start, key })
+}
+
+pub(super) fn spec() -> impl Strategy<Value = SpecPlan> {
+    let said = (0..FEW, 0..FEW, -1..=1_i8, 0..POLICIES);
+    let times =
+        (option::weighted(0.2, wait_ms()), option::weighted(0.2, wait_ms()), option::weighted(0.2, around_ms()));
+    (said, times).prop_map(|((queue, kind, priority, policy), (timeout_ms, lease_ms, expires_ms))| SpecPlan {
+        queue,
+        kind,
+        priority,
+        policy,
+        timeout_ms,
+        lease_ms,
+        expires_ms,
+    })
+}
+
+pub(super) fn hold() -> impl Strategy<Value = HoldPlan> {
+    let proof = prop_oneof![
+        8 => Just(ProofPlan::Token),
+        1 => Just(ProofPlan::Forged),
+        1 => Just(ProofPlan::Ahead),
+        1 => (0..FEW).prop_map(ProofPlan::Worker),
+        1 => Just(ProofPlan::None),
+    ];
+    (back(), proof).prop_map(|(back, proof)| HoldPlan { back, proof })
+}
+
+pub(super) fn end() -> impl Strategy<Value = End> {
+    let disposition = prop::sample::select(vec![Disposition::Discard, Disposition::DeadLetter, Disposition::Fail]);
+    prop_oneof![
+        3 => option::of(any::<u8>()).prop_map(End::Done),
+        6 => (0..3_u8).prop_map(End::Failed),
+        1 => wait_ms().prop_map(End::RetryAfter),
+        1 => disposition.prop_map(End::Stop),
+        1 => wait_ms().prop_map(End::Requeue),
+        3 => (prop_oneof![1 => Just(0), 1 => wait_ms()], 0..4_u32)
+            .prop_map(|(delay_ms, most)| End::Released { delay_ms, most }),
+    ]
+}
+
+pub(super) fn gate() -> impl Strategy<Value = GatePlan> {
+    prop_oneof![4 => Just(GatePlan::Open), 1 => Just(GatePlan::Closed), 2 => (0..FEW).prop_map(GatePlan::AllBut)]
+}
+
+pub(super) fn list() -> impl Strategy<Value = ListPlan> {
+    let few = || option::weighted(0.3, 0..FEW);
+    let ms = || option::weighted(0.2, wait_ms());
+    let state = option::weighted(0.3, prop::sample::select(State::ALL.to_vec()));
+    let said = (few(), few(), state, option::weighted(0.3, any::<bool>()));
+    (said, (ms(), ms(), 0..4_usize, limit())).prop_map(
+        |((queue, kind, state, dead), (since_ms, before_ms, offset, limit))| ListPlan {
+            queue,
+            kind,
+            state,
+            dead,
+            since_ms,
+            before_ms,
+            offset,
+            limit,
+        },
+    )
+}

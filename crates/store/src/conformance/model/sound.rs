@@ -1,0 +1,33 @@
+//! What holds of every job at every time, whatever happened to it.
+
+use crate::{Job, KEPT_FAILURES, State};
+
+/// What cannot be true of a job, where there is something.
+pub(super) fn unsound(job: &Job) -> Option<&'static str> {
+    let state = job.state;
+    let waits_for_its_time = matches!(state, State::Scheduled | State::Retryable);
+    let failures = job.history.failures();
+    // A run counts from the claim; what has not ended in a failure yet is the one run in hand.
+    let runs_beyond_failures = match state {
+        State::Scheduled | State::Pending | State::Available | State::Retryable | State::Discarded => 0..=0,
+        State::Active | State::Completed => 1..=1,
+        State::Cancelled => 0..=1,
+    };
+    let lives: Vec<(u32, u32)> = job.failures.iter().map(|run| (run.life, run.attempt)).collect();
+    let rules = [
+        (job.due.is_some() == waits_for_its_time, "has a due time if and only if it waits for one"),
+        (job.lease.is_some() == (state == State::Active), "has a lease if and only if it is active"),
+        (job.times.finished.is_some() == state.is_terminal(), "has an end if and only if it has ended"),
+        (job.settled.is_some() == (state == State::Completed), "knows its last lease if and only if it is completed"),
+        (job.result.is_none() || state == State::Completed, "has a result only if it is completed"),
+        (!job.dead || state == State::Discarded, "is a dead letter only if it is discarded"),
+        (state != State::Available || job.times.available.is_some(), "knows since when it is available"),
+        (job.failures.len() <= KEPT_FAILURES, "keeps no more failures than allowed"),
+        (lives.is_sorted_by(|a, b| a < b), "keeps its failures in order"),
+        (lives.last().is_none_or(|(life, _)| *life <= job.revivals), "has failed in no life that it has not had"),
+        (job.lease.as_ref().is_none_or(|lease| lease.token.number == job.leases), "numbers its leases"),
+        (runs_beyond_failures.contains(&job.attempt.saturating_sub(failures)), "counts its runs"),
+        (job.attempt >= failures, "has not failed more often than it ran"),
+    ];
+    rules.into_iter().find_map(|(holds, rule)| (!holds).then_some(rule))
+}

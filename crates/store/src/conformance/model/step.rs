@@ -1,0 +1,149 @@
+//! The steps of a random life, and how they are drawn.
+
+use super::plan::{self, End, FEW, GatePlan, HoldPlan, JobPlan, ListPlan, SpecPlan, limit, wait_ms};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+/// One step: a verb with what is handed to it, a move of the clock, or a restart. A job is given as a
+/// number: how many were handed in after it.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Hand jobs in.
+    Enqueue(Vec<JobPlan>),
+    /// Ask for jobs.
+    Claim {
+        /// Of these queues.
+        queues: Vec<u8>,
+        /// So many.
+        count: usize,
+        /// As this worker.
+        worker: u8,
+        /// For so long, in milliseconds.
+        lease_ms: u32,
+        /// With so much time for a run, in milliseconds.
+        timeout_ms: Option<u32>,
+        /// With these bits.
+        seed: u64,
+    },
+    /// Give signs of life.
+    Extend(Vec<HoldPlan>, Option<u32>),
+    /// End runs.
+    Settle(Vec<(HoldPlan, End)>),
+    /// End what is overdue.
+    Reclaim(usize),
+    /// Promote what is due.
+    Promote(GatePlan, usize),
+    /// Call a job off.
+    Cancel(u8),
+    /// Activate a job.
+    Activate(u8),
+    /// Revive a job.
+    Revive(u8, Option<SpecPlan>),
+    /// Forget a job.
+    Remove(u8),
+    /// Forget what ended so many milliseconds ago, and dead letters of another age.
+    Prune(u32, u32, usize),
+    /// Close or open a queue.
+    Pause(u8, bool),
+    /// Look at a job.
+    Get(u8),
+    /// List jobs.
+    List(ListPlan),
+    /// Look at the queues.
+    Queues,
+    /// Ask for the next moment.
+    NextWake,
+    /// Let so many milliseconds pass.
+    Pass(u32),
+    /// Go on to the next moment at which something happens, so that edges are met exactly.
+    PassToNextWake,
+    /// Set the clock back by so many milliseconds.
+    StepBack(u32),
+    /// Close the store and open it again.
+    Restart,
+}
+
+/// Random lives of up to `most` scenes: single steps, and now and then a few days of ordinary work,
+/// without which no job would get far.
+pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let scene = prop_oneof![75 => step().prop_map(|step| vec![step]), 4 => days(3), 1 => days(40)];
+    vec(scene, 1..=most.max(1)).prop_map(|scenes| scenes.concat())
+}
+
+/// The same day again and again: jobs are claimed, mostly fail, and are retried, or even revived.
+/// Almost every part of every day happens; the others are what a shrinking story leaves out.
+fn days(count: usize) -> impl Strategy<Value = Vec<Step>> {
+    let happens = vec(prop::bool::weighted(0.99), count * 5);
+    (day(), happens).prop_map(|(day, happens)| {
+        let parts = day.iter().cycle().zip(happens);
+        parts.filter(|(_, happens)| *happens).map(|(step, _)| step.clone()).collect()
+    })
+}
+
+fn day() -> impl Strategy<Value = [Step; 5]> {
+    let released = (wait_ms(), 1..5_u32).prop_map(|(delay_ms, most)| End::Released { delay_ms, most });
+    let end = prop_oneof![2 => plan::end(), 6 => (0..2_u8).prop_map(End::Failed), 2 => released];
+    let ends = vec(((0..6_u8).prop_map(HoldPlan::by_token), end), 1..6);
+    let night = prop_oneof![3 => Just(Step::PassToNextWake), 1 => wait_ms().prop_map(Step::Pass)];
+    let last = prop_oneof![2 => Just(Step::NextWake), 1 => plan::back().prop_map(|back| Step::Revive(back, None))];
+    (limit(), any::<u64>(), ends, night, plan::gate(), last).prop_map(|(count, seed, ends, night, gate, last)| {
+        let queues = (0..FEW).collect();
+        let claim = Step::Claim { queues, count, worker: 0, lease_ms: 1_000, timeout_ms: None, seed };
+        [claim, Step::Settle(ends), night, Step::Promote(gate, 100), last]
+    })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => work(),
+        12 => time(),
+        8 => people(),
+        3 => looks(),
+        2 => Just(Step::Restart),
+    ]
+}
+
+/// What workers and the engine do all day.
+fn work() -> impl Strategy<Value = Step> {
+    let claim = (vec(0..FEW, 1..4), limit(), 0..FEW, wait_ms(), option::weighted(0.3, wait_ms()), any::<u64>());
+    prop_oneof![
+        4 => vec(plan::job(), 0..6).prop_map(Step::Enqueue),
+        6 => claim.prop_map(|(queues, count, worker, lease_ms, timeout_ms, seed)| {
+            Step::Claim { queues, count, worker, lease_ms, timeout_ms, seed }
+        }),
+        2 => (vec(plan::hold(), 1..4), option::weighted(0.3, wait_ms())).prop_map(|(holds, ms)| Step::Extend(holds, ms)),
+        6 => vec((plan::hold(), plan::end()), 1..4).prop_map(Step::Settle),
+    ]
+}
+
+fn time() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => wait_ms().prop_map(Step::Pass),
+        3 => Just(Step::PassToNextWake),
+        1 => wait_ms().prop_map(Step::StepBack),
+        4 => limit().prop_map(Step::Reclaim),
+        6 => (plan::gate(), limit()).prop_map(|(gate, limit)| Step::Promote(gate, limit)),
+    ]
+}
+
+/// What people do now and then.
+fn people() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => plan::back().prop_map(Step::Cancel),
+        2 => plan::back().prop_map(Step::Activate),
+        8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(name, spec)| Step::Revive(name, spec)),
+        2 => plan::back().prop_map(Step::Remove),
+        2 => (wait_ms(), wait_ms(), limit()).prop_map(|(ended, dead, limit)| Step::Prune(ended, dead, limit)),
+        2 => (0..FEW, any::<bool>()).prop_map(|(queue, paused)| Step::Pause(queue, paused)),
+    ]
+}
+
+fn looks() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => plan::back().prop_map(Step::Get),
+        2 => plan::list().prop_map(Step::List),
+        1 => Just(Step::Queues),
+        1 => Just(Step::NextWake),
+    ]
+}

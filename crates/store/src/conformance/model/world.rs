@@ -1,0 +1,209 @@
+//! The world around a store: the clock, the leases that were handed out, and what plans stand for.
+
+use super::plan::{End, FEW, GatePlan, HoldPlan, JobPlan, ProofPlan, SpecPlan, StartPlan};
+use super::policies::policies;
+use super::seen::Seen;
+use super::step::Step;
+use crate::{
+    Claim, Filter, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Ruling, Settlement,
+    Spec, Start, Store, StoreError,
+};
+use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
+use std::sync::Arc;
+
+/// All that both stores of a story have in common.
+pub(super) struct World {
+    now: Moment,
+    names: Vec<JobId>,
+    handed_in: u32,
+    leases: Vec<(JobId, LeaseToken)>,
+    policies: Vec<Arc<Policy>>,
+}
+
+impl World {
+    pub(super) fn new() -> Result<Self, Problems> {
+        Ok(Self { now: START, names: Vec::new(), handed_in: 0, leases: Vec::new(), policies: policies()? })
+    }
+
+    /// Takes a step on one of the stores.
+    pub(super) async fn act(&self, store: &dyn Store, step: &Step) -> Result<Seen, StoreError> {
+        let now = self.now;
+        Ok(match step {
+            Step::Enqueue(plans) => {
+                let jobs = (0..).zip(plans).map(|(place, plan)| self.new_job(place, plan)).collect();
+                Seen::Enqueued(store.enqueue(jobs, now).await?)
+            }
+            Step::Claim { queues, count, worker, lease_ms, timeout_ms, seed } => {
+                let claim = Claim {
+                    queues: queues.iter().map(|queue| word("queue", *queue)).collect(),
+                    count: *count,
+                    worker: word("worker", *worker),
+                    lease: Span::from_millis(*lease_ms),
+                    timeout: timeout_ms.map(Span::from_millis),
+                    seed: *seed,
+                };
+                Seen::Jobs(store.claim(claim, now).await?)
+            }
+            Step::Extend(plans, span_ms) => {
+                let holds = plans.iter().map(|plan| self.hold(*plan)).collect();
+                Seen::Each(store.extend(holds, span_ms.map(Span::from_millis), now).await?)
+            }
+            Step::Settle(plans) => {
+                let settlement =
+                    |(hold, end): &(HoldPlan, End)| Settlement { hold: self.hold(*hold), report: self.report(*end) };
+                Seen::Each(store.settle(plans.iter().map(settlement).collect(), now).await?)
+            }
+            Step::Reclaim(limit) => {
+                let judge =
+                    |job: &Job, why: Overdue| ruling(job, &Failure::of_type("overdue"), &format!("{why:?}"), now);
+                Seen::Jobs(store.reclaim(&judge, *limit, now).await?)
+            }
+            Step::Promote(gate, limit) => {
+                let gate = |job: &Job| match gate {
+                    GatePlan::Open => true,
+                    GatePlan::Closed => false,
+                    GatePlan::AllBut(queue) => job.spec.queue != word("queue", *queue),
+                };
+                Seen::Jobs(store.promote(&gate, *limit, now).await?)
+            }
+            Step::Cancel(job) => Seen::Cancelled(store.cancel(self.name(*job), now).await?),
+            Step::Activate(job) => Seen::One(store.activate(self.name(*job), now).await?),
+            Step::Revive(job, plan) => {
+                let spec = plan.map(|plan| self.spec(plan));
+                Seen::One(store.revive(self.name(*job), spec, now).await?)
+            }
+            Step::Remove(job) => Seen::One(store.remove(self.name(*job)).await?),
+            Step::Prune(finished_ms, dead_ms, limit) => {
+                let [finished, dead] = [*finished_ms, *dead_ms].map(Span::from_millis);
+                Seen::Count(store.prune(Retention { finished, dead }, *limit, now).await?)
+            }
+            Step::Pause(queue, paused) => Seen::Queue(store.pause(word("queue", *queue), *paused, now).await?),
+            _ => self.look(store, step).await?,
+        })
+    }
+
+    /// Takes a step that changes nothing.
+    async fn look(&self, store: &dyn Store, step: &Step) -> Result<Seen, StoreError> {
+        Ok(match step {
+            Step::Get(job) => Seen::Job(store.get(self.name(*job)).await?),
+            Step::List(plan) => {
+                let ago = |ms| moved(self.now, -i64::from(ms));
+                let filter = Filter {
+                    queue: plan.queue.map(|queue| word("queue", queue)),
+                    kind: plan.kind.map(|kind| word("kind", kind)),
+                    state: plan.state,
+                    dead: plan.dead,
+                    finished_since: plan.since_ms.map(ago),
+                    finished_before: plan.before_ms.map(ago),
+                };
+                Seen::Listed(store.list(filter, Page { offset: plan.offset, limit: plan.limit }).await?)
+            }
+            Step::Queues => Seen::Queues(store.queues().await?),
+            Step::NextWake | Step::PassToNextWake => Seen::Wake(store.next_wake().await?),
+            _ => Seen::Nothing,
+        })
+    }
+
+    /// Remembers what a step brought, and moves the clock.
+    pub(super) fn note(&mut self, step: &Step, seen: &Seen) {
+        if let Step::Enqueue(plans) = step {
+            let new = (0..).zip(plans).filter(|(_, plan)| plan.name.is_none());
+            let new: Vec<JobId> = new.map(|(place, _)| self.new_name(place)).collect();
+            self.names.extend(new);
+            self.handed_in = self.handed_in.saturating_add(u32::try_from(plans.len()).unwrap_or(u32::MAX));
+        }
+        if let (Step::Claim { .. }, Seen::Jobs(jobs)) = (step, seen) {
+            self.leases.extend(jobs.iter().filter_map(|job| Some((job.id, job.lease.as_ref()?.token))));
+        }
+        self.now = match (step, seen) {
+            (Step::Pass(ms), _) => moved(self.now, i64::from(*ms)),
+            (Step::StepBack(ms), _) => moved(self.now, -i64::from(*ms)),
+            (Step::PassToNextWake, Seen::Wake(Some(wake))) => self.now.max(*wake),
+            _ => self.now,
+        };
+    }
+
+    /// The name of a job that was handed in, counted back from the last; of nobody, before the first.
+    fn name(&self, back: u8) -> JobId {
+        let known = self.names.iter().rev().nth(back.into()).copied();
+        known.unwrap_or_else(|| JobId::new(START, u128::MAX - u128::from(back)))
+    }
+
+    /// A name for the job at a place of a batch. Names do not sort by the time they were handed in.
+    fn new_name(&self, place: u32) -> JobId {
+        let number = self.handed_in.wrapping_add(place).wrapping_mul(0x9e37_79b1);
+        JobId::new(START, u128::from(number))
+    }
+
+    fn new_job(&self, place: u32, plan: &JobPlan) -> NewJob {
+        let start = match plan.start {
+            StartPlan::Available => Start::Available,
+            StartPlan::Pending => Start::Pending,
+            StartPlan::Scheduled(ms) => Start::Scheduled(moved(self.now, ms.into())),
+        };
+        let key = plan.key.map(|key| word("key", key));
+        let id = plan.name.map_or_else(|| self.new_name(place), |back| self.name(back));
+        NewJob { id, spec: self.spec(plan.spec), start, idempotency_key: key }
+    }
+
+    fn spec(&self, plan: SpecPlan) -> Arc<Spec> {
+        Arc::new(Spec {
+            kind: word("kind", plan.kind),
+            queue: word("queue", plan.queue),
+            priority: plan.priority.into(),
+            body: format!("{plan:?}").into_bytes().into(),
+            policy: Arc::clone(&self.policies[usize::from(plan.policy) % self.policies.len()]),
+            timeout: plan.timeout_ms.map(Span::from_millis),
+            lease: plan.lease_ms.map(Span::from_millis),
+            expires: plan.expires_ms.map(|ms| moved(self.now, ms.into())),
+        })
+    }
+
+    fn hold(&self, plan: HoldPlan) -> Hold {
+        let made_up = || (self.name(plan.back), LeaseToken::derive(0, self.name(plan.back), 1));
+        let (id, token) = self.leases.iter().rev().nth(plan.back.into()).copied().unwrap_or_else(made_up);
+        let proof = match plan.proof {
+            ProofPlan::Token => Proof::Token(token),
+            ProofPlan::Forged => Proof::Token(LeaseToken { nonce: !token.nonce, ..token }),
+            ProofPlan::Ahead => Proof::Token(LeaseToken { number: token.number + 1, ..token }),
+            ProofPlan::Worker(worker) => Proof::Worker(word("worker", worker)),
+            ProofPlan::None => Proof::None,
+        };
+        Hold { id, proof }
+    }
+
+    fn report(&self, end: End) -> Report {
+        let now = self.now;
+        match (end, end.failure()) {
+            (_, Some(failure)) => Report::Failed(Box::new(move |job| ruling(job, &failure, "told", now))),
+            (End::Released { delay_ms, most }, None) => Report::Released { delay: Span::from_millis(delay_ms), most },
+            (End::Done(result), _) => Report::Done(result.map(|byte| Arc::from([byte]))),
+            (_, None) => Report::Done(None),
+        }
+    }
+}
+
+/// The time at which every story starts.
+const START: Moment = Moment::from_micros(1_700_000_000_000_000);
+
+/// The policy's ruling. The error tells which job the ruling saw, so that stores that show it a
+/// different one disagree.
+fn ruling(job: &Job, failure: &Failure<'_>, cause: &str, now: Moment) -> Ruling {
+    let seen = digest(&format!("{job:?}"));
+    let verdict = decide(&job.spec.policy, &job.history, failure, now, Draw::from_bits(seen));
+    let due = now.after(verdict.delay().unwrap_or_default());
+    Ruling { verdict, due, error: format!("{cause} {seen:016x}").into_bytes().into() }
+}
+
+/// A number that stands for a text.
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+fn word(what: &str, number: u8) -> Arc<str> {
+    format!("{what}-{}", number % FEW).into()
+}
+
+fn moved(moment: Moment, ms: i64) -> Moment {
+    Moment::from_micros(moment.micros() + ms * 1_000)
+}
