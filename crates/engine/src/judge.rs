@@ -26,7 +26,7 @@ pub struct FailureReport {
 pub(crate) fn reported(job: &Job, report: &FailureReport, now: Moment, draw: Draw) -> Ruling {
     let policy = &job.spec.policy;
     let failure = Failure {
-        type_name: best_name(policy, &report.types),
+        type_name: best_name(policy, report),
         code: &report.code,
         retryable: report.retryable,
         signal: heeded(policy, report),
@@ -68,9 +68,13 @@ fn overdue_error(job: &Job, why: Overdue) -> Blob {
 }
 
 /// The name of the error that the policy has something to say about: one that it excludes, else one
-/// that it includes, else the best one.
-fn best_name<'a>(policy: &Policy, names: &'a [String]) -> &'a str {
-    let verdict = |name: &String| policy.rule_for(&Failure::of_type(name)).map(|_| ());
+/// that it includes, else the best one. A rule may look at the code and the flag beside the name.
+fn best_name<'a>(policy: &Policy, report: &'a FailureReport) -> &'a str {
+    let names = &report.types;
+    let verdict = |name: &String| {
+        let failure = Failure { code: &report.code, retryable: report.retryable, ..Failure::of_type(name) };
+        policy.rule_for(&failure).map(|_| ())
+    };
     let excluded = names.iter().find(|name| matches!(verdict(name), Err(Mismatch::Excluded { .. })));
     let included = || names.iter().find(|name| verdict(name).is_ok());
     excluded.or_else(included).or(names.first()).map_or("error", String::as_str)
