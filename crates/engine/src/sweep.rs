@@ -23,7 +23,7 @@ impl Engine {
         let mut swept = Swept::default();
         loop {
             let now = self.now();
-            let step = self.settings.sweep_step;
+            let step = self.sweep_step();
             let judge = |job: &_, why| judge::overdue(job, why, now, self.randomness.draw());
             let reclaimed = self.store.reclaim(&judge, step, now).await?;
             let gate = |job: &_| self.gates.lets_through(job);
@@ -49,13 +49,18 @@ impl Engine {
     pub async fn prune(&self) -> Result<usize, EngineError> {
         let mut pruned = 0;
         loop {
-            let step = self.settings.sweep_step;
+            let step = self.sweep_step();
             let count = self.store.prune(self.settings.retention, step, self.now()).await?;
             pruned += count;
             if count < step {
                 return Ok(pruned);
             }
         }
+    }
+
+    /// At least one: a step that touches nothing would be followed by another for ever.
+    fn sweep_step(&self) -> usize {
+        self.settings.sweep_step.max(1)
     }
 
     /// When the next sweep has something to do; absent where nothing waits.
