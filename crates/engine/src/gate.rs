@@ -18,11 +18,15 @@ impl Gates {
 
     /// Takes note of a queue as the store has it.
     pub(crate) fn note(&self, queue: &Queue) {
-        let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
         if queue.paused {
-            closed.insert(queue.name.clone());
+            self.closed.write().unwrap_or_else(PoisonError::into_inner).insert(queue.name.clone());
         } else {
-            closed.remove(&queue.name);
+            self.open(&queue.name);
         }
+    }
+
+    /// Opens the gate of a queue.
+    pub(crate) fn open(&self, queue: &str) {
+        self.closed.write().unwrap_or_else(PoisonError::into_inner).remove(queue);
     }
 }

@@ -36,6 +36,11 @@ impl Engine {
     /// # Errors
     /// The store did not answer.
     pub async fn pause(&self, queue: Arc<str>, paused: bool) -> Result<Queue, EngineError> {
+        if !paused {
+            // Before the store is asked: where its answer gets lost, a gate that stays closed would hold
+            // jobs back in an open queue. An open gate before a closed queue lets none of them run.
+            self.gates.open(&queue);
+        }
         let queue = self.store.pause(queue, paused, self.now()).await?;
         self.gates.note(&queue);
         if !paused {
