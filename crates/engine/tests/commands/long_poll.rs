@@ -1,0 +1,176 @@
+//! A claim that waits for a job: it is woken by whatever makes one available, misses none, and comes
+//! back with nothing when its time is over.
+
+use super::common::{Around, Passing, Verb, Wrapped};
+use super::rig::{QUEUE, Rig, START, failure, job, request, secs, with_ojs};
+use redrive_engine::{ClaimRequest, Engine, Submission};
+use redrive_policy::Span;
+use redrive_store::{Job, Memory, Start};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn waiting() -> ClaimRequest {
+    ClaimRequest { wait: PATIENCE, ..request(1) }
+}
+
+/// A claim that has looked once and waits.
+async fn wait_for_job(engine: &Arc<Engine>) -> JoinHandle<Vec<Job>> {
+    let engine = Arc::clone(engine);
+    let claim = tokio::spawn(async move { engine.claim(&waiting()).await.expect("an answer") });
+    // Time is paused and nothing else is to do: this lets the claim come as far as it can.
+    tokio::task::yield_now().await;
+    assert!(!claim.is_finished(), "there is no job yet");
+    claim
+}
+
+/// What a waiting claim gets from what `happens`, without any time going by.
+async fn woken_by(rig: &Rig, happens: impl AsyncFnOnce(&Rig)) {
+    let claim = wait_for_job(&rig.engine).await;
+    let before = Instant::now();
+    happens(rig).await;
+    assert_eq!(claim.await.expect("no panic").len(), 1);
+    assert_eq!(before.elapsed(), Duration::ZERO, "it was woken, and did not just look again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_comes_back_with_nothing_when_its_time_is_over() {
+    let rig = Rig::new();
+    let before = Instant::now();
+    assert_eq!(rig.engine.claim(&waiting()).await, Ok(Vec::new()));
+    assert_eq!(before.elapsed(), PATIENCE);
+    let before = Instant::now();
+    assert_eq!(rig.engine.claim(&request(1)).await, Ok(Vec::new()));
+    assert_eq!(before.elapsed(), Duration::ZERO, "no patience, no wait");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_there_is_handed_out_at_once() {
+    let rig = Rig::new();
+    rig.submit(job()).await;
+    let before = Instant::now();
+    assert_eq!(rig.engine.claim(&waiting()).await.expect("an answer").len(), 1);
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_woken_by_a_submission() {
+    woken_by(&Rig::new(), async |rig| drop(rig.submit(job()).await)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_woken_when_a_job_becomes_due() {
+    let rig = Rig::new();
+    rig.submit(Submission { start: Start::Scheduled(START.after(secs(5))), ..job() }).await;
+    woken_by(&rig, async |rig| rig.at(START.after(secs(5))).await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_woken_when_a_retry_becomes_due() {
+    let rig = Rig::new();
+    rig.submit(with_ojs(json!({"jitter": false}))).await;
+    let claimed = rig.claim().await;
+    let retry = rig.fail(&claimed, failure()).await;
+    woken_by(&rig, async |rig| rig.at(retry.due.expect("a time")).await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_woken_when_a_silent_run_ends() {
+    let rig = Rig::new();
+    rig.submit(Submission { lease: Some(secs(30)), ..job() }).await;
+    rig.claim().await;
+    woken_by(&rig, async |rig| rig.at(START.after(secs(30))).await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_woken_by_a_release_an_activation_a_revival_and_an_opened_queue() {
+    let rig = Rig::new();
+    rig.submit(job()).await;
+    let claimed = rig.claim().await;
+    woken_by(&rig, async |rig| drop(rig.release(&claimed, Span::ZERO).await.expect("accepted"))).await;
+
+    let rig = Rig::new();
+    let pending = rig.submit(Submission { start: Start::Pending, ..job() }).await;
+    woken_by(&rig, async |rig| drop(rig.engine.activate(pending.id).await.expect("it is pending"))).await;
+
+    let rig = Rig::new();
+    let ended = rig.submit(job()).await;
+    rig.engine.cancel(ended.id).await.expect("it waits");
+    woken_by(&rig, async |rig| drop(rig.engine.revive(ended.id, None).await.expect("it has ended"))).await;
+
+    let rig = Rig::new();
+    rig.engine.pause(QUEUE.into(), true).await.expect("an answer");
+    rig.submit(job()).await;
+    woken_by(&rig, async |rig| drop(rig.engine.pause(QUEUE.into(), false).await.expect("an answer"))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_of_another_queue_does_not_end_the_wait() {
+    let rig = Rig::new();
+    let claim = wait_for_job(&rig.engine).await;
+    let before = Instant::now();
+    rig.submit(Submission { queue: "other".into(), ..job() }).await;
+    assert!(claim.await.expect("no panic").is_empty());
+    assert_eq!(before.elapsed(), PATIENCE, "the wait goes on for what is left of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_that_wait_get_one_job_each() {
+    let rig = Rig::new();
+    let (one, other) = (wait_for_job(&rig.engine).await, wait_for_job(&rig.engine).await);
+    let before = Instant::now();
+    rig.submit(job()).await;
+    rig.submit(job()).await;
+    let (one, other) = (one.await.expect("no panic"), other.await.expect("no panic"));
+    assert_eq!((one.len(), other.len(), before.elapsed()), (1, 1, Duration::ZERO));
+    assert_ne!(one[0].id, other[0].id);
+}
+
+/// Holds back the answers of claims until it is told to let one go.
+struct Held(Arc<Semaphore>);
+
+impl Around for Held {
+    fn before(&self, _: Verb) -> Passing {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn after(&self, verb: Verb) -> Passing {
+        let answers = Arc::clone(&self.0);
+        Box::pin(async move {
+            if verb == Verb::Claim {
+                answers.acquire().await.expect("never closed").forget();
+            }
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_comes_between_looking_and_listening_is_not_missed() {
+    let answers = Arc::new(Semaphore::new(0));
+    let store = Wrapped::new(Arc::new(Memory::new()), Arc::new(Held(Arc::clone(&answers))));
+    let rig = Rig::on(Arc::new(store), 1, |_| {});
+    let claim = wait_for_job(&rig.engine).await;
+    // The claim has looked and found nothing, and does not know it yet.
+    let before = Instant::now();
+    rig.submit(job()).await;
+    answers.add_permits(2);
+    assert_eq!(claim.await.expect("no panic").len(), 1);
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_ends_the_wait_and_never_drops_a_job() {
+    let rig = Rig::new();
+    let before = Instant::now();
+    let nothing = rig.engine.claim_unless(&waiting(), std::future::ready(())).await;
+    assert_eq!((nothing, before.elapsed()), (Ok(Vec::new()), Duration::ZERO));
+    rig.submit(job()).await;
+    let jobs = rig.engine.claim_unless(&waiting(), std::future::ready(())).await.expect("an answer");
+    assert_eq!(jobs.len(), 1, "what was there is handed out");
+}

@@ -1,0 +1,28 @@
+//! The commands of the engine, each alone and in their order: on the store in memory, with a clock
+//! that is moved by hand and randomness from a seed. Names carry the rule of Open Job Spec that they
+//! hold the engine to.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attempts;
+mod cancel;
+mod dialects;
+mod due;
+mod errors;
+mod expiry;
+mod gate;
+mod jobs;
+mod layers;
+mod leases;
+mod limits;
+mod long_poll;
+mod pace;
+mod record;
+mod release;
+mod revive;
+mod rig;
+mod submit;
+mod sweep;

@@ -1,0 +1,162 @@
+//! The sweeper on its own: it does what is due when it is due, sleeps in between, and stops.
+
+use super::common::{Around, Passing, Verb, Wrapped};
+use super::rig::{QUEUE, START, failure, job, request, secs, with_ojs};
+use redrive_engine::{
+    ClaimRequest, Clock, Ending, Engine, EngineError, Layers, Settings, Submission, SystemRandomness, pace,
+};
+use redrive_policy::{Moment, Span};
+use redrive_store::{Memory, Start, State, StoreError};
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// The paused time of tokio as the engine's clock, so that waits and due times go together.
+struct Paused(Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Moment {
+        START.after(Span::from(self.0.elapsed()))
+    }
+}
+
+/// Counts the sweeps, and can be out of reach.
+#[derive(Default)]
+struct Watch {
+    sweeps: AtomicUsize,
+    out: AtomicBool,
+}
+
+impl Around for Watch {
+    fn before(&self, verb: Verb) -> Passing {
+        self.sweeps.fetch_add(usize::from(verb == Verb::Promote), Ordering::Relaxed);
+        let out = self.out.load(Ordering::Relaxed) && verb == Verb::Reclaim;
+        let answer = if out { Err(StoreError::Unavailable("an outage in a test".to_owned())) } else { Ok(()) };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn after(&self, _: Verb) -> Passing {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+struct Running {
+    engine: Arc<Engine>,
+    watch: Arc<Watch>,
+    stop: oneshot::Sender<()>,
+    sweeper: JoinHandle<()>,
+    told: Arc<Mutex<Vec<EngineError>>>,
+}
+
+fn running() -> Running {
+    let watch = Arc::new(Watch::default());
+    let store = Arc::new(Wrapped::new(Arc::new(Memory::new()), Arc::clone(&watch)));
+    let settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
+    let clock = Arc::new(Paused(Instant::now()));
+    let engine = Arc::new(Engine::new(store, clock, Arc::new(SystemRandomness::default()), settings));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let report = {
+        let told = Arc::clone(&told);
+        move |error: &EngineError| told.lock().expect("no panic").push(error.clone())
+    };
+    let sweeper = tokio::spawn(pace::run(Arc::clone(&engine), async { drop(stopped.await) }, report));
+    Running { engine, watch, stop, sweeper, told }
+}
+
+impl Running {
+    async fn submit(&self, submission: Submission) {
+        self.engine.submit(vec![submission], super::rig::no_body).await.expect("kept");
+    }
+
+    /// How long a worker that waits has to wait for its job.
+    async fn waits(&self, queue: &str) -> Duration {
+        let before = Instant::now();
+        let request = ClaimRequest { queues: vec![queue.into()], wait: Duration::from_secs(100), ..request(1) };
+        assert_eq!(self.engine.claim(&request).await.expect("an answer").len(), 1);
+        before.elapsed()
+    }
+}
+
+/// Not early, and late by no more than the timer's two milliseconds.
+fn assert_about(waits: Duration, expected_ms: u64) {
+    let expected = Duration::from_millis(expected_ms);
+    assert!((expected..=expected + Duration::from_millis(2)).contains(&waits), "{waits:?} in place of {expected:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn due_jobs_are_ready_in_time() {
+    let running = running();
+    for ms in [250, 40, 2_700, 990] {
+        let at = START.after(Span::from_millis(ms));
+        running.submit(Submission { start: Start::Scheduled(at), ..job() }).await;
+    }
+    for waits in [40, 210, 740, 1_710] {
+        assert_about(running.waits(QUEUE).await, waits);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_becomes_due_earlier_than_planned_is_in_time_too() {
+    let running = running();
+    tokio::time::sleep(Duration::from_millis(5_500)).await;
+    running.submit(with_ojs(json!({"initial_interval": "PT0.3S", "jitter": false}))).await;
+    let jobs = running.engine.claim(&request(1)).await.expect("an answer");
+    let failed = vec![(super::rig::hold(&jobs[0]), Ending::Failed(failure()))];
+    running.engine.settle(failed).await.expect("an answer").remove(0).expect("accepted");
+    assert_about(running.waits(QUEUE).await, 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_run_ends_in_time() {
+    let running = running();
+    running.submit(Submission { lease: Some(secs(3)), ..job() }).await;
+    assert_eq!(running.engine.claim(&request(1)).await.expect("an answer").len(), 1);
+    assert_about(running.waits(QUEUE).await, 3_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_nothing_is_due_it_sleeps_also_where_a_gate_holds_something_back() {
+    let running = running();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let idle = running.watch.sweeps.swap(0, Ordering::Relaxed);
+    assert!(idle < 150, "{idle} sweeps in an idle minute");
+    running.engine.pause(QUEUE.into(), true).await.expect("an answer");
+    running.submit(Submission { start: Start::Scheduled(START.after(secs(61))), ..job() }).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let held = running.watch.sweeps.swap(0, Ordering::Relaxed);
+    assert!(held < 150, "{held} sweeps in a minute with a closed queue");
+    running.engine.pause(QUEUE.into(), false).await.expect("an answer");
+    assert_about(running.waits(QUEUE).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_jobs_are_pruned_by_the_way() {
+    let running = running();
+    running.submit(job()).await;
+    let claimed = running.engine.claim(&request(1)).await.expect("an answer").remove(0);
+    running.engine.settle(vec![(super::rig::hold(&claimed), Ending::Done(None))]).await.expect("an answer");
+    tokio::time::sleep(Duration::from_secs(86_399)).await;
+    assert_eq!(running.engine.job(claimed.id).await.expect("still kept").state, State::Completed);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(running.engine.job(claimed.id).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_reported_and_survived_and_a_stop_is_obeyed() {
+    let running = running();
+    running.watch.out.store(true, Ordering::Relaxed);
+    running.submit(Submission { start: Start::Scheduled(START.after(secs(1))), ..job() }).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let told = running.told.lock().expect("no panic").len();
+    assert!((5..=15).contains(&told), "{told} reports in ten seconds");
+    running.watch.out.store(false, Ordering::Relaxed);
+    let waits = running.waits(QUEUE).await;
+    assert!(waits <= Duration::from_millis(1_002), "{waits:?}");
+    running.stop.send(()).expect("it still runs");
+    running.sweeper.await.expect("it ends without a panic");
+}

@@ -1,0 +1,223 @@
+//! An engine on a store in memory, and the sentences that the tests are made of.
+
+use super::common::Seeded;
+use redrive_engine::{
+    ClaimRequest, Clock, Ending, Engine, EngineError, FailureReport, Layers, ManualClock, Settings, Submission, Written,
+};
+use redrive_policy::dialect::Dialect;
+use redrive_policy::{Moment, Signal, Span};
+use redrive_store::{Blob, Enqueued, Hold, Job, JobId, Memory, Proof, Refusal, Start, State, Store};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When every test begins: the first second of 2026.
+pub(crate) const START: Moment = Moment::from_micros(1_767_225_600_000_000);
+pub(crate) const QUEUE: &str = "default";
+pub(crate) const WORKER: &str = "worker-1";
+
+pub(crate) struct Rig {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) clock: Arc<ManualClock>,
+}
+
+impl Rig {
+    /// The defaults.
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// The defaults with other settings.
+    pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        Self::on(Arc::new(Memory::new()), 1, change)
+    }
+
+    /// The defaults with other draws.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self::on(Arc::new(Memory::new()), seed, |_| {})
+    }
+
+    pub(crate) fn on(store: Arc<dyn Store>, seed: u64, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
+        change(&mut settings);
+        let clock = Arc::new(ManualClock::at(START));
+        let time: Arc<dyn Clock> = clock.clone();
+        let engine = Engine::new(store, time, Arc::new(Seeded::new(seed)), settings);
+        Self { engine: Arc::new(engine), clock }
+    }
+
+    pub(crate) async fn submit(&self, submission: Submission) -> Job {
+        match self.engine.submit(vec![submission], no_body).await.expect("kept").remove(0) {
+            Enqueued::Created(job) => job,
+            Enqueued::Existing(job) => panic!("{} was there before", job.id),
+        }
+    }
+
+    /// What one claim hands out, at most so many.
+    pub(crate) async fn claim_some(&self, count: usize) -> Vec<Job> {
+        self.engine.claim(&request(count)).await.expect("an answer")
+    }
+
+    /// The next job, if there is one.
+    pub(crate) async fn look(&self) -> Option<Job> {
+        self.claim_some(1).await.pop()
+    }
+
+    /// The next job, which is there.
+    pub(crate) async fn claim(&self) -> Job {
+        self.look().await.expect("a job can be claimed")
+    }
+
+    pub(crate) async fn settle(&self, job: &Job, ending: Ending) -> Result<Job, EngineError> {
+        self.engine.settle(vec![(hold(job), ending)]).await.expect("an answer").remove(0)
+    }
+
+    pub(crate) async fn done(&self, job: &Job) -> Job {
+        self.settle(job, Ending::Done(None)).await.expect("the run is this worker's")
+    }
+
+    pub(crate) async fn fail(&self, job: &Job, report: FailureReport) -> Job {
+        self.settle(job, Ending::Failed(report)).await.expect("the run is this worker's")
+    }
+
+    pub(crate) async fn release(&self, job: &Job, delay: Span) -> Result<Job, EngineError> {
+        self.settle(job, Ending::Released(delay)).await
+    }
+
+    pub(crate) async fn extend(&self, job: &Job, span: Option<Span>) -> Result<Job, EngineError> {
+        self.engine.extend(vec![hold(job)], span).await.expect("an answer").remove(0)
+    }
+
+    pub(crate) async fn job(&self, id: JobId) -> Job {
+        self.engine.job(id).await.expect("the job is kept")
+    }
+
+    /// The time becomes `now`, and what is due happens.
+    pub(crate) async fn at(&self, now: Moment) {
+        self.clock.set(now);
+        self.engine.sweep().await.expect("swept");
+    }
+
+    /// As [`Rig::at`], so much later than now.
+    pub(crate) async fn later(&self, span: Span) {
+        self.at(self.clock.now().after(span)).await;
+    }
+
+    /// Claims a job that waits for its next run: not a microsecond before it is due, but then.
+    pub(crate) async fn claim_when_due(&self, waiting: &Job) -> Job {
+        let due = waiting.due.expect("the job waits for a time");
+        if due > self.clock.now() {
+            self.at(Moment::from_micros(due.micros() - 1)).await;
+            assert_eq!(self.look().await, None, "handed out before {due:?}");
+            self.at(due).await;
+        } else {
+            self.later(Span::ZERO).await;
+        }
+        let job = self.claim().await;
+        assert_eq!(job.id, waiting.id);
+        job
+    }
+
+    /// The time of the next sweep, and what is due then.
+    pub(crate) async fn to_next(&self) {
+        let next = self.engine.next_sweep().await.expect("an answer").expect("something waits");
+        self.at(next.max(self.clock.now())).await;
+    }
+}
+
+pub(crate) fn no_body(_: usize, _: &redrive_engine::Effective) -> Blob {
+    Arc::from(&b"{}"[..])
+}
+
+/// A job that says nothing of its own.
+pub(crate) fn job() -> Submission {
+    Submission {
+        id: None,
+        kind: "mail.send".into(),
+        queue: QUEUE.into(),
+        priority: 0,
+        start: Start::Available,
+        expires: None,
+        timeout: None,
+        lease: None,
+        policy: None,
+        idempotency_key: None,
+    }
+}
+
+pub(crate) fn with_policy(dialect: Dialect, value: Value) -> Submission {
+    Submission { policy: Some(Written { dialect, value }), ..job() }
+}
+
+pub(crate) fn with_ojs(value: Value) -> Submission {
+    with_policy(Dialect::Ojs, value)
+}
+
+pub(crate) fn request(count: usize) -> ClaimRequest {
+    ClaimRequest { queues: vec![QUEUE.into()], count, worker: WORKER.into(), lease: None, wait: Duration::ZERO }
+}
+
+/// The hold that comes with a claimed job.
+pub(crate) fn hold(job: &Job) -> Hold {
+    let token = job.lease.as_ref().expect("the job was claimed").token;
+    Hold { id: job.id, proof: Proof::Token(token) }
+}
+
+pub(crate) fn blob(text: &str) -> Blob {
+    Arc::from(text.as_bytes())
+}
+
+/// An ordinary failure.
+pub(crate) fn failure() -> FailureReport {
+    failure_of(&["external.timeout"])
+}
+
+/// A failure that goes by these names.
+pub(crate) fn failure_of(types: &[&str]) -> FailureReport {
+    FailureReport {
+        error: blob(r#"{"message":"did not work"}"#),
+        types: types.iter().map(|name| (*name).to_owned()).collect(),
+        code: String::new(),
+        retryable: None,
+        signal: Signal::None,
+        delay: None,
+    }
+}
+
+pub(crate) fn secs(secs: u32) -> Span {
+    Span::from_secs(secs)
+}
+
+pub(crate) fn ms(ms: f64) -> Span {
+    Span::saturating_ms(ms)
+}
+
+/// A wait, in milliseconds.
+pub(crate) fn wait_ms(from: Moment, to: Moment) -> f64 {
+    to.since(from).ms()
+}
+
+/// The refusal, for a comparison.
+pub(crate) fn refused(answer: Result<Job, EngineError>) -> Refusal {
+    match answer {
+        Err(EngineError::Refused(_, refusal)) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// Claims and ends runs until the job has ended; answers how many runs there were.
+pub(crate) async fn runs_until_ended(rig: &Rig, id: JobId, mut end: impl AsyncFnMut(&Rig, &Job, u32)) -> u32 {
+    for runs in 0.. {
+        let job = rig.job(id).await;
+        let claimed = match job.state {
+            State::Available => rig.claim().await,
+            State::Retryable => rig.claim_when_due(&job).await,
+            State::Discarded | State::Completed => return runs,
+            state => panic!("the job is {state}"),
+        };
+        assert_eq!(claimed.id, id);
+        assert!(runs < 1_000, "runs for ever");
+        end(rig, &claimed, runs).await;
+    }
+    unreachable!("the loop above has no end")
+}

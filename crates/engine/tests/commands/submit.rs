@@ -1,0 +1,145 @@
+//! Handing in jobs.
+
+use super::rig::{QUEUE, Rig, START, failure, job, no_body, secs, with_ojs};
+use redrive_engine::{EngineError, Submission};
+use redrive_policy::Span;
+use redrive_store::{Enqueued, Job, JobId, Start, State};
+use serde_json::json;
+
+fn created(answer: &Enqueued) -> &Job {
+    match answer {
+        Enqueued::Created(job) => job,
+        Enqueued::Existing(job) => panic!("{} was there before", job.id),
+    }
+}
+
+#[tokio::test]
+async fn a_job_starts_available_scheduled_or_pending() {
+    let rig = Rig::new();
+    let at = START.after(secs(60));
+    for (start, state, due) in [
+        (Start::Available, State::Available, None),
+        (Start::Scheduled(at), State::Scheduled, Some(at)),
+        (Start::Scheduled(START), State::Available, None),
+        (Start::Pending, State::Pending, None),
+    ] {
+        let job = rig.submit(Submission { start, ..job() }).await;
+        assert_eq!((job.state, job.due, job.attempt), (state, due, 0), "{start:?}");
+        assert_eq!(job.times.created, START);
+        assert_eq!(rig.job(job.id).await, job);
+    }
+}
+
+#[tokio::test]
+async fn a_scheduled_job_starts_at_its_time_and_not_before() {
+    let rig = Rig::new();
+    let waiting = rig.submit(Submission { start: Start::Scheduled(START.after(secs(60))), ..job() }).await;
+    let claimed = rig.claim_when_due(&waiting).await;
+    assert_eq!(claimed.times.started, Some(START.after(secs(60))));
+    assert_eq!(claimed.attempt, 1);
+}
+
+#[tokio::test]
+async fn a_pending_job_starts_once_somebody_activates_it() {
+    let rig = Rig::new();
+    let pending = rig.submit(Submission { start: Start::Pending, ..job() }).await;
+    rig.later(secs(86_400)).await;
+    assert_eq!(rig.look().await, None);
+    let activated = rig.engine.activate(pending.id).await.expect("it is pending");
+    assert_eq!(activated.state, State::Available);
+    let again = rig.engine.activate(pending.id).await;
+    assert!(matches!(again, Err(EngineError::Refused(id, _)) if id == pending.id), "{again:?}");
+    assert_eq!(rig.claim().await.id, pending.id);
+}
+
+#[tokio::test]
+async fn a_key_is_worth_one_job_however_often_it_is_sent() {
+    let rig = Rig::new();
+    let keyed = || Submission { idempotency_key: Some("order-1".into()), ..job() };
+    let first = rig.submit(keyed()).await;
+    let claimed = rig.claim().await;
+    let answers = rig.engine.submit(vec![keyed(), keyed()], no_body).await.expect("kept");
+    assert_eq!(answers, [Enqueued::Existing(claimed.clone()), Enqueued::Existing(claimed.clone())]);
+    assert_eq!(first.id, claimed.id);
+    assert_eq!(rig.look().await, None, "there is one job only");
+
+    rig.done(&claimed).await;
+    rig.engine.remove(first.id).await.expect("it has ended");
+    let fresh = rig.submit(keyed()).await;
+    assert_ne!(fresh.id, first.id, "a forgotten job frees its key");
+}
+
+#[tokio::test]
+async fn a_batch_is_kept_whole_or_not_at_all() {
+    let rig = Rig::new();
+    let taken = rig.submit(job()).await;
+    let batch = vec![job(), Submission { id: Some(taken.id), ..job() }, job()];
+    let answer = rig.engine.submit(batch, no_body).await;
+    assert_eq!(answer, Err(EngineError::Duplicate(taken.id)));
+    assert_eq!(rig.claim_some(10).await.len(), 1, "only the first one is there");
+
+    let batch = vec![job(), with_ojs(json!({"max_attempts": "three"}))];
+    let answer = rig.engine.submit(batch, no_body).await;
+    assert!(matches!(answer, Err(EngineError::InvalidPolicy(_))), "{answer:?}");
+    assert_eq!(rig.look().await, None);
+}
+
+#[tokio::test]
+async fn ret_16_every_problem_of_a_policy_is_told_when_the_job_is_handed_in() {
+    let rig = Rig::new();
+    let bad = json!({"max_attempts": -1, "initial_interval": "1s", "backoff_coefficient": 0.5, "surprise": true});
+    let Err(EngineError::InvalidPolicy(problems)) = rig.engine.submit(vec![with_ojs(bad)], no_body).await else {
+        panic!("the policy must be refused");
+    };
+    let mut paths: Vec<&str> = problems.0.iter().map(|problem| problem.path.as_str()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["/backoff_coefficient", "/initial_interval", "/max_attempts", "/surprise"]);
+    assert!(rig.engine.queues().await.expect("an answer").is_empty(), "not even the queue is known");
+}
+
+#[tokio::test]
+async fn names_differ_and_sort_by_time() {
+    let rig = Rig::new();
+    let mut names: Vec<JobId> = Vec::new();
+    for _ in 0..50 {
+        rig.clock.advance(Span::from_millis(1));
+        names.push(rig.submit(job()).await.id);
+    }
+    assert!(names.is_sorted(), "{names:?}");
+    names.dedup();
+    assert_eq!(names.len(), 50);
+}
+
+#[tokio::test]
+async fn the_body_is_made_from_the_policy_that_applies() {
+    let rig = Rig::new();
+    let submissions = vec![job(), with_ojs(json!({"max_attempts": 7}))];
+    let told = |index: usize, effective: &redrive_engine::Effective| {
+        super::rig::blob(&format!("{index} {} {:?}", effective.layer, effective.policy.attempts))
+    };
+    let answers = rig.engine.submit(submissions, told).await.expect("kept");
+    let bodies: Vec<&[u8]> = answers.iter().map(|answer| &*created(answer).spec.body).collect();
+    assert_eq!(bodies, [&b"0 server AtMost(3)"[..], b"1 job AtMost(7)"]);
+}
+
+#[tokio::test]
+async fn an_expired_job_never_runs() {
+    let rig = Rig::new();
+    let expires = START.after(secs(60));
+    let submitted = rig.submit(Submission { expires: Some(expires), ..job() }).await;
+    rig.clock.set(expires);
+    assert_eq!(rig.look().await, None, "not even before the sweep");
+    rig.later(Span::ZERO).await;
+    let gone = rig.job(submitted.id).await;
+    assert_eq!((gone.state, gone.dead, gone.attempt), (State::Discarded, false, 0));
+
+    let retried =
+        Submission { expires: Some(expires.after(secs(60))), ..with_ojs(json!({"initial_interval": "PT2M"})) };
+    let retried = rig.submit(retried).await;
+    let claimed = rig.claim().await;
+    rig.fail(&claimed, failure()).await;
+    rig.later(secs(300)).await;
+    assert_eq!(rig.job(retried.id).await.state, State::Discarded, "neither does its retry");
+    let queues = rig.engine.queues().await.expect("an answer");
+    assert_eq!((&*queues[0].name, queues[0].count(State::Discarded)), (QUEUE, 2));
+}

@@ -1,0 +1,9 @@
+//! What the tests of the engine share: randomness from a seed, and a store with something around it.
+
+#![allow(dead_code, reason = "each test crate uses the part that it needs")]
+
+mod seeded;
+mod wrapped;
+
+pub(crate) use seeded::Seeded;
+pub(crate) use wrapped::{Around, Passing, Verb, Wrapped};

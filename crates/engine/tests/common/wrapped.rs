@@ -1,0 +1,158 @@
+//! A store with something around every call.
+
+use redrive_policy::{Moment, Span};
+use redrive_store::{
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob, Page,
+    Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
+};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+/// A verb of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Enqueue,
+    Claim,
+    Extend,
+    Settle,
+    Reclaim,
+    Promote,
+    Cancel,
+    Activate,
+    Revive,
+    Remove,
+    Prune,
+    Pause,
+    Get,
+    List,
+    Queues,
+    NextWake,
+}
+
+/// Whether a call goes on.
+pub(crate) type Passing = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
+
+/// What stands around a store.
+pub(crate) trait Around: Send + Sync {
+    /// Before the call reaches the store. An error there keeps it from being carried out.
+    fn before(&self, verb: Verb) -> Passing;
+
+    /// Between what the store did and its answer. An error there loses the answer.
+    fn after(&self, verb: Verb) -> Passing;
+}
+
+/// A store with something around it.
+///
+/// A call to the store itself is one stroke: also one that another thread answers is waited for in
+/// place, so that the order of events depends on nothing but what stands around.
+pub(crate) struct Wrapped<A> {
+    inner: Arc<dyn Store>,
+    around: Arc<A>,
+}
+
+impl<A: Around> Wrapped<A> {
+    pub(crate) const fn new(inner: Arc<dyn Store>, around: Arc<A>) -> Self {
+        Self { inner, around }
+    }
+
+    fn around<'a, T: Send + 'a>(
+        &'a self,
+        verb: Verb,
+        call: impl FnOnce(&'a dyn Store) -> Answer<'a, T> + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(async move {
+            self.around.before(verb).await?;
+            let answer = in_place(call(&*self.inner));
+            self.around.after(verb).await?;
+            answer
+        })
+    }
+}
+
+impl<A: Around> Store for Wrapped<A> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+        self.around(Verb::Enqueue, move |store| store.enqueue(jobs, now))
+    }
+
+    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+        self.around(Verb::Claim, move |store| store.claim(claim, now))
+    }
+
+    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        self.around(Verb::Extend, move |store| store.extend(holds, span, now))
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        self.around(Verb::Settle, move |store| store.settle(settlements, now))
+    }
+
+    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.around(Verb::Reclaim, move |store| store.reclaim(judge, limit, now))
+    }
+
+    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.around(Verb::Promote, move |store| store.promote(gate, limit, now))
+    }
+
+    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+        self.around(Verb::Cancel, move |store| store.cancel(id, now))
+    }
+
+    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.around(Verb::Activate, move |store| store.activate(id, now))
+    }
+
+    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.around(Verb::Revive, move |store| store.revive(id, spec, now))
+    }
+
+    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+        self.around(Verb::Remove, move |store| store.remove(id))
+    }
+
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+        self.around(Verb::Prune, move |store| store.prune(retention, limit, now))
+    }
+
+    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
+        self.around(Verb::Pause, move |store| store.pause(queue, paused, now))
+    }
+
+    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        self.around(Verb::Get, move |store| store.get(id))
+    }
+
+    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+        self.around(Verb::List, move |store| store.list(filter, page))
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+        self.around(Verb::Queues, |store| store.queues())
+    }
+
+    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
+        self.around(Verb::NextWake, |store| store.next_wake())
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for an answer without letting anything else go on.
+fn in_place<T>(mut answer: Answer<'_, T>) -> Result<T, StoreError> {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    loop {
+        match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
