@@ -8,6 +8,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
     closed: RwLock<HashSet<Arc<str>>>,
+    /// Held from asking the store until its answer is noted: answers that overtake each other would
+    /// leave a gate closed before an open queue.
+    pub(crate) noting: tokio::sync::Mutex<()>,
 }
 
 impl Gates {

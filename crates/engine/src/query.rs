@@ -36,6 +36,7 @@ impl Engine {
     /// # Errors
     /// The store did not answer.
     pub async fn pause(&self, queue: Arc<str>, paused: bool) -> Result<Queue, EngineError> {
+        let _noting = self.gates.noting.lock().await;
         if !paused {
             // Before the store is asked: where its answer gets lost, a gate that stays closed would hold
             // jobs back in an open queue. An open gate before a closed queue lets none of them run.
@@ -55,6 +56,7 @@ impl Engine {
     /// # Errors
     /// The store did not answer.
     pub async fn recall_pauses(&self) -> Result<(), EngineError> {
+        let _noting = self.gates.noting.lock().await;
         self.store.queues().await?.iter().for_each(|queue| self.gates.note(queue));
         Ok(())
     }
