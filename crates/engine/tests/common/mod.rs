@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test crate uses the part that it needs")]
 
 mod seeded;
-mod wrapped;
+pub(crate) mod wrapped;
 
 pub(crate) use seeded::Seeded;
 pub(crate) use wrapped::{Around, Passing, Verb, Wrapped};

@@ -147,7 +147,7 @@ impl Wake for Unpark {
 }
 
 /// Waits for an answer without letting anything else go on.
-fn in_place<T>(mut answer: Answer<'_, T>) -> Result<T, StoreError> {
+pub(crate) fn in_place<T>(mut answer: Answer<'_, T>) -> Result<T, StoreError> {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     loop {
         match answer.as_mut().poll(&mut Context::from_waker(&waker)) {

@@ -1,0 +1,40 @@
+//! Those who use the server, each a task with dice of its own.
+
+mod operator;
+mod producer;
+mod sweeper;
+mod worker;
+
+pub(crate) use operator::operator;
+pub(crate) use producer::producer;
+pub(crate) use sweeper::sweeper;
+pub(crate) use worker::{Temper, Worker};
+
+use super::common::Seeded;
+use super::ledger::Told;
+use super::world::Heard;
+use redrive_engine::EngineError;
+use redrive_store::Job;
+use std::rc::Rc;
+
+/// How long somebody waits for an answer: mostly as long as it takes.
+fn patience(dice: &Seeded) -> Option<u64> {
+    dice.permille(60).then(|| dice.between(1, 12))
+}
+
+/// What was told about one job.
+fn told(heard: Heard<Job>) -> Told {
+    match heard {
+        Heard::Answer(job) => Told::Yes(Rc::new(job)),
+        Heard::Refused(error) => refusal(error),
+        Heard::Lost => Told::Lost,
+    }
+}
+
+fn refusal(error: EngineError) -> Told {
+    match error {
+        EngineError::Refused(_, refusal) => Told::No(refusal),
+        EngineError::Store(_) => Told::Lost,
+        other => panic!("an answer that fits no question about one job: {other}"),
+    }
+}

@@ -1,0 +1,131 @@
+//! An operator: closes and opens queues, and does to single jobs whatever can be done to them.
+
+use super::{patience, told};
+use crate::common::Seeded;
+use crate::house::QUEUES;
+use crate::ledger::{Call, Pause, Revival, Sight, Told};
+use crate::world::{Heard, World};
+use redrive_engine::EngineError;
+use redrive_store::{Filter, JobId, Page, Spec, State};
+use std::rc::Rc;
+use std::sync::Arc;
+
+pub(crate) async fn operator(world: Rc<World>, dice: Seeded) {
+    while !world.is_closing() {
+        world.idle(dice.between(3, 40)).await;
+        match dice.below(20) {
+            0..=4 => pause(&world, &dice).await,
+            5 => list(&world, &dice).await,
+            _ => {
+                if let Some((account, id)) = some_job(&world, &dice) {
+                    meddle(&world, &dice, account, id).await;
+                }
+            }
+        }
+    }
+}
+
+/// A job that somebody has seen.
+fn some_job(world: &World, dice: &Seeded) -> Option<(usize, JobId)> {
+    let ledger = world.ledger.borrow();
+    let known: Vec<(usize, JobId)> =
+        ledger.accounts.iter().enumerate().filter_map(|(number, account)| Some((number, account.id?))).collect();
+    (!known.is_empty()).then(|| *dice.pick(&known))
+}
+
+async fn pause(world: &World, dice: &Seeded) {
+    let queue = *dice.pick(&QUEUES);
+    let paused = dice.permille(400);
+    let (when, heard) =
+        world.ask(patience(dice), |engine| async move { engine.pause(queue.into(), paused).await }).await;
+    let surely = matches!(heard, Heard::Answer(_));
+    world.ledger.borrow_mut().pauses.push(Pause { queue, paused, when, surely });
+}
+
+async fn list(world: &World, dice: &Seeded) {
+    let filter = Filter { state: Some(*dice.pick(&State::ALL)), ..Filter::default() };
+    let page = Page { offset: dice.below(3) as usize, limit: 5 };
+    let (when, heard) = world.ask(patience(dice), |engine| async move { engine.list(filter, page).await }).await;
+    if let Heard::Answer(listed) = heard {
+        let mut ledger = world.ledger.borrow_mut();
+        listed.jobs.into_iter().for_each(|job| ledger.saw(when, &Rc::new(job)));
+    }
+}
+
+async fn meddle(world: &World, dice: &Seeded, account: usize, id: JobId) {
+    let patience = patience(dice);
+    match dice.below(16) {
+        0..=2 => {
+            let (when, heard) = world
+                .ask(patience, |engine| async move { engine.cancel(id).await.map(|cancelled| cancelled.job) })
+                .await;
+            let call = Call { when, told: told(heard) };
+            note(world, account, |account| &mut account.cancels, call);
+        }
+        3 | 4 => {
+            let (when, heard) = world.ask(patience, |engine| async move { engine.activate(id).await }).await;
+            let call = Call { when, told: told(heard) };
+            note(world, account, |account| &mut account.activations, call);
+        }
+        5..=8 => revive(world, dice, account, id).await,
+        9 if world.ledger.borrow().accounts[account].resolved => {
+            let (when, heard) = world.ask(patience, |engine| async move { engine.remove(id).await }).await;
+            let call = Call { when, told: told(heard) };
+            note(world, account, |account| &mut account.removals, call);
+        }
+        _ => {
+            let (when, heard) = world.ask(patience, |engine| async move { engine.job(id).await }).await;
+            let mut ledger = world.ledger.borrow_mut();
+            match heard {
+                Heard::Answer(job) => ledger.saw(when, &Rc::new(job)),
+                Heard::Refused(EngineError::Refused(..)) => {
+                    ledger.accounts[account].sights.push(Sight { when, job: None });
+                }
+                Heard::Refused(error) => panic!("no answer to a question about one job: {error}"),
+                Heard::Lost => {}
+            }
+        }
+    }
+}
+
+fn note(world: &World, account: usize, list: impl FnOnce(&mut crate::ledger::Account) -> &mut Vec<Call>, call: Call) {
+    let mut ledger = world.ledger.borrow_mut();
+    ledger.told(account, call.when, &call.told);
+    list(&mut ledger.accounts[account]).push(call);
+}
+
+/// Takes a job back, sometimes with another policy and another queue.
+async fn revive(world: &World, dice: &Seeded, account: usize, id: JobId) {
+    let edited = dice.permille(300).then(|| {
+        let mut ledger = world.ledger.borrow_mut();
+        let orders = &mut ledger.accounts[account].orders;
+        let edited = orders[0].edited(orders.len(), &world.house, dice);
+        orders.push(edited.clone());
+        edited
+    });
+    let version = edited.as_ref().map(|order| order.version);
+    let (when, heard) = world
+        .ask(patience(dice), |engine| async move {
+            let spec = edited.map(|order| {
+                let own = order.own.as_ref().map(|plan| plan.written.clone());
+                let layers = &engine.settings().layers;
+                let effective = layers.resolve(own, order.kind, order.queue).map_err(EngineError::InvalidPolicy)?;
+                Ok::<_, EngineError>(Arc::new(Spec {
+                    kind: order.kind.into(),
+                    queue: order.queue.into(),
+                    priority: order.priority,
+                    body: order.body(),
+                    policy: effective.policy,
+                    timeout: order.timeout,
+                    lease: order.lease,
+                    expires: order.expires,
+                }))
+            });
+            engine.revive(id, spec.transpose()?).await
+        })
+        .await;
+    let told: Told = told(heard);
+    let mut ledger = world.ledger.borrow_mut();
+    ledger.told(account, when, &told);
+    ledger.accounts[account].revivals.push(Revival { when, version, told });
+}

@@ -1,0 +1,320 @@
+//! A worker: it claims jobs and ends them, or stalls, crashes, comes back late, reports twice and
+//! sends tokens that are none of its own.
+
+use super::{patience, refusal};
+use crate::common::Seeded;
+use crate::house::QUEUES;
+use crate::law::Reported;
+use crate::ledger::{Ended, Extend, Settle, Told, When};
+use crate::order::Order;
+use crate::plans::{CODES, NAMES};
+use crate::world::{Heard, Waiting, World};
+use redrive_engine::{ClaimRequest, Ending, EngineError, FailureReport, Randomness};
+use redrive_policy::{Disposition, Signal, Span};
+use redrive_store::{Blob, Hold, Job, JobId, LeaseToken, Proof};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a worker behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Temper {
+    /// In every way that a worker can.
+    Wild,
+    /// It ends what it has: mostly well, and at once.
+    Honest,
+}
+
+/// A lease that the worker has, or had.
+#[derive(Clone, Debug)]
+struct Held {
+    account: usize,
+    id: JobId,
+    token: LeaseToken,
+    /// What it said about it, where it got no answer.
+    said: Option<Said>,
+}
+
+/// How a run ended, for the books and for the engine.
+type Said = (Ended, Ending);
+
+pub(crate) struct Worker {
+    world: Rc<World>,
+    dice: Seeded,
+    /// Its place in the list of claims that wait.
+    place: usize,
+    name: Rc<str>,
+    temper: Temper,
+    held: Vec<Held>,
+    /// Old leases, of which it has not let go in its mind.
+    past: Vec<Held>,
+}
+
+impl Worker {
+    pub(crate) fn new(world: Rc<World>, dice: Seeded, temper: Temper) -> Self {
+        let place = {
+            let mut waiting = world.waiting.borrow_mut();
+            waiting.push(None);
+            waiting.len() - 1
+        };
+        Self { world, dice, place, name: format!("worker-{place}").into(), temper, held: Vec::new(), past: Vec::new() }
+    }
+
+    pub(crate) async fn work(mut self) {
+        while !self.world.is_closing() {
+            self.world.idle(self.dice.between(1, 10)).await;
+            if self.held.len() < 4 && self.dice.permille(600) {
+                self.claim().await;
+            }
+            self.settle().await;
+            if self.dice.permille(250) {
+                self.extend().await;
+            }
+            if self.dice.permille(80) {
+                self.come_back_late().await;
+            }
+            if self.dice.permille(40) {
+                self.forge().await;
+            }
+            if self.dice.permille(60) && !self.held.is_empty() {
+                self.crash();
+            }
+        }
+    }
+
+    /// Claims, and ends all that it gets; answers how many jobs that were.
+    pub(crate) async fn work_once(&mut self) -> usize {
+        self.claim().await;
+        let count = self.held.len();
+        self.settle().await;
+        count
+    }
+
+    async fn claim(&mut self) {
+        let wild = self.temper == Temper::Wild;
+        let mut queues = QUEUES.to_vec();
+        if wild && self.dice.permille(500) {
+            queues.swap(0, self.dice.below(3) as usize);
+            queues.truncate(self.dice.between(1, 3) as usize);
+        }
+        let waits = wild && self.dice.permille(200);
+        let lease = self.dice.permille(300).then(|| Span::from_secs(self.dice.between(1, 120) as u32));
+        let request = ClaimRequest {
+            queues: queues.iter().map(|queue| Arc::from(*queue)).collect(),
+            count: self.dice.between(1, 3) as usize,
+            worker: Arc::from(&*self.name),
+            lease,
+            wait: Duration::from_secs(u64::from(waits) * 3_600),
+        };
+        let patience = if waits { Some(self.dice.between(20, 200)) } else { self.patience() };
+        self.listen(waits.then_some(queues));
+        let (when, heard) = self.world.ask(patience, |engine| async move { engine.claim(&request).await }).await;
+        self.listen(None);
+        if let Heard::Answer(jobs) = heard {
+            jobs.into_iter().for_each(|job| self.take(when, lease, &Rc::new(job)));
+        }
+    }
+
+    fn patience(&self) -> Option<u64> {
+        if self.temper == Temper::Wild { patience(&self.dice) } else { None }
+    }
+
+    /// Says that it waits, so that somebody can see whether it waits in vain.
+    fn listen(&self, queues: Option<Vec<&'static str>>) {
+        let mut ledger = self.world.ledger.borrow_mut();
+        let (lost_before, from) = (ledger.lost, ledger.mark());
+        self.world.waiting.borrow_mut()[self.place] = queues.map(|queues| Waiting { queues, lost_before, from });
+    }
+
+    fn take(&mut self, when: When, lease: Option<Span>, job: &Rc<Job>) {
+        self.world.ledger.borrow_mut().handed_out(when, &self.name, lease, job);
+        if let (Some(lease), Some((account, _))) = (&job.lease, Order::of(job)) {
+            self.held.push(Held { account, id: job.id, token: lease.token, said: None });
+        }
+    }
+
+    /// Ends some of what it has, in one request.
+    async fn settle(&mut self) {
+        let mut ended = Vec::new();
+        let mut kept = Vec::new();
+        for mut held in std::mem::take(&mut self.held) {
+            if self.temper == Temper::Wild && held.said.is_none() && !self.dice.permille(350) {
+                kept.push(held);
+                continue;
+            }
+            let said = held.said.take().unwrap_or_else(|| self.ending());
+            // Twice in one request, with the same words or with others.
+            if self.temper == Temper::Wild && self.dice.permille(40) {
+                let again = if self.dice.permille(500) { self.ending() } else { said.clone() };
+                ended.push((held.clone(), again));
+            }
+            ended.push((held, said));
+        }
+        self.held = kept;
+        if !ended.is_empty() {
+            self.report(ended).await;
+        }
+    }
+
+    async fn report(&mut self, ended: Vec<(Held, Said)>) {
+        let endings = ended.iter().map(|(held, (_, ending))| (held.hold(), ending.clone())).collect();
+        let (when, heard) = self.world.ask(self.patience(), |engine| async move { engine.settle(endings).await }).await;
+        let answers = each(heard, ended.len());
+        for ((mut held, said), told) in ended.into_iter().zip(answers) {
+            self.note(&held, when, said.0.clone(), told.clone());
+            // Without an answer most of them say it again.
+            if matches!(told, Told::Lost) && self.dice.permille(700) {
+                held.said = Some(said);
+                self.held.push(held);
+            } else {
+                self.past.push(held);
+            }
+        }
+        let surplus = self.past.len().saturating_sub(8);
+        self.past.drain(..surplus);
+    }
+
+    fn note(&self, held: &Held, when: When, ending: Ended, told: Told) {
+        let mut ledger = self.world.ledger.borrow_mut();
+        ledger.told(held.account, when, &told);
+        let settle = Settle { when, run: held.genuine(), ending, told };
+        ledger.accounts[held.account].settles.push(settle);
+    }
+
+    /// A sign of life for all that it has.
+    async fn extend(&mut self) {
+        let holds: Vec<Hold> = self.held.iter().map(Held::hold).collect();
+        let span = self.dice.permille(300).then(|| Span::from_secs(self.dice.between(1, 200) as u32));
+        let (when, heard) =
+            self.world.ask(self.patience(), |engine| async move { engine.extend(holds, span).await }).await;
+        let answers = each(heard, self.held.len());
+        for (held, told) in self.held.iter().zip(answers) {
+            note_extend(&self.world, held, when, span, told);
+        }
+    }
+
+    /// A lease of the past is used as if nothing had been.
+    async fn come_back_late(&mut self) {
+        if self.past.is_empty() {
+            return;
+        }
+        let held = self.dice.pick(&self.past).clone();
+        if self.dice.permille(400) {
+            let holds = vec![held.hold()];
+            let (when, heard) = self.world.ask(None, |engine| async move { engine.extend(holds, None).await }).await;
+            each(heard, 1).into_iter().for_each(|told| note_extend(&self.world, &held, when, None, told));
+        } else {
+            let said = self.ending();
+            self.report(vec![(held, said)]).await;
+        }
+    }
+
+    /// A proof that was never given to anybody.
+    async fn forge(&mut self) {
+        let Some(genuine) = self.held.first().or(self.past.first()) else { return };
+        let LeaseToken { number, nonce } = genuine.token;
+        let token = match self.dice.below(3) {
+            0 => LeaseToken { number, nonce: nonce ^ (1 << self.dice.below(64)) },
+            1 => LeaseToken { number: number + 1, nonce },
+            _ => LeaseToken { number: 0, nonce },
+        };
+        let proof = if self.dice.permille(700) { Proof::Token(token) } else { Proof::Worker("nobody".into()) };
+        let (account, hold) = (genuine.account, Hold { id: genuine.id, proof });
+        let (ending, said) = self.ending();
+        let endings = vec![(hold, said)];
+        let (when, heard) = self.world.ask(None, |engine| async move { engine.settle(endings).await }).await;
+        let mut ledger = self.world.ledger.borrow_mut();
+        for told in each(heard, 1) {
+            ledger.told(account, when, &told);
+            ledger.accounts[account].settles.push(Settle { when, run: None, ending: ending.clone(), told });
+        }
+    }
+
+    /// It forgets what it had, or one of them; the tokens may turn up again.
+    fn crash(&mut self) {
+        let kept = if self.dice.permille(500) { 0 } else { self.held.len() - 1 };
+        self.past.extend(self.held.drain(kept..));
+    }
+
+    fn ending(&self) -> Said {
+        let dice = &self.dice;
+        let done = if self.temper == Temper::Honest { 600 } else { 400 };
+        if dice.permille(done) {
+            let result = dice.permille(700).then(|| blob(&format!("result {}", dice.bits())));
+            return (Ended::Done { result: result.clone() }, Ending::Done(result));
+        }
+        if self.temper == Temper::Wild && dice.permille(250) {
+            let delay = Span::from_millis(if dice.permille(400) { 0 } else { dice.below(60_000) as u32 });
+            return (Ended::Released { delay }, Ending::Released(delay));
+        }
+        let number = {
+            let mut ledger = self.world.ledger.borrow_mut();
+            ledger.failures_sent += 1;
+            ledger.failures_sent
+        };
+        let reported = reported(dice, self.temper);
+        let report = FailureReport {
+            error: blob(&format!("error {number}")),
+            types: reported.types.iter().map(|name| (*name).to_owned()).collect(),
+            code: reported.code.to_owned(),
+            retryable: reported.retryable,
+            signal: reported.signal,
+            delay: reported.delay_ms.map(Span::saturating_ms),
+        };
+        (Ended::Failed { number, reported }, Ending::Failed(report))
+    }
+}
+
+impl Held {
+    const fn hold(&self) -> Hold {
+        Hold { id: self.id, proof: Proof::Token(self.token) }
+    }
+
+    const fn genuine(&self) -> Option<u32> {
+        Some(self.token.number)
+    }
+}
+
+fn note_extend(world: &World, held: &Held, when: When, span: Option<Span>, told: Told) {
+    let mut ledger = world.ledger.borrow_mut();
+    ledger.told(held.account, when, &told);
+    let extend = Extend { when, run: held.genuine(), span, told };
+    ledger.accounts[held.account].extends.push(extend);
+}
+
+/// The answers of a batch, one for each.
+fn each(heard: Heard<Vec<Result<Job, EngineError>>>, count: usize) -> Vec<Told> {
+    match heard {
+        Heard::Answer(answers) => {
+            assert_eq!(answers.len(), count, "as many answers as questions");
+            answers.into_iter().map(|answer| answer.map_or_else(refusal, |job| Told::Yes(Rc::new(job)))).collect()
+        }
+        Heard::Refused(error) => panic!("a batch is refused whole: {error}"),
+        Heard::Lost => vec![Told::Lost; count],
+    }
+}
+
+/// A random failure. An honest worker asks for nothing that could go on for ever.
+fn reported(dice: &Seeded, temper: Temper) -> Reported {
+    let types = (0..dice.below(3)).map(|_| *dice.pick(&NAMES)).collect();
+    let signal = match dice.below(40) {
+        0 => Signal::Stop(Disposition::Discard),
+        1 => Signal::Stop(Disposition::DeadLetter),
+        2 => Signal::Unrecoverable,
+        3 => Signal::Permanent,
+        4 => Signal::Prune,
+        5 | 6 if temper == Temper::Wild => Signal::RequeueAfter(Span::from_millis(dice.below(30_000) as u32)),
+        _ => Signal::None,
+    };
+    Reported {
+        types,
+        code: dice.pick::<&str>(&CODES),
+        retryable: *dice.pick(&[None, None, Some(true), Some(false)]),
+        signal,
+        delay_ms: dice.permille(150).then(|| dice.below(90_000) as f64),
+    }
+}
+
+fn blob(text: &str) -> Blob {
+    Arc::from(text.as_bytes())
+}

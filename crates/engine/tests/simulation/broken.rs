@@ -1,0 +1,354 @@
+//! Stores with one flaw each. The checker must see every one of them, or it proves nothing.
+
+use super::common::wrapped::in_place;
+use super::ground::Ground;
+use redrive_policy::{Moment, Origin, Outcome, Span};
+use redrive_store::{
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
+    Page, Proof, Queue, Refusal, Report, Retention, Ruling, Settlement, Spec, State, Store,
+};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// What is wrong with a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// Every 50th batch that it says it keeps, it does not.
+    LosesJobs,
+    /// It keeps only the first job of a batch.
+    TearsBatches,
+    /// A key is worth nothing.
+    IgnoresKeys,
+    /// Every 20th success that it acknowledges, it does not write down.
+    LosesSuccess,
+    /// It hands out a job that it has just handed out.
+    HandsOutTwice,
+    /// What is due within five seconds is due.
+    HandsOutEarly,
+    /// A lease that has ten more seconds is over.
+    EndsLeasesEarly,
+    /// An extension is answered, and not made.
+    IgnoresSignsOfLife,
+    /// Any token is good.
+    TakesAnyToken,
+    /// A run that goes silent does not count.
+    ForgivesSilence,
+    /// A job that has used up its attempts gets another one.
+    IgnoresLimits,
+    /// Waits are half as long as they should be.
+    HalvesWaits,
+    /// The wait is told as decided, and not kept.
+    SkipsWaits,
+    /// The newest failure is not in the history.
+    ForgetsFailures,
+    /// What has ended comes back by itself.
+    WakesTheDead,
+    /// Dead letters are not marked as such.
+    HidesDeadLetters,
+    /// One job too many in a count.
+    Miscounts,
+    /// A queue that was closed stays open.
+    IgnoresPauses,
+    /// Jobs run after they expired.
+    IgnoresExpiry,
+    /// A job is gone after a restart.
+    ForgetsOnRestart,
+}
+
+impl Flaw {
+    pub(crate) const ALL: [Self; 20] = [
+        Self::LosesJobs,
+        Self::TearsBatches,
+        Self::IgnoresKeys,
+        Self::LosesSuccess,
+        Self::HandsOutTwice,
+        Self::HandsOutEarly,
+        Self::EndsLeasesEarly,
+        Self::IgnoresSignsOfLife,
+        Self::TakesAnyToken,
+        Self::ForgivesSilence,
+        Self::IgnoresLimits,
+        Self::HalvesWaits,
+        Self::SkipsWaits,
+        Self::ForgetsFailures,
+        Self::WakesTheDead,
+        Self::HidesDeadLetters,
+        Self::Miscounts,
+        Self::IgnoresPauses,
+        Self::IgnoresExpiry,
+        Self::ForgetsOnRestart,
+    ];
+
+    /// The proofs that may notice it.
+    pub(crate) const fn seen_by(self) -> &'static [&'static str] {
+        match self {
+            Self::LosesJobs | Self::ForgetsOnRestart | Self::TearsBatches => &["kept", "one lease"],
+            Self::IgnoresKeys => &["once"],
+            Self::LosesSuccess | Self::WakesTheDead => &["terminal", "state"],
+            Self::HandsOutTwice | Self::EndsLeasesEarly | Self::TakesAnyToken => &["one lease"],
+            Self::IgnoresSignsOfLife => &["one lease", "history", "early"],
+            Self::HandsOutEarly | Self::SkipsWaits | Self::IgnoresPauses | Self::IgnoresExpiry => &["early"],
+            Self::ForgivesSilence | Self::IgnoresLimits => &["attempts", "law"],
+            Self::HalvesWaits => &["law"],
+            Self::ForgetsFailures => &["history", "state"],
+            Self::HidesDeadLetters => &["state"],
+            Self::Miscounts => &["counts"],
+        }
+    }
+}
+
+/// A store in memory with a flaw.
+pub(crate) struct Broken {
+    inner: Memory,
+    flaw: Flaw,
+    calls: Arc<AtomicU64>,
+    last: Mutex<Option<Job>>,
+}
+
+/// Where such a store stands.
+pub(crate) struct BrokenGround {
+    memory: Memory,
+    flaw: Flaw,
+    calls: Arc<AtomicU64>,
+}
+
+impl BrokenGround {
+    pub(crate) fn new(flaw: Flaw) -> Self {
+        Self { memory: Memory::new(), flaw, calls: Arc::default() }
+    }
+}
+
+impl Ground for BrokenGround {
+    fn open(&mut self) -> Arc<dyn Store> {
+        self.memory = Memory::new();
+        let (inner, calls) = (self.memory.clone(), Arc::clone(&self.calls));
+        Arc::new(Broken { inner, flaw: self.flaw, calls, last: Mutex::default() })
+    }
+
+    fn reopen(&mut self) -> Arc<dyn Store> {
+        if self.flaw == Flaw::ForgetsOnRestart {
+            let waiting = Filter { state: Some(State::Available), ..Filter::default() };
+            let listed = in_place(self.memory.list(waiting, Page { offset: 0, limit: 1 })).expect("memory answers");
+            for job in listed.jobs {
+                drop(in_place(self.memory.cancel(job.id, Moment::ORIGIN)).expect("memory answers"));
+                drop(in_place(self.memory.remove(job.id)).expect("memory answers"));
+            }
+        }
+        let (inner, calls) = (self.memory.clone(), Arc::clone(&self.calls));
+        Arc::new(Broken { inner, flaw: self.flaw, calls, last: Mutex::default() })
+    }
+}
+
+impl Broken {
+    /// Whether it is this store's flaw, and its turn: every so many calls.
+    fn errs(&self, flaw: Flaw, every: u64) -> bool {
+        self.flaw == flaw && (self.calls.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every)
+    }
+
+    /// The answer to a single success, without a trace of it.
+    async fn pretend(&self, settlement: &Settlement, now: Moment) -> Option<Job> {
+        let (Report::Done(result), Proof::Token(token)) = (&settlement.report, &settlement.hold.proof) else {
+            return None;
+        };
+        let mut job = self.inner.get(settlement.hold.id).await.ok()??;
+        let held = job.lease.take().is_some_and(|lease| lease.token == *token);
+        job.state = State::Completed;
+        job.times.finished = Some(now);
+        (job.result, job.settled) = (result.clone(), Some(*token));
+        held.then_some(job)
+    }
+
+    fn settlement(&self, mut settlement: Settlement) -> Settlement {
+        if self.flaw == Flaw::TakesAnyToken {
+            settlement.hold.proof = Proof::None;
+        }
+        let flaw = self.flaw;
+        settlement.report = match settlement.report {
+            Report::Failed(ruling) => Report::Failed(Box::new(move |job: &Job| bent(flaw, job, ruling(job)))),
+            report => report,
+        };
+        settlement
+    }
+
+    fn told(&self, mut job: Job) -> Job {
+        if self.flaw == Flaw::ForgetsFailures {
+            job.failures.pop();
+        }
+        if self.flaw == Flaw::HidesDeadLetters {
+            job.dead = false;
+        }
+        job
+    }
+}
+
+/// What a flaw makes of a ruling.
+fn bent(flaw: Flaw, job: &Job, mut ruling: Ruling) -> Ruling {
+    let outcome = &mut ruling.verdict.outcome;
+    match (flaw, &mut *outcome) {
+        (Flaw::IgnoresLimits, Outcome::Stop { reason, .. }) if reason.name() == "max_attempts" => {
+            *outcome = Outcome::Retry { delay: Span::ZERO, origin: Origin::Override };
+        }
+        (Flaw::HalvesWaits, Outcome::Retry { delay, origin: Origin::Backoff(_) }) => {
+            let half = delay.times(0.5);
+            let began = Moment::from_micros(ruling.due.micros() - (delay.ms() * 1e3) as i64);
+            *delay = half;
+            ruling.due = began.after(half);
+        }
+        (Flaw::SkipsWaits, Outcome::Retry { .. }) => ruling.due = job.times.started.unwrap_or_default(),
+        _ => {}
+    }
+    ruling
+}
+
+/// As if it were so much later.
+fn later(now: Moment, secs: u32) -> Moment {
+    now.after(Span::from_secs(secs))
+}
+
+impl Store for Broken {
+    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+        Box::pin(async move {
+            if self.flaw == Flaw::IgnoresKeys {
+                jobs.iter_mut().for_each(|job| job.idempotency_key = None);
+            }
+            if self.errs(Flaw::LosesJobs, 50) {
+                return Memory::new().enqueue(jobs, now).await;
+            }
+            if self.flaw == Flaw::TearsBatches {
+                let rest = jobs.split_off(1);
+                let first = self.inner.enqueue(jobs, now).await?;
+                let rest = Memory::new().enqueue(rest, now).await?;
+                return Ok(first.and_then(|first| Ok(first.into_iter().chain(rest?).collect())));
+            }
+            self.inner.enqueue(jobs, now).await
+        })
+    }
+
+    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+        Box::pin(async move {
+            let looks_back = if self.flaw == Flaw::IgnoresExpiry { 400_000_000 } else { 0 };
+            let mut jobs = self.inner.claim(claim, Moment::from_micros(now.micros() - looks_back)).await?;
+            jobs.iter_mut().for_each(|job| job.times.started = Some(now));
+            let mut last = self.last.lock().expect("no panic before");
+            if self.errs(Flaw::HandsOutTwice, 20) {
+                jobs.extend(last.take());
+            }
+            *last = jobs.last().cloned().or(last.take());
+            Ok(jobs)
+        })
+    }
+
+    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        Box::pin(async move {
+            if self.flaw != Flaw::IgnoresSignsOfLife {
+                return self.inner.extend(holds, span, now).await;
+            }
+            let mut answers = Vec::new();
+            for hold in holds {
+                // Its own words, and the lease as it was.
+                let kept = self.inner.get(hold.id).await?.and_then(|job| job.lease);
+                let answer = self.inner.extend(vec![hold.clone()], span, now).await?.remove(0);
+                if let (Ok(_), Some(kept)) = (&answer, kept) {
+                    let left = kept.until.since(now);
+                    drop(self.inner.extend(vec![hold], Some(left), now).await?);
+                }
+                answers.push(answer);
+            }
+            Ok(answers)
+        })
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        Box::pin(async move {
+            if let [only] = &settlements[..]
+                && self.errs(Flaw::LosesSuccess, 20)
+                && let Some(job) = self.pretend(only, now).await
+            {
+                return Ok(vec![Ok(job)]);
+            }
+            self.inner
+                .settle(settlements.into_iter().map(|settlement| self.settlement(settlement)).collect(), now)
+                .await
+        })
+    }
+
+    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        Box::pin(async move {
+            let flawed = |job: &Job, why| {
+                let mut ruling = bent(self.flaw, job, judge(job, why));
+                if self.flaw == Flaw::ForgivesSilence {
+                    ruling.verdict.outcome = Outcome::Retry { delay: Span::ZERO, origin: Origin::Requeue };
+                }
+                ruling
+            };
+            let now = if self.flaw == Flaw::EndsLeasesEarly { later(now, 10) } else { now };
+            self.inner.reclaim(&flawed, limit, now).await
+        })
+    }
+
+    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        Box::pin(async move {
+            if self.errs(Flaw::WakesTheDead, 20) {
+                let ended = Filter { state: Some(State::Completed), ..Filter::default() };
+                for job in self.inner.list(ended, Page { offset: 0, limit: 1 }).await?.jobs {
+                    drop(self.inner.revive(job.id, None, now).await?);
+                }
+            }
+            let now = if self.flaw == Flaw::HandsOutEarly { later(now, 5) } else { now };
+            self.inner.promote(gate, limit, now).await
+        })
+    }
+
+    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+        self.inner.cancel(id, now)
+    }
+
+    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.inner.activate(id, now)
+    }
+
+    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.inner.revive(id, spec, now)
+    }
+
+    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+        self.inner.remove(id)
+    }
+
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+        self.inner.prune(retention, limit, now)
+    }
+
+    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
+        Box::pin(async move {
+            let kept = paused && self.flaw != Flaw::IgnoresPauses;
+            let told = self.inner.pause(queue, kept, now).await?;
+            Ok(Queue { paused, ..told })
+        })
+    }
+
+    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        Box::pin(async move { Ok(self.inner.get(id).await?.map(|job| self.told(job))) })
+    }
+
+    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+        Box::pin(async move {
+            let listed = self.inner.list(filter, page).await?;
+            Ok(Listed { jobs: listed.jobs.into_iter().map(|job| self.told(job)).collect(), ..listed })
+        })
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+        Box::pin(async move {
+            let mut queues = self.inner.queues().await?;
+            if self.errs(Flaw::Miscounts, 3) {
+                queues.iter_mut().for_each(|queue| queue.counts[5] += 1);
+            }
+            Ok(queues)
+        })
+    }
+
+    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
+        self.inner.next_wake()
+    }
+}

@@ -1,0 +1,180 @@
+//! Many simulations, the seeds that failed once, and the flaws that must be seen.
+
+use super::broken::{BrokenGround, Flaw};
+use super::ground::{Ground, InMemory};
+use super::run::{Outcome, simulate};
+use super::tally::Tally;
+use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How many seeds are tried where nobody says: twenty to thirty seconds on two cores.
+const RUNS: u64 = 12_000;
+/// How many simulations on a store with a flaw may pass before the checker sees it.
+const MOST_BROKEN: u64 = 400;
+
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is \"{text}\"; allowed is a whole number")))
+}
+
+/// The list of seeds that failed once, one in each line; `#` begins a remark.
+fn kept_path() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/simulation/seeds.txt")
+}
+
+fn kept_seeds() -> Vec<u64> {
+    let list = std::fs::read_to_string(kept_path()).unwrap_or_default();
+    let seeds = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    seeds.map(|seed| seed.parse().unwrap_or_else(|_| panic!("\"{seed}\" in the list of seeds is no number"))).collect()
+}
+
+/// Puts a seed on the list of those that are tried first.
+fn keep(seed: u64) {
+    if !kept_seeds().contains(&seed) {
+        let list = std::fs::read_to_string(kept_path()).unwrap_or_default();
+        std::fs::write(kept_path(), format!("{list}{seed}\n")).expect("the list of seeds can be written");
+    }
+}
+
+/// What all simulations of a campaign did.
+#[derive(Default)]
+struct Sum {
+    runs: u64,
+    steps: u64,
+    events: u64,
+    tally: Tally,
+    failed: Vec<String>,
+}
+
+impl Sum {
+    fn add(&mut self, seed: u64, outcome: std::thread::Result<Outcome>) {
+        self.runs += 1;
+        let told = match &outcome {
+            Ok(outcome) => {
+                self.steps += outcome.steps;
+                self.events += outcome.events;
+                self.tally.merge(&outcome.tally);
+                (!outcome.breaches.is_empty()).then(|| told(outcome))
+            }
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+                Some(format!("  panicked: {}\n", text.unwrap_or("without a word")))
+            }
+        };
+        if let Some(told) = told {
+            let again = format!("REDRIVE_SIM_SEED={seed} cargo test -p redrive-engine --test simulation");
+            self.failed.push(format!("seed {seed}, to be had again with {again}\n{told}"));
+            keep(seed);
+        }
+    }
+}
+
+/// What went wrong, for people.
+fn told(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for breach in outcome.breaches.iter().take(5) {
+        let _ = writeln!(text, "  [{}] job {:?}: {}", breach.proof, breach.account, breach.told);
+    }
+    for story in &outcome.stories {
+        let _ = writeln!(text, "{story}");
+    }
+    text
+}
+
+/// One simulation; a panic in it is an outcome too, so that its seed is known.
+fn attempt(seed: u64, ground: &mut dyn Ground) -> std::thread::Result<Outcome> {
+    catch_unwind(AssertUnwindSafe(|| simulate(seed, ground)))
+}
+
+/// Tries seeds on all cores, each simulation on one thread.
+fn campaign<G: Ground>(first: u64, runs: u64, ground: impl Fn() -> G + Sync) -> Sum {
+    let (next, sum) = (AtomicU64::new(first), Mutex::new(Sum::default()));
+    let (began, told) = (Instant::now(), Mutex::new(Instant::now()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed - first >= runs {
+                        return;
+                    }
+                    let outcome = attempt(seed, &mut ground());
+                    let mut sum = locked(&sum);
+                    sum.add(seed, outcome);
+                    let mut told = locked(&told);
+                    if told.elapsed() > Duration::from_secs(5) {
+                        *told = Instant::now();
+                        progress(&sum, runs, began);
+                    }
+                }
+            });
+        }
+    });
+    let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    progress(&sum, runs, began);
+    sum
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn progress(sum: &Sum, runs: u64, began: Instant) {
+    let (steps, events, failed, took) = (sum.steps, sum.events, sum.failed.len(), began.elapsed().as_secs());
+    eprintln!("{} of {runs} simulations, {steps} steps, {events} events, {failed} failed, {took} s", sum.runs);
+}
+
+#[test]
+fn every_promise_is_kept_in_every_simulation() {
+    let mut again = Sum::default();
+    let single = setting("REDRIVE_SIM_SEED");
+    for seed in single.map_or_else(kept_seeds, |seed| vec![seed]) {
+        again.add(seed, attempt(seed, &mut InMemory::default()));
+    }
+    assert!(again.failed.is_empty(), "failed before, and fails again: {}", again.failed.concat());
+    if single.is_some() {
+        return eprintln!("{:#?}", again.tally.0);
+    }
+    let (first, runs) = (setting("REDRIVE_SIM_FIRST").unwrap_or(0), setting("REDRIVE_SIM_RUNS").unwrap_or(RUNS));
+    let sum = campaign(first, runs, InMemory::default);
+    eprintln!("{:#?}", sum.tally.0);
+    let failed = sum.failed.len();
+    assert!(failed == 0, "{failed} of {} simulations failed; the first: {}", sum.runs, sum.failed[0]);
+    // A simulation in which something never happens proves nothing about it.
+    let never: Vec<_> = sum.tally.0.iter().filter(|(_, count)| **count == 0).collect();
+    assert!(runs < 1_000 || never.is_empty(), "in all simulations there were no {never:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_simulation() {
+    for seed in 0..50 {
+        let [one, other] = [0, 1].map(|_| simulate(seed, &mut InMemory::default()));
+        let numbers = |outcome: &Outcome| (outcome.steps, outcome.events, outcome.fingerprint);
+        assert_eq!(numbers(&one), numbers(&other), "seed {seed}");
+        assert_eq!(one.tally.0, other.tally.0, "seed {seed}");
+    }
+}
+
+#[test]
+fn every_flaw_is_seen() {
+    let mut unseen = Vec::new();
+    for flaw in Flaw::ALL {
+        let mut ground = BrokenGround::new(flaw);
+        let seen = (0..MOST_BROKEN).find_map(|seed| {
+            let outcome = simulate(seed, &mut ground);
+            let seen = |proof: &&str| outcome.breaches.iter().any(|breach| breach.proof == *proof);
+            flaw.seen_by().iter().copied().find(seen).map(|proof| (seed, proof))
+        });
+        match seen {
+            Some((seed, proof)) => eprintln!("{flaw:?}: seen by \"{proof}\" after {} simulations", seed + 1),
+            None => unseen.push(flaw),
+        }
+    }
+    assert!(unseen.is_empty(), "{MOST_BROKEN} simulations each, and nobody noticed {unseen:?}");
+}

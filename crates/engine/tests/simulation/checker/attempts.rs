@@ -1,0 +1,89 @@
+//! Attempts stay within the limit: counted by the leases that were handed out, not by what the engine
+//! says about them, and what it says agrees.
+
+use super::Case;
+use crate::house::MOST_RELEASES;
+use crate::law::Law;
+use crate::ledger::{Account, Ended, Run, Settle};
+use crate::order::Order;
+use redrive_policy::Signal;
+use std::collections::BTreeMap;
+
+/// Whether a settlement gives a run back, so that it does not count.
+pub(super) fn gives_back(settle: &Settle) -> bool {
+    match &settle.ending {
+        Ended::Released { .. } => true,
+        Ended::Failed { reported, .. } => matches!(reported.signal, Signal::RequeueAfter(_)),
+        Ended::Done { .. } => false,
+    }
+}
+
+/// Whether a run was given back for sure.
+pub(super) fn surely_back(account: &Account, run: u32) -> bool {
+    account.settles_of(run).any(|settle| gives_back(settle) && settle.told.surely())
+}
+
+/// Whether a run may have been given back. One whose claim got no answer cannot: nobody has its token.
+pub(super) fn maybe_back(account: &Account, run: u32) -> bool {
+    account.settles_of(run).any(|settle| gives_back(settle) && settle.told.maybe())
+}
+
+/// The law of a life, as far as anybody has seen the job in it.
+pub(super) fn law_of(account: &Account, life: u32) -> Option<&Law> {
+    let (_, job) = account.seen().find(|(_, job)| job.revivals == life)?;
+    let (_, version) = Order::of(job)?;
+    account.orders.get(version).map(|order| &order.law)
+}
+
+pub(super) fn prove(case: &mut Case<'_>) {
+    let mut lives: BTreeMap<u32, Vec<(u32, &Run)>> = BTreeMap::new();
+    for (number, run) in &case.account.runs {
+        lives.entry(run.job.revivals).or_default().push((*number, run));
+    }
+    for (life, runs) in lives {
+        within_limit(case, life, &runs);
+        for pair in runs.windows(2) {
+            step(case, pair[0], pair[1]);
+        }
+        releases(case, life, &runs);
+    }
+}
+
+fn within_limit(case: &mut Case<'_>, life: u32, runs: &[(u32, &Run)]) {
+    let Some(limit) = law_of(case.account, life).and_then(|law| law.limit) else { return };
+    let counted = runs.iter().filter(|(number, _)| !maybe_back(case.account, *number)).count();
+    let told = runs.iter().map(|(_, run)| run.job.attempt).max().unwrap_or(0);
+    if counted > limit as usize || told > limit {
+        let told = format!("life {life}: {counted} runs, the last as attempt {told}, and {limit} are allowed");
+        case.breach("attempts", told);
+    }
+}
+
+/// From one known run to the next: each in between counts, unless it was given back.
+fn step(case: &mut Case<'_>, (first, earlier): (u32, &Run), (second, later): (u32, &Run)) {
+    let (mut least, mut most) = (0, 0);
+    for run in first..second {
+        least += u32::from(!maybe_back(case.account, run));
+        most += u32::from(!surely_back(case.account, run));
+    }
+    let (from, to) = (earlier.job.attempt, later.job.attempt);
+    if from == 0 || !(from + least..=from + most).contains(&to) {
+        let told = format!("leases {first} and {second} are attempts {from} and {to}, {least} to {most} runs apart");
+        case.breach("attempts", told);
+    }
+}
+
+/// Between two failures a job is given back no more often than the settings allow.
+fn releases(case: &mut Case<'_>, life: u32, runs: &[(u32, &Run)]) {
+    let mut released: BTreeMap<u32, u32> = BTreeMap::new();
+    for (number, run) in runs {
+        let times = case
+            .account
+            .settles_of(*number)
+            .filter(|settle| settle.told.surely() && matches!(settle.ending, Ended::Released { .. }));
+        *released.entry(run.job.attempt).or_default() += times.count() as u32;
+    }
+    if let Some((attempt, times)) = released.into_iter().find(|(_, times)| *times > MOST_RELEASES) {
+        case.breach("attempts", format!("life {life}, attempt {attempt}: given back {times} times"));
+    }
+}

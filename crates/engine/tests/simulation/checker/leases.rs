@@ -1,0 +1,143 @@
+//! At most one lease at a time is good: whatever is accepted came with the current one, and whatever
+//! is refused was not, or is no more.
+
+use super::Case;
+use super::kept::gone;
+use super::signs::may_be_overdue;
+use crate::house::{LEASE, MOST_RELEASES, TIMEOUT};
+use crate::ledger::{Ended, Run, Told, When, short};
+use redrive_store::{Job, Refusal, State};
+
+pub(super) fn prove(case: &mut Case<'_>) {
+    order(case);
+    for (number, run) in &case.account.runs {
+        contents(case, *number, run);
+        ends(case, *number);
+    }
+    for (index, settle) in case.account.settles.iter().enumerate() {
+        let Some(run) = settle.run else {
+            forged(case, &settle.told);
+            continue;
+        };
+        let done = matches!(settle.ending, Ended::Done { .. });
+        match &settle.told {
+            Told::Yes(job) if done && repeats(case, run, index, job) => {}
+            Told::Yes(_) => accepted(case, run, settle.when),
+            Told::No(refusal) => refused(case, run, settle.when, refusal, Some(index)),
+            Told::Lost => {}
+        }
+    }
+    for extend in &case.account.extends {
+        match (&extend.told, extend.run) {
+            (Told::Yes(job), Some(run)) => {
+                accepted(case, run, extend.when);
+                extended(case, run, extend.when, extend.span, job);
+            }
+            (Told::No(refusal), Some(run)) => refused(case, run, extend.when, refusal, None),
+            (told, None) => forged(case, told),
+            (Told::Lost, _) => {}
+        }
+    }
+}
+
+/// Later claims get higher numbers.
+fn order(case: &mut Case<'_>) {
+    let mut earlier: Option<(&u32, &Run)> = None;
+    for (number, run) in &case.account.runs {
+        if let Some((before, previous)) = earlier.filter(|(_, previous)| run.when.before(previous.when)) {
+            let told = format!("lease {number} at {:?} came before lease {before} at {:?}", run.when, previous.when);
+            case.breach("one lease", told);
+        }
+        earlier = Some((number, run));
+    }
+}
+
+/// A lease says what the job, the claim and the settings say about it.
+fn contents(case: &mut Case<'_>, number: u32, run: &Run) {
+    let job = &run.job;
+    let Some(lease) = &job.lease else { return };
+    let span = job.spec.lease.or(run.lease_asked).unwrap_or(LEASE);
+    let started = job.times.started.unwrap_or_default();
+    let right = job.state == State::Active
+        && job.leases == number
+        && *lease.worker == *run.worker
+        && lease.alive == started
+        && case.ledger.showed(run.when, started)
+        && lease.until == started.after(span)
+        && lease.deadline == Some(started.after(job.spec.timeout.unwrap_or(TIMEOUT)));
+    if !right {
+        case.breach("one lease", format!("lease {number} is not as it was asked for: {}", short(job)));
+    }
+}
+
+/// A run ends once.
+fn ends(case: &mut Case<'_>, run: u32) {
+    let ended: Vec<_> = case.account.settles_of(run).filter(|settle| settle.told.surely()).collect();
+    if ended.len() > 1 && !ended.iter().all(|settle| matches!(settle.ending, Ended::Done { .. })) {
+        case.breach("one lease", format!("lease {run} was ended {} times", ended.len()));
+    }
+}
+
+/// Whether this says again what completed the job before.
+fn repeats(case: &Case<'_>, run: u32, index: usize, job: &Job) -> bool {
+    job.state == State::Completed
+        && job.settled.is_some_and(|token| token.number == run)
+        && case.account.settles.iter().enumerate().any(|(other, settle)| {
+            other != index
+                && settle.run == Some(run)
+                && settle.told.maybe()
+                && matches!(settle.ending, Ended::Done { .. })
+                && settle.when.may_precede(case.account.settles[index].when)
+        })
+}
+
+fn accepted(case: &mut Case<'_>, run: u32, when: When) {
+    let over = case.account.seen().find(|(seen, job)| {
+        seen.before(when) && (job.leases > run || (job.leases == run && job.state != State::Active))
+    });
+    if let Some((seen, job)) = over {
+        let told = format!("lease {run} was good at {when:?}, and over at {seen:?}: {}", short(job));
+        case.breach("one lease", told);
+    }
+}
+
+fn extended(case: &mut Case<'_>, run: u32, when: When, span: Option<redrive_policy::Span>, job: &Job) {
+    let right = job.lease.as_ref().is_some_and(|lease| {
+        lease.token.number == run
+            && case.ledger.showed(when, lease.alive)
+            && lease.until == lease.alive.after(span.unwrap_or(lease.span))
+    });
+    if !right {
+        case.breach("one lease", format!("lease {run} was not extended as asked for at {when:?}: {}", short(job)));
+    }
+}
+
+fn forged(case: &mut Case<'_>, told: &Told) {
+    if told.surely() {
+        case.breach("one lease", "a forged proof was taken".to_owned());
+    }
+}
+
+fn refused(case: &mut Case<'_>, run: u32, when: When, refusal: &Refusal, index: Option<usize>) {
+    let account = case.account;
+    let explained = match refusal {
+        Refusal::NotFound => gone(case, when.to),
+        Refusal::StaleLease => {
+            let ended = account.settles.iter().enumerate().any(|(other, settle)| {
+                Some(other) != index && settle.run == Some(run) && settle.told.maybe() && settle.when.may_precede(when)
+            });
+            let cancelled = account.cancels.iter().any(|call| call.told.maybe() && call.when.may_precede(when));
+            ended || cancelled || may_be_overdue(case, run, when.to)
+        }
+        Refusal::TooManyReleases(most) => {
+            let releases = account.settles.iter().filter(|settle| {
+                matches!(settle.ending, Ended::Released { .. }) && settle.told.maybe() && settle.when.may_precede(when)
+            });
+            *most == MOST_RELEASES && releases.count() >= MOST_RELEASES as usize
+        }
+        Refusal::WrongState(_) | Refusal::WrongLease | Refusal::OtherWorker => false,
+    };
+    if !explained {
+        case.breach("one lease", format!("lease {run} was refused at {when:?} for no reason: {refusal:?}"));
+    }
+}

@@ -1,0 +1,30 @@
+//! What has ended stays as it is until somebody revives it, and no count ever goes back.
+
+use super::Case;
+use crate::ledger::short;
+
+pub(super) fn prove(case: &mut Case<'_>) {
+    let mut breaches = Vec::new();
+    for (when, job) in case.account.seen() {
+        for (later, then) in case.account.seen().filter(|(later, _)| when.before(*later)) {
+            if then.revivals < job.revivals || then.leases < job.leases {
+                breaches.push(format!(
+                    "counts went back from {when:?} to {later:?}: {} and {}",
+                    short(job),
+                    short(then)
+                ));
+            } else if job.state.is_terminal() && then.revivals == job.revivals && then != job {
+                breaches.push(format!(
+                    "it had ended at {when:?}, and changed by {later:?}: {} and {}",
+                    short(job),
+                    short(then)
+                ));
+            }
+        }
+    }
+    // Each sight is compared with every later one: the first difference tells enough.
+    breaches.truncate(1);
+    for told in breaches {
+        case.breach("terminal", told);
+    }
+}

@@ -1,0 +1,159 @@
+//! One job in the books.
+
+use super::{Seq, Told, When};
+use crate::law::Reported;
+use crate::order::Order;
+use redrive_policy::Span;
+use redrive_store::{Blob, Job, JobId};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Everything about one job.
+#[derive(Debug)]
+pub(crate) struct Account {
+    /// What was ordered, and what revivals ordered anew.
+    pub(crate) orders: Vec<Order>,
+    /// Whether its producer is done with it: it will not be handed in again.
+    pub(crate) resolved: bool,
+    pub(crate) id: Option<JobId>,
+    pub(crate) submits: Vec<Submit>,
+    /// The leases that somebody got, by their number.
+    pub(crate) runs: BTreeMap<u32, Run>,
+    pub(crate) settles: Vec<Settle>,
+    pub(crate) extends: Vec<Extend>,
+    pub(crate) cancels: Vec<Call>,
+    pub(crate) activations: Vec<Call>,
+    pub(crate) removals: Vec<Call>,
+    pub(crate) revivals: Vec<Revival>,
+    pub(crate) sights: Vec<Sight>,
+}
+
+impl Account {
+    pub(crate) fn new(order: Order) -> Self {
+        Self {
+            orders: vec![order],
+            resolved: false,
+            id: None,
+            submits: Vec::new(),
+            runs: BTreeMap::new(),
+            settles: Vec::new(),
+            extends: Vec::new(),
+            cancels: Vec::new(),
+            activations: Vec::new(),
+            removals: Vec::new(),
+            revivals: Vec::new(),
+            sights: Vec::new(),
+        }
+    }
+
+    /// Whether its producer was told that it is kept.
+    pub(crate) fn acknowledged(&self) -> bool {
+        self.submits.iter().any(|submit| submit.told != Submitted::Lost)
+    }
+
+    /// The settlements that were sent with the token of a run.
+    pub(crate) fn settles_of(&self, run: u32) -> impl Iterator<Item = &Settle> {
+        self.settles.iter().filter(move |settle| settle.run == Some(run))
+    }
+
+    /// Everybody who saw it.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = (When, &Rc<Job>)> {
+        self.sights.iter().filter_map(|sight| Some((sight.when, sight.job.as_ref()?)))
+    }
+
+    /// The sight that tells most about it.
+    pub(crate) fn last_seen(&self) -> Option<(When, &Rc<Job>)> {
+        self.last_seen_by(Seq::MAX)
+    }
+
+    /// The sight that tells most about it, of those up to a point.
+    pub(crate) fn last_seen_by(&self, by: Seq) -> Option<(When, &Rc<Job>)> {
+        self.seen().filter(|(when, _)| when.from < by).max_by_key(|(when, job)| {
+            (job.revivals, job.leases, job.history.failures(), job.state.is_terminal(), when.from)
+        })
+    }
+}
+
+/// A job was handed in.
+#[derive(Debug)]
+pub(crate) struct Submit {
+    pub(crate) when: When,
+    pub(crate) told: Submitted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Submitted {
+    Created,
+    Existing,
+    /// Its name was taken, so that it was kept before.
+    Duplicate,
+    Lost,
+}
+
+/// A lease that somebody got.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) when: When,
+    /// The job as it was handed out.
+    pub(crate) job: Rc<Job>,
+    pub(crate) worker: Rc<str>,
+    pub(crate) lease_asked: Option<Span>,
+}
+
+/// A run was ended.
+#[derive(Debug)]
+pub(crate) struct Settle {
+    pub(crate) when: When,
+    /// The number of the lease; absent where the proof was forged.
+    pub(crate) run: Option<u32>,
+    pub(crate) ending: Ended,
+    pub(crate) told: Told,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Ended {
+    Done {
+        result: Option<Blob>,
+    },
+    /// With the number that its error carries.
+    Failed {
+        number: usize,
+        reported: Reported,
+    },
+    Released {
+        delay: Span,
+    },
+}
+
+/// A sign of life.
+#[derive(Debug)]
+pub(crate) struct Extend {
+    pub(crate) when: When,
+    /// The number of the lease; absent where the proof was forged.
+    pub(crate) run: Option<u32>,
+    pub(crate) span: Option<Span>,
+    pub(crate) told: Told,
+}
+
+/// A request without further content.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) when: When,
+    pub(crate) told: Told,
+}
+
+/// A job was taken back from where it ended.
+#[derive(Debug)]
+pub(crate) struct Revival {
+    pub(crate) when: When,
+    /// The order that it brought, if any.
+    pub(crate) version: Option<usize>,
+    pub(crate) told: Told,
+}
+
+/// Somebody saw the job, or that it is not there.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    pub(crate) when: When,
+    pub(crate) job: Option<Rc<Job>>,
+}

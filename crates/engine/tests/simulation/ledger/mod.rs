@@ -1,0 +1,197 @@
+//! The books of a simulation: everything that was asked for and everything that was answered, as seen
+//! by those who asked. The checker has nothing else to go by.
+
+mod account;
+mod story;
+
+pub(crate) use account::{Account, Call, Ended, Extend, Revival, Run, Settle, Sight, Submit, Submitted};
+pub(crate) use story::short;
+
+use super::order::Order;
+use redrive_policy::Moment;
+use redrive_store::{Job, Refusal};
+use std::rc::Rc;
+
+/// A point in the order of events, across everybody who takes part.
+pub(crate) type Seq = u64;
+
+/// From when a request was sent until it was answered, or given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct When {
+    pub(crate) from: Seq,
+    pub(crate) to: Seq,
+}
+
+impl When {
+    /// Whether this was over before the other one began.
+    pub(crate) const fn before(self, other: Self) -> bool {
+        self.to < other.from
+    }
+
+    /// Whether this may have happened before the end of the other one.
+    pub(crate) const fn may_precede(self, other: Self) -> bool {
+        self.from < other.to
+    }
+}
+
+/// What somebody was told about a request for one job.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    /// It was done, and this is the job since.
+    Yes(Rc<Job>),
+    /// It was refused.
+    No(Refusal),
+    /// Nothing: it may have been done or not.
+    Lost,
+}
+
+impl Told {
+    /// Whether it may have been done.
+    pub(crate) const fn maybe(&self) -> bool {
+        !matches!(self, Self::No(_))
+    }
+
+    /// Whether it was done.
+    pub(crate) const fn surely(&self) -> bool {
+        matches!(self, Self::Yes(_))
+    }
+}
+
+/// A queue that was closed or opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Pause {
+    pub(crate) queue: &'static str,
+    pub(crate) paused: bool,
+    pub(crate) when: When,
+    pub(crate) surely: bool,
+}
+
+/// Something that must not be.
+#[derive(Clone, Debug)]
+pub(crate) struct Breach {
+    /// Which proof failed.
+    pub(crate) proof: &'static str,
+    pub(crate) told: String,
+    pub(crate) account: Option<usize>,
+}
+
+/// The books.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    seq: Seq,
+    /// The clock, whenever it was set.
+    clock: Vec<(Seq, Moment)>,
+    pub(crate) accounts: Vec<Account>,
+    /// The accounts that were handed in together.
+    pub(crate) batches: Vec<Vec<usize>>,
+    pub(crate) sweeps: Vec<When>,
+    pub(crate) prunes: Vec<When>,
+    pub(crate) pauses: Vec<Pause>,
+    /// How many failures were reported; each carries its number.
+    pub(crate) failures_sent: usize,
+    pub(crate) breaches: Vec<Breach>,
+    /// How many answers got lost so far.
+    pub(crate) lost: u64,
+}
+
+impl Ledger {
+    /// The next point in the order of events.
+    pub(crate) fn mark(&mut self) -> Seq {
+        self.seq += 1;
+        self.seq
+    }
+
+    pub(crate) fn clock_set(&mut self, now: Moment) {
+        let seq = self.mark();
+        self.clock.push((seq, now));
+    }
+
+    /// What the clock showed between two points, both included.
+    fn shown(&self, from: Seq, to: Seq) -> impl Iterator<Item = Moment> + '_ {
+        let first = self.clock.partition_point(|(seq, _)| *seq <= from).saturating_sub(1);
+        self.clock[first..].iter().take_while(move |(seq, _)| *seq <= to).map(|(_, now)| *now)
+    }
+
+    /// The latest time that the clock showed between two points.
+    pub(crate) fn latest(&self, from: Seq, to: Seq) -> Moment {
+        self.shown(from, to).max().unwrap_or_default()
+    }
+
+    /// The earliest time that the clock showed between two points.
+    pub(crate) fn earliest(&self, from: Seq, to: Seq) -> Moment {
+        self.shown(from, to).min().unwrap_or_default()
+    }
+
+    /// How often the clock stepped back.
+    pub(crate) fn steps_back(&self) -> usize {
+        self.clock.windows(2).filter(|pair| pair[1].1 < pair[0].1).count()
+    }
+
+    /// Whether the clock may have shown this during a request.
+    pub(crate) fn showed(&self, when: When, time: Moment) -> bool {
+        self.shown(when.from, when.to).any(|now| now == time)
+    }
+
+    /// The latest time that a sweep may have taken for now while it did its work between two points:
+    /// it may have read the clock before the first one, if it was under way.
+    pub(crate) fn latest_swept(&self, from: Seq, to: Seq) -> Moment {
+        let under_way = self.sweeps.iter().filter(|sweep| sweep.from < from && from < sweep.to);
+        let from = under_way.map(|sweep| sweep.from).min().unwrap_or(from);
+        self.latest(from, to)
+    }
+
+    pub(crate) fn breach(&mut self, proof: &'static str, account: Option<usize>, told: String) {
+        self.breaches.push(Breach { proof, told, account });
+    }
+
+    /// Somebody saw a job.
+    pub(crate) fn saw(&mut self, when: When, job: &Rc<Job>) {
+        let known = Order::of(job).filter(|(account, _)| *account < self.accounts.len());
+        let Some((number, version)) = known else {
+            return self.breach("known", None, format!("nobody ordered {}", short(job)));
+        };
+        let account = &mut self.accounts[number];
+        let id = *account.id.get_or_insert(job.id);
+        account.sights.push(Sight { when, job: Some(Rc::clone(job)) });
+        let different = match account.orders.get(version) {
+            Some(order) => order.difference(job),
+            None => Some("version"),
+        };
+        if id != job.id {
+            self.breach("once", Some(number), format!("one order, and two jobs: {id} and {}", job.id));
+        }
+        if let Some(part) = different {
+            self.breach("kept", Some(number), format!("the {part} is not as it was ordered: {}", short(job)));
+        }
+    }
+
+    /// What was told about one job, with the job that came with it.
+    pub(crate) fn told(&mut self, account: usize, when: When, told: &Told) {
+        match told {
+            Told::Yes(job) => self.saw(when, job),
+            Told::No(Refusal::NotFound) => self.accounts[account].sights.push(Sight { when, job: None }),
+            Told::No(_) | Told::Lost => {}
+        }
+    }
+
+    /// A job was handed out.
+    pub(crate) fn handed_out(
+        &mut self,
+        when: When,
+        worker: &str,
+        lease_asked: Option<redrive_policy::Span>,
+        job: &Rc<Job>,
+    ) {
+        self.saw(when, job);
+        let Some((number, _)) = Order::of(job).filter(|(account, _)| *account < self.accounts.len()) else { return };
+        let Some(lease) = &job.lease else {
+            return self.breach("one lease", Some(number), format!("handed out without a lease: {}", short(job)));
+        };
+        let run = Run { when, job: Rc::clone(job), worker: worker.into(), lease_asked };
+        let twice = self.accounts[number].runs.insert(lease.token.number, run).is_some();
+        if twice {
+            let told = format!("lease {} was handed out twice", lease.token.number);
+            self.breach("one lease", Some(number), told);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The whole engine in a simulation from a seed: producers, workers, operators and the sweeper on one
+//! thread, over a clock that is moved by hand and a store that fails. Workers crash, stall, come back
+//! late, report twice and forge tokens; the clock leaps and steps back; the server dies and comes back.
+//! Afterwards the checker proves from the outside that every promise was kept.
+//!
+//! `REDRIVE_SIM_RUNS` sets how many seeds are tried, `REDRIVE_SIM_FIRST` the first of them, and
+//! `REDRIVE_SIM_SEED` runs a single one and tells everything about it.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod actors;
+mod broken;
+mod campaign;
+mod checker;
+mod faults;
+mod ground;
+mod house;
+mod law;
+mod ledger;
+mod order;
+mod plans;
+mod run;
+mod scheduler;
+mod tally;
+mod weather;
+mod world;

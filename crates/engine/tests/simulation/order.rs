@@ -1,0 +1,118 @@
+//! What producers hand in.
+
+use super::common::Seeded;
+use super::house::{House, KINDS, QUEUES};
+use super::law::Law;
+use super::plans::Plan;
+use redrive_engine::{Randomness, Submission};
+use redrive_policy::{Moment, Span};
+use redrive_store::{Blob, Job, JobId, Start};
+use std::sync::Arc;
+
+/// A job as it was ordered, or as a revival orders it anew.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    /// Which account of the ledger it belongs to.
+    pub(crate) account: usize,
+    /// Which order of the account it is, from 0.
+    pub(crate) version: usize,
+    pub(crate) kind: &'static str,
+    pub(crate) queue: &'static str,
+    pub(crate) priority: i32,
+    pub(crate) start: Start,
+    pub(crate) expires: Option<Moment>,
+    pub(crate) timeout: Option<Span>,
+    pub(crate) lease: Option<Span>,
+    pub(crate) own: Option<Plan>,
+    /// What applies to it.
+    pub(crate) law: Law,
+    pub(crate) key: Option<Arc<str>>,
+    pub(crate) id: Option<JobId>,
+}
+
+impl Order {
+    pub(crate) fn random(account: usize, house: &House, now: Moment, dice: &Seeded) -> Self {
+        let (kind, queue) = (*dice.pick(&KINDS), *dice.pick(&QUEUES));
+        let own = dice.permille(700).then(|| Plan::random(dice));
+        let soon = |most_s: u64| now.after(Span::from_millis(dice.below(most_s * 1_000) as u32));
+        let start = match dice.below(10) {
+            0..=6 => Start::Available,
+            7 | 8 => Start::Scheduled(soon(60)),
+            _ => Start::Pending,
+        };
+        let span = |permille, most_s| dice.permille(permille).then(|| Span::from_secs(dice.between(1, most_s) as u32));
+        // Most have a name that makes a repetition harmless: a key, an id, or both.
+        let named = dice.below(20);
+        Self {
+            account,
+            version: 0,
+            kind,
+            queue,
+            priority: dice.below(3) as i32 - 1,
+            start,
+            expires: dice.permille(120).then(|| soon(400)),
+            timeout: span(300, 120),
+            lease: span(400, 90),
+            law: house.law(own.as_ref(), kind, queue),
+            own,
+            key: (named < 14).then(|| format!("key {account}").into()),
+            id: (8..18)
+                .contains(&named)
+                .then(|| JobId::new(now, u128::from(dice.bits()) << 64 | u128::from(dice.bits()))),
+        }
+    }
+
+    /// The same job with another policy and queue, as a revival can bring it.
+    pub(crate) fn edited(&self, version: usize, house: &House, dice: &Seeded) -> Self {
+        let own = Some(Plan::random(dice));
+        let queue = *dice.pick(&QUEUES);
+        let law = house.law(own.as_ref(), self.kind, queue);
+        Self { version, queue, law, own, ..self.clone() }
+    }
+
+    /// Whether handing it in twice is as good as once.
+    pub(crate) const fn repeatable(&self) -> bool {
+        self.key.is_some() || self.id.is_some()
+    }
+
+    pub(crate) fn submission(&self) -> Submission {
+        Submission {
+            id: self.id,
+            kind: self.kind.into(),
+            queue: self.queue.into(),
+            priority: self.priority,
+            start: self.start,
+            expires: self.expires,
+            timeout: self.timeout,
+            lease: self.lease,
+            policy: self.own.as_ref().map(|plan| plan.written.clone()),
+            idempotency_key: self.key.clone(),
+        }
+    }
+
+    /// What tells, wherever the job is met again, which order it came from.
+    pub(crate) fn body(&self) -> Blob {
+        Arc::from(format!("{} {}", self.account, self.version).into_bytes())
+    }
+
+    /// The account and the version that a job came from.
+    pub(crate) fn of(job: &Job) -> Option<(usize, usize)> {
+        let (account, version) = std::str::from_utf8(&job.spec.body).ok()?.split_once(' ')?;
+        Some((account.parse().ok()?, version.parse().ok()?))
+    }
+
+    /// What of a job is not as it was ordered.
+    pub(crate) fn difference(&self, job: &Job) -> Option<&'static str> {
+        let spec = &job.spec;
+        let checks = [
+            (&*spec.kind == self.kind, "kind"),
+            (&*spec.queue == self.queue, "queue"),
+            (spec.priority == self.priority, "priority"),
+            (spec.expires == self.expires, "expires"),
+            (spec.timeout == self.timeout, "timeout"),
+            (spec.lease == self.lease, "lease"),
+            (self.id.is_none_or(|id| id == job.id), "id"),
+        ];
+        checks.into_iter().find(|(same, _)| !same).map(|(_, part)| part)
+    }
+}

@@ -1,0 +1,265 @@
+//! Random policies of every dialect, each as it is written and as the law that it says.
+
+use super::common::Seeded;
+use super::law::{Clause, Fits, Growth, Law, Noise, Waits};
+use redrive_engine::Written;
+use redrive_policy::dialect::Dialect;
+use serde_json::{Map, Value, json};
+
+/// The names that errors go by in a simulation.
+pub(crate) const NAMES: [&str; 5] = ["io", "fatal", "auth.token", "auth.user", "late"];
+/// The codes that failures have.
+pub(crate) const CODES: [&str; 4] = ["", "Net.Down", "Net.Slow", "Disk"];
+
+/// A policy as it is written, and the law that it says.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) written: Written,
+    pub(crate) law: Law,
+}
+
+impl Plan {
+    pub(crate) fn random(dice: &Seeded) -> Self {
+        match dice.below(5) {
+            0 => ojs(dice),
+            1 => azolla(dice),
+            2 => taskharbor(dice),
+            3 => exosphere(dice),
+            _ => mwl(dice),
+        }
+    }
+}
+
+fn plan(dialect: Dialect, value: Value, law: Law) -> Plan {
+    Plan { written: Written { dialect, value }, law }
+}
+
+/// Some of the words, in their order.
+fn some(dice: &Seeded, words: &[&'static str]) -> Vec<&'static str> {
+    words.iter().copied().filter(|_| dice.permille(400)).collect()
+}
+
+fn ojs(dice: &Seeded) -> Plan {
+    let attempts = dice.below(7) as u32;
+    let initial = dice.between(1, 20);
+    let longest = initial + dice.below(60);
+    let (strategy, growth) = *dice.pick(&[
+        (None, Growth::Exponential(2.0)),
+        (Some("none"), Growth::Fixed),
+        (Some("linear"), Growth::Linear),
+        (Some("exponential"), Growth::Exponential(3.0)),
+    ]);
+    let jitter = dice.permille(500);
+    let exclude = some(dice, &["fatal", "auth.*"]);
+    let dead_letter = dice.permille(500);
+    let mut value = json!({
+        "max_attempts": attempts,
+        "initial_interval": format!("PT{initial}S"),
+        "max_interval": format!("PT{longest}S"),
+        "jitter": jitter,
+        "non_retryable_errors": exclude,
+        "on_exhaustion": if dead_letter { "dead_letter" } else { "discard" },
+    });
+    if let Some(strategy) = strategy {
+        value["backoff_strategy"] = json!(strategy);
+        value["backoff_coefficient"] = json!(3.0);
+    }
+    let waits = Waits {
+        initial_ms: initial as f64 * 1e3,
+        growth,
+        cap_ms: Some(longest as f64 * 1e3),
+        cap_first: true,
+        noise: if jitter { Noise::Times(0.5, 1.5) } else { Noise::None },
+        whole_ms: false,
+    };
+    let fits = Fits { exclude, ..Fits::default() };
+    plan(
+        Dialect::Ojs,
+        value,
+        Law {
+            limit: Some(attempts.max(1)),
+            limit_reason: "max_attempts",
+            max_elapsed_ms: None,
+            dead_letter,
+            heeds_flag: true,
+            unmatched: "non_retryable",
+            clauses: vec![Clause { fits, budget: None, waits }],
+        },
+    )
+}
+
+fn azolla(dice: &Seeded) -> Plan {
+    let attempts = dice.permille(700).then(|| dice.between(1, 6) as u32);
+    let elapsed = dice.permille(400).then(|| dice.between(5, 300));
+    let (strategy, growth, noise) = *dice.pick(&[
+        ("fixed", Growth::Fixed, Noise::None),
+        ("exponential", Growth::Exponential(2.0), Noise::None),
+        ("exponential_jitter", Growth::Exponential(2.0), Noise::Times(0.0, 1.0)),
+    ]);
+    let initial = dice.between(1, 40) as f64 / 4.0;
+    let longest = dice.between(1, 60) as f64;
+    let include = some(dice, &NAMES);
+    let exclude = some(dice, &["late", "fatal"]);
+    let wait = if growth == Growth::Fixed {
+        json!({"strategy": strategy, "delay": initial})
+    } else {
+        json!({"strategy": strategy, "initial_delay": initial, "max_delay": longest})
+    };
+    let mut stop = Map::new();
+    stop.insert("max_attempts".to_owned(), json!(attempts));
+    stop.extend(elapsed.map(|secs| ("max_delay".to_owned(), json!(secs))));
+    let waits = Waits {
+        initial_ms: initial * 1e3,
+        growth,
+        cap_ms: (growth != Growth::Fixed).then_some(longest * 1e3),
+        cap_first: true,
+        noise,
+        whole_ms: false,
+    };
+    let value = json!({"stop": stop, "wait": wait, "retry": {"include_errors": include, "exclude_errors": exclude}});
+    let fits = Fits { include: Some(include), exclude, ..Fits::default() };
+    plan(
+        Dialect::Azolla,
+        value,
+        Law {
+            limit: attempts,
+            limit_reason: "max_attempts",
+            max_elapsed_ms: elapsed.map(|secs| secs as f64 * 1e3),
+            dead_letter: false,
+            heeds_flag: false,
+            unmatched: "non_retryable",
+            clauses: vec![Clause { fits, budget: None, waits }],
+        },
+    )
+}
+
+fn taskharbor(dice: &Seeded) -> Plan {
+    let off = dice.permille(50);
+    let base = dice.between(100, 5_000);
+    let longest = dice.between(1, 20);
+    let jitter = dice.below(5) as f64 / 4.0;
+    // Zero and below mean that there is no limit of this kind.
+    let (by_policy, by_job) = (dice.below(7) as u32, dice.below(7) as u32);
+    let policy = json!({"base_delay": format!("{base}ms"), "max_delay": format!("{longest}s"), "multiplier": 2.0,
+        "jitter": jitter, "max_attempts": by_policy});
+    let limits: Vec<u32> = [by_policy, by_job].into_iter().filter(|limit| *limit > 0 && !off).collect();
+    let limit = limits.iter().min().copied();
+    let waits = Waits {
+        initial_ms: base as f64,
+        growth: Growth::Exponential(2.0),
+        cap_ms: Some(longest as f64 * 1e3),
+        cap_first: true,
+        noise: if jitter == 0.0 { Noise::None } else { Noise::Times(1.0 - jitter, 1.0 + jitter) },
+        whole_ms: false,
+    };
+    plan(
+        Dialect::TaskHarbor,
+        json!({"policy": if off { Value::Null } else { policy }, "job": {"max_attempts": by_job}}),
+        Law {
+            limit: Some(limit.unwrap_or(1)),
+            limit_reason: if limit.is_some() { "max_attempts" } else { "retries_disabled" },
+            max_elapsed_ms: None,
+            dead_letter: true,
+            heeds_flag: true,
+            unmatched: "non_retryable",
+            clauses: vec![Clause { fits: Fits::default(), budget: None, waits }],
+        },
+    )
+}
+
+fn exosphere(dice: &Seeded) -> Plan {
+    let retries = dice.below(6) as u32;
+    let (growth_name, growth) =
+        *dice.pick(&[("EXPONENTIAL", Growth::Exponential(2.0)), ("LINEAR", Growth::Linear), ("FIXED", Growth::Fixed)]);
+    let (noise_name, noise) = *dice.pick(&[
+        ("", Noise::None),
+        ("_FULL_JITTER", Noise::Times(0.0, 1.0)),
+        ("_EQUAL_JITTER", Noise::Times(0.5, 1.0)),
+    ]);
+    let initial = dice.between(1, 9_999);
+    let longest = dice.permille(500).then(|| dice.between(1, 20_000));
+    let value = json!({"max_retries": retries, "strategy": format!("{growth_name}{noise_name}"),
+        "backoff_factor": initial, "max_delay": longest});
+    let waits = Waits {
+        initial_ms: initial as f64,
+        growth,
+        cap_ms: longest.map(|ms| ms as f64),
+        cap_first: false,
+        noise,
+        whole_ms: true,
+    };
+    plan(
+        Dialect::Exosphere,
+        value,
+        Law {
+            limit: Some(retries + 1),
+            limit_reason: "max_attempts",
+            max_elapsed_ms: None,
+            dead_letter: false,
+            heeds_flag: true,
+            unmatched: "non_retryable",
+            clauses: vec![Clause { fits: Fits::default(), budget: None, waits }],
+        },
+    )
+}
+
+fn mwl(dice: &Seeded) -> Plan {
+    let (values, clauses): (Vec<Value>, Vec<Clause>) = (0..dice.between(1, 3)).map(|_| mwl_clause(dice)).unzip();
+    plan(
+        Dialect::Mwl,
+        json!({"policies": values}),
+        Law {
+            limit: None,
+            limit_reason: "max_attempts",
+            max_elapsed_ms: None,
+            dead_letter: false,
+            heeds_flag: false,
+            unmatched: "unmatched",
+            clauses,
+        },
+    )
+}
+
+fn mwl_clause(dice: &Seeded) -> (Value, Clause) {
+    let mut fits = Fits::default();
+    let mut matching = Map::new();
+    if dice.permille(300) {
+        fits.flag = Some(dice.permille(500));
+        matching.insert("retryable".to_owned(), json!(fits.flag));
+    }
+    if dice.permille(400) {
+        let types = [*dice.pick(&NAMES), *dice.pick(&NAMES)].to_vec();
+        matching.insert("types".to_owned(), json!(types));
+        fits.include = Some(types);
+    }
+    if dice.permille(500) || matching.is_empty() {
+        let codes = vec![*dice.pick(&["*", "Net.*", "Disk"])];
+        matching.insert("codes".to_owned(), json!(codes));
+        fits.codes = Some(codes);
+    }
+    let budget = dice.between(1, 5) as u32;
+    let mut value = json!({"match": matching, "attempts": budget});
+    let waits = if dice.permille(800) { mwl_waits(dice, &mut value["backoff"]) } else { Waits::NONE };
+    (value, Clause { fits, budget: Some(budget), waits })
+}
+
+fn mwl_waits(dice: &Seeded, backoff: &mut Value) -> Waits {
+    let (initial, longest) = (dice.between(1, 10), dice.between(10, 60));
+    let (name, noise) = *dice.pick(&[
+        ("none", Noise::None),
+        ("full", Noise::Times(0.0, 1.0)),
+        ("equal", Noise::Times(0.5, 1.0)),
+        ("decorrelated", Noise::Decorrelated),
+    ]);
+    let rate = dice.between(1, 3) as f64;
+    *backoff =
+        json!({"initial": format!("PT{initial}S"), "rate": rate, "max": format!("PT{longest}S"), "jitter": name});
+    Waits {
+        initial_ms: initial as f64 * 1e3,
+        growth: Growth::Exponential(rate),
+        cap_ms: Some(longest as f64 * 1e3),
+        cap_first: true,
+        noise,
+        whole_ms: false,
+    }
+}

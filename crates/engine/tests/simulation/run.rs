@@ -1,0 +1,272 @@
+//! One simulation from its seed to the proof.
+
+use super::actors::{Temper, Worker, operator, producer, sweeper};
+use super::checker::{self, Finale};
+use super::common::Seeded;
+use super::faults::Faults;
+use super::ground::Ground;
+use super::house::House;
+use super::ledger::{Breach, Pause};
+use super::scheduler::Scheduler;
+use super::tally::Tally;
+use super::weather::{Climate, Weather};
+use super::world::{Heard, World};
+use redrive_policy::{Moment, Span};
+use redrive_store::{Filter, Job, Page, Queue, Store};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The first second of 2026.
+const START: Moment = Moment::from_micros(1_767_225_600_000_000);
+/// How many times everybody is served before a simulation counts as one that never ends.
+const MOST_ROUNDS: usize = 5_000;
+
+/// What became of a simulation.
+pub(crate) struct Outcome {
+    /// How many times somebody went on.
+    pub(crate) steps: u64,
+    /// How many requests, answers and steps of the clock there were.
+    pub(crate) events: u64,
+    pub(crate) tally: Tally,
+    pub(crate) breaches: Vec<Breach>,
+    /// The stories of the jobs that the breaches are about.
+    pub(crate) stories: Vec<String>,
+    /// A number that changes with everything that happened.
+    pub(crate) fingerprint: u64,
+}
+
+/// Runs the simulation of a seed.
+pub(crate) fn simulate(seed: u64, ground: &mut dyn Ground) -> Outcome {
+    // Claims can wait, for which they want the timer of a runtime; nothing here drives it, and a claim
+    // that waits ends because a job comes or its worker hangs up.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let _inside = runtime.enter();
+    Simulation::new(seed, ground).run()
+}
+
+struct Simulation<'a> {
+    world: Rc<World>,
+    scheduler: Scheduler,
+    weather: Weather,
+    ground: &'a mut dyn Ground,
+    /// The store itself, without the faults around it.
+    store: Option<Arc<dyn Store>>,
+    dice: Seeded,
+    steps: u64,
+    restarts: usize,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(seed: u64, ground: &'a mut dyn Ground) -> Self {
+        let dice = Seeded::new(seed);
+        let climate = Climate::random(&dice);
+        let faults = Arc::new(Faults::new(dice.child(), climate.faults_permille, climate.slowness));
+        let house = House::random(&dice);
+        let most_jobs = dice.between(3, 30) as usize;
+        let world = Rc::new(World::new(START, house, faults, most_jobs, dice.child()));
+        let (scheduler, weather) = (Scheduler::new(dice.child()), Weather::new(climate, dice.child()));
+        let mut simulation = Self { world, scheduler, weather, ground, store: None, dice, steps: 0, restarts: 0 };
+        let store = simulation.ground.open();
+        simulation.start_on(store);
+        simulation
+    }
+
+    fn start_on(&mut self, store: Arc<dyn Store>) {
+        self.world.start(Arc::clone(&store));
+        self.store = Some(store);
+    }
+
+    fn store(&self) -> &dyn Store {
+        self.store.as_deref().expect("the server is up")
+    }
+
+    fn run(mut self) -> Outcome {
+        self.open();
+        for _ in 0..self.dice.between(300, 3_000) {
+            self.step();
+            self.weather.change(&self.world, self.store.as_deref().expect("the server is up"));
+            if self.weather.kills() {
+                self.restart();
+            }
+            if self.dice.permille(3) {
+                self.calm();
+            }
+            if self.dice.permille(20) {
+                self.scheduler.wake_all();
+            }
+        }
+        self.close();
+        let finale = self.finale();
+        self.outcome(&finale)
+    }
+
+    fn open(&mut self) {
+        for _ in 0..self.dice.between(1, 3) {
+            self.scheduler.spawn(producer(Rc::clone(&self.world), self.dice.child()));
+        }
+        for _ in 0..self.dice.between(1, 4) {
+            let worker = Worker::new(Rc::clone(&self.world), self.dice.child(), Temper::Wild);
+            self.scheduler.spawn(worker.work());
+        }
+        for _ in 0..self.dice.between(1, 2) {
+            self.scheduler.spawn(operator(Rc::clone(&self.world), self.dice.child()));
+            self.scheduler.spawn(sweeper(Rc::clone(&self.world), self.dice.child()));
+        }
+    }
+
+    fn step(&mut self) -> bool {
+        self.world.turn();
+        self.steps += 1;
+        self.scheduler.step()
+    }
+
+    /// The server dies and comes back on what its store kept.
+    fn restart(&mut self) {
+        self.restarts += 1;
+        self.world.die();
+        self.scheduler.wake_all();
+        while self.world.in_flight() > 0 {
+            self.step();
+        }
+        if let Some(store) = self.store.take() {
+            assert_eq!(Arc::strong_count(&store), 1, "somebody still holds the store of the server that died");
+        }
+        let store = self.ground.reopen();
+        self.start_on(store);
+        // A server that starts reads its pauses until it gets an answer, and no outage lasts for ever.
+        self.weather.clear(&self.world);
+        let world = Rc::clone(&self.world);
+        self.alone(async move {
+            while matches!(world.ask(None, |engine| async move { engine.recall_pauses().await }).await.1, Heard::Lost) {
+            }
+        });
+    }
+
+    /// A task that runs to its end while nobody else does anything.
+    fn alone<T: 'static>(&mut self, task: impl Future<Output = T> + 'static) -> T {
+        let answer = Rc::new(std::cell::Cell::new(None));
+        let mut scheduler = Scheduler::new(self.dice.child());
+        let slot = Rc::clone(&answer);
+        scheduler.spawn(async move { slot.set(Some(task.await)) });
+        while !scheduler.is_empty() {
+            self.world.turn();
+            self.steps += 1;
+            if !scheduler.step() {
+                scheduler.wake_all();
+            }
+        }
+        answer.take().expect("the task came to its end")
+    }
+
+    /// Nobody begins anything, all that is under way ends, and what is true at rest is checked.
+    fn calm(&mut self) {
+        self.world.set_calm(true);
+        self.weather.clear(&self.world);
+        // What a sweep makes ready may wake a worker, whose run may end and be due at once.
+        loop {
+            while self.step() {}
+            let world = Rc::clone(&self.world);
+            self.alone(async move { while !sweep(&world).await {} });
+            if !self.step() {
+                break;
+            }
+        }
+        checker::at_rest(&self.world, self.store());
+        self.world.set_calm(false);
+    }
+
+    /// Everybody leaves, and honest people bring every job to its end.
+    fn close(&mut self) {
+        self.world.close();
+        self.world.faults.end();
+        while !self.scheduler.is_empty() {
+            if !self.step() {
+                self.scheduler.wake_all();
+            }
+        }
+        let (world, dice) = (Rc::clone(&self.world), self.dice.child());
+        self.alone(finish(world, dice));
+        checker::at_rest(&self.world, self.store());
+    }
+
+    fn finale(&mut self) -> Finale {
+        let world = Rc::clone(&self.world);
+        self.alone(async move {
+            let mut jobs: Vec<Rc<Job>> = Vec::new();
+            loop {
+                let page = Page { offset: jobs.len(), limit: 7 };
+                let (_, heard) =
+                    world.ask(None, |engine| async move { engine.list(Filter::default(), page).await }).await;
+                let Heard::Answer(listed) = heard else { panic!("the store works") };
+                if listed.jobs.is_empty() {
+                    break;
+                }
+                jobs.extend(listed.jobs.into_iter().map(Rc::new));
+            }
+            let queues = queues(&world).await;
+            Finale { jobs, queues }
+        })
+    }
+
+    fn outcome(self, finale: &Finale) -> Outcome {
+        let mut ledger = self.world.ledger.borrow_mut();
+        checker::prove(&mut ledger, finale);
+        let mut tally = Tally::of(&ledger);
+        tally.add("restarts", self.restarts);
+        let breaches = std::mem::take(&mut ledger.breaches);
+        let mut about: Vec<usize> = breaches.iter().filter_map(|breach| breach.account).collect();
+        about.dedup();
+        about.truncate(3);
+        let fingerprint = finale.jobs.iter().fold(ledger.mark(), |sum, job| {
+            sum.rotate_left(7) ^ u128::from_be_bytes(job.id.to_bytes()) as u64 ^ u64::from(job.leases)
+        });
+        Outcome {
+            steps: self.steps,
+            events: ledger.mark(),
+            tally,
+            stories: about.into_iter().map(|account| ledger.story(account)).collect(),
+            breaches,
+            fingerprint,
+        }
+    }
+}
+
+async fn queues(world: &World) -> Vec<Queue> {
+    match world.ask(None, |engine| async move { engine.queues().await }).await.1 {
+        Heard::Answer(queues) => queues,
+        Heard::Refused(_) | Heard::Lost => panic!("the store works"),
+    }
+}
+
+/// A sweep; whether it got to its end.
+async fn sweep(world: &World) -> bool {
+    let (when, heard) = world.ask(None, |engine| async move { engine.sweep().await }).await;
+    world.ledger.borrow_mut().sweeps.push(when);
+    matches!(heard, Heard::Answer(_))
+}
+
+/// Opens what is closed, and lets time go by until every job has ended.
+async fn finish(world: Rc<World>, dice: Seeded) {
+    for queue in queues(&world).await.into_iter().filter(|queue| queue.paused) {
+        let name = Arc::clone(&queue.name);
+        let (when, _) = world.ask(None, |engine| async move { engine.pause(name, false).await }).await;
+        let known = super::house::QUEUES.into_iter().find(|known| **known == *queue.name);
+        let queue = known.expect("one of the queues");
+        world.ledger.borrow_mut().pauses.push(Pause { queue, paused: false, when, surely: true });
+    }
+    let mut worker = Worker::new(Rc::clone(&world), dice, Temper::Honest);
+    for _ in 0..MOST_ROUNDS {
+        sweep(&world).await;
+        if worker.work_once().await > 0 {
+            continue;
+        }
+        match world.ask(None, |engine| async move { engine.next_sweep().await }).await.1 {
+            Heard::Answer(Some(next)) if next > world.now() => world.set_clock(next),
+            Heard::Answer(Some(_)) => world.advance(Span::from_secs(1)),
+            Heard::Answer(None) => return,
+            Heard::Refused(_) | Heard::Lost => panic!("the store works"),
+        }
+    }
+    let told = format!("not at its end after {MOST_ROUNDS} rounds");
+    world.ledger.borrow_mut().breach("at rest", None, told);
+}

@@ -1,0 +1,102 @@
+//! What nobody in a simulation decides: the clock, the store's health, and the death of the server.
+
+use super::common::Seeded;
+use super::common::wrapped::in_place;
+use super::world::World;
+use redrive_policy::{Moment, Span};
+use redrive_store::Store;
+
+/// How rough a simulation is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Climate {
+    /// How often, in a thousand calls, the store fails before, and as often after it did its work.
+    pub(crate) faults_permille: u64,
+    /// How many turns a call to the store takes at most, each way.
+    pub(crate) slowness: u64,
+    /// Whether the clock also steps back.
+    backwards: bool,
+    /// Whether the clock also leaps, by hours and days.
+    leaps: bool,
+    kills_permille: u64,
+    outages_permille: u64,
+}
+
+impl Climate {
+    pub(crate) fn random(dice: &Seeded) -> Self {
+        Self {
+            faults_permille: *dice.pick(&[0, 10, 50, 150]),
+            slowness: *dice.pick(&[0, 1, 3]),
+            backwards: dice.permille(600),
+            leaps: dice.permille(500),
+            kills_permille: *dice.pick(&[0, 1, 4]),
+            outages_permille: *dice.pick(&[0, 2]),
+        }
+    }
+}
+
+pub(crate) struct Weather {
+    climate: Climate,
+    dice: Seeded,
+    /// How many turns the outage goes on.
+    outage: u64,
+}
+
+impl Weather {
+    pub(crate) const fn new(climate: Climate, dice: Seeded) -> Self {
+        Self { climate, dice, outage: 0 }
+    }
+
+    /// One turn of it.
+    pub(crate) fn change(&mut self, world: &World, store: &dyn Store) {
+        if self.dice.permille(60) {
+            self.move_clock(world, store);
+        }
+        match self.outage {
+            0 if self.dice.permille(self.climate.outages_permille) => {
+                self.outage = self.dice.between(5, 60);
+                world.faults.outage(true);
+            }
+            0 => {}
+            1 => self.clear(world),
+            _ => self.outage -= 1,
+        }
+    }
+
+    /// The outage is over.
+    pub(crate) fn clear(&mut self, world: &World) {
+        self.outage = 0;
+        world.faults.outage(false);
+    }
+
+    /// Whether the server dies now.
+    pub(crate) fn kills(&self) -> bool {
+        self.dice.permille(self.climate.kills_permille)
+    }
+
+    fn move_clock(&self, world: &World, store: &dyn Store) {
+        let dice = &self.dice;
+        match dice.below(20) {
+            0..=8 => world.advance(Span::from_millis(dice.below(3_000) as u32)),
+            9..=12 => world.advance(Span::from_secs(dice.below(60) as u32)),
+            // The moments that matter: just before something is due, when it is, and just after.
+            13..=16 => {
+                let off = dice.below(3) as i64 - 1;
+                // Asked without any fault in between.
+                let next = in_place(store.next_wake()).ok().flatten();
+                let next = next.map(|next| Moment::from_micros(next.micros() + off));
+                if let Some(next) = next.filter(|next| *next > world.now()) {
+                    world.set_clock(next);
+                }
+            }
+            17 if self.climate.leaps => {
+                let most = *dice.pick(&[600_u64, 7_200, 200_000]);
+                world.advance(Span::from_secs(dice.between(1, most) as u32));
+            }
+            18 if self.climate.backwards => {
+                let back = dice.below(30_000_000) as i64;
+                world.set_clock(Moment::from_micros(world.now().micros() - back));
+            }
+            _ => world.advance(Span::saturating_ms(0.001)),
+        }
+    }
+}
