@@ -2,6 +2,7 @@
 
 use crate::engine::refused;
 use crate::events::Happening;
+use crate::waiting::Place;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
 use redrive_store::{Claim, Hold, Job};
@@ -49,10 +50,15 @@ impl Engine {
         }
         let deadline = tokio::time::sleep(request.wait);
         tokio::pin!(deadline, stopped);
+        let mut called: Option<Place<'_>> = None;
         loop {
             // In line before looking, so that a job that comes in between is not missed.
             let place = self.waiting.enrol(&request.queues);
             let jobs = self.claim_now(request).await?;
+            // Only now is a call answered: whoever goes away before it has looked passes it on.
+            if let Some(called) = called.take() {
+                called.give_up(&jobs, self.most(request));
+            }
             if !jobs.is_empty() {
                 return Ok(jobs);
             }
@@ -65,14 +71,19 @@ impl Engine {
                 }
                 () = &mut stopped => return Ok(jobs),
             }
-            place.answer();
+            called = Some(place);
         }
+    }
+
+    /// How many jobs a request gets at most.
+    fn most(&self, request: &ClaimRequest) -> usize {
+        request.count.min(self.settings.most_claimed)
     }
 
     async fn claim_now(&self, request: &ClaimRequest) -> Result<Vec<Job>, EngineError> {
         let claim = Claim {
             queues: request.queues.clone(),
-            count: request.count.min(self.settings.most_claimed),
+            count: self.most(request),
             worker: request.worker.clone(),
             lease: request.lease.unwrap_or(self.settings.lease),
             timeout: self.settings.timeout,
