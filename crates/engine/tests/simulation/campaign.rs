@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How many seeds are tried where nobody says: twenty to thirty seconds on two cores.
-const RUNS: u64 = 12_000;
+const RUNS: u64 = 16_000;
 /// How many simulations on a store with a flaw may pass before the checker sees it.
 const MOST_BROKEN: u64 = 400;
 
