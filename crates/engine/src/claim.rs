@@ -50,18 +50,17 @@ impl Engine {
         }
         let deadline = tokio::time::sleep(request.wait);
         tokio::pin!(deadline, stopped);
-        // Only a look that finds nothing answers a call. One that fails, or that finds a job in
-        // another queue than the one that called, passes it on to the next in line.
-        let mut call: Option<Place<'_>> = None;
+        let mut called: Option<Place<'_>> = None;
         loop {
             // In line before looking, so that a job that comes in between is not missed.
             let place = self.waiting.enrol(&request.queues);
             let jobs = self.claim_now(request).await?;
+            // Only now is a call answered: whoever goes away before it has looked passes it on.
+            if let Some(called) = called.take() {
+                called.give_up(&jobs, self.most(request));
+            }
             if !jobs.is_empty() {
                 return Ok(jobs);
-            }
-            if let Some(call) = call.take() {
-                call.answer();
             }
             tokio::select! {
                 () = place.called() => {}
@@ -72,14 +71,19 @@ impl Engine {
                 }
                 () = &mut stopped => return Ok(jobs),
             }
-            call = Some(place);
+            called = Some(place);
         }
+    }
+
+    /// How many jobs a request gets at most.
+    fn most(&self, request: &ClaimRequest) -> usize {
+        request.count.min(self.settings.most_claimed)
     }
 
     async fn claim_now(&self, request: &ClaimRequest) -> Result<Vec<Job>, EngineError> {
         let claim = Claim {
             queues: request.queues.clone(),
-            count: request.count.min(self.settings.most_claimed),
+            count: self.most(request),
             worker: request.worker.clone(),
             lease: request.lease.unwrap_or(self.settings.lease),
             timeout: self.settings.timeout,

@@ -3,14 +3,15 @@
 
 use redrive_store::{Job, State};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::Notify;
 
-/// One worker that waits.
+/// One worker that waits, until it is called.
 #[derive(Debug, Default)]
 struct Waiter {
-    woken: AtomicBool,
+    /// The queue of the job that it was called for.
+    call: OnceLock<Arc<str>>,
     bell: Notify,
 }
 
@@ -33,7 +34,7 @@ impl Waiting {
         for queue in queues {
             lines.entry(Arc::clone(queue)).or_default().push_back(Arc::clone(&waiter));
         }
-        Place { waiting: self, queues, waiter }
+        Place { waiting: self, queues, waiter, answered: false }
     }
 
     /// Wakes those who wait for jobs that can be had now.
@@ -48,7 +49,7 @@ impl Waiting {
     }
 
     /// Wakes everybody who waits for a queue.
-    pub(crate) fn wake_all(&self, queue: &str) {
+    pub(crate) fn wake_all(&self, queue: &Arc<str>) {
         let mut lines = self.lines();
         while wake_one(&mut lines, queue) {}
     }
@@ -59,11 +60,11 @@ impl Waiting {
 }
 
 /// Wakes whoever waits longest for a queue; false where nobody does.
-fn wake_one(lines: &mut Lines, queue: &str) -> bool {
+fn wake_one(lines: &mut Lines, queue: &Arc<str>) -> bool {
     let Some(line) = lines.get_mut(queue) else { return false };
     while let Some(waiter) = line.pop_front() {
         // Somebody in several lines may have been woken by another.
-        if !waiter.woken.swap(true, Ordering::SeqCst) {
+        if waiter.call.set(Arc::clone(queue)).is_ok() {
             waiter.bell.notify_one();
             return true;
         }
@@ -78,6 +79,7 @@ pub(crate) struct Place<'a> {
     waiting: &'a Waiting,
     queues: &'a [Arc<str>],
     waiter: Arc<Waiter>,
+    answered: bool,
 }
 
 impl Place<'_> {
@@ -88,12 +90,14 @@ impl Place<'_> {
 
     /// Whether a call has come.
     pub(crate) fn is_called(&self) -> bool {
-        self.waiter.woken.load(Ordering::SeqCst)
+        self.waiter.call.get().is_some()
     }
 
-    /// Gives up the place after a look that found nothing, which answers the call.
-    pub(crate) fn answer(self) {
-        self.waiter.woken.store(false, Ordering::SeqCst);
+    /// Gives up the place after a look that `took` these jobs, out of at most `asked`. That answers the
+    /// call where a job of its queue was taken, or none was left; else the call goes to the next.
+    pub(crate) fn give_up(mut self, took: &[Job], asked: usize) {
+        let of_queue = |queue: &Arc<str>| took.iter().any(|job| job.spec.queue == *queue);
+        self.answered = took.len() < asked || self.waiter.call.get().is_some_and(of_queue);
     }
 }
 
@@ -104,11 +108,12 @@ impl Drop for Place<'_> {
         for queue in self.queues {
             let Some(line) = lines.get_mut(queue) else { continue };
             line.retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter));
-            if self.is_called() {
-                wake_one(&mut lines, queue);
-            } else if line.is_empty() {
+            if line.is_empty() {
                 lines.remove(queue);
             }
+        }
+        if let Some(queue) = self.waiter.call.get().filter(|_| !self.answered) {
+            wake_one(&mut lines, queue);
         }
     }
 }
@@ -127,14 +132,14 @@ mod tests {
         let (a, b, both) = (queues(&["a"]), queues(&["b"]), queues(&["a", "b"]));
         let (first, other, last) = (waiting.enrol(&a), waiting.enrol(&b), waiting.enrol(&both));
         let woken = || [first.is_called(), other.is_called(), last.is_called()];
-        assert!(wake_one(&mut waiting.lines(), "a"));
+        assert!(wake_one(&mut waiting.lines(), &a[0]));
         assert_eq!(woken(), [true, false, false]);
-        assert!(wake_one(&mut waiting.lines(), "a"));
+        assert!(wake_one(&mut waiting.lines(), &a[0]));
         assert_eq!(woken(), [true, false, true]);
-        assert!(!wake_one(&mut waiting.lines(), "a"));
-        assert!(wake_one(&mut waiting.lines(), "b"), "the one in both lines was woken already");
+        assert!(!wake_one(&mut waiting.lines(), &a[0]));
+        assert!(wake_one(&mut waiting.lines(), &b[0]), "the one in both lines was woken already");
         assert_eq!(woken(), [true, true, true]);
-        assert!(!wake_one(&mut waiting.lines(), "b"));
+        assert!(!wake_one(&mut waiting.lines(), &b[0]));
     }
 
     #[test]
@@ -143,11 +148,11 @@ mod tests {
         let a = queues(&["a"]);
         let [first, second, third, fourth] = std::array::from_fn(|_| waiting.enrol(&a));
         drop(first);
-        wake_one(&mut waiting.lines(), "a");
+        wake_one(&mut waiting.lines(), &a[0]);
         assert!(second.is_called() && !third.is_called());
         drop(second);
         assert!(third.is_called() && !fourth.is_called());
-        third.answer();
+        third.give_up(&[], 1);
         assert!(!fourth.is_called());
         drop(fourth);
         assert!(waiting.lines().is_empty(), "nothing is left behind");

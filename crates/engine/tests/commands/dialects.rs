@@ -38,7 +38,8 @@ fn stories() -> Vec<Story> {
         ),
         story(
             Dialect::Azolla,
-            json!({"stop": {"max_attempts": 4}, "wait": {"strategy": "exponential", "initial_delay": 0.5, "multiplier": 4},
+            json!({"stop": {"max_attempts": 4},
+                "wait": {"strategy": "exponential", "initial_delay": 0.5, "multiplier": 4},
                 "retry": {"include_errors": ["IoError"]}}),
             &[(500.0, 500.0), (2e3, 2e3), (8e3, 8e3)],
             "max_attempts",
@@ -61,7 +62,8 @@ fn stories() -> Vec<Story> {
         ),
         story(
             Dialect::TaskHarbor,
-            json!({"policy": {"base_delay": "1s", "max_delay": "3s", "multiplier": 2.0, "jitter": 0.2}, "job": {"max_attempts": 4}}),
+            json!({"policy": {"base_delay": "1s", "max_delay": "3s", "multiplier": 2.0, "jitter": 0.2},
+                "job": {"max_attempts": 4}}),
             &[(800.0, 1_200.0), (1_600.0, 2_400.0), (2_400.0, 3e3)],
             "max_attempts",
             true,

@@ -1,6 +1,6 @@
 //! RET-12: a run that goes silent, or takes too long, is a failed attempt like any other.
 
-use super::rig::{Rig, START, WORKER, failure, job, ms, refused, secs, with_ojs, with_policy};
+use super::rig::{QUEUE, Rig, START, WORKER, failure, job, ms, refused, secs, with_ojs, with_policy};
 use redrive_engine::{Ending, Submission};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Moment, Outcome, Reason};
@@ -59,6 +59,18 @@ async fn ret_12_the_next_run_is_due_at_the_later_of_the_end_and_the_wait_since_t
             assert_eq!(ended.state, State::Available, "{told}");
         }
     }
+}
+
+#[tokio::test]
+async fn ret_12_the_due_time_is_never_before_the_end_of_the_lease() {
+    let rig = Rig::new();
+    rig.submit(leased(30, json!({"initial_interval": "PT10S", "jitter": false}))).await;
+    let claimed = rig.claim().await;
+    // Behind a closed gate the job stays as the sweep left it.
+    rig.engine.pause(QUEUE.into(), true).await.expect("an answer");
+    rig.at(START.after(secs(300))).await;
+    let held = rig.job(claimed.id).await;
+    assert_eq!((held.state, held.due), (State::Retryable, Some(START.after(secs(30)))));
 }
 
 #[tokio::test]

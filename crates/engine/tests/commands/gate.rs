@@ -1,11 +1,13 @@
 //! Pauses: a closed queue hands out nothing, holds back what becomes due, and holds up no other.
 
-use super::common::Seeded;
+use super::common::{Around, Passing, Seeded, Verb, Wrapped};
 use super::rig::{QUEUE, Rig, START, failure, job, request, secs, with_ojs};
 use redrive_engine::{ClaimRequest, Clock, Engine, Layers, Settings, Submission};
 use redrive_store::{Memory, Start, State};
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Semaphore;
 
 #[tokio::test]
 async fn a_closed_queue_takes_jobs_in_and_gives_none_out() {
@@ -86,4 +88,48 @@ async fn pauses_are_remembered_over_a_restart() {
     restarted.pause(QUEUE.into(), false).await.expect("an answer");
     restarted.sweep().await.expect("swept");
     assert_eq!(restarted.job(scheduled.id).await.expect("kept").state, State::Available);
+}
+
+/// Holds back the answer to the first pause.
+struct SlowFirst {
+    first: AtomicBool,
+    answer: Arc<Semaphore>,
+}
+
+impl Around for SlowFirst {
+    fn before(&self, _: Verb) -> Passing {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn after(&self, verb: Verb) -> Passing {
+        let held = verb == Verb::Pause && self.first.swap(false, Ordering::Relaxed);
+        let answer = Arc::clone(&self.answer);
+        Box::pin(async move {
+            if held {
+                answer.acquire().await.expect("never closed").forget();
+            }
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test]
+async fn answers_that_overtake_each_other_do_not_leave_a_gate_closed() {
+    let answer = Arc::new(Semaphore::new(0));
+    let around = SlowFirst { first: AtomicBool::new(true), answer: Arc::clone(&answer) };
+    let rig = Rig::on(Arc::new(Wrapped::new(Arc::new(Memory::new()), Arc::new(around))), 1, |_| {});
+    let scheduled = rig.submit(Submission { start: Start::Scheduled(START.after(secs(1))), ..job() }).await;
+    let pause = |paused| {
+        let engine = Arc::clone(&rig.engine);
+        tokio::spawn(async move { engine.pause(QUEUE.into(), paused).await.expect("an answer") })
+    };
+    let closing = pause(true);
+    tokio::task::yield_now().await;
+    let opening = pause(false);
+    tokio::task::yield_now().await;
+    answer.add_permits(1);
+    assert!(closing.await.expect("no panic").paused);
+    assert!(!opening.await.expect("no panic").paused);
+    rig.at(START.after(secs(1))).await;
+    assert_eq!(rig.claim().await.id, scheduled.id);
 }

@@ -21,8 +21,14 @@ fn waiting() -> ClaimRequest {
 
 /// A claim that has looked once and waits.
 async fn wait_for_job(engine: &Arc<Engine>) -> JoinHandle<Vec<Job>> {
+    wait_in(engine, &[QUEUE]).await
+}
+
+/// A claim that has looked once and waits in some queues.
+async fn wait_in(engine: &Arc<Engine>, queues: &[&str]) -> JoinHandle<Vec<Job>> {
     let engine = Arc::clone(engine);
-    let claim = tokio::spawn(async move { engine.claim(&waiting()).await.expect("an answer") });
+    let request = ClaimRequest { queues: queues.iter().map(|queue| Arc::from(*queue)).collect(), ..waiting() };
+    let claim = tokio::spawn(async move { engine.claim(&request).await.expect("an answer") });
     // Time is paused and nothing else is to do: this lets the claim come as far as it can.
     tokio::task::yield_now().await;
     assert!(!claim.is_finished(), "there is no job yet");
@@ -131,29 +137,41 @@ async fn two_that_wait_get_one_job_each() {
     assert_ne!(one[0].id, other[0].id);
 }
 
-/// Holds back the answers of claims until it is told to let one go.
-struct Held(Arc<Semaphore>);
+/// Holds back claims, or their answers, until it is told to let one go.
+struct Held {
+    before: Arc<Semaphore>,
+    after: Arc<Semaphore>,
+}
+
+/// As many as come.
+fn free() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(Semaphore::MAX_PERMITS))
+}
+
+fn pass(verb: Verb, permits: &Arc<Semaphore>) -> Passing {
+    let permits = Arc::clone(permits);
+    Box::pin(async move {
+        if verb == Verb::Claim {
+            permits.acquire().await.expect("never closed").forget();
+        }
+        Ok(())
+    })
+}
 
 impl Around for Held {
-    fn before(&self, _: Verb) -> Passing {
-        Box::pin(std::future::ready(Ok(())))
+    fn before(&self, verb: Verb) -> Passing {
+        pass(verb, &self.before)
     }
 
     fn after(&self, verb: Verb) -> Passing {
-        let answers = Arc::clone(&self.0);
-        Box::pin(async move {
-            if verb == Verb::Claim {
-                answers.acquire().await.expect("never closed").forget();
-            }
-            Ok(())
-        })
+        pass(verb, &self.after)
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_comes_between_looking_and_listening_is_not_missed() {
     let answers = Arc::new(Semaphore::new(0));
-    let store = Wrapped::new(Arc::new(Memory::new()), Arc::new(Held(Arc::clone(&answers))));
+    let store = Wrapped::new(Arc::new(Memory::new()), Arc::new(Held { before: free(), after: Arc::clone(&answers) }));
     let rig = Rig::on(Arc::new(store), 1, |_| {});
     let claim = wait_for_job(&rig.engine).await;
     // The claim has looked and found nothing, and does not know it yet.
@@ -161,6 +179,37 @@ async fn a_job_that_comes_between_looking_and_listening_is_not_missed() {
     rig.submit(job()).await;
     answers.add_permits(2);
     assert_eq!(claim.await.expect("no panic").len(), 1);
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_woken_for_one_job_and_takes_another_wakes_the_next() {
+    let rig = Rig::new();
+    let (both, only) = (wait_in(&rig.engine, &["b", "a"]).await, wait_in(&rig.engine, &["a"]).await);
+    let before = Instant::now();
+    // The first one wakes whoever waits longest, who then finds the second one first.
+    for queue in ["a", "b"] {
+        rig.submit(Submission { queue: queue.into(), ..job() }).await;
+    }
+    let queue = |jobs: Vec<Job>| jobs[0].spec.queue.to_string();
+    assert_eq!(queue(both.await.expect("no panic")), "b");
+    assert_eq!(queue(only.await.expect("no panic")), "a");
+    assert_eq!(before.elapsed(), Duration::ZERO, "nobody waits beside a job");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_woken_and_goes_away_without_looking_wakes_the_next() {
+    let looks = Arc::new(Semaphore::new(2));
+    let store = Wrapped::new(Arc::new(Memory::new()), Arc::new(Held { before: Arc::clone(&looks), after: free() }));
+    let rig = Rig::on(Arc::new(store), 1, |_| {});
+    let (first, second) = (wait_for_job(&rig.engine).await, wait_for_job(&rig.engine).await);
+    let before = Instant::now();
+    rig.submit(job()).await;
+    tokio::task::yield_now().await;
+    // By now the first one is on its way to look, and its connection breaks.
+    first.abort();
+    looks.add_permits(9);
+    assert_eq!(second.await.expect("no panic").len(), 1);
     assert_eq!(before.elapsed(), Duration::ZERO);
 }
 

@@ -22,6 +22,7 @@ mod law;
 mod ledger;
 mod order;
 mod plans;
+mod ram;
 mod run;
 mod scheduler;
 mod tally;

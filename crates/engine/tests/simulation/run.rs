@@ -13,6 +13,7 @@ use super::weather::{Climate, Weather};
 use super::world::{Heard, World};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Filter, Job, Page, Queue, Store};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub(crate) struct Outcome {
     pub(crate) breaches: Vec<Breach>,
     /// The stories of the jobs that the breaches are about.
     pub(crate) stories: Vec<String>,
-    /// A number that changes with everything that happened.
+    /// A number that changes with everything that is there in the end.
     pub(crate) fingerprint: u64,
 }
 
@@ -124,6 +125,7 @@ impl<'a> Simulation<'a> {
     fn restart(&mut self) {
         self.restarts += 1;
         self.world.die();
+        self.ground.cut();
         self.scheduler.wake_all();
         while self.world.in_flight() > 0 {
             self.step();
@@ -217,16 +219,15 @@ impl<'a> Simulation<'a> {
         let mut about: Vec<usize> = breaches.iter().filter_map(|breach| breach.account).collect();
         about.dedup();
         about.truncate(3);
-        let fingerprint = finale.jobs.iter().fold(ledger.mark(), |sum, job| {
-            sum.rotate_left(7) ^ u128::from_be_bytes(job.id.to_bytes()) as u64 ^ u64::from(job.leases)
-        });
+        let mut fingerprint = DefaultHasher::new();
+        format!("{:?} {:?}", finale.jobs, finale.queues).hash(&mut fingerprint);
         Outcome {
             steps: self.steps,
             events: ledger.mark(),
             tally,
             stories: about.into_iter().map(|account| ledger.story(account)).collect(),
             breaches,
-            fingerprint,
+            fingerprint: fingerprint.finish(),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) enum Heard<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     pub(crate) queues: Vec<&'static str>,
-    /// How many answers had got lost when it began.
+    /// How many answers had got lost when it began, other than those to claims.
     pub(crate) lost_before: u64,
     /// Since when.
     pub(crate) from: Seq,

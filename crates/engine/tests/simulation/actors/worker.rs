@@ -97,7 +97,7 @@ impl Worker {
             queues.swap(0, self.dice.below(3) as usize);
             queues.truncate(self.dice.between(1, 3) as usize);
         }
-        let waits = wild && self.dice.permille(200);
+        let waits = wild && self.dice.permille(350);
         let lease = self.dice.permille(300).then(|| Span::from_secs(self.dice.between(1, 120) as u32));
         let request = ClaimRequest {
             queues: queues.iter().map(|queue| Arc::from(*queue)).collect(),
@@ -110,8 +110,10 @@ impl Worker {
         self.listen(waits.then_some(queues));
         let (when, heard) = self.world.ask(patience, |engine| async move { engine.claim(&request).await }).await;
         self.listen(None);
-        if let Heard::Answer(jobs) = heard {
-            jobs.into_iter().for_each(|job| self.take(when, lease, &Rc::new(job)));
+        match heard {
+            Heard::Answer(jobs) => jobs.into_iter().for_each(|job| self.take(when, lease, &Rc::new(job))),
+            Heard::Lost => self.world.ledger.borrow_mut().lost -= 1,
+            Heard::Refused(error) => panic!("a claim is refused: {error}"),
         }
     }
 

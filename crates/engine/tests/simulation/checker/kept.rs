@@ -2,7 +2,7 @@
 
 use super::{Breach, Case};
 use crate::house::RETENTION;
-use crate::ledger::{Ledger, Seq, Submitted, When, short};
+use crate::ledger::{Ledger, Seq, Submitted, When, short, under_way};
 use redrive_store::State;
 
 pub(super) fn prove(case: &mut Case<'_>, end: When) {
@@ -55,7 +55,13 @@ pub(super) fn gone(case: &Case<'_>, by: Seq) -> bool {
                 let kept_for = if job.dead { RETENTION.dead } else { RETENTION.finished };
                 (job.times.finished.unwrap_or_default(), kept_for)
             }
-            _ => (ledger.earliest(since, prune.to), RETENTION.finished),
+            // It ended later, at the hands of a sweep, an operator or a worker.
+            _ => {
+                let calls = account.cancels.iter().map(|call| call.when);
+                let settles = account.settles.iter().map(|settle| settle.when);
+                let enders = ledger.sweeps.iter().copied().chain(calls).chain(settles);
+                (ledger.earliest(under_way(enders, since), prune.to), RETENTION.finished)
+            }
         };
         ended.after(kept_for) <= ledger.latest(prune.from, prune.to)
     })

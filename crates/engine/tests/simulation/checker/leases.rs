@@ -23,6 +23,10 @@ pub(super) fn prove(case: &mut Case<'_>) {
         match &settle.told {
             Told::Yes(job) if done && repeats(case, run, index, job) => {}
             Told::Yes(_) => accepted(case, run, settle.when),
+            Told::No(_) if done && was_done(case, run, index) => {
+                let told = format!("lease {run} completed the job, and is told at {:?} that it did not", settle.when);
+                case.breach("one lease", told);
+            }
             Told::No(refusal) => refused(case, run, settle.when, refusal, Some(index)),
             Told::Lost => {}
         }
@@ -91,6 +95,19 @@ fn repeats(case: &Case<'_>, run: u32, index: usize, job: &Job) -> bool {
         })
 }
 
+/// Whether a success had surely completed the job before this one was reported, and nothing happened
+/// to the job since: it must get the same answer again.
+fn was_done(case: &Case<'_>, run: u32, index: usize) -> bool {
+    let account = case.account;
+    let when = account.settles[index].when;
+    let completed = account.seen().any(|(_, job)| job.settled.is_some_and(|token| token.number == run));
+    let mut others = account.settles.iter().enumerate().filter(|(other, settle)| {
+        *other != index && settle.run == Some(run) && settle.told.maybe() && matches!(settle.ending, Ended::Done { .. })
+    });
+    let touched = account.revivals.iter().any(|revival| revival.told.maybe() && revival.when.may_precede(when));
+    completed && others.all(|(_, settle)| settle.when.before(when)) && !touched && !gone(case, when.to)
+}
+
 fn accepted(case: &mut Case<'_>, run: u32, when: When) {
     let over = case.account.seen().find(|(seen, job)| {
         seen.before(when) && (job.leases > run || (job.leases == run && job.state != State::Active))
@@ -129,15 +146,23 @@ fn refused(case: &mut Case<'_>, run: u32, when: When, refusal: &Refusal, index: 
             let cancelled = account.cancels.iter().any(|call| call.told.maybe() && call.when.may_precede(when));
             ended || cancelled || may_be_overdue(case, run, when.to)
         }
-        Refusal::TooManyReleases(most) => {
-            let releases = account.settles.iter().filter(|settle| {
-                matches!(settle.ending, Ended::Released { .. }) && settle.told.maybe() && settle.when.may_precede(when)
-            });
-            *most == MOST_RELEASES && releases.count() >= MOST_RELEASES as usize
-        }
+        Refusal::TooManyReleases(most) => *most == MOST_RELEASES && released(case, run, when) >= MOST_RELEASES as usize,
         Refusal::WrongState(_) | Refusal::WrongLease | Refusal::OtherWorker => false,
     };
     if !explained {
         case.breach("one lease", format!("lease {run} was refused at {when:?} for no reason: {refusal:?}"));
     }
+}
+
+/// How often the job may have been given back since its last failure: those runs are the same attempt.
+fn released(case: &Case<'_>, run: u32, when: When) -> usize {
+    let runs = &case.account.runs;
+    let attempt = |run: &u32| runs.get(run).map(|run| (run.job.revivals, run.job.attempt));
+    let before = case.account.settles.iter().filter(|settle| {
+        matches!(settle.ending, Ended::Released { .. })
+            && settle.told.maybe()
+            && settle.when.may_precede(when)
+            && settle.run.is_some_and(|other| attempt(&other) == attempt(&run))
+    });
+    before.count()
 }

@@ -57,6 +57,11 @@ impl Told {
     }
 }
 
+/// Since when a request was under way at a point: it may have read the clock then, and act on that now.
+pub(crate) fn under_way(requests: impl Iterator<Item = When>, at: Seq) -> Seq {
+    requests.filter(|when| when.from < at && at < when.to).map(|when| when.from).min().unwrap_or(at)
+}
+
 /// A queue that was closed or opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Pause {
@@ -90,7 +95,7 @@ pub(crate) struct Ledger {
     /// How many failures were reported; each carries its number.
     pub(crate) failures_sent: usize,
     pub(crate) breaches: Vec<Breach>,
-    /// How many answers got lost so far.
+    /// How many answers got lost so far, other than those to claims, which make no job available.
     pub(crate) lost: u64,
 }
 
@@ -135,9 +140,7 @@ impl Ledger {
     /// The latest time that a sweep may have taken for now while it did its work between two points:
     /// it may have read the clock before the first one, if it was under way.
     pub(crate) fn latest_swept(&self, from: Seq, to: Seq) -> Moment {
-        let under_way = self.sweeps.iter().filter(|sweep| sweep.from < from && from < sweep.to);
-        let from = under_way.map(|sweep| sweep.from).min().unwrap_or(from);
-        self.latest(from, to)
+        self.latest(under_way(self.sweeps.iter().copied(), from), to)
     }
 
     pub(crate) fn breach(&mut self, proof: &'static str, account: Option<usize>, told: String) {
