@@ -11,8 +11,8 @@ const LONGEST_NAP: Span = Span::from_secs(1);
 /// How soon the sweeper looks again when what is due cannot be done, as behind a closed gate. Each
 /// further time in a row it waits twice as long.
 const SHORTEST_NAP: Span = Span::from_millis(5);
-/// How often ended jobs are pruned.
-const PRUNE_EVERY: Duration = Duration::from_secs(30);
+/// How often ended jobs are pruned: so often that there is never a mountain of them.
+const PRUNE_EVERY: Duration = Duration::from_secs(2);
 
 /// Sweeps and prunes until `stopped` completes. Errors of the store are handed to `report`, and the
 /// work goes on at the next turn.
