@@ -38,13 +38,14 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>) -> Answer {
 }
 
 /// What goes beyond the specification.
-const EXTENSIONS: [&str; 8] = [
+const EXTENSIONS: [&str; 9] = [
     "urn:redrive:ext:long-poll",
     "urn:redrive:ext:settle-many",
     "urn:redrive:ext:lease-tokens",
     "urn:redrive:ext:retry-after",
     "urn:redrive:ext:snooze",
     "urn:redrive:ext:policy-dialects",
+    "urn:redrive:ext:worker-policies",
     "urn:redrive:ext:explanations",
     "urn:redrive:ext:idempotency-key",
 ];
