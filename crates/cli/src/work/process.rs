@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
@@ -70,7 +71,7 @@ pub(super) async fn run(
     let watched = async {
         let ended = watched(order, &mut child, &group, stop).await;
         // Children that outlive the command would hold its output open.
-        group.signal(Signal::KILL);
+        group.end();
         ended
     };
     let (ended, (), stdout, stderr) = tokio::join!(
@@ -95,12 +96,7 @@ fn shell(order: &Order, environment: &[(&str, String)]) -> Command {
 }
 
 /// Waits for the command, and ends it when its time is over.
-async fn watched(
-    order: &Order,
-    child: &mut Child,
-    group: &Group,
-    stop: impl Future<Output = ()>,
-) -> io::Result<How> {
+async fn watched(order: &Order, child: &mut Child, group: &Group, stop: impl Future<Output = ()>) -> io::Result<How> {
     let overdue = async {
         match order.timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,
@@ -138,25 +134,34 @@ async fn fed(stdin: Option<ChildStdin>, input: &[u8]) {
 }
 
 /// The process group of a command; dropping it kills what is left of the group.
-struct Group(Option<Pid>);
+///
+/// Its number stays taken as long as anything is left of it, and may be given out again after that: no
+/// signal is sent once the group was ended.
+struct Group(AtomicI32);
 
 impl Group {
     /// The command leads its group: the two have the same number.
     fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
+        Self(AtomicI32::new(child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or(0)))
     }
 
     /// A group that is gone already needs no signal.
     fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
+        if let Some(group) = Pid::from_raw(self.0.load(Ordering::Acquire)) {
             let _ = kill_process_group(group, signal);
         }
+    }
+
+    /// Kills what is left.
+    fn end(&self) {
+        self.signal(Signal::KILL);
+        self.0.store(0, Ordering::Release);
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.signal(Signal::KILL);
+        self.end();
     }
 }
 
@@ -248,7 +253,8 @@ mod tests {
 
     #[tokio::test]
     async fn output_is_bounded_and_never_blocks_the_command() {
-        let noisy = "head -c 5000000 /dev/zero | tr '\\0' 'a'; head -c 3000000 /dev/zero | tr '\\0' 'b' >&2; echo end >&2";
+        let noisy =
+            "head -c 5000000 /dev/zero | tr '\\0' 'a'; head -c 3000000 /dev/zero | tr '\\0' 'b' >&2; echo end >&2";
         let run = ended(&order(noisy)).await;
         assert_eq!(run.how, How::Exit(0));
         assert_eq!((run.stdout.text().len(), run.stdout.total), (1_000, 5_000_000));
