@@ -38,7 +38,8 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>) -> Answer {
 }
 
 /// What goes beyond the specification.
-const EXTENSIONS: [&str; 9] = [
+const EXTENSIONS: [&str; 10] = [
+    "urn:ojs:ext:progress",
     "urn:redrive:ext:long-poll",
     "urn:redrive:ext:settle-many",
     "urn:redrive:ext:lease-tokens",

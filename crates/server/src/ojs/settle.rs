@@ -155,7 +155,7 @@ impl Report {
 
 /// Which run it is, and what proves that the reporter holds it: a token, else the worker's name, else
 /// nothing, because client libraries know neither (C29).
-fn hold(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Hold> {
+pub(super) fn hold(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Hold> {
     if !members.has("job_id") {
         members.wrong("job_id", "the id of the job", problems);
     }
