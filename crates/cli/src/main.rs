@@ -16,6 +16,7 @@ mod queues;
 mod serve;
 mod store;
 mod when;
+mod work;
 
 use clap::{Parser, Subcommand};
 use exit::Failed;
@@ -36,6 +37,7 @@ Examples:
   redrive policy simulate retry.json --jobs 10000 --outage 10m --capacity 500
   redrive serve --listen 127.0.0.1:8080 --data ./redrive-data
   redrive enqueue mail.send '{\"to\": \"ada@example.org\"}' --wait
+  redrive work --exec 'python3 send.py' --concurrency 4
   redrive job explain 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c
   redrive completions bash > ~/.local/share/bash-completion/completions/redrive
 
@@ -60,6 +62,8 @@ enum Command {
     Store(store::Args),
     /// Measure how fast a server is
     Bench(bench::Args),
+    /// Work on jobs: run a shell command for each
+    Work(work::Args),
     /// Start the server: Open Job Spec over HTTP on a store in a folder
     Serve(serve::Args),
     /// Print the configuration that is in effect, and where each value came from
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
         Command::Queues(args) => queues::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Work(args) => work::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -2,6 +2,7 @@
 
 use crate::events::Chronicle;
 use crate::gate::Gates;
+use crate::progress::Watch;
 use crate::waiting::Waiting;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
@@ -54,6 +55,7 @@ pub struct Engine {
     pub(crate) gates: Gates,
     pub(crate) chronicle: Chronicle,
     pub(crate) waiting: Waiting,
+    pub(crate) watch: Watch,
     /// Rung when something has to happen earlier than the sweeper plans to look.
     pub(crate) earlier: Notify,
     /// When the sweeper looks next, in microseconds; the end of time while it is looking, so that
@@ -78,6 +80,7 @@ impl Engine {
             gates: Gates::default(),
             chronicle: Chronicle::default(),
             waiting: Waiting::default(),
+            watch: Watch::default(),
             earlier: Notify::new(),
             planned: AtomicI64::new(i64::MAX),
         }

@@ -20,11 +20,14 @@ pub struct FailureReport {
     pub signal: Signal,
     /// The wait that the failure asks for.
     pub delay: Option<Span>,
+    /// The policy that the worker brings, if it brings one.
+    pub worker_policy: Option<Arc<Policy>>,
 }
 
 /// The ruling on a reported failure.
 pub(crate) fn reported(job: &Job, report: &FailureReport, now: Moment, draw: Draw) -> Ruling {
-    let policy = &job.spec.policy;
+    let met = report.worker_policy.as_ref().map(|worker| job.spec.policy.on_worker(worker));
+    let policy = met.as_ref().unwrap_or(&job.spec.policy);
     let failure = Failure {
         type_name: best_name(policy, report),
         code: &report.code,

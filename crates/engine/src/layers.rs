@@ -21,16 +21,28 @@ pub struct Written {
 pub struct Layer {
     written: Written,
     policy: Arc<Policy>,
+    /// Whether somebody wrote it down, and not merely the specification.
+    configured: bool,
 }
 
 impl Layer {
-    /// Reads a policy.
+    /// Reads an operator's policy, which leaves nothing to workers.
     ///
     /// # Errors
     /// Every problem of the policy.
     pub fn read(written: Written) -> Result<Self, Problems> {
+        let layer = Self::brought(written)?;
+        let policy = match layer.policy.delegated {
+            Some(_) => Arc::new(layer.policy.with_limit_of(&layer.policy)),
+            None => layer.policy,
+        };
+        Ok(Self { policy, ..layer })
+    }
+
+    /// Reads the policy that a job brings.
+    fn brought(written: Written) -> Result<Self, Problems> {
         let policy = Arc::new(written.dialect.read(&written.value)?.policy);
-        Ok(Self { written, policy })
+        Ok(Self { written, policy, configured: true })
     }
 }
 
@@ -67,7 +79,7 @@ pub struct Effective {
     pub written: Written,
     /// `job`, `type`, `queue` or `server`.
     pub layer: &'static str,
-    /// Which caps tightened it: `queue`, `server`.
+    /// Which caps tightened it: `job`, where it left its timing to another layer; `queue`, `server`.
     pub capped_by: Vec<&'static str>,
 }
 
@@ -78,6 +90,7 @@ impl Layers {
     /// Never, as long as the empty OJS policy is valid; a test says so.
     pub fn ojs_default() -> Result<Self, Problems> {
         let server = Layer::read(Written { dialect: Dialect::Ojs, value: json!({}) })?;
+        let server = Layer { configured: false, ..server };
         let none = OperatorCap::default();
         Ok(Self { server, queues: HashMap::new(), kinds: HashMap::new(), cap: none, queue_caps: HashMap::new() })
     }
@@ -87,16 +100,31 @@ impl Layers {
     /// # Errors
     /// Every problem of the policy that the job brings.
     pub fn resolve(&self, own: Option<Written>, kind: &str, queue: &str) -> Result<Effective, Problems> {
-        let (layer, name) = match own {
-            Some(written) => (Layer::read(written)?, "job"),
-            None => match (self.kinds.get(kind), self.queues.get(queue)) {
-                (Some(layer), _) => (layer.clone(), "type"),
-                (None, Some(layer)) => (layer.clone(), "queue"),
-                (None, None) => (self.server.clone(), "server"),
-            },
+        let (layer, name) = self.configured(kind, queue);
+        let mut tightened_by = Vec::new();
+        let (policy, written, layer) = match own.map(Layer::brought).transpose()? {
+            None => (Arc::clone(&layer.policy), layer.written.clone(), name),
+            Some(own) if own.policy.delegated.is_some() && layer.configured => {
+                let policy = layer.policy.with_limit_of(&own.policy);
+                if policy != *layer.policy {
+                    tightened_by.push("job");
+                }
+                (Arc::new(policy), layer.written.clone(), name)
+            }
+            Some(own) => (own.policy, own.written, "job"),
         };
-        let (policy, capped_by) = self.capped(layer.policy, queue);
-        Ok(Effective { policy, written: layer.written, layer: name, capped_by })
+        let (policy, capped_by) = self.capped(policy, queue);
+        tightened_by.extend(capped_by);
+        Ok(Effective { policy, written, layer, capped_by: tightened_by })
+    }
+
+    /// The most specific layer that an operator wrote for such a job, else what the specification says.
+    fn configured(&self, kind: &str, queue: &str) -> (&Layer, &'static str) {
+        match (self.kinds.get(kind), self.queues.get(queue)) {
+            (Some(layer), _) => (layer, "type"),
+            (None, Some(layer)) => (layer, "queue"),
+            (None, None) => (&self.server, "server"),
+        }
     }
 
     /// A policy under the caps of a queue and of the server, and which of them tightened it.
@@ -148,6 +176,33 @@ mod tests {
             resolve(Some(ojs(json!({"max_attempts": 2}))), "mail.send", "slow"),
             ("job", AttemptLimit::AtMost(2))
         );
+    }
+
+    #[test]
+    fn taskharbor_a_job_that_leaves_its_timing_takes_what_an_operator_wrote() {
+        let harbor = |value| Some(Written { dialect: Dialect::TaskHarbor, value });
+        let mut layers = layers();
+        let resolve = |layers: &Layers, value, kind: &str, queue: &str| {
+            let effective = layers.resolve(harbor(value), kind, queue).expect("valid");
+            let delegated = effective.policy.delegated.is_some();
+            (effective.layer, effective.policy.attempts, delegated, effective.capped_by)
+        };
+        let five = || json!({"job": {"max_attempts": 5}});
+        let limit = AttemptLimit::AtMost;
+        assert_eq!(
+            resolve(&layers, five(), "a", "default"),
+            ("job", limit(5), true, vec![]),
+            "OJS section 8 is nobody's policy"
+        );
+        assert_eq!(resolve(&layers, five(), "a", "slow"), ("queue", limit(5), false, vec!["job"]));
+        assert_eq!(resolve(&layers, five(), "mail.send", "slow"), ("type", limit(5), false, vec!["job"]));
+        assert_eq!(resolve(&layers, json!({}), "a", "slow"), ("queue", limit(7), false, vec![]));
+        assert_eq!(resolve(&layers, json!({"policy": {}}), "a", "slow"), ("job", limit(25), false, vec![]));
+        layers.server = Layer::read(ojs(json!({}))).expect("valid");
+        assert_eq!(resolve(&layers, five(), "a", "default"), ("server", limit(3), false, vec![]));
+        layers.server = Layer::read(Written { dialect: Dialect::TaskHarbor, value: json!({}) }).expect("valid");
+        let plain = layers.resolve(None, "a", "default").expect("valid");
+        assert_eq!((plain.policy.delegated, plain.policy.attempts), (None, limit(25)), "operators leave nothing open");
     }
 
     #[test]

@@ -68,6 +68,7 @@ impl Engine {
     pub async fn cancel(&self, id: JobId) -> Result<Cancelled, EngineError> {
         let now = self.now();
         let cancelled = refused(id, self.store.cancel(id, now).await?)?;
+        self.watch.forget(std::iter::once(&cancelled.job));
         self.chronicle.note(now, [(Happening::Cancelled, &cancelled.job)]);
         Ok(cancelled)
     }

@@ -33,6 +33,7 @@ impl Engine {
                 _ => (Happening::Expired, job),
             });
             self.chronicle.note(now, reclaimed.iter().map(|job| (events::outcome(job), job)).chain(opened));
+            self.watch.forget(reclaimed.iter());
             self.ring(reclaimed.iter().chain(&promoted));
             swept.reclaimed += reclaimed.len();
             swept.promoted += promoted.len();

@@ -290,6 +290,7 @@ impl PolicyBuilder {
             max_elapsed: value_of(self.max_elapsed.as_ref()),
             on_stop: value_of(self.on_stop.as_ref()).unwrap_or(Disposition::Fail),
             unmatched: value_of(self.unmatched.as_ref()).unwrap_or(Unmatched::NonRetryable),
+            delegated: None,
         });
         match built {
             Ok(policy) if self.problems.is_empty() => Ok(policy),

@@ -81,7 +81,7 @@ fn outcome_of_signal(signal: Signal, on_stop: Disposition) -> Option<Outcome> {
 #[inline]
 fn spent(attempts: AttemptLimit, rule: &Rule, attempt: u32, handled: u32) -> Option<Reason> {
     match attempts {
-        AttemptLimit::Disabled => return Some(Reason::RetriesDisabled),
+        AttemptLimit::Disabled | AttemptLimit::Unset => return Some(Reason::RetriesDisabled),
         AttemptLimit::AtMost(limit) if attempt >= limit => return Some(Reason::MaxAttempts { limit }),
         _ => {}
     }

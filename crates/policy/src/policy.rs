@@ -1,6 +1,8 @@
 //! The canonical policy: one form that can say all that the dialects say.
 
-use crate::{Backoff, CapPlace, Curve, Disposition, Failure, Jitter, Matcher, Mismatch, Problem, Problems, Span};
+use crate::{
+    Backoff, CapPlace, Curve, Delegation, Disposition, Failure, Jitter, Matcher, Mismatch, Problem, Problems, Span,
+};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 
@@ -25,6 +27,10 @@ pub struct Parts {
     pub on_stop: Disposition,
     /// What it is called when no rule fits.
     pub unmatched: Unmatched,
+    /// Present where the job leaves its timing to whoever runs it. The decision does not read it: the
+    /// rest is what applies while nobody brings another policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Delegation>,
 }
 
 /// One rule: which failures, how many of them, and how long to wait.
@@ -47,6 +53,9 @@ pub struct Rule {
 pub enum AttemptLimit {
     /// Retries are switched off, and said to be.
     Disabled,
+    /// No limit from this side. Another side may set one; where none does, retries are off (TaskHarbor,
+    /// "Disabling retries").
+    Unset,
     /// At most so many runs. 0 and 1 are the same: the first failure is the last.
     AtMost(u32),
     /// No limit.
@@ -58,7 +67,7 @@ impl AttemptLimit {
     #[must_use]
     pub fn max_runs(self) -> Option<u32> {
         match self {
-            Self::Disabled => Some(1),
+            Self::Disabled | Self::Unset => Some(1),
             Self::AtMost(runs) => Some(runs.max(1)),
             Self::Unlimited => None,
         }
@@ -69,6 +78,8 @@ impl AttemptLimit {
     pub fn tightened(self, other: Self) -> Self {
         match (self, other) {
             (Self::Disabled, _) | (_, Self::Disabled) => Self::Disabled,
+            // One run either way: a cap never grants what was off before.
+            (Self::Unset, _) | (_, Self::Unset) => Self::Unset,
             (Self::AtMost(a), Self::AtMost(b)) => Self::AtMost(a.min(b)),
             (Self::Unlimited, limit) | (limit, Self::Unlimited) => limit,
         }
@@ -101,6 +112,11 @@ impl Policy {
         if problems.is_empty() { Ok(Self(parts)) } else { Err(Problems(problems)) }
     }
 
+    /// A policy of rules that were checked already, as parts of other policies.
+    pub(crate) const fn valid(parts: Parts) -> Self {
+        Self(parts)
+    }
+
     /// The parts, to make another policy from.
     #[must_use]
     pub fn into_parts(self) -> Parts {
@@ -111,6 +127,9 @@ impl Policy {
     #[must_use]
     pub fn tightened(mut self, attempts: AttemptLimit, max_elapsed: Option<Span>) -> Self {
         self.0.attempts = self.0.attempts.tightened(attempts);
+        if let Some(delegated) = &mut self.0.delegated {
+            delegated.cap = delegated.cap.tightened(attempts);
+        }
         self.0.max_elapsed = match (self.0.max_elapsed, max_elapsed) {
             (Some(a), Some(b)) => Some(a.at_most(b)),
             (a, b) => a.or(b),

@@ -28,7 +28,7 @@ fn ms(span: f64) -> Span {
 fn policy_of(backoff: Backoff, attempts: AttemptLimit, max_elapsed: Option<Span>) -> Policy {
     let rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff }];
     let (on_stop, unmatched) = (Disposition::Fail, Unmatched::NonRetryable);
-    Policy::new(Parts { rules, attempts, max_elapsed, on_stop, unmatched }).expect("valid")
+    Policy::new(Parts { rules, attempts, max_elapsed, on_stop, unmatched, delegated: None }).expect("valid")
 }
 
 /// The same draw again and again.

@@ -382,6 +382,7 @@ prop_compose! {
             max_elapsed: max_elapsed.map(Span::from_millis),
             on_stop: Disposition::Fail,
             unmatched: Unmatched::NonRetryable,
+            delegated: None,
         })
         .expect("a valid policy")
     }

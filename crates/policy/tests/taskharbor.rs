@@ -9,13 +9,18 @@ use common::{
     policy, set, steps, story, warnings,
 };
 use redrive_policy::dialect::Dialect;
-use redrive_policy::{AttemptLimit, Draw, Failure, History, Moment, decide};
+use redrive_policy::{AttemptLimit, Delegation, Disposition, Draw, Failure, History, Moment, Parts, Policy, decide};
 use serde_json::{Value, json};
 
 const TASKHARBOR: Dialect = Dialect::TaskHarbor;
 
 fn failure() -> Value {
     json!({"type": "smtp"})
+}
+
+/// What a document decides, whoever it leaves the timing to.
+fn decided(document: &Value) -> Parts {
+    Parts { delegated: None, ..policy(TASKHARBOR, document).into_parts() }
 }
 
 /// The number of failures until the job is dead-lettered.
@@ -54,7 +59,7 @@ fn taskharbor_default_behavior_parameters() {
     let defaults = json!({
         "policy": {"base_delay": "200ms", "max_delay": "5s", "multiplier": 2.0, "jitter": 0.20, "max_attempts": 25}
     });
-    assert_same(TASKHARBOR, &json!({}), &defaults);
+    assert_eq!(decided(&json!({})), decided(&defaults));
     for key in ["base_delay", "max_delay", "multiplier", "jitter", "max_attempts"] {
         assert_same(TASKHARBOR, &common::without(&defaults, &format!("/policy/{key}")), &defaults);
     }
@@ -181,7 +186,7 @@ fn semantics_taskharbor_the_document_as_a_file() {
         "policy": {"base_delay": "200ms", "max_delay": "5s", "multiplier": 2.0, "jitter": 0.2, "max_attempts": 25},
         "job": {"max_attempts": 5}
     });
-    assert_same(TASKHARBOR, &full, &json!({"job": {"max_attempts": 5}}));
+    assert_eq!(decided(&full), decided(&json!({"job": {"max_attempts": 5}})));
     for document in [json!(null), json!([]), json!(3)] {
         assert_refused(TASKHARBOR, &document, &[""]);
     }
@@ -251,4 +256,121 @@ fn semantics_taskharbor_the_operators_cap_only_tightens() {
     let job = policy(TASKHARBOR, &json!({"policy": {"max_attempts": 0}, "job": {"max_attempts": 20}}));
     assert_eq!(job.clone().tightened(AttemptLimit::AtMost(10), None).attempts, AttemptLimit::AtMost(10));
     assert_eq!(job.tightened(AttemptLimit::AtMost(30), None).attempts, AttemptLimit::AtMost(20));
+}
+
+#[test]
+fn taskharbor_a_job_without_a_policy_leaves_the_timing_to_the_worker() {
+    for (document, job_limit) in [
+        (json!({}), None),
+        (json!({"job": {}}), None),
+        (json!({"job": {"max_attempts": 0}}), None),
+        (json!({"job": {"max_attempts": 5}}), Some(5)),
+        (json!({"job": {"max_attempts": 40}}), Some(40)),
+    ] {
+        assert_eq!(policy(TASKHARBOR, &document).delegated, Some(Delegation::new(job_limit)), "{document}");
+    }
+    for document in [json!({"policy": {}}), json!({"policy": null, "job": {"max_attempts": 5}})] {
+        assert_eq!(policy(TASKHARBOR, &document).delegated, None, "{document}");
+    }
+}
+
+#[test]
+fn taskharbor_what_is_left_to_the_worker_is_written_and_read_again() {
+    for document in [json!({}), json!({"job": {"max_attempts": 5}}), json!({"job": {"max_attempts": 40}})] {
+        let policy = policy(TASKHARBOR, &document);
+        let text = serde_json::to_string(&policy).expect("JSON");
+        assert_eq!(serde_json::from_str::<Policy>(&text).expect("a policy"), policy);
+        let writing = TASKHARBOR.write(&policy);
+        assert_eq!((writing.value, writing.lost), (document, vec![]));
+    }
+    let own = policy(TASKHARBOR, &json!({"policy": {}}));
+    assert!(!serde_json::to_string(&own).expect("JSON").contains("delegated"), "left out where it is absent");
+    let lost = Dialect::Mwl.write(&policy(TASKHARBOR, &json!({}))).lost;
+    let paths: Vec<&str> = lost.iter().map(|loss| loss.path.as_str()).collect();
+    assert!(paths.contains(&"/delegated"), "{lost:?}");
+}
+
+/// "Stored with the job" and "worker-level": the rows of the table, with the job and the worker apart.
+#[test]
+fn taskharbor_effective_max_attempts_of_a_job_and_a_worker_apart() {
+    for (job, worker, effective) in [
+        (json!({"max_attempts": 5}), json!({}), AttemptLimit::AtMost(5)),
+        (json!({}), json!({}), AttemptLimit::AtMost(25)),
+        (json!({}), json!({"max_attempts": 7}), AttemptLimit::AtMost(7)),
+        (json!({"max_attempts": 0}), json!({"max_attempts": 7}), AttemptLimit::AtMost(7)),
+        (json!({"max_attempts": 5}), json!({"max_attempts": 0}), AttemptLimit::AtMost(5)),
+        (json!({"max_attempts": 5}), json!({"max_attempts": -1}), AttemptLimit::AtMost(5)),
+        (json!({"max_attempts": 40}), json!({"max_attempts": 100}), AttemptLimit::AtMost(40)),
+        (json!({"max_attempts": 20}), json!({"max_attempts": 10}), AttemptLimit::AtMost(10)),
+        (json!({"max_attempts": -1}), json!({"max_attempts": 0}), AttemptLimit::Unset),
+        (json!({"max_attempts": 5}), json!(null), AttemptLimit::Disabled),
+        (json!({}), json!(null), AttemptLimit::Disabled),
+    ] {
+        let stored = policy(TASKHARBOR, &json!({"job": job}));
+        let met = stored.on_worker(&policy(TASKHARBOR, &json!({"policy": worker})));
+        assert_eq!(met.attempts, effective, "{job} {worker}");
+        assert_eq!((met.delegated, met.on_stop), (None, Disposition::DeadLetter));
+    }
+}
+
+#[test]
+fn taskharbor_the_workers_curve_cap_and_jitter_apply() {
+    let worker = json!({"policy": {"base_delay": "1s", "max_delay": "3s", "multiplier": 3, "jitter": 0}});
+    let worker = policy(TASKHARBOR, &worker);
+    let met = policy(TASKHARBOR, &json!({"job": {"max_attempts": 4}})).on_worker(&worker);
+    assert_eq!(met.rules, worker.rules);
+    let delay = |failures| {
+        let history = History::with_failures(Moment::ORIGIN, failures);
+        decide(&met, &history, &Failure::of_type("smtp"), Moment::ORIGIN, Draw::LOWEST).delay().map(|delay| delay.ms())
+    };
+    assert_eq!([0, 1, 2, 3].map(delay), [Some(1_000.0), Some(3_000.0), Some(3_000.0), None]);
+}
+
+#[test]
+fn taskharbor_a_worker_of_another_dialect_keeps_its_rules_and_the_job_its_fate() {
+    let worker = policy(Dialect::Ojs, &json!({"max_attempts": 3, "non_retryable_errors": ["auth.*"]}));
+    let met = policy(TASKHARBOR, &json!({"job": {"max_attempts": 9}})).on_worker(&worker);
+    assert_eq!((met.attempts, met.on_stop), (AttemptLimit::AtMost(3), Disposition::DeadLetter));
+    assert!(met.rule_for(&Failure::of_type("auth.expired")).is_err());
+    let budget = policy(Dialect::Mwl, &json!({"policies": [{"match": {"codes": ["*"]}, "attempts": 2}]}));
+    let plain = policy(Dialect::Ojs, &json!({"max_attempts": 5}));
+    assert_eq!(plain.on_worker(&budget).attempts, AttemptLimit::AtMost(2), "a single budget limits all runs");
+}
+
+#[test]
+fn semantics_taskharbor_a_worker_only_tightens_a_job_that_brings_its_own_policy() {
+    let own = policy(Dialect::Ojs, &json!({"max_attempts": 5, "initial_interval": "PT9S"}));
+    for (worker, effective) in [
+        (json!({"max_attempts": 3, "base_delay": "1ms"}), AttemptLimit::AtMost(3)),
+        (json!({"max_attempts": 8}), AttemptLimit::AtMost(5)),
+        (json!({"max_attempts": 0}), AttemptLimit::AtMost(5)),
+        (json!(null), AttemptLimit::Disabled),
+    ] {
+        let met = own.on_worker(&policy(TASKHARBOR, &json!({"policy": worker})));
+        assert_eq!(met.attempts, effective, "{worker}");
+        assert_eq!((&met.rules, met.on_stop), (&own.rules, Disposition::Discard), "{worker}");
+    }
+}
+
+#[test]
+fn semantics_taskharbor_a_cap_holds_whatever_the_worker_says() {
+    let capped = |job: Value| policy(TASKHARBOR, &job).tightened(AttemptLimit::AtMost(10), None);
+    for (job, worker, effective) in [
+        (json!({}), json!({"max_attempts": 100}), AttemptLimit::AtMost(10)),
+        (json!({"job": {"max_attempts": 50}}), json!({"max_attempts": 0}), AttemptLimit::AtMost(10)),
+        (json!({"job": {"max_attempts": 4}}), json!({"max_attempts": 100}), AttemptLimit::AtMost(4)),
+        (json!({}), json!({"max_attempts": 0}), AttemptLimit::Unset),
+    ] {
+        let met = capped(job.clone()).on_worker(&policy(TASKHARBOR, &json!({"policy": worker})));
+        assert_eq!(met.attempts, effective, "{job} {worker}: a cap never grants a retry");
+    }
+}
+
+#[test]
+fn semantics_taskharbor_a_policy_of_the_queue_with_the_limit_of_the_job() {
+    let queue = policy(Dialect::Ojs, &json!({"max_attempts": 8}));
+    let met = queue.with_limit_of(&policy(TASKHARBOR, &json!({"job": {"max_attempts": 5}})));
+    assert_eq!((met.attempts, met.on_stop, met.delegated), (AttemptLimit::AtMost(5), Disposition::Discard, None));
+    assert_eq!(met.rules, queue.rules);
+    assert_eq!(queue.with_limit_of(&policy(TASKHARBOR, &json!({}))), queue);
 }

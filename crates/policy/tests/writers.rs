@@ -87,7 +87,8 @@ fn policy() -> impl Strategy<Value = Policy> {
     let unmatched = prop_oneof![Just(Unmatched::NonRetryable), Just(Unmatched::PassesThrough)];
     (prop::collection::vec(rule, 1..4), attempts, elapsed, on_stop, unmatched).prop_map(
         |(rules, attempts, max_elapsed, on_stop, unmatched)| {
-            Policy::new(Parts { rules, attempts, max_elapsed, on_stop, unmatched }).expect("valid by construction")
+            Policy::new(Parts { rules, attempts, max_elapsed, on_stop, unmatched, delegated: None })
+                .expect("valid by construction")
         },
     )
 }

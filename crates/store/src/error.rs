@@ -53,6 +53,8 @@ impl fmt::Display for Refusal {
     }
 }
 
+impl std::error::Error for Refusal {}
+
 /// A batch of new jobs that is refused whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateId {
@@ -61,3 +63,11 @@ pub struct DuplicateId {
     /// The name that is taken.
     pub id: JobId,
 }
+
+impl fmt::Display for DuplicateId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job {} of the batch has the name {}, which is taken; names are used once", self.index, self.id)
+    }
+}
+
+impl std::error::Error for DuplicateId {}

@@ -100,7 +100,7 @@ pub struct Claim {
     pub queues: Vec<Arc<str>>,
     /// How many jobs at most.
     pub count: usize,
-    /// Who asks.
+    /// Who asks; empty where it gives no name.
     pub worker: Arc<str>,
     /// How long a lease lasts, where the job does not say.
     pub lease: Span,
@@ -124,7 +124,7 @@ pub struct Hold {
 pub enum Proof {
     /// The token of the lease.
     Token(LeaseToken),
-    /// The name of the worker.
+    /// The name of the worker. A lease that was taken without a name takes any.
     Worker(Arc<str>),
     /// None: whoever holds it.
     None,

@@ -2,11 +2,13 @@
 
 use super::show::{error_line, policy_origin};
 use crate::{exit::Failed, output, when};
+use redrive_policy::dialect::Dialect;
 use redrive_policy::lab::explain::{because, headline, summary, time_line};
 use redrive_policy::lab::replay::Step;
 use redrive_policy::{Bounds, Failure, Mismatch, Moment, Outcome, Policy, Reason, Span, Verdict};
 use serde::Deserialize;
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// How many characters a time line takes at least.
 const WIDTH: usize = 60;
@@ -52,11 +54,13 @@ fn explained(job: &Value, told: &Told) -> String {
         if index > 0 {
             out.push_str(TAKEN_BACK);
         }
-        let steps = steps(&told.policy, life, job);
-        for (failure, step) in life.iter().zip(&steps) {
-            let error = job["errors"].get(position).unwrap_or(&nothing);
-            position += 1;
-            push_failure(&mut out, &told.policy, failure, step, error);
+        let errors: Vec<&Value> =
+            (position..).take(life.len()).map(|index| job["errors"].get(index).unwrap_or(&nothing)).collect();
+        position += life.len();
+        let policies: Vec<Cow<'_, Policy>> = errors.iter().map(|error| applied(&told.policy, error)).collect();
+        let steps = steps(&policies, life, job);
+        for (((failure, step), error), policy) in life.iter().zip(&steps).zip(errors).zip(&policies) {
+            push_failure(&mut out, policy, failure, step, error);
         }
         lines.push(time_line(&steps, WIDTH));
     }
@@ -72,11 +76,29 @@ fn explained(job: &Value, told: &Told) -> String {
     out
 }
 
+/// The policy that decided about a failure: the job's, as it meets the one that the worker brought.
+fn applied<'a>(policy: &'a Policy, error: &Value) -> Cow<'a, Policy> {
+    brought(error).map_or(Cow::Borrowed(policy), |worker| Cow::Owned(policy.on_worker(&worker)))
+}
+
+/// The policy that the worker brought, if it brought one.
+fn brought(error: &Value) -> Option<Policy> {
+    let retry = error.get("retry")?;
+    let reading = match retry.get("dialect") {
+        Some(dialect) => dialect.as_str()?.parse::<Dialect>().ok()?.read(&retry["policy"]),
+        None => Dialect::Ojs.read(retry),
+    };
+    reading.ok().map(|reading| reading.policy)
+}
+
 fn push_failure(out: &mut String, policy: &Policy, failure: &ToldFailure, step: &Step, error: &Value) {
     let verdict = &failure.verdict;
     let after = if step.elapsed.is_zero() { String::new() } else { format!(" after {}", step.elapsed) };
     let (attempt, error_line) = (verdict.attempt, error_line(error));
     out.push_str(&format!("Attempt {attempt} failed{after} ({error_line}): {}\n", headline(verdict)));
+    if brought(error).is_some() {
+        out.push_str(&format!("    With the worker's own policy: {}.\n", in_short(policy)));
+    }
     for sentence in because(policy, &failure_of(policy, verdict, error), step) {
         out.push_str(&format!("    {sentence}\n"));
     }
@@ -89,20 +111,27 @@ fn in_short(policy: &Policy) -> String {
         Some(most) => format!("at most {most} runs"),
         None => "runs without a limit on their number".to_owned(),
     };
-    match policy.rules.len() {
-        1 => format!("{runs}, {}", summary(policy, 0)),
-        many => format!("{runs}, {many} rules"),
+    let timing = match policy.rules.len() {
+        1 => summary(policy, 0),
+        many => format!("{many} rules"),
+    };
+    match policy.delegated {
+        Some(_) => format!("{runs}, {timing}; unless its worker brings a policy of its own"),
+        None => format!("{runs}, {timing}"),
     }
 }
 
 /// The verdicts of one life with the bounds that their delays had.
-fn steps(policy: &Policy, life: &[ToldFailure], job: &Value) -> Vec<Step> {
+fn steps(policies: &[Cow<'_, Policy>], life: &[ToldFailure], job: &Value) -> Vec<Step> {
     // The bounds of a delay may depend on all delays before it.
     let whole = life.first().is_some_and(|failure| failure.verdict.attempt == 1);
-    let known = life.iter().all(|failure| failure.verdict.rule.is_none_or(|rule| rule < policy.rules.len()));
+    let has_rule = |(failure, policy): (&ToldFailure, &Cow<'_, Policy>)| {
+        failure.verdict.rule.is_none_or(|rule| rule < policy.rules.len())
+    };
+    let known = life.iter().zip(policies).all(has_rule);
     let mut bounds = (whole && known).then(|| Bounds::new(Moment::ORIGIN));
     let created = job["created_at"].as_str().and_then(when::parse);
-    let step = |failure: &ToldFailure| Step {
+    let step = |(failure, policy): (&ToldFailure, &Cow<'_, Policy>)| Step {
         verdict: failure.verdict,
         bounds: bounds.as_mut().and_then(|bounds| bounds.record(policy, &failure.verdict)),
         elapsed: match (created, when::parse(&failure.at)) {
@@ -110,7 +139,7 @@ fn steps(policy: &Policy, life: &[ToldFailure], job: &Value) -> Vec<Step> {
             _ => Span::ZERO,
         },
     };
-    life.iter().map(step).collect()
+    life.iter().zip(policies).map(step).collect()
 }
 
 /// The failure in the words that the decision saw.

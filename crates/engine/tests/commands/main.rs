@@ -26,3 +26,4 @@ mod revive;
 mod rig;
 mod submit;
 mod sweep;
+mod taskharbor;

@@ -181,6 +181,7 @@ pub(crate) fn failure_of(types: &[&str]) -> FailureReport {
         retryable: None,
         signal: Signal::None,
         delay: None,
+        worker_policy: None,
     }
 }
 

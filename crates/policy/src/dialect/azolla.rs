@@ -46,6 +46,7 @@ pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
             max_elapsed,
             on_stop: Disposition::Fail,
             unmatched: Unmatched::NonRetryable,
+            delegated: None,
         },
     )
 }
@@ -170,7 +171,7 @@ pub(super) fn path_of(part: Part) -> &'static str {
     match part {
         Part::Attempts | Part::Budget => "/stop/max_attempts",
         Part::Elapsed => "/stop/max_delay",
-        Part::OnStop | Part::Rules | Part::Rounding => "",
+        Part::OnStop | Part::Delegation | Part::Rules | Part::Rounding => "",
         Part::Matcher => "/retry/include_errors",
         Part::Initial => "/wait/initial_delay",
         Part::Curve => "/wait/multiplier",

@@ -73,6 +73,7 @@ pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
             max_elapsed: None,
             on_stop: Disposition::Fail,
             unmatched: Unmatched::NonRetryable,
+            delegated: None,
         },
     )
 }
@@ -112,7 +113,7 @@ fn whole_ms(span: Span) -> u64 {
 pub(super) fn path_of(part: Part) -> &'static str {
     match part {
         Part::Attempts | Part::Budget => "/max_retries",
-        Part::Elapsed | Part::OnStop | Part::Rules | Part::Matcher | Part::Rounding => "",
+        Part::Elapsed | Part::OnStop | Part::Delegation | Part::Rules | Part::Matcher | Part::Rounding => "",
         Part::Initial => "/backoff_factor",
         Part::Curve | Part::Jitter => "/strategy",
         Part::Cap => "/max_delay",

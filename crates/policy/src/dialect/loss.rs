@@ -3,7 +3,9 @@
 
 use super::Dialect;
 use crate::normal::normal;
-use crate::{AttemptLimit, Backoff, Cap, CapPlace, Curve, Matcher, Pattern, Policy, Problems, Rounding, Span};
+use crate::{
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Matcher, Pattern, Policy, Problems, Rounding, Span,
+};
 use serde::Serialize;
 use std::fmt;
 
@@ -17,6 +19,8 @@ pub enum Part {
     Elapsed,
     /// What becomes of a job that stops.
     OnStop,
+    /// Whose timing it is.
+    Delegation,
     /// The rules themselves.
     Rules,
     /// Which failures the rule handles.
@@ -74,6 +78,7 @@ impl Part {
             Self::Attempts => "/attempts".to_owned(),
             Self::Elapsed => "/max_elapsed_ms".to_owned(),
             Self::OnStop => "/on_stop".to_owned(),
+            Self::Delegation => "/delegated".to_owned(),
             Self::Rules => "/rules".to_owned(),
             Self::Matcher => in_rule("match"),
             Self::Budget => in_rule("budget"),
@@ -104,6 +109,11 @@ pub(super) fn losses(wanted: &Policy, written: &Policy, dialect: Dialect) -> Vec
     compare(Part::Attempts, 0, attempts(wanted.attempts), attempts(written.attempts));
     compare(Part::Elapsed, 0, elapsed(wanted.max_elapsed), elapsed(written.max_elapsed));
     compare(Part::OnStop, 0, format!("{} on a stop", wanted.on_stop), format!("{} on a stop", written.on_stop));
+    let whose = |delegated: Option<Delegation>| match delegated {
+        Some(_) => "the timing is left to whoever runs the job".to_owned(),
+        None => "the timing is the job's own".to_owned(),
+    };
+    compare(Part::Delegation, 0, whose(wanted.delegated), whose(written.delegated));
     compare(Part::Rules, 0, rules(wanted.rules.len()), rules(written.rules.len()));
     for (index, (was, becomes)) in wanted.rules.iter().zip(&written.rules).enumerate() {
         compare(Part::Matcher, index, matcher(&was.matcher), matcher(&becomes.matcher));

@@ -33,6 +33,7 @@ pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
             max_elapsed: None,
             on_stop: Disposition::Fail,
             unmatched: Unmatched::PassesThrough,
+            delegated: None,
         },
     )
 }
@@ -150,7 +151,7 @@ fn write_backoff(backoff: &Backoff) -> Value {
 pub(super) fn path_of(part: Part, rule: usize) -> String {
     let member = match part {
         Part::Attempts | Part::Budget => "attempts",
-        Part::Elapsed | Part::OnStop | Part::Rules => return "/policies".to_owned(),
+        Part::Elapsed | Part::OnStop | Part::Delegation | Part::Rules => return "/policies".to_owned(),
         Part::Rounding => "backoff",
         Part::Matcher => "match",
         Part::Initial => "backoff/initial",

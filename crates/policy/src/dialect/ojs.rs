@@ -85,6 +85,7 @@ pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
             max_elapsed: None,
             on_stop,
             unmatched: Unmatched::NonRetryable,
+            delegated: None,
         },
     )
 }
@@ -190,7 +191,7 @@ fn at_least_a_moment(span: Span) -> Span {
 pub(super) fn path_of(part: Part) -> &'static str {
     match part {
         Part::Attempts | Part::Budget => "/max_attempts",
-        Part::Elapsed | Part::Rules | Part::Rounding => "",
+        Part::Elapsed | Part::Delegation | Part::Rules | Part::Rounding => "",
         Part::OnStop => "/on_exhaustion",
         Part::Matcher => "/non_retryable_errors",
         Part::Initial => "/initial_interval",

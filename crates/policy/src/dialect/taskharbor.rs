@@ -4,8 +4,8 @@ use super::duration::to_go;
 use super::fields::{Fields, Findings};
 use super::{Part, Reading, Warning};
 use crate::{
-    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Policy, Problems, Rounding, Rule,
-    Span, Unmatched,
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Disposition, Jitter, Matcher, Parts, Policy, Problems,
+    Rounding, Rule, Span, Unmatched,
 };
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
 
     let attempts = match (policy_limit, job_limit) {
         _ if disabled => AttemptLimit::Disabled,
-        (None, None) => AttemptLimit::Disabled,
+        (None, None) => AttemptLimit::Unset,
         (Some(limit), None) | (None, Some(limit)) => AttemptLimit::AtMost(limit),
         (Some(a), Some(b)) => AttemptLimit::AtMost(a.min(b)),
     };
@@ -58,6 +58,7 @@ pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
             max_elapsed: None,
             on_stop: Disposition::DeadLetter,
             unmatched: Unmatched::NonRetryable,
+            delegated: (!document.has("policy")).then(|| Delegation::new(job_limit)),
         },
     )
 }
@@ -82,10 +83,17 @@ fn warn(job: &Fields<'_>, job_limit: Option<u32>, policy_limit: Option<u32>, f: 
     }
 }
 
-/// The nearest TaskHarbor file: a worker's policy, and no limit of a job's own.
+/// The nearest TaskHarbor file: a worker's policy, and no limit of a job's own; or, where the timing is
+/// left to the worker, the job's limit alone.
 pub(super) fn write(policy: &Policy) -> Value {
     if policy.attempts == AttemptLimit::Disabled {
         return json!({ "policy": null });
+    }
+    if let Some(delegated) = policy.delegated {
+        return match delegated.limit() {
+            Some(limit) => json!({ "job": { "max_attempts": limit } }),
+            None => json!({}),
+        };
     }
     let rule = super::first_rule(policy);
     let backoff = &rule.backoff;
@@ -99,8 +107,16 @@ pub(super) fn write(policy: &Policy) -> Value {
         "max_delay": to_go(super::cap_or_highest(policy, rule, GO_MAX)),
         "multiplier": multiplier,
         "jitter": fraction(backoff.jitter),
-        "max_attempts": super::max_runs(policy, rule).unwrap_or(u32::MAX),
+        "max_attempts": max_attempts(policy, rule),
     } })
+}
+
+/// The policy's own limit; 0 where it sets none and no job's limit has met it.
+fn max_attempts(policy: &Policy, rule: &Rule) -> u32 {
+    match policy.attempts {
+        AttemptLimit::Unset => 0,
+        _ => super::max_runs(policy, rule).unwrap_or(u32::MAX),
+    }
 }
 
 /// Go's own limit on durations is 2^63 ns; a whole number of hours just below it.
@@ -120,7 +136,7 @@ fn fraction(jitter: Jitter) -> f64 {
 pub(super) fn path_of(part: Part) -> &'static str {
     match part {
         Part::Attempts | Part::Budget => "/policy/max_attempts",
-        Part::Elapsed | Part::OnStop | Part::Rules | Part::Matcher | Part::Rounding => "",
+        Part::Elapsed | Part::OnStop | Part::Delegation | Part::Rules | Part::Matcher | Part::Rounding => "",
         Part::Initial => "/policy/base_delay",
         Part::Curve => "/policy/multiplier",
         Part::Cap => "/policy/max_delay",

@@ -138,6 +138,7 @@ impl Terms {
             max_elapsed: self.max_elapsed,
             on_stop: self.on_stop,
             unmatched: Unmatched::NonRetryable,
+            delegated: None,
         };
         let Reading { policy, warnings } = crate::dialect::reading(findings, parts)?;
         Ok(Import { policy, lost, warnings })

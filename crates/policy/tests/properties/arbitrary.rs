@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{
-    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Draw, Jitter, Matcher, Parts, Pattern, Policy, Rounding,
-    Rule, Span, Unmatched,
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Disposition, Draw, Jitter, Matcher, Parts, Pattern,
+    Policy, Rounding, Rule, Span, Unmatched,
 };
 use serde_json::{Map, Value, json};
 
@@ -141,15 +141,18 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
     let rule = rule.prop_map(|(matcher, budget, backoff)| Rule { matcher, budget, backoff });
     let attempts = prop_oneof![
         Just(AttemptLimit::Disabled),
+        Just(AttemptLimit::Unset),
         Just(AttemptLimit::Unlimited),
         (0_u32..30).prop_map(AttemptLimit::AtMost),
         any::<u32>().prop_map(AttemptLimit::AtMost),
     ];
     let on_stop = select(&[Disposition::Discard, Disposition::DeadLetter, Disposition::Fail][..]);
     let unmatched = select(&[Unmatched::NonRetryable, Unmatched::PassesThrough][..]);
-    (vec(rule, 1..4), attempts, option::of(spans()), on_stop, unmatched).prop_map(
-        |(rules, attempts, max_elapsed, on_stop, unmatched)| {
-            let parts = Parts { rules, attempts, max_elapsed, on_stop, unmatched };
+    let delegated = option::of((option::of(any::<u32>()), attempts.clone()));
+    let delegated = delegated.prop_map(|said| said.map(|(job_limit, cap)| Delegation { job_limit, cap }));
+    (vec(rule, 1..4), attempts, option::of(spans()), on_stop, unmatched, delegated).prop_map(
+        |(rules, attempts, max_elapsed, on_stop, unmatched, delegated)| {
+            let parts = Parts { rules, attempts, max_elapsed, on_stop, unmatched, delegated };
             Policy::new(parts).expect("a policy that can be said")
         },
     )

@@ -38,13 +38,15 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>) -> Answer {
 }
 
 /// What goes beyond the specification.
-const EXTENSIONS: [&str; 8] = [
+const EXTENSIONS: [&str; 10] = [
+    "urn:ojs:ext:progress",
     "urn:redrive:ext:long-poll",
     "urn:redrive:ext:settle-many",
     "urn:redrive:ext:lease-tokens",
     "urn:redrive:ext:retry-after",
     "urn:redrive:ext:snooze",
     "urn:redrive:ext:policy-dialects",
+    "urn:redrive:ext:worker-policies",
     "urn:redrive:ext:explanations",
     "urn:redrive:ext:idempotency-key",
 ];

@@ -2,6 +2,7 @@
 
 use super::body;
 use super::policies::origin_of;
+use super::progress;
 use crate::app::App;
 use crate::json::{member, push_i64, push_str, push_time, push_u64};
 use redrive_policy::{Moment, Outcome, Span};
@@ -57,6 +58,7 @@ pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job, app: &App) {
             push_str(out, &lease.worker);
         }
         push_moment(out, "lease_expires_at", lease.until);
+        progress::push_members(out, job, app);
     }
     push_end(out, job);
     push_failures(out, job);

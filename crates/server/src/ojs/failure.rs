@@ -1,10 +1,11 @@
 //! A failed run, as a worker reports it.
 
+use super::intake::Wrong;
+use crate::app::App;
 use crate::json::{Members, check_nested, items, member, push_key, push_str, text};
-use crate::limits::Limits;
 use crate::time::{parse_http_date, parse_rfc3339};
 use redrive_engine::FailureReport;
-use redrive_policy::{Disposition, Moment, Problem, Signal, Span};
+use redrive_policy::{Disposition, Moment, Policy, Problem, Signal, Span};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,17 +14,16 @@ use std::sync::Arc;
 const CUT_MESSAGE: usize = 1_000;
 
 /// What the server writes itself into each entry of the history.
-const MANAGED: [&str; 9] =
-    ["type", "code", "message", "retryable", "details", "backtrace", "attempt", "timestamp", "occurred_at"];
+const MANAGED: [&str; 10] =
+    ["type", "code", "message", "retryable", "details", "backtrace", "attempt", "timestamp", "occurred_at", "retry"];
 
-/// Reads the error of a report; only its message is required (C15).
-pub(super) fn read(
-    report: &Members<'_>,
-    limits: &Limits,
-    now: Moment,
-    problems: &mut Vec<Problem>,
-) -> Option<FailureReport> {
+/// Reads the error of a report; only its message is required (C15). With it comes the policy of the
+/// worker, if it brings one.
+pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, wrong: &mut Wrong) -> Option<FailureReport> {
     const ALLOWED: &str = "an object with the error, at least its message,";
+    let limits = &app.limits;
+    let worker_policy = worker_policy(app, report, &mut wrong.policy);
+    let problems = &mut wrong.request;
     if !report.has("error") {
         report.wrong("error", ALLOWED, problems);
     }
@@ -43,8 +43,9 @@ pub(super) fn read(
             error.told(key, Problem::told("", message), problems);
         }
     }
-    let length = report.get("error").map_or(0, |error| error.get().len());
-    let kept = kept(&error, types.first()?, &code, &message?, length > limits.error_bytes);
+    let retry = report.get("retry");
+    let length: usize = [report.get("error"), retry].into_iter().flatten().map(|value| value.get().len()).sum();
+    let kept = kept(&error, retry, types.first()?, &code, &message?, length > limits.error_bytes);
     Some(FailureReport {
         error: Arc::from(kept),
         types: types.into_iter().map(Cow::into_owned).collect(),
@@ -52,7 +53,14 @@ pub(super) fn read(
         code: code.into_owned(),
         retryable,
         delay,
+        worker_policy,
     })
+}
+
+/// The policy that the worker brings as `retry`, in the shape of a job's `options.retry`.
+fn worker_policy(app: &App, report: &Members<'_>, problems: &mut Vec<Problem>) -> Option<Arc<Policy>> {
+    let read = app.policies.of_worker(report.get("retry")?);
+    read.map_err(|found| found.0.into_iter().for_each(|problem| report.told("retry", problem, problems))).ok()
 }
 
 /// The names that the error goes by, the best one first (ojs.md, section 2, step 5).
@@ -97,9 +105,16 @@ fn retry_after(members: &Members<'_>, now: Moment, problems: &mut Vec<Problem>) 
     })
 }
 
-/// The error as it is kept: one object, of which the history shows every member. Of one that is too
-/// long, only the names and the start of the message.
-fn kept(error: &Members<'_>, type_name: &str, code: &str, message: &str, cut: bool) -> Vec<u8> {
+/// The error as it is kept: one object, of which the history shows every member, with the policy that
+/// the worker brought. Of one that is too long, only the names and the start of the message.
+fn kept(
+    error: &Members<'_>,
+    retry: Option<&RawValue>,
+    type_name: &str,
+    code: &str,
+    message: &str,
+    cut: bool,
+) -> Vec<u8> {
     let mut out = vec![b'{'];
     member(&mut out, "type");
     push_str(&mut out, shortened(type_name, cut));
@@ -125,6 +140,10 @@ fn kept(error: &Members<'_>, type_name: &str, code: &str, message: &str, cut: bo
     if let Some(backtrace) = error.get("backtrace") {
         member(&mut out, "backtrace");
         push_backtrace(&mut out, backtrace);
+    }
+    if let Some(retry) = retry {
+        member(&mut out, "retry");
+        out.extend_from_slice(retry.get().as_bytes());
     }
     for (key, value) in error.iter().filter(|(key, _)| !MANAGED.contains(&&***key)) {
         push_key(&mut out, key);

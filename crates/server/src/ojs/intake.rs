@@ -33,7 +33,7 @@ const OPTIONS: [&str; 14] = [
 ];
 
 /// Members that the server manages; what a caller says there is passed over.
-const MANAGED: [&str; 28] = [
+const MANAGED: [&str; 32] = [
     "specversion",
     "id",
     "type",
@@ -54,6 +54,10 @@ const MANAGED: [&str; 28] = [
     "worker_id",
     "lease_token",
     "lease_expires_at",
+    "progress",
+    "progress_message",
+    "progress_data",
+    "progress_updated_at",
     "result",
     "error",
     "errors",

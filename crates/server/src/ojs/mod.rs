@@ -14,6 +14,7 @@ mod jobs;
 mod lists;
 mod names;
 mod policies;
+mod progress;
 mod queues;
 mod schedule;
 mod settle;
@@ -36,11 +37,13 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/ojs/v1/jobs/batch", post(jobs::enqueue_batch))
         .route("/ojs/v1/jobs/{id}", get(jobs::show).delete(jobs::cancel))
         .route("/ojs/v1/jobs/{id}/activate", post(jobs::activate))
+        .route("/ojs/v1/jobs/{id}/progress", get(progress::get).put(progress::put))
         .route("/ojs/v1/workers/fetch", post(fetch::fetch))
         .route("/ojs/v1/workers/ack", post(settle::ack))
         .route("/ojs/v1/workers/nack", post(settle::nack))
         .route("/ojs/v1/workers/settle", post(settle::settle_many))
         .route("/ojs/v1/workers/heartbeat", post(heartbeat::heartbeat))
+        .route("/ojs/v1/workers/progress", post(progress::report))
         .route("/ojs/v1/queues", get(queues::list))
         .route("/ojs/v1/queues/{name}/stats", get(queues::stats))
         .route("/ojs/v1/queues/{name}/pause", post(queues::pause))

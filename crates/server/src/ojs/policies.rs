@@ -24,6 +24,8 @@ pub(crate) struct Resolved {
 pub(crate) struct Policies {
     /// By the text that was handed in.
     resolved: RwLock<HashMap<String, Arc<Resolved>>>,
+    /// Those of workers, by their text.
+    workers: RwLock<HashMap<String, Arc<Policy>>>,
     /// What envelopes say of a policy, by where it is in memory, which stays its own while it is here.
     worded: RwLock<HashMap<usize, Worded>>,
 }
@@ -63,6 +65,23 @@ impl Policies {
         Ok(resolved)
     }
 
+    /// The policy that a worker brings.
+    ///
+    /// # Errors
+    /// Every problem of it.
+    pub(crate) fn of_worker(&self, brought: &RawValue) -> Result<Arc<Policy>, Problems> {
+        let text = brought.get();
+        if let Some(known) = self.workers.read().unwrap_or_else(PoisonError::into_inner).get(text) {
+            return Ok(Arc::clone(known));
+        }
+        let Written { dialect, value } = written(brought)?;
+        let policy = Arc::new(dialect.read(&value)?.policy);
+        if text.len() <= LONGEST {
+            remember(&self.workers, text.to_owned(), Arc::clone(&policy));
+        }
+        Ok(policy)
+    }
+
     /// Writes what an envelope says of a policy: `max_attempts` and `retry`.
     pub(crate) fn push_members(&self, out: &mut Vec<u8>, policy: &Arc<Policy>) {
         let address = Arc::as_ptr(policy).addr();
@@ -85,12 +104,13 @@ fn remember<K: Eq + Hash, V>(memory: &RwLock<HashMap<K, V>>, key: K, value: V) {
 }
 
 /// Everything that the answer depends on. Kinds and queues count only where a layer names them, so
-/// that jobs of many kinds share one entry.
+/// that jobs of many kinds share one entry. They count beside a job's own policy too: it may leave its
+/// timing to them.
 fn key(layers: &Layers, own: Option<&RawValue>, kind: &str, queue: &str) -> String {
     let own = own.map_or("", RawValue::get);
-    let kind = if own.is_empty() && layers.kinds.contains_key(kind) { kind } else { "" };
-    let by_policy = own.is_empty() && layers.queues.contains_key(queue);
-    let queue = if by_policy || layers.queue_caps.contains_key(queue) { queue } else { "" };
+    let kind = if layers.kinds.contains_key(kind) { kind } else { "" };
+    let named = layers.queues.contains_key(queue) || layers.queue_caps.contains_key(queue);
+    let queue = if named { queue } else { "" };
     [own, kind, queue].join("\0")
 }
 

@@ -2,6 +2,7 @@
 
 use super::envelope::{push_id, push_moment, push_ms};
 use super::failure;
+use super::intake::Wrong;
 use super::policies::max_attempts;
 use crate::answer::Answer;
 use crate::app::App;
@@ -11,7 +12,7 @@ use crate::limits::Limits;
 use crate::request::Payload;
 use axum::extract::State;
 use redrive_engine::Ending;
-use redrive_policy::{Moment, Problem, Span};
+use redrive_policy::{Moment, Policy, Problem, Span};
 use redrive_store::{Hold, Job, Proof, State as JobState};
 use std::sync::Arc;
 
@@ -31,12 +32,11 @@ pub(crate) async fn nack(State(app): State<Arc<App>>, payload: Payload) -> Resul
 }
 
 async fn settle_one(app: &App, payload: &Payload, kind: Kind) -> Result<Answer, Fault> {
-    let report = Report::read(&payload.members()?, kind, &app.limits, app.engine.now()).map_err(Fault::invalid)?;
-    let replied = report.reply;
-    let settled = app.engine.settle(vec![(report.hold, report.ending)]).await?.pop();
+    let Report { hold, ending, reply } = Report::read(app, &payload.members()?, kind, app.engine.now())?;
+    let settled = app.engine.settle(vec![(hold, ending)]).await?.pop();
     let job = settled.ok_or_else(unsaid)??;
     let mut out = vec![b'{'];
-    replied.push(&mut out, &job);
+    reply.push(&mut out, &job);
     out.push(b'}');
     Ok(Answer::ok(out))
 }
@@ -60,7 +60,7 @@ pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -
         return Err(Fault::invalid(problems));
     }
     let now = app.engine.now();
-    let read = |report: &serde_json::value::RawValue| read_listed(report.get(), &app.limits, now);
+    let read = |report: &serde_json::value::RawValue| read_listed(&app, report.get(), now);
     let mut answers = Vec::with_capacity(count);
     let mut endings = Vec::with_capacity(count);
     for report in reports {
@@ -72,26 +72,27 @@ pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -
     let settled = if endings.is_empty() { Vec::new() } else { app.engine.settle(endings).await? };
     let mut settled = settled.into_iter();
     let answers = answers.into_iter().map(|answer| {
-        let reply = answer.map_err(Fault::invalid)?;
+        let reply = answer.map_err(Fault::from)?;
         Ok((reply, settled.next().ok_or_else(unsaid)??))
     });
     Ok(Answer::ok(written(answers, count)))
 }
 
 /// One report of a list; it says itself what it is.
-fn read_listed(text: &str, limits: &Limits, now: Moment) -> Result<Report, Vec<Problem>> {
+fn read_listed(app: &App, text: &str, now: Moment) -> Result<Report, Wrong> {
     const ALLOWED: &str = "\"ack\" or \"nack\"";
-    let members = Members::parse(text).map_err(|error| vec![Problem::told("", format!("not a report: {error}"))])?;
+    let members =
+        Members::parse(text).map_err(|error| Wrong::request(Problem::told("", format!("not a report: {error}"))))?;
     let mut problems = Vec::new();
     let kind = match members.text("action", &mut problems).as_deref() {
         Some("ack") => Kind::Ack,
         Some("nack") => Kind::Nack,
         _ => {
             members.wrong("action", ALLOWED, &mut problems);
-            return Err(problems);
+            return Err(Wrong { request: problems, ..Wrong::default() });
         }
     };
-    Report::read(&members, kind, limits, now)
+    Report::read(app, &members, kind, now)
 }
 
 fn written(answers: impl Iterator<Item = Result<(Reply, Job), Fault>>, count: usize) -> Vec<u8> {
@@ -131,30 +132,30 @@ struct Report {
 }
 
 impl Report {
-    fn read(members: &Members<'_>, kind: Kind, limits: &Limits, now: Moment) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let hold = hold(members, limits, &mut problems);
+    fn read(app: &App, members: &Members<'_>, kind: Kind, now: Moment) -> Result<Self, Wrong> {
+        let mut wrong = Wrong::default();
+        let hold = hold(members, &app.limits, &mut wrong.request);
         let ending = match kind {
-            Kind::Ack => success(members, limits, &mut problems),
-            Kind::Nack => failure(members, limits, now, &mut problems),
+            Kind::Ack => success(members, &app.limits, &mut wrong.request),
+            Kind::Nack => failure(app, members, now, &mut wrong),
         };
         match (hold, ending) {
-            (Some(hold), Some(ending)) if problems.is_empty() => {
-                let reply = match ending {
+            (Some(hold), Some(ending)) if wrong.is_empty() => {
+                let reply = match &ending {
                     Ending::Done(_) => Reply::Acknowledged,
-                    Ending::Failed(_) => Reply::Failed,
-                    Ending::Released(delay) => Reply::Released(delay),
+                    Ending::Failed(report) => Reply::Failed(report.worker_policy.clone()),
+                    Ending::Released(delay) => Reply::Released(*delay),
                 };
                 Ok(Self { hold, ending, reply })
             }
-            _ => Err(problems),
+            _ => Err(wrong),
         }
     }
 }
 
 /// Which run it is, and what proves that the reporter holds it: a token, else the worker's name, else
 /// nothing, because client libraries know neither (C29).
-fn hold(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Hold> {
+pub(super) fn hold(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Hold> {
     if !members.has("job_id") {
         members.wrong("job_id", "the id of the job", problems);
     }
@@ -189,7 +190,8 @@ fn success(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) 
 }
 
 /// A failure; or a run that is given back, which needs no error.
-fn failure(members: &Members<'_>, limits: &Limits, now: Moment, problems: &mut Vec<Problem>) -> Option<Ending> {
+fn failure(app: &App, members: &Members<'_>, now: Moment, wrong: &mut Wrong) -> Option<Ending> {
+    let problems = &mut wrong.request;
     let requeue = members.flag("requeue", problems).unwrap_or(false);
     let most = Span::MAX.ms() as i64;
     let snooze = members.whole("snooze_ms", 0..=most, problems);
@@ -199,20 +201,21 @@ fn failure(members: &Members<'_>, limits: &Limits, now: Moment, problems: &mut V
     if requeue {
         return Some(Ending::Released(Span::ZERO));
     }
-    failure::read(members, limits, now, problems).map(Ending::Failed)
+    failure::read(app, members, now, wrong).map(Ending::Failed)
 }
 
 /// What a worker hears.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Reply {
     Acknowledged,
-    Failed,
+    /// With the policy that the worker brought.
+    Failed(Option<Arc<Policy>>),
     Released(Span),
 }
 
 impl Reply {
     /// Writes the members of the reply, without braces.
-    fn push(self, out: &mut Vec<u8>, job: &Job) {
+    fn push(&self, out: &mut Vec<u8>, job: &Job) {
         if matches!(self, Self::Acknowledged) {
             member(out, "acknowledged");
             out.extend_from_slice(b"true");
@@ -231,14 +234,22 @@ impl Reply {
         let given_back = u32::from(matches!(self, Self::Released(_)));
         push_u64(out, job.attempt.saturating_add(given_back).into());
         member(out, "max_attempts");
-        push_u64(out, max_attempts(&job.spec.policy).into());
+        push_u64(out, self.max_attempts(job).into());
         self.push_next(out, job);
     }
 
+    /// How many runs the policy allows that has just decided.
+    fn max_attempts(&self, job: &Job) -> u32 {
+        match self {
+            Self::Failed(Some(worker)) => max_attempts(&job.spec.policy.on_worker(worker)),
+            _ => max_attempts(&job.spec.policy),
+        }
+    }
+
     /// When the job runs again, or that it does not.
-    fn push_next(self, out: &mut Vec<u8>, job: &Job) {
+    fn push_next(&self, out: &mut Vec<u8>, job: &Job) {
         let delay = match self {
-            Self::Released(delay) => Some(delay),
+            Self::Released(delay) => Some(*delay),
             _ => job.last_delay,
         };
         match (job.state, job.due, job.times.finished) {

@@ -15,6 +15,7 @@ mod faulty;
 mod headers;
 mod keys;
 mod limits;
+mod progress;
 mod queues;
 mod socket;
 mod workers;

@@ -179,3 +179,51 @@ async fn a_client_that_breaks_off_holds_no_job() {
     let id = bench.enqueue_with(json!({})).await;
     assert_eq!(bench.fetch().await.unwrap()["id"], json!(id), "nobody else has taken it");
 }
+
+#[tokio::test]
+async fn a_lease_without_a_name_takes_any_worker_s_word() {
+    let bench = Bench::new();
+    let id = bench.enqueue_with(json!({})).await;
+    bench.post("/workers/fetch", json!({ "queues": ["default"] })).await.expect(200);
+    let beat = json!({ "worker_id": "w7", "active_jobs": [id] });
+    assert_eq!(bench.post("/workers/heartbeat", beat).await.expect(200)["jobs_extended"], json!([id]));
+    bench.post("/workers/ack", json!({ "job_id": id, "worker_id": "w7" })).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_heartbeat_tells_which_jobs_the_worker_no_longer_holds_and_why() {
+    let bench = Bench::new();
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(bench.enqueue_with(json!({ "visibility_timeout_ms": 60_000 })).await);
+    }
+    let stalled = bench.enqueue_with(json!({ "visibility_timeout_ms": 1_000 })).await;
+    let fetch = json!({ "queues": ["default"], "count": 5, "worker_id": "w1" });
+    let fetched = bench.post("/workers/fetch", fetch).await.expect(200);
+    let token = |id: &str| {
+        let mut jobs = fetched["jobs"].as_array().unwrap().iter();
+        jobs.find(|job| job["id"] == id).unwrap()["lease_token"].clone()
+    };
+    bench.advance_ms(3_000.0).await;
+    assert_eq!(bench.fetch_as("w2").await.unwrap()["id"], json!(stalled));
+    bench.delete(&format!("/jobs/{}", ids[1])).await.expect(200);
+    bench.post("/workers/ack", json!({ "job_id": ids[2], "worker_id": "w1" })).await.expect(200);
+    let nobody = "019539a4-0000-7000-8000-ffffffffffff";
+    let named = json!({ "worker_id": "w1", "active_jobs": [ids[0], ids[1], ids[2], stalled, nobody] });
+    let beat = bench.post("/workers/heartbeat", named).await.expect(200);
+    assert_eq!(beat["jobs_extended"], json!([ids[0]]));
+    let reasons = |beat: &Value| -> Vec<(String, String)> {
+        let refused = beat["jobs_refused"].as_array().unwrap().iter();
+        refused.map(|job| (text(&job["job_id"]), text(&job["reason"]))).collect()
+    };
+    let expected =
+        [(&*ids[1], "wrong_state"), (&*ids[2], "wrong_state"), (&*stalled, "other_worker"), (nobody, "not_found")];
+    assert_eq!(reasons(&beat), expected.map(|(id, reason)| (id.to_owned(), reason.to_owned())));
+    let by_token = |id: &str| json!({ "job_id": id, "lease_token": token(id) });
+    let tokens =
+        json!({ "worker_id": "w1", "active_jobs": [by_token(&ids[3]), by_token(&ids[1]), by_token(&stalled)] });
+    let beat = bench.post("/workers/heartbeat", tokens).await.expect(200);
+    assert_eq!(beat["jobs_extended"], json!([ids[3]]));
+    let expected = [(&*ids[1], "stale_lease"), (&*stalled, "stale_lease")];
+    assert_eq!(reasons(&beat), expected.map(|(id, reason)| (id.to_owned(), reason.to_owned())));
+}

@@ -13,3 +13,4 @@ mod errors;
 mod history;
 mod leases;
 mod policies;
+mod taskharbor;

@@ -262,7 +262,8 @@ impl<'s> Bench<'s> {
 pub(super) fn policy(attempts: AttemptLimit, delay_ms: u32, on_stop: Disposition) -> Result<Arc<Policy>, Flaw> {
     let backoff = Backoff::fixed(Span::from_millis(delay_ms));
     let rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff }];
-    let parts = Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable };
+    let parts =
+        Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable, delegated: None };
     Policy::new(parts).map(Arc::new).map_err(|problems| Flaw::new(format!("the suite's own policy: {problems}")))
 }
 

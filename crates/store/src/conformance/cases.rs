@@ -47,6 +47,7 @@ macro_rules! for_each_conformance_case {
                 hold_by_a_wrong_token_is_refused_as_wrong,
                 hold_by_a_token_of_the_future_meets_the_wrong_state,
                 hold_by_another_worker_is_refused,
+                hold_by_any_name_on_a_lease_that_was_taken_without_one,
                 hold_without_proof_is_whoever_holds_the_job,
                 hold_on_an_unknown_job_is_refused,
                 hold_on_what_is_not_active_meets_the_wrong_state,

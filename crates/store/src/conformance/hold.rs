@@ -1,8 +1,8 @@
 //! Proofs of a hold, and signs of life.
 
-use super::bench::{Bench, LEASE_MS, held_by_token, hold, ruling, token};
+use super::bench::{Bench, LEASE_MS, QUEUE, held_by_token, hold, ids, ruling, token};
 use super::{Verified, holds, same};
-use crate::{Hold, LeaseToken, Proof, Refusal, Report, Settlement, State};
+use crate::{Claim, Hold, LeaseToken, Proof, Refusal, Report, Settlement, State};
 use redrive_policy::Span;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,6 +119,20 @@ pub(super) async fn hold_by_another_worker_is_refused(bench: &mut Bench<'_>) -> 
     bench.extend(hold(job.id, Proof::Worker("ada".into())), None).await??;
     let done = bench.settle(hold(job.id, Proof::Worker("ada".into())), Report::Done(None)).await??;
     same!(done.state, State::Completed, "settled by the name of the worker");
+    Ok(())
+}
+
+pub(super) async fn hold_by_any_name_on_a_lease_that_was_taken_without_one(bench: &mut Bench<'_>) -> Verified {
+    let id = bench.added().await?.id;
+    let nameless = Claim { worker: "".into(), ..bench.request(&[QUEUE], 1) };
+    same!(ids(&bench.claim_by(nameless).await?), [id], "what a worker without a name gets");
+    bench.extend(hold(id, Proof::Worker("ada".into())), None).await??;
+    let extended = bench.extend(hold(id, Proof::Worker("bob".into())), None).await??;
+    same!(extended.lease.map(|lease| lease.worker), Some("".into()), "whose lease it is after signs of life");
+    let forged = LeaseToken::derive(99, id, 1);
+    refused_everywhere(bench, hold(id, Proof::Token(forged)), &Refusal::WrongLease).await?;
+    let done = bench.settle(hold(id, Proof::Worker("ada".into())), Report::Done(None)).await??;
+    same!(done.state, State::Completed, "settled by a name");
     Ok(())
 }
 

@@ -4,8 +4,8 @@ use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, held_by_token, ids, ruling,
 use super::{Flaw, Verified, same};
 use crate::{Enqueued, FailedRun, Job, NewJob, Refusal, Report, Retention, Spec, Start, State};
 use redrive_policy::{
-    AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Pattern, Policy, Rounding, Rule,
-    Span, Unmatched,
+    AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Disposition, Jitter, Matcher, Parts, Pattern, Policy,
+    Rounding, Rule, Span, Unmatched,
 };
 use std::sync::Arc;
 
@@ -230,5 +230,6 @@ fn elaborate() -> Parts {
         max_elapsed: Some(Span::MAX),
         on_stop: Disposition::DeadLetter,
         unmatched: Unmatched::PassesThrough,
+        delegated: Some(Delegation { job_limit: Some(9), cap: AttemptLimit::AtMost(8) }),
     }
 }

@@ -256,7 +256,8 @@ mod tests {
     fn policy(runs: u32) -> Arc<Policy> {
         let rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff: Backoff::IMMEDIATE }];
         let (attempts, on_stop) = (AttemptLimit::AtMost(runs), Disposition::Discard);
-        let parts = Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable };
+        let parts =
+            Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable, delegated: None };
         Arc::new(Policy::new(parts).unwrap())
     }
 

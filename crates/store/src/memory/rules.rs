@@ -187,7 +187,8 @@ pub(crate) fn check_hold(job: &Job, proof: &Proof) -> Result<(), Refusal> {
         // Old nonces are not kept: any token with the number of an earlier lease passes for it.
         Proof::Token(token) if (1..lease.token.number).contains(&token.number) => Err(Refusal::StaleLease),
         Proof::Token(_) => Err(Refusal::WrongLease),
-        Proof::Worker(worker) if *worker != lease.worker => Err(Refusal::OtherWorker),
+        // A lease that was taken without a name is nobody's in particular: any name may claim it.
+        Proof::Worker(worker) if !lease.worker.is_empty() && *worker != lease.worker => Err(Refusal::OtherWorker),
         Proof::Worker(_) | Proof::None => Ok(()),
     }
 }

@@ -144,7 +144,14 @@ impl Workload {
             let backoff = Backoff { jitter: Jitter::plus_minus(0.9), ..Backoff::fixed(Span::from_millis(700)) };
             let rules = vec![Rule { matcher, budget: None, backoff }];
             let attempts = AttemptLimit::AtMost(runs);
-            let parts = Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable };
+            let parts = Parts {
+                rules,
+                attempts,
+                max_elapsed: None,
+                on_stop,
+                unmatched: Unmatched::NonRetryable,
+                delegated: None,
+            };
             Arc::new(Policy::new(parts).unwrap())
         });
         Self {

@@ -262,6 +262,7 @@ impl Worker {
             retryable: reported.retryable,
             signal: reported.signal,
             delay: reported.delay_ms.map(Span::saturating_ms),
+            worker_policy: None,
         };
         (Ended::Failed { number, reported }, Ending::Failed(report))
     }

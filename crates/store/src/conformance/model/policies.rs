@@ -35,6 +35,7 @@ fn two_rules() -> Parts {
         max_elapsed: Some(Span::from_millis(30_000)),
         on_stop: Disposition::DeadLetter,
         unmatched: Unmatched::PassesThrough,
+        delegated: None,
     }
 }
 
@@ -55,5 +56,6 @@ fn simple(rule: Rule, attempts: AttemptLimit) -> Parts {
         max_elapsed: None,
         on_stop: Disposition::Discard,
         unmatched: Unmatched::NonRetryable,
+        delegated: None,
     }
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 fn job() -> Job {
     let rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff: Backoff::IMMEDIATE }];
     let (attempts, on_stop) = (AttemptLimit::Unlimited, Disposition::Discard);
-    let parts = Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable };
+    let parts =
+        Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable, delegated: None };
     let at = Moment::from_micros;
     let handled = [(3, Some(0.1)), (0, None), (u32::MAX, Some(7.0))];
     let handled = handled.map(|(count, ms)| Handled { count, previous: ms.map(Span::saturating_ms) });

@@ -1,0 +1,114 @@
+//! The options of `redrive work`.
+
+use super::process::Order;
+use super::size;
+use crate::client::ServerArgs;
+use crate::exit::Failed;
+use crate::when;
+use redrive_policy::Span;
+use redrive_worker::Client;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The shell command that runs for each job: the job as JSON on its standard input, its standard
+    /// output as the result
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) exec: String,
+    /// A queue to take jobs from; several are looked into in the order given
+    #[arg(long = "queue", value_name = "NAME", default_value = "default")]
+    pub(super) queues: Vec<String>,
+    /// Run only jobs of this type, or of several; others are given back for other workers
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(super) types: Vec<String>,
+    /// How many commands run at once [default: as many as there are processors]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    concurrency: Option<u16>,
+    /// How long one command may take; then its whole process group is ended. What the job or the
+    /// server allows holds too
+    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    timeout: Option<Span>,
+    /// How long a command that is asked to end (SIGTERM) may take before it is killed (SIGKILL)
+    #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "2s")]
+    kill_after: Span,
+    /// How long running commands may go on when this worker is asked to stop; then they are ended, and
+    /// their jobs given back
+    #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "25s")]
+    grace: Span,
+    /// How much of the output of one command is kept, such as 64K or 1M
+    #[arg(long, value_name = "SIZE", value_parser = size::bytes, default_value = "64K")]
+    max_output: u64,
+    /// The most memory that each process of a command may take, such as 512M (ulimit -v)
+    #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
+    memory: Option<u64>,
+    /// How long the server waits for a sign of life before it counts a run as failed
+    #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "30s")]
+    lease: Span,
+    /// The name of this worker [default: one is made]
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// End when no job of the queues is available or running
+    #[arg(long)]
+    pub(super) once: bool,
+    /// End when no job of the queues is available, running or waiting for a retry
+    #[arg(long, conflicts_with = "once")]
+    pub(super) drain: bool,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+    /// Print JSON for programs, one object on each line
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+const HELP: &str = "\
+The command sees the job in its environment too: REDRIVE_JOB_ID, REDRIVE_JOB_TYPE, REDRIVE_JOB_QUEUE,
+REDRIVE_JOB_ATTEMPT, REDRIVE_JOB_MAX_ATTEMPTS.
+
+Exit codes of the command: 0 done, 75 failed for now (retry), 65 not worth a retry (dead letter), all
+others as the job's retry policy says. A last line on standard error may say more, as JSON:
+  {\"type\": \"smtp.busy\", \"message\": \"try later\", \"retry_after_ms\": 500}
+
+Examples:
+  redrive work --exec 'python3 send.py'
+  redrive work --exec ./resize.sh --queue images --concurrency 4 --timeout 5m --memory 1G
+  redrive work --exec 'jq .args' --drain --json";
+
+impl Args {
+    /// The way to the server. Nothing is sent yet.
+    pub(super) fn client(&self) -> Result<Client, Failed> {
+        let url = self.server.server.trim_end_matches('/');
+        let client = match self.server.api_key()? {
+            Some(key) => Client::http_with_key(url, &key),
+            None => Client::http(url),
+        };
+        client.map_err(|error| Failed::usage(error.to_string()))
+    }
+
+    pub(super) fn order(&self) -> Order {
+        Order {
+            command: self.exec.clone(),
+            memory_kib: self.memory.map(|bytes| bytes.div_ceil(1 << 10)),
+            max_output: usize::try_from(self.max_output).unwrap_or(usize::MAX),
+            timeout: self.timeout.map(length),
+            kill_after: length(self.kill_after),
+        }
+    }
+
+    pub(super) fn concurrency(&self) -> usize {
+        self.concurrency.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from)
+    }
+
+    pub(super) fn lease(&self) -> Duration {
+        length(self.lease)
+    }
+
+    pub(super) fn grace(&self) -> Duration {
+        length(self.grace)
+    }
+}
+
+fn length(span: Span) -> Duration {
+    Duration::try_from_secs_f64(span.secs()).unwrap_or(Duration::MAX)
+}

@@ -1,0 +1,72 @@
+//! What a command prints, within a bound. Everything is read, so that the command never waits for us;
+//! only a part is kept.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Which part is kept, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Keep {
+    /// The first so many.
+    Start(usize),
+    /// The last so many.
+    End(usize),
+}
+
+/// What a command printed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Captured {
+    kept: Vec<u8>,
+    /// How many bytes there were in all.
+    pub(super) total: u64,
+}
+
+impl Captured {
+    /// The part that was kept; what is not UTF-8 is shown as such.
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.kept)
+    }
+
+    /// Whether there was more than was kept.
+    pub(super) fn is_cut(&self) -> bool {
+        self.total > self.kept.len() as u64
+    }
+}
+
+/// Reads to the end. A pipe that breaks has come to its end, too.
+pub(super) async fn capture(source: Option<impl AsyncRead + Unpin>, keep: Keep) -> Captured {
+    let Some(mut source) = source else { return Captured::default() };
+    let mut buffer = vec![0; 16 << 10];
+    let mut kept = VecDeque::new();
+    let mut total = 0;
+    while let Ok(count @ 1..) = source.read(&mut buffer).await {
+        total += count as u64;
+        let bytes = &buffer[..count];
+        match keep {
+            Keep::Start(most) => kept.extend(&bytes[..count.min(most - kept.len())]),
+            Keep::End(most) => {
+                kept.extend(bytes);
+                kept.drain(..kept.len().saturating_sub(most));
+            }
+        }
+    }
+    Captured { kept: kept.into(), total }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_start_or_the_end_is_kept_and_everything_is_counted() {
+        let text: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
+        for (keep, expected) in
+            [(Keep::Start(10), &text[..10]), (Keep::End(10), &text[99_990..]), (Keep::Start(200_000), &text[..])]
+        {
+            let captured = capture(Some(&text[..]), keep).await;
+            assert_eq!((&captured.kept[..], captured.total), (expected, 100_000), "{keep:?}");
+            assert_eq!(captured.is_cut(), expected.len() < text.len());
+        }
+    }
+}

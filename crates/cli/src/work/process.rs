@@ -1,0 +1,328 @@
+//! One command, from its start to the end of everything that it started.
+//!
+//! The command runs in a process group of its own, so that it can be ended with its children and theirs.
+//! When it is over, whatever is left of the group is killed: a job's processes end with the job. A process
+//! that leaves the group (`setsid`) is on its own.
+
+use super::capture::{Captured, Keep, capture};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, Command};
+
+/// What of standard error is kept: its end, where programs say why they gave up.
+const STDERR_BYTES: usize = 8 << 10;
+
+/// How a command is run.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    /// The text for the shell.
+    pub(super) command: String,
+    /// The most memory that each of its processes may take, in KiB of address space.
+    pub(super) memory_kib: Option<u64>,
+    /// How much of its output is kept, in bytes.
+    pub(super) max_output: usize,
+    /// How long it may take.
+    pub(super) timeout: Option<Duration>,
+    /// How long it has between being asked to end and being killed.
+    pub(super) kill_after: Duration,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) how: How,
+    pub(super) stdout: Captured,
+    pub(super) stderr: Captured,
+}
+
+/// What made it end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// It ended with this code.
+    Exit(i32),
+    /// A signal ended it.
+    Signal(i32),
+    /// It took too long.
+    TimedOut,
+    /// Somebody called it off.
+    Stopped,
+}
+
+/// Runs a command with `input` on its standard input. It is ended early once `stop` completes; dropping
+/// the run kills it.
+///
+/// # Errors
+/// The command could not be started, or watched.
+pub(super) async fn run(
+    order: &Order,
+    input: &[u8],
+    environment: &[(&str, String)],
+    stop: impl Future<Output = ()>,
+) -> io::Result<Ended> {
+    let mut child = shell(order, environment).spawn()?;
+    let group = Group::of(&child);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let watched = async {
+        let ended = watched(order, &mut child, &group, stop).await;
+        // Children that outlive the command would hold its output open.
+        group.end();
+        ended
+    };
+    let (ended, (), stdout, stderr) = tokio::join!(
+        watched,
+        fed(stdin, input),
+        capture(stdout, Keep::Start(order.max_output)),
+        capture(stderr, Keep::End(STDERR_BYTES)),
+    );
+    Ok(Ended { how: ended?, stdout, stderr })
+}
+
+fn shell(order: &Order, environment: &[(&str, String)]) -> Command {
+    let mut shell = Command::new("sh");
+    match order.memory_kib {
+        None => shell.args([OsStr::new("-c"), OsStr::new(&order.command)]),
+        // The limit is set by the shell itself and inherited by all that it starts.
+        Some(kib) => shell.args(["-c", "ulimit -v \"$1\" && eval \"$2\"", "sh", &kib.to_string(), &order.command]),
+    };
+    shell.envs(environment.iter().map(|(name, value)| (name, value)));
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    shell
+}
+
+/// Waits for the command, and ends it when its time is over.
+async fn watched(order: &Order, child: &mut Child, group: &Group, stop: impl Future<Output = ()>) -> io::Result<How> {
+    let overdue = async {
+        match order.timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    let why = tokio::select! {
+        biased;
+        status = child.wait() => return Ok(how(status?)),
+        () = stop => How::Stopped,
+        () = overdue => How::TimedOut,
+    };
+    group.signal(Signal::TERM);
+    if tokio::time::timeout(order.kill_after, child.wait()).await.is_err() {
+        group.signal(Signal::KILL);
+        child.wait().await?;
+    }
+    Ok(why)
+}
+
+fn how(status: ExitStatus) -> How {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => How::Exit(code),
+        (None, Some(signal)) => How::Signal(signal),
+        (None, None) => How::Exit(-1),
+    }
+}
+
+/// Hands over the input. A command that does not read it is no error.
+async fn fed(stdin: Option<ChildStdin>, input: &[u8]) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(input).await;
+        let _ = stdin.shutdown().await;
+    }
+}
+
+/// The process group of a command; dropping it kills what is left of the group.
+///
+/// Its number stays taken as long as anything is left of it, and may be given out again after that: no
+/// signal is sent once the group was ended.
+struct Group(AtomicI32);
+
+impl Group {
+    /// The command leads its group: the two have the same number.
+    fn of(child: &Child) -> Self {
+        Self(AtomicI32::new(child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or(0)))
+    }
+
+    /// A group that is gone already needs no signal.
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = Pid::from_raw(self.0.load(Ordering::Acquire)) {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Kills what is left.
+    fn end(&self) {
+        self.signal(Signal::KILL);
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::{Path, PathBuf};
+    use std::time::Instant;
+
+    fn order(command: &str) -> Order {
+        Order {
+            command: command.to_owned(),
+            memory_kib: None,
+            max_output: 1_000,
+            timeout: Some(Duration::from_secs(60)),
+            kill_after: Duration::from_secs(60),
+        }
+    }
+
+    async fn ended(order: &Order) -> Ended {
+        run(order, b"{\"n\": 1}", &[("REDRIVE_JOB_ID", "7".to_owned())], std::future::pending()).await.unwrap()
+    }
+
+    /// A folder for what commands leave behind.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("redrive-process-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Waits until a file says something.
+    async fn said(path: &Path) -> String {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            if text.ends_with('\n') {
+                return text.trim().to_owned();
+            }
+            assert!(Instant::now() < deadline, "{} stays empty", path.display());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Waits until a process is gone, or at most a zombie that nobody has buried yet.
+    async fn gone(id: &str) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let status = std::process::Command::new("ps").args(["-o", "stat=", "-p", id]).output().unwrap();
+            let status = String::from_utf8_lossy(&status.stdout).trim().to_owned();
+            if status.is_empty() || status.starts_with('Z') {
+                return;
+            }
+            assert!(Instant::now() < deadline, "process {id} lives on as {status}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_reads_the_job_and_its_environment_and_ends_with_a_code() {
+        let run = ended(&order("cat; printf ' %s' \"$REDRIVE_JOB_ID\"; echo oops >&2; exit 7")).await;
+        assert_eq!(run.how, How::Exit(7));
+        assert_eq!((run.stdout.text(), run.stderr.text()), ("{\"n\": 1} 7".into(), "oops\n".into()));
+        for code in [0, 1, 65, 75, 127, 255] {
+            assert_eq!(ended(&order(&format!("exit {code}"))).await.how, How::Exit(code));
+        }
+        assert_eq!(ended(&order("kill -9 $$")).await.how, How::Signal(9));
+    }
+
+    #[tokio::test]
+    async fn input_that_nobody_reads_is_no_error() {
+        let long = vec![b'x'; 1 << 20];
+        let run = run(&order("exec true"), &long, &[], std::future::pending()).await.unwrap();
+        assert_eq!(run.how, How::Exit(0));
+    }
+
+    #[tokio::test]
+    async fn output_is_bounded_and_never_blocks_the_command() {
+        let noisy =
+            "head -c 5000000 /dev/zero | tr '\\0' 'a'; head -c 3000000 /dev/zero | tr '\\0' 'b' >&2; echo end >&2";
+        let run = ended(&order(noisy)).await;
+        assert_eq!(run.how, How::Exit(0));
+        assert_eq!((run.stdout.text().len(), run.stdout.total), (1_000, 5_000_000));
+        assert_eq!((run.stderr.text().len(), run.stderr.total), (STDERR_BYTES, 3_000_004));
+        assert!(run.stderr.text().ends_with("bend\n"), "the end of it is kept");
+    }
+
+    #[tokio::test]
+    async fn a_timeout_ends_grandchildren_too() {
+        let folder = Folder::new("timeout");
+        let file = folder.at("id");
+        let command = format!("sh -c 'sleep 600 & echo $! > {}; wait'", file.display());
+        let order = Order { timeout: Some(Duration::from_millis(300)), ..order(&command) };
+        assert_eq!(ended(&order).await.how, How::TimedOut);
+        gone(&said(&file).await).await;
+    }
+
+    #[tokio::test]
+    async fn who_does_not_listen_is_killed() {
+        let stubborn = "trap '' TERM; while :; do sleep 600; done";
+        let order = Order {
+            timeout: Some(Duration::from_millis(200)),
+            kill_after: Duration::from_millis(200),
+            ..order(stubborn)
+        };
+        assert_eq!(ended(&order).await.how, How::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_asked_to_end_may_say_something_first() {
+        let folder = Folder::new("polite");
+        let ready = folder.at("ready");
+        let polite = format!("trap 'echo bye; exit 3' TERM; echo > {}; while :; do sleep 0.01; done", ready.display());
+        let stop = async { drop(said(&ready).await) };
+        let run = run(&order(&polite), b"", &[], stop).await.unwrap();
+        assert_eq!((run.how, run.stdout.text()), (How::Stopped, "bye\n".into()));
+    }
+
+    #[tokio::test]
+    async fn what_a_command_leaves_behind_ends_with_it() {
+        let folder = Folder::new("left");
+        let file = folder.at("id");
+        let run = ended(&order(&format!("sleep 600 & echo $! > {}; echo done", file.display()))).await;
+        assert_eq!((run.how, run.stdout.text()), (How::Exit(0), "done\n".into()));
+        gone(&said(&file).await).await;
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_dropped_leaves_nothing_behind() {
+        let folder = Folder::new("dropped");
+        let file = folder.at("id");
+        let order = order(&format!("sleep 600 & echo $! > {}; wait", file.display()));
+        let id = {
+            let running = run(&order, b"", &[], std::future::pending());
+            tokio::select! {
+                _ = running => panic!("it sleeps"),
+                id = said(&file) => id,
+            }
+        };
+        gone(&id).await;
+    }
+
+    #[tokio::test]
+    async fn memory_is_bounded_where_the_platform_can() {
+        let greedy = "x=$(head -c 400000000 /dev/zero | tr '\\0' 'a'); echo ${#x}";
+        let run = ended(&Order { memory_kib: Some(100_000), ..order(greedy) }).await;
+        assert_ne!(run.how, How::Exit(0), "{}", run.stdout.text());
+        let modest = ended(&Order { memory_kib: Some(1_000_000), ..order("echo \"$REDRIVE_JOB_ID\"") }).await;
+        assert_eq!((modest.how, modest.stdout.text()), (How::Exit(0), "7\n".into()));
+    }
+}

@@ -1,0 +1,188 @@
+//! What happens, as it happens: lines for people, or JSON for programs.
+
+use super::args::Args;
+use crate::exit::Failed;
+use crate::{output, when};
+use redrive_policy::Span;
+use redrive_worker::{Cancelled, Event, Failure, Job, Summary};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Tells what happens. Runs are remembered from their start until the server has taken note of their end.
+#[derive(Debug)]
+pub(super) struct Teller {
+    json: bool,
+    runs: Mutex<HashMap<String, Told>>,
+}
+
+/// What is known of a run so far.
+#[derive(Debug)]
+struct Told {
+    started: Instant,
+    took: Duration,
+    outcome: &'static str,
+    error: Option<(String, String)>,
+    notes: Vec<String>,
+}
+
+impl Teller {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json, runs: Mutex::default() }
+    }
+
+    /// What this worker is about to do; for people only, and not on standard output.
+    pub(super) fn begins(&self, args: &Args) {
+        if !self.json {
+            let (queues, most) = (args.queues.join(", "), args.concurrency());
+            let end = if args.once || args.drain { "ends when they are empty" } else { "stop with Ctrl-C" };
+            eprintln!("redrive: works on {queues} at {}, {most} at once; {end}", args.server.server);
+        }
+    }
+
+    /// Something about a run that its last line should say.
+    pub(super) fn note(&self, id: &str, note: String) {
+        if let Some(told) = self.runs().get_mut(id) {
+            told.notes.push(note);
+        }
+    }
+
+    pub(super) fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Started(job) => self.started(job),
+            Event::Done(job) => self.ended(job, "done", None),
+            Event::Failed(job, failure) => self.ended(job, "failed", Some(failure)),
+            Event::Released(job, _) => self.ended(job, "released", None),
+            Event::Cancelled(job, Cancelled::LeaseLost) => {
+                self.over(job, json!({ "event": "lost" }), "is not ours any more; its command is ended");
+            }
+            Event::Cancelled(..) => {}
+            Event::Settled { job, state, retry_after, dead } => self.settled(job, state, *retry_after, *dead),
+            Event::Refused(job, refused) => {
+                let words = format!("ended too late, which changes nothing: {}", refused.message);
+                self.over(job, json!({ "event": "refused", "message": refused.message }), &words);
+            }
+            Event::Away(error, wait) => {
+                let said = json!({ "event": "away", "message": error.to_string(), "retry_after_ms": ms(*wait) });
+                self.aside(said, &format!("{error}; next try in {}", span(*wait)));
+            }
+            Event::Back => self.aside(json!({ "event": "back" }), "the server answers again"),
+            Event::Stopping => {
+                self.aside(json!({ "event": "stopping" }), "stopping: no new jobs, running commands may finish");
+            }
+            _ => {}
+        }
+    }
+
+    /// What the worker did in all.
+    pub(super) fn summary(&self, summary: &Summary) -> Result<(), Failed> {
+        let Summary { done, failed, released, lost } = summary;
+        if self.json {
+            let said =
+                json!({ "event": "summary", "done": done, "failed": failed, "released": released, "lost": lost });
+            return output::text(&format!("{said}\n"));
+        }
+        eprintln!("redrive: {done} done, {failed} failed, {released} given back, {lost} lost");
+        Ok(())
+    }
+
+    fn runs(&self) -> MutexGuard<'_, HashMap<String, Told>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn started(&self, job: &Job) {
+        let told = Told { started: Instant::now(), took: Duration::ZERO, outcome: "", error: None, notes: Vec::new() };
+        self.runs().insert(job.id().to_owned(), told);
+        let of = job.max_attempts().map_or_else(String::new, |most| format!(" of {most}"));
+        self.line(job, json!({ "event": "started" }), &format!("run {}{of}", job.attempt()));
+    }
+
+    fn ended(&self, job: &Job, outcome: &'static str, failure: Option<&Failure>) {
+        if let Some(told) = self.runs().get_mut(job.id()) {
+            told.took = told.started.elapsed();
+            told.outcome = outcome;
+            told.error = failure.map(|failure| (failure.type_name().to_owned(), failure.message().to_owned()));
+        }
+    }
+
+    fn settled(&self, job: &Job, state: &str, retry_after: Option<Duration>, dead: bool) {
+        let Some(told) = self.runs().remove(job.id()) else { return };
+        let mut said = json!({
+            "event": "ended", "outcome": told.outcome, "duration_ms": ms(told.took), "state": state, "dead_letter": dead,
+        });
+        if let Some(wait) = retry_after {
+            said["retry_after_ms"] = ms(wait).into();
+        }
+        if let Some((type_name, message)) = &told.error {
+            said["error"] = json!({ "type": type_name, "message": message });
+        }
+        if !told.notes.is_empty() {
+            said["notes"] = json!(told.notes);
+        }
+        self.line(job, said, &words(&told, state, retry_after, dead));
+    }
+
+    /// The end of a run that does not count.
+    fn over(&self, job: &Job, said: Value, words: &str) {
+        self.runs().remove(job.id());
+        self.line(job, said, words);
+    }
+
+    fn line(&self, job: &Job, mut said: Value, words: &str) {
+        if self.json {
+            said["job_id"] = job.id().into();
+            said["type"] = job.kind().into();
+            said["queue"] = job.queue().into();
+            said["attempt"] = job.attempt().into();
+            return print(said);
+        }
+        // A reader that is gone does not stop the work.
+        let _ = output::text(&format!("{}  {}  {words}\n", job.id(), job.kind()));
+    }
+
+    fn aside(&self, said: Value, words: &str) {
+        if self.json { print(said) } else { eprintln!("redrive: {words}") }
+    }
+}
+
+fn print(mut said: Value) {
+    said["at"] = when::shown(when::now_ms()).into();
+    let _ = output::text(&format!("{said}\n"));
+}
+
+fn words(told: &Told, state: &str, retry_after: Option<Duration>, dead: bool) -> String {
+    let took = span(told.took);
+    let mut words = match (told.outcome, &told.error) {
+        ("done", _) => format!("done in {took}"),
+        ("released", _) => format!("given back after {took}"),
+        (_, Some((type_name, message))) => format!("failed after {took} ({type_name}: {})", one_line(message)),
+        (_, None) => format!("failed after {took}"),
+    };
+    match retry_after {
+        _ if dead => words.push_str("; dead letter"),
+        Some(wait) if told.outcome == "failed" => words.push_str(&format!("; retried in {}", span(wait))),
+        None if state == "discarded" => words.push_str("; discarded"),
+        _ => {}
+    }
+    told.notes.iter().for_each(|note| words.push_str(&format!("; {note}")));
+    words
+}
+
+/// The start of a message, on one line.
+fn one_line(message: &str) -> String {
+    const LONGEST: usize = 120;
+    let line = message.lines().next().unwrap_or_default();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn span(time: Duration) -> Span {
+    Span::saturating_ms(ms(time) as f64)
+}

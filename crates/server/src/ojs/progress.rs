@@ -1,0 +1,135 @@
+//! How far running jobs have come: reported by workers, read by those who watch.
+
+use super::envelope::push_moment;
+use super::names::id_in_path;
+use super::settle::{hold, proof};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::{Code, Fault};
+use crate::json::{Members, check_nested, member, push_str};
+use crate::request::Payload;
+use axum::extract::{Path, State};
+use redrive_engine::{Progress, ProgressReport};
+use redrive_policy::Problem;
+use redrive_store::{Hold, Job, JobId};
+use std::io::Write;
+use std::sync::Arc;
+
+/// `POST /workers/progress`, as client libraries call it: in percent.
+pub(crate) async fn report(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    let members = payload.members()?;
+    let mut problems = Vec::new();
+    let hold = hold(&members, &app.limits, &mut problems);
+    let report = read(&app, &members, "percentage", 100.0, &mut problems);
+    match hold {
+        Some(hold) if problems.is_empty() => noted(&app, hold, report).await,
+        _ => Err(Fault::invalid(problems)),
+    }
+}
+
+/// `PUT /jobs/{id}/progress`: as a fraction.
+pub(crate) async fn put(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    payload: Payload,
+) -> Result<Answer, Fault> {
+    let members = payload.members()?;
+    let mut problems = Vec::new();
+    let worker = members.worker_name(&app.limits, &mut problems);
+    let hold = Hold { id: id_in_path(&id)?, proof: proof(&members, worker.as_deref(), &mut problems) };
+    let report = read(&app, &members, "progress", 1.0, &mut problems);
+    if problems.is_empty() { noted(&app, hold, report).await } else { Err(Fault::invalid(problems)) }
+}
+
+/// `GET /jobs/{id}/progress`. Where nothing was reported the members are null, so that this differs
+/// from a job that is not there (OJS progress, 7.1).
+pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+    let job = app.engine.job(id_in_path(&id)?).await?;
+    Ok(Answer::ok(written(&app, &job, None)))
+}
+
+/// The number under `key` is out of `whole`; what lies outside is moved to the nearest end.
+fn read(app: &App, members: &Members<'_>, key: &str, whole: f64, problems: &mut Vec<Problem>) -> ProgressReport {
+    let allowed = format!("a number from 0 to {whole}");
+    let number = members.read(key, &allowed, problems, |value| value.get().parse::<f64>().ok());
+    let message = members.text("message", problems).map(|message| message.into_owned());
+    let data = members.get("data").filter(|data| data.get() != "null");
+    if let Some(Err(message)) = data.map(|data| check_nested(data, app.limits.nesting)) {
+        members.told("data", Problem::told("", message), problems);
+    }
+    let data = data.map(|data| Arc::from(data.get().as_bytes()));
+    ProgressReport { fraction: number.map(|number| number / whole), message, data }
+}
+
+/// A report about a run that is over is no error, it is merely late (OJS progress, 6.1); the answer says
+/// why it was passed over.
+async fn noted(app: &App, hold: Hold, report: ProgressReport) -> Result<Answer, Fault> {
+    let id = hold.id;
+    match app.engine.report_progress(hold, report).await.map_err(Fault::from) {
+        Ok(job) => Ok(Answer::ok(written(app, &job, Some(true)))),
+        Err(fault) if fault.code == Code::Conflict => Ok(Answer::ok(passed_over(id, &fault))),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn passed_over(id: JobId, fault: &Fault) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    let _ = write!(out, "{{\"job_id\":\"{id}\",\"accepted\":false");
+    if let Some(reason) = fault.details.as_ref().and_then(|details| details["reason"].as_str()) {
+        member(&mut out, "reason");
+        push_str(&mut out, reason);
+    }
+    member(&mut out, "message");
+    push_str(&mut out, &fault.message);
+    out.push(b'}');
+    out
+}
+
+fn written(app: &App, job: &Job, accepted: Option<bool>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    let _ = write!(out, "{{\"job_id\":\"{}\"", job.id);
+    if let Some(accepted) = accepted {
+        let _ = write!(out, ",\"accepted\":{accepted}");
+    }
+    member(&mut out, "state");
+    push_str(&mut out, job.state.name());
+    let progress = app.engine.progress(job);
+    for key in ["progress", "message", "data"] {
+        member(&mut out, key);
+        if !progress.as_ref().is_some_and(|progress| push_part(&mut out, progress, key)) {
+            out.extend_from_slice(b"null");
+        }
+    }
+    if let Some(progress) = &progress {
+        push_moment(&mut out, "updated_at", progress.at);
+    }
+    if let Some(lease) = &job.lease {
+        push_moment(&mut out, "lease_expires_at", lease.until);
+    }
+    out.push(b'}');
+    out
+}
+
+/// Writes one part of it as a value; whether there is one.
+fn push_part(out: &mut Vec<u8>, progress: &Progress, key: &str) -> bool {
+    match (key, progress.fraction, &progress.message, &progress.data) {
+        ("progress", Some(fraction), ..) => drop(write!(out, "{fraction}")),
+        ("message", _, Some(message), _) => push_str(out, message),
+        ("data", .., Some(data)) => out.extend_from_slice(data),
+        _ => return false,
+    }
+    true
+}
+
+/// Writes what the envelope of a running job says of its progress; what was not reported is absent.
+pub(super) fn push_members(out: &mut Vec<u8>, job: &Job, app: &App) {
+    let Some(progress) = app.engine.progress(job) else { return };
+    for (key, part) in [("progress", "progress"), ("progress_message", "message"), ("progress_data", "data")] {
+        let start = out.len();
+        member(out, key);
+        if !push_part(out, &progress, part) {
+            out.truncate(start);
+        }
+    }
+    push_moment(out, "progress_updated_at", progress.at);
+}

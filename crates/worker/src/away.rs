@@ -1,0 +1,47 @@
+//! How long to wait before the next try, by the same core that schedules retries of jobs.
+
+use redrive_policy::{Ambient, Backoff, Cap, CapPlace, Curve, Entropy, Jitter, Rounding, Span};
+use std::time::Duration;
+
+/// Waits that grow while something does not work, and start over once it does.
+#[derive(Clone, Debug)]
+pub(crate) struct Waits {
+    backoff: Backoff,
+    failures: u32,
+}
+
+impl Waits {
+    /// While a server cannot be reached: from a tenth of a second to five, spread so that a crowd of
+    /// workers does not come back at once.
+    pub(crate) const fn away() -> Self {
+        Self::growing(Span::from_millis(100), Span::from_secs(5), Jitter::EQUAL)
+    }
+
+    /// While there is nothing to do and no way to be told: from a fiftieth of a second to a whole one.
+    pub(crate) const fn idle() -> Self {
+        Self::growing(Span::from_millis(20), Span::from_secs(1), Jitter::EQUAL)
+    }
+
+    const fn growing(initial: Span, longest: Span, jitter: Jitter) -> Self {
+        let backoff = Backoff {
+            initial,
+            offset: Span::ZERO,
+            curve: Curve::Exponential { rate: 2.0 },
+            cap: Some(Cap { at: longest, place: CapPlace::BeforeAndAfter }),
+            jitter,
+            rounding: Rounding::Exact,
+        };
+        Self { backoff, failures: 0 }
+    }
+
+    /// The wait after one more failure.
+    pub(crate) fn next_wait(&mut self) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        self.backoff.delay(self.failures, None, Ambient.draw()).delay.into()
+    }
+
+    /// Something worked; true where it did not before.
+    pub(crate) fn reset(&mut self) -> bool {
+        std::mem::take(&mut self.failures) > 0
+    }
+}

@@ -1,0 +1,93 @@
+//! Telling a handler that its time is over.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use tokio::sync::Notify;
+
+/// Why a handler should come to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cancelled {
+    /// The job is no longer held: the lease ran out, somebody else has it, or it was called off.
+    /// Whatever the handler answers changes nothing.
+    LeaseLost,
+    /// The run has taken longer than it may.
+    TimedOut,
+    /// The worker stops, and the time that it waits for running handlers is over. The job is given
+    /// back and runs again elsewhere.
+    Stopping,
+}
+
+impl Cancelled {
+    const fn code(self) -> u8 {
+        match self {
+            Self::LeaseLost => 1,
+            Self::TimedOut => 2,
+            Self::Stopping => 3,
+        }
+    }
+
+    const fn of(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::LeaseLost),
+            2 => Some(Self::TimedOut),
+            3 => Some(Self::Stopping),
+            _ => None,
+        }
+    }
+}
+
+/// A signal that is given at most once, and lasts.
+#[derive(Debug, Default)]
+pub(crate) struct Cancellation {
+    /// 0 as long as nothing has happened. The first reason stays.
+    why: AtomicU8,
+    given: Notify,
+}
+
+impl Cancellation {
+    /// Gives the signal; true for the first one.
+    pub(crate) fn give(&self, why: Cancelled) -> bool {
+        let first = self.why.compare_exchange(0, why.code(), Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if first {
+            self.given.notify_waiters();
+        }
+        first
+    }
+
+    pub(crate) fn why(&self) -> Option<Cancelled> {
+        Cancelled::of(self.why.load(Ordering::Acquire))
+    }
+
+    /// Completes once the signal is given.
+    pub(crate) async fn given(&self) -> Cancelled {
+        loop {
+            let given = self.given.notified();
+            tokio::pin!(given);
+            // In line before looking, so that a signal in between is not missed.
+            given.as_mut().enable();
+            if let Some(why) = self.why() {
+                return why;
+            }
+            given.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_signal_reaches_who_waits_and_who_comes_late_and_the_first_reason_stays() {
+        let signal = Cancellation::default();
+        assert_eq!(signal.why(), None);
+        let waiting = async { signal.given().await };
+        let giving = async {
+            assert!(signal.give(Cancelled::TimedOut));
+            assert!(!signal.give(Cancelled::Stopping));
+        };
+        let (why, ()) = tokio::join!(waiting, giving);
+        assert_eq!(why, Cancelled::TimedOut);
+        assert_eq!(signal.given().await, Cancelled::TimedOut);
+    }
+}

@@ -1,0 +1,159 @@
+//! For those who hand in jobs.
+
+use crate::away::Waits;
+use crate::dead_letters::DeadLetters;
+use crate::transport::Transport;
+use crate::{ClientError, JobInfo, NewJob};
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The way to whoever keeps the jobs: a server, or a folder of this program. It is cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    transport: Arc<dyn Transport>,
+}
+
+impl Client {
+    /// A server of Open Job Spec, such as `http://127.0.0.1:8080`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The address is none.
+    #[cfg(feature = "http")]
+    pub fn http(url: &str) -> Result<Self, ClientError> {
+        Ok(Self::over(crate::transport::http::Http::new(url, None)?))
+    }
+
+    /// The same with an API key, which travels as a bearer token.
+    ///
+    /// # Errors
+    /// The address is none, or the key cannot travel in a header.
+    #[cfg(feature = "http")]
+    pub fn http_with_key(url: &str, key: &str) -> Result<Self, ClientError> {
+        Ok(Self::over(crate::transport::http::Http::new(url, Some(key))?))
+    }
+
+    /// A folder of this program, which is made where there is none: a durable queue without a server.
+    /// One process at a time can have it open. Due jobs become ready by a task on the current runtime,
+    /// for as long as the client or a clone of it lives, or until [`Client::close`].
+    ///
+    /// # Errors
+    /// The folder cannot be used: it is damaged, too new, or open elsewhere.
+    #[cfg(feature = "embedded")]
+    pub async fn open(folder: impl AsRef<std::path::Path>) -> Result<Self, ClientError> {
+        use crate::transport::embedded::{Local, engine_on};
+        use redrive_engine::{SystemClock, SystemRandomness};
+        use redrive_store::{Embedded, embedded::Options};
+        let folder = folder.as_ref().to_owned();
+        let opened = tokio::task::spawn_blocking(move || Embedded::open(folder, Options::default())).await;
+        let opened = opened.map_err(|error| ClientError::Unreachable(format!("cannot open the folder: {error}")))?;
+        let (store, _) = opened.map_err(|error| ClientError::Unreachable(error.to_string()))?;
+        let store = Arc::new(store);
+        let (clock, randomness) = (Arc::new(SystemClock::default()), Arc::new(SystemRandomness::default()));
+        let engine = engine_on(Arc::clone(&store) as _, clock, randomness)?;
+        engine.recall_pauses().await.map_err(|error| ClientError::Unreachable(error.to_string()))?;
+        Ok(Self::over(Local::paced(engine, Some(store))))
+    }
+
+    pub(crate) fn over(transport: impl Transport) -> Self {
+        Self { transport: Arc::new(transport) }
+    }
+
+    pub(crate) fn transport(&self) -> Arc<dyn Transport> {
+        Arc::clone(&self.transport)
+    }
+
+    /// Hands in a job. Once this answers, the job is safe.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached.
+    pub async fn enqueue(&self, job: NewJob) -> Result<JobInfo, ClientError> {
+        self.enqueue_or_find(job).await.map(|(job, _)| job)
+    }
+
+    /// Hands in a job with an idempotency key; false where a job with that key was there before, which
+    /// is answered then.
+    ///
+    /// # Errors
+    /// As [`Client::enqueue`].
+    pub async fn enqueue_or_find(&self, job: NewJob) -> Result<(JobInfo, bool), ClientError> {
+        let kept = self.transport.enqueue(vec![job]).await?.pop();
+        let (envelope, new) = kept.ok_or_else(|| ClientError::Garbled("a job was kept, and none is named".into()))?;
+        Ok((JobInfo::new(envelope), new))
+    }
+
+    /// Hands in jobs, all or none.
+    ///
+    /// # Errors
+    /// The server refuses one of them, or cannot be reached.
+    pub async fn enqueue_all(&self, jobs: Vec<NewJob>) -> Result<Vec<JobInfo>, ClientError> {
+        let kept = self.transport.enqueue(jobs).await?;
+        Ok(kept.into_iter().map(|(envelope, _)| JobInfo::new(envelope)).collect())
+    }
+
+    /// What is known about a job.
+    ///
+    /// # Errors
+    /// There is no such job, or the server cannot be reached.
+    pub async fn job(&self, id: &str) -> Result<JobInfo, ClientError> {
+        Ok(JobInfo::new(self.transport.job(id).await?))
+    }
+
+    /// Calls a job off. A handler that runs it is told at its next sign of life.
+    ///
+    /// # Errors
+    /// There is no such job, it has ended, or the server cannot be reached.
+    pub async fn cancel(&self, id: &str) -> Result<JobInfo, ClientError> {
+        Ok(JobInfo::new(self.transport.cancel(id).await?))
+    }
+
+    /// Waits until a job has ended, at most so long.
+    ///
+    /// # Errors
+    /// [`ClientError::TimedOut`] where it has not ended by then; there is no such job, or the server
+    /// refuses. A server that is away for a while is asked again.
+    pub async fn wait(&self, id: &str, within: Duration) -> Result<JobInfo, ClientError> {
+        let mut waits = Waits::idle();
+        let ended = async {
+            loop {
+                match self.job(id).await {
+                    Ok(job) if job.has_ended() => return Ok(job),
+                    Err(error) if !error.is_temporary() => return Err(error),
+                    Ok(_) | Err(_) => tokio::time::sleep(waits.next_wait()).await,
+                }
+            }
+        };
+        tokio::time::timeout(within, ended).await.unwrap_or(Err(ClientError::TimedOut))
+    }
+
+    /// Waits for the result of a job, at most so long.
+    ///
+    /// # Errors
+    /// As [`Client::wait`]; [`ClientError::Failed`] where the job ended without success.
+    pub async fn result<R: DeserializeOwned>(&self, id: &str, within: Duration) -> Result<R, ClientError> {
+        let job = self.wait(id, within).await?;
+        if job.state() == "completed" { job.result() } else { Err(ClientError::Failed(Box::new(job))) }
+    }
+
+    /// The dead letters.
+    #[must_use]
+    pub fn dead_letters(&self) -> DeadLetters {
+        DeadLetters::new(Arc::clone(&self.transport))
+    }
+
+    /// Ends in good order: what a folder holds is written out, and the folder is free. Jobs that were
+    /// handed in are safe with or without it.
+    ///
+    /// # Errors
+    /// The store had stopped before.
+    pub async fn close(&self) -> Result<(), ClientError> {
+        self.transport.close().await
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Client")
+    }
+}

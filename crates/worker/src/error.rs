@@ -1,0 +1,77 @@
+//! What the client and the worker can run into.
+
+use crate::JobInfo;
+use std::fmt;
+
+/// A command that was not carried out, or of which that is not known.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The server, or the store in this process, did not answer. The command may have been carried
+    /// out; it is safe to repeat where it has an idempotency key or a lease.
+    Unreachable(String),
+    /// The server said no.
+    Refused(Refused),
+    /// What was handed in is not usable; nothing was sent.
+    Invalid(String),
+    /// An answer that makes no sense: most likely something else answers at that address.
+    Garbled(String),
+    /// The time that the caller gave is over.
+    TimedOut,
+    /// The job that the caller waited for ended without success.
+    Failed(Box<JobInfo>),
+}
+
+/// A refusal in the words of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The status of HTTP, also where no HTTP was involved: 404 there is no such job, 409 the job
+    /// does not allow it, 422 a policy is not valid.
+    pub status: u16,
+    /// A word for programs, such as `not_found`.
+    pub code: String,
+    /// What happened, and the way out.
+    pub message: String,
+}
+
+impl ClientError {
+    pub(crate) fn unwritable(error: serde_json::Error) -> Self {
+        Self::Invalid(format!("it cannot be written as JSON: {error}"))
+    }
+
+    pub(crate) fn refused(status: u16, code: &str, message: impl fmt::Display) -> Self {
+        Self::Refused(Refused { status, code: code.to_owned(), message: message.to_string() })
+    }
+
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            Self::Refused(refused) => refused.status >= 500 || refused.status == 429 || refused.status == 408,
+            Self::Invalid(_) | Self::Garbled(_) | Self::TimedOut | Self::Failed(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(why) | Self::Invalid(why) | Self::Garbled(why) => f.write_str(why),
+            Self::Refused(refused) => refused.fmt(f),
+            Self::TimedOut => f.write_str("the time is over, and the job has not ended; wait longer, or look again"),
+            Self::Failed(job) => {
+                let said = job.errors().last().and_then(|error| error["message"].as_str());
+                write!(f, "job {} is {}: {}", job.id(), job.state(), said.unwrap_or("no run of it failed"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, status {})", self.message, self.code, self.status)
+    }
+}
+
+impl std::error::Error for ClientError {}

@@ -1,0 +1,62 @@
+//! What happens in a worker, for logs and terminals.
+
+use crate::{Cancelled, ClientError, Failure, Job, Refused};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Something that happened in a worker.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A handler starts.
+    Started(&'a Job),
+    /// A handler succeeded; the server does not know yet.
+    Done(&'a Job),
+    /// A handler failed, panicked or took too long; the server does not know yet.
+    Failed(&'a Job, &'a Failure),
+    /// A run is given back unfinished, to go on after this time: snoozed, or the worker stops.
+    Released(&'a Job, Duration),
+    /// A handler was told to come to an end.
+    Cancelled(&'a Job, Cancelled),
+    /// The server took note of the end of a run.
+    Settled {
+        /// The job.
+        job: &'a Job,
+        /// The state that it is in now, such as `completed` or `retryable`.
+        state: &'a str,
+        /// How long it waits for its next run, if there is one.
+        retry_after: Option<Duration>,
+        /// Whether it is among the dead letters.
+        dead: bool,
+    },
+    /// The server refused the end of a run: it came too late, and changed nothing.
+    Refused(&'a Job, &'a Refused),
+    /// The server cannot be reached; the next try is after this time.
+    Away(&'a ClientError, Duration),
+    /// The server answers again.
+    Back,
+    /// The worker stops: it takes no further jobs.
+    Stopping,
+}
+
+/// A function that is told.
+type Told = dyn Fn(&Event<'_>) + Send + Sync;
+
+/// Who is told.
+#[derive(Clone, Default)]
+pub(crate) struct Listener(pub(crate) Option<Arc<Told>>);
+
+impl Listener {
+    pub(crate) fn tell(&self, event: &Event<'_>) {
+        if let Some(listener) = &self.0 {
+            listener(event);
+        }
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Listener" } else { "none" })
+    }
+}

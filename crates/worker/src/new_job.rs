@@ -1,0 +1,147 @@
+//! A job to be handed in.
+
+use crate::{ClientError, Retry, args};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// A job to be handed in.
+///
+/// ```
+/// use redrive_worker::{NewJob, Retry};
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let policy = redrive_policy::Policy::builder()
+///     .exponential(Duration::from_secs(2), 2.0)
+///     .max_attempts(8)
+///     .build()?;
+/// let job = NewJob::new("email.send", ("user@example.com", "Welcome"))?
+///     .queue("mail")
+///     .retry(Retry::policy(&policy)?)
+///     .idempotency_key("welcome-1729")
+///     .delay(Duration::from_secs(60));
+/// # drop(job);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    pub(crate) kind: String,
+    pub(crate) args: Box<RawValue>,
+    pub(crate) queue: Option<String>,
+    pub(crate) id: Option<String>,
+    pub(crate) priority: Option<i32>,
+    pub(crate) delay: Option<Duration>,
+    pub(crate) expires_after: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) lease: Option<Duration>,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) idempotency_key: Option<String>,
+    pub(crate) meta: Option<Map<String, Value>>,
+    pub(crate) tags: Vec<String>,
+}
+
+impl NewJob {
+    /// A job of a type, such as `email.send`, with its arguments: a tuple or a sequence becomes the
+    /// array of arguments, anything else its only element.
+    ///
+    /// # Errors
+    /// The arguments cannot be written as JSON.
+    pub fn new(kind: impl Into<String>, args: impl Serialize) -> Result<Self, ClientError> {
+        Ok(Self {
+            kind: kind.into(),
+            args: args::write(&args).map_err(ClientError::unwritable)?,
+            queue: None,
+            id: None,
+            priority: None,
+            delay: None,
+            expires_after: None,
+            timeout: None,
+            lease: None,
+            retry: None,
+            idempotency_key: None,
+            meta: None,
+            tags: Vec::new(),
+        })
+    }
+
+    /// The queue; `default` where nothing is said.
+    #[must_use]
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.queue = Some(queue.into());
+        self
+    }
+
+    /// The name: a UUID of version 7 in lower case. Where nothing is said, one is made.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Higher numbers run first; 0 where nothing is said.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// The first run starts no earlier than after this time.
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = Some(delay);
+        self
+    }
+
+    /// No run starts after this time: the job has lost its point then.
+    #[must_use]
+    pub fn expires_after(mut self, time: Duration) -> Self {
+        self.expires_after = Some(time);
+        self
+    }
+
+    /// How long one run may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How long a run may go without a sign of life before it counts as failed.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// What happens after a failure. Where nothing is said, what the server has for the type, the
+    /// queue, or everything.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = Some(retry);
+        self
+    }
+
+    /// A second job with the same key is not kept; the first one is answered in its place.
+    #[must_use]
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+
+    /// Data that travels with the job beside its arguments, such as the id of a trace.
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.get_or_insert_default().insert(key.into(), value.into());
+        self
+    }
+
+    /// A word to find the job by.
+    #[must_use]
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tags.push(tag.into());
+        self
+    }
+}

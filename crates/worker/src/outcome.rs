@@ -1,0 +1,70 @@
+//! How a run ends.
+
+use crate::Failure;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::time::Duration;
+
+/// How a run ends. Most handlers return a `Result` and never name it; those that also snooze return
+/// `Result<Outcome, Failure>`.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It succeeded, with a result as JSON, or without one.
+    Done(Option<Box<RawValue>>),
+    /// It failed.
+    Failed(Failure),
+    /// It was too early: run again after this time. That spends no attempt, and a server bounds how
+    /// often in a row it may happen.
+    Snoozed(Duration),
+}
+
+impl Outcome {
+    /// Success with a result.
+    ///
+    /// A result that cannot be written as JSON fails for good: the work is done, and doing it again
+    /// would end the same way.
+    pub fn done(result: impl Serialize) -> Self {
+        match serde_json::value::to_raw_value(&result) {
+            // The unit type and None: there is nothing to keep.
+            Ok(result) if result.get() == "null" => Self::Done(None),
+            Ok(result) => Self::Done(Some(result)),
+            Err(error) => {
+                let message = format!("the result cannot be written as JSON: {error}");
+                Self::Failed(Failure::new("invalid_result", message).unrecoverable())
+            }
+        }
+    }
+
+    /// Run again after this time, as if nothing had happened.
+    #[must_use]
+    pub const fn snooze(delay: Duration) -> Self {
+        Self::Snoozed(delay)
+    }
+}
+
+/// What a handler may return: a `Result` with anything that serde can write, or an [`Outcome`].
+pub trait IntoOutcome {
+    /// The outcome that it stands for.
+    fn into_outcome(self) -> Outcome;
+}
+
+impl IntoOutcome for Outcome {
+    fn into_outcome(self) -> Outcome {
+        self
+    }
+}
+
+impl<R: Serialize, E: Into<Failure>> IntoOutcome for Result<R, E> {
+    fn into_outcome(self) -> Outcome {
+        match self {
+            Ok(result) => Outcome::done(result),
+            Err(error) => Outcome::Failed(error.into()),
+        }
+    }
+}
+
+impl<E: Into<Failure>> IntoOutcome for Result<Outcome, E> {
+    fn into_outcome(self) -> Outcome {
+        self.unwrap_or_else(|error| Outcome::Failed(error.into()))
+    }
+}

@@ -1,0 +1,50 @@
+//! One run of one job, from the moment it was handed out until its end is reported.
+
+use crate::Job;
+use crate::cancel::Cancellation;
+use crate::transport::Lease;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// One run of one job.
+pub(crate) struct Run {
+    pub(crate) job: Job,
+    pub(crate) lease: Lease,
+    pub(crate) cancellation: Cancellation,
+    /// Where the desk keeps it.
+    pub(crate) slot: usize,
+    /// When the job was asked for; times below count from here.
+    fetched: Instant,
+    /// The last sign of life that the server accepted, in microseconds after `fetched`.
+    alive_us: AtomicU64,
+}
+
+impl Run {
+    /// `asked` is when the request for it was sent: the server's lease began no earlier.
+    pub(crate) fn new(job: Job, lease: Lease, slot: usize, asked: Instant) -> Self {
+        let cancellation = Cancellation::default();
+        Self { job, lease, cancellation, slot, fetched: asked, alive_us: AtomicU64::new(0) }
+    }
+
+    /// Notes that the server accepted a sign of life that was sent at `sent`.
+    pub(crate) fn note_alive(&self, sent: Instant) {
+        let micros = sent.saturating_duration_since(self.fetched).as_micros();
+        self.alive_us.fetch_max(u64::try_from(micros).unwrap_or(u64::MAX), Ordering::AcqRel);
+    }
+
+    /// When the last sign of life was sent.
+    pub(crate) fn alive(&self) -> Instant {
+        self.fetched + Duration::from_micros(self.alive_us.load(Ordering::Acquire))
+    }
+
+    /// When the lease runs out without a further sign of life.
+    pub(crate) fn lease_until(&self) -> Instant {
+        self.alive() + self.lease.span
+    }
+
+    /// When the run has taken too long, as the server counts it.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.lease.timeout.and_then(|timeout| self.fetched.checked_add(timeout))
+    }
+}

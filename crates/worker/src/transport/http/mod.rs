@@ -1,0 +1,186 @@
+//! Open Job Spec over HTTP.
+
+mod call;
+mod manifest;
+mod read;
+mod write;
+
+use super::{Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Progress, Report, Settled, Terms, Transport};
+use crate::run::Run;
+use crate::{ClientError, NewJob};
+use call::Caller;
+use manifest::Extensions;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+use tokio::task::JoinSet;
+
+/// How long an answer may take that does not wait for anything.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How many single reports are under way at once, to a server that takes no lists.
+const SINGLE_REPORTS: usize = 16;
+
+/// The way to a server.
+pub(crate) struct Http {
+    caller: Caller,
+    /// What the server can do beyond the specification; asked for once.
+    extensions: OnceCell<Extensions>,
+}
+
+impl Http {
+    pub(crate) fn new(url: &str, key: Option<&str>) -> Result<Self, ClientError> {
+        Ok(Self { caller: Caller::new(url, key)?, extensions: OnceCell::new() })
+    }
+
+    /// What the server can do. A server that is away is asked again next time.
+    async fn extensions(&self) -> Result<Extensions, ClientError> {
+        self.extensions.get_or_try_init(|| Extensions::ask(&self.caller)).await.copied()
+    }
+
+    async fn post(&self, path: &str, body: Vec<u8>) -> Result<bytes::Bytes, ClientError> {
+        self.caller.post(path, body, ANSWER).await
+    }
+
+    /// Reports in lists, each within what a server takes as one body.
+    async fn settle_lists(
+        &self,
+        reports: &[Report],
+        terms: &Terms,
+        extensions: Extensions,
+    ) -> Result<Vec<Settled>, ClientError> {
+        let mut settled = Vec::with_capacity(reports.len());
+        while settled.len() < reports.len() {
+            let (body, count) = write::settlements(&reports[settled.len()..], terms, extensions);
+            let answer = self.post("/ojs/v1/workers/settle", body).await?;
+            let before = settled.len();
+            settled.extend(read::settlements(&answer)?);
+            if settled.len() != before + count {
+                let found = settled.len() - before;
+                return Err(ClientError::Garbled(format!("{count} reports were sent, and {found} are answered")));
+            }
+        }
+        Ok(settled)
+    }
+
+    /// Reports one by one, some at a time.
+    async fn settle_singly(
+        &self,
+        reports: &[Report],
+        terms: &Terms,
+        extensions: Extensions,
+    ) -> Result<Vec<Settled>, ClientError> {
+        let mut settled = Vec::with_capacity(reports.len());
+        for some in reports.chunks(SINGLE_REPORTS) {
+            let mut calls = JoinSet::new();
+            for (index, report) in some.iter().enumerate() {
+                let (path, body) = write::single(report, terms, extensions);
+                let caller = self.caller.clone();
+                calls.spawn(async move { (index, caller.post(path, body, ANSWER).await) });
+            }
+            let mut answers: Vec<_> = calls.join_all().await;
+            answers.sort_unstable_by_key(|(index, _)| *index);
+            for (_, answer) in answers {
+                settled.push(read::single(answer)?);
+            }
+        }
+        Ok(settled)
+    }
+}
+
+impl Transport for Http {
+    fn fetch<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Vec<Delivery>> {
+        Box::pin(async move {
+            let waits = self.extensions().await?.long_poll;
+            let wait = if waits { ask.wait } else { Duration::ZERO };
+            let body = write::fetch(ask, wait);
+            let answer = self.caller.post("/ojs/v1/workers/fetch", body, ANSWER + wait).await?;
+            read::deliveries(&answer, ask)
+        })
+    }
+
+    fn settle<'a>(&'a self, reports: &'a [Report], terms: &'a Terms) -> Answer<'a, Vec<Settled>> {
+        Box::pin(async move {
+            let extensions = self.extensions().await?;
+            if extensions.settle_many {
+                self.settle_lists(reports, terms, extensions).await
+            } else {
+                self.settle_singly(reports, terms, extensions).await
+            }
+        })
+    }
+
+    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], terms: &'a Terms) -> Answer<'a, Beat> {
+        Box::pin(async move {
+            let tokens = self.extensions().await?.lease_tokens;
+            let answer = self.post("/ojs/v1/workers/heartbeat", write::beat(runs, terms, tokens)).await?;
+            read::beat(&answer, runs)
+        })
+    }
+
+    fn progress<'a>(&'a self, run: &'a Run, progress: Progress) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let body = write::progress(run, &progress);
+            self.post("/ojs/v1/workers/progress", body).await.map(drop)
+        })
+    }
+
+    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Value, bool)>> {
+        Box::pin(async move {
+            let envelopes: Vec<Value> = jobs.iter().map(write::envelope).collect();
+            match &envelopes[..] {
+                [] => Ok(Vec::new()),
+                [one] => {
+                    let body = one.to_string().into_bytes();
+                    let (status, answer) = self.caller.post_for("/ojs/v1/jobs", body, ANSWER).await?;
+                    Ok(vec![(read::job(&answer)?, status == 201)])
+                }
+                many => {
+                    let body = json!({ "jobs": many }).to_string().into_bytes();
+                    read::batch(&self.post("/ojs/v1/jobs/batch", body).await?)
+                }
+            }
+        })
+    }
+
+    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+        Box::pin(async move { read::job(&self.caller.get(&path_of(id), ANSWER).await?) })
+    }
+
+    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+        Box::pin(async move { read::job(&self.caller.delete(&path_of(id), ANSWER).await?) })
+    }
+
+    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, offset: usize, limit: usize) -> Answer<'a, DeadPage> {
+        Box::pin(async move {
+            let path = write::dead_path(filter, offset, limit);
+            read::dead_page(&self.caller.get(&path, ANSWER).await?)
+        })
+    }
+
+    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+        Box::pin(async move {
+            let path = format!("/ojs/v1/dead-letter/{}/retry", write::escaped(id));
+            read::job(&self.post(&path, Vec::new()).await?)
+        })
+    }
+
+    fn delete_dead<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let path = format!("/ojs/v1/dead-letter/{}", write::escaped(id));
+            self.caller.delete(&path, ANSWER).await.map(drop)
+        })
+    }
+
+    fn waits(&self) -> bool {
+        self.extensions.get().is_some_and(|extensions| extensions.long_poll)
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+fn path_of(id: &str) -> String {
+    format!("/ojs/v1/jobs/{}", write::escaped(id))
+}

@@ -1,0 +1,208 @@
+//! Answers of a server.
+
+use super::super::{Ask, Beat, DeadPage, Delivery, Directive, Lease, Proof, Settled};
+use super::call::read_error;
+use crate::job::Text;
+use crate::run::Run;
+use crate::{ClientError, Job, Refused};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn parsed<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, ClientError> {
+    serde_json::from_slice(answer)
+        .map_err(|error| ClientError::Garbled(format!("what answers is no server of Open Job Spec: {error}")))
+}
+
+#[derive(Deserialize)]
+struct Fetched<'a> {
+    #[serde(borrow, default)]
+    jobs: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    queue: Cow<'a, str>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+    #[serde(default)]
+    attempt: u32,
+    max_attempts: Option<u32>,
+    visibility_timeout_ms: Option<u64>,
+    timeout_ms: Option<u64>,
+    #[serde(borrow)]
+    lease_token: Option<Cow<'a, str>>,
+}
+
+/// The jobs of a fetch. One that cannot be read is passed over: its lease runs out, and the history of
+/// the job says so.
+pub(super) fn deliveries(answer: &[u8], ask: &Ask) -> Result<Vec<Delivery>, ClientError> {
+    let fetched: Fetched<'_> = parsed(answer)?;
+    let mut kinds: Vec<Arc<str>> = Vec::new();
+    Ok(fetched.jobs.into_iter().filter_map(|job| delivery(job.get(), ask, &mut kinds)).collect())
+}
+
+fn delivery(text: &str, ask: &Ask, kinds: &mut Vec<Arc<str>>) -> Option<Delivery> {
+    let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
+    let args = envelope.args.map_or(0..0, |args| {
+        let start = args.get().as_ptr().addr() - text.as_ptr().addr();
+        start..start + args.get().len()
+    });
+    let job = Job {
+        id: envelope.id.into(),
+        kind: shared(kinds, &envelope.kind),
+        queue: ask
+            .queues
+            .iter()
+            .find(|queue| ***queue == envelope.queue)
+            .cloned()
+            .unwrap_or_else(|| Arc::from(&*envelope.queue)),
+        attempt: envelope.attempt,
+        max_attempts: envelope.max_attempts,
+        text: Text::Envelope { whole: text.into(), args },
+    };
+    let lease = Lease {
+        proof: Proof::Wire(envelope.lease_token.map(Into::into)),
+        // What the job says comes before what the worker asks for (C11).
+        span: envelope.visibility_timeout_ms.map_or(ask.lease, Duration::from_millis),
+        timeout: envelope.timeout_ms.map(Duration::from_millis),
+    };
+    Some(Delivery { job, lease })
+}
+
+/// One text for many jobs of a kind.
+fn shared(known: &mut Vec<Arc<str>>, text: &str) -> Arc<str> {
+    if let Some(known) = known.iter().find(|known| ***known == *text) {
+        return Arc::clone(known);
+    }
+    let text: Arc<str> = Arc::from(text);
+    known.push(Arc::clone(&text));
+    text
+}
+
+#[derive(Deserialize)]
+struct Results<'a> {
+    #[serde(borrow)]
+    results: Vec<Result1<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Result1<'a> {
+    #[serde(default)]
+    status: Option<u16>,
+    #[serde(borrow, default)]
+    state: Cow<'a, str>,
+    retry_delay_ms: Option<f64>,
+    #[serde(default)]
+    dead_letter: bool,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl Result1<'_> {
+    fn settled(self) -> Settled {
+        let status = self.status.unwrap_or(200);
+        if (200..300).contains(&status) {
+            let retry_after = self.retry_delay_ms.filter(|ms| *ms >= 0.0).map(|ms| Duration::from_millis(ms as u64));
+            return Settled::As { state: self.state.into(), retry_after, dead: self.dead_letter };
+        }
+        let error: Value = self.error.and_then(|error| serde_json::from_str(error.get()).ok()).unwrap_or_default();
+        // Some servers answer the error itself, others wrap it once more.
+        let error = if error["error"].is_object() { &error["error"] } else { &error };
+        match read_error(status, error) {
+            ClientError::Refused(refused) => Settled::Refused(refused),
+            other => Settled::Refused(Refused { status, code: "error".into(), message: other.to_string() }),
+        }
+    }
+}
+
+pub(super) fn settlements(answer: &[u8]) -> Result<Vec<Settled>, ClientError> {
+    let results: Results<'_> = parsed(answer)?;
+    Ok(results.results.into_iter().map(Result1::settled).collect())
+}
+
+/// The answer to a single report. A refusal is an answer; a server that is away is not.
+pub(super) fn single(answer: Result<bytes::Bytes, ClientError>) -> Result<Settled, ClientError> {
+    match answer {
+        Ok(answer) => parsed::<Result1<'_>>(&answer).map(Result1::settled),
+        Err(ClientError::Refused(refused)) if !ClientError::Refused(refused.clone()).is_temporary() => {
+            Ok(Settled::Refused(refused))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[derive(Deserialize)]
+struct Beaten<'a> {
+    #[serde(borrow, default)]
+    state: Cow<'a, str>,
+    #[serde(borrow, default)]
+    jobs_refused: Vec<NotHeld<'a>>,
+}
+
+#[derive(Deserialize)]
+struct NotHeld<'a> {
+    #[serde(borrow)]
+    job_id: Cow<'a, str>,
+}
+
+pub(super) fn beat(answer: &[u8], runs: &[Arc<Run>]) -> Result<Beat, ClientError> {
+    let beaten: Beaten<'_> = parsed(answer)?;
+    let directive = match &*beaten.state {
+        "quiet" => Directive::Quiet,
+        "terminate" => Directive::Terminate,
+        _ => Directive::Run,
+    };
+    let is_lost = |run: &Run| beaten.jobs_refused.iter().any(|lost| lost.job_id == *run.job.id);
+    let lost = runs.iter().enumerate().filter(|(_, run)| is_lost(run)).map(|(index, _)| index).collect();
+    Ok(Beat { lost, directive })
+}
+
+/// The job of an answer, under `job` or at the top.
+pub(super) fn job(answer: &[u8]) -> Result<Value, ClientError> {
+    let mut document: Value = parsed(answer)?;
+    Ok(match document.get_mut("job").map(Value::take) {
+        Some(job) => {
+            let mut job = job;
+            // What only our server tells stands beside the job.
+            if let (Some(told), Some(members)) = (document.get("redrive"), job.as_object_mut())
+                && !members.contains_key("redrive")
+            {
+                members.insert("redrive".to_owned(), told.clone());
+            }
+            job
+        }
+        None => document,
+    })
+}
+
+/// The jobs of a batch. It does not tell which of them were there before.
+pub(super) fn batch(answer: &[u8]) -> Result<Vec<(Value, bool)>, ClientError> {
+    let mut document: Value = parsed(answer)?;
+    match document.get_mut("jobs").map(Value::take) {
+        Some(Value::Array(jobs)) => Ok(jobs.into_iter().map(|job| (job, true)).collect()),
+        _ => Err(ClientError::Garbled("the answer to a batch names no jobs".to_owned())),
+    }
+}
+
+#[derive(Deserialize)]
+struct Dead {
+    #[serde(default)]
+    jobs: Vec<Value>,
+    #[serde(default)]
+    pagination: Value,
+}
+
+pub(super) fn dead_page(answer: &[u8]) -> Result<DeadPage, ClientError> {
+    let Dead { jobs, pagination } = parsed(answer)?;
+    let total = pagination["total"].as_u64().and_then(|total| usize::try_from(total).ok());
+    Ok(DeadPage { total: total.unwrap_or(jobs.len()), jobs })
+}

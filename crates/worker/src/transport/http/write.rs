@@ -1,0 +1,257 @@
+//! Requests as JSON text, written without building trees where there is one per job.
+
+use super::super::{Ask, DeadFilter, Ending, Progress, Proof, Report, Terms};
+use super::manifest::Extensions;
+use crate::failure::Wish;
+use crate::run::Run;
+use crate::{Failure, NewJob};
+use redrive_policy::Span;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A list of reports ends before it is longer than this, in bytes; servers take a megabyte.
+const LONGEST_LIST: usize = 512 << 10;
+/// How many reports one list holds at most.
+const MOST_REPORTS: usize = 1_000;
+
+pub(super) fn fetch(ask: &Ask, wait: Duration) -> Vec<u8> {
+    let queues: Vec<&str> = ask.queues.iter().map(|queue| &**queue).collect();
+    let mut body = json!({
+        "queues": queues,
+        "count": ask.count,
+        "worker_id": &*ask.worker,
+        "visibility_timeout_ms": millis(ask.lease),
+    });
+    if !wait.is_zero() {
+        body["wait_ms"] = millis(wait).into();
+    }
+    body.to_string().into_bytes()
+}
+
+/// As many of these reports as one list holds, and how many that are.
+pub(super) fn settlements(reports: &[Report], terms: &Terms, extensions: Extensions) -> (Vec<u8>, usize) {
+    let mut out = Vec::with_capacity(64 + reports.len() * 128);
+    out.extend_from_slice(b"{\"settlements\":[");
+    let mut count = 0;
+    for report in reports.iter().take(MOST_REPORTS) {
+        let start = out.len();
+        out.extend_from_slice(if count > 0 { b",{\"action\":" } else { b"{\"action\":" });
+        out.extend_from_slice(if matches!(report.ending, Ending::Done(_)) { b"\"ack\"," } else { b"\"nack\"," });
+        push_report(&mut out, report, terms, extensions);
+        out.push(b'}');
+        if out.len() > LONGEST_LIST && count > 0 {
+            out.truncate(start);
+            break;
+        }
+        count += 1;
+    }
+    out.extend_from_slice(b"]}");
+    (out, count)
+}
+
+/// One report on its own, and where it goes.
+pub(super) fn single(report: &Report, terms: &Terms, extensions: Extensions) -> (&'static str, Vec<u8>) {
+    let mut out = vec![b'{'];
+    push_report(&mut out, report, terms, extensions);
+    out.push(b'}');
+    let path = match report.ending {
+        Ending::Done(_) => "/ojs/v1/workers/ack",
+        _ => "/ojs/v1/workers/nack",
+    };
+    (path, out)
+}
+
+/// The members of a report, without braces.
+fn push_report(out: &mut Vec<u8>, report: &Report, terms: &Terms, extensions: Extensions) {
+    push_hold(out, &report.run, terms, extensions.lease_tokens);
+    match &report.ending {
+        Ending::Done(None) => {}
+        Ending::Done(Some(result)) => push_raw(out, "result", result.get()),
+        Ending::Released(delay) => {
+            push_raw(out, "requeue", "true");
+            if extensions.snooze {
+                push_raw(out, "snooze_ms", &millis(*delay).to_string());
+            }
+        }
+        Ending::Failed(failure) => push_failure(out, &report.run, failure, terms, extensions),
+    }
+}
+
+fn push_hold(out: &mut Vec<u8>, run: &Run, terms: &Terms, tokens: bool) {
+    out.extend_from_slice(b"\"job_id\":");
+    push_text(out, &run.job.id);
+    match token_of(run) {
+        Some(token) if tokens => {
+            out.extend_from_slice(b",\"lease_token\":");
+            push_text(out, token);
+        }
+        _ => {
+            out.extend_from_slice(b",\"worker_id\":");
+            push_text(out, &terms.worker);
+        }
+    }
+}
+
+fn token_of(run: &Run) -> Option<&str> {
+    match &run.lease.proof {
+        Proof::Wire(token) => token.as_deref(),
+        #[cfg(feature = "embedded")]
+        Proof::Token(..) => None,
+    }
+}
+
+fn push_failure(out: &mut Vec<u8>, run: &Run, failure: &Failure, terms: &Terms, extensions: Extensions) {
+    let mut retryable = !failure.is_final();
+    if let Some(retry) = &terms.retry {
+        if extensions.worker_policies {
+            push_raw(out, "retry", &retry.text);
+        } else {
+            // A server that cannot be told heeds at least this.
+            retryable &= retry.policy.attempts.max_runs().is_none_or(|runs| run.job.attempt < runs);
+        }
+    }
+    if let Wish::After(delay) = failure.wish
+        && extensions.retry_after
+    {
+        push_raw(out, "retry_after", &delay.as_secs_f64().to_string());
+    }
+    out.extend_from_slice(b",\"error\":{\"type\":");
+    push_text(out, &failure.type_name);
+    out.extend_from_slice(b",\"message\":");
+    push_text(out, &failure.message);
+    if let Some(code) = failure.code() {
+        out.extend_from_slice(b",\"code\":");
+        push_text(out, code);
+    }
+    // Servers that do not know the codes know this.
+    push_raw(out, "retryable", if retryable { "true" } else { "false" });
+    if let Some(details) = &failure.details {
+        push_details(out, details);
+    }
+    out.push(b'}');
+}
+
+/// Details are an object on the wire; anything else becomes one.
+fn push_details(out: &mut Vec<u8>, details: &RawValue) {
+    match details.get() {
+        "null" => {}
+        object if object.starts_with('{') => push_raw(out, "details", object),
+        other => push_raw(out, "details", &format!("{{\"value\":{other}}}")),
+    }
+}
+
+pub(super) fn beat(runs: &[Arc<Run>], terms: &Terms, tokens: bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128 + runs.len() * 96);
+    out.extend_from_slice(b"{\"worker_id\":");
+    push_text(&mut out, &terms.worker);
+    // Leases go on as they are where the server knows them one by one.
+    if let Some(longest) = runs.iter().map(|run| run.lease.span).max().filter(|_| !tokens) {
+        push_raw(&mut out, "visibility_timeout_ms", &millis(longest).to_string());
+    }
+    out.extend_from_slice(b",\"active_jobs\":[");
+    for (index, run) in runs.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        match token_of(run) {
+            Some(_) if tokens => {
+                out.push(b'{');
+                push_hold(&mut out, run, terms, true);
+                out.push(b'}');
+            }
+            _ => push_text(&mut out, &run.job.id),
+        }
+    }
+    out.extend_from_slice(b"]}");
+    out
+}
+
+pub(super) fn progress(run: &Run, progress: &Progress) -> Vec<u8> {
+    let mut body = json!({
+        "job_id": &*run.job.id,
+        "percentage": progress.percent,
+        "message": progress.message,
+    });
+    if let Some(token) = token_of(run) {
+        body["lease_token"] = token.into();
+    }
+    if let Some(data) = &progress.data {
+        body["data"] = serde_json::from_str(data.get()).unwrap_or_default();
+    }
+    body.to_string().into_bytes()
+}
+
+/// The path of a page of dead letters.
+pub(super) fn dead_path(filter: &DeadFilter, offset: usize, limit: usize) -> String {
+    let mut path = format!("/ojs/v1/dead-letter?limit={limit}&offset={offset}");
+    for (key, value) in [("queue", &filter.queue), ("type", &filter.kind), ("error_type", &filter.error_type)] {
+        if let Some(value) = value {
+            path.push_str(&format!("&{key}={}", escaped(value)));
+        }
+    }
+    path
+}
+
+/// A new job as a server takes it.
+pub(super) fn envelope(job: &NewJob) -> Value {
+    let mut options = Map::new();
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            options.insert(key.to_owned(), value);
+        }
+    };
+    set("queue", job.queue.as_deref().map(Value::from));
+    set("priority", job.priority.map(Value::from));
+    set("delay_until", job.delay.map(from_now));
+    set("expires_at", job.expires_after.map(from_now));
+    set("timeout_ms", job.timeout.map(|timeout| millis(timeout).max(1).into()));
+    set("visibility_timeout_ms", job.lease.map(|lease| millis(lease).max(1).into()));
+    set("retry", job.retry.as_ref().map(crate::Retry::to_json));
+    set("idempotency_key", job.idempotency_key.as_deref().map(Value::from));
+    set("tags", (!job.tags.is_empty()).then(|| json!(job.tags)));
+    let args: Value = serde_json::from_str(job.args.get()).unwrap_or_default();
+    let mut envelope = json!({ "type": job.kind, "args": args, "options": options });
+    if let Some(id) = &job.id {
+        envelope["id"] = id.as_str().into();
+    }
+    if let Some(meta) = &job.meta {
+        envelope["meta"] = Value::Object(meta.clone());
+    }
+    envelope
+}
+
+/// A time from now, as our server takes it: a plain duration after a plus.
+fn from_now(time: Duration) -> Value {
+    let seconds = Span::from(time).ms() / 1_000.0;
+    format!("+PT{seconds}S").into()
+}
+
+/// A part of a path, percent-encoded.
+pub(super) fn escaped(text: &str) -> String {
+    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).min(Span::MAX.ms() as u64)
+}
+
+fn push_raw(out: &mut Vec<u8>, key: &str, json: &str) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(b"\":");
+    out.extend_from_slice(json.as_bytes());
+}
+
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    let plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
+    if text.bytes().all(plain) {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(Value::from(text).to_string().as_bytes());
+    }
+}

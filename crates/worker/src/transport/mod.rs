@@ -1,0 +1,175 @@
+//! The one seam between this crate and whoever keeps the jobs.
+
+#[cfg(feature = "embedded")]
+pub(crate) mod embedded;
+#[cfg(feature = "http")]
+pub(crate) mod http;
+
+use crate::run::Run;
+use crate::{ClientError, Failure, Job, NewJob};
+use redrive_policy::Policy;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An answer to come.
+pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;
+
+/// Whoever keeps the jobs. Dropping an answer gives up on it; jobs that a dropped fetch was about to
+/// hand out go back, at the latest when their lease runs out.
+pub(crate) trait Transport: Send + Sync + 'static {
+    /// Takes jobs under leases, and waits for the first one as far as that is possible here.
+    fn fetch<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Vec<Delivery>>;
+
+    /// Reports the ends of runs; each is answered for itself, in the order given.
+    fn settle<'a>(&'a self, reports: &'a [Report], terms: &'a Terms) -> Answer<'a, Vec<Settled>>;
+
+    /// A sign of life for runs.
+    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], terms: &'a Terms) -> Answer<'a, Beat>;
+
+    /// How far a run has come.
+    fn progress<'a>(&'a self, run: &'a Run, progress: Progress) -> Answer<'a, ()>;
+
+    /// Keeps new jobs, all or none; answers their envelopes and whether each is new.
+    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Value, bool)>>;
+
+    /// The envelope of a job.
+    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Value>;
+
+    /// Calls a job off; answers its envelope.
+    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Value>;
+
+    /// A page of dead letters, newest first.
+    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, offset: usize, limit: usize) -> Answer<'a, DeadPage>;
+
+    /// Takes a dead letter back, to run again as if it were new; answers its envelope.
+    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Value>;
+
+    /// Forgets a dead letter.
+    fn delete_dead<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+
+    /// Whether a fetch can wait for a job to come; where it cannot, the worker asks again and again.
+    fn waits(&self) -> bool;
+
+    /// Ends in good order.
+    fn close(&self) -> Answer<'_, ()>;
+}
+
+/// A request for jobs.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) queues: Arc<[Arc<str>]>,
+    pub(crate) count: usize,
+    pub(crate) wait: Duration,
+    pub(crate) worker: Arc<str>,
+    pub(crate) lease: Duration,
+}
+
+/// What all reports of a worker have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) worker: Arc<str>,
+    /// The policy that the worker brings, if it brings one.
+    pub(crate) retry: Option<WorkerRetry>,
+}
+
+/// A worker's own policy, ready to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerRetry {
+    /// As it travels, JSON.
+    pub(crate) text: Arc<str>,
+    pub(crate) policy: Arc<Policy>,
+}
+
+/// Which dead letters are meant; what is absent fits all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeadFilter {
+    pub(crate) queue: Option<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) error_type: Option<String>,
+}
+
+/// A page of dead letters.
+#[derive(Clone, Debug)]
+pub(crate) struct DeadPage {
+    pub(crate) jobs: Vec<Value>,
+    /// How many fit in all.
+    pub(crate) total: usize,
+}
+
+/// A job that was handed out.
+pub(crate) struct Delivery {
+    pub(crate) job: Job,
+    pub(crate) lease: Lease,
+}
+
+/// The hold on a job.
+pub(crate) struct Lease {
+    pub(crate) proof: Proof,
+    /// How long it lasts after each sign of life.
+    pub(crate) span: Duration,
+    /// How long the run may take in all.
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What proves the hold.
+pub(crate) enum Proof {
+    /// The token as the server wrote it; servers without tokens know only the worker's name.
+    #[cfg(feature = "http")]
+    Wire(Option<Box<str>>),
+    #[cfg(feature = "embedded")]
+    Token(redrive_store::JobId, redrive_store::LeaseToken),
+}
+
+/// The end of a run.
+pub(crate) struct Report {
+    pub(crate) run: Arc<Run>,
+    pub(crate) ending: Ending,
+}
+
+/// How a run ended, as it is reported.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    Done(Option<Box<RawValue>>),
+    Failed(Failure),
+    /// Given back unfinished, to run again after this time.
+    Released(Duration),
+}
+
+/// What became of a job whose run ended.
+#[derive(Clone, Debug)]
+pub(crate) enum Settled {
+    /// The job is in this state, and runs again after this time if it does.
+    As { state: Box<str>, retry_after: Option<Duration>, dead: bool },
+    /// The report was refused, and changed nothing.
+    Refused(crate::Refused),
+}
+
+/// The answer to a sign of life.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beat {
+    /// The positions of runs that are no longer held.
+    pub(crate) lost: Vec<usize>,
+    pub(crate) directive: Directive,
+}
+
+/// What the server wants a worker to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Directive {
+    #[default]
+    Run,
+    /// Take no further jobs.
+    Quiet,
+    /// Stop.
+    Terminate,
+}
+
+/// How far a run has come.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub(crate) percent: f64,
+    pub(crate) message: String,
+    pub(crate) data: Option<Box<RawValue>>,
+}

@@ -1,0 +1,167 @@
+//! What a worker holds: jobs that wait, jobs that run, and reports that are not delivered yet.
+
+use super::registry::Registry;
+use crate::run::Run;
+use crate::transport::{Delivery, Report};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// The worker takes as many jobs ahead as its handlers get through in this time.
+const AHEAD: Duration = Duration::from_millis(20);
+/// How much one run counts in the mean of them.
+const WEIGHT: f64 = 0.05;
+
+/// What a worker holds.
+pub(super) struct Desk {
+    /// Everything that is held, from the fetch to the answer of the server about its end.
+    slots: Vec<Option<Arc<Run>>>,
+    free: Vec<usize>,
+    /// What may start.
+    ready: VecDeque<Arc<Run>>,
+    /// The types with a limit of their own.
+    limited: HashMap<Box<str>, Limited>,
+    reports: Vec<Report>,
+    /// The mean time that a run took lately, in seconds; absent before the first.
+    mean_run_secs: Option<f64>,
+}
+
+struct Limited {
+    most: usize,
+    running: usize,
+    /// Jobs that wait for one of their type to end.
+    aside: VecDeque<Arc<Run>>,
+}
+
+impl Desk {
+    pub(super) fn new<S>(registry: &Registry<S>) -> Self {
+        let limited = registry.kinds.iter().filter_map(|(name, kind)| {
+            let most = kind.concurrency?;
+            Some((name.clone(), Limited { most, running: 0, aside: VecDeque::new() }))
+        });
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            ready: VecDeque::new(),
+            limited: limited.collect(),
+            reports: Vec::new(),
+            mean_run_secs: None,
+        }
+    }
+
+    /// How many jobs are held.
+    pub(super) fn held(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Everything that is held.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &Arc<Run>> {
+        self.slots.iter().flatten()
+    }
+
+    /// How many jobs to ask for now; 0 while it is not worth a request.
+    pub(super) fn room(&self, concurrency: usize, most_prefetched: usize) -> usize {
+        let ahead = self.mean_run_secs.map_or(0.0, |mean| AHEAD.as_secs_f64() * concurrency as f64 / mean.max(1e-9));
+        // A float that is too large becomes the largest number.
+        let prefetch = (ahead as usize).min(most_prefetched);
+        let capacity = concurrency + prefetch;
+        // Jobs of a type that is at its limit do not keep others out, up to a point.
+        let aside: usize = self.limited.values().map(|limited| limited.aside.len()).sum();
+        let room = capacity.saturating_sub(self.held() - aside.min(capacity));
+        let worth = (capacity / 4).min(prefetch).max(1);
+        // Half at most, so that taking jobs and reporting others go on at the same time.
+        if room < worth { 0 } else { room.min(capacity.div_ceil(2).max(concurrency)) }
+    }
+
+    /// Takes in jobs that were handed out.
+    pub(super) fn take_in(&mut self, deliveries: Vec<Delivery>, asked: Instant) {
+        for Delivery { job, lease } in deliveries {
+            let slot = self.free.pop().unwrap_or_else(|| {
+                self.slots.push(None);
+                self.slots.len() - 1
+            });
+            let run = Arc::new(Run::new(job, lease, slot, asked));
+            self.slots[slot] = Some(Arc::clone(&run));
+            self.ready.push_back(run);
+        }
+    }
+
+    /// The next job that may start; `None` where there is none, or it has to wait for its type.
+    pub(super) fn next(&mut self) -> Option<Arc<Run>> {
+        let run = self.ready.pop_front()?;
+        match self.limited.get_mut(&*run.job.kind) {
+            Some(limited) if limited.running >= limited.most => {
+                limited.aside.push_back(run);
+                None
+            }
+            Some(limited) => {
+                limited.running += 1;
+                Some(run)
+            }
+            None => Some(run),
+        }
+    }
+
+    /// The same for a lane that did not wait: it takes a permit of the job with it.
+    pub(super) fn next_if_permitted(&mut self, work: &Semaphore) -> Option<Arc<Run>> {
+        loop {
+            work.try_acquire().ok()?.forget();
+            if let Some(run) = self.next() {
+                return Some(run);
+            }
+        }
+    }
+
+    /// Takes note of the end of a run; answers a job of the same type that waited for it.
+    pub(super) fn ended(&mut self, report: Report, took: Duration) -> Option<Arc<Run>> {
+        let secs = took.as_secs_f64();
+        let mean = self.mean_run_secs.get_or_insert(secs);
+        *mean += WEIGHT * (secs - *mean);
+        let next = self.vacated(&report.run);
+        self.reports.push(report);
+        next
+    }
+
+    /// Takes note of a run about whose end there is nothing to say.
+    pub(super) fn dropped(&mut self, run: &Run) -> Option<Arc<Run>> {
+        self.forget(run);
+        self.vacated(run)
+    }
+
+    fn vacated(&mut self, run: &Run) -> Option<Arc<Run>> {
+        let limited = self.limited.get_mut(&*run.job.kind)?;
+        let next = limited.aside.pop_front();
+        if next.is_none() {
+            limited.running -= 1;
+        }
+        next
+    }
+
+    /// Reports to deliver, at most `most`, oldest first.
+    pub(super) fn reports(&mut self, most: usize) -> Vec<Report> {
+        if self.reports.len() <= most {
+            return std::mem::take(&mut self.reports);
+        }
+        self.reports.drain(..most).collect()
+    }
+
+    /// A report that needs no lane.
+    pub(super) fn report(&mut self, report: Report) {
+        self.reports.push(report);
+    }
+
+    /// Everything that has not started, which then never will.
+    pub(super) fn clear_waiting(&mut self) -> Vec<Arc<Run>> {
+        let aside = self.limited.values_mut().flat_map(|limited| limited.aside.drain(..));
+        self.ready.drain(..).chain(aside).collect()
+    }
+
+    /// The job is no longer held.
+    pub(super) fn forget(&mut self, run: &Run) {
+        if self.slots.get_mut(run.slot).and_then(Option::take).is_some() {
+            self.free.push(run.slot);
+        }
+    }
+}

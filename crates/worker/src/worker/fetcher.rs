@@ -1,0 +1,122 @@
+//! Taking jobs.
+
+use super::lane;
+use super::runner::{Runner, Wanted};
+use crate::away::Waits;
+use crate::transport::{Ask, Delivery};
+use crate::{ClientError, Event};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// A fetch that should have waited and came back this soon did not wait.
+const TOO_SOON: Duration = Duration::from_millis(50);
+
+/// Takes jobs until `stopped` completes.
+///
+/// # Errors
+/// The server refuses the worker before it has handed out or promised anything.
+pub(super) async fn run<S: Send + Sync + 'static>(
+    runner: &Arc<Runner<S>>,
+    lanes: &mut JoinSet<()>,
+    stopped: impl Future<Output = ()>,
+) -> Result<(), ClientError> {
+    let mut stopped = pin!(stopped);
+    let (mut away, mut idle) = (Waits::away(), Waits::idle());
+    let mut welcome = false;
+    loop {
+        let step = async {
+            let count = room(runner).await;
+            let ask = ask(runner, count);
+            let asked = Instant::now();
+            (asked, runner.transport().fetch(&ask).await)
+        };
+        let (asked, answer) = tokio::select! {
+            biased;
+            () = &mut stopped => return Ok(()),
+            step = step => step,
+        };
+        let wait = match answer {
+            Ok(jobs) => {
+                welcome = true;
+                if away.reset() {
+                    runner.tell(&Event::Back);
+                }
+                let none = jobs.is_empty();
+                take_in(runner, lanes, jobs, asked);
+                let waited = runner.transport().waits() && asked.elapsed() >= TOO_SOON.min(runner.settings.wait);
+                if none && !waited {
+                    idle.next_wait()
+                } else {
+                    idle.reset();
+                    Duration::ZERO
+                }
+            }
+            Err(error) if !welcome && !error.is_temporary() => return Err(error),
+            Err(error) => {
+                let wait = away.next_wait();
+                runner.tell(&Event::Away(&error, wait));
+                wait
+            }
+        };
+        if !wait.is_zero() {
+            tokio::select! {
+                biased;
+                () = &mut stopped => return Ok(()),
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+}
+
+/// Waits until there is room for more jobs; answers for how many.
+async fn room<S: Send + Sync + 'static>(runner: &Runner<S>) -> usize {
+    let mut wanted = runner.wanted.subscribe();
+    // The sender lives as long as the runner.
+    let _ = wanted.wait_for(|wanted| *wanted != Wanted::Quiet).await;
+    loop {
+        let more = runner.room.notified();
+        let room = runner.desk().room(runner.settings.concurrency, runner.settings.most_prefetched);
+        if room > 0 {
+            return room;
+        }
+        more.await;
+    }
+}
+
+fn ask<S>(runner: &Runner<S>, count: usize) -> Ask {
+    let settings = &runner.settings;
+    Ask {
+        queues: Arc::clone(&settings.queues),
+        count: count.min(MOST_FETCHED),
+        wait: settings.wait,
+        worker: Arc::clone(&settings.terms.worker),
+        lease: settings.lease,
+    }
+}
+
+/// How many jobs one request asks for at most; servers hand out no more.
+const MOST_FETCHED: usize = 1_000;
+
+/// Puts jobs on the desk, and sees to it that there are lanes for them.
+fn take_in<S: Send + Sync + 'static>(
+    runner: &Arc<Runner<S>>,
+    lanes: &mut JoinSet<()>,
+    jobs: Vec<Delivery>,
+    asked: Instant,
+) {
+    let count = jobs.len();
+    if count == 0 {
+        return;
+    }
+    runner.desk().take_in(jobs, asked);
+    let idle = runner.idle.load(Ordering::Acquire);
+    let missing = count.saturating_sub(idle).min(runner.settings.concurrency.saturating_sub(lanes.len()));
+    for _ in 0..missing {
+        lanes.spawn(lane::run(Arc::clone(runner)));
+    }
+    runner.work.add_permits(count);
+}

@@ -1,0 +1,166 @@
+//! One handler at a time: from a job to the report of its end.
+
+use super::runner::Runner;
+use crate::handler::Running;
+use crate::run::Run;
+use crate::transport::{Ending, Report};
+use crate::{Cancelled, Context, Event, Failure, Outcome};
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Runs one job after the other until there is no more work to come.
+pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
+    let mut next = None;
+    loop {
+        let Some(run) = next.take().or_else(|| runner.desk().next_if_permitted(&runner.work)) else {
+            runner.idle.fetch_add(1, Ordering::AcqRel);
+            let permit = runner.work.acquire().await;
+            runner.idle.fetch_sub(1, Ordering::AcqRel);
+            let Ok(permit) = permit else { return };
+            permit.forget();
+            next = runner.desk().next();
+            continue;
+        };
+        let started = Instant::now();
+        let ending = attempt(&runner, &run).await;
+        next = end(&runner, run, ending, started.elapsed());
+        // Handlers that never wait would keep the thread for themselves otherwise.
+        tokio::task::coop::consume_budget().await;
+    }
+}
+
+/// Takes note of how a run ended; answers a job that waited for just that.
+fn end<S: Send + Sync + 'static>(
+    runner: &Runner<S>,
+    run: Arc<Run>,
+    ending: Option<Ending>,
+    took: Duration,
+) -> Option<Arc<Run>> {
+    let Some(ending) = ending else {
+        runner.tally.lost.fetch_add(1, Ordering::Relaxed);
+        let next = runner.desk().dropped(&run);
+        runner.room.notify_one();
+        return next;
+    };
+    match &ending {
+        Ending::Done(_) => runner.tell(&Event::Done(&run.job)),
+        Ending::Failed(failure) => runner.tell(&Event::Failed(&run.job, failure)),
+        Ending::Released(delay) => runner.tell(&Event::Released(&run.job, *delay)),
+    }
+    let next = runner.desk().ended(Report { run, ending }, took);
+    runner.reported.notify_one();
+    next
+}
+
+/// One run. Answers nothing where the lease was lost: then nobody wants to hear about it.
+pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &Arc<Run>) -> Option<Ending> {
+    if run.cancellation.why() == Some(Cancelled::LeaseLost) {
+        return None;
+    }
+    runner.tell(&Event::Started(&run.job));
+    let context = Context { run: Arc::clone(run), shared: Arc::clone(&runner.surroundings) };
+    let mut handler = Guarded::start(|| runner.registry.call(context));
+    let timeout = overdue(runner, run);
+    let outcome = tokio::select! {
+        biased;
+        outcome = handler.outcome() => Some(outcome),
+        _ = run.cancellation.given() => None,
+        () = timeout => {
+            run.cancellation.give(Cancelled::TimedOut);
+            None
+        }
+    };
+    // A handler that listens may have ended before anybody looked at the signal.
+    let Some(why) = run.cancellation.why() else { return outcome.map(ending_of) };
+    runner.tell(&Event::Cancelled(&run.job, why));
+    let late = match outcome {
+        Some(outcome) => Some(outcome),
+        None => tokio::time::timeout(runner.settings.cancel_grace, handler.outcome()).await.ok(),
+    };
+    match why {
+        Cancelled::LeaseLost => None,
+        Cancelled::TimedOut => Some(late.map_or_else(|| Ending::Failed(timed_out(runner, run)), ending_of)),
+        Cancelled::Stopping => Some(late.map_or(Ending::Released(Duration::ZERO), ending_of)),
+    }
+}
+
+/// Completes when the run has taken too long.
+async fn overdue<S: Send + Sync + 'static>(runner: &Runner<S>, run: &Run) {
+    let own = runner.registry.timeout(&run.job.kind).or(runner.settings.timeout);
+    let own = own.and_then(|timeout| Instant::now().checked_add(timeout));
+    match [own, run.deadline()].into_iter().flatten().min() {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn timed_out<S: Send + Sync + 'static>(runner: &Runner<S>, run: &Run) -> Failure {
+    let own = runner.registry.timeout(&run.job.kind).or(runner.settings.timeout);
+    let limit = [own, run.lease.timeout].into_iter().flatten().min().unwrap_or_default();
+    Failure::new("timeout", format_args!("the run took longer than {limit:?}"))
+}
+
+fn ending_of(outcome: Outcome) -> Ending {
+    match outcome {
+        Outcome::Done(result) => Ending::Done(result),
+        Outcome::Failed(failure) => Ending::Failed(failure),
+        Outcome::Snoozed(delay) => Ending::Released(delay),
+    }
+}
+
+/// A handler whose panics are failures.
+struct Guarded(Option<Running>, Option<Failure>);
+
+impl Guarded {
+    fn start(call: impl FnOnce() -> Running) -> Self {
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(running) => Self(Some(running), None),
+            Err(panic) => Self(None, Some(panicked(&*panic))),
+        }
+    }
+
+    /// How it ends. Asked again after that, it never answers.
+    async fn outcome(&mut self) -> Outcome {
+        poll_fn(|cx| {
+            if let Some(failure) = self.1.take() {
+                return Poll::Ready(Outcome::Failed(failure));
+            }
+            let Some(running) = &mut self.0 else { return Poll::Pending };
+            match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+                Ok(Poll::Pending) => Poll::Pending,
+                Ok(Poll::Ready(outcome)) => {
+                    self.drop_quietly();
+                    Poll::Ready(outcome)
+                }
+                Err(panic) => {
+                    self.drop_quietly();
+                    Poll::Ready(Outcome::Failed(panicked(&*panic)))
+                }
+            }
+        })
+        .await
+    }
+
+    /// What a handler holds may panic when it goes, too.
+    fn drop_quietly(&mut self) {
+        let running = self.0.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(running)));
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        self.drop_quietly();
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Failure::new("panic", text.unwrap_or("the handler panicked, with a value that is no text"))
+}

@@ -1,0 +1,99 @@
+//! The worker: takes jobs, runs handlers, keeps leases alive, reports what came out.
+
+mod beater;
+mod builder;
+mod desk;
+mod fetcher;
+pub(crate) mod lane;
+mod registry;
+pub(crate) mod runner;
+mod settler;
+
+pub use builder::Builder;
+
+use crate::context::Surroundings;
+use crate::events::Listener;
+use crate::transport::Terms;
+use crate::{Client, ClientError};
+use registry::Registry;
+use runner::Runner;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A worker, ready to run.
+pub struct Worker<S = ()> {
+    pub(crate) registry: Arc<Registry<S>>,
+    pub(crate) surroundings: Arc<Surroundings<S>>,
+    pub(crate) settings: Settings,
+}
+
+/// What a worker was built with.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) queues: Arc<[Arc<str>]>,
+    pub(crate) concurrency: usize,
+    pub(crate) most_prefetched: usize,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) wait: Duration,
+    pub(crate) stop_within: Duration,
+    pub(crate) cancel_grace: Duration,
+    pub(crate) lease: Duration,
+    pub(crate) terms: Terms,
+    pub(crate) listener: Listener,
+}
+
+/// What a worker did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Runs that succeeded, as far as the server was told.
+    pub done: u64,
+    /// Runs that failed, as far as the server was told.
+    pub failed: u64,
+    /// Runs that were given back unfinished.
+    pub released: u64,
+    /// Runs whose lease was lost, and reports that came too late.
+    pub lost: u64,
+}
+
+impl Worker<()> {
+    /// Starts to build a worker whose handlers share nothing.
+    pub fn builder(client: &Client) -> Builder<()> {
+        Builder::new(client, ())
+    }
+}
+
+impl<S: Send + Sync + 'static> Worker<S> {
+    /// Starts to build a worker whose handlers share a state.
+    pub fn with_state(client: &Client, state: S) -> Builder<S> {
+        Builder::new(client, state)
+    }
+
+    /// Works until the server tells it to stop, which most never do.
+    ///
+    /// # Errors
+    /// As [`Worker::run_until`].
+    pub async fn run(self) -> Result<Summary, ClientError> {
+        self.run_until(std::future::pending()).await
+    }
+
+    /// Works until `stop` completes. Then no further job is taken, jobs that wait in the worker are
+    /// given back, and running handlers have time to finish; what is not done by then is cancelled
+    /// and given back, which spends no attempt.
+    ///
+    /// # Errors
+    /// The server refuses the worker from the start, as for a key that it does not know. A server
+    /// that cannot be reached is no error: the worker waits for it.
+    pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<Summary, ClientError> {
+        Runner::new(&self).run(stop).await
+    }
+}
+
+impl<S> fmt::Debug for Worker<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("registry", &self.registry)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,158 @@
+//! A worker that runs: who does what, and how it comes to an end.
+
+use super::desk::Desk;
+use super::{Settings, Summary, Worker, beater, fetcher, settler};
+use crate::context::Surroundings;
+use crate::transport::{Ending, Report, Transport};
+use crate::worker::registry::Registry;
+use crate::{Cancelled, ClientError, Event};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// How long the last reports may take when the worker stops and the server does not answer.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// A worker that runs.
+pub(crate) struct Runner<S> {
+    pub(super) registry: Arc<Registry<S>>,
+    pub(super) surroundings: Arc<Surroundings<S>>,
+    pub(crate) settings: Settings,
+    desk: Mutex<Desk>,
+    /// One permit for each job that may start.
+    pub(super) work: Semaphore,
+    /// Lanes that wait for work.
+    pub(super) idle: AtomicUsize,
+    /// Rung when there is something to report.
+    pub(super) reported: Notify,
+    /// Rung when the desk has more room.
+    pub(super) room: Notify,
+    pub(super) tally: Tally,
+    /// What the server wants.
+    pub(super) wanted: watch::Sender<Wanted>,
+}
+
+/// What the server wants the worker to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Work,
+    /// Take no further jobs.
+    Quiet,
+    Stop,
+}
+
+/// What was done so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) done: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) released: AtomicU64,
+    pub(super) lost: AtomicU64,
+}
+
+impl Tally {
+    fn summary(&self) -> Summary {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Summary {
+            done: read(&self.done),
+            failed: read(&self.failed),
+            released: read(&self.released),
+            lost: read(&self.lost),
+        }
+    }
+}
+
+impl<S: Send + Sync + 'static> Runner<S> {
+    pub(crate) fn new(worker: &Worker<S>) -> Arc<Self> {
+        Arc::new(Self {
+            desk: Mutex::new(Desk::new(&worker.registry)),
+            registry: Arc::clone(&worker.registry),
+            surroundings: Arc::clone(&worker.surroundings),
+            settings: worker.settings.clone(),
+            work: Semaphore::new(0),
+            idle: AtomicUsize::new(0),
+            reported: Notify::new(),
+            room: Notify::new(),
+            tally: Tally::default(),
+            wanted: watch::channel(Wanted::Work).0,
+        })
+    }
+
+    pub(crate) fn transport(&self) -> &dyn Transport {
+        &*self.surroundings.transport
+    }
+
+    pub(super) fn desk(&self) -> MutexGuard<'_, Desk> {
+        // Nothing under this lock panics half way through a change.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tell(&self, event: &Event<'_>) {
+        self.settings.listener.tell(event);
+    }
+
+    /// Works until `stop` completes or the server says so, and ends in good order. Everything that it
+    /// starts ends with this future, also where that is dropped.
+    pub(super) async fn run(self: Arc<Self>, stop: impl Future<Output = ()>) -> Result<Summary, ClientError> {
+        let mut lanes = JoinSet::new();
+        let mut helpers = JoinSet::new();
+        helpers.spawn(settler::run(Arc::clone(&self)));
+        helpers.spawn(beater::run(Arc::clone(&self)));
+        let stopped = async {
+            let mut wanted = self.wanted.subscribe();
+            tokio::select! {
+                () = stop => {}
+                _ = wanted.wait_for(|wanted| *wanted == Wanted::Stop) => {}
+            }
+        };
+        let fetched = fetcher::run(&self, &mut lanes, stopped).await;
+        self.surroundings.stopping.send_replace(true);
+        self.tell(&Event::Stopping);
+        self.wind_up().await;
+        // Lanes that wait for work end; those that block a thread are left behind.
+        self.work.close();
+        drop((lanes, helpers));
+        fetched.map(|()| self.tally.summary())
+    }
+
+    /// Gives back what has not started, waits for what runs, cancels what takes too long, and delivers
+    /// the last reports.
+    async fn wind_up(&self) {
+        let deadline = Instant::now() + self.settings.stop_within;
+        {
+            let mut desk = self.desk();
+            for run in desk.clear_waiting() {
+                desk.report(Report { run, ending: Ending::Released(Duration::ZERO) });
+            }
+        }
+        self.reported.notify_one();
+        if self.empty_by(deadline).await {
+            return;
+        }
+        for run in self.desk().runs() {
+            run.cancellation.give(Cancelled::Stopping);
+        }
+        let last = Instant::now() + self.settings.cancel_grace + LAST_WORDS;
+        if !self.empty_by(last).await {
+            let left = self.desk().held() as u64;
+            self.tally.lost.fetch_add(left, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until nothing is held; false where that is not so by then.
+    async fn empty_by(&self, deadline: Instant) -> bool {
+        let empty = async {
+            loop {
+                let room = self.room.notified();
+                if self.desk().held() == 0 {
+                    return;
+                }
+                room.await;
+            }
+        };
+        tokio::time::timeout_at(deadline, empty).await.is_ok()
+    }
+}

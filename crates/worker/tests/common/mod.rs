@@ -1,0 +1,152 @@
+//! A real server in this process, on a loopback port.
+
+#![allow(dead_code, reason = "each test crate uses the part that it needs")]
+
+use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, pace};
+use redrive_server::{ApiKeys, Limits, Log, Server, ServerSettings};
+use redrive_store::{Memory, Store};
+use redrive_worker::{Builder, Client, ClientError, Event, Summary};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+/// Whatever a test waits for comes sooner than this, or the test fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server that ends with its value.
+pub(crate) struct House {
+    pub(crate) address: SocketAddr,
+    pub(crate) engine: Arc<Engine>,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl House {
+    pub(crate) async fn open() -> Self {
+        Self::on(Arc::new(Memory::new()), None).await
+    }
+
+    /// A server on a store, on a given port or any.
+    pub(crate) async fn on(store: Arc<dyn Store>, address: Option<SocketAddr>) -> Self {
+        let settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
+        let (clock, randomness) = (SystemClock::default(), SystemRandomness::default());
+        let engine = Arc::new(Engine::new(store, Arc::new(clock), Arc::new(randomness), settings));
+        let address = address.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
+        let listener = TcpListener::bind(address).await.expect("a loopback port");
+        let address = listener.local_addr().expect("an address");
+        let limits = Limits { drain: Duration::from_millis(50), ..Limits::default() };
+        let settings = ServerSettings { limits, keys: ApiKeys::default(), backend: "memory", log: Log::to(|_| {}) };
+        let server = Server::new(Arc::clone(&engine), settings);
+        let (stop, stopping) = watch::channel(false);
+        let paced = pace::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});
+        let serving = tokio::spawn(async move {
+            tokio::join!(paced, server.serve(listener, ended(stopping)));
+        });
+        Self { address, engine, stop, serving }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::http(&self.url()).expect("an address")
+    }
+
+    pub(crate) async fn close(self) {
+        self.stop.send_replace(true);
+        self.serving.await.expect("the server ends");
+    }
+}
+
+async fn ended(mut flag: watch::Receiver<bool>) {
+    let _ = flag.wait_for(|set| *set).await;
+}
+
+/// Waits for something that must happen.
+pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what).await.expect("it happens in time")
+}
+
+/// A folder that goes with its value.
+pub(crate) struct Folder(pub(crate) std::path::PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("redrive-worker-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A worker that runs, what it tells, and the way to stop it.
+pub(crate) struct Crew {
+    running: JoinHandle<Result<Summary, ClientError>>,
+    stop: watch::Sender<bool>,
+    told: mpsc::UnboundedReceiver<String>,
+}
+
+impl Crew {
+    /// Starts a worker. Everything that it tells becomes a line.
+    pub(crate) fn start<S: Send + Sync + 'static>(builder: Builder<S>) -> Self {
+        let (tell, told) = mpsc::unbounded_channel();
+        let worker = builder.on_event(move |event| drop(tell.send(line(event)))).build().expect("it fits together");
+        let (stop, stopping) = watch::channel(false);
+        Self { running: tokio::spawn(worker.run_until(ended(stopping))), stop, told }
+    }
+
+    /// Waits for a line that starts like this, and answers it.
+    pub(crate) async fn hears(&mut self, start: &str) -> String {
+        let heard = async {
+            let mut before = Vec::new();
+            loop {
+                match self.told.recv().await {
+                    Some(line) if line.starts_with(start) => return line,
+                    Some(line) => before.push(line),
+                    None => panic!("never heard {start:?}, but {before:#?}"),
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("{start:?} does not come"))
+    }
+
+    pub(crate) fn ask_to_stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    pub(crate) async fn stop(self) -> Summary {
+        self.ask_to_stop();
+        self.ended().await.expect("it worked")
+    }
+
+    pub(crate) async fn ended(self) -> Result<Summary, ClientError> {
+        soon(self.running).await.expect("no panic")
+    }
+}
+
+fn line(event: &Event<'_>) -> String {
+    match event {
+        Event::Started(job) => format!("started {} {}", job.kind(), job.attempt()),
+        Event::Done(job) => format!("done {}", job.kind()),
+        Event::Failed(job, failure) => format!("failed {} {failure}", job.kind()),
+        Event::Released(job, delay) => format!("released {} {delay:?}", job.kind()),
+        Event::Cancelled(job, why) => format!("cancelled {} {why:?}", job.kind()),
+        Event::Settled { job, state, dead, .. } => {
+            format!("settled {} {state}{}", job.kind(), if *dead { " dead" } else { "" })
+        }
+        Event::Refused(job, refused) => format!("refused {} {}", job.kind(), refused.status),
+        Event::Away(..) => "away".to_owned(),
+        Event::Back => "back".to_owned(),
+        Event::Stopping => "stopping".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
