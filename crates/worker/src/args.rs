@@ -3,8 +3,8 @@
 //! Arguments are an array (OJS). A tuple or a sequence is the array itself, nothing is the empty one,
 //! and anything else, a struct above all, is its only element.
 
-use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
 use serde::Serialize;
+use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 /// Writes arguments.

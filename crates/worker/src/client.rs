@@ -1,11 +1,13 @@
 //! For those who hand in jobs.
 
+use crate::away::Waits;
+use crate::dead_letters::DeadLetters;
 use crate::transport::Transport;
-use crate::{ClientError, NewJob};
+use crate::{ClientError, JobInfo, NewJob};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The way to whoever keeps the jobs: a server, or a folder of this program. It is cheap to clone.
 #[derive(Clone)]
@@ -32,6 +34,28 @@ impl Client {
         Ok(Self::over(crate::transport::http::Http::new(url, Some(key))?))
     }
 
+    /// A folder of this program, which is made where there is none: a durable queue without a server.
+    /// One process at a time can have it open. Due jobs become ready by a task on the current runtime,
+    /// for as long as the client or a clone of it lives, or until [`Client::close`].
+    ///
+    /// # Errors
+    /// The folder cannot be used: it is damaged, too new, or open elsewhere.
+    #[cfg(feature = "embedded")]
+    pub async fn open(folder: impl AsRef<std::path::Path>) -> Result<Self, ClientError> {
+        use crate::transport::embedded::{Local, engine_on};
+        use redrive_engine::{SystemClock, SystemRandomness};
+        use redrive_store::{Embedded, embedded::Options};
+        let folder = folder.as_ref().to_owned();
+        let opened = tokio::task::spawn_blocking(move || Embedded::open(folder, Options::default())).await;
+        let opened = opened.map_err(|error| ClientError::Unreachable(format!("cannot open the folder: {error}")))?;
+        let (store, _) = opened.map_err(|error| ClientError::Unreachable(error.to_string()))?;
+        let store = Arc::new(store);
+        let (clock, randomness) = (Arc::new(SystemClock::default()), Arc::new(SystemRandomness::default()));
+        let engine = engine_on(Arc::clone(&store) as _, clock, randomness)?;
+        engine.recall_pauses().await.map_err(|error| ClientError::Unreachable(error.to_string()))?;
+        Ok(Self::over(Local::paced(engine, Some(store))))
+    }
+
     pub(crate) fn over(transport: impl Transport) -> Self {
         Self { transport: Arc::new(transport) }
     }
@@ -45,9 +69,18 @@ impl Client {
     /// # Errors
     /// The server refuses it, or cannot be reached.
     pub async fn enqueue(&self, job: NewJob) -> Result<JobInfo, ClientError> {
+        self.enqueue_or_find(job).await.map(|(job, _)| job)
+    }
+
+    /// Hands in a job with an idempotency key; false where a job with that key was there before, which
+    /// is answered then.
+    ///
+    /// # Errors
+    /// As [`Client::enqueue`].
+    pub async fn enqueue_or_find(&self, job: NewJob) -> Result<(JobInfo, bool), ClientError> {
         let kept = self.transport.enqueue(vec![job]).await?.pop();
-        let (envelope, _) = kept.ok_or_else(|| ClientError::Garbled("the server kept a job and named none".into()))?;
-        Ok(JobInfo { envelope })
+        let (envelope, new) = kept.ok_or_else(|| ClientError::Garbled("a job was kept, and none is named".into()))?;
+        Ok((JobInfo::new(envelope), new))
     }
 
     /// Hands in jobs, all or none.
@@ -56,7 +89,7 @@ impl Client {
     /// The server refuses one of them, or cannot be reached.
     pub async fn enqueue_all(&self, jobs: Vec<NewJob>) -> Result<Vec<JobInfo>, ClientError> {
         let kept = self.transport.enqueue(jobs).await?;
-        Ok(kept.into_iter().map(|(envelope, _)| JobInfo { envelope }).collect())
+        Ok(kept.into_iter().map(|(envelope, _)| JobInfo::new(envelope)).collect())
     }
 
     /// What is known about a job.
@@ -64,7 +97,7 @@ impl Client {
     /// # Errors
     /// There is no such job, or the server cannot be reached.
     pub async fn job(&self, id: &str) -> Result<JobInfo, ClientError> {
-        Ok(JobInfo { envelope: self.transport.job(id).await? })
+        Ok(JobInfo::new(self.transport.job(id).await?))
     }
 
     /// Calls a job off. A handler that runs it is told at its next sign of life.
@@ -72,77 +105,55 @@ impl Client {
     /// # Errors
     /// There is no such job, it has ended, or the server cannot be reached.
     pub async fn cancel(&self, id: &str) -> Result<JobInfo, ClientError> {
-        Ok(JobInfo { envelope: self.transport.cancel(id).await? })
+        Ok(JobInfo::new(self.transport.cancel(id).await?))
+    }
+
+    /// Waits until a job has ended, at most so long.
+    ///
+    /// # Errors
+    /// [`ClientError::TimedOut`] where it has not ended by then; there is no such job, or the server
+    /// refuses. A server that is away for a while is asked again.
+    pub async fn wait(&self, id: &str, within: Duration) -> Result<JobInfo, ClientError> {
+        let mut waits = Waits::idle();
+        let ended = async {
+            loop {
+                match self.job(id).await {
+                    Ok(job) if job.has_ended() => return Ok(job),
+                    Err(error) if !error.is_temporary() => return Err(error),
+                    Ok(_) | Err(_) => tokio::time::sleep(waits.next_wait()).await,
+                }
+            }
+        };
+        tokio::time::timeout(within, ended).await.unwrap_or(Err(ClientError::TimedOut))
+    }
+
+    /// Waits for the result of a job, at most so long.
+    ///
+    /// # Errors
+    /// As [`Client::wait`]; [`ClientError::Failed`] where the job ended without success.
+    pub async fn result<R: DeserializeOwned>(&self, id: &str, within: Duration) -> Result<R, ClientError> {
+        let job = self.wait(id, within).await?;
+        if job.state() == "completed" { job.result() } else { Err(ClientError::Failed(Box::new(job))) }
+    }
+
+    /// The dead letters.
+    #[must_use]
+    pub fn dead_letters(&self) -> DeadLetters {
+        DeadLetters::new(Arc::clone(&self.transport))
+    }
+
+    /// Ends in good order: what a folder holds is written out, and the folder is free. Jobs that were
+    /// handed in are safe with or without it.
+    ///
+    /// # Errors
+    /// The store had stopped before.
+    pub async fn close(&self) -> Result<(), ClientError> {
+        self.transport.close().await
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Client")
-    }
-}
-
-/// What is known about a job.
-#[derive(Clone, Debug, PartialEq)]
-pub struct JobInfo {
-    envelope: Value,
-}
-
-impl JobInfo {
-    /// Its name.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        self.text("id")
-    }
-
-    /// Its type.
-    #[must_use]
-    pub fn kind(&self) -> &str {
-        self.text("type")
-    }
-
-    /// Its state, such as `available`, `retryable` or `completed`.
-    #[must_use]
-    pub fn state(&self) -> &str {
-        self.text("state")
-    }
-
-    /// Whether it will not run again by itself.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        matches!(self.state(), "completed" | "cancelled" | "discarded")
-    }
-
-    /// How many runs have started.
-    #[must_use]
-    pub fn attempt(&self) -> u64 {
-        self.envelope["attempt"].as_u64().unwrap_or(0)
-    }
-
-    /// What the handler returned, read into a type; `()` where it returned nothing.
-    ///
-    /// # Errors
-    /// It is something else.
-    pub fn result<R: DeserializeOwned>(&self) -> Result<R, ClientError> {
-        let result = self.envelope.get("result").cloned().unwrap_or_default();
-        serde_json::from_value(result).map_err(|error| {
-            ClientError::Garbled(format!("the result of {} is not what is expected: {error}", self.id()))
-        })
-    }
-
-    /// The failed runs, oldest first, as the server tells them.
-    #[must_use]
-    pub fn errors(&self) -> &[Value] {
-        self.envelope["errors"].as_array().map_or(&[], Vec::as_slice)
-    }
-
-    /// Everything that the server tells.
-    #[must_use]
-    pub const fn envelope(&self) -> &Value {
-        &self.envelope
-    }
-
-    fn text(&self, key: &str) -> &str {
-        self.envelope[key].as_str().unwrap_or_default()
     }
 }

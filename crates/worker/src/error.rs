@@ -1,5 +1,6 @@
 //! What the client and the worker can run into.
 
+use crate::JobInfo;
 use std::fmt;
 
 /// A command that was not carried out, or of which that is not known.
@@ -17,6 +18,8 @@ pub enum ClientError {
     Garbled(String),
     /// The time that the caller gave is over.
     TimedOut,
+    /// The job that the caller waited for ended without success.
+    Failed(Box<JobInfo>),
 }
 
 /// A refusal in the words of the server.
@@ -46,7 +49,7 @@ impl ClientError {
         match self {
             Self::Unreachable(_) => true,
             Self::Refused(refused) => refused.status >= 500 || refused.status == 429 || refused.status == 408,
-            Self::Invalid(_) | Self::Garbled(_) | Self::TimedOut => false,
+            Self::Invalid(_) | Self::Garbled(_) | Self::TimedOut | Self::Failed(_) => false,
         }
     }
 }
@@ -57,6 +60,10 @@ impl fmt::Display for ClientError {
             Self::Unreachable(why) | Self::Invalid(why) | Self::Garbled(why) => f.write_str(why),
             Self::Refused(refused) => refused.fmt(f),
             Self::TimedOut => f.write_str("the time is over, and the job has not ended; wait longer, or look again"),
+            Self::Failed(job) => {
+                let said = job.errors().last().and_then(|error| error["message"].as_str());
+                write!(f, "job {} is {}: {}", job.id(), job.state(), said.unwrap_or("no run of it failed"))
+            }
         }
     }
 }

@@ -40,9 +40,12 @@ pub enum Event<'a> {
     Stopping,
 }
 
+/// A function that is told.
+type Told = dyn Fn(&Event<'_>) + Send + Sync;
+
 /// Who is told.
 #[derive(Clone, Default)]
-pub(crate) struct Listener(pub(crate) Option<Arc<dyn Fn(&Event<'_>) + Send + Sync>>);
+pub(crate) struct Listener(pub(crate) Option<Arc<Told>>);
 
 impl Listener {
     pub(crate) fn tell(&self, event: &Event<'_>) {

@@ -14,8 +14,7 @@ pub struct Retry {
 }
 
 /// In which order the dialects are tried for a policy that was built in Rust.
-const ORDER: [Dialect; 5] =
-    [Dialect::Ojs, Dialect::TaskHarbor, Dialect::Azolla, Dialect::Exosphere, Dialect::Mwl];
+const ORDER: [Dialect; 5] = [Dialect::Ojs, Dialect::TaskHarbor, Dialect::Azolla, Dialect::Exosphere, Dialect::Mwl];
 
 impl Retry {
     /// A policy that was built in Rust, written in the first dialect that can say all of it.

@@ -7,6 +7,7 @@ pub(crate) mod http;
 
 use crate::run::Run;
 use crate::{ClientError, Failure, Job, NewJob};
+use redrive_policy::Policy;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::pin::Pin;
@@ -40,8 +41,20 @@ pub(crate) trait Transport: Send + Sync + 'static {
     /// Calls a job off; answers its envelope.
     fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Value>;
 
+    /// A page of dead letters, newest first.
+    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, offset: usize, limit: usize) -> Answer<'a, DeadPage>;
+
+    /// Takes a dead letter back, to run again as if it were new; answers its envelope.
+    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Value>;
+
+    /// Forgets a dead letter.
+    fn delete_dead<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+
     /// Whether a fetch can wait for a job to come; where it cannot, the worker asks again and again.
     fn waits(&self) -> bool;
+
+    /// Ends in good order.
+    fn close(&self) -> Answer<'_, ()>;
 }
 
 /// A request for jobs.
@@ -58,7 +71,32 @@ pub(crate) struct Ask {
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) worker: Arc<str>,
-    pub(crate) lease: Duration,
+    /// The policy that the worker brings, if it brings one.
+    pub(crate) retry: Option<WorkerRetry>,
+}
+
+/// A worker's own policy, ready to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerRetry {
+    /// As it travels, JSON.
+    pub(crate) text: Arc<str>,
+    pub(crate) policy: Arc<Policy>,
+}
+
+/// Which dead letters are meant; what is absent fits all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeadFilter {
+    pub(crate) queue: Option<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) error_type: Option<String>,
+}
+
+/// A page of dead letters.
+#[derive(Clone, Debug)]
+pub(crate) struct DeadPage {
+    pub(crate) jobs: Vec<Value>,
+    /// How many fit in all.
+    pub(crate) total: usize,
 }
 
 /// A job that was handed out.

@@ -20,7 +20,7 @@ const MOST_TOGETHER: usize = 1_000;
 pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     loop {
         let shortest = runner.desk().runs().map(|run| run.lease.span).min();
-        let lease = shortest.unwrap_or(runner.settings.terms.lease).min(runner.settings.terms.lease);
+        let lease = shortest.unwrap_or(runner.settings.lease).min(runner.settings.lease);
         tokio::time::sleep((lease / (EVERY * LOOKS)).max(Duration::from_millis(5))).await;
         let (expired, due) = sorted_out(&runner);
         for run in expired {
@@ -46,7 +46,7 @@ fn sorted_out<S: Send + Sync + 'static>(runner: &Runner<S>) -> (Vec<Arc<Run>>, V
 async fn beat<S: Send + Sync + 'static>(runner: &Runner<S>, runs: &[Arc<Run>]) {
     let terms = &runner.settings.terms;
     let sent = Instant::now();
-    let patience = runs.iter().map(|run| run.lease.span / EVERY).min().unwrap_or(terms.lease);
+    let patience = runs.iter().map(|run| run.lease.span / EVERY).min().unwrap_or(runner.settings.lease);
     let answer = tokio::time::timeout(patience, runner.transport().beat(runs, terms)).await;
     let Ok(Ok(answer)) = answer else { return };
     for (index, run) in runs.iter().enumerate() {

@@ -6,8 +6,8 @@ use crate::context::Surroundings;
 use crate::events::Listener;
 use crate::handler::{Endpoint, Handler};
 use crate::middleware::Middleware;
-use crate::transport::{Terms, Transport};
-use crate::{Client, ClientError, Context, Event, IntoOutcome};
+use crate::transport::{Terms, Transport, WorkerRetry};
+use crate::{Client, ClientError, Context, Event, IntoOutcome, Retry};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,7 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 /// | queues | `default` |
 /// | handlers at once | 10 |
 /// | jobs taken ahead | as many as the handlers get through in 20 ms, at most 1,000 |
+/// | retry policy | that of the job and the server |
 /// | lease | 30 s, kept alive while the handler runs |
 /// | time for one run | what the job or the server says |
 /// | time to finish on a stop | 25 s, then 1 s after being told to end |
@@ -38,6 +39,7 @@ pub struct Builder<S> {
     most_prefetched: usize,
     timeout: Option<Duration>,
     lease: Duration,
+    retry: Option<WorkerRetry>,
     wait: Duration,
     stop_within: Duration,
     cancel_grace: Duration,
@@ -59,6 +61,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
             most_prefetched: 1_000,
             timeout: None,
             lease: Duration::from_secs(30),
+            retry: None,
             wait: Duration::from_secs(20),
             stop_within: Duration::from_secs(25),
             cancel_grace: Duration::from_secs(1),
@@ -152,6 +155,17 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
+    /// The worker's own retry policy. It decides on the delays of jobs that leave them to whoever runs
+    /// them ([`Retry::by_worker`]); for every other job it only lowers the number of attempts.
+    /// [`Retry::none`] ends every job on its first failure.
+    ///
+    /// A server without our extensions cannot be told the delays; there the limit holds.
+    pub fn retry(mut self, retry: &Retry) -> Self {
+        let text = retry.to_json().to_string().into();
+        self.retry = Some(WorkerRetry { text, policy: Arc::new(retry.policy.clone()) });
+        self
+    }
+
     /// How long one request for jobs waits at the server when there is none.
     pub fn poll(mut self, wait: Duration) -> Self {
         self.wait = wait;
@@ -216,13 +230,14 @@ impl<S: Send + Sync + 'static> Builder<S> {
             wait: self.wait,
             stop_within: self.stop_within,
             cancel_grace: self.cancel_grace,
-            terms: Terms { worker: name.into(), lease: self.lease },
+            lease: self.lease,
+            terms: Terms { worker: name.into(), retry: self.retry },
             listener: self.listener,
         };
         let surroundings =
             Surroundings { state: self.state, transport: self.transport, stopping: watch::channel(false).0 };
         let registry = Registry { kinds: self.kinds, fallback: self.fallback, layers: self.layers.into() };
-        Ok(Worker { registry, surroundings: Arc::new(surroundings), settings })
+        Ok(Worker { registry: Arc::new(registry), surroundings: Arc::new(surroundings), settings })
     }
 }
 

@@ -94,7 +94,7 @@ fn ask<S>(runner: &Runner<S>, count: usize) -> Ask {
         count: count.min(MOST_FETCHED),
         wait: settings.wait,
         worker: Arc::clone(&settings.terms.worker),
-        lease: settings.terms.lease,
+        lease: settings.lease,
     }
 }
 

@@ -67,17 +67,22 @@ pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &
     let context = Context { run: Arc::clone(run), shared: Arc::clone(&runner.surroundings) };
     let mut handler = Guarded::start(|| runner.registry.call(context));
     let timeout = overdue(runner, run);
-    let why = tokio::select! {
+    let outcome = tokio::select! {
         biased;
-        outcome = handler.outcome() => return Some(ending_of(outcome)),
-        why = run.cancellation.given() => why,
+        outcome = handler.outcome() => Some(outcome),
+        _ = run.cancellation.given() => None,
         () = timeout => {
             run.cancellation.give(Cancelled::TimedOut);
-            Cancelled::TimedOut
+            None
         }
     };
+    // A handler that listens may have ended before anybody looked at the signal.
+    let Some(why) = run.cancellation.why() else { return outcome.map(ending_of) };
     runner.tell(&Event::Cancelled(&run.job, why));
-    let late = tokio::time::timeout(runner.settings.cancel_grace, handler.outcome()).await.ok();
+    let late = match outcome {
+        Some(outcome) => Some(outcome),
+        None => tokio::time::timeout(runner.settings.cancel_grace, handler.outcome()).await.ok(),
+    };
     match why {
         Cancelled::LeaseLost => None,
         Cancelled::TimedOut => Some(late.map_or_else(|| Ending::Failed(timed_out(runner, run)), ending_of)),

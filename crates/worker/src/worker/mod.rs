@@ -4,9 +4,9 @@ mod beater;
 mod builder;
 mod desk;
 mod fetcher;
-mod lane;
+pub(crate) mod lane;
 mod registry;
-mod runner;
+pub(crate) mod runner;
 mod settler;
 
 pub use builder::Builder;
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// A worker, ready to run.
 pub struct Worker<S = ()> {
-    pub(crate) registry: Registry<S>,
+    pub(crate) registry: Arc<Registry<S>>,
     pub(crate) surroundings: Arc<Surroundings<S>>,
     pub(crate) settings: Settings,
 }
@@ -38,6 +38,7 @@ pub(crate) struct Settings {
     pub(crate) wait: Duration,
     pub(crate) stop_within: Duration,
     pub(crate) cancel_grace: Duration,
+    pub(crate) lease: Duration,
     pub(crate) terms: Terms,
     pub(crate) listener: Listener,
 }
@@ -84,7 +85,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
     /// The server refuses the worker from the start, as for a key that it does not know. A server
     /// that cannot be reached is no error: the worker waits for it.
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<Summary, ClientError> {
-        Runner::new(self).run(stop).await
+        Runner::new(&self).run(stop).await
     }
 }
 

@@ -17,10 +17,10 @@ use tokio::time::Instant;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A worker that runs.
-pub(super) struct Runner<S> {
-    pub(super) registry: Registry<S>,
+pub(crate) struct Runner<S> {
+    pub(super) registry: Arc<Registry<S>>,
     pub(super) surroundings: Arc<Surroundings<S>>,
-    pub(super) settings: Settings,
+    pub(crate) settings: Settings,
     desk: Mutex<Desk>,
     /// One permit for each job that may start.
     pub(super) work: Semaphore,
@@ -66,13 +66,12 @@ impl Tally {
 }
 
 impl<S: Send + Sync + 'static> Runner<S> {
-    pub(super) fn new(worker: Worker<S>) -> Arc<Self> {
-        let Worker { registry, surroundings, settings } = worker;
+    pub(crate) fn new(worker: &Worker<S>) -> Arc<Self> {
         Arc::new(Self {
-            desk: Mutex::new(Desk::new(&registry)),
-            registry,
-            surroundings,
-            settings,
+            desk: Mutex::new(Desk::new(&worker.registry)),
+            registry: Arc::clone(&worker.registry),
+            surroundings: Arc::clone(&worker.surroundings),
+            settings: worker.settings.clone(),
             work: Semaphore::new(0),
             idle: AtomicUsize::new(0),
             reported: Notify::new(),
@@ -82,7 +81,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         })
     }
 
-    pub(super) fn transport(&self) -> &dyn Transport {
+    pub(crate) fn transport(&self) -> &dyn Transport {
         &*self.surroundings.transport
     }
 

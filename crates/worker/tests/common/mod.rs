@@ -5,12 +5,12 @@
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, pace};
 use redrive_server::{ApiKeys, Limits, Log, Server, ServerSettings};
 use redrive_store::{Memory, Store};
-use redrive_worker::Client;
+use redrive_worker::{Builder, Client, ClientError, Event, Summary};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// Whatever a test waits for comes sooner than this, or the test fails.
@@ -69,4 +69,84 @@ async fn ended(mut flag: watch::Receiver<bool>) {
 /// Waits for something that must happen.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("it happens in time")
+}
+
+/// A folder that goes with its value.
+pub(crate) struct Folder(pub(crate) std::path::PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("redrive-worker-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A worker that runs, what it tells, and the way to stop it.
+pub(crate) struct Crew {
+    running: JoinHandle<Result<Summary, ClientError>>,
+    stop: watch::Sender<bool>,
+    told: mpsc::UnboundedReceiver<String>,
+}
+
+impl Crew {
+    /// Starts a worker. Everything that it tells becomes a line.
+    pub(crate) fn start<S: Send + Sync + 'static>(builder: Builder<S>) -> Self {
+        let (tell, told) = mpsc::unbounded_channel();
+        let worker = builder.on_event(move |event| drop(tell.send(line(event)))).build().expect("it fits together");
+        let (stop, stopping) = watch::channel(false);
+        Self { running: tokio::spawn(worker.run_until(ended(stopping))), stop, told }
+    }
+
+    /// Waits for a line that starts like this, and answers it.
+    pub(crate) async fn hears(&mut self, start: &str) -> String {
+        let heard = async {
+            let mut before = Vec::new();
+            loop {
+                match self.told.recv().await {
+                    Some(line) if line.starts_with(start) => return line,
+                    Some(line) => before.push(line),
+                    None => panic!("never heard {start:?}, but {before:#?}"),
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("{start:?} does not come"))
+    }
+
+    pub(crate) fn ask_to_stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    pub(crate) async fn stop(self) -> Summary {
+        self.ask_to_stop();
+        self.ended().await.expect("it worked")
+    }
+
+    pub(crate) async fn ended(self) -> Result<Summary, ClientError> {
+        soon(self.running).await.expect("no panic")
+    }
+}
+
+fn line(event: &Event<'_>) -> String {
+    match event {
+        Event::Started(job) => format!("started {} {}", job.kind(), job.attempt()),
+        Event::Done(job) => format!("done {}", job.kind()),
+        Event::Failed(job, failure) => format!("failed {} {failure}", job.kind()),
+        Event::Released(job, delay) => format!("released {} {delay:?}", job.kind()),
+        Event::Cancelled(job, why) => format!("cancelled {} {why:?}", job.kind()),
+        Event::Settled { job, state, dead, .. } => {
+            format!("settled {} {state}{}", job.kind(), if *dead { " dead" } else { "" })
+        }
+        Event::Refused(job, refused) => format!("refused {} {}", job.kind(), refused.status),
+        Event::Away(..) => "away".to_owned(),
+        Event::Back => "back".to_owned(),
+        Event::Stopping => "stopping".to_owned(),
+        other => format!("{other:?}"),
+    }
 }

@@ -14,6 +14,7 @@ pub(super) struct Extensions {
     pub(super) lease_tokens: bool,
     pub(super) snooze: bool,
     pub(super) retry_after: bool,
+    pub(super) worker_policies: bool,
 }
 
 #[derive(Deserialize)]
@@ -53,6 +54,7 @@ impl Extensions {
             lease_tokens: has("lease-tokens"),
             snooze: has("snooze"),
             retry_after: has("retry-after"),
+            worker_policies: has("worker-policies"),
         }
     }
 }

@@ -5,7 +5,7 @@ mod manifest;
 mod read;
 mod write;
 
-use super::{Answer, Ask, Beat, Delivery, Progress, Report, Settled, Terms, Transport};
+use super::{Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Progress, Report, Settled, Terms, Transport};
 use crate::run::Run;
 use crate::{ClientError, NewJob};
 use call::Caller;
@@ -43,10 +43,15 @@ impl Http {
     }
 
     /// Reports in lists, each within what a server takes as one body.
-    async fn settle_lists(&self, reports: &[Report], terms: &Terms) -> Result<Vec<Settled>, ClientError> {
+    async fn settle_lists(
+        &self,
+        reports: &[Report],
+        terms: &Terms,
+        extensions: Extensions,
+    ) -> Result<Vec<Settled>, ClientError> {
         let mut settled = Vec::with_capacity(reports.len());
         while settled.len() < reports.len() {
-            let (body, count) = write::settlements(&reports[settled.len()..], terms);
+            let (body, count) = write::settlements(&reports[settled.len()..], terms, extensions);
             let answer = self.post("/ojs/v1/workers/settle", body).await?;
             let before = settled.len();
             settled.extend(read::settlements(&answer)?);
@@ -98,7 +103,7 @@ impl Transport for Http {
         Box::pin(async move {
             let extensions = self.extensions().await?;
             if extensions.settle_many {
-                self.settle_lists(reports, terms).await
+                self.settle_lists(reports, terms, extensions).await
             } else {
                 self.settle_singly(reports, terms, extensions).await
             }
@@ -146,8 +151,33 @@ impl Transport for Http {
         Box::pin(async move { read::job(&self.caller.delete(&path_of(id), ANSWER).await?) })
     }
 
+    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, offset: usize, limit: usize) -> Answer<'a, DeadPage> {
+        Box::pin(async move {
+            let path = write::dead_path(filter, offset, limit);
+            read::dead_page(&self.caller.get(&path, ANSWER).await?)
+        })
+    }
+
+    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+        Box::pin(async move {
+            let path = format!("/ojs/v1/dead-letter/{}/retry", write::escaped(id));
+            read::job(&self.post(&path, Vec::new()).await?)
+        })
+    }
+
+    fn delete_dead<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let path = format!("/ojs/v1/dead-letter/{}", write::escaped(id));
+            self.caller.delete(&path, ANSWER).await.map(drop)
+        })
+    }
+
     fn waits(&self) -> bool {
         self.extensions.get().is_some_and(|extensions| extensions.long_poll)
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Answers of a server.
 
-use super::super::{Ask, Beat, Delivery, Directive, Lease, Proof, Settled};
+use super::super::{Ask, Beat, DeadPage, Delivery, Directive, Lease, Proof, Settled};
 use super::call::read_error;
 use crate::job::Text;
 use crate::run::Run;
@@ -59,9 +59,12 @@ fn delivery(text: &str, ask: &Ask, kinds: &mut Vec<Arc<str>>) -> Option<Delivery
     let job = Job {
         id: envelope.id.into(),
         kind: shared(kinds, &envelope.kind),
-        queue: ask.queues.iter().find(|queue| ***queue == envelope.queue).cloned().unwrap_or_else(|| {
-            Arc::from(&*envelope.queue)
-        }),
+        queue: ask
+            .queues
+            .iter()
+            .find(|queue| ***queue == envelope.queue)
+            .cloned()
+            .unwrap_or_else(|| Arc::from(&*envelope.queue)),
         attempt: envelope.attempt,
         max_attempts: envelope.max_attempts,
         text: Text::Envelope { whole: text.into(), args },
@@ -188,4 +191,18 @@ pub(super) fn batch(answer: &[u8]) -> Result<Vec<(Value, bool)>, ClientError> {
         Some(Value::Array(jobs)) => Ok(jobs.into_iter().map(|job| (job, true)).collect()),
         _ => Err(ClientError::Garbled("the answer to a batch names no jobs".to_owned())),
     }
+}
+
+#[derive(Deserialize)]
+struct Dead {
+    #[serde(default)]
+    jobs: Vec<Value>,
+    #[serde(default)]
+    pagination: Value,
+}
+
+pub(super) fn dead_page(answer: &[u8]) -> Result<DeadPage, ClientError> {
+    let Dead { jobs, pagination } = parsed(answer)?;
+    let total = pagination["total"].as_u64().and_then(|total| usize::try_from(total).ok());
+    Ok(DeadPage { total: total.unwrap_or(jobs.len()), jobs })
 }

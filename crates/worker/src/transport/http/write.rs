@@ -1,6 +1,6 @@
 //! Requests as JSON text, written without building trees where there is one per job.
 
-use super::super::{Ask, Ending, Progress, Proof, Report, Terms};
+use super::super::{Ask, DeadFilter, Ending, Progress, Proof, Report, Terms};
 use super::manifest::Extensions;
 use crate::failure::Wish;
 use crate::run::Run;
@@ -31,8 +31,7 @@ pub(super) fn fetch(ask: &Ask, wait: Duration) -> Vec<u8> {
 }
 
 /// As many of these reports as one list holds, and how many that are.
-pub(super) fn settlements(reports: &[Report], terms: &Terms) -> (Vec<u8>, usize) {
-    let all = Extensions { snooze: true, retry_after: true, lease_tokens: true, settle_many: true, long_poll: true };
+pub(super) fn settlements(reports: &[Report], terms: &Terms, extensions: Extensions) -> (Vec<u8>, usize) {
     let mut out = Vec::with_capacity(64 + reports.len() * 128);
     out.extend_from_slice(b"{\"settlements\":[");
     let mut count = 0;
@@ -40,7 +39,7 @@ pub(super) fn settlements(reports: &[Report], terms: &Terms) -> (Vec<u8>, usize)
         let start = out.len();
         out.extend_from_slice(if count > 0 { b",{\"action\":" } else { b"{\"action\":" });
         out.extend_from_slice(if matches!(report.ending, Ending::Done(_)) { b"\"ack\"," } else { b"\"nack\"," });
-        push_report(&mut out, report, terms, all);
+        push_report(&mut out, report, terms, extensions);
         out.push(b'}');
         if out.len() > LONGEST_LIST && count > 0 {
             out.truncate(start);
@@ -76,7 +75,7 @@ fn push_report(out: &mut Vec<u8>, report: &Report, terms: &Terms, extensions: Ex
                 push_raw(out, "snooze_ms", &millis(*delay).to_string());
             }
         }
-        Ending::Failed(failure) => push_failure(out, failure, extensions),
+        Ending::Failed(failure) => push_failure(out, &report.run, failure, terms, extensions),
     }
 }
 
@@ -103,7 +102,16 @@ fn token_of(run: &Run) -> Option<&str> {
     }
 }
 
-fn push_failure(out: &mut Vec<u8>, failure: &Failure, extensions: Extensions) {
+fn push_failure(out: &mut Vec<u8>, run: &Run, failure: &Failure, terms: &Terms, extensions: Extensions) {
+    let mut retryable = !failure.is_final();
+    if let Some(retry) = &terms.retry {
+        if extensions.worker_policies {
+            push_raw(out, "retry", &retry.text);
+        } else {
+            // A server that cannot be told heeds at least this.
+            retryable &= retry.policy.attempts.max_runs().is_none_or(|runs| run.job.attempt < runs);
+        }
+    }
     if let Wish::After(delay) = failure.wish
         && extensions.retry_after
     {
@@ -118,7 +126,7 @@ fn push_failure(out: &mut Vec<u8>, failure: &Failure, extensions: Extensions) {
         push_text(out, code);
     }
     // Servers that do not know the codes know this.
-    push_raw(out, "retryable", if failure.is_final() { "false" } else { "true" });
+    push_raw(out, "retryable", if retryable { "true" } else { "false" });
     if let Some(details) = &failure.details {
         push_details(out, details);
     }
@@ -138,7 +146,10 @@ pub(super) fn beat(runs: &[Arc<Run>], terms: &Terms, tokens: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(128 + runs.len() * 96);
     out.extend_from_slice(b"{\"worker_id\":");
     push_text(&mut out, &terms.worker);
-    push_raw(&mut out, "visibility_timeout_ms", &millis(terms.lease).to_string());
+    // Leases go on as they are where the server knows them one by one.
+    if let Some(longest) = runs.iter().map(|run| run.lease.span).max().filter(|_| !tokens) {
+        push_raw(&mut out, "visibility_timeout_ms", &millis(longest).to_string());
+    }
     out.extend_from_slice(b",\"active_jobs\":[");
     for (index, run) in runs.iter().enumerate() {
         if index > 0 {
@@ -170,6 +181,17 @@ pub(super) fn progress(run: &Run, progress: &Progress) -> Vec<u8> {
         body["data"] = serde_json::from_str(data.get()).unwrap_or_default();
     }
     body.to_string().into_bytes()
+}
+
+/// The path of a page of dead letters.
+pub(super) fn dead_path(filter: &DeadFilter, offset: usize, limit: usize) -> String {
+    let mut path = format!("/ojs/v1/dead-letter?limit={limit}&offset={offset}");
+    for (key, value) in [("queue", &filter.queue), ("type", &filter.kind), ("error_type", &filter.error_type)] {
+        if let Some(value) = value {
+            path.push_str(&format!("&{key}={}", escaped(value)));
+        }
+    }
+    path
 }
 
 /// A new job as a server takes it.

@@ -1,0 +1,128 @@
+//! Jobs that failed for good and wait for people.
+
+use crate::transport::{DeadFilter, Transport};
+use crate::{ClientError, JobInfo};
+use std::fmt;
+use std::sync::Arc;
+
+/// How many are looked at together when all that fit are meant.
+const STEP: usize = 500;
+
+/// The dead letters, or those that fit: `client.dead_letters().queue("mail").retry_all()`.
+#[derive(Clone)]
+pub struct DeadLetters {
+    transport: Arc<dyn Transport>,
+    filter: DeadFilter,
+}
+
+impl DeadLetters {
+    pub(crate) fn new(transport: Arc<dyn Transport>) -> Self {
+        Self { transport, filter: DeadFilter::default() }
+    }
+
+    /// Only those of a queue.
+    #[must_use]
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.filter.queue = Some(queue.into());
+        self
+    }
+
+    /// Only those of a type.
+    #[must_use]
+    pub fn kind(mut self, kind: impl Into<String>) -> Self {
+        self.filter.kind = Some(kind.into());
+        self
+    }
+
+    /// Only those whose last failure is of this type.
+    #[must_use]
+    pub fn error_type(mut self, error_type: impl Into<String>) -> Self {
+        self.filter.error_type = Some(error_type.into());
+        self
+    }
+
+    /// How many there are.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub async fn count(&self) -> Result<usize, ClientError> {
+        Ok(self.transport.dead_letters(&self.filter, 0, 1).await?.total)
+    }
+
+    /// A page of them, newest first.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub async fn list(&self, offset: usize, limit: usize) -> Result<Vec<JobInfo>, ClientError> {
+        let page = self.transport.dead_letters(&self.filter, offset, limit).await?;
+        Ok(page.jobs.into_iter().map(JobInfo::new).collect())
+    }
+
+    /// Takes one back, to run again as if it were new. Its history stays.
+    ///
+    /// # Errors
+    /// There is no such dead letter, or the server cannot be reached.
+    pub async fn retry(&self, id: &str) -> Result<JobInfo, ClientError> {
+        Ok(JobInfo::new(self.transport.retry_dead(id).await?))
+    }
+
+    /// Forgets one.
+    ///
+    /// # Errors
+    /// There is no such dead letter, or the server cannot be reached.
+    pub async fn delete(&self, id: &str) -> Result<(), ClientError> {
+        self.transport.delete_dead(id).await
+    }
+
+    /// Takes back all that fit now; answers how many.
+    ///
+    /// # Errors
+    /// The server cannot be reached; some of them may be back then.
+    pub async fn retry_all(&self) -> Result<usize, ClientError> {
+        let ids = self.ids().await?;
+        let mut count = 0;
+        for id in &ids {
+            count += usize::from(there(self.retry(id).await)?.is_some());
+        }
+        Ok(count)
+    }
+
+    /// Forgets all that fit now; answers how many.
+    ///
+    /// # Errors
+    /// The server cannot be reached; some of them may be gone then.
+    pub async fn delete_all(&self) -> Result<usize, ClientError> {
+        let ids = self.ids().await?;
+        let mut count = 0;
+        for id in &ids {
+            count += usize::from(there(self.delete(id).await)?.is_some());
+        }
+        Ok(count)
+    }
+
+    async fn ids(&self) -> Result<Vec<String>, ClientError> {
+        let mut ids = Vec::new();
+        loop {
+            let page = self.list(ids.len(), STEP).await?;
+            ids.extend(page.iter().map(|job| job.id().to_owned()));
+            if page.len() < STEP {
+                return Ok(ids);
+            }
+        }
+    }
+}
+
+/// What somebody else has taken meanwhile is no error.
+fn there<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(ClientError::Refused(refused)) if matches!(refused.status, 404 | 409) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl fmt::Debug for DeadLetters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeadLetters").field("filter", &self.filter).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+//! The engine in this process.
+
+mod dead;
+mod envelope;
+mod kept;
+mod report;
+mod submit;
+mod time;
+
+pub(crate) use kept::Kept;
+
+use super::{
+    Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, Progress, Proof, Report, Settled, Terms, Transport,
+};
+use crate::job::Text;
+use crate::run::Run;
+use crate::{ClientError, Job, NewJob};
+use redrive_engine::{ClaimRequest, Engine, EngineError, pace};
+use redrive_policy::Span;
+use redrive_store::{Embedded, Enqueued, JobId, Refusal, Store};
+use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+/// An engine in this process.
+pub(crate) struct Local {
+    pub(crate) engine: Arc<Engine>,
+    /// The folder, where there is one; it is closed in the end.
+    folder: Option<Arc<Embedded>>,
+    /// What makes due jobs ready; absent where somebody moves the clock by hand.
+    sweeper: Mutex<Option<JoinHandle<()>>>,
+    stop: watch::Sender<bool>,
+}
+
+impl Local {
+    /// An engine whose sweeps run by themselves, on the runtime of the caller.
+    pub(crate) fn paced(engine: Arc<Engine>, folder: Option<Arc<Embedded>>) -> Self {
+        let (stop, mut stopping) = watch::channel(false);
+        let stopped = async move {
+            // Without a sender there is nobody left to work for.
+            let _ = stopping.wait_for(|stop| *stop).await;
+        };
+        // A store that does not answer is told to whoever asks it for something; the sweeps go on.
+        let sweeper = tokio::spawn(pace::run(Arc::clone(&engine), stopped, |_| {}));
+        Self { engine, folder, sweeper: Mutex::new(Some(sweeper)), stop }
+    }
+
+    /// An engine whose sweeps are up to the caller.
+    pub(crate) fn by_hand(engine: Arc<Engine>) -> Self {
+        Self { engine, folder: None, sweeper: Mutex::new(None), stop: watch::channel(false).0 }
+    }
+
+    /// Claims in a task of its own: a claim that is dropped half way could hold jobs that nobody knows
+    /// of. Jobs that nobody takes are given back.
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<redrive_store::Job>, ClientError> {
+        let (mut hand, taker) = oneshot::channel();
+        let engine = Arc::clone(&self.engine);
+        let mut stopping = self.stop.subscribe();
+        tokio::spawn(async move {
+            let over = async {
+                tokio::select! {
+                    _ = stopping.wait_for(|stop| *stop) => {}
+                    () = hand.closed() => {}
+                }
+            };
+            let claimed = engine.claim_unless(&request, over).await;
+            if let Err(Ok(jobs)) = hand.send(claimed) {
+                let endings = jobs.iter().filter_map(report::given_back).collect();
+                // Where that fails too, their leases run out by themselves.
+                let _ = engine.settle(endings).await;
+            }
+        });
+        taker.await.unwrap_or_else(|_| Ok(Vec::new())).map_err(refusal)
+    }
+}
+
+impl Transport for Local {
+    fn fetch<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Vec<Delivery>> {
+        Box::pin(async move {
+            let request = ClaimRequest {
+                queues: ask.queues.to_vec(),
+                count: ask.count,
+                worker: Arc::clone(&ask.worker),
+                lease: Some(ask.lease.into()),
+                wait: ask.wait,
+            };
+            Ok(self.claim(request).await?.into_iter().filter_map(delivery).collect())
+        })
+    }
+
+    fn settle<'a>(&'a self, reports: &'a [Report], terms: &'a Terms) -> Answer<'a, Vec<Settled>> {
+        Box::pin(async move {
+            let endings = reports.iter().filter_map(|report| report::ending(report, terms)).collect();
+            let answers = self.engine.settle(endings).await.map_err(refusal)?;
+            Ok(answers.into_iter().map(report::settled).collect())
+        })
+    }
+
+    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], _terms: &'a Terms) -> Answer<'a, Beat> {
+        Box::pin(async move {
+            let holds = runs.iter().filter_map(|run| report::hold(run)).collect();
+            let answers = self.engine.extend(holds, None).await.map_err(refusal)?;
+            let lost = answers.iter().enumerate().filter(|(_, answer)| answer.is_err()).map(|(index, _)| index);
+            Ok(Beat { lost: lost.collect(), ..Beat::default() })
+        })
+    }
+
+    fn progress<'a>(&'a self, _run: &'a Run, _progress: Progress) -> Answer<'a, ()> {
+        Box::pin(async move { Err(ClientError::refused(404, "unsupported", "this engine takes no progress")) })
+    }
+
+    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Value, bool)>> {
+        Box::pin(async move {
+            let now = self.engine.now();
+            let bodies: Vec<_> = jobs.iter().map(|job| submit::members(job, now)).collect();
+            let submissions = jobs.into_iter().map(|job| submit::submission(job, now)).collect::<Result<_, _>>()?;
+            let body = |index: usize, effective: &_| submit::body(effective, &bodies[index]);
+            let kept = self.engine.submit(submissions, body).await.map_err(refusal)?;
+            Ok(kept
+                .iter()
+                .map(|kept| match kept {
+                    Enqueued::Created(job) => (envelope::of(job), true),
+                    Enqueued::Existing(job) => (envelope::of(job), false),
+                })
+                .collect())
+        })
+    }
+
+    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+        Box::pin(async move { Ok(envelope::of(&self.engine.job(parsed(id)?).await.map_err(refusal)?)) })
+    }
+
+    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+        Box::pin(async move { Ok(envelope::of(&self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
+    }
+
+    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, offset: usize, limit: usize) -> Answer<'a, DeadPage> {
+        Box::pin(dead::page(&self.engine, filter, offset, limit))
+    }
+
+    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+        Box::pin(async move {
+            let id = dead::dead(&self.engine, parsed(id)?).await?.id;
+            Ok(envelope::of(&self.engine.revive(id, None).await.map_err(refusal)?))
+        })
+    }
+
+    fn delete_dead<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let id = dead::dead(&self.engine, parsed(id)?).await?.id;
+            self.engine.remove(id).await.map(drop).map_err(refusal)
+        })
+    }
+
+    fn waits(&self) -> bool {
+        true
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.stop.send_replace(true);
+            let sweeper = self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(sweeper) = sweeper {
+                let _ = sweeper.await;
+            }
+            let Some(folder) = self.folder.clone() else { return Ok(()) };
+            let closed = tokio::task::spawn_blocking(move || folder.close()).await;
+            let closed =
+                closed.map_err(|error| ClientError::Unreachable(format!("cannot close the store: {error}")))?;
+            closed.map_err(|error| refusal(EngineError::Store(error)))
+        })
+    }
+}
+
+/// A claimed job as a worker takes it.
+pub(crate) fn delivery(job: redrive_store::Job) -> Option<Delivery> {
+    let lease = job.lease.as_ref()?;
+    let lease = Lease {
+        proof: Proof::Token(job.id, lease.token),
+        span: lease.span.into(),
+        timeout: lease.deadline.map(|deadline| deadline.since(lease.alive).into()),
+    };
+    let max_attempts = envelope::max_attempts(&job.spec.policy);
+    Some(Delivery {
+        job: Job {
+            id: job.id.to_string().into(),
+            kind: Arc::clone(&job.spec.kind),
+            queue: Arc::clone(&job.spec.queue),
+            attempt: job.attempt,
+            max_attempts: Some(max_attempts).filter(|most| *most < u32::MAX),
+            text: Text::Kept(Box::new(Kept::new(job))),
+        },
+        lease,
+    })
+}
+
+/// What is no id names no job.
+fn parsed(id: &str) -> Result<JobId, ClientError> {
+    id.parse().map_err(|error| ClientError::refused(404, "not_found", error))
+}
+
+fn refusal(error: EngineError) -> ClientError {
+    match &error {
+        EngineError::Invalid(_) => ClientError::refused(400, "invalid_request", error),
+        EngineError::InvalidPolicy(_) => ClientError::refused(422, "validation_error", error),
+        EngineError::Duplicate(_) => ClientError::refused(409, "duplicate", error),
+        EngineError::Refused(_, Refusal::NotFound) => ClientError::refused(404, "not_found", error),
+        EngineError::Refused(..) => ClientError::refused(409, "conflict", error),
+        EngineError::Store(_) => ClientError::Unreachable(error.to_string()),
+    }
+}
+
+/// A store behind an engine with the defaults of Open Job Spec.
+pub(crate) fn engine_on(
+    store: Arc<dyn Store>,
+    clock: Arc<dyn redrive_engine::Clock>,
+    randomness: Arc<dyn redrive_engine::Randomness>,
+) -> Result<Arc<Engine>, ClientError> {
+    let layers = redrive_engine::Layers::ojs_default()
+        .map_err(|problems| ClientError::Invalid(format!("the default policy is not valid: {problems}")))?;
+    let settings = redrive_engine::Settings::new(layers);
+    Ok(Arc::new(Engine::new(store, clock, randomness, settings)))
+}
+
+/// A span as the client has it.
+fn duration(span: Span) -> std::time::Duration {
+    span.into()
+}

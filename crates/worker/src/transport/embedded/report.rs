@@ -1,0 +1,83 @@
+//! The ends of runs, as the engine takes them.
+
+use super::super::{Ending, Proof, Report, Settled, Terms};
+use super::duration;
+use crate::failure::Wish;
+use crate::run::Run;
+use crate::{ClientError, Failure, Refused};
+use redrive_engine::{EngineError, FailureReport};
+use redrive_policy::{Disposition, Signal, Span};
+use redrive_store::{Hold, Job, State};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Who holds a run. A run of another transport is none of this one's.
+pub(super) fn hold(run: &Run) -> Option<Hold> {
+    match run.lease.proof {
+        Proof::Token(id, token) => Some(Hold { id, proof: redrive_store::Proof::Token(token) }),
+        #[cfg(feature = "http")]
+        Proof::Wire(_) => None,
+    }
+}
+
+pub(super) fn ending(report: &Report, terms: &Terms) -> Option<(Hold, redrive_engine::Ending)> {
+    let ending = match &report.ending {
+        Ending::Done(result) => {
+            redrive_engine::Ending::Done(result.as_ref().map(|result| Arc::from(result.get().as_bytes())))
+        }
+        Ending::Released(delay) => redrive_engine::Ending::Released((*delay).into()),
+        Ending::Failed(failure) => redrive_engine::Ending::Failed(failed(failure, terms)),
+    };
+    Some((hold(&report.run)?, ending))
+}
+
+fn failed(failure: &Failure, terms: &Terms) -> FailureReport {
+    let mut error = json!({ "type": failure.type_name, "message": failure.message });
+    if let Some(code) = failure.code() {
+        error["code"] = code.into();
+    }
+    if let Some(details) = &failure.details {
+        error["details"] = serde_json::from_str(details.get()).unwrap_or_default();
+    }
+    if let Some(retry) = &terms.retry {
+        error["retry"] = serde_json::from_str(&retry.text).unwrap_or(Value::Null);
+    }
+    FailureReport {
+        error: Arc::from(error.to_string().into_bytes()),
+        types: vec![failure.type_name.clone().into_owned()],
+        code: failure.code().unwrap_or_default().to_owned(),
+        retryable: failure.is_final().then_some(false),
+        signal: match failure.wish {
+            Wish::DeadLetter => Signal::Stop(Disposition::DeadLetter),
+            Wish::Discard => Signal::Stop(Disposition::Discard),
+            Wish::Policy | Wish::After(_) => Signal::None,
+        },
+        delay: match failure.wish {
+            Wish::After(delay) => Some(delay.into()),
+            _ => None,
+        },
+        worker_policy: terms.retry.as_ref().map(|retry| Arc::clone(&retry.policy)),
+    }
+}
+
+/// A job that nobody took, as the end of a run that did not begin.
+pub(super) fn given_back(job: &Job) -> Option<(Hold, redrive_engine::Ending)> {
+    let token = job.lease.as_ref()?.token;
+    let hold = Hold { id: job.id, proof: redrive_store::Proof::Token(token) };
+    Some((hold, redrive_engine::Ending::Released(Span::ZERO)))
+}
+
+/// What became of a job whose run ended.
+pub(super) fn settled(answer: Result<Job, EngineError>) -> Settled {
+    match answer {
+        Ok(job) => Settled::As {
+            state: job.state.name().into(),
+            retry_after: job.last_delay.filter(|_| job.state == State::Retryable).map(duration),
+            dead: job.dead,
+        },
+        Err(error) => Settled::Refused(match super::refusal(error) {
+            ClientError::Refused(refused) => refused,
+            other => Refused { status: 503, code: "unavailable".to_owned(), message: other.to_string() },
+        }),
+    }
+}

@@ -1,0 +1,307 @@
+//! Every outcome, over HTTP and in-process, with the same handlers.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![cfg(feature = "embedded")]
+
+mod common;
+
+use common::{Crew, Folder, House, soon};
+use redrive_policy::dialect::Dialect;
+use redrive_worker::{Client, ClientError, Context, Failure, JobInfo, NewJob, Outcome, ResultExt, Retry, Worker};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::time::Duration;
+
+/// Runs a test at both places.
+macro_rules! everywhere {
+    ($($test:ident),* $(,)?) => {
+        mod over_http {$(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                let house = super::House::open().await;
+                super::$test(house.client()).await;
+                house.close().await;
+            }
+        )*}
+
+        mod in_process {$(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                let folder = super::Folder::new(stringify!($test));
+                let client = super::Client::open(&folder.0).await.unwrap();
+                super::$test(client.clone()).await;
+                client.close().await.unwrap();
+            }
+        )*}
+    };
+}
+
+everywhere! {
+    done_with_a_result,
+    done_without_a_result,
+    failed_and_tried_again,
+    unrecoverable_is_a_dead_letter_at_once,
+    discarded_is_no_dead_letter,
+    snoozed_spends_no_attempt,
+    retried_after_what_the_handler_says,
+    a_panic_is_a_failure_with_its_message,
+    a_run_that_takes_too_long_fails,
+    arguments_that_do_not_fit_are_a_dead_letter,
+    a_type_without_a_handler_fails_by_its_policy,
+    a_key_is_kept_once,
+    dead_letters_are_listed_taken_back_and_forgotten,
+    a_job_that_is_called_off_ends_its_handler,
+    many_are_kept_all_or_none,
+    results_are_waited_for,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Sum {
+    total: i64,
+}
+
+/// Five tries without a wait, and a dead letter in the end.
+fn eager() -> Retry {
+    let policy = json!({ "max_attempts": 5, "initial_interval": "PT0.001S", "on_exhaustion": "dead_letter" });
+    Retry::written(Dialect::Ojs, policy).unwrap()
+}
+
+fn job(kind: &str) -> NewJob {
+    NewJob::new(kind, ()).unwrap().retry(eager())
+}
+
+async fn enqueued(client: &Client, job: NewJob) -> String {
+    client.enqueue(job).await.unwrap().id().to_owned()
+}
+
+async fn settled(client: &Client, id: &str) -> JobInfo {
+    soon(client.wait(id, common::PATIENCE)).await.unwrap()
+}
+
+async fn done_with_a_result(client: Client) {
+    async fn sum(numbers: Vec<i64>) -> Result<Sum, Failure> {
+        Ok(Sum { total: numbers.iter().sum() })
+    }
+    let mut crew = Crew::start(Worker::builder(&client).handle("sum", sum));
+    let id = enqueued(&client, NewJob::new("sum", [1, 2, 39]).unwrap()).await;
+    crew.hears("settled sum completed").await;
+    let job = settled(&client, &id).await;
+    assert_eq!((job.state(), job.attempt()), ("completed", 1));
+    assert_eq!(job.result::<Sum>().unwrap(), Sum { total: 42 });
+    assert_eq!(crew.stop().await.done, 1);
+}
+
+async fn done_without_a_result(client: Client) {
+    async fn nothing(_: (), _: Context) -> Result<(), Failure> {
+        Ok(())
+    }
+    let crew = Crew::start(Worker::builder(&client).handle("nothing", nothing));
+    let id = enqueued(&client, job("nothing")).await;
+    let job = settled(&client, &id).await;
+    assert_eq!(job.state(), "completed");
+    assert!(job.envelope().get("result").is_none());
+    crew.stop().await;
+}
+
+async fn failed_and_tried_again(client: Client) {
+    async fn twice(_: (), context: Context) -> Result<u32, Failure> {
+        let attempt = context.job().attempt();
+        if attempt < 3 {
+            let details = json!({ "attempt": attempt });
+            return Err(Failure::new("external.busy", "come back later").with_details(details));
+        }
+        Ok(attempt)
+    }
+    let crew = Crew::start(Worker::builder(&client).handle("twice", twice));
+    let id = enqueued(&client, job("twice")).await;
+    let job = settled(&client, &id).await;
+    assert_eq!((job.state(), job.attempt(), job.result::<u32>().unwrap()), ("completed", 3, 3));
+    let told: Vec<_> =
+        job.errors().iter().map(|error| (&error["type"], &error["message"], &error["details"])).collect();
+    let (kind, message) = (json!("external.busy"), json!("come back later"));
+    assert_eq!(told[0], (&kind, &message, &json!({ "attempt": 1 })));
+    assert_eq!(told[1], (&kind, &message, &json!({ "attempt": 2 })));
+    assert_eq!(crew.stop().await.failed, 2);
+}
+
+async fn unrecoverable_is_a_dead_letter_at_once(client: Client) {
+    async fn parsed(text: String) -> Result<u32, Failure> {
+        text.parse::<u32>().unrecoverable()
+    }
+    let mut crew = Crew::start(Worker::builder(&client).handle("parse", parsed));
+    let id = enqueued(&client, NewJob::new("parse", "seven").unwrap().retry(eager())).await;
+    crew.hears("settled parse discarded dead").await;
+    let job = client.job(&id).await.unwrap();
+    assert_eq!((job.state(), job.attempt()), ("discarded", 1));
+    assert_eq!(job.errors()[0]["type"], "ParseIntError");
+    assert_eq!(client.dead_letters().count().await.unwrap(), 1);
+    crew.stop().await;
+}
+
+async fn discarded_is_no_dead_letter(client: Client) {
+    let dropped = |(): ()| async { Err::<(), _>(Failure::new("gone", "nobody needs it any more").discard()) };
+    let mut crew = Crew::start(Worker::builder(&client).handle("drop", dropped));
+    let id = enqueued(&client, job("drop")).await;
+    assert_eq!(crew.hears("settled drop").await, "settled drop discarded");
+    assert_eq!(client.job(&id).await.unwrap().attempt(), 1);
+    assert_eq!(client.dead_letters().count().await.unwrap(), 0);
+    crew.stop().await;
+}
+
+async fn snoozed_spends_no_attempt(client: Client) {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    let runs = AtomicU32::new(0);
+    let worker = Worker::with_state(&client, runs).handle("nap", async |_: (), context: Context<AtomicU32>| {
+        if context.state().fetch_add(1, Ordering::Relaxed) < 3 {
+            return Ok::<_, Failure>(Outcome::snooze(Duration::from_millis(1)));
+        }
+        Ok(Outcome::done(context.job().attempt()))
+    });
+    let crew = Crew::start(worker);
+    let id = enqueued(&client, job("nap")).await;
+    let job = settled(&client, &id).await;
+    assert_eq!((job.attempt(), job.result::<u32>().unwrap(), job.errors().len()), (1, 1, 0));
+    assert_eq!(crew.stop().await.released, 3);
+}
+
+async fn retried_after_what_the_handler_says(client: Client) {
+    let later = |(): ()| async { Err::<(), _>(Failure::other("busy").retry_after(Duration::from_secs(3_600))) };
+    let mut crew = Crew::start(Worker::builder(&client).handle("later", later));
+    let id = enqueued(&client, job("later")).await;
+    crew.hears("settled later retryable").await;
+    let job = client.job(&id).await.unwrap();
+    assert_eq!(job.envelope()["retry_delay_ms"], 3_600_000);
+    crew.stop().await;
+}
+
+async fn a_panic_is_a_failure_with_its_message(client: Client) {
+    async fn broken(_: (), context: Context) -> Result<(), Failure> {
+        if context.job().attempt() == 1 {
+            panic!("the {} is broken", "pump");
+        }
+        Ok(())
+    }
+    let crew = Crew::start(Worker::builder(&client).handle("pump", broken));
+    let id = enqueued(&client, job("pump")).await;
+    let job = settled(&client, &id).await;
+    assert_eq!((job.state(), job.attempt()), ("completed", 2));
+    assert_eq!(
+        (&job.errors()[0]["type"], &job.errors()[0]["message"]),
+        (&json!("panic"), &json!("the pump is broken"))
+    );
+    crew.stop().await;
+}
+
+async fn a_run_that_takes_too_long_fails(client: Client) {
+    async fn slow(_: (), context: Context) -> Result<(), Failure> {
+        if context.job().attempt() == 1 {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+    let worker = Worker::builder(&client).handle("slow", slow).cancel_grace(Duration::from_millis(1));
+    let mut crew = Crew::start(worker.timeout_of("slow", Duration::from_millis(20)));
+    let id = enqueued(&client, job("slow")).await;
+    crew.hears("cancelled slow TimedOut").await;
+    let job = settled(&client, &id).await;
+    assert_eq!((job.state(), job.attempt()), ("completed", 2));
+    assert_eq!(job.errors()[0]["type"], "timeout");
+    crew.stop().await;
+}
+
+async fn arguments_that_do_not_fit_are_a_dead_letter(client: Client) {
+    let typed = |_: Sum| async { Ok::<_, Failure>(()) };
+    let mut crew = Crew::start(Worker::builder(&client).handle("typed", typed));
+    let id = enqueued(&client, NewJob::new("typed", (1, 2)).unwrap().retry(eager())).await;
+    crew.hears("settled typed discarded dead").await;
+    let job = client.job(&id).await.unwrap();
+    assert_eq!(job.errors()[0]["type"], "invalid_arguments");
+    assert!(job.errors()[0]["message"].as_str().unwrap().contains("2 arguments found"));
+    crew.stop().await;
+}
+
+async fn a_type_without_a_handler_fails_by_its_policy(client: Client) {
+    let known = |(): ()| async { Ok::<_, Failure>(()) };
+    let crew = Crew::start(Worker::builder(&client).handle("known", known));
+    let id = enqueued(&client, job("unknown")).await;
+    let job = settled(&client, &id).await;
+    assert_eq!((job.state(), job.attempt()), ("discarded", 5));
+    assert_eq!(job.errors()[4]["type"], "handler_not_found");
+    crew.stop().await;
+}
+
+async fn a_key_is_kept_once(client: Client) {
+    let (first, new) = client.enqueue_or_find(job("once").idempotency_key("k")).await.unwrap();
+    let (second, newer) = client.enqueue_or_find(job("once").idempotency_key("k")).await.unwrap();
+    assert_eq!((new, newer, first.id()), (true, false, second.id()));
+}
+
+async fn dead_letters_are_listed_taken_back_and_forgotten(client: Client) {
+    let lost = |(): ()| async { Err::<(), _>(Failure::new("lost.cause", "no use").unrecoverable()) };
+    let mut crew = Crew::start(Worker::builder(&client).handle("lost", lost).queue("a"));
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(enqueued(&client, job("lost").queue("a")).await);
+        crew.hears("settled lost discarded dead").await;
+    }
+    crew.stop().await;
+    let dead = client.dead_letters();
+    let mut listed: Vec<String> = dead.list(0, 10).await.unwrap().iter().map(|job| job.id().to_owned()).collect();
+    // Names of the same millisecond are in no order.
+    listed.sort();
+    ids.sort();
+    assert_eq!(listed, ids);
+    assert_eq!(dead.clone().queue("b").count().await.unwrap(), 0);
+    assert_eq!(dead.clone().kind("lost").error_type("lost.cause").count().await.unwrap(), 3);
+    let back = dead.retry(&ids[0]).await.unwrap();
+    assert_eq!((back.state(), back.attempt()), ("available", 0));
+    dead.delete(&ids[1]).await.unwrap();
+    let error = dead.delete(&ids[1]).await.unwrap_err();
+    assert!(matches!(error, ClientError::Refused(refused) if refused.status == 404));
+    assert_eq!(dead.clone().error_type("other").retry_all().await.unwrap(), 0);
+    assert_eq!(dead.retry_all().await.unwrap(), 1);
+    assert_eq!(dead.count().await.unwrap(), 0);
+}
+
+async fn a_job_that_is_called_off_ends_its_handler(client: Client) {
+    async fn endless(_: (), context: Context) -> Result<(), Failure> {
+        context.cancellation().await;
+        Ok(())
+    }
+    let worker = Worker::builder(&client).handle("endless", endless).lease(Duration::from_millis(200));
+    let mut crew = Crew::start(worker);
+    let id = enqueued(&client, job("endless")).await;
+    crew.hears("started endless").await;
+    assert_eq!(client.cancel(&id).await.unwrap().state(), "cancelled");
+    crew.hears("cancelled endless LeaseLost").await;
+    assert_eq!(crew.stop().await.lost, 1);
+    assert_eq!(client.job(&id).await.unwrap().state(), "cancelled");
+}
+
+async fn many_are_kept_all_or_none(client: Client) {
+    let jobs = client.enqueue_all((0..50).map(|_| job("many")).collect()).await.unwrap();
+    assert_eq!(jobs.len(), 50);
+    let twice = jobs[7].id().to_owned();
+    let error = client.enqueue_all(vec![job("many"), job("many").id(twice)]).await.unwrap_err();
+    assert!(matches!(error, ClientError::Refused(refused) if refused.code == "duplicate"));
+    let many = |(): ()| async { Ok::<_, Failure>(()) };
+    let crew = Crew::start(Worker::builder(&client).handle("many", many));
+    for job in &jobs {
+        settled(&client, job.id()).await;
+    }
+    assert_eq!(crew.stop().await.done, 50, "and not 51");
+}
+
+async fn results_are_waited_for(client: Client) {
+    let half = |n: u32| async move {
+        if n.is_multiple_of(2) { Ok(n / 2) } else { Err(Failure::other("odd").unrecoverable()) }
+    };
+    let id = enqueued(&client, NewJob::new("half", 8).unwrap()).await;
+    let early = client.result::<u32>(&id, Duration::ZERO).await;
+    assert!(matches!(early, Err(ClientError::TimedOut)), "{early:?}");
+    let crew = Crew::start(Worker::builder(&client).handle("half", half));
+    assert_eq!(client.result::<u32>(&id, common::PATIENCE).await.unwrap(), 4);
+    let id = enqueued(&client, NewJob::new("half", 7).unwrap()).await;
+    let error = client.result::<u32>(&id, common::PATIENCE).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("job {id} is discarded: odd"));
+    crew.stop().await;
+}
