@@ -12,7 +12,7 @@ pub(crate) use args::Args;
 
 use crate::exit::Failed;
 use process::Order;
-use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Summary, Worker};
+use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Retry, Summary, Worker};
 use std::sync::Arc;
 use std::time::Duration;
 use teller::Teller;
@@ -33,13 +33,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
 }
 
 async fn work(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<Summary, Failed> {
-    let worker = built(args, client, teller).map_err(failed)?;
+    let worker = built(args, client, args.retry()?.as_ref(), teller).map_err(failed)?;
     let stop = stop(args)?;
     teller.begins(args);
     worker.run_until(stop).await.map_err(failed)
 }
 
-fn built(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<Worker, ClientError> {
+fn built(args: &Args, client: &Client, retry: Option<&Retry>, teller: &Arc<Teller>) -> Result<Worker, ClientError> {
     let order = Arc::new(args.order());
     let types: Arc<[String]> = args.types.clone().into();
     let told = Arc::clone(teller);
@@ -56,6 +56,9 @@ fn built(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<Worker, C
     }
     if let Some(name) = &args.name {
         builder = builder.name(name);
+    }
+    if let Some(retry) = retry {
+        builder = builder.retry(retry);
     }
     let told = Arc::clone(teller);
     let builder = builder.handle_all(move |context: Context| {

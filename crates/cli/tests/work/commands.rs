@@ -131,3 +131,30 @@ fn what_cannot_work_is_said_at_once() {
         assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", stderr(&output));
     }
 }
+
+/// TaskHarbor: the limit travels with the job, the curve and the cap are the worker's.
+#[test]
+fn the_worker_brings_its_own_policy() {
+    let folder = Folder::new("work-policy");
+    let server = Server::start(&folder.at("data"));
+    let policy = folder
+        .file("harbor.json", r#"{"policy": {"base_delay": "7m", "max_delay": "1h", "jitter": 0, "max_attempts": 2}}"#);
+    let left = |limit: u32| {
+        let retry = json!({ "dialect": "taskharbor", "policy": { "job": { "max_attempts": limit } } });
+        server.enqueue(json!({ "type": "a.b", "args": [], "options": { "retry": retry } }))
+    };
+    let (retried, last, own) = (left(5), left(1), job(&server, "own.policy"));
+    worked(&server, &["--exec", "false", "--policy", &policy]);
+    let job = server.job(&retried);
+    assert_eq!((&job["state"], &job["retry_delay_ms"]), (&json!("retryable"), &json!(420_000)), "{job}");
+    assert_eq!(server.job(&last)["redrive"]["dead_letter"], true, "the job's own limit of 1");
+    assert_eq!(server.job(&own)["retry_delay_ms"], 600_000, "a job with its own policy keeps its curve");
+    let explained = server.told(&["job", "explain", &retried]);
+    assert!(explained.contains("unless its worker brings a policy of its own"), "{explained}");
+    assert!(explained.contains("With the worker's own policy: at most 2 runs"), "{explained}");
+    assert!(explained.contains("Retry 1 waits 7 min"), "{explained}");
+    let wrong = folder.file("wrong.json", r#"{"policy": {"jitter": 7}}"#);
+    let output = server.command(&["work", "--once", "--exec", "true", "--policy", &wrong]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("/policy/jitter"), "{}", stderr(&output));
+}
