@@ -61,3 +61,17 @@ fn a_drain_waits_for_retries_and_once_does_not() {
     server.told(&["work", "--once", "--exec", "false"]);
     assert_eq!(server.state(&id), "retryable");
 }
+
+#[test]
+fn a_job_that_is_called_off_takes_its_command_with_it() {
+    let folder = Folder::new("work-called-off");
+    let server = Server::start(&folder.at("data"));
+    let (id, file) = (job(&server), folder.at("process"));
+    let command = format!("sleep 600 & echo $! > {file}; wait");
+    let worker = Worker::start(&server, &["--exec", &command, "--lease", "1s"]);
+    let process = lines(&file).remove(0);
+    server.ask("DELETE", &format!("/ojs/v1/jobs/{id}"), Value::Null);
+    gone(&process);
+    assert_eq!(server.state(&id), "cancelled");
+    assert_eq!(worker.stop().code(), Some(0));
+}
