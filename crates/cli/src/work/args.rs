@@ -77,11 +77,11 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-The command sees the job in its environment too: REDRIVE_JOB_ID, REDRIVE_JOB_TYPE, REDRIVE_JOB_QUEUE,
-REDRIVE_JOB_ATTEMPT, REDRIVE_JOB_MAX_ATTEMPTS.
+The command sees the job in its environment too: REDRIVE_JOB_ID, REDRIVE_JOB_TYPE, \
+REDRIVE_JOB_QUEUE, REDRIVE_JOB_ATTEMPT, REDRIVE_JOB_MAX_ATTEMPTS.
 
-Exit codes of the command: 0 done, 75 failed for now (retry), 65 not worth a retry (dead letter), all
-others as the job's retry policy says. A last line on standard error may say more, as JSON:
+Exit codes of the command: 0 done, 75 failed for now (retry), 65 not worth a retry (dead letter), \
+all others as the job's retry policy says. A last line on standard error may say more, as JSON:
   {\"type\": \"smtp.busy\", \"message\": \"try later\", \"retry_after_ms\": 500}
 
 Examples:

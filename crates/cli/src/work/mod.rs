@@ -25,11 +25,12 @@ const FOR_OTHERS: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.client()?;
-    let teller = Arc::new(Teller::new(args.json));
+    let teller = Arc::new(Teller::new(args));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
     let summary = runtime.block_on(work(args, &client, &teller))?;
-    teller.summary(&summary)
+    teller.summary(&summary);
+    Ok(())
 }
 
 async fn work(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<Summary, Failed> {
@@ -41,7 +42,6 @@ async fn work(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<Summ
 
 fn built(args: &Args, client: &Client, retry: Option<&Retry>, teller: &Arc<Teller>) -> Result<Worker, ClientError> {
     let order = Arc::new(args.order());
-    let types: Arc<[String]> = args.types.clone().into();
     let told = Arc::clone(teller);
     let mut builder = Worker::builder(client)
         .concurrency(args.concurrency())
@@ -62,9 +62,9 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, teller: &Arc<Telle
     }
     let told = Arc::clone(teller);
     let builder = builder.handle_all(move |context: Context| {
-        let (order, types, told) = (Arc::clone(&order), Arc::clone(&types), Arc::clone(&told));
+        let (order, told) = (Arc::clone(&order), Arc::clone(&told));
         async move {
-            if types.is_empty() || types.iter().any(|kind| kind == context.job().kind()) {
+            if told.takes(context.job().kind()) {
                 attempt(&order, &context, &told).await
             } else {
                 Outcome::snooze(FOR_OTHERS)
