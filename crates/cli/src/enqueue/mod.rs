@@ -5,7 +5,7 @@ mod envelope;
 mod retry;
 mod wait;
 
-pub(crate) use retry::RetryFile;
+pub(crate) use retry::{RetryFile, document as policy_document};
 
 use crate::client::{Client, Send, ServerArgs};
 use crate::{exit::Failed, output, when};

@@ -4,7 +4,7 @@ use crate::exit::Failed;
 use crate::input::{self, Format};
 use redrive_policy::dialect::Dialect;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The retry policy of a job.
 #[derive(clap::Args)]
@@ -24,21 +24,32 @@ impl RetryFile {
     /// The policy, where one is given. Whether it is valid is the server's to say.
     pub(crate) fn read(&self) -> Result<Option<Value>, Failed> {
         let Some(path) = &self.retry else { return Ok(None) };
-        let policy = input::read(path, self.format)?;
-        let dialect = match self.dialect {
-            Some(dialect) => dialect,
-            None => Dialect::recognise(&policy).map_err(|candidates| {
-                let names: Vec<&str> = candidates.iter().map(|dialect| dialect.name()).collect();
-                Failed::invalid(format!(
-                    "the shape of {} does not tell the dialect, it could be {}; say which with --dialect",
-                    input::shown(path),
-                    names.join(", ")
-                ))
-            })?,
-        };
+        let (dialect, policy) = document(path, self.format, self.dialect)?;
         Ok(Some(match dialect {
             Dialect::Ojs => policy,
             other => json!({ "dialect": other.name(), "policy": policy }),
         }))
     }
+}
+
+/// A policy as it stands in a file, with its dialect: the one that is given, or the one that its shape
+/// tells.
+pub(crate) fn document(
+    path: &Path,
+    format: Option<Format>,
+    dialect: Option<Dialect>,
+) -> Result<(Dialect, Value), Failed> {
+    let policy = input::read(path, format)?;
+    let dialect = match dialect {
+        Some(dialect) => dialect,
+        None => Dialect::recognise(&policy).map_err(|candidates| {
+            let names: Vec<&str> = candidates.iter().map(|dialect| dialect.name()).collect();
+            Failed::invalid(format!(
+                "the shape of {} does not tell the dialect, it could be {}; say which with --dialect",
+                input::shown(path),
+                names.join(", ")
+            ))
+        })?,
+    };
+    Ok((dialect, policy))
 }

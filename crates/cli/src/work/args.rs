@@ -3,10 +3,14 @@
 use super::process::Order;
 use super::size;
 use crate::client::ServerArgs;
+use crate::enqueue::policy_document;
 use crate::exit::Failed;
+use crate::input::Format;
 use crate::when;
 use redrive_policy::Span;
-use redrive_worker::Client;
+use redrive_policy::dialect::Dialect;
+use redrive_worker::{Client, Retry};
+use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -46,6 +50,16 @@ pub(crate) struct Args {
     /// How long the server waits for a sign of life before it counts a run as failed
     #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "30s")]
     lease: Span,
+    /// The worker's retry policy, from a file or -: how long jobs wait that leave that to their worker
+    /// (TaskHarbor without a policy); for all other jobs it can only lower the number of attempts
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// The notation of the policy file [default: by its ending, else json]
+    #[arg(long, value_enum, requires = "policy")]
+    format: Option<Format>,
+    /// ojs, azolla, taskharbor, exosphere or mwl [default: recognised from the shape]
+    #[arg(long, short, value_name = "DIALECT", requires = "policy")]
+    dialect: Option<Dialect>,
     /// The name of this worker [default: one is made]
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
@@ -63,16 +77,17 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-The command sees the job in its environment too: REDRIVE_JOB_ID, REDRIVE_JOB_TYPE, REDRIVE_JOB_QUEUE,
-REDRIVE_JOB_ATTEMPT, REDRIVE_JOB_MAX_ATTEMPTS.
+The command sees the job in its environment too: REDRIVE_JOB_ID, REDRIVE_JOB_TYPE, \
+REDRIVE_JOB_QUEUE, REDRIVE_JOB_ATTEMPT, REDRIVE_JOB_MAX_ATTEMPTS.
 
-Exit codes of the command: 0 done, 75 failed for now (retry), 65 not worth a retry (dead letter), all
-others as the job's retry policy says. A last line on standard error may say more, as JSON:
+Exit codes of the command: 0 done, 75 failed for now (retry), 65 not worth a retry (dead letter), \
+all others as the job's retry policy says. A last line on standard error may say more, as JSON:
   {\"type\": \"smtp.busy\", \"message\": \"try later\", \"retry_after_ms\": 500}
 
 Examples:
   redrive work --exec 'python3 send.py'
   redrive work --exec ./resize.sh --queue images --concurrency 4 --timeout 5m --memory 1G
+  redrive work --exec ./send.sh --policy harbor.json --dialect taskharbor
   redrive work --exec 'jq .args' --drain --json";
 
 impl Args {
@@ -94,6 +109,13 @@ impl Args {
             timeout: self.timeout.map(length),
             kill_after: length(self.kill_after),
         }
+    }
+
+    /// The worker's policy, where one is given.
+    pub(super) fn retry(&self) -> Result<Option<Retry>, Failed> {
+        let Some(path) = &self.policy else { return Ok(None) };
+        let (dialect, document) = policy_document(path, self.format, self.dialect)?;
+        Retry::written(dialect, document).map(Some).map_err(|error| Failed::invalid(error.to_string()))
     }
 
     pub(super) fn concurrency(&self) -> usize {

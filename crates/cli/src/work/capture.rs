@@ -34,13 +34,24 @@ impl Captured {
     }
 }
 
-/// Reads to the end. A pipe that breaks has come to its end, too.
-pub(super) async fn capture(source: Option<impl AsyncRead + Unpin>, keep: Keep) -> Captured {
+/// Reads to the end, or until `over`. A pipe that breaks has come to its end, too.
+pub(super) async fn capture(
+    source: Option<impl AsyncRead + Unpin>,
+    keep: Keep,
+    over: impl Future<Output = ()>,
+) -> Captured {
     let Some(mut source) = source else { return Captured::default() };
     let mut buffer = vec![0; 16 << 10];
     let mut kept = VecDeque::new();
     let mut total = 0;
-    while let Ok(count @ 1..) = source.read(&mut buffer).await {
+    tokio::pin!(over);
+    loop {
+        let read = tokio::select! {
+            biased;
+            () = &mut over => break,
+            read = source.read(&mut buffer) => read,
+        };
+        let Ok(count @ 1..) = read else { break };
         total += count as u64;
         let bytes = &buffer[..count];
         match keep {
@@ -64,7 +75,7 @@ mod tests {
         for (keep, expected) in
             [(Keep::Start(10), &text[..10]), (Keep::End(10), &text[99_990..]), (Keep::Start(200_000), &text[..])]
         {
-            let captured = capture(Some(&text[..]), keep).await;
+            let captured = capture(Some(&text[..]), keep, std::future::pending()).await;
             assert_eq!((&captured.kept[..], captured.total), (expected, 100_000), "{keep:?}");
             assert_eq!(captured.is_cut(), expected.len() < text.len());
         }

@@ -10,6 +10,9 @@ use std::time::Duration;
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Completes when the queues hold nothing to do; never, where nobody asked for that.
+///
+/// # Errors
+/// The server cannot be reached: there is nothing to wait for, as there is for a worker without an end.
 pub(super) fn watch(args: &Args) -> Result<impl Future<Output = ()> + use<>, Failed> {
     let states: &'static [&'static str] = match (args.once, args.drain) {
         (_, true) => &["available", "active", "retryable"],
@@ -17,6 +20,9 @@ pub(super) fn watch(args: &Args) -> Result<impl Future<Output = ()> + use<>, Fai
         (false, false) => &[],
     };
     let look = Look { client: args.server.client()?, queues: args.queues.clone(), types: args.types.clone(), states };
+    if !states.is_empty() {
+        look.is_idle()?;
+    }
     let look = Arc::new(look);
     Ok(async move {
         if look.states.is_empty() {

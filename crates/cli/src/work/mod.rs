@@ -12,7 +12,7 @@ pub(crate) use args::Args;
 
 use crate::exit::Failed;
 use process::Order;
-use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Summary, Worker};
+use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Retry, Summary, Worker};
 use std::sync::Arc;
 use std::time::Duration;
 use teller::Teller;
@@ -25,23 +25,23 @@ const FOR_OTHERS: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.client()?;
-    let teller = Arc::new(Teller::new(args.json));
+    let teller = Arc::new(Teller::new(args));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
     let summary = runtime.block_on(work(args, &client, &teller))?;
-    teller.summary(&summary)
+    teller.summary(&summary);
+    Ok(())
 }
 
 async fn work(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<Summary, Failed> {
-    let worker = built(args, client, teller).map_err(failed)?;
+    let worker = built(args, client, args.retry()?.as_ref(), teller).map_err(failed)?;
     let stop = stop(args)?;
     teller.begins(args);
     worker.run_until(stop).await.map_err(failed)
 }
 
-fn built(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<Worker, ClientError> {
+fn built(args: &Args, client: &Client, retry: Option<&Retry>, teller: &Arc<Teller>) -> Result<Worker, ClientError> {
     let order = Arc::new(args.order());
-    let types: Arc<[String]> = args.types.clone().into();
     let told = Arc::clone(teller);
     let mut builder = Worker::builder(client)
         .concurrency(args.concurrency())
@@ -57,11 +57,14 @@ fn built(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<Worker, C
     if let Some(name) = &args.name {
         builder = builder.name(name);
     }
+    if let Some(retry) = retry {
+        builder = builder.retry(retry);
+    }
     let told = Arc::clone(teller);
     let builder = builder.handle_all(move |context: Context| {
-        let (order, types, told) = (Arc::clone(&order), Arc::clone(&types), Arc::clone(&told));
+        let (order, told) = (Arc::clone(&order), Arc::clone(&told));
         async move {
-            if types.is_empty() || types.iter().any(|kind| kind == context.job().kind()) {
+            if told.takes(context.job().kind()) {
                 attempt(&order, &context, &told).await
             } else {
                 Outcome::snooze(FOR_OTHERS)

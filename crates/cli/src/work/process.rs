@@ -2,7 +2,7 @@
 //!
 //! The command runs in a process group of its own, so that it can be ended with its children and theirs.
 //! When it is over, whatever is left of the group is killed: a job's processes end with the job. A process
-//! that leaves the group (`setsid`) is on its own.
+//! that leaves the group (`setsid`) is on its own, and not waited for.
 
 use super::capture::{Captured, Keep, capture};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -14,9 +14,14 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::watch;
 
 /// What of standard error is kept: its end, where programs say why they gave up.
 const STDERR_BYTES: usize = 8 << 10;
+
+/// How long is waited for the rest of the output once the command has ended. What is left of its group is
+/// gone by then; only a process that left the group can still hold the output open.
+const LINGER: Duration = Duration::from_millis(500);
 
 /// How a command is run.
 #[derive(Clone, Debug)]
@@ -68,19 +73,28 @@ pub(super) async fn run(
     let mut child = shell(order, environment).spawn()?;
     let group = Group::of(&child);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (over, ended) = watch::channel(false);
+    let lingered = || lingered(ended.clone());
     let watched = async {
         let ended = watched(order, &mut child, &group, stop).await;
         // Children that outlive the command would hold its output open.
         group.end();
+        over.send_replace(true);
         ended
     };
     let (ended, (), stdout, stderr) = tokio::join!(
         watched,
-        fed(stdin, input),
-        capture(stdout, Keep::Start(order.max_output)),
-        capture(stderr, Keep::End(STDERR_BYTES)),
+        fed(stdin, input, lingered()),
+        capture(stdout, Keep::Start(order.max_output), lingered()),
+        capture(stderr, Keep::End(STDERR_BYTES), lingered()),
     );
     Ok(Ended { how: ended?, stdout, stderr })
+}
+
+/// Completes some time after the command has ended.
+async fn lingered(mut ended: watch::Receiver<bool>) {
+    let _ = ended.wait_for(|ended| *ended).await;
+    tokio::time::sleep(LINGER).await;
 }
 
 fn shell(order: &Order, environment: &[(&str, String)]) -> Command {
@@ -125,11 +139,12 @@ fn how(status: ExitStatus) -> How {
     }
 }
 
-/// Hands over the input. A command that does not read it is no error.
-async fn fed(stdin: Option<ChildStdin>, input: &[u8]) {
-    if let Some(mut stdin) = stdin {
-        let _ = stdin.write_all(input).await;
-        let _ = stdin.shutdown().await;
+/// Hands over the input, until `over`. A command that does not read it is no error.
+async fn fed(stdin: Option<ChildStdin>, input: &[u8], over: impl Future<Output = ()>) {
+    let Some(mut stdin) = stdin else { return };
+    tokio::select! {
+        _ = stdin.write_all(input) => {}
+        () = over => {}
     }
 }
 
@@ -300,6 +315,19 @@ mod tests {
         let run = ended(&order(&format!("sleep 600 & echo $! > {}; echo done", file.display()))).await;
         assert_eq!((run.how, run.stdout.text()), (How::Exit(0), "done\n".into()));
         gone(&said(&file).await).await;
+    }
+
+    #[tokio::test]
+    async fn who_leaves_the_group_is_not_waited_for() {
+        let folder = Folder::new("daemon");
+        let file = folder.at("id");
+        let file_name = file.display();
+        let daemon = format!("setsid sh -c 'echo $$ > {file_name}; exec sleep 600' &");
+        let command = format!("{daemon} echo done; until test -s {file_name}; do sleep 0.01; done");
+        let run = ended(&order(&command)).await;
+        let id = said(&file).await;
+        assert_eq!((run.how, run.stdout.text()), (How::Exit(0), "done\n".into()));
+        assert!(std::process::Command::new("kill").arg(&id).status().unwrap().success(), "it lives on until now");
     }
 
     #[tokio::test]

@@ -1,7 +1,6 @@
 //! What happens, as it happens: lines for people, or JSON for programs.
 
 use super::args::Args;
-use crate::exit::Failed;
 use crate::{output, when};
 use redrive_policy::Span;
 use redrive_worker::{Cancelled, Event, Failure, Job, Summary};
@@ -14,6 +13,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Teller {
     json: bool,
+    /// The types that run here; all where there are none. What is left to others is not told of.
+    types: Vec<String>,
     runs: Mutex<HashMap<String, Told>>,
 }
 
@@ -28,8 +29,13 @@ struct Told {
 }
 
 impl Teller {
-    pub(super) fn new(json: bool) -> Self {
-        Self { json, runs: Mutex::default() }
+    pub(super) fn new(args: &Args) -> Self {
+        Self { json: args.json, types: args.types.clone(), runs: Mutex::default() }
+    }
+
+    /// Whether jobs of this type run here.
+    pub(super) fn takes(&self, kind: &str) -> bool {
+        self.types.is_empty() || self.types.iter().any(|own| own == kind)
     }
 
     /// What this worker is about to do; for people only, and not on standard output.
@@ -50,6 +56,8 @@ impl Teller {
 
     pub(super) fn event(&self, event: &Event<'_>) {
         match event {
+            Event::Started(job) | Event::Done(job) | Event::Released(job, _) | Event::Settled { job, .. }
+                if !self.takes(job.kind()) => {}
             Event::Started(job) => self.started(job),
             Event::Done(job) => self.ended(job, "done", None),
             Event::Failed(job, failure) => self.ended(job, "failed", Some(failure)),
@@ -76,15 +84,15 @@ impl Teller {
     }
 
     /// What the worker did in all.
-    pub(super) fn summary(&self, summary: &Summary) -> Result<(), Failed> {
+    pub(super) fn summary(&self, summary: &Summary) {
         let Summary { done, failed, released, lost } = summary;
         if self.json {
             let said =
                 json!({ "event": "summary", "done": done, "failed": failed, "released": released, "lost": lost });
-            return output::text(&format!("{said}\n"));
+            print(said);
+            return;
         }
         eprintln!("redrive: {done} done, {failed} failed, {released} given back, {lost} lost");
-        Ok(())
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<String, Told>> {
