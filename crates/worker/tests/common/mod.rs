@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test crate uses the part that it needs")]
 
+pub(crate) mod proxy;
+
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, pace};
 use redrive_server::{ApiKeys, Limits, Log, Server, ServerSettings};
 use redrive_store::{Memory, Store};
