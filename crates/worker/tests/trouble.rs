@@ -87,18 +87,26 @@ async fn a_server_that_dies_and_comes_back_finds_its_workers_waiting() {
     let runs = Arc::new(AtomicU32::new(0));
     let (reached, half_way) = tokio::sync::oneshot::channel();
     let (counted, reached) = (Arc::clone(&runs), Mutex::new(Some(reached)));
+    let (gone, noticed) = tokio::sync::watch::channel(false);
     let worker = Worker::builder(&client).lease(Duration::from_secs(2)).handle("count", move |(): ()| {
-        if counted.fetch_add(1, Ordering::Relaxed) == JOBS / 3 {
-            let reached = reached.lock().unwrap().take();
-            let _ = reached.map(|reached| reached.send(()));
+        let late = counted.fetch_add(1, Ordering::Relaxed) >= JOBS / 2;
+        let reached = if late { reached.lock().unwrap().take() } else { None };
+        let _ = reached.map(|reached| reached.send(()));
+        let mut noticed = noticed.clone();
+        async move {
+            // Half of the jobs are still to be done when the server goes.
+            if late {
+                let _ = noticed.wait_for(|gone| *gone).await;
+            }
+            Ok::<_, Failure>(())
         }
-        async { Ok::<_, Failure>(()) }
     });
     let jobs = client.enqueue_all((0..JOBS).map(|_| job("count")).collect()).await.unwrap();
-    let mut crew = Crew::start(worker.poll(Duration::from_millis(500)));
+    let mut crew = Crew::start(worker);
     soon(half_way).await.unwrap();
     house.close().await;
     crew.hears("away").await;
+    gone.send_replace(true);
     let house = House::on(store, Some(address)).await;
     crew.hears("back").await;
     for job in &jobs {
@@ -117,12 +125,13 @@ async fn a_worker_that_vanishes_leaves_nothing_behind_for_good() {
     let client = house.client();
     let jobs = client.enqueue_all((0..JOBS).map(|_| job("vanish")).collect()).await.unwrap();
     let (some, mut done) = tokio::sync::mpsc::unbounded_channel();
+    let runs = AtomicU32::new(0);
     let worker = Worker::builder(&client).lease(LEASE).handle("vanish", move |(): ()| {
-        let some = some.clone();
+        let (some, run) = (some.clone(), runs.fetch_add(1, Ordering::Relaxed));
         async move {
             let _ = some.send(());
             // Some answers are on their way when the worker goes, others never will be.
-            if fastrand::bool() { std::future::pending().await } else { Ok::<_, Failure>(()) }
+            if run.is_multiple_of(2) { std::future::pending().await } else { Ok::<_, Failure>(()) }
         }
     });
     let running = tokio::spawn(worker.build().unwrap().run());
