@@ -160,6 +160,7 @@ pub(crate) struct Beat {
 
 /// What the server wants a worker to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "an engine in this process directs nobody"))]
 pub(crate) enum Directive {
     #[default]
     Run,
