@@ -2,6 +2,7 @@
 
 use super::kept::members_from;
 use super::time::rfc3339;
+use redrive_engine::Progress;
 use redrive_policy::{AttemptLimit, Policy};
 use redrive_store::{FailedRun, Job, State};
 use serde_json::{Map, Value, json};
@@ -77,6 +78,15 @@ fn failure(run: &FailedRun) -> Value {
     error.insert("occurred_at".to_owned(), rfc3339(run.at).into());
     error.insert("timestamp".to_owned(), rfc3339(run.at).into());
     Value::Object(error)
+}
+
+/// How far the present run has come.
+pub(super) fn add_progress(envelope: &mut Value, progress: &Progress) {
+    envelope["progress"] = json!(progress.fraction);
+    envelope["progress_message"] = json!(progress.message.as_deref());
+    envelope["progress_data"] =
+        progress.data.as_ref().and_then(|data| serde_json::from_slice(data).ok()).unwrap_or_default();
+    envelope["progress_updated_at"] = rfc3339(progress.at).into();
 }
 
 /// The number of runs that a policy allows; the largest there is where it sets no limit.

@@ -15,7 +15,7 @@ use super::{
 use crate::job::Text;
 use crate::run::Run;
 use crate::{ClientError, Job, NewJob};
-use redrive_engine::{ClaimRequest, Engine, EngineError, pace};
+use redrive_engine::{ClaimRequest, Engine, EngineError, ProgressReport, pace};
 use redrive_policy::Span;
 use redrive_store::{Embedded, Enqueued, JobId, Refusal, Store};
 use serde_json::Value;
@@ -106,8 +106,16 @@ impl Transport for Local {
         })
     }
 
-    fn progress<'a>(&'a self, _run: &'a Run, _progress: Progress) -> Answer<'a, ()> {
-        Box::pin(async move { Err(ClientError::refused(404, "unsupported", "this engine takes no progress")) })
+    fn progress<'a>(&'a self, run: &'a Run, progress: Progress) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let Some(hold) = report::hold(run) else { return Ok(()) };
+            let report = ProgressReport {
+                fraction: Some(progress.percent / 100.0),
+                message: Some(progress.message).filter(|message| !message.is_empty()),
+                data: progress.data.map(|data| Arc::from(data.get().as_bytes())),
+            };
+            self.engine.report_progress(hold, report).await.map(drop).map_err(refusal)
+        })
     }
 
     fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Value, bool)>> {
@@ -128,7 +136,14 @@ impl Transport for Local {
     }
 
     fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
-        Box::pin(async move { Ok(envelope::of(&self.engine.job(parsed(id)?).await.map_err(refusal)?)) })
+        Box::pin(async move {
+            let job = self.engine.job(parsed(id)?).await.map_err(refusal)?;
+            let mut envelope = envelope::of(&job);
+            if let Some(progress) = self.engine.progress(&job) {
+                envelope::add_progress(&mut envelope, &progress);
+            }
+            Ok(envelope)
+        })
     }
 
     fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
@@ -154,6 +169,10 @@ impl Transport for Local {
     }
 
     fn waits(&self) -> bool {
+        true
+    }
+
+    fn forgets_cleanly(&self) -> bool {
         true
     }
 
