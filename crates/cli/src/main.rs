@@ -64,6 +64,9 @@ enum Command {
     Bench(bench::Args),
     /// Work on jobs: run a shell command for each
     Work(work::Args),
+    /// End the commands of a worker that was killed; started by `redrive work` itself
+    #[command(name = work::guard::COMMAND, hide = true)]
+    WorkGuard,
     /// Start the server: Open Job Spec over HTTP on a store in a folder
     Serve(serve::Args),
     /// Print the configuration that is in effect, and where each value came from
@@ -83,6 +86,10 @@ fn main() -> ExitCode {
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Work(args) => work::run(&args),
+        Command::WorkGuard => {
+            work::guard::run();
+            Ok(())
+        }
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -1,4 +1,113 @@
 //! Durable jobs for Rust programs: a client, a worker, and a queue without a server.
+//!
+//! A job is a type, such as `email.send`, and arguments. Somebody hands it in, and from then on it is
+//! safe: it runs, and if it fails it runs again, as its retry policy says, until it is done or a person
+//! has to look. This crate is both ends of that: [`Client`] hands in, [`Worker`] runs. In between is a
+//! Redrive server, any other server of Open Job Spec, or just a folder of your program.
+//!
+//! # A first worker
+//!
+//! ```
+//! use redrive_worker::{Client, Failure, NewJob, Worker};
+//! use serde::{Deserialize, Serialize};
+//! # use std::time::Duration;
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Welcome {
+//!     user: String,
+//! }
+//!
+//! async fn welcome(job: Welcome) -> Result<String, Failure> {
+//!     Ok(format!("welcome, {}", job.user))
+//! }
+//!
+//! # #[cfg(not(feature = "embedded"))]
+//! # fn main() {}
+//! # #[cfg(feature = "embedded")]
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = std::env::temp_dir().join(format!("redrive-doc-{}", std::process::id()));
+//! // With the feature `embedded`; for a server, Client::http("http://127.0.0.1:8080").
+//! let client = Client::open(&folder).await?;
+//! let worker = Worker::builder(&client).handle("user.welcome", welcome).build()?;
+//!
+//! let job = client.enqueue(NewJob::new("user.welcome", Welcome { user: "Ada".into() })?).await?;
+//! let (producer, id) = (client.clone(), job.id().to_owned());
+//! worker
+//!     .run_until(async move {
+//!         // Until Ctrl-C, in real life.
+//!         let said = producer.result::<String>(&id, Duration::from_secs(10)).await;
+//!         assert_eq!(said.unwrap(), "welcome, Ada");
+//!     })
+//!     .await?;
+//! client.close().await?;
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Handlers
+//!
+//! A handler is an async function of the arguments, or of the arguments and the [`Context`]. Arguments
+//! are anything that serde can read: a struct, a tuple for several, `()` for none. What it returns is
+//! kept as the result of the job. [`Builder::handle_all`] takes jobs of every type, as they are.
+//!
+//! What handlers share is the state: [`Worker::with_state`], and [`Context::state`] in the handler.
+//! What is done around each run is [`Middleware`].
+//!
+//! # How a run ends
+//!
+//! | the handler | the job |
+//! | --- | --- |
+//! | returns `Ok` | is completed, with the result |
+//! | returns an error, through `?` or a [`Failure`] of its own | is retried by its policy, or ends as that says |
+//! | returns [`Failure::retry_after`] | the same, with this wait in place of the policy's |
+//! | returns [`Failure::unrecoverable`] | goes to the dead letters at once |
+//! | returns [`Failure::discard`] | is dropped at once |
+//! | returns [`Outcome::snooze`] | runs again later, as if nothing had happened |
+//! | panics | has failed, with the type `panic` and the message |
+//! | takes longer than it may | has failed, with the type `timeout` |
+//! | loses its lease | runs elsewhere, or again here; what this run answers changes nothing |
+//!
+//! [`ResultExt`] puts the wishes where the error is: `address.parse::<Address>().unrecoverable()?`.
+//!
+//! # Retry policies
+//!
+//! A job brings its policy ([`NewJob::retry`]), or the server has one for it. [`Retry`] takes a policy
+//! of [`redrive_policy`] or one that is written in any of its five dialects. With
+//! [`Retry::by_worker`] a job brings only its limit, and the delays are those of the worker
+//! ([`Builder::retry`]), as TaskHarbor has it.
+//!
+//! # Leases, and coming to an end
+//!
+//! A worker holds each job under a lease, and keeps it alive from a task of its own, whatever the
+//! handler does. Where the lease is lost all the same, because the server could not be reached or the
+//! job was called off, the handler is told ([`Context::cancellation`]), and a second later dropped where
+//! it waits. The same happens when the time for the run is over, and, on [`Worker::run_until`]'s stop,
+//! to handlers that are not done by the deadline; those jobs are given back and spend no attempt.
+//!
+//! A handler that blocks its thread cannot be dropped. Work that blocks belongs on
+//! [`tokio::task::spawn_blocking`], with a look at [`Context::cancelled`] now and then.
+//!
+//! # When the server is away
+//!
+//! The worker waits, for longer and longer up to five seconds, and tells it as [`Event::Away`]. Reports
+//! that could not be delivered are sent again. A report is tied to its lease: sent twice it counts
+//! once, and too late it does not count.
+//!
+//! # Tests
+//!
+//! With the feature `embedded`, the module `testing` runs jobs through your handlers without waiting:
+//! two hours of back-off take microseconds.
+//!
+//! # Features
+//!
+//! - `http` (default): servers of Open Job Spec over HTTP. What a Redrive server does beyond the
+//!   specification (long polling, lists of reports, lease tokens) is used where its manifest names it.
+//! - `embedded`: the engine in this process, and the bench for tests.
+
+#[cfg(not(any(feature = "http", feature = "embedded")))]
+compile_error!("redrive-worker needs a way to its jobs: the feature `http`, `embedded`, or both");
 
 mod args;
 mod away;

@@ -1,5 +1,6 @@
 //! The options of `redrive work`.
 
+use super::guard::Guard;
 use super::process::Order;
 use super::size;
 use crate::client::ServerArgs;
@@ -11,6 +12,7 @@ use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
 use redrive_worker::{Client, Retry};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -101,13 +103,14 @@ impl Args {
         client.map_err(|error| Failed::usage(error.to_string()))
     }
 
-    pub(super) fn order(&self) -> Order {
+    pub(super) fn order(&self, guard: Option<Arc<Guard>>) -> Order {
         Order {
             command: self.exec.clone(),
             memory_kib: self.memory.map(|bytes| bytes.div_ceil(1 << 10)),
             max_output: usize::try_from(self.max_output).unwrap_or(usize::MAX),
             timeout: self.timeout.map(length),
             kill_after: length(self.kill_after),
+            guard,
         }
     }
 

@@ -124,6 +124,7 @@ mod tests {
             max_output: 100,
             timeout: Some(Duration::from_secs(60)),
             kill_after: Duration::from_secs(1),
+            guard: None,
         };
         let ended = process::run(&order, b"", &[], std::future::pending()).await.unwrap();
         outcome(&ended, &order, false)

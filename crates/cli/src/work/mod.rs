@@ -3,6 +3,7 @@
 mod args;
 mod capture;
 mod ending;
+pub(crate) mod guard;
 mod idle;
 mod process;
 mod size;
@@ -11,6 +12,7 @@ mod teller;
 pub(crate) use args::Args;
 
 use crate::exit::Failed;
+use guard::Guard;
 use process::Order;
 use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Retry, Summary, Worker};
 use std::sync::Arc;
@@ -41,7 +43,7 @@ async fn work(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<Summ
 }
 
 fn built(args: &Args, client: &Client, retry: Option<&Retry>, teller: &Arc<Teller>) -> Result<Worker, ClientError> {
-    let order = Arc::new(args.order());
+    let order = Arc::new(args.order(guard()));
     let told = Arc::clone(teller);
     let mut builder = Worker::builder(client)
         .concurrency(args.concurrency())
@@ -72,6 +74,13 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, teller: &Arc<Telle
         }
     });
     builder.build()
+}
+
+/// The guard; a worker without one works as well, until it is killed.
+fn guard() -> Option<Arc<Guard>> {
+    let started = Guard::start();
+    let told = |error| eprintln!("redrive: nobody ends the commands if this worker is killed: {error}");
+    started.map_err(told).ok().map(Arc::new)
 }
 
 /// One run of one job.

@@ -5,11 +5,13 @@
 //! that leaves the group (`setsid`) is on its own, and not waited for.
 
 use super::capture::{Captured, Keep, capture};
+use super::guard::Guard;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -36,6 +38,8 @@ pub(super) struct Order {
     pub(super) timeout: Option<Duration>,
     /// How long it has between being asked to end and being killed.
     pub(super) kill_after: Duration,
+    /// Who ends it when this process cannot.
+    pub(super) guard: Option<Arc<Guard>>,
 }
 
 /// How a command ended.
@@ -71,7 +75,7 @@ pub(super) async fn run(
     stop: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
     let mut child = shell(order, environment).spawn()?;
-    let group = Group::of(&child);
+    let group = Group::of(&child, order.guard.clone());
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (over, ended) = watch::channel(false);
     let lingered = || lingered(ended.clone());
@@ -152,17 +156,24 @@ async fn fed(stdin: Option<ChildStdin>, input: &[u8], over: impl Future<Output =
 ///
 /// Its number stays taken as long as anything is left of it, and may be given out again after that: no
 /// signal is sent once the group was ended.
-struct Group(AtomicI32);
+struct Group {
+    number: AtomicI32,
+    guard: Option<Arc<Guard>>,
+}
 
 impl Group {
     /// The command leads its group: the two have the same number.
-    fn of(child: &Child) -> Self {
-        Self(AtomicI32::new(child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or(0)))
+    fn of(child: &Child, guard: Option<Arc<Guard>>) -> Self {
+        let number = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or(0);
+        if let Some(guard) = &guard {
+            guard.note(number);
+        }
+        Self { number: AtomicI32::new(number), guard }
     }
 
     /// A group that is gone already needs no signal.
     fn signal(&self, signal: Signal) {
-        if let Some(group) = Pid::from_raw(self.0.load(Ordering::Acquire)) {
+        if let Some(group) = Pid::from_raw(self.number.load(Ordering::Acquire)) {
             let _ = kill_process_group(group, signal);
         }
     }
@@ -170,7 +181,10 @@ impl Group {
     /// Kills what is left.
     fn end(&self) {
         self.signal(Signal::KILL);
-        self.0.store(0, Ordering::Release);
+        let number = self.number.swap(0, Ordering::AcqRel);
+        if let Some(guard) = self.guard.as_ref().filter(|_| number != 0) {
+            guard.forget(number);
+        }
     }
 }
 
@@ -193,6 +207,7 @@ mod tests {
             max_output: 1_000,
             timeout: Some(Duration::from_secs(60)),
             kill_after: Duration::from_secs(60),
+            guard: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Workers killed in the middle of many jobs: nothing is lost, nothing runs past its limit.
 
-use super::worker::Worker;
+use super::worker::{Worker, gone, lines};
 use crate::harness::{Folder, Server, until};
 use serde_json::json;
 use std::collections::HashMap;
@@ -46,4 +46,18 @@ fn kill_minus_nine_of_the_worker_loses_no_job() {
     }
     assert!(seen.is_empty(), "nothing else ran");
     assert!(again > 0, "the kills met running commands");
+}
+
+#[test]
+fn the_commands_of_a_worker_that_is_killed_end_with_it() {
+    let folder = Folder::new("work-orphans");
+    let server = Server::start(&folder.at("data"));
+    let file = folder.at("processes");
+    server.enqueue(json!({ "type": "a.b", "args": [] }));
+    let command = format!("sleep 600 & echo $$ > {file}; echo $! >> {file}.child; wait");
+    let worker = Worker::start(&server, &["--exec", &command]);
+    let (shell, child) = (lines(&file).remove(0), lines(&format!("{file}.child")).remove(0));
+    worker.kill();
+    gone(&shell);
+    gone(&child);
 }

@@ -17,8 +17,7 @@ use std::time::Duration;
 /// An answer to come.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;
 
-/// Whoever keeps the jobs. Dropping an answer gives up on it; jobs that a dropped fetch was about to
-/// hand out go back, at the latest when their lease runs out.
+/// Whoever keeps the jobs. Dropping an answer gives up on it.
 pub(crate) trait Transport: Send + Sync + 'static {
     /// Takes jobs under leases, and waits for the first one as far as that is possible here.
     fn fetch<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Vec<Delivery>>;
@@ -52,6 +51,10 @@ pub(crate) trait Transport: Send + Sync + 'static {
 
     /// Whether a fetch can wait for a job to come; where it cannot, the worker asks again and again.
     fn waits(&self) -> bool;
+
+    /// Whether jobs that a dropped fetch was about to hand out go back at once. Otherwise they may be
+    /// away until their lease runs out.
+    fn forgets_cleanly(&self) -> bool;
 
     /// Ends in good order.
     fn close(&self) -> Answer<'_, ()>;
@@ -157,6 +160,7 @@ pub(crate) struct Beat {
 
 /// What the server wants a worker to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "an engine in this process directs nobody"))]
 pub(crate) enum Directive {
     #[default]
     Run,

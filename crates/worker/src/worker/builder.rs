@@ -25,6 +25,7 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 /// | jobs taken ahead | as many as the handlers get through in 20 ms, at most 1,000 |
 /// | retry policy | that of the job and the server |
 /// | lease | 30 s, kept alive while the handler runs |
+/// | one request for jobs waits | 2 s |
 /// | time for one run | what the job or the server says |
 /// | time to finish on a stop | 25 s, then 1 s after being told to end |
 #[must_use = "a builder builds nothing until `build` is called"]
@@ -62,7 +63,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
             timeout: None,
             lease: Duration::from_secs(30),
             retry: None,
-            wait: Duration::from_secs(20),
+            wait: Duration::from_secs(2),
             stop_within: Duration::from_secs(25),
             cancel_grace: Duration::from_secs(1),
             name: None,
@@ -166,7 +167,8 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// How long one request for jobs waits at the server when there is none.
+    /// How long one request for jobs waits at the server when there is none. An idle worker needs up
+    /// to this long to stop: it hears the server out, so that no job is handed to nobody.
     pub fn poll(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self

@@ -3,7 +3,7 @@
 use super::lane;
 use super::runner::{Runner, Wanted};
 use crate::away::Waits;
-use crate::transport::{Ask, Delivery};
+use crate::transport::{Answer, Ask, Delivery};
 use crate::{ClientError, Event};
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,6 +12,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+/// How much longer than it should wait a fetch may take when the worker stops.
+const LAST_FETCH: Duration = Duration::from_secs(1);
 /// A fetch that should have waited and came back this soon did not wait.
 const TOO_SOON: Duration = Duration::from_millis(50);
 
@@ -28,16 +30,21 @@ pub(super) async fn run<S: Send + Sync + 'static>(
     let (mut away, mut idle) = (Waits::away(), Waits::idle());
     let mut welcome = false;
     loop {
-        let step = async {
-            let count = room(runner).await;
-            let ask = ask(runner, count);
-            let asked = Instant::now();
-            (asked, runner.transport().fetch(&ask).await)
-        };
-        let (asked, answer) = tokio::select! {
+        let count = tokio::select! {
             biased;
             () = &mut stopped => return Ok(()),
-            step = step => step,
+            count = room(runner) => count,
+        };
+        let (ask, asked) = (ask(runner, count), Instant::now());
+        let mut fetch = runner.transport().fetch(&ask);
+        let answer = tokio::select! {
+            biased;
+            () = &mut stopped => {
+                runner.begin_stop();
+                last_fetch(runner, fetch, asked).await;
+                return Ok(());
+            }
+            answer = &mut fetch => answer,
         };
         let wait = match answer {
             Ok(jobs) => {
@@ -69,6 +76,18 @@ pub(super) async fn run<S: Send + Sync + 'static>(
                 () = tokio::time::sleep(wait) => {}
             }
         }
+    }
+}
+
+/// Waits for the end of a fetch when the worker stops. A server may hand out jobs in the moment in
+/// which nobody listens any more, and they would be gone until their lease runs out.
+async fn last_fetch<S: Send + Sync + 'static>(runner: &Runner<S>, fetch: Answer<'_, Vec<Delivery>>, asked: Instant) {
+    if runner.transport().forgets_cleanly() {
+        return;
+    }
+    let fetched = tokio::time::timeout_at(asked + runner.settings.wait + LAST_FETCH, fetch).await;
+    if let Ok(Ok(jobs)) = fetched {
+        runner.desk().take_in(jobs, asked);
     }
 }
 

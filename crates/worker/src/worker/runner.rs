@@ -7,7 +7,7 @@ use crate::transport::{Ending, Report, Transport};
 use crate::worker::registry::Registry;
 use crate::{Cancelled, ClientError, Event};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -31,6 +31,8 @@ pub(crate) struct Runner<S> {
     /// Rung when the desk has more room.
     pub(super) room: Notify,
     pub(super) tally: Tally,
+    /// When the worker was told to stop.
+    stop_begun: OnceLock<Instant>,
     /// What the server wants.
     pub(super) wanted: watch::Sender<Wanted>,
 }
@@ -77,6 +79,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
             reported: Notify::new(),
             room: Notify::new(),
             tally: Tally::default(),
+            stop_begun: OnceLock::new(),
             wanted: watch::channel(Wanted::Work).0,
         })
     }
@@ -109,8 +112,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
             }
         };
         let fetched = fetcher::run(&self, &mut lanes, stopped).await;
-        self.surroundings.stopping.send_replace(true);
-        self.tell(&Event::Stopping);
+        self.begin_stop();
         self.wind_up().await;
         // Lanes that wait for work end; those that block a thread are left behind.
         self.work.close();
@@ -118,17 +120,25 @@ impl<S: Send + Sync + 'static> Runner<S> {
         fetched.map(|()| self.tally.summary())
     }
 
-    /// Gives back what has not started, waits for what runs, cancels what takes too long, and delivers
-    /// the last reports.
-    async fn wind_up(&self) {
-        let deadline = Instant::now() + self.settings.stop_within;
-        {
-            let mut desk = self.desk();
-            for run in desk.clear_waiting() {
-                desk.report(Report { run, ending: Ending::Released(Duration::ZERO) });
-            }
+    /// Tells handlers that the worker stops, and gives back what has not started.
+    pub(super) fn begin_stop(&self) {
+        let first = self.stop_begun.set(Instant::now()).is_ok();
+        if first {
+            self.surroundings.stopping.send_replace(true);
+            self.tell(&Event::Stopping);
         }
+        let mut desk = self.desk();
+        for run in desk.clear_waiting() {
+            desk.report(Report { run, ending: Ending::Released(Duration::ZERO) });
+        }
+        drop(desk);
         self.reported.notify_one();
+    }
+
+    /// Waits for what runs, cancels what takes too long, and delivers the last reports.
+    async fn wind_up(&self) {
+        let begun = self.stop_begun.get().copied().unwrap_or_else(Instant::now);
+        let deadline = begun + self.settings.stop_within;
         if self.empty_by(deadline).await {
             return;
         }

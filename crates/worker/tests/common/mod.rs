@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test crate uses the part that it needs")]
 
+pub(crate) mod proxy;
+
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, pace};
 use redrive_server::{ApiKeys, Limits, Log, Server, ServerSettings};
 use redrive_store::{Memory, Store};
@@ -99,6 +101,7 @@ impl Crew {
     /// Starts a worker. Everything that it tells becomes a line.
     pub(crate) fn start<S: Send + Sync + 'static>(builder: Builder<S>) -> Self {
         let (tell, told) = mpsc::unbounded_channel();
+        let builder = builder.poll(Duration::from_millis(200));
         let worker = builder.on_event(move |event| drop(tell.send(line(event)))).build().expect("it fits together");
         let (stop, stopping) = watch::channel(false);
         Self { running: tokio::spawn(worker.run_until(ended(stopping))), stop, told }

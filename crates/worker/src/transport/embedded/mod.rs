@@ -172,6 +172,10 @@ impl Transport for Local {
         true
     }
 
+    fn forgets_cleanly(&self) -> bool {
+        true
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(async move {
             self.stop.send_replace(true);

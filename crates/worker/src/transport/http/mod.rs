@@ -176,6 +176,10 @@ impl Transport for Http {
         self.extensions.get().is_some_and(|extensions| extensions.long_poll)
     }
 
+    fn forgets_cleanly(&self) -> bool {
+        false
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }

@@ -1,0 +1,241 @@
+//! State, middleware, limits and progress.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![cfg(feature = "embedded")]
+
+mod common;
+
+use common::{Crew, Folder, House, soon};
+use redrive_store::embedded::Options;
+use redrive_worker::testing::Bench;
+use redrive_worker::{Client, Context, Failure, NewJob, Next, Outcome, Retry, Worker};
+use serde_json::json;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::{Barrier, Notify};
+
+#[derive(Default)]
+struct Book {
+    lines: Mutex<Vec<String>>,
+}
+
+impl Book {
+    fn note(&self, line: &str) {
+        self.lines.lock().unwrap().push(line.to_owned());
+    }
+}
+
+async fn outer(context: Context<Book>, next: Next<Book>) -> Outcome {
+    context.state().note("outer in");
+    let outcome = next.run(context.clone()).await;
+    context.state().note("outer out");
+    outcome
+}
+
+async fn inner(context: Context<Book>, next: Next<Book>) -> Outcome {
+    if context.job().kind() == "refused" {
+        return Outcome::Failed(Failure::new("maintenance", "not today").discard());
+    }
+    context.state().note("inner in");
+    next.run(context).await
+}
+
+#[tokio::test]
+async fn middleware_is_called_around_every_run_and_may_refuse_it() {
+    let bench = Bench::new().unwrap();
+    let worker = Worker::with_state(bench.client(), Book::default())
+        .middleware(outer)
+        .middleware(inner)
+        .handle_all(async |context: Context<Book>| {
+            context.state().note(context.job().kind());
+            Ok::<_, Failure>(())
+        })
+        .handle("state", async |_: (), context: Context<Book>| {
+            let lines: Vec<String> = context.state().lines.lock().unwrap().clone();
+            Ok::<_, Failure>(lines)
+        })
+        .build()
+        .unwrap();
+    let add = async |kind| bench.client().enqueue(NewJob::new(kind, ()).unwrap()).await.unwrap().id().to_owned();
+    for kind in ["welcome", "refused"] {
+        add(kind).await;
+        bench.drain(&worker).await.unwrap();
+    }
+    let id = add("state").await;
+    bench.drain(&worker).await.unwrap();
+    let lines: Vec<String> = bench.client().job(&id).await.unwrap().result().unwrap();
+    let expected = ["outer in", "inner in", "welcome", "outer out", "outer in", "outer out", "outer in", "inner in"];
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test]
+async fn failing_twice_and_then_succeeding_takes_no_time_at_all() {
+    let bench = Bench::new().unwrap();
+    let worker = Worker::with_state(bench.client(), AtomicU32::new(0))
+        .handle("flaky", async |_: (), context: Context<AtomicU32>| {
+            if context.state().fetch_add(1, Ordering::Relaxed) < 2 {
+                return Err(Failure::new("external.timeout", "not yet"));
+            }
+            Ok(context.job().attempt())
+        })
+        .build()
+        .unwrap();
+    let policy = redrive_policy::Policy::builder().fixed(Duration::from_secs(3_600)).max_attempts(3).build().unwrap();
+    let job = NewJob::new("flaky", ()).unwrap().retry(Retry::policy(&policy).unwrap());
+    let id = bench.client().enqueue(job).await.unwrap().id().to_owned();
+    let started = Instant::now();
+    let drained = bench.drain(&worker).await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(1), "two hours took {:?}", started.elapsed());
+    assert_eq!(drained.waited, Duration::from_secs(7_200));
+    let told: Vec<_> =
+        drained.runs.iter().map(|run| (run.attempt, run.state.as_str(), run.failure.as_deref())).collect();
+    let timeout = Some("external.timeout");
+    assert_eq!(told, [(1, "retryable", timeout), (2, "retryable", timeout), (3, "completed", None)]);
+    assert_eq!(bench.client().job(&id).await.unwrap().result::<u32>().unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_drain_waits_for_delays_and_gives_up_on_jobs_without_end() {
+    let bench = Bench::new().unwrap();
+    let naps = |(): ()| async { Ok::<_, Failure>(Outcome::snooze(Duration::from_secs(1))) };
+    let done = |(): ()| async { Ok::<_, Failure>(()) };
+    let worker = Worker::builder(bench.client()).handle("nap", naps).handle("done", done).build().unwrap();
+    let later = NewJob::new("done", ()).unwrap().delay(Duration::from_secs(60));
+    bench.client().enqueue(later).await.unwrap();
+    bench.advance(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(bench.drain(&worker).await.unwrap().waited, Duration::from_secs(40));
+    // The engine itself bounds how often in a row a job may be given back.
+    bench.client().enqueue(NewJob::new("nap", ()).unwrap()).await.unwrap();
+    let drained = bench.drain(&worker).await.unwrap();
+    assert!(drained.runs.len() >= 100, "{}", drained.runs.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_many_handlers_run_at_once_and_of_one_type_no_more_than_it_says() {
+    let house = House::open().await;
+    let client = house.client();
+    struct Gauge {
+        together: Barrier,
+        running: AtomicUsize,
+        most: AtomicUsize,
+    }
+    let gauge = Gauge { together: Barrier::new(4), running: AtomicUsize::new(0), most: AtomicUsize::new(0) };
+    let gauge = Arc::new(gauge);
+    let worker = Worker::with_state(&client, Arc::clone(&gauge))
+        .concurrency(6)
+        .concurrency_of("two", 2)
+        .handle("four", async |_: (), context: Context<Arc<Gauge>>| {
+            // Nobody passes before four are here.
+            context.state().together.wait().await;
+            Ok::<_, Failure>(())
+        })
+        .handle("two", async |_: (), context: Context<Arc<Gauge>>| {
+            let gauge = context.state();
+            let running = gauge.running.fetch_add(1, Ordering::SeqCst) + 1;
+            gauge.most.fetch_max(running, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            gauge.running.fetch_sub(1, Ordering::SeqCst);
+            Ok::<_, Failure>(())
+        });
+    let twos = (0..40).map(|_| NewJob::new("two", ()).unwrap());
+    let fours = (0..8).map(|_| NewJob::new("four", ()).unwrap());
+    let jobs = client.enqueue_all(twos.chain(fours).collect()).await.unwrap();
+    let crew = Crew::start(worker);
+    for job in &jobs {
+        client.wait(job.id(), common::PATIENCE).await.unwrap();
+    }
+    assert_eq!(crew.stop().await.done, 48);
+    assert!((1..=2).contains(&gauge.most.load(Ordering::SeqCst)));
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn progress_can_be_watched_at_both_places() {
+    let folder = Folder::new("progress");
+    let house = House::open().await;
+    for client in [house.client(), Client::open(&folder.0).await.unwrap()] {
+        let go_on = Arc::new(Notify::new());
+        let worker = Worker::with_state(&client, Arc::clone(&go_on)).handle(
+            "slow",
+            async |_: (), context: Context<Arc<Notify>>| {
+                context.progress_with(25.0, "a quarter", json!({ "rows": 10 })).await?;
+                context.state().notify_one();
+                context.cancellation().await;
+                Ok::<_, Failure>(())
+            },
+        );
+        let crew = Crew::start(worker.stop_within(Duration::ZERO));
+        let id = client.enqueue(NewJob::new("slow", ()).unwrap()).await.unwrap().id().to_owned();
+        soon(go_on.notified()).await;
+        let job = client.job(&id).await.unwrap();
+        assert_eq!(job.envelope()["progress"], json!(0.25));
+        assert_eq!(job.envelope()["progress_message"], "a quarter");
+        assert_eq!(job.envelope()["progress_data"], json!({ "rows": 10 }));
+        crew.stop().await;
+        client.close().await.unwrap();
+    }
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_keeps_its_jobs_and_a_server_can_take_it_over() {
+    let folder = Folder::new("taken-over");
+    let client = Client::open(&folder.0).await.unwrap();
+    let job = NewJob::new("greet", json!({ "name": "Ada" })).unwrap().meta("trace", "t-1").tag("vip");
+    let job = job.retry(Retry::by_worker(Some(4)).unwrap()).priority(3);
+    let plain = client.enqueue(NewJob::new("greet", json!({ "name": "Bob" })).unwrap()).await.unwrap();
+    let job = client.enqueue(job).await.unwrap();
+    let second = Client::open(&folder.0).await;
+    assert!(second.is_err(), "one process at a time");
+    client.close().await.unwrap();
+    drop(client);
+
+    let (store, opened) = redrive_store::Embedded::open(&folder.0, Options::default()).unwrap();
+    assert_eq!(opened.jobs.iter().sum::<usize>(), 2);
+    let house = House::on(Arc::new(store), None).await;
+    let client = house.client();
+    for (before, id) in [(&job, job.id()), (&plain, plain.id())] {
+        let after = client.job(id).await.unwrap();
+        for key in
+            ["type", "queue", "args", "meta", "tags", "priority", "attempt", "max_attempts", "created_at", "state"]
+        {
+            assert_eq!(after.envelope()[key], before.envelope()[key], "{key}");
+        }
+    }
+    let from = &client.job(job.id()).await.unwrap().envelope()["redrive"]["policy_from"].clone();
+    assert_eq!((&from["layer"], &from["dialect"]), (&json!("job"), &json!("taskharbor")));
+    #[derive(serde::Deserialize)]
+    struct Person {
+        name: String,
+    }
+    let greet = |person: Person| async move { Ok::<_, Failure>(format!("hello {}", person.name)) };
+    let crew = Crew::start(Worker::builder(&client).handle("greet", greet));
+    assert_eq!(client.result::<String>(job.id(), common::PATIENCE).await.unwrap(), "hello Ada");
+    assert_eq!(client.result::<String>(plain.id(), common::PATIENCE).await.unwrap(), "hello Bob");
+    crew.stop().await;
+    house.close().await;
+}
+
+#[test]
+fn a_builder_names_everything_that_is_wrong() {
+    let client = Client::http("http://127.0.0.1:1").unwrap();
+    let nothing = |(): ()| async { Ok::<_, Failure>(()) };
+    let error = Worker::builder(&client)
+        .handle("a", nothing)
+        .handle("a", nothing)
+        .concurrency(0)
+        .concurrency_of("b", 0)
+        .lease(Duration::from_millis(1))
+        .build()
+        .unwrap_err()
+        .to_string();
+    for part in
+        ["two handlers for the type \"a\"", "concurrency of 0", "for \"b\"", "lease of 1ms", "without a handler: b"]
+    {
+        assert!(error.contains(part), "{part:?} is missing in {error}");
+    }
+    let error = Worker::builder(&client).build().unwrap_err();
+    assert!(error.to_string().contains("there is no handler"), "{error}");
+    let error = Client::http("localhost:8080").unwrap_err();
+    assert!(error.to_string().contains("allowed is http://HOST:PORT"), "{error}");
+}

@@ -1,0 +1,81 @@
+//! Stopping in good order.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod common;
+
+use common::{Crew, House};
+use redrive_worker::{Context, Failure, NewJob, Worker};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+fn job(kind: &str) -> NewJob {
+    NewJob::new(kind, ()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_handler_may_finish() {
+    let house = House::open().await;
+    let client = house.client();
+    let go_on = Arc::new(Notify::new());
+    let worker =
+        Worker::with_state(&client, Arc::clone(&go_on)).handle("long", async |_: (), context: Context<Arc<Notify>>| {
+            context.state().notified().await;
+            Ok::<_, Failure>(context.is_stopping())
+        });
+    let mut crew = Crew::start(worker);
+    let id = client.enqueue(job("long")).await.unwrap().id().to_owned();
+    crew.hears("started long").await;
+    crew.ask_to_stop();
+    crew.hears("stopping").await;
+    let second = client.enqueue(job("long")).await.unwrap();
+    go_on.notify_one();
+    assert_eq!(crew.ended().await.unwrap().done, 1);
+    let second = client.job(second.id()).await.unwrap();
+    assert_eq!((second.state(), second.attempt()), ("available", 0), "it is not begun, or given back");
+    assert!(client.job(&id).await.unwrap().result::<bool>().unwrap(), "it saw that the worker stops");
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_finish_in_time_is_given_back_and_spends_no_attempt() {
+    let house = House::open().await;
+    let client = house.client();
+    let endless = |(): ()| std::future::pending::<Result<(), Failure>>();
+    let worker = Worker::builder(&client).handle("endless", endless);
+    let mut crew = Crew::start(worker.stop_within(Duration::ZERO).cancel_grace(Duration::from_millis(1)));
+    let id = client.enqueue(job("endless")).await.unwrap().id().to_owned();
+    crew.hears("started endless").await;
+    crew.ask_to_stop();
+    crew.hears("cancelled endless Stopping").await;
+    crew.hears("settled endless available").await;
+    assert_eq!(crew.ended().await.unwrap().released, 1);
+    let job = client.job(&id).await.unwrap();
+    assert_eq!((job.state(), job.attempt(), job.errors().len()), ("available", 0, 0));
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_wait_in_the_worker_are_given_back_at_once() {
+    let house = House::open().await;
+    let client = house.client();
+    client.enqueue_all((0..4).map(|_| job("one")).collect()).await.unwrap();
+    let go_on = Arc::new(Notify::new());
+    let worker = Worker::with_state(&client, Arc::clone(&go_on))
+        .handle("one", async |_: (), context: Context<Arc<Notify>>| {
+            context.state().notified().await;
+            Ok::<_, Failure>(())
+        })
+        .concurrency(4)
+        .concurrency_of("one", 1);
+    let mut crew = Crew::start(worker);
+    crew.hears("started one").await;
+    crew.ask_to_stop();
+    for _ in 0..3 {
+        crew.hears("settled one available").await;
+    }
+    go_on.notify_one();
+    let summary = crew.ended().await.unwrap();
+    assert_eq!((summary.done, summary.released), (1, 3));
+    house.close().await;
+}

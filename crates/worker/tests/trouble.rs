@@ -1,0 +1,199 @@
+//! What goes wrong between a worker and a server: nothing is lost, nothing is done under two leases.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod common;
+
+use common::proxy::Proxy;
+use common::{Crew, House, PATIENCE, soon};
+use redrive_policy::dialect::Dialect;
+use redrive_store::Memory;
+use redrive_worker::{Client, Context, Failure, NewJob, Retry, Worker};
+use serde_json::json;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const LEASE: Duration = Duration::from_millis(300);
+
+/// So many tries, almost without a wait.
+fn tries(most: u32) -> Retry {
+    Retry::written(Dialect::Ojs, json!({ "max_attempts": most, "initial_interval": "PT0.001S" })).unwrap()
+}
+
+fn job(kind: &str) -> NewJob {
+    NewJob::new(kind, ()).unwrap().retry(tries(5))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cut_longer_than_a_lease_ends_the_handler_before_another_run_begins() {
+    let house = House::open().await;
+    let proxy = Proxy::to(house.address).await;
+    let far = Client::http(&proxy.url()).unwrap();
+    // The first run does not care that it is cancelled, and comes up with an answer in the end.
+    async fn stubborn(_: (), context: Context) -> Result<&'static str, Failure> {
+        if context.job().attempt() > 1 {
+            return Ok("second");
+        }
+        assert!(context.lease_left() > Duration::ZERO);
+        context.cancellation().await;
+        assert_eq!(context.lease_left(), Duration::ZERO);
+        Ok("late")
+    }
+    let mut crew = Crew::start(Worker::builder(&far).handle("stubborn", stubborn).lease(LEASE));
+    let client = house.client();
+    let id = client.enqueue(job("stubborn")).await.unwrap().id().to_owned();
+    crew.hears("started stubborn 1").await;
+    proxy.cut();
+    crew.hears("cancelled stubborn LeaseLost").await;
+    proxy.mend();
+    crew.hears("started stubborn 2").await;
+    crew.hears("settled stubborn completed").await;
+    let job = client.job(&id).await.unwrap();
+    assert_eq!((job.attempt(), job.result::<String>().unwrap().as_str()), (2, "second"));
+    assert_eq!((job.errors().len(), &job.errors()[0]["type"]), (1, &json!("visibility_timeout")));
+    let summary = crew.stop().await;
+    assert_eq!((summary.done, summary.lost), (1, 1));
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_was_under_way_when_the_cable_broke_is_delivered_later() {
+    let house = House::open().await;
+    let proxy = Arc::new(Proxy::to(house.address).await);
+    let far = Client::http(&proxy.url()).unwrap();
+    let cable = Arc::clone(&proxy);
+    let worker = Worker::builder(&far).handle("cut", move |(): ()| {
+        cable.cut();
+        async { Ok::<_, Failure>("done") }
+    });
+    let mut crew = Crew::start(worker);
+    let id = house.client().enqueue(job("cut")).await.unwrap().id().to_owned();
+    crew.hears("done cut").await;
+    crew.hears("away").await;
+    proxy.mend();
+    crew.hears("settled cut completed").await;
+    let job = house.client().job(&id).await.unwrap();
+    assert_eq!((job.attempt(), job.result::<String>().unwrap().as_str()), (1, "done"));
+    crew.stop().await;
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_dies_and_comes_back_finds_its_workers_waiting() {
+    const JOBS: u32 = 300;
+    let store = Arc::new(Memory::new());
+    let house = House::on(Arc::clone(&store) as _, None).await;
+    let (address, client) = (house.address, house.client());
+    let runs = Arc::new(AtomicU32::new(0));
+    let (reached, half_way) = tokio::sync::oneshot::channel();
+    let (counted, reached) = (Arc::clone(&runs), Mutex::new(Some(reached)));
+    let (gone, noticed) = tokio::sync::watch::channel(false);
+    let worker = Worker::builder(&client).lease(Duration::from_secs(2)).handle("count", move |(): ()| {
+        let late = counted.fetch_add(1, Ordering::Relaxed) >= JOBS / 2;
+        let reached = if late { reached.lock().unwrap().take() } else { None };
+        let _ = reached.map(|reached| reached.send(()));
+        let mut noticed = noticed.clone();
+        async move {
+            // Half of the jobs are still to be done when the server goes.
+            if late {
+                let _ = noticed.wait_for(|gone| *gone).await;
+            }
+            Ok::<_, Failure>(())
+        }
+    });
+    let jobs = client.enqueue_all((0..JOBS).map(|_| job("count")).collect()).await.unwrap();
+    let mut crew = Crew::start(worker);
+    soon(half_way).await.unwrap();
+    house.close().await;
+    crew.hears("away").await;
+    gone.send_replace(true);
+    let house = House::on(store, Some(address)).await;
+    crew.hears("back").await;
+    for job in &jobs {
+        let job = client.wait(job.id(), PATIENCE).await.unwrap();
+        assert_eq!(job.state(), "completed");
+        assert!(job.attempt() <= 5, "{}", job.attempt());
+    }
+    crew.stop().await;
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_vanishes_leaves_nothing_behind_for_good() {
+    const JOBS: u32 = 200;
+    let house = House::open().await;
+    let client = house.client();
+    let jobs = client.enqueue_all((0..JOBS).map(|_| job("vanish")).collect()).await.unwrap();
+    let (some, mut done) = tokio::sync::mpsc::unbounded_channel();
+    let runs = AtomicU32::new(0);
+    let worker = Worker::builder(&client).lease(LEASE).handle("vanish", move |(): ()| {
+        let (some, run) = (some.clone(), runs.fetch_add(1, Ordering::Relaxed));
+        async move {
+            let _ = some.send(());
+            // Some answers are on their way when the worker goes, others never will be.
+            if run.is_multiple_of(2) { std::future::pending().await } else { Ok::<_, Failure>(()) }
+        }
+    });
+    let running = tokio::spawn(worker.build().unwrap().run());
+    for _ in 0..8 {
+        soon(done.recv()).await.unwrap();
+    }
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    let survivor = |(): ()| async { Ok::<_, Failure>(()) };
+    let crew = Crew::start(Worker::builder(&client).handle("vanish", survivor));
+    for job in &jobs {
+        let job = client.wait(job.id(), PATIENCE).await.unwrap();
+        assert_eq!(job.state(), "completed");
+        assert!(job.attempt() <= 2, "one that vanished, and one that did not: {}", job.attempt());
+    }
+    crew.stop().await;
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_handler_that_blocks_a_thread_keeps_its_lease() {
+    let house = House::open().await;
+    let client = house.client();
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    let blocked = Arc::new(Mutex::new(blocked));
+    let worker = Worker::builder(&client).lease(LEASE).handle("block", move |(): ()| {
+        let blocked = Arc::clone(&blocked);
+        async move {
+            blocked.lock().unwrap().recv_timeout(PATIENCE)?;
+            Ok::<_, Failure>(())
+        }
+    });
+    let mut crew = Crew::start(worker);
+    let id = client.enqueue(job("block")).await.unwrap().id().to_owned();
+    crew.hears("started block").await;
+    let expires = async || client.job(&id).await.unwrap().envelope()["lease_expires_at"].clone();
+    let mut seen = vec![expires().await];
+    let extended = async {
+        while seen.len() < 6 {
+            let now = expires().await;
+            if seen.last() != Some(&now) {
+                seen.push(now);
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(extended).await;
+    release.send(()).unwrap();
+    crew.hears("settled block completed").await;
+    let job = client.job(&id).await.unwrap();
+    assert_eq!((job.attempt(), job.errors().len()), (1, 0), "five signs of life are more than one lease");
+    crew.stop().await;
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_none_ends_the_worker() {
+    let house = House::open().await;
+    let client = Client::http(&format!("{}/nowhere", house.url())).unwrap();
+    let handler = |(): ()| async { Ok::<_, Failure>(()) };
+    let crew = Crew::start(Worker::builder(&client).handle("x", handler));
+    let error = crew.ended().await.unwrap_err();
+    assert!(error.to_string().contains("there is no path /nowhere"), "{error}");
+    house.close().await;
+}
