@@ -1,0 +1,8 @@
+//! The store on a real PostgreSQL: the suite, and what only a database can do to a store.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
+
+mod cluster;
+mod conformance;
+mod model;
+mod subject;
