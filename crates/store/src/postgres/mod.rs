@@ -5,6 +5,7 @@
 //! transaction that writes their outcome. Calls of several callers share transactions.
 
 mod catalogue;
+mod clock;
 mod columns;
 mod core;
 mod kept;
@@ -22,5 +23,6 @@ mod value;
 mod verbs;
 mod write;
 
+pub use clock::DatabaseClock;
 pub use options::Options;
 pub use store::Postgres;

@@ -1,5 +1,6 @@
 //! Where the database is, and how it is used.
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 use tokio_postgres::Config;
@@ -84,6 +85,14 @@ impl Options {
     }
 }
 
+/// For people: where it is, without the password.
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let database = self.config.get_dbname().or(self.config.get_user()).unwrap_or("default");
+        write!(f, "database \"{database}\", schema \"{}\"", self.schema)
+    }
+}
+
 /// Takes `schema=name` out of the parameters of an address.
 fn take_schema(address: &str) -> (String, Option<String>) {
     let Some((place, parameters)) = address.split_once('?') else { return (address.to_owned(), None) };
@@ -105,7 +114,8 @@ mod tests {
         assert_eq!(read("postgres://u@h/d?schema=jobs_2"), Ok("jobs_2".to_owned()));
         assert_eq!(read("postgres://u@h/d?connect_timeout=3&schema=jobs&sslmode=disable"), Ok("jobs".to_owned()));
         for wrong in ["a-b", "A", "1a", "", "a\"b"] {
-            assert!(read(&format!("postgres://u@h/d?schema={wrong}")).is_err(), "{wrong}");
+            let address = format!("postgres://u@h/d?schema={wrong}");
+            assert!(Options::read(&address).is_err(), "{wrong}");
         }
     }
 

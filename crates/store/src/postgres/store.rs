@@ -1,5 +1,6 @@
 //! The store: its verbs, each handed to whoever does the work.
 
+use super::clock::{self, DatabaseClock};
 use super::core::Core;
 use super::lane::Lane;
 use super::options::Options;
@@ -26,6 +27,7 @@ pub struct Postgres {
     enqueues: Lane<enqueue::Call, enqueue::Answer>,
     claims: Lane<claim::Call, Vec<Job>>,
     runs: Lane<runs::Call, runs::Answers>,
+    clock: Arc<DatabaseClock>,
 }
 
 impl Postgres {
@@ -36,13 +38,23 @@ impl Postgres {
     pub async fn open(options: Options) -> Result<Self, StoreError> {
         let core = Core::new(options);
         core.repeat(|| schema::migrate(&core.pool)).await?;
+        let clock = Arc::new(DatabaseClock::new());
+        core.repeat(|| clock.look(&core)).await?;
+        tokio::spawn(clock::follow(Arc::clone(&clock), Arc::downgrade(&core)));
         let (for_enqueues, for_claims, for_runs) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
         Ok(Self {
             enqueues: Lane::open(ABREAST, move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
             claims: Lane::open(ABREAST, move |calls| claim::batch(Arc::clone(&for_claims), calls)),
             runs: Lane::open(ABREAST, move |calls| runs::batch(Arc::clone(&for_runs), calls)),
             core,
+            clock,
         })
+    }
+
+    /// The time as the database has it, for the engine: all nodes on one database share it.
+    #[must_use]
+    pub fn clock(&self) -> Arc<DatabaseClock> {
+        Arc::clone(&self.clock)
     }
 }
 
