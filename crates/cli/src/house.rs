@@ -3,10 +3,10 @@
 use crate::config::Place;
 use crate::exit::Failed;
 use crate::serve::log;
-use redrive_engine::{Clock, SystemClock};
+use redrive_engine::{Clock, Engine, SystemClock};
 use redrive_policy::Moment;
 use redrive_store::embedded::{Opened, Options, Repair};
-use redrive_store::postgres::DatabaseClock;
+use redrive_store::postgres::{Change, DatabaseClock};
 use redrive_store::{Embedded, Postgres, State, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +52,25 @@ impl House {
             Self::Folder(..) => Arc::new(SystemClock::default()),
             Self::Postgres(store) => Arc::new(ClusterClock(store.clock())),
         }
+    }
+
+    /// Lets the engine hear what other nodes on the same store do.
+    pub(crate) fn connect(&self, engine: &Arc<Engine>) {
+        let Self::Postgres(store) = self else { return };
+        let (engine, runtime) = (Arc::clone(engine), tokio::runtime::Handle::current());
+        store.listen(move |change| match change {
+            Change::Available(queue, jobs) => engine.available_elsewhere(&queue, jobs),
+            Change::Anything => engine.anything_elsewhere(),
+            Change::Gates => {
+                let engine = Arc::clone(&engine);
+                runtime.spawn(async move {
+                    if let Err(error) = engine.recall_pauses().await {
+                        log(&format!("cannot read which queues are closed: {error}"));
+                    }
+                    engine.anything_elsewhere();
+                });
+            }
+        });
     }
 
     /// What programs are told about the store.

@@ -48,6 +48,7 @@ async fn serve(built: Built) -> Result<(), Failed> {
     let engine = Engine::new(house.store(), house.clock(), Arc::new(SystemRandomness::default()), built.engine);
     let engine = Arc::new(engine);
     engine.recall_pauses().await.map_err(Failed::unreachable)?;
+    house.connect(&engine);
     let settings = ServerSettings { limits: built.limits, keys: built.keys, backend: house.name(), log: Log::to(log) };
     let server = Server::new(Arc::clone(&engine), settings);
     let (over, ended) = watch::channel(false);

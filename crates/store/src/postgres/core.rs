@@ -1,5 +1,6 @@
 //! What all verbs share: connections, the catalogue, and when to try again.
 
+use super::bell::Bell;
 use super::catalogue::Catalogue;
 use super::kept::{Kept, uuids};
 use super::options::Options;
@@ -8,7 +9,7 @@ use super::sql;
 use super::trouble::Trouble;
 use super::value::Order;
 use super::{read, write};
-use crate::{JobId, Refusal};
+use crate::{Job, JobId, Refusal, State};
 use redrive_policy::{Policy, Retryable};
 use std::collections::HashMap;
 use std::future::Future;
@@ -33,11 +34,12 @@ static AGAIN: LazyLock<Option<Policy>> = LazyLock::new(|| {
 pub(super) struct Core {
     pub(super) pool: Arc<Pool>,
     pub(super) catalogue: Catalogue,
+    pub(super) bell: Arc<Bell>,
 }
 
 impl Core {
     pub(super) fn new(options: Options) -> Arc<Self> {
-        Arc::new(Self { pool: Pool::new(options), catalogue: Catalogue::default() })
+        Arc::new(Self { pool: Pool::new(options), catalogue: Catalogue::default(), bell: Arc::default() })
     }
 
     pub(super) async fn session(&self) -> Result<Session, Trouble> {
@@ -87,7 +89,14 @@ impl Core {
     /// Writes what has changed, and commits.
     pub(super) async fn commit(&self, session: &mut Session, jobs: &[&Kept]) -> Result<(), Trouble> {
         let orders = write::changes(jobs, &|name| self.catalogue.queue(name))?;
-        session.commit(&orders).await
+        session.commit(&orders).await?;
+        self.tell(jobs.iter().filter(|kept| kept.changed).map(|kept| &kept.job));
+        Ok(())
+    }
+
+    /// Tells other nodes which jobs can be had.
+    pub(super) fn tell<'j>(&self, jobs: impl Iterator<Item = &'j Job>) {
+        jobs.filter(|job| job.state == State::Available).for_each(|job| self.bell.available(&job.spec.queue));
     }
 }
 

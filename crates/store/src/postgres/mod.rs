@@ -4,6 +4,7 @@
 //! the reference model, and write what has changed, so that the rulings of the engine run inside of the
 //! transaction that writes their outcome. Calls of several callers share transactions.
 
+mod bell;
 mod catalogue;
 mod clock;
 mod columns;
@@ -23,6 +24,7 @@ mod value;
 mod verbs;
 mod write;
 
+pub use bell::Change;
 pub use clock::DatabaseClock;
 pub use options::Options;
 pub use store::Postgres;

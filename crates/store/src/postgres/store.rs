@@ -1,5 +1,6 @@
 //! The store: its verbs, each handed to whoever does the work.
 
+use super::bell::{self, Change};
 use super::clock::{self, DatabaseClock};
 use super::core::Core;
 use super::lane::Lane;
@@ -49,6 +50,12 @@ impl Postgres {
             core,
             clock,
         })
+    }
+
+    /// Tells `heard` what other nodes do from now on, and them what happens here. To be called once.
+    pub fn listen(&self, heard: impl Fn(Change) + Send + Sync + 'static) {
+        let options = self.core.pool.options().clone();
+        tokio::spawn(bell::run(options, Arc::downgrade(&self.core.bell), heard));
     }
 
     /// The time as the database has it, for the engine: all nodes on one database share it.

@@ -4,5 +4,8 @@
 
 mod cluster;
 mod conformance;
+mod faults;
 mod model;
+mod nodes;
 mod subject;
+mod work;

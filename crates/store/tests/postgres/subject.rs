@@ -24,7 +24,11 @@ pub(crate) fn new_schema() -> String {
 }
 
 pub(crate) fn options(schema: &str) -> Options {
-    Options::read(cluster::address()).unwrap().in_schema(schema).unwrap().with_connections(6)
+    let address = cluster::address();
+    let joint = if address.contains('?') { '&' } else { '?' };
+    // The connections bear the name of the schema, so that a test can find its own.
+    let address = format!("{address}{joint}application_name={schema}&schema={schema}");
+    Options::read(&address).unwrap().with_connections(6)
 }
 
 /// A store in a schema.
@@ -52,4 +56,22 @@ impl Subject for InSchema {
     fn wait(&self, work: Pin<Box<dyn Future<Output = ()> + '_>>) {
         runtime().block_on(work);
     }
+}
+
+async fn plain_client() -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(cluster::address(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Cuts the connections of this name, as a network or an operator does; answers how many there were.
+pub(crate) async fn cut(name: &str) -> usize {
+    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
+    plain_client().await.query(sql, &[&name]).await.unwrap().len()
+}
+
+/// What the database's clock shows, in microseconds.
+pub(crate) async fn database_time() -> i64 {
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+    plain_client().await.query_one(sql, &[]).await.unwrap().get(0)
 }

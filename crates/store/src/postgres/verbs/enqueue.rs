@@ -78,6 +78,7 @@ async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Answer>, Trouble> {
         let queues: Option<Vec<i32>> = jobs.iter().map(|new| core.catalogue.queue(&new.spec.queue)).collect();
         let queues = queues.ok_or_else(|| Trouble::Broken("a queue has no number".to_owned()))?;
         session.write(&write::enqueued(&jobs, &kept, policies, queues)).await?;
+        core.tell(kept.iter());
     }
     let answers = calls.iter().map(|(jobs, _)| Ok(kept.drain(..jobs.len()).map(Enqueued::Created).collect()));
     Ok(answers.collect())
@@ -123,6 +124,7 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Answer, Trouble> {
     for (number, name) in &numbers {
         core.catalogue.note_queue(*number, name);
     }
+    core.tell(kept.iter());
     Ok(Ok(answers))
 }
 

@@ -76,6 +76,7 @@ pub(in crate::postgres) async fn revive(
     }
     session.commit(&orders).await?;
     core.catalogue.note_queue(queue, &job.spec.queue);
+    core.tell(std::iter::once(job));
     Ok(answer)
 }
 
@@ -105,6 +106,7 @@ pub(in crate::postgres) async fn pause(
     let mut session = core.session().await?;
     let params: Vec<Param<'_>> = vec![Box::new(text::kept(name)), Box::new(paused), Box::new(now.micros())];
     session.write(&Order::new(queues::PAUSE, params)).await?;
+    core.bell.gates();
     let mut found = queues::read(&mut session, Some(name)).await?;
     found.pop().ok_or_else(|| Trouble::Broken(format!("the queue \"{name}\" is gone")))
 }
