@@ -7,6 +7,7 @@ mod config;
 mod dead;
 mod enqueue;
 mod exit;
+mod house;
 mod input;
 mod job;
 mod jobs;

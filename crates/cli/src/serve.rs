@@ -2,11 +2,9 @@
 
 use crate::config::{self, Built, Flags};
 use crate::exit::Failed;
-use redrive_engine::{Engine, SystemClock, SystemRandomness, pace};
+use crate::house::House;
+use redrive_engine::{Engine, SystemRandomness, pace};
 use redrive_server::{Log, Server, ServerSettings};
-use redrive_store::embedded::{Opened, Options, Repair};
-use redrive_store::{Embedded, State};
-use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,6 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   redrive serve --listen 127.0.0.1:8080 --data ./redrive-data
   redrive serve --listen 0.0.0.0:8080 --data /var/lib/redrive --api-key-file /etc/redrive.keys
+  REDRIVE_STORE=postgres://redrive:secret@db.internal/app redrive serve --listen 127.0.0.1:8080
   REDRIVE_LIMITS_BATCH=5000 redrive serve --config redrive.toml
 
 Settings come from flags, else from REDRIVE_* in the environment, else from redrive.toml;
@@ -41,63 +40,23 @@ async fn serve(built: Built) -> Result<(), Failed> {
         .await
         .map_err(|error| Failed::unreachable(format!("cannot listen on {}: {error}", built.listen)))?;
     let address = listener.local_addr().unwrap_or(built.listen);
-    let (store, opened) = Embedded::open(&built.data, Options::default()).map_err(Failed::unreachable)?;
-    let store = Arc::new(store);
+    let (house, lines) = House::open(&built.place).await?;
     let keys = if built.keys.is_empty() { "no key needed" } else { "callers need a key" };
     log(&format!("redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION")));
-    log(&format!("store: {}; every answer waits until its write is flushed to disk", built.data.display()));
-    log(&found(&opened));
-    opened.repairs.iter().for_each(|repair| log(&repaired(repair)));
+    lines.iter().for_each(|line| log(line));
 
-    let engine = Engine::new(
-        Arc::clone(&store) as _,
-        Arc::new(SystemClock::default()),
-        Arc::new(SystemRandomness::default()),
-        built.engine,
-    );
+    let engine = Engine::new(house.store(), house.clock(), Arc::new(SystemRandomness::default()), built.engine);
     let engine = Arc::new(engine);
     engine.recall_pauses().await.map_err(Failed::unreachable)?;
-    let settings = ServerSettings { limits: built.limits, keys: built.keys, backend: "embedded", log: Log::to(log) };
+    house.connect(&engine);
+    let settings = ServerSettings { limits: built.limits, keys: built.keys, backend: house.name(), log: Log::to(log) };
     let server = Server::new(Arc::clone(&engine), settings);
     let (over, ended) = watch::channel(false);
     let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log(&format!("sweep: {error}"))));
     server.serve(listener, wait_for(stop)).await;
     over.send_replace(true);
     let _ = sweeper.await;
-    close(store, &built.data).await
-}
-
-/// Closes the store; what was acknowledged is safe already, this only spares the next start work.
-async fn close(store: Arc<Embedded>, data: &Path) -> Result<(), Failed> {
-    let closed = tokio::task::spawn_blocking(move || store.close()).await;
-    let closed = closed.map_err(|error| Failed::unreachable(format!("cannot close the store: {error}")))?;
-    closed.map_err(Failed::unreachable)?;
-    log(&format!("stopped; the store in {} is closed", data.display()));
-    Ok(())
-}
-
-/// What the store held when the server started, in a line.
-fn found(opened: &Opened) -> String {
-    let present = State::ALL.into_iter().filter(|state| opened.count(*state) > 0);
-    let mut parts: Vec<String> = present.map(|state| format!("{} {state}", opened.count(state))).collect();
-    if opened.dead > 0 {
-        parts.push(format!("{} of them dead letters", opened.dead));
-    }
-    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-    let total: usize = opened.jobs.iter().sum();
-    let ending = if opened.clean { "" } else { "; the last end was not in good order" };
-    format!("found {total} jobs{parts} in {} ms{ending}", opened.took.as_millis())
-}
-
-/// What was done about something that a crash had left, in a line.
-fn repaired(repair: &Repair) -> String {
-    match repair {
-        Repair::CutOff { file, offset, bytes } => {
-            let file = file.display();
-            format!("cut off {bytes} bytes of {file} at {offset}: a write that nobody was told of")
-        }
-        Repair::Removed(file) => format!("removed {}, which a crash had left", file.display()),
-    }
+    house.close().await
 }
 
 /// Becomes true at the first SIGTERM or SIGINT.
@@ -123,6 +82,6 @@ async fn wait_for(mut flag: watch::Receiver<bool>) {
 }
 
 /// One line for people on standard error.
-fn log(line: &str) {
+pub(crate) fn log(line: &str) {
     eprintln!("redrive: {line}");
 }

@@ -3,6 +3,7 @@
 
 mod claim;
 mod clock;
+mod elsewhere;
 mod engine;
 mod error;
 mod events;

@@ -54,6 +54,23 @@ impl Waiting {
         while wake_one(&mut lines, queue) {}
     }
 
+    /// Wakes those who wait longest for a queue, at most so many.
+    pub(crate) fn wake_some(&self, queue: &Arc<str>, most: usize) {
+        if self.count.load(Ordering::SeqCst) > 0 {
+            let mut lines = self.lines();
+            (0..most).take_while(|_| wake_one(&mut lines, queue)).for_each(drop);
+        }
+    }
+
+    /// Wakes everybody who waits, whatever for.
+    pub(crate) fn wake_everybody(&self) {
+        let mut lines = self.lines();
+        let queues: Vec<Arc<str>> = lines.keys().map(Arc::clone).collect();
+        for queue in &queues {
+            while wake_one(&mut lines, queue) {}
+        }
+    }
+
     fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -140,6 +157,19 @@ mod tests {
         assert!(wake_one(&mut waiting.lines(), &b[0]), "the one in both lines was woken already");
         assert_eq!(woken(), [true, true, true]);
         assert!(!wake_one(&mut waiting.lines(), &b[0]));
+    }
+
+    #[test]
+    fn as_many_are_woken_as_there_are_jobs_elsewhere_or_everybody() {
+        let waiting = Waiting::default();
+        let (a, b) = (queues(&["a"]), queues(&["b"]));
+        let places = [waiting.enrol(&a), waiting.enrol(&a), waiting.enrol(&a), waiting.enrol(&b)];
+        let woken = || places.iter().map(Place::is_called).collect::<Vec<_>>();
+        waiting.wake_some(&a[0], 2);
+        assert_eq!(woken(), [true, true, false, false]);
+        waiting.wake_everybody();
+        assert_eq!(woken(), [true, true, true, true]);
+        waiting.wake_some(&a[0], 9);
     }
 
     #[test]

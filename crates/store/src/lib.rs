@@ -8,6 +8,8 @@ mod id;
 mod job;
 mod lifecycle;
 mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod store;
 
 pub use embedded::Embedded;
@@ -16,6 +18,8 @@ pub use id::{JobId, LeaseToken};
 pub use job::{Blob, FailedRun, Job, KEPT_FAILURES, Lease, NewJob, Spec, Start, Times};
 pub use lifecycle::{Event, State};
 pub use memory::Memory;
+#[cfg(feature = "postgres")]
+pub use postgres::Postgres;
 pub use store::{
     Answer, Cancelled, Claim, Enqueued, Filter, Gate, Hold, Judge, Listed, Overdue, Page, Proof, Queue, Report,
     Retention, Ruling, Settlement, Store,

@@ -1,7 +1,7 @@
 //! From what was said to what the server is started with; every problem is listed.
 
 use super::setting::Read;
-use super::source::Sources;
+use super::source::{Origin, Sources};
 use redrive_engine::{Layer, Layers, OperatorCap, Settings, Written};
 use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
@@ -16,11 +16,19 @@ use std::time::Duration;
 /// What the server is started with.
 pub(crate) struct Built {
     pub(crate) listen: SocketAddr,
-    pub(crate) data: PathBuf,
+    pub(crate) place: Place,
     pub(crate) threads: usize,
     pub(crate) keys: ApiKeys,
     pub(crate) limits: Limits,
     pub(crate) engine: Settings,
+}
+
+/// Where the store is.
+pub(crate) enum Place {
+    /// In a folder of this machine.
+    Folder(PathBuf),
+    /// In a database.
+    Postgres(Box<redrive_store::postgres::Options>),
 }
 
 /// Checks everything, and lists everything that is wrong.
@@ -38,10 +46,10 @@ pub(super) fn build(sources: &Sources) -> Result<Built, Vec<String>> {
         most_claimed: limits.fetch,
         ..Settings::new(layers)
     });
-    let (data, threads) = (PathBuf::from(from.text("data")), from.number("threads"));
-    match (engine, listen) {
-        (Some(engine), Some(listen)) if from.problems.is_empty() => {
-            Ok(Built { listen, data, threads, keys, limits, engine })
+    let (place, threads) = (from.place(), from.number("threads"));
+    match (engine, listen, place) {
+        (Some(engine), Some(listen), Some(place)) if from.problems.is_empty() => {
+            Ok(Built { listen, place, threads, keys, limits, engine })
         }
         _ => Err(from.problems),
     }
@@ -132,6 +140,17 @@ impl Reader<'_> {
             self.wrong(key, &message);
             ApiKeys::default()
         })
+    }
+
+    /// Where the store is. A folder that is named by a flag beats a database that is named elsewhere.
+    fn place(&mut self) -> Option<Place> {
+        let (data, address) = (self.text("data"), self.text("store"));
+        let by_flag = |key| matches!(self.sources.get(key), Some((_, _, Origin::Flag(_))));
+        if address.is_empty() || by_flag("data") && !by_flag("store") {
+            return Some(Place::Folder(PathBuf::from(data)));
+        }
+        let options = redrive_store::postgres::Options::read(&address);
+        options.map(Box::new).map(Place::Postgres).map_err(|message| self.wrong("store", &message)).ok()
     }
 
     /// The address. Only a server that asks for keys may be reached from other machines.

@@ -5,7 +5,7 @@ mod file;
 mod setting;
 mod source;
 
-pub(crate) use build::Built;
+pub(crate) use build::{Built, Place};
 
 use crate::{exit::Failed, output};
 use clap::Args as ClapArgs;
@@ -24,6 +24,9 @@ pub(crate) struct Flags {
     /// The folder of the store; made if missing [default: redrive-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<String>,
+    /// The database of the store, in place of a folder; a password is better kept in REDRIVE_STORE
+    #[arg(long, value_name = "postgres://…", conflicts_with = "data")]
+    pub(crate) store: Option<String>,
     /// The configuration file [default: redrive.toml, if there is one]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -95,7 +95,12 @@ impl Sources {
 
 /// What the flags say: key, value, and the flag itself.
 fn by_flag(flags: &Flags, problems: &mut Vec<String>) -> Vec<(String, String, String)> {
-    let own = [("listen", &flags.listen), ("data", &flags.data), ("api_key_file", &flags.api_key_file)];
+    let own = [
+        ("listen", &flags.listen),
+        ("data", &flags.data),
+        ("store", &flags.store),
+        ("api_key_file", &flags.api_key_file),
+    ];
     let own = own
         .into_iter()
         .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?, format!("--{}", key.replace('_', "-")))));

@@ -1,0 +1,127 @@
+//! Where the server's jobs live: the store, the clock that goes with it, and its end.
+
+use crate::config::Place;
+use crate::exit::Failed;
+use crate::serve::log;
+use redrive_engine::{Clock, Engine, SystemClock};
+use redrive_policy::Moment;
+use redrive_store::embedded::{Opened, Options, Repair};
+use redrive_store::postgres::{Change, DatabaseClock};
+use redrive_store::{Embedded, Postgres, State, Store};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An open store.
+pub(crate) enum House {
+    Folder(Arc<Embedded>, PathBuf),
+    Postgres(Arc<Postgres>),
+}
+
+/// The clock of all nodes on one database.
+struct ClusterClock(Arc<DatabaseClock>);
+
+impl Clock for ClusterClock {
+    fn now(&self) -> Moment {
+        self.0.now()
+    }
+}
+
+impl House {
+    /// Opens the store; the lines say to people what was found.
+    pub(crate) async fn open(place: &Place) -> Result<(Self, Vec<String>), Failed> {
+        match place {
+            Place::Folder(data) => open_folder(data),
+            Place::Postgres(options) => {
+                let store = Postgres::open((**options).clone()).await.map_err(Failed::unreachable)?;
+                let line =
+                    format!("store: PostgreSQL, {options}; every answer waits until its transaction is committed");
+                Ok((Self::Postgres(Arc::new(store)), vec![line]))
+            }
+        }
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Folder(store, _) => Arc::clone(store) as _,
+            Self::Postgres(store) => Arc::clone(store) as _,
+        }
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        match self {
+            Self::Folder(..) => Arc::new(SystemClock::default()),
+            Self::Postgres(store) => Arc::new(ClusterClock(store.clock())),
+        }
+    }
+
+    /// Lets the engine hear what other nodes on the same store do.
+    pub(crate) fn connect(&self, engine: &Arc<Engine>) {
+        let Self::Postgres(store) = self else { return };
+        let (engine, runtime) = (Arc::clone(engine), tokio::runtime::Handle::current());
+        store.listen(move |change| match change {
+            Change::Available(queue, jobs) => engine.available_elsewhere(&queue, jobs),
+            Change::Anything => engine.anything_elsewhere(),
+            Change::Gates => {
+                let engine = Arc::clone(&engine);
+                runtime.spawn(async move {
+                    if let Err(error) = engine.recall_pauses().await {
+                        log(&format!("cannot read which queues are closed: {error}"));
+                    }
+                    engine.anything_elsewhere();
+                });
+            }
+        });
+    }
+
+    /// What programs are told about the store.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Folder(..) => "embedded",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+
+    /// Closes the store; what was acknowledged is safe already, this only spares the next start work.
+    pub(crate) async fn close(self) -> Result<(), Failed> {
+        let Self::Folder(store, data) = self else {
+            log("stopped");
+            return Ok(());
+        };
+        let closed = tokio::task::spawn_blocking(move || store.close()).await;
+        let closed = closed.map_err(|error| Failed::unreachable(format!("cannot close the store: {error}")))?;
+        closed.map_err(Failed::unreachable)?;
+        log(&format!("stopped; the store in {} is closed", data.display()));
+        Ok(())
+    }
+}
+
+fn open_folder(data: &Path) -> Result<(House, Vec<String>), Failed> {
+    let (store, opened) = Embedded::open(data, Options::default()).map_err(Failed::unreachable)?;
+    let store_line = format!("store: {}; every answer waits until its write is flushed to disk", data.display());
+    let lines = [store_line, found(&opened)].into_iter().chain(opened.repairs.iter().map(repaired)).collect();
+    Ok((House::Folder(Arc::new(store), data.to_owned()), lines))
+}
+
+/// What the store held when the server started, in a line.
+fn found(opened: &Opened) -> String {
+    let present = State::ALL.into_iter().filter(|state| opened.count(*state) > 0);
+    let mut parts: Vec<String> = present.map(|state| format!("{} {state}", opened.count(state))).collect();
+    if opened.dead > 0 {
+        parts.push(format!("{} of them dead letters", opened.dead));
+    }
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let total: usize = opened.jobs.iter().sum();
+    let ending = if opened.clean { "" } else { "; the last end was not in good order" };
+    format!("found {total} jobs{parts} in {} ms{ending}", opened.took.as_millis())
+}
+
+/// What was done about something that a crash had left, in a line.
+fn repaired(repair: &Repair) -> String {
+    match repair {
+        Repair::CutOff { file, offset, bytes } => {
+            let file = file.display();
+            format!("cut off {bytes} bytes of {file} at {offset}: a write that nobody was told of")
+        }
+        Repair::Removed(file) => format!("removed {}, which a crash had left", file.display()),
+    }
+}

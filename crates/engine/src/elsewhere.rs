@@ -1,0 +1,17 @@
+//! What happens on other nodes, where several share one store.
+
+use crate::Engine;
+use std::sync::Arc;
+
+impl Engine {
+    /// Another node made so many jobs of a queue available: as many of those who wait here look for them.
+    pub fn available_elsewhere(&self, queue: &Arc<str>, jobs: usize) {
+        self.waiting.wake_some(queue, jobs);
+    }
+
+    /// Anything may have happened on another node: everybody who waits looks.
+    pub fn anything_elsewhere(&self) {
+        self.waiting.wake_everybody();
+        self.earlier.notify_one();
+    }
+}

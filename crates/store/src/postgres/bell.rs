@@ -1,0 +1,201 @@
+//! What nodes tell each other: that jobs can be had. By `NOTIFY`, outside of the transactions that the news
+//! is about, because a notification in a transaction makes all commits of the database wait in line. News
+//! may get lost; whoever listens is told now and then that anything may have happened.
+
+use super::options::Options;
+use super::pool::not_connected;
+use super::text;
+use super::trouble::Trouble;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+
+/// News of a short while go out together.
+const GATHER: Duration = Duration::from_millis(2);
+/// How often anything may have happened, where the listener hears, and where it does not.
+const CHECK_LISTENING: Duration = Duration::from_secs(5);
+const CHECK_DEAF: Duration = Duration::from_secs(1);
+/// PostgreSQL takes 7,999 bytes.
+const LONGEST: usize = 7_000;
+/// Stands for a queue that was closed or opened. No line about jobs begins like that.
+const GATES: &str = "!";
+const ANYTHING: &str = "*";
+
+/// What happened on another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// So many jobs of a queue became available.
+    Available(Arc<str>, usize),
+    /// A queue was closed or opened.
+    Gates,
+    /// Anything may have happened: news may have been lost.
+    Anything,
+}
+
+/// News that have not gone out yet.
+#[derive(Debug, Default)]
+pub(super) struct Bell {
+    /// False where nobody listens; then this node has no part in it.
+    on: AtomicBool,
+    news: Mutex<News>,
+    rung: Notify,
+}
+
+#[derive(Debug, Default)]
+struct News {
+    available: HashMap<Arc<str>, usize>,
+    gates: bool,
+}
+
+impl Bell {
+    /// Jobs of a queue became available.
+    pub(super) fn available(&self, queue: &Arc<str>) {
+        if self.on.load(Ordering::Acquire) {
+            let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+            *news.available.entry(Arc::clone(queue)).or_default() += 1;
+            drop(news);
+            self.rung.notify_one();
+        }
+    }
+
+    /// A queue was closed or opened.
+    pub(super) fn gates(&self) {
+        if self.on.load(Ordering::Acquire) {
+            self.news.lock().unwrap_or_else(PoisonError::into_inner).gates = true;
+            self.rung.notify_one();
+        }
+    }
+
+    fn take(&self) -> News {
+        std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl News {
+    /// In lines: the number of jobs, and their queue.
+    fn written(&self) -> String {
+        let mut lines: Vec<String> =
+            self.available.iter().map(|(queue, jobs)| format!("{jobs} {}", text::kept(queue))).collect();
+        lines.extend(self.gates.then(|| GATES.to_owned()));
+        let written = lines.join("\n");
+        // A queue with a line break in its name would be read as two.
+        let readable = self.available.keys().all(|queue| !queue.contains('\n'));
+        if readable && written.len() <= LONGEST { written } else { ANYTHING.to_owned() }
+    }
+}
+
+fn read(line: &str) -> Change {
+    let jobs = line.split_once(' ').and_then(|(jobs, queue)| Some((jobs.parse().ok()?, queue)));
+    match (line, jobs) {
+        (GATES, _) => Change::Gates,
+        (_, Some((jobs, queue))) => Change::Available(text::read(queue).into(), jobs),
+        // Also what a newer version may have to say.
+        _ => Change::Anything,
+    }
+}
+
+/// Tells others what happens here, and `heard` what happens elsewhere, until the store is gone.
+pub(super) async fn run(options: Options, bell: Weak<Bell>, heard: impl Fn(Change)) {
+    if let Some(bell) = bell.upgrade() {
+        bell.on.store(true, Ordering::Release);
+    }
+    while bell.strong_count() > 0 {
+        // What was said while nobody listened is lost; so is what this node did not get out.
+        if let Ok(mut line) = Line::open(&options).await {
+            heard(Change::Anything);
+            let _ = line.serve(&bell, &heard).await;
+        }
+        tokio::time::sleep(CHECK_DEAF).await;
+        heard(Change::Anything);
+    }
+}
+
+/// A connection that listens and tells.
+struct Line {
+    client: Client,
+    heard: mpsc::UnboundedReceiver<tokio_postgres::Notification>,
+    channel: String,
+    own: i32,
+}
+
+impl Line {
+    async fn open(options: &Options) -> Result<Self, Trouble> {
+        let mut config = options.config.clone();
+        config.application_name(format!("redrive listener {}", options.schema));
+        let (client, mut connection) = config.connect(NoTls).await.map_err(not_connected)?;
+        let (sender, heard) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+                if let AsyncMessage::Notification(notification) = message {
+                    // Nobody there any more: the connection ends with its client.
+                    let _ = sender.send(notification);
+                }
+            }
+        });
+        let channel = format!("redrive_{}", options.schema);
+        // News are no promise, and need no flush.
+        client.batch_execute(&format!("SET synchronous_commit = off; LISTEN {channel}")).await?;
+        let own = client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?;
+        Ok(Self { client, heard, channel, own })
+    }
+
+    async fn serve(&mut self, bell: &Weak<Bell>, heard: &impl Fn(Change)) -> Result<(), Trouble> {
+        let tell = self.client.prepare("SELECT pg_notify($1, $2)").await?;
+        let mut check = tokio::time::interval(CHECK_LISTENING);
+        loop {
+            let Some(kept) = bell.upgrade() else { return Ok(()) };
+            tokio::select! {
+                said = self.heard.recv() => {
+                    let Some(said) = said else { return Ok(()) };
+                    if said.process_id() != self.own {
+                        said.payload().lines().map(read).for_each(heard);
+                    }
+                }
+                () = kept.rung.notified() => {
+                    tokio::time::sleep(GATHER).await;
+                    let news = kept.take().written();
+                    self.client.execute(&tell, &[&self.channel, &news]).await?;
+                }
+                _ = check.tick() => heard(Change::Anything),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_are_read_as_they_were_written() {
+        let bell = Bell::default();
+        bell.available(&"nobody listens".into());
+        bell.on.store(true, Ordering::Release);
+        for queue in ["a", "a b", "a", "\0"] {
+            bell.available(&queue.into());
+        }
+        bell.gates();
+        let mut heard: Vec<Change> = bell.take().written().lines().map(read).collect();
+        heard.sort_by_key(|change| format!("{change:?}"));
+        let available = |queue: &str, jobs| Change::Available(queue.into(), jobs);
+        let mut told = [available("a", 2), available("a b", 1), available("\0", 1), Change::Gates];
+        told.sort_by_key(|change| format!("{change:?}"));
+        assert_eq!(heard, told);
+    }
+
+    #[test]
+    fn what_cannot_be_told_in_short_may_be_anything() {
+        let bell = Bell { on: AtomicBool::new(true), ..Bell::default() };
+        bell.available(&"a\nb".into());
+        assert_eq!(read(&bell.take().written()), Change::Anything);
+        for number in 0..2_000 {
+            bell.available(&format!("queue {number}").into());
+        }
+        assert_eq!(read(&bell.take().written()), Change::Anything);
+        assert_eq!(read("something new"), Change::Anything);
+    }
+}

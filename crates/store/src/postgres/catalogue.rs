@@ -1,0 +1,149 @@
+//! What many jobs have in common: the numbers of queues and of policies, remembered.
+
+use super::pool::Session;
+use super::text;
+use super::trouble::Trouble;
+use super::value::{Order, Reader};
+use redrive_policy::Policy;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many policies are shared between jobs. What comes later is written with each job: policies that
+/// are made up for every job would fill the memory of all nodes.
+const MOST_SHARED: i64 = 4_096;
+
+/// Queues and policies are never renumbered and never removed, so that what is remembered stays true.
+#[derive(Debug, Default)]
+pub(super) struct Catalogue(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    queues: HashMap<Arc<str>, i32>,
+    queue_names: HashMap<i32, Arc<str>>,
+    policies: HashMap<i32, Arc<Policy>>,
+    policy_numbers: HashMap<Box<[u8]>, i32>,
+    /// By place in memory; each of them is kept alive by `policies`.
+    policy_places: HashMap<usize, i32>,
+}
+
+/// How a policy is written down.
+#[derive(Clone, Debug)]
+pub(super) enum Written {
+    Shared(i32),
+    Own(Vec<u8>),
+}
+
+impl Catalogue {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of a queue that this node has heard of.
+    pub(super) fn queue(&self, name: &str) -> Option<i32> {
+        self.known().queues.get(name).copied()
+    }
+
+    pub(super) fn queue_name(&self, number: i32) -> Option<Arc<str>> {
+        self.known().queue_names.get(&number).cloned()
+    }
+
+    pub(super) fn policy(&self, number: i32) -> Option<Arc<Policy>> {
+        self.known().policies.get(&number).cloned()
+    }
+
+    /// Reads all queues, where one of these numbers is new.
+    pub(super) async fn learn_queues(&self, session: &mut Session, numbers: &[i32]) -> Result<(), Trouble> {
+        if numbers.iter().all(|number| self.known().queue_names.contains_key(number)) {
+            return Ok(());
+        }
+        let rows = session.query(&Order::new("SELECT id, name FROM queues", Vec::new())).await?;
+        for row in &rows {
+            let mut row = Reader::new(row);
+            let (number, name): (i32, &str) = (row.next()?, row.next()?);
+            self.note_queue(number, &Arc::from(text::read(name)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn note_queue(&self, number: i32, name: &Arc<str>) {
+        let mut known = self.known();
+        known.queues.insert(Arc::clone(name), number);
+        known.queue_names.insert(number, Arc::clone(name));
+    }
+
+    /// Reads the policies among these that are new.
+    pub(super) async fn learn_policies(&self, session: &mut Session, numbers: &[i32]) -> Result<(), Trouble> {
+        let mut new: Vec<i32> = numbers.to_vec();
+        new.retain(|number| !self.known().policies.contains_key(number));
+        if new.is_empty() {
+            return Ok(());
+        }
+        let sql = "SELECT id, json FROM policies WHERE id = ANY ($1::integer[])";
+        let rows = session.query(&Order::new(sql, vec![Box::new(new)])).await?;
+        for row in &rows {
+            let mut row = Reader::new(row);
+            let (number, json): (i32, &[u8]) = (row.next()?, row.next()?);
+            self.note_policy(number, &Arc::new(parsed(json)?), json);
+        }
+        Ok(())
+    }
+
+    fn note_policy(&self, number: i32, policy: &Arc<Policy>, json: &[u8]) {
+        let mut known = self.known();
+        // Whoever is first stays: places in memory are only good while their policy is kept.
+        if known.policies.contains_key(&number) {
+            return;
+        }
+        known.policies.insert(number, Arc::clone(policy));
+        known.policy_numbers.insert(json.into(), number);
+        known.policy_places.insert(Arc::as_ptr(policy).addr(), number);
+    }
+
+    /// How a policy is written down; it gets a number where it has none and there are any left.
+    pub(super) async fn write(&self, session: &mut Session, policy: &Arc<Policy>) -> Result<Written, Trouble> {
+        if let Some(number) = self.known().policy_places.get(&Arc::as_ptr(policy).addr()) {
+            return Ok(Written::Shared(*number));
+        }
+        let json = serde_json::to_vec(&**policy)
+            .map_err(|error| Trouble::Broken(format!("a policy cannot be written as JSON: {error}")))?;
+        if let Some(number) = self.known().policy_numbers.get(&json[..]) {
+            return Ok(Written::Shared(*number));
+        }
+        Ok(match number_of(session, &json).await? {
+            Some(number) => {
+                self.note_policy(number, policy, &json);
+                Written::Shared(number)
+            }
+            None => Written::Own(json),
+        })
+    }
+}
+
+/// The number of a policy in the database, a new one if need be; none where all are given out.
+async fn number_of(session: &mut Session, json: &[u8]) -> Result<Option<i32>, Trouble> {
+    const FIND: &str = "SELECT id FROM policies WHERE sha256(json) = sha256($1::bytea)";
+    const ADD: &str = "INSERT INTO policies (json) SELECT $1::bytea \
+         WHERE (SELECT count(*) FROM policies) < $2::bigint ON CONFLICT DO NOTHING";
+    let find = Order::new(FIND, vec![Box::new(json)]);
+    let mut found = session.query(&find).await?;
+    if found.is_empty() {
+        session.write(&Order::new(ADD, vec![Box::new(json), Box::new(MOST_SHARED)])).await?;
+        found = session.query(&find).await?;
+    }
+    found.first().map(|row| Reader::new(row).next()).transpose()
+}
+
+/// A policy from its text.
+pub(super) fn parsed(json: &[u8]) -> Result<Policy, Trouble> {
+    serde_json::from_slice(json).map_err(|error| Trouble::Broken(format!("a kept policy cannot be read: {error}")))
+}
+
+impl Written {
+    /// The two columns of it.
+    pub(super) fn into_columns(self) -> (Option<i32>, Option<Vec<u8>>) {
+        match self {
+            Self::Shared(number) => (Some(number), None),
+            Self::Own(json) => (None, Some(json)),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What all verbs share: connections, the catalogue, and when to try again.
+
+use super::bell::Bell;
+use super::catalogue::Catalogue;
+use super::kept::{Kept, uuids};
+use super::options::Options;
+use super::pool::{Pool, Session};
+use super::sql;
+use super::trouble::Trouble;
+use super::value::Order;
+use super::{read, write};
+use crate::{Job, JobId, Refusal, State};
+use redrive_policy::{Policy, Retryable};
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// A transaction in which each statement sees what is committed by then.
+pub(super) const BEGIN: &str = "BEGIN";
+/// A transaction that sees one moment.
+pub(super) const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ";
+
+/// How transactions are repeated that have certainly left nothing behind.
+static AGAIN: LazyLock<Option<Policy>> = LazyLock::new(|| {
+    let policy = Policy::builder()
+        .exponential(Duration::from_millis(5), 3.0)
+        .max_delay(Duration::from_millis(200))
+        .max_attempts(5);
+    policy.build().ok()
+});
+
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) pool: Arc<Pool>,
+    pub(super) catalogue: Catalogue,
+    pub(super) bell: Arc<Bell>,
+}
+
+impl Core {
+    pub(super) fn new(options: Options) -> Arc<Self> {
+        Arc::new(Self { pool: Pool::new(options), catalogue: Catalogue::default(), bell: Arc::default() })
+    }
+
+    pub(super) async fn session(&self) -> Result<Session, Trouble> {
+        self.pool.session().await
+    }
+
+    /// Does the work of one transaction, again where it came to nothing and may succeed then.
+    pub(super) async fn repeat<T, F>(&self, mut work: impl FnMut() -> F) -> Result<T, Trouble>
+    where
+        F: Future<Output = Result<T, Trouble>>,
+    {
+        match &*AGAIN {
+            Some(policy) => work.retry(policy).when(Trouble::may_repeat).await,
+            None => work().await,
+        }
+    }
+
+    /// Begins a transaction that holds these jobs for a change; those that have ended only if that is
+    /// `wanted`, else they are only read.
+    pub(super) async fn hold(
+        &self,
+        session: &mut Session,
+        ids: &[JobId],
+        wanted: bool,
+    ) -> Result<HashMap<JobId, Kept>, Trouble> {
+        let mut rows = session.begin(BEGIN, &Order::new(&sql::LOCK_LIVE, vec![Box::new(uuids(ids))])).await?;
+        let mut held = HashMap::new();
+        // A job that moves between the tables while we look is in neither of the two looks; it is there
+        // at the next.
+        for look in 0..4 {
+            let found = read::jobs(session, &self.catalogue, &rows).await?;
+            held.extend(found.into_iter().map(|kept| (kept.job.id, kept)));
+            let missing = uuids(ids.iter().filter(|id| !held.contains_key(id)));
+            if missing.is_empty() || look == 3 {
+                break;
+            }
+            let statement: &'static str = match (look, wanted) {
+                (1, _) => &sql::LOCK_LIVE,
+                (_, true) => &sql::LOCK_ENDED,
+                (_, false) => &sql::READ_ENDED,
+            };
+            rows = session.query(&Order::new(statement, vec![Box::new(missing)])).await?;
+        }
+        Ok(held)
+    }
+
+    /// Writes what has changed, and commits.
+    pub(super) async fn commit(&self, session: &mut Session, jobs: &[&Kept]) -> Result<(), Trouble> {
+        let orders = write::changes(jobs, &|name| self.catalogue.queue(name))?;
+        session.commit(&orders).await?;
+        self.tell(jobs.iter().filter(|kept| kept.changed).map(|kept| &kept.job));
+        Ok(())
+    }
+
+    /// Tells other nodes which jobs can be had.
+    pub(super) fn tell<'j>(&self, jobs: impl Iterator<Item = &'j Job>) {
+        jobs.filter(|job| job.state == State::Available).for_each(|job| self.bell.available(&job.spec.queue));
+    }
+}
+
+/// The job of a name among those that are held.
+pub(super) fn held(jobs: &mut HashMap<JobId, Kept>, id: JobId) -> Result<&mut Kept, Refusal> {
+    jobs.get_mut(&id).ok_or(Refusal::NotFound)
+}

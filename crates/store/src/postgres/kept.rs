@@ -1,0 +1,40 @@
+//! Jobs as they are kept: what the rules change, and what has to be written then.
+
+use crate::{Job, JobId, Refusal};
+use uuid::Uuid;
+
+/// A job, and what the database knows of it besides.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) job: Job,
+    /// How many failures there have been over all lives; it numbers them.
+    pub(super) failed: u32,
+    /// Whether it is kept among those that have ended.
+    pub(super) ended: bool,
+    pub(super) changed: bool,
+    /// Whether the last failure is not written yet.
+    pub(super) new_failure: bool,
+}
+
+impl Kept {
+    /// Applies a rule: whole, or not at all where it refuses.
+    pub(super) fn change(&mut self, rule: impl FnOnce(&mut Job) -> Result<(), Refusal>) -> Result<Job, Refusal> {
+        let mut changed = self.job.clone();
+        rule(&mut changed)?;
+        if changed != self.job {
+            // No two failures of a job are equal: they differ in life or attempt.
+            if changed.failures.last() != self.job.failures.last() {
+                self.failed = self.failed.saturating_add(1);
+                self.new_failure = true;
+            }
+            self.changed = true;
+            self.job = changed;
+        }
+        Ok(self.job.clone())
+    }
+}
+
+/// The names of jobs as the database takes them.
+pub(super) fn uuids<'a>(ids: impl IntoIterator<Item = &'a JobId>) -> Vec<Uuid> {
+    ids.into_iter().map(|id| Uuid::from_bytes(id.to_bytes())).collect()
+}

@@ -1,0 +1,30 @@
+//! The store on PostgreSQL 13 and newer: many nodes, one database.
+//!
+//! Each verb is one transaction. Those that change jobs read them under a lock, apply the same rules as
+//! the reference model, and write what has changed, so that the rulings of the engine run inside of the
+//! transaction that writes their outcome. Calls of several callers share transactions.
+
+mod bell;
+mod catalogue;
+mod clock;
+mod columns;
+mod core;
+mod kept;
+mod lane;
+mod options;
+mod pool;
+mod queues;
+mod read;
+mod schema;
+mod sql;
+mod store;
+mod text;
+mod trouble;
+mod value;
+mod verbs;
+mod write;
+
+pub use bell::Change;
+pub use clock::DatabaseClock;
+pub use options::Options;
+pub use store::Postgres;

@@ -1,0 +1,225 @@
+//! Connections, kept and handed out.
+
+use super::options::Options;
+use super::trouble::{Trouble, with_cause};
+use super::value::{Order, Param};
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, NoTls, Row, Statement};
+
+/// How long the database may take for one answer. A connection that is silent for longer is given up.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Some connections to one database.
+#[derive(Debug)]
+pub(super) struct Pool {
+    options: Options,
+    idle: Mutex<Vec<Link>>,
+    places: Arc<Semaphore>,
+}
+
+/// One connection, and what is prepared on it.
+struct Link {
+    client: Client,
+    statements: HashMap<&'static str, Statement>,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("prepared", &self.statements.len()).finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    pub(super) fn new(options: Options) -> Arc<Self> {
+        let places = Arc::new(Semaphore::new(options.connections.max(1)));
+        Arc::new(Self { options, idle: Mutex::default(), places })
+    }
+
+    pub(super) const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// A connection, an idle one if there is one. Waits while all are in use.
+    pub(super) async fn session(self: &Arc<Self>) -> Result<Session, Trouble> {
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|_| Trouble::Lost("the store is closed".to_owned()))?;
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        while let Some(link) = idle() {
+            if !link.client.is_closed() {
+                return Ok(Session { link: Some(link), pool: Arc::clone(self), reusable: true, _place: place });
+            }
+        }
+        let client = connect(&self.options).await?;
+        let link = Link { client, statements: HashMap::new() };
+        Ok(Session { link: Some(link), pool: Arc::clone(self), reusable: true, _place: place })
+    }
+}
+
+/// A new connection, set up for the statements of this store.
+async fn connect(options: &Options) -> Result<Client, Trouble> {
+    let (client, connection) = options.config.connect(NoTls).await.map_err(not_connected)?;
+    // It ends with its client; what goes wrong on it is told to whoever waits for an answer.
+    tokio::spawn(async move { drop(connection.await) });
+    within(async { Ok(client.batch_execute(&options.session_settings()).await?) }).await?;
+    Ok(client)
+}
+
+/// Nothing was under way yet: whatever it is, it may be over later, unless the database says what is wrong
+/// with what it was told.
+pub(super) fn not_connected(error: tokio_postgres::Error) -> Trouble {
+    let why = with_cause(&error);
+    match error.code().map(|state| state.code().get(..2).unwrap_or_default()) {
+        // Who asks, and for which database.
+        Some("28" | "3D" | "42") => Trouble::Broken(why),
+        Some(_) => Trouble::Refused(why),
+        None => Trouble::Lost(why),
+    }
+}
+
+/// A connection in use. Where a transaction on it did not come to its end, for whatever reason, the
+/// connection is closed, and the database rolls back.
+pub(super) struct Session {
+    link: Option<Link>,
+    pool: Arc<Pool>,
+    reusable: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take().filter(|link| self.reusable && !link.client.is_closed()) {
+            self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+        }
+    }
+}
+
+impl Session {
+    /// One statement, in the transaction that is open, or else in one of its own that only reads.
+    pub(super) async fn query(&mut self, order: &Order<'_>) -> Result<Vec<Row>, Trouble> {
+        let statement = self.statement(order.sql).await?;
+        let was_reusable = std::mem::replace(&mut self.reusable, false);
+        let params = borrowed(&order.params);
+        let rows = within(async { Ok(self.client()?.query(&statement, &params).await?) }).await?;
+        self.reusable = was_reusable;
+        Ok(rows)
+    }
+
+    /// Begins a transaction with its first statement.
+    pub(super) async fn begin(&mut self, how: &'static str, order: &Order<'_>) -> Result<Vec<Row>, Trouble> {
+        let statement = self.statement(order.sql).await?;
+        self.reusable = false;
+        let params = borrowed(&order.params);
+        within(async {
+            let client = self.client()?;
+            let (begun, rows) = tokio::join!(client.batch_execute(how), client.query(&statement, &params));
+            begun?;
+            Ok(rows?)
+        })
+        .await
+    }
+
+    /// The last statements of a transaction, and its commit, all sent together.
+    pub(super) async fn commit(&mut self, orders: &[Order<'_>]) -> Result<(), Trouble> {
+        let mut statements = Vec::with_capacity(orders.len());
+        for order in orders {
+            statements.push(self.statement(order.sql).await?);
+        }
+        let params: Vec<_> = orders.iter().map(|order| borrowed(&order.params)).collect();
+        let client = self.client()?;
+        let mut sent: Vec<Sent<'_>> = Vec::with_capacity(orders.len() + 1);
+        for (statement, params) in statements.iter().zip(&params) {
+            sent.push(Box::pin(async { client.execute(statement, params).await.map(drop) }));
+        }
+        sent.push(Box::pin(client.batch_execute("COMMIT")));
+        let answers = within(async { Ok(all(sent).await) }).await.map_err(Trouble::while_committing)?;
+        // The first one says why; those after it only that the transaction is aborted.
+        for answer in answers {
+            answer.map_err(|error| Trouble::from(error).while_committing())?;
+        }
+        self.reusable = true;
+        Ok(())
+    }
+
+    /// One statement that writes, in a transaction of its own.
+    pub(super) async fn write(&mut self, order: &Order<'_>) -> Result<Vec<Row>, Trouble> {
+        let statement = self.statement(order.sql).await?;
+        self.reusable = false;
+        let params = borrowed(&order.params);
+        let answer = within(async { Ok(self.client()?.query(&statement, &params).await?) }).await;
+        // What the database refused has left nothing behind.
+        self.reusable = matches!(answer, Ok(_) | Err(Trouble::Taken | Trouble::Collided(_)));
+        answer.map_err(Trouble::while_committing)
+    }
+
+    /// Begins a transaction with statements that answer nothing.
+    pub(super) async fn begin_by(&mut self, sql: &str) -> Result<(), Trouble> {
+        self.reusable = false;
+        self.run(sql).await
+    }
+
+    /// Ends a transaction without a trace.
+    pub(super) async fn roll_back(&mut self) -> Result<(), Trouble> {
+        self.run("ROLLBACK").await?;
+        self.reusable = true;
+        Ok(())
+    }
+
+    /// Statements that are neither prepared nor repeated.
+    pub(super) async fn run(&mut self, sql: &str) -> Result<(), Trouble> {
+        within(async { Ok(self.client()?.batch_execute(sql).await?) }).await
+    }
+
+    async fn statement(&mut self, sql: &'static str) -> Result<Statement, Trouble> {
+        let link = self.link.as_mut().ok_or_else(gone)?;
+        if let Some(statement) = link.statements.get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = within(async { Ok(link.client.prepare(sql).await?) }).await?;
+        link.statements.insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    fn client(&self) -> Result<&Client, Trouble> {
+        self.link.as_ref().map(|link| &link.client).ok_or_else(gone)
+    }
+}
+
+type Sent<'a> = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'a>>;
+
+fn gone() -> Trouble {
+    Trouble::Lost("the connection was given up".to_owned())
+}
+
+fn borrowed<'p>(params: &'p [Param<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
+    params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect()
+}
+
+async fn within<T>(answer: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    let late = || Trouble::Lost(format!("PostgreSQL gave no answer for {} s", PATIENCE.as_secs()));
+    tokio::time::timeout(PATIENCE, answer).await.map_err(|_| late())?
+}
+
+/// Polls all of them in their order, so that what they send goes out in that order, without waiting for
+/// the answers in between.
+async fn all(mut sent: Vec<Sent<'_>>) -> Vec<Result<(), tokio_postgres::Error>> {
+    let mut answers: Vec<_> = sent.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (answer, sent) in answers.iter_mut().zip(&mut sent) {
+            if answer.is_none()
+                && let Poll::Ready(ready) = sent.as_mut().poll(context)
+            {
+                *answer = Some(ready);
+            }
+        }
+        if answers.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    answers.into_iter().flatten().collect()
+}

@@ -1,0 +1,65 @@
+//! The tables, made and brought up to date at start: forward only, by one node at a time.
+
+use super::pool::{Pool, Session};
+use super::trouble::Trouble;
+use super::value::{Order, Reader};
+use std::sync::Arc;
+
+/// A step from one shape of the tables to the next.
+struct Migration {
+    version: i32,
+    /// The lowest version that a program must know to run on what this step leaves. Where that is its own
+    /// version, older programs refuse to start on it; where it is an earlier one, they go on.
+    needs: i32,
+    sql: &'static str,
+}
+
+/// All of them, in order. A step that has been released is never changed.
+const MIGRATIONS: [Migration; 1] = [Migration { version: 1, needs: 1, sql: include_str!("migrations/0001.sql") }];
+
+/// Brings the tables up to date. Where they are already, no privilege but to read them is needed.
+pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
+    let schema = pool.options().schema.clone();
+    let mut session = pool.session().await?;
+    if missing(&mut session, &schema).await?.is_empty() {
+        return Ok(());
+    }
+    session.begin_by(&format!("BEGIN; SELECT pg_advisory_xact_lock(hashtext('redrive migrations {schema}'))")).await?;
+    // Somebody else may have been faster.
+    let missing = missing(&mut session, &schema).await?;
+    let mut sql = format!(
+        "CREATE SCHEMA IF NOT EXISTS {schema};\
+         CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, needs integer NOT NULL, \
+         applied timestamptz NOT NULL DEFAULT now());"
+    );
+    for Migration { version, needs, sql: step } in missing {
+        sql.push_str(step);
+        sql.push_str(&format!(";INSERT INTO migrations (version, needs) VALUES ({version}, {needs});"));
+    }
+    session.run(&sql).await?;
+    session.commit(&[]).await
+}
+
+/// The steps that the tables have not seen yet.
+async fn missing(session: &mut Session, schema: &str) -> Result<Vec<&'static Migration>, Trouble> {
+    let there = "SELECT to_regclass($1::text || '.migrations') IS NOT NULL";
+    let there = session.query(&Order::new(there, vec![Box::new(schema)])).await?;
+    let there = there.first().map(|row| Reader::new(row).next::<bool>()).transpose()?;
+    let (mut version, mut needs) = (0, 0);
+    if there == Some(true) {
+        let sql = "SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM migrations";
+        let rows = session.query(&Order::new(sql, Vec::new())).await?;
+        if let Some(row) = rows.first() {
+            let mut row = Reader::new(row);
+            (version, needs) = (row.next::<i32>()?, row.next::<i32>()?);
+        }
+    }
+    let known = MIGRATIONS.iter().map(|step| step.version).max().unwrap_or(0);
+    if needs > known {
+        return Err(Trouble::Broken(format!(
+            "found tables of version {version} in the schema \"{schema}\", which need a program that knows \
+             version {needs}; this one knows up to {known}: start a newer redrive"
+        )));
+    }
+    Ok(MIGRATIONS.iter().filter(|step| step.version > version).collect())
+}

@@ -1,0 +1,147 @@
+//! The store: its verbs, each handed to whoever does the work.
+
+use super::bell::{self, Change};
+use super::clock::{self, DatabaseClock};
+use super::core::Core;
+use super::lane::Lane;
+use super::options::Options;
+use super::trouble::Trouble;
+use super::verbs::{claim, enqueue, list, manage, runs, sweep};
+use super::{queues, schema};
+use crate::memory::rules;
+use crate::{
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob,
+    Page, Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
+};
+use redrive_policy::{Moment, Span};
+use std::sync::Arc;
+
+/// How many batches of each kind are with the database at the same time.
+const ABREAST: usize = 2;
+
+/// A store on PostgreSQL, for any number of nodes.
+///
+/// It lives on the runtime of tokio on which it was opened, and its answers are awaited there.
+#[derive(Debug)]
+pub struct Postgres {
+    core: Arc<Core>,
+    enqueues: Lane<enqueue::Call, enqueue::Answer>,
+    claims: Lane<claim::Call, Vec<Job>>,
+    runs: Lane<runs::Call, runs::Answers>,
+    clock: Arc<DatabaseClock>,
+}
+
+impl Postgres {
+    /// Connects, and makes the tables or brings them up to date.
+    ///
+    /// # Errors
+    /// The database cannot be reached, lacks a privilege, or holds tables of a newer version.
+    pub async fn open(options: Options) -> Result<Self, StoreError> {
+        let core = Core::new(options);
+        core.repeat(|| schema::migrate(&core.pool)).await?;
+        let clock = Arc::new(DatabaseClock::new());
+        core.repeat(|| clock.look(&core)).await?;
+        tokio::spawn(clock::follow(Arc::clone(&clock), Arc::downgrade(&core)));
+        let (for_enqueues, for_claims, for_runs) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
+        Ok(Self {
+            enqueues: Lane::open(ABREAST, move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
+            claims: Lane::open(ABREAST, move |calls| claim::batch(Arc::clone(&for_claims), calls)),
+            runs: Lane::open(ABREAST, move |calls| runs::batch(Arc::clone(&for_runs), calls)),
+            core,
+            clock,
+        })
+    }
+
+    /// Tells `heard` what other nodes do from now on, and them what happens here. To be called once.
+    pub fn listen(&self, heard: impl Fn(Change) + Send + Sync + 'static) {
+        let options = self.core.pool.options().clone();
+        tokio::spawn(bell::run(options, Arc::downgrade(&self.core.bell), heard));
+    }
+
+    /// The time as the database has it, for the engine: all nodes on one database share it.
+    #[must_use]
+    pub fn clock(&self) -> Arc<DatabaseClock> {
+        Arc::clone(&self.clock)
+    }
+}
+
+/// An answer of the work of one transaction, repeated where that is safe.
+macro_rules! answer {
+    ($self:ident, $work:expr) => {
+        Box::pin(async move {
+            let core = &*$self.core;
+            let work = $work;
+            core.repeat(|| work(core)).await.map_err(StoreError::from)
+        })
+    };
+}
+
+impl Store for Postgres {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+        Box::pin(self.enqueues.call((jobs, now)))
+    }
+
+    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+        Box::pin(self.claims.call((claim, now)))
+    }
+
+    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        Box::pin(self.runs.call(runs::Call { words: runs::Words::Alive(holds, span), now }))
+    }
+
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+        Box::pin(self.runs.call(runs::Call { words: runs::Words::Ended(settlements), now }))
+    }
+
+    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        answer!(self, |core| sweep::reclaim(core, judge, limit, now))
+    }
+
+    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        answer!(self, |core| sweep::promote(core, gate, limit, now))
+    }
+
+    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+        answer!(self, |core| manage::cancel(core, id, now))
+    }
+
+    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        answer!(self, |core| manage::change(core, id, move |job| rules::open(job, Event::Activate, now)))
+    }
+
+    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        answer!(self, |core| manage::revive(core, id, spec.as_ref(), now))
+    }
+
+    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+        answer!(self, |core| manage::remove(core, id))
+    }
+
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+        answer!(self, |core| sweep::prune(core, retention, limit, now))
+    }
+
+    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
+        answer!(self, |core| manage::pause(core, &queue, paused, now))
+    }
+
+    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+        answer!(self, |core| list::get(core, id))
+    }
+
+    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+        answer!(self, |core| list::list(core, &filter, page))
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+        answer!(self, all_queues)
+    }
+
+    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
+        answer!(self, sweep::next_wake)
+    }
+}
+
+async fn all_queues(core: &Core) -> Result<Vec<Queue>, Trouble> {
+    queues::read(&mut core.session().await?, None).await
+}

@@ -1,0 +1,90 @@
+//! What can go wrong between this process and the database, sorted by what may be done about it.
+
+use crate::StoreError;
+use std::fmt;
+use tokio_postgres::error::SqlState;
+
+/// Why a transaction came to nothing, or may have.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The database rolled the transaction back, and the same one may succeed at once: a deadlock, or
+    /// writes that collided.
+    Collided(String),
+    /// A name or key is there already, and the transaction was rolled back.
+    Taken,
+    /// The database is there and refuses for now; nothing was written.
+    Refused(String),
+    /// The connection is gone, and with it a transaction that was not being committed yet.
+    Lost(String),
+    /// The connection is gone, and whether the transaction was committed is not known.
+    Unknown(String),
+    /// The database does not hold what this program needs, or not in the shape it needs.
+    Broken(String),
+}
+
+impl Trouble {
+    /// Whether the same transaction may be tried again.
+    pub(super) const fn may_repeat(&self) -> bool {
+        matches!(self, Self::Collided(_) | Self::Lost(_))
+    }
+
+    /// The same trouble, met by a transaction that was being committed.
+    pub(super) fn while_committing(self) -> Self {
+        match self {
+            Self::Lost(why) => Self::Unknown(format!("{why}; whether the last write was kept is not known")),
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Collided(why) | Self::Refused(why) | Self::Lost(why) | Self::Unknown(why) | Self::Broken(why) => {
+                f.write_str(why)
+            }
+            Self::Taken => f.write_str("a name or key is taken"),
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Trouble {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let Some(state) = error.code() else {
+            return Self::Lost(with_cause(&error));
+        };
+        let why = with_cause(&error);
+        match *state {
+            SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED | SqlState::LOCK_NOT_AVAILABLE => {
+                Self::Collided(why)
+            }
+            SqlState::UNIQUE_VIOLATION => Self::Taken,
+            SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => Self::Lost(why),
+            // A standby after a failover, a statement that was cancelled, or resources that ran out: the
+            // disk, connections, memory.
+            SqlState::CANNOT_CONNECT_NOW | SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::QUERY_CANCELED => {
+                Self::Refused(why)
+            }
+            _ if state.code().starts_with("53") || state.code().starts_with("08") => Self::Refused(why),
+            _ => Self::Broken(why),
+        }
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Broken(why) => Self::Broken(why),
+            other => Self::Unavailable(other.to_string()),
+        }
+    }
+}
+
+/// The message of an error and of what is behind it: the client's own says only where it happened.
+pub(super) fn with_cause(error: &tokio_postgres::Error) -> String {
+    match (error.as_db_error(), std::error::Error::source(error)) {
+        (Some(db), _) => format!("PostgreSQL says: {} (SQLSTATE {})", db.message(), db.code().code()),
+        (None, Some(cause)) => format!("PostgreSQL: {error}: {cause}"),
+        (None, None) => format!("PostgreSQL: {error}"),
+    }
+}

@@ -1,0 +1,67 @@
+//! Values on their way to PostgreSQL and back.
+
+use super::trouble::Trouble;
+use redrive_policy::{Moment, Span};
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, ToSql};
+
+/// A parameter of a statement.
+pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+
+/// A statement and its parameters.
+pub(super) struct Order<'a> {
+    pub(super) sql: &'static str,
+    pub(super) params: Vec<Param<'a>>,
+}
+
+impl<'a> Order<'a> {
+    pub(super) fn new(sql: &'static str, params: Vec<Param<'a>>) -> Self {
+        Self { sql, params }
+    }
+}
+
+/// Counts are kept in four bytes with a sign. Nothing is ever compared there, so past two billion they
+/// show as negative and come back as they were.
+pub(super) const fn signed(count: u32) -> i32 {
+    count.cast_signed()
+}
+
+/// The reverse of [`signed`].
+pub(super) const fn unsigned(count: i32) -> u32 {
+    count.cast_unsigned()
+}
+
+/// Limits of callers may be beyond any number of rows.
+pub(super) fn limit(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The columns of a row, one after the other.
+pub(super) struct Reader<'r> {
+    row: &'r Row,
+    at: usize,
+}
+
+impl<'r> Reader<'r> {
+    pub(super) const fn new(row: &'r Row) -> Self {
+        Self { row, at: 0 }
+    }
+
+    pub(super) fn next<T: FromSql<'r>>(&mut self) -> Result<T, Trouble> {
+        let value = self.row.try_get(self.at).map_err(|error| Trouble::Broken(error.to_string()))?;
+        self.at += 1;
+        Ok(value)
+    }
+
+    pub(super) fn moment(&mut self) -> Result<Option<Moment>, Trouble> {
+        Ok(self.next::<Option<i64>>()?.map(Moment::from_micros))
+    }
+
+    pub(super) fn span(&mut self) -> Result<Option<Span>, Trouble> {
+        Ok(self.next::<Option<f64>>()?.map(Span::saturating_ms))
+    }
+
+    pub(super) fn count(&mut self) -> Result<u32, Trouble> {
+        Ok(unsigned(self.next()?))
+    }
+}

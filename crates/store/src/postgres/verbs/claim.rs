@@ -1,0 +1,85 @@
+//! Handing out jobs.
+
+use super::super::core::{BEGIN, Core};
+use super::super::kept::Kept;
+use super::super::trouble::Trouble;
+use super::super::value::{Order, limit};
+use super::super::{read, sql, text};
+use crate::memory::rules;
+use crate::{Claim, Job, StoreError};
+use redrive_policy::Moment;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// A worker's request, and when it came.
+pub(in crate::postgres) type Call = (Claim, Moment);
+
+/// Serves several requests in one transaction.
+pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Vec<Job>, StoreError>> {
+    match core.repeat(|| claimed(&core, &calls)).await {
+        Ok(answers) => answers.into_iter().map(Ok).collect(),
+        Err(trouble) => {
+            let error = StoreError::from(trouble);
+            calls.iter().map(|_| Err(error.clone())).collect()
+        }
+    }
+}
+
+async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, Trouble> {
+    let mut answers: Vec<Vec<Job>> = calls.iter().map(|_| Vec::new()).collect();
+    let mut taken: Vec<Kept> = Vec::new();
+    let mut session = core.session().await?;
+    let mut begun = false;
+    for (queues, places) in groups(calls) {
+        let total = places.iter().fold(0_usize, |total, place| total.saturating_add(calls[*place].0.count));
+        // Calls of one batch come at nearly the same time. The latest keeps what expires in between from
+        // being handed out by any of them.
+        let now = places.iter().map(|place| calls[*place].1).max().unwrap_or_default();
+        let mut names: Vec<_> = Vec::with_capacity(queues.len());
+        for name in queues.iter().map(|name| text::kept(name)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        // What earlier groups of this transaction took is found again: in the database it is as it was.
+        let total = total.saturating_add(taken.len());
+        let order = Order::new(&sql::CLAIM, vec![Box::new(names), Box::new(limit(total)), Box::new(now.micros())]);
+        let rows = if begun { session.query(&order).await? } else { session.begin(BEGIN, &order).await? };
+        begun = true;
+        let mut found = read::jobs(&mut session, &core.catalogue, &rows).await?;
+        found.retain(|kept| !taken.iter().any(|other| other.job.id == kept.job.id));
+        sort(&mut found, queues);
+        let mut found = found.into_iter();
+        for place in places {
+            let (claim, now) = &calls[place];
+            for mut kept in found.by_ref().take(claim.count) {
+                if let Ok(job) = kept.change(|job| rules::claim(job, claim, *now)) {
+                    answers[place].push(job);
+                    taken.push(kept);
+                }
+            }
+        }
+    }
+    core.commit(&mut session, &taken.iter().collect::<Vec<_>>()).await?;
+    Ok(answers)
+}
+
+/// Calls that name the same queues in the same order, each by its place.
+fn groups(calls: &[Call]) -> Vec<(&[Arc<str>], Vec<usize>)> {
+    let mut groups: Vec<(&[Arc<str>], Vec<usize>)> = Vec::new();
+    for (place, (claim, _)) in calls.iter().enumerate() {
+        match groups.iter_mut().find(|(queues, _)| *queues == claim.queues) {
+            Some((_, places)) => places.push(place),
+            None => groups.push((&claim.queues, vec![place])),
+        }
+    }
+    groups
+}
+
+/// In the order in which they are handed out.
+fn sort(found: &mut [Kept], queues: &[Arc<str>]) {
+    found.sort_by_key(|Kept { job, .. }| {
+        let queue = queues.iter().position(|queue| *queue == job.spec.queue);
+        (queue, Reverse(job.spec.priority), job.times.available, job.id)
+    });
+}

@@ -1,0 +1,168 @@
+//! Handing in jobs.
+
+use super::super::core::{BEGIN_SNAPSHOT, Core};
+use super::super::kept::uuids;
+use super::super::trouble::Trouble;
+use super::super::value::{Order, Reader};
+use super::super::{queues, read, sql, write};
+use crate::memory::rules;
+use crate::{DuplicateId, Enqueued, Job, JobId, NewJob, StoreError};
+use redrive_policy::Moment;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Jobs that are handed in together, and when.
+pub(in crate::postgres) type Call = (Vec<NewJob>, Moment);
+pub(in crate::postgres) type Answer = Result<Vec<Enqueued>, DuplicateId>;
+
+/// How often a call is looked at again because somebody else took one of its names or keys meanwhile.
+const LOOKS: usize = 16;
+
+/// Keeps what several callers hand in: all together where everything is plainly new, else each call for
+/// itself.
+pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Answer, StoreError>> {
+    if calls.len() > 1 && is_plain(&core, &calls) {
+        match core.repeat(|| plain(&core, &calls)).await {
+            Ok(answers) => return answers.into_iter().map(Ok).collect(),
+            Err(Trouble::Taken) => {}
+            Err(trouble) => {
+                let error = StoreError::from(trouble);
+                return calls.iter().map(|_| Err(error.clone())).collect();
+            }
+        }
+    }
+    let mut answers = Vec::with_capacity(calls.len());
+    for call in &calls {
+        answers.push(single(&core, call).await.map_err(StoreError::from));
+    }
+    answers
+}
+
+async fn single(core: &Core, call: &Call) -> Result<Answer, Trouble> {
+    let alone = std::slice::from_ref(call);
+    if is_plain(core, alone) {
+        match core.repeat(|| plain(core, alone)).await {
+            Err(Trouble::Taken) => {}
+            answered => return Ok(answered?.pop().unwrap_or(Ok(Vec::new()))),
+        }
+    }
+    for _ in 0..LOOKS {
+        match core.repeat(|| looked_up(core, call)).await {
+            Err(Trouble::Taken) => {}
+            answered => return answered,
+        }
+    }
+    Err(Trouble::Refused(format!("names or keys of this batch were taken by others {LOOKS} times in a row")))
+}
+
+/// Whether all names and keys differ from each other, and all queues are known.
+fn is_plain(core: &Core, calls: &[Call]) -> bool {
+    let mut names = HashSet::new();
+    let mut keys = HashSet::new();
+    calls.iter().flat_map(|(jobs, _)| jobs).all(|new| {
+        names.insert(new.id)
+            && new.idempotency_key.as_ref().is_none_or(|key| keys.insert(key))
+            && core.catalogue.queue(&new.spec.queue).is_some()
+    })
+}
+
+/// Keeps everything in one statement, or nothing where a name or key is taken.
+async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Answer>, Trouble> {
+    let jobs: Vec<&NewJob> = calls.iter().flat_map(|(jobs, _)| jobs).collect();
+    let mut kept: Vec<Job> =
+        calls.iter().flat_map(|(jobs, now)| jobs.iter().map(|new| rules::created(new, *now))).collect();
+    if !jobs.is_empty() {
+        let mut session = core.session().await?;
+        let policies = write::policies(&mut session, &core.catalogue, &jobs).await?;
+        let queues: Option<Vec<i32>> = jobs.iter().map(|new| core.catalogue.queue(&new.spec.queue)).collect();
+        let queues = queues.ok_or_else(|| Trouble::Broken("a queue has no number".to_owned()))?;
+        session.write(&write::enqueued(&jobs, &kept, policies, queues)).await?;
+        core.tell(kept.iter());
+    }
+    let answers = calls.iter().map(|(jobs, _)| Ok(kept.drain(..jobs.len()).map(Enqueued::Created).collect()));
+    Ok(answers.collect())
+}
+
+/// Keeps what one caller hands in, after a look at what is there.
+async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Answer, Trouble> {
+    let mut session = core.session().await?;
+    let all: Vec<&NewJob> = jobs.iter().collect();
+    let policies = write::policies(&mut session, &core.catalogue, &all).await?;
+    let keys: Vec<&[u8]> = jobs.iter().filter_map(|new| new.idempotency_key.as_deref().map(str::as_bytes)).collect();
+    let ids = uuids(jobs.iter().map(|new| &new.id));
+    let rows = session.begin(BEGIN_SNAPSHOT, &Order::new(LOOK_UP, vec![Box::new(ids), Box::new(keys)])).await?;
+    let mut there = There::default();
+    for row in &rows {
+        let mut row = Reader::new(row);
+        let id = JobId::from_bytes(row.next::<Uuid>()?.into_bytes());
+        there.ids.insert(id);
+        if let Some(key) = row.next::<Option<&[u8]>>()? {
+            there.keys.insert(key.to_vec(), id);
+        }
+    }
+    let rows = session.query(&Order::new(&sql::READ, vec![Box::new(uuids(there.keys.values()))])).await?;
+    let found = read::jobs(&mut session, &core.catalogue, &rows).await?;
+    there.jobs = found.into_iter().map(|kept| (kept.job.id, kept.job)).collect();
+
+    let (answers, places) = match there.sort(jobs, *now) {
+        Ok(sorted) => sorted,
+        Err(duplicate) => {
+            session.roll_back().await?;
+            return Ok(Err(duplicate));
+        }
+    };
+    let created: Vec<&NewJob> = places.iter().map(|place| &jobs[*place]).collect();
+    let kept: Vec<Job> = created.iter().map(|new| rules::created(new, *now)).collect();
+    let policies = places.iter().map(|place| policies[*place].clone()).collect();
+    let names = created.iter().map(|new| Arc::clone(&new.spec.queue)).collect();
+    let numbers = queues::numbers(&mut session, names, *now).await?;
+    let number: HashMap<&str, i32> = numbers.iter().map(|(number, name)| (&**name, *number)).collect();
+    let queues: Option<Vec<i32>> = created.iter().map(|new| number.get(&*new.spec.queue).copied()).collect();
+    let queues = queues.ok_or_else(|| Trouble::Collided("a queue is being made by somebody else".to_owned()))?;
+    session.commit(&[write::enqueued(&created, &kept, policies, queues)]).await?;
+    for (number, name) in &numbers {
+        core.catalogue.note_queue(*number, name);
+    }
+    core.tell(kept.iter());
+    Ok(Ok(answers))
+}
+
+/// Jobs that have one of these names, or one of these keys.
+const LOOK_UP: &str = "SELECT id, key FROM specs WHERE id = ANY ($1::uuid[]) UNION \
+     SELECT id, key FROM specs WHERE key IS NOT NULL \
+       AND sha256(key) = ANY (ARRAY(SELECT sha256(k) FROM unnest($2::bytea[]) AS u (k)))";
+
+/// What is there already.
+#[derive(Default)]
+struct There {
+    ids: HashSet<JobId>,
+    keys: HashMap<Vec<u8>, JobId>,
+    jobs: HashMap<JobId, Job>,
+}
+
+impl There {
+    /// What becomes of each job, and the places of those that are new.
+    fn sort(mut self, jobs: &[NewJob], now: Moment) -> Result<(Vec<Enqueued>, Vec<usize>), DuplicateId> {
+        let (mut answers, mut places) = (Vec::new(), Vec::new());
+        for (index, new) in jobs.iter().enumerate() {
+            let key = new.idempotency_key.as_deref().map(str::as_bytes);
+            let existing = key.and_then(|key| self.keys.get(key)).and_then(|id| self.jobs.get(id));
+            if let Some(job) = existing {
+                answers.push(Enqueued::Existing(job.clone()));
+                continue;
+            }
+            if !self.ids.insert(new.id) {
+                return Err(DuplicateId { index, id: new.id });
+            }
+            let job = rules::created(new, now);
+            if let Some(key) = key {
+                self.keys.insert(key.to_vec(), new.id);
+                self.jobs.insert(new.id, job.clone());
+            }
+            answers.push(Enqueued::Created(job));
+            places.push(index);
+        }
+        Ok((answers, places))
+    }
+}

@@ -1,0 +1,112 @@
+//! What people do to single jobs and queues.
+
+use super::super::core::{Core, held};
+use super::super::kept::{Kept, uuids};
+use super::super::queues;
+use super::super::trouble::Trouble;
+use super::super::value::{Order, Param};
+use super::super::{sql, text, write};
+use crate::memory::rules;
+use crate::{Cancelled, Event, Job, JobId, Queue, Refusal, Spec};
+use redrive_policy::{Moment, Span};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Changes one job by a rule.
+pub(in crate::postgres) async fn change(
+    core: &Core,
+    id: JobId,
+    rule: impl Fn(&mut Job) -> Result<(), Refusal>,
+) -> Result<Result<Job, Refusal>, Trouble> {
+    let mut session = core.session().await?;
+    let mut jobs = core.hold(&mut session, &[id], false).await?;
+    let answer = held(&mut jobs, id).and_then(|kept| kept.change(rule));
+    core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
+    Ok(answer)
+}
+
+pub(in crate::postgres) async fn cancel(
+    core: &Core,
+    id: JobId,
+    now: Moment,
+) -> Result<Result<Cancelled, Refusal>, Trouble> {
+    let mut session = core.session().await?;
+    let mut jobs = core.hold(&mut session, &[id], false).await?;
+    let answer = held(&mut jobs, id).and_then(|kept| {
+        let previous = kept.job.state;
+        let job = kept.change(|job| rules::finish(job, Event::Cancel, now))?;
+        Ok(Cancelled { job, previous })
+    });
+    core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
+    Ok(answer)
+}
+
+pub(in crate::postgres) async fn revive(
+    core: &Core,
+    id: JobId,
+    spec: Option<&Arc<Spec>>,
+    now: Moment,
+) -> Result<Result<Job, Refusal>, Trouble> {
+    let mut session = core.session().await?;
+    let policy = match spec {
+        Some(spec) => Some(core.catalogue.write(&mut session, &spec.policy).await?),
+        None => None,
+    };
+    let mut jobs = core.hold(&mut session, &[id], true).await?;
+    let answer = held(&mut jobs, id).and_then(|kept| kept.change(|job| rules::revive(job, spec.cloned(), now)));
+    let Ok(job) = &answer else {
+        session.roll_back().await?;
+        return Ok(answer);
+    };
+    let queue = queues::number(&mut session, &job.spec.queue, now).await?;
+    let kept: Vec<&Kept> = jobs.values().collect();
+    let mut orders = write::changes(&kept, &|_: &str| Some(queue))?;
+    if let (Some(spec), Some(policy)) = (spec, policy) {
+        let (number, own) = policy.into_columns();
+        let params: Vec<Param<'_>> = vec![
+            Box::new(Uuid::from_bytes(id.to_bytes())),
+            Box::new(text::kept(&spec.kind)),
+            Box::new(&*spec.body),
+            Box::new(number),
+            Box::new(own),
+            Box::new(spec.timeout.map(Span::ms)),
+            Box::new(spec.lease.map(Span::ms)),
+        ];
+        orders.push(Order::new(sql::UPDATE_SPEC, params));
+    }
+    session.commit(&orders).await?;
+    core.catalogue.note_queue(queue, &job.spec.queue);
+    core.tell(std::iter::once(job));
+    Ok(answer)
+}
+
+pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result<Job, Refusal>, Trouble> {
+    let mut session = core.session().await?;
+    let mut jobs = core.hold(&mut session, &[id], true).await?;
+    let answer = held(&mut jobs, id).and_then(|kept| match kept.job.state {
+        state if state.is_terminal() => Ok(kept.job.clone()),
+        state => Err(Refusal::WrongState(state)),
+    });
+    if answer.is_err() {
+        session.roll_back().await?;
+        return Ok(answer);
+    }
+    let forget = [sql::DELETE_ENDED, sql::DELETE_SPECS, sql::DELETE_FAILURES];
+    let orders = forget.map(|sql| Order::new(sql, vec![Box::new(uuids([&id]))]));
+    session.commit(&orders).await?;
+    Ok(answer)
+}
+
+pub(in crate::postgres) async fn pause(
+    core: &Core,
+    name: &Arc<str>,
+    paused: bool,
+    now: Moment,
+) -> Result<Queue, Trouble> {
+    let mut session = core.session().await?;
+    let params: Vec<Param<'_>> = vec![Box::new(text::kept(name)), Box::new(paused), Box::new(now.micros())];
+    session.write(&Order::new(queues::PAUSE, params)).await?;
+    core.bell.gates();
+    let mut found = queues::read(&mut session, Some(name)).await?;
+    found.pop().ok_or_else(|| Trouble::Broken(format!("the queue \"{name}\" is gone")))
+}

@@ -1,0 +1,8 @@
+//! The verbs, each with its statements.
+
+pub(super) mod claim;
+pub(super) mod enqueue;
+pub(super) mod list;
+pub(super) mod manage;
+pub(super) mod runs;
+pub(super) mod sweep;

@@ -1,0 +1,127 @@
+//! What happens by itself.
+
+use super::super::core::{BEGIN, Core};
+use super::super::kept::Kept;
+use super::super::trouble::Trouble;
+use super::super::value::{Order, Param, Reader, limit};
+use super::super::{read, sql};
+use crate::memory::rules;
+use crate::{Event, Gate, Job, Judge, Retention};
+use redrive_policy::{Moment, Span};
+use uuid::Uuid;
+
+/// How many due jobs are looked at together, where a gate may hold many of them back.
+const LOOK: usize = 1_000;
+
+/// Ends runs that are overdue.
+pub(in crate::postgres) async fn reclaim(
+    core: &Core,
+    judge: &Judge<'_>,
+    most: usize,
+    now: Moment,
+) -> Result<Vec<Job>, Trouble> {
+    let mut session = core.session().await?;
+    let order = Order::new(&sql::OVERDUE, vec![Box::new(now.micros()), Box::new(limit(most))]);
+    let rows = session.begin(BEGIN, &order).await?;
+    let mut jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
+    jobs.sort_by_key(|Kept { job, .. }| (rules::overdue(job, now).map(|(since, _)| since), job.id));
+    let mut ended = Vec::new();
+    for kept in &mut jobs {
+        if let Some((_, why)) = rules::overdue(&kept.job, now) {
+            ended.extend(kept.change(|job| rules::fail(job, judge(job, why), now)));
+        }
+    }
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>()).await?;
+    Ok(ended)
+}
+
+/// Discards what has expired, then opens what is due.
+pub(in crate::postgres) async fn promote(
+    core: &Core,
+    gate: &Gate<'_>,
+    most: usize,
+    now: Moment,
+) -> Result<Vec<Job>, Trouble> {
+    let mut session = core.session().await?;
+    let order = Order::new(&sql::EXPIRED, vec![Box::new(now.micros()), Box::new(limit(most))]);
+    let rows = session.begin(BEGIN, &order).await?;
+    let mut jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
+    jobs.sort_by_key(|Kept { job, .. }| (job.spec.expires, job.id));
+    let mut moved = Vec::new();
+    for kept in &mut jobs {
+        moved.extend(kept.change(|job| rules::finish(job, Event::Expire, now)));
+    }
+    let expired: Vec<_> = moved.iter().map(|job: &Job| job.id).collect();
+    let mut seen = (i64::MIN, Uuid::nil());
+    while moved.len() < most {
+        let look = LOOK.min(most);
+        let params: Vec<Param<'_>> =
+            vec![Box::new(now.micros()), Box::new(limit(look)), Box::new(seen.0), Box::new(seen.1)];
+        let rows = session.query(&Order::new(&sql::DUE, params)).await?;
+        let mut due = read::jobs(&mut session, &core.catalogue, &rows).await?;
+        due.sort_by_key(|Kept { job, .. }| (job.due, job.id));
+        let Some((at, id)) = due.last().map(|kept| (kept.job.due.unwrap_or(now), kept.job.id)) else { break };
+        seen = (at.micros(), Uuid::from_bytes(id.to_bytes()));
+        for mut kept in due {
+            if moved.len() < most && !expired.contains(&kept.job.id) && gate(&kept.job) {
+                moved.extend(kept.change(|job| rules::open(job, Event::Due, now)));
+                jobs.push(kept);
+            }
+        }
+        if rows.len() < look {
+            break;
+        }
+    }
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>()).await?;
+    Ok(moved)
+}
+
+/// Forgets jobs that ended before a moment, with all that belongs to them.
+const PRUNE_FINISHED: &str = "WITH old AS (SELECT id FROM ended WHERE NOT dead AND finished_us <= $1 \
+       ORDER BY finished_us, id LIMIT $2 FOR UPDATE SKIP LOCKED), \
+     gone AS (DELETE FROM ended USING old WHERE ended.id = old.id RETURNING ended.id), \
+     said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id), \
+     failed AS (DELETE FROM failures USING gone WHERE failures.job = gone.id) \
+     SELECT count(*) FROM gone";
+const PRUNE_DEAD: &str = "WITH old AS (SELECT id FROM ended WHERE dead AND finished_us <= $1 \
+       ORDER BY finished_us, id LIMIT $2 FOR UPDATE SKIP LOCKED), \
+     gone AS (DELETE FROM ended USING old WHERE ended.id = old.id RETURNING ended.id), \
+     said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id), \
+     failed AS (DELETE FROM failures USING gone WHERE failures.job = gone.id) \
+     SELECT count(*) FROM gone";
+
+pub(in crate::postgres) async fn prune(
+    core: &Core,
+    retention: Retention,
+    most: usize,
+    now: Moment,
+) -> Result<usize, Trouble> {
+    let mut pruned = 0;
+    let mut session = core.session().await?;
+    for (sql, span) in [(PRUNE_FINISHED, retention.finished), (PRUNE_DEAD, retention.dead)] {
+        let params: Vec<Param<'_>> = vec![Box::new(before(now, span)), Box::new(limit(most - pruned))];
+        let rows = session.write(&Order::new(sql, params)).await?;
+        let count: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
+        pruned += count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+    }
+    Ok(pruned)
+}
+
+/// What ended at this time or earlier, in microseconds, ended long enough ago.
+fn before(now: Moment, span: Span) -> i64 {
+    now.micros().saturating_sub(Moment::ORIGIN.after(span).micros())
+}
+
+/// The next moment at which there is something to reclaim or to promote. Each part is the first entry of
+/// an index.
+const NEXT_WAKE: &str = "SELECT LEAST(\
+       (SELECT due_us FROM live WHERE due_us IS NOT NULL ORDER BY due_us, id LIMIT 1), \
+       (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND state <> 3 ORDER BY expires_us, id LIMIT 1), \
+       (SELECT LEAST(until_us, deadline_us) FROM live WHERE state = 3 \
+        ORDER BY LEAST(until_us, deadline_us), id LIMIT 1))";
+
+pub(in crate::postgres) async fn next_wake(core: &Core) -> Result<Option<Moment>, Trouble> {
+    let mut session = core.session().await?;
+    let rows = session.query(&Order::new(NEXT_WAKE, Vec::new())).await?;
+    Ok(rows.first().map(|row| Reader::new(row).moment()).transpose()?.flatten())
+}

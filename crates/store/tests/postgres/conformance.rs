@@ -1,0 +1,3 @@
+//! The suite.
+
+redrive_store::conformance_tests!(crate::subject::InSchema::default());

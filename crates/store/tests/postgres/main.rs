@@ -1,0 +1,11 @@
+//! The store on a real PostgreSQL: the suite, and what only a database can do to a store.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
+
+mod cluster;
+mod conformance;
+mod faults;
+mod model;
+mod nodes;
+mod subject;
+mod work;

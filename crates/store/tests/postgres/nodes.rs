@@ -1,0 +1,146 @@
+//! Several nodes on one database.
+
+use crate::subject::{cut, database_time, new_schema, open, runtime};
+use crate::work::{claim, job, now};
+use redrive_store::postgres::{Change, Postgres};
+use redrive_store::{Enqueued, Hold, Job, NewJob, Proof, Report, Settlement, State, Store};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What a node hears, without what is only said to be safe.
+fn ear(node: &Postgres) -> mpsc::UnboundedReceiver<Change> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let _running = runtime().enter();
+    node.listen(move |change| drop(sender.send(change)));
+    receiver
+}
+
+async fn next(ear: &mut mpsc::UnboundedReceiver<Change>, wanted: impl Fn(&Change) -> bool) -> Change {
+    let found = async {
+        loop {
+            let change = ear.recv().await.expect("the node listens");
+            if wanted(&change) {
+                return change;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), found).await.expect("the news come")
+}
+
+#[test]
+fn a_node_hears_what_becomes_available_elsewhere_and_not_its_own_doing() {
+    let schema = new_schema();
+    let (here, there) = (open(&schema), open(&schema));
+    let (mut ear_here, mut ear_there) = (ear(&here), ear(&there));
+    runtime().block_on(async {
+        // The first word of each is that it listens.
+        for ear in [&mut ear_here, &mut ear_there] {
+            assert_eq!(next(ear, |_| true).await, Change::Anything);
+        }
+        here.enqueue(vec![job("mine")], now()).await.unwrap().unwrap();
+        let told = next(&mut ear_there, |change| *change != Change::Anything).await;
+        assert_eq!(told, Change::Available("mine".into(), 1));
+        there.enqueue(vec![job("yours"), job("yours")], now()).await.unwrap().unwrap();
+        let told = next(&mut ear_here, |change| *change != Change::Anything).await;
+        assert_eq!(told, Change::Available("yours".into(), 2));
+        there.pause("yours".into(), true, now()).await.unwrap();
+        assert_eq!(next(&mut ear_here, |change| *change != Change::Anything).await, Change::Gates);
+    });
+}
+
+#[test]
+fn a_listener_that_is_cut_off_comes_back_and_says_that_it_may_have_missed_something() {
+    let schema = new_schema();
+    let (here, there) = (open(&schema), open(&schema));
+    let (mut ear, mut other) = (ear(&here), ear(&there));
+    runtime().block_on(async {
+        for ear in [&mut ear, &mut other] {
+            assert_eq!(next(ear, |_| true).await, Change::Anything);
+        }
+        assert_eq!(cut(&format!("redrive listener {schema}")).await, 2, "each node has a listener");
+        for _ in 0..100 {
+            // Said again until it is heard: when the line is up again cannot be seen from here.
+            there.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
+            if matches!(next(&mut ear, |_| true).await, Change::Available(..)) {
+                return;
+            }
+        }
+        panic!("the listener does not come back");
+    });
+}
+
+/// Four nodes take and settle what is there, as fast as they can.
+#[test]
+fn nodes_share_the_work_and_every_job_is_done_once() {
+    const JOBS: usize = 400;
+    let schema = new_schema();
+    let nodes: Vec<Arc<Postgres>> = (0..4).map(|_| Arc::new(open(&schema))).collect();
+    runtime().block_on(async {
+        let jobs: Vec<NewJob> = (0..JOBS).map(|_| job("q")).collect();
+        let names: BTreeSet<_> = jobs.iter().map(|new| new.id).collect();
+        nodes[0].enqueue(jobs, now()).await.unwrap().unwrap();
+        let workers: Vec<_> =
+            (0..8).map(|number| tokio::spawn(worker(Arc::clone(&nodes[number % 4]), number as u64))).collect();
+        let mut done = Vec::new();
+        for worker in workers {
+            done.extend(worker.await.unwrap());
+        }
+        assert_eq!(done.len(), JOBS, "each job is handed out once");
+        assert_eq!(done.into_iter().map(|job: Job| job.id).collect::<BTreeSet<_>>(), names);
+        let queues = nodes[3].queues().await.unwrap();
+        assert_eq!(queues[0].count(State::Completed), JOBS);
+    });
+}
+
+/// Claims and settles until there is nothing left.
+async fn worker(node: Arc<Postgres>, seed: u64) -> Vec<Job> {
+    let mut done = Vec::new();
+    loop {
+        let jobs = node.claim(claim("q", 7, seed), now()).await.unwrap();
+        if jobs.is_empty() {
+            return done;
+        }
+        let settle = |job: &Job| {
+            let token = job.lease.as_ref().map(|lease| lease.token).expect("a claimed job has a lease");
+            Settlement { hold: Hold { id: job.id, proof: Proof::Token(token) }, report: Report::Done(None) }
+        };
+        for answer in node.settle(jobs.iter().map(settle).collect(), now()).await.unwrap() {
+            done.push(answer.expect("whoever holds a job may settle it"));
+        }
+    }
+}
+
+/// Two nodes hand in jobs under the same keys at the same time.
+#[test]
+fn a_key_is_one_job_on_all_nodes() {
+    let schema = new_schema();
+    let nodes = [open(&schema), open(&schema)];
+    runtime().block_on(async {
+        for round in 0..40 {
+            let keyed = || NewJob { idempotency_key: Some(format!("key {round}").into()), ..job("q") };
+            let calls = (nodes[0].enqueue(vec![keyed()], now()), nodes[1].enqueue(vec![keyed()], now()));
+            let (first, second) = tokio::join!(calls.0, calls.1);
+            let created = [first, second].map(|answer| answer.unwrap().unwrap().remove(0));
+            let jobs = created.clone().map(|answer| match answer {
+                Enqueued::Created(job) | Enqueued::Existing(job) => job,
+            });
+            assert_eq!(jobs[0], jobs[1], "both callers get the same job");
+            assert_eq!(created.iter().filter(|answer| matches!(answer, Enqueued::Created(_))).count(), 1);
+        }
+    });
+}
+
+/// Due times and leases go by the database, whatever the clocks of the nodes say.
+#[test]
+fn nodes_share_the_clock_of_the_database() {
+    let schema = new_schema();
+    let nodes = [open(&schema), open(&schema)];
+    let database = runtime().block_on(database_time());
+    let shown = nodes.each_ref().map(|node| node.clock().now().micros());
+    for shown in shown {
+        // The three were read one after the other, on a machine that may be busy.
+        assert!((shown - database).abs() < 5_000_000, "the node shows {shown}, the database said {database}");
+    }
+}

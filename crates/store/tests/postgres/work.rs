@@ -1,0 +1,45 @@
+//! Jobs and claims to test with.
+
+use redrive_policy::{AttemptLimit, Backoff, Disposition, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched};
+use redrive_store::{Claim, JobId, NewJob, Spec, Start};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
+
+/// The time of all tests that do not care.
+pub(crate) fn now() -> Moment {
+    Moment::from_micros(1_700_000_000_000_000)
+}
+
+fn policy() -> Arc<Policy> {
+    static POLICY: LazyLock<Arc<Policy>> = LazyLock::new(|| {
+        let backoff = Backoff::fixed(Span::from_millis(1_000));
+        let rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff }];
+        let (attempts, on_stop) = (AttemptLimit::AtMost(3), Disposition::Discard);
+        let parts = Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable };
+        Arc::new(Policy::new(parts).unwrap())
+    });
+    Arc::clone(&POLICY)
+}
+
+/// A new job with a name of its own.
+pub(crate) fn job(queue: &str) -> NewJob {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let spec = Spec {
+        kind: "work".into(),
+        queue: queue.into(),
+        priority: 0,
+        body: Arc::from(*b"{}"),
+        policy: policy(),
+        timeout: None,
+        lease: None,
+        expires: None,
+    };
+    let id = JobId::new(now(), u128::from(number));
+    NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None }
+}
+
+pub(crate) fn claim(queue: &str, count: usize, seed: u64) -> Claim {
+    let lease = Span::from_millis(10_000);
+    Claim { queues: vec![queue.into()], count, worker: "ada".into(), lease, timeout: None, seed }
+}
