@@ -15,7 +15,8 @@ fn policy() -> Arc<Policy> {
         let backoff = Backoff::fixed(Span::from_millis(1_000));
         let rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff }];
         let (attempts, on_stop) = (AttemptLimit::AtMost(3), Disposition::Discard);
-        let parts = Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable };
+        let parts =
+            Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable, delegated: None };
         Arc::new(Policy::new(parts).unwrap())
     });
     Arc::clone(&POLICY)
