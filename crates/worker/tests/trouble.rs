@@ -197,3 +197,48 @@ async fn a_server_that_is_none_ends_the_worker() {
     assert!(error.to_string().contains("there is no path /nowhere"), "{error}");
     house.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_that_is_too_long_is_told_and_takes_no_other_with_it() {
+    let house = House::open().await;
+    let client = house.client();
+    let text = |length: usize| async move { Ok::<_, Failure>("x".repeat(length)) };
+    let long = 3 << 20;
+    let jobs = [10, long, 20, 30].map(|length| NewJob::new("text", length).unwrap().retry(tries(5)));
+    let jobs = client.enqueue_all(jobs.into()).await.unwrap();
+    let crew = Crew::start(Worker::builder(&client).handle("text", text));
+    for (job, length) in jobs.iter().zip([10, long, 20, 30]) {
+        let job = client.wait(job.id(), PATIENCE).await.unwrap();
+        if length == long {
+            assert_eq!((job.state(), job.attempt()), ("discarded", 1), "it would be as long again");
+            assert_eq!(job.errors()[0]["type"], "report_refused");
+        } else {
+            assert_eq!(job.result::<String>().unwrap().len(), length);
+        }
+    }
+    let summary = crew.stop().await;
+    assert_eq!((summary.done, summary.failed), (3, 1));
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_stops_when_the_server_says_so() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let house = House::open().await;
+    // The server gives the order for a job that asks for it, which is how the protocol is tested.
+    let body = json!({ "type": "end", "args": [], "options": { "metadata": { "test_directive": "terminate" } } });
+    let (address, body) = (house.address, body.to_string());
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!("POST /ojs/v1/jobs HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
+    let request = format!("{head}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let client = house.client();
+    let patient = |(): ()| std::future::pending::<Result<(), Failure>>();
+    let worker = Worker::builder(&client).handle("end", patient).lease(LEASE);
+    let crew = Crew::start(worker.stop_within(Duration::ZERO).cancel_grace(Duration::from_millis(1)));
+    assert_eq!(crew.ended().await.unwrap().released, 1);
+    house.close().await;
+}

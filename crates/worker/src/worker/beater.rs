@@ -13,23 +13,46 @@ use tokio::time::Instant;
 const EVERY: u32 = 3;
 /// How often in that time the desk is looked at.
 const LOOKS: u32 = 4;
+/// At least this long from one look to the next.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 /// How many jobs share a request.
 const MOST_TOGETHER: usize = 1_000;
 
 /// Beats for as long as the worker runs.
 pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
+    let mut last = Instant::now();
     loop {
-        let shortest = runner.desk().runs().map(|run| run.lease.span).min();
-        let lease = shortest.unwrap_or(runner.settings.lease).min(runner.settings.lease);
-        tokio::time::sleep((lease / (EVERY * LOOKS)).max(Duration::from_millis(5))).await;
+        tokio::time::sleep_until(next_look(&runner)).await;
         let (expired, due) = sorted_out(&runner);
         for run in expired {
             run.cancellation.give(Cancelled::LeaseLost);
         }
-        for some in due.chunks(MOST_TOGETHER) {
-            beat(&runner, some).await;
+        // Now and then also without a job, to hear what the server wants.
+        if !due.is_empty() || last.elapsed() >= runner.settings.lease {
+            last = Instant::now();
+            let mut rest = &due[..];
+            loop {
+                let (some, more) = rest.split_at(rest.len().min(MOST_TOGETHER));
+                beat(&runner, some).await;
+                rest = more;
+                if rest.is_empty() {
+                    break;
+                }
+            }
         }
     }
+}
+
+/// When to look at the desk: several times in a lease, and when one runs out.
+fn next_look<S: Send + Sync + 'static>(runner: &Runner<S>) -> Instant {
+    let now = Instant::now();
+    let desk = runner.desk();
+    let shortest = desk.runs().map(|run| run.lease.span).min().unwrap_or(runner.settings.lease);
+    let look = shortest.min(runner.settings.lease) / (EVERY * LOOKS);
+    let lost = |run: &Run| run.cancellation.why() == Some(Cancelled::LeaseLost);
+    let first_end = desk.runs().filter(|run| !lost(run)).map(|run| run.lease_until()).min();
+    let look = now + look;
+    first_end.map_or(look, |end| end.min(look)).max(now + SHORTEST_PAUSE)
 }
 
 /// The runs whose lease is over, and those that need a sign of life.
@@ -46,7 +69,9 @@ fn sorted_out<S: Send + Sync + 'static>(runner: &Runner<S>) -> (Vec<Arc<Run>>, V
 async fn beat<S: Send + Sync + 'static>(runner: &Runner<S>, runs: &[Arc<Run>]) {
     let terms = &runner.settings.terms;
     let sent = Instant::now();
-    let patience = runs.iter().map(|run| run.lease.span / EVERY).min().unwrap_or(runner.settings.lease);
+    // Not beyond the end of a lease: then the handler has to be told.
+    let patience = runs.iter().map(|run| (run.lease.span / EVERY).min(run.lease_until() - sent)).min();
+    let patience = patience.unwrap_or(runner.settings.lease / EVERY);
     let answer = tokio::time::timeout(patience, runner.transport().beat(runs, terms)).await;
     let Ok(Ok(answer)) = answer else { return };
     for (index, run) in runs.iter().enumerate() {

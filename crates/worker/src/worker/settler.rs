@@ -3,7 +3,7 @@
 use super::runner::Runner;
 use crate::away::Waits;
 use crate::transport::{Ending, Report, Settled};
-use crate::{ClientError, Event, Refused};
+use crate::{ClientError, Event, Failure, Refused};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -27,35 +27,85 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
 /// Delivers reports, however long the server is away. A lease that runs out meanwhile makes a report
 /// late, not wrong: the server refuses it.
 async fn deliver<S: Send + Sync + 'static>(runner: &Runner<S>, reports: Vec<Report>) {
-    let mut away = Waits::away();
-    let answers = loop {
-        match runner.transport().settle(&reports, &runner.settings.terms).await {
-            Ok(answers) => break answers,
-            Err(error) if error.is_temporary() => {
-                let wait = away.next_wait();
-                runner.tell(&Event::Away(&error, wait));
-                tokio::time::sleep(wait).await;
+    let mut lists = vec![reports];
+    while let Some(mut list) = lists.pop() {
+        let answers = match answered(runner, &list).await {
+            Ok(answers) => answers,
+            // Something in it is too much for the server: the smaller the list, the fewer suffer.
+            Err(_) if list.len() > 1 => {
+                let rest = list.split_off(list.len() / 2);
+                lists.extend([rest, list]);
+                continue;
             }
-            Err(error) => break refused_whole(&error, reports.len()),
+            Err(refused) => vec![Settled::Refused(refused)],
+        };
+        let unreadable = take_note(runner, list, &answers);
+        if !unreadable.is_empty() {
+            lists.push(unreadable);
         }
-    };
-    if away.reset() {
-        runner.tell(&Event::Back);
     }
-    for (report, answer) in reports.iter().zip(&answers) {
-        note(runner, report, answer);
-    }
-    let mut desk = runner.desk();
-    reports.iter().for_each(|report| desk.forget(&report.run));
 }
 
-/// A list that the server does not take: none of its reports counts.
-fn refused_whole(error: &ClientError, count: usize) -> Vec<Settled> {
-    let refused = match error {
-        ClientError::Refused(refused) => refused.clone(),
-        other => Refused { status: 0, code: "error".to_owned(), message: other.to_string() },
-    };
-    vec![Settled::Refused(refused); count]
+/// Takes note of answers. Reports that the server cannot read come back as failures that it can.
+fn take_note<S: Send + Sync + 'static>(runner: &Runner<S>, list: Vec<Report>, answers: &[Settled]) -> Vec<Report> {
+    let mut unreadable = Vec::new();
+    let mut over = Vec::with_capacity(list.len());
+    for (report, answer) in list.into_iter().zip(answers) {
+        match answer {
+            Settled::Refused(refused) if is_about_content(refused) && !is_substitute(&report) => {
+                unreadable.push(Report { ending: substitute(refused), ..report });
+            }
+            _ => {
+                note(runner, &report, answer);
+                over.push(report.run);
+            }
+        }
+    }
+    let mut desk = runner.desk();
+    over.iter().for_each(|run| desk.forget(run));
+    unreadable
+}
+
+/// The answers of the server, once it answers.
+///
+/// # Errors
+/// It cannot read the list.
+async fn answered<S: Send + Sync + 'static>(runner: &Runner<S>, list: &[Report]) -> Result<Vec<Settled>, Refused> {
+    let mut away = Waits::away();
+    loop {
+        let error = match runner.transport().settle(list, &runner.settings.terms).await {
+            Ok(answers) => {
+                if away.reset() {
+                    runner.tell(&Event::Back);
+                }
+                return Ok(answers);
+            }
+            Err(ClientError::Refused(refused)) if is_about_content(&refused) => return Err(refused),
+            Err(error) => error,
+        };
+        let wait = away.next_wait();
+        runner.tell(&Event::Away(&error, wait));
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Whether the server minds what is said, and not who says it or when.
+const fn is_about_content(refused: &Refused) -> bool {
+    matches!(refused.status, 400 | 413 | 422)
+}
+
+/// The type of the failure that stands in for a report which the server cannot read.
+const SUBSTITUTE: &str = "report_refused";
+
+/// What is said in place of a result that is too long, or an error that is not valid: that the run
+/// ended, and that its end could not be told. Running it again would end the same way.
+fn substitute(refused: &Refused) -> Ending {
+    let message = format!("the server does not take what the handler answered: {}", refused.message);
+    Ending::Failed(Failure::new(SUBSTITUTE, message).unrecoverable())
+}
+
+fn is_substitute(report: &Report) -> bool {
+    matches!(&report.ending, Ending::Failed(failure) if failure.type_name() == SUBSTITUTE)
 }
 
 fn note<S: Send + Sync + 'static>(runner: &Runner<S>, report: &Report, answer: &Settled) {
