@@ -4,7 +4,7 @@
 //! with something that listens there, sooner or later.
 
 use redrive_policy::{Disposition, Policy};
-use redrive_worker::{Client, Event, Failure, NewJob, ResultExt, Retry, Worker};
+use redrive_worker::{Client, Failure, NewJob, ResultExt, Retry, Worker};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -3,16 +3,45 @@
 use crate::ClientError;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+#[cfg(feature = "http")]
+use serde_json::value::RawValue;
+use std::sync::OnceLock;
 
 /// What is known about a job.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct JobInfo {
-    envelope: Value,
+    told: Told,
+    /// Read when somebody looks: whoever hands in a thousand jobs rarely does.
+    envelope: OnceLock<Value>,
+}
+
+/// What is known about a job, in the form in which it arrived.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    #[cfg(feature = "http")]
+    Value(Value),
+    #[cfg(feature = "http")]
+    Text(Box<RawValue>),
+    #[cfg(feature = "embedded")]
+    Kept(Box<redrive_store::Job>, Option<redrive_engine::Progress>),
+}
+
+impl Told {
+    fn read(&self) -> Value {
+        match self {
+            #[cfg(feature = "http")]
+            Self::Value(value) => value.clone(),
+            #[cfg(feature = "http")]
+            Self::Text(text) => serde_json::from_str(text.get()).unwrap_or_default(),
+            #[cfg(feature = "embedded")]
+            Self::Kept(job, progress) => crate::transport::embedded::envelope(job, progress.as_ref()),
+        }
+    }
 }
 
 impl JobInfo {
-    pub(crate) const fn new(envelope: Value) -> Self {
-        Self { envelope }
+    pub(crate) const fn new(told: Told) -> Self {
+        Self { told, envelope: OnceLock::new() }
     }
 
     /// Its name.
@@ -42,7 +71,7 @@ impl JobInfo {
     /// How many runs have started.
     #[must_use]
     pub fn attempt(&self) -> u64 {
-        self.envelope["attempt"].as_u64().unwrap_or(0)
+        self.envelope()["attempt"].as_u64().unwrap_or(0)
     }
 
     /// What the handler returned, read into a type; `()` where it returned nothing.
@@ -50,7 +79,7 @@ impl JobInfo {
     /// # Errors
     /// It is something else.
     pub fn result<R: DeserializeOwned>(&self) -> Result<R, ClientError> {
-        let result = self.envelope.get("result").cloned().unwrap_or_default();
+        let result = self.envelope().get("result").cloned().unwrap_or_default();
         serde_json::from_value(result).map_err(|error| {
             ClientError::Garbled(format!("the result of {} is not what is expected: {error}", self.id()))
         })
@@ -59,16 +88,16 @@ impl JobInfo {
     /// The failed runs, oldest first, as the server tells them.
     #[must_use]
     pub fn errors(&self) -> &[Value] {
-        self.envelope["errors"].as_array().map_or(&[], Vec::as_slice)
+        self.envelope()["errors"].as_array().map_or(&[], Vec::as_slice)
     }
 
     /// Everything that the server tells.
     #[must_use]
-    pub const fn envelope(&self) -> &Value {
-        &self.envelope
+    pub fn envelope(&self) -> &Value {
+        self.envelope.get_or_init(|| self.told.read())
     }
 
     fn text(&self, key: &str) -> &str {
-        self.envelope[key].as_str().unwrap_or_default()
+        self.envelope()[key].as_str().unwrap_or_default()
     }
 }

@@ -5,10 +5,10 @@ pub(crate) mod embedded;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 
+use crate::info::Told;
 use crate::run::Run;
 use crate::{ClientError, Failure, Job, NewJob};
 use redrive_policy::Policy;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,19 +32,19 @@ pub(crate) trait Transport: Send + Sync + 'static {
     fn progress<'a>(&'a self, run: &'a Run, progress: Progress) -> Answer<'a, ()>;
 
     /// Keeps new jobs, all or none; answers their envelopes and whether each is new.
-    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Value, bool)>>;
+    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Told, bool)>>;
 
     /// The envelope of a job.
-    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Value>;
+    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Told>;
 
     /// Calls a job off; answers its envelope.
-    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Value>;
+    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Told>;
 
     /// A page of dead letters, newest first.
     fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, offset: usize, limit: usize) -> Answer<'a, DeadPage>;
 
     /// Takes a dead letter back, to run again as if it were new; answers its envelope.
-    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Value>;
+    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Told>;
 
     /// Forgets a dead letter.
     fn delete_dead<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
@@ -97,7 +97,7 @@ pub(crate) struct DeadFilter {
 /// A page of dead letters.
 #[derive(Clone, Debug)]
 pub(crate) struct DeadPage {
-    pub(crate) jobs: Vec<Value>,
+    pub(crate) jobs: Vec<Told>,
     /// How many fit in all.
     pub(crate) total: usize,
 }

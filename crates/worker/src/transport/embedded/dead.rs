@@ -1,7 +1,7 @@
 //! The dead letters of the engine.
 
 use super::super::{DeadFilter, DeadPage};
-use super::{envelope, refusal};
+use super::{refusal, told};
 use crate::ClientError;
 use redrive_engine::Engine;
 use redrive_store::{Filter, Job, JobId, Page, State};
@@ -28,13 +28,14 @@ pub(super) async fn page(
     let mut step = Page { offset: 0, limit: STEP };
     loop {
         let listed = engine.list(filter.clone(), step).await.map_err(refusal)?;
-        for job in listed.jobs.iter().filter(|job| fits(job, wanted)) {
+        let count = listed.jobs.len();
+        for job in listed.jobs.into_iter().filter(|job| fits(job, wanted)) {
             if (offset..offset.saturating_add(limit)).contains(&found.total) {
-                found.jobs.push(envelope::of(job));
+                found.jobs.push(told(job));
             }
             found.total += 1;
         }
-        if listed.jobs.len() < STEP {
+        if count < STEP {
             return Ok(found);
         }
         step.offset += STEP;

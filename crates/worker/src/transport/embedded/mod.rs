@@ -12,6 +12,7 @@ pub(crate) use kept::Kept;
 use super::{
     Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, Progress, Proof, Report, Settled, Terms, Transport,
 };
+use crate::info::Told;
 use crate::job::Text;
 use crate::run::Run;
 use crate::{ClientError, Job, NewJob};
@@ -118,46 +119,41 @@ impl Transport for Local {
         })
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Value, bool)>> {
+    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Told, bool)>> {
         Box::pin(async move {
             let now = self.engine.now();
             let bodies: Vec<_> = jobs.iter().map(|job| submit::members(job, now)).collect();
             let submissions = jobs.into_iter().map(|job| submit::submission(job, now)).collect::<Result<_, _>>()?;
             let body = |index: usize, effective: &_| submit::body(effective, &bodies[index]);
             let kept = self.engine.submit(submissions, body).await.map_err(refusal)?;
-            Ok(kept
-                .iter()
-                .map(|kept| match kept {
-                    Enqueued::Created(job) => (envelope::of(job), true),
-                    Enqueued::Existing(job) => (envelope::of(job), false),
-                })
-                .collect())
+            let told = |kept| match kept {
+                Enqueued::Created(job) => (told(job), true),
+                Enqueued::Existing(job) => (told(job), false),
+            };
+            Ok(kept.into_iter().map(told).collect())
         })
     }
 
-    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
         Box::pin(async move {
             let job = self.engine.job(parsed(id)?).await.map_err(refusal)?;
-            let mut envelope = envelope::of(&job);
-            if let Some(progress) = self.engine.progress(&job) {
-                envelope::add_progress(&mut envelope, &progress);
-            }
-            Ok(envelope)
+            let progress = self.engine.progress(&job);
+            Ok(Told::Kept(Box::new(job), progress))
         })
     }
 
-    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
-        Box::pin(async move { Ok(envelope::of(&self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
+    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
+        Box::pin(async move { Ok(told(self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
     }
 
     fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, offset: usize, limit: usize) -> Answer<'a, DeadPage> {
         Box::pin(dead::page(&self.engine, filter, offset, limit))
     }
 
-    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
         Box::pin(async move {
             let id = dead::dead(&self.engine, parsed(id)?).await?.id;
-            Ok(envelope::of(&self.engine.revive(id, None).await.map_err(refusal)?))
+            Ok(told(self.engine.revive(id, None).await.map_err(refusal)?))
         })
     }
 
@@ -212,6 +208,19 @@ pub(crate) fn delivery(job: redrive_store::Job) -> Option<Delivery> {
         },
         lease,
     })
+}
+
+fn told(job: redrive_store::Job) -> Told {
+    Told::Kept(Box::new(job), None)
+}
+
+/// Everything that is known about a job, and how far its present run has come.
+pub(crate) fn envelope(job: &redrive_store::Job, progress: Option<&redrive_engine::Progress>) -> Value {
+    let mut envelope = envelope::of(job);
+    if let Some(progress) = progress {
+        envelope::add_progress(&mut envelope, progress);
+    }
+    envelope
 }
 
 /// What is no id names no job.

@@ -6,11 +6,11 @@ mod read;
 mod write;
 
 use super::{Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Progress, Report, Settled, Terms, Transport};
+use crate::info::Told;
 use crate::run::Run;
 use crate::{ClientError, NewJob};
 use call::Caller;
 use manifest::Extensions;
-use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -125,29 +125,26 @@ impl Transport for Http {
         })
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Value, bool)>> {
+    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Told, bool)>> {
         Box::pin(async move {
-            let envelopes: Vec<Value> = jobs.iter().map(write::envelope).collect();
-            match &envelopes[..] {
+            match &jobs[..] {
                 [] => Ok(Vec::new()),
                 [one] => {
-                    let body = one.to_string().into_bytes();
+                    let mut body = Vec::with_capacity(256);
+                    write::push_job(&mut body, one);
                     let (status, answer) = self.caller.post_for("/ojs/v1/jobs", body, ANSWER).await?;
                     Ok(vec![(read::job(&answer)?, status == 201)])
                 }
-                many => {
-                    let body = json!({ "jobs": many }).to_string().into_bytes();
-                    read::batch(&self.post("/ojs/v1/jobs/batch", body).await?)
-                }
+                many => read::batch(&self.post("/ojs/v1/jobs/batch", write::batch(many)).await?),
             }
         })
     }
 
-    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
         Box::pin(async move { read::job(&self.caller.get(&path_of(id), ANSWER).await?) })
     }
 
-    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
         Box::pin(async move { read::job(&self.caller.delete(&path_of(id), ANSWER).await?) })
     }
 
@@ -158,7 +155,7 @@ impl Transport for Http {
         })
     }
 
-    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Value> {
+    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
         Box::pin(async move {
             let path = format!("/ojs/v1/dead-letter/{}/retry", write::escaped(id));
             read::job(&self.post(&path, Vec::new()).await?)

@@ -2,6 +2,7 @@
 
 use super::super::{Ask, Beat, DeadPage, Delivery, Directive, Lease, Proof, Settled};
 use super::call::read_error;
+use crate::info::Told;
 use crate::job::Text;
 use crate::run::Run;
 use crate::{ClientError, Job, Refused};
@@ -167,36 +168,33 @@ pub(super) fn beat(answer: &[u8], runs: &[Arc<Run>]) -> Result<Beat, ClientError
 }
 
 /// The job of an answer, under `job` or at the top.
-pub(super) fn job(answer: &[u8]) -> Result<Value, ClientError> {
+pub(super) fn job(answer: &[u8]) -> Result<Told, ClientError> {
     let mut document: Value = parsed(answer)?;
-    Ok(match document.get_mut("job").map(Value::take) {
-        Some(job) => {
-            let mut job = job;
-            // What only our server tells stands beside the job.
-            if let (Some(told), Some(members)) = (document.get("redrive"), job.as_object_mut())
-                && !members.contains_key("redrive")
-            {
-                members.insert("redrive".to_owned(), told.clone());
-            }
-            job
-        }
-        None => document,
-    })
+    let Some(mut job) = document.get_mut("job").map(Value::take) else { return Ok(Told::Value(document)) };
+    // What only our server tells may stand beside the job.
+    if let (Some(told), Some(members)) = (document.get("redrive"), job.as_object_mut())
+        && !members.contains_key("redrive")
+    {
+        members.insert("redrive".to_owned(), told.clone());
+    }
+    Ok(Told::Value(job))
+}
+
+#[derive(Deserialize)]
+struct Batch {
+    jobs: Vec<Box<RawValue>>,
 }
 
 /// The jobs of a batch. It does not tell which of them were there before.
-pub(super) fn batch(answer: &[u8]) -> Result<Vec<(Value, bool)>, ClientError> {
-    let mut document: Value = parsed(answer)?;
-    match document.get_mut("jobs").map(Value::take) {
-        Some(Value::Array(jobs)) => Ok(jobs.into_iter().map(|job| (job, true)).collect()),
-        _ => Err(ClientError::Garbled("the answer to a batch names no jobs".to_owned())),
-    }
+pub(super) fn batch(answer: &[u8]) -> Result<Vec<(Told, bool)>, ClientError> {
+    let batch: Batch = parsed(answer)?;
+    Ok(batch.jobs.into_iter().map(|job| (Told::Text(job), true)).collect())
 }
 
 #[derive(Deserialize)]
 struct Dead {
     #[serde(default)]
-    jobs: Vec<Value>,
+    jobs: Vec<Box<RawValue>>,
     #[serde(default)]
     pagination: Value,
 }
@@ -204,5 +202,5 @@ struct Dead {
 pub(super) fn dead_page(answer: &[u8]) -> Result<DeadPage, ClientError> {
     let Dead { jobs, pagination } = parsed(answer)?;
     let total = pagination["total"].as_u64().and_then(|total| usize::try_from(total).ok());
-    Ok(DeadPage { total: total.unwrap_or(jobs.len()), jobs })
+    Ok(DeadPage { total: total.unwrap_or(jobs.len()), jobs: jobs.into_iter().map(Told::Text).collect() })
 }

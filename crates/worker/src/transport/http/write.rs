@@ -194,8 +194,40 @@ pub(super) fn dead_path(filter: &DeadFilter, offset: usize, limit: usize) -> Str
     path
 }
 
+/// New jobs as a server takes them.
+pub(super) fn batch(jobs: &[NewJob]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(16 + jobs.len() * 200);
+    out.extend_from_slice(b"{\"jobs\":[");
+    for (index, job) in jobs.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_job(&mut out, job);
+    }
+    out.extend_from_slice(b"]}");
+    out
+}
+
 /// A new job as a server takes it.
-pub(super) fn envelope(job: &NewJob) -> Value {
+pub(super) fn push_job(out: &mut Vec<u8>, job: &NewJob) {
+    out.extend_from_slice(b"{\"type\":");
+    push_text(out, &job.kind);
+    push_raw(out, "args", job.args.get());
+    if let Some(id) = &job.id {
+        out.extend_from_slice(b",\"id\":");
+        push_text(out, id);
+    }
+    if let Some(meta) = &job.meta {
+        push_raw(out, "meta", &Value::Object(meta.clone()).to_string());
+    }
+    let options = options(job);
+    if !options.is_empty() {
+        push_raw(out, "options", &Value::Object(options).to_string());
+    }
+    out.push(b'}');
+}
+
+fn options(job: &NewJob) -> Map<String, Value> {
     let mut options = Map::new();
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -211,18 +243,10 @@ pub(super) fn envelope(job: &NewJob) -> Value {
     set("retry", job.retry.as_ref().map(crate::Retry::to_json));
     set("idempotency_key", job.idempotency_key.as_deref().map(Value::from));
     set("tags", (!job.tags.is_empty()).then(|| json!(job.tags)));
-    let args: Value = serde_json::from_str(job.args.get()).unwrap_or_default();
-    let mut envelope = json!({ "type": job.kind, "args": args, "options": options });
-    if let Some(id) = &job.id {
-        envelope["id"] = id.as_str().into();
-    }
-    if let Some(meta) = &job.meta {
-        envelope["meta"] = Value::Object(meta.clone());
-    }
-    envelope
+    options
 }
 
-/// A time from now, as our server takes it: a plain duration after a plus.
+/// A time from now: a duration after a plus.
 fn from_now(time: Duration) -> Value {
     let seconds = Span::from(time).ms() / 1_000.0;
     format!("+PT{seconds}S").into()
