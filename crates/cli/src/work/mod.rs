@@ -22,6 +22,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Between the end of a command that was told to end and the worker's giving up on it.
 const MARGIN: Duration = Duration::from_secs(1);
+/// How long one request for jobs waits. A worker that stops hears the last one out: one that ends by
+/// itself should not take long for that.
+const POLL: Duration = Duration::from_secs(2);
+const POLL_UNTIL_EMPTY: Duration = Duration::from_millis(100);
 /// How long a job that this worker does not take is left to others.
 const FOR_OTHERS: Duration = Duration::from_secs(30);
 
@@ -50,6 +54,7 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, teller: &Arc<Telle
         // A command takes long beside a fetch; a job that waits here could run elsewhere.
         .most_prefetched(0)
         .lease(args.lease())
+        .poll(if args.once || args.drain { POLL_UNTIL_EMPTY } else { POLL })
         .stop_within(args.grace())
         .cancel_grace(order.kill_after + MARGIN)
         .on_event(move |event: &Event<'_>| told.event(event));
