@@ -5,6 +5,7 @@ use super::catalogue::Catalogue;
 use super::kept::{Kept, uuids};
 use super::options::Options;
 use super::pool::{Pool, Session};
+use super::remembered::Remembered;
 use super::sql;
 use super::trouble::Trouble;
 use super::value::Order;
@@ -35,11 +36,17 @@ pub(super) struct Core {
     pub(super) pool: Arc<Pool>,
     pub(super) catalogue: Catalogue,
     pub(super) bell: Arc<Bell>,
+    pub(super) remembered: Remembered,
 }
 
 impl Core {
     pub(super) fn new(options: Options) -> Arc<Self> {
-        Arc::new(Self { pool: Pool::new(options), catalogue: Catalogue::default(), bell: Arc::default() })
+        Arc::new(Self {
+            pool: Pool::new(options),
+            catalogue: Catalogue::default(),
+            bell: Arc::default(),
+            remembered: Remembered::default(),
+        })
     }
 
     pub(super) async fn session(&self) -> Result<Session, Trouble> {

@@ -15,6 +15,7 @@ mod options;
 mod pool;
 mod queues;
 mod read;
+mod remembered;
 mod schema;
 mod sql;
 mod store;

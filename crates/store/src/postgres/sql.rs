@@ -62,6 +62,35 @@ statements! {
             changing.join(", "), values.join(", "), unnested()
         )
     };
+    /// The outcomes of runs, each on the condition that its lease is as it was; answers which were written.
+    GUARDED = {
+        let own = [
+            ("old_nonce", "bigint"), ("old_until_us", "bigint"), ("old_alive_us", "bigint"),
+            ("fail_life", "integer"), ("fail_attempt", "integer"), ("fail_at_us", "bigint"),
+            ("fail_error", "bytea"), ("fail_verdict", "text"),
+        ];
+        let columns = || COLUMNS.iter().chain(&own);
+        let arrays: Vec<String> = (1..).zip(columns()).map(|(place, (_, kind))| format!("${place}::{kind}[]")).collect();
+        let named: Vec<&str> = columns().map(|(name, _)| *name).collect();
+        let changing = names(|name| !FIXED.contains(&name));
+        let values: Vec<String> = changing.iter().map(|name| format!("u.{name}")).collect();
+        let unchanged = "j.id = u.id AND j.state = 3 AND j.leases = u.leases AND j.nonce = u.old_nonce \
+                         AND j.until_us = u.old_until_us AND j.alive_us = u.old_alive_us";
+        let failure = "id, failed, fail_life, fail_attempt, fail_at_us, fail_error, fail_verdict";
+        format!(
+            "WITH u AS MATERIALIZED (SELECT * FROM unnest({arrays}) AS u ({named})), \
+             gone AS (DELETE FROM live j USING u WHERE u.state >= 5 AND {unchanged} RETURNING u.*), \
+             stay AS (UPDATE live j SET ({changing}) = ROW ({values}) FROM u WHERE u.state < 5 AND {unchanged} \
+               RETURNING u.*), \
+             kept AS (INSERT INTO ended ({row}) SELECT {row} FROM gone), \
+             failed AS (INSERT INTO failures (job, number, life, attempt, at_us, error, verdict) \
+               SELECT {failure} FROM gone WHERE fail_verdict IS NOT NULL UNION ALL \
+               SELECT {failure} FROM stay WHERE fail_verdict IS NOT NULL) \
+             SELECT id FROM gone UNION ALL SELECT id FROM stay",
+            arrays = arrays.join(", "), named = named.join(", "), changing = changing.join(", "),
+            values = values.join(", "), row = names(|_| true).join(", ")
+        )
+    };
     /// Jobs that can still run, by name, for a change. The order keeps two callers from waiting for each
     /// other.
     LOCK_LIVE = format!(

@@ -8,8 +8,8 @@ use super::sql;
 use super::text;
 use super::trouble::Trouble;
 use super::value::{Order, Param, signed};
-use crate::{Job, KEPT_FAILURES, NewJob};
-use redrive_policy::{Moment, Span};
+use crate::{FailedRun, Job, KEPT_FAILURES, Lease, NewJob};
+use redrive_policy::{Moment, Span, Verdict};
 use uuid::Uuid;
 
 /// The statements that write what has changed.
@@ -17,17 +17,8 @@ pub(super) fn changes<'j>(jobs: &[&'j Kept], queue: &dyn Fn(&str) -> Option<i32>
     let changed = || jobs.iter().copied().filter(|kept| kept.changed);
     let moved =
         |from: bool, to: bool| changed().filter(move |kept| kept.ended == from && kept.job.state.is_terminal() == to);
-    let number = |kept: &Kept| {
-        let name = &kept.job.spec.queue;
-        queue(name).ok_or_else(|| Trouble::Broken(format!("the queue \"{name}\" has no number")))
-    };
-    let rows = |kept: &mut dyn Iterator<Item = &'j Kept>| {
-        let numbered = kept.map(|kept| Ok((kept, number(kept)?)));
-        let numbered: Vec<(&Kept, i32)> = numbered.collect::<Result<_, Trouble>>()?;
-        Rows::of(numbered.into_iter())
-    };
     let mut orders = Vec::new();
-    let stay = rows(&mut moved(false, false))?;
+    let stay = rows(moved(false, false), queue)?;
     if !stay.is_empty() {
         orders.push(Order::new(&sql::UPDATE_LIVE, stay.into_params()));
     }
@@ -37,11 +28,53 @@ pub(super) fn changes<'j>(jobs: &[&'j Kept], queue: &dyn Fn(&str) -> Option<i32>
         let ids = uuids(moved(from, !from).map(|kept| &kept.job.id));
         if !ids.is_empty() {
             orders.push(Order::new(delete, vec![Box::new(ids)]));
-            orders.push(Order::new(insert, rows(&mut moved(from, !from))?.into_params()));
+            orders.push(Order::new(insert, rows(moved(from, !from), queue)?.into_params()));
         }
     }
     orders.extend(failures(changed().filter(|kept| kept.new_failure))?);
     Ok(orders)
+}
+
+/// The statement that writes what became of runs, each on the condition that its lease is as it was: pairs
+/// of before and after.
+pub(super) fn guarded<'j>(
+    pairs: &[(&Kept, &'j Kept)],
+    queue: &dyn Fn(&str) -> Option<i32>,
+) -> Result<Order<'j>, Trouble> {
+    let lease = |moment: fn(&Lease) -> i64| -> Vec<Option<i64>> {
+        pairs.iter().map(|(before, _)| before.job.lease.as_ref().map(moment)).collect()
+    };
+    let failure = |kept: &'j Kept| kept.job.failures.last().filter(|_| kept.new_failure);
+    let runs: Vec<Option<&FailedRun>> = pairs.iter().map(|(_, after)| failure(after)).collect();
+    let mut verdicts = Vec::with_capacity(runs.len());
+    for run in &runs {
+        verdicts.push(run.map(|run| verdict(&run.verdict)).transpose()?);
+    }
+    let mut params = rows(pairs.iter().map(|(_, after)| *after), queue)?.into_params();
+    params.extend([
+        Box::new(lease(|lease| lease.token.nonce.cast_signed())) as Param<'j>,
+        Box::new(lease(|lease| lease.until.micros())),
+        Box::new(lease(|lease| lease.alive.micros())),
+        Box::new(runs.iter().map(|run| run.map(|run| signed(run.life))).collect::<Vec<_>>()),
+        Box::new(runs.iter().map(|run| run.map(|run| signed(run.attempt))).collect::<Vec<_>>()),
+        Box::new(runs.iter().map(|run| run.map(|run| run.at.micros())).collect::<Vec<_>>()),
+        Box::new(runs.iter().map(|run| run.map(|run| &*run.error)).collect::<Vec<_>>()),
+        Box::new(verdicts),
+    ]);
+    Ok(Order::new(&sql::GUARDED, params))
+}
+
+fn rows<'j>(jobs: impl Iterator<Item = &'j Kept>, queue: &dyn Fn(&str) -> Option<i32>) -> Result<Rows<'j>, Trouble> {
+    let number = |kept: &'j Kept| {
+        let name = &kept.job.spec.queue;
+        let number = queue(name).ok_or_else(|| Trouble::Broken(format!("the queue \"{name}\" has no number")))?;
+        Ok((kept, number))
+    };
+    Rows::of(jobs.map(number).collect::<Result<Vec<_>, Trouble>>()?.into_iter())
+}
+
+fn verdict(verdict: &Verdict) -> Result<String, Trouble> {
+    serde_json::to_string(verdict).map_err(|error| Trouble::Broken(format!("a verdict cannot be written: {error}")))
 }
 
 /// The statements that write the last failure of each job, and forget what is too old.
@@ -58,8 +91,7 @@ fn failures<'j>(failed: impl Iterator<Item = &'j Kept>) -> Result<Vec<Order<'j>>
         attempts.push(signed(run.attempt));
         times.push(run.at.micros());
         errors.push(&*run.error);
-        let verdict = serde_json::to_string(&run.verdict);
-        verdicts.push(verdict.map_err(|error| Trouble::Broken(format!("a verdict cannot be written: {error}")))?);
+        verdicts.push(verdict(&run.verdict)?);
         if kept.failed as usize > KEPT_FAILURES {
             full.push(id);
             up_to.push(signed(kept.failed - KEPT_FAILURES as u32));

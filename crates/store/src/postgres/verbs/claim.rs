@@ -61,6 +61,7 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, Trouble> 
         }
     }
     core.commit(&mut session, &taken.iter().collect::<Vec<_>>()).await?;
+    core.remembered.keep(taken);
     Ok(answers)
 }
 

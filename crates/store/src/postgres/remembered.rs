@@ -1,0 +1,59 @@
+//! The runs that this node has handed out, as it last saw them. Most of them are settled here, and need not
+//! be read again then: the statement that writes the outcome checks that nothing has happened in between.
+
+use super::kept::Kept;
+use crate::JobId;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How much is remembered, in bytes. Beyond that all is forgotten: it only costs time to read it again.
+const MOST_BYTES: usize = 64 << 20;
+/// What a job takes besides what was said about it, roughly.
+const JOB_BYTES: usize = 1 << 10;
+
+#[derive(Debug, Default)]
+pub(super) struct Remembered(Mutex<Runs>);
+
+#[derive(Debug, Default)]
+struct Runs {
+    jobs: HashMap<JobId, Kept>,
+    bytes: usize,
+}
+
+impl Remembered {
+    fn runs(&self) -> MutexGuard<'_, Runs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers runs as they are in the database now.
+    pub(super) fn keep(&self, jobs: impl IntoIterator<Item = Kept>) {
+        let mut runs = self.runs();
+        for mut kept in jobs {
+            (kept.changed, kept.new_failure) = (false, false);
+            runs.bytes += bytes(&kept);
+            if let Some(old) = runs.jobs.insert(kept.job.id, kept) {
+                runs.bytes -= bytes(&old);
+            }
+            if runs.bytes > MOST_BYTES {
+                *runs = Runs::default();
+            }
+        }
+    }
+
+    /// Takes out what is remembered of these jobs.
+    pub(super) fn take(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, Kept> {
+        let mut runs = self.runs();
+        let mut taken = HashMap::new();
+        for id in ids {
+            if let Some(kept) = runs.jobs.remove(&id) {
+                runs.bytes -= bytes(&kept);
+                taken.insert(id, kept);
+            }
+        }
+        taken
+    }
+}
+
+fn bytes(kept: &Kept) -> usize {
+    JOB_BYTES + kept.job.spec.body.len() + kept.job.failures.iter().map(|run| run.error.len()).sum::<usize>()
+}
