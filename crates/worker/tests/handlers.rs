@@ -150,6 +150,43 @@ async fn so_many_handlers_run_at_once_and_of_one_type_no_more_than_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_were_taken_ahead_go_back_when_every_handler_is_stuck() {
+    let house = House::open().await;
+    let client = house.client();
+    let go_on = Arc::new(Notify::new());
+    let worker = || {
+        Worker::with_state(&client, Arc::clone(&go_on))
+            .concurrency(1)
+            .lease(Duration::from_millis(300))
+            .handle("quick", |(): ()| async { Ok::<_, Failure>(()) })
+            .handle("slow", async |_: (), context: Context<Arc<Notify>>| {
+                context.state().notified().await;
+                Ok::<_, Failure>(())
+            })
+    };
+    let quick = |count: usize| (0..count).map(|_| NewJob::new("quick", ()).unwrap());
+    let ended = async |jobs: &[redrive_worker::JobInfo]| {
+        for job in jobs {
+            assert_eq!(client.wait(job.id(), common::PATIENCE).await.unwrap().attempt(), 1);
+        }
+    };
+    let mut first = Crew::start(worker());
+    // So that it thinks that all handlers are quick, and takes jobs ahead.
+    ended(&client.enqueue_all(quick(50).collect()).await.unwrap()).await;
+    let slow = NewJob::new("slow", ()).unwrap().priority(1);
+    let jobs = client.enqueue_all(std::iter::once(slow).chain(quick(30)).collect()).await.unwrap();
+    first.hears("started slow").await;
+    let second = Crew::start(worker());
+    ended(&jobs[1..]).await;
+    go_on.notify_one();
+    ended(&jobs[..1]).await;
+    let (first, second) = (first.stop().await, second.stop().await);
+    assert_eq!((first.done + second.done, first.lost + second.lost), (81, 0));
+    assert!(second.done >= 30, "{second:?}");
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn progress_can_be_watched_at_both_places() {
     let folder = Folder::new("progress");
     let house = House::open().await;

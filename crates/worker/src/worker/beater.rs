@@ -23,6 +23,7 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     let mut last = Instant::now();
     loop {
         tokio::time::sleep_until(next_look(&runner)).await;
+        give_back_overdue(&runner);
         let (expired, due) = sorted_out(&runner);
         for run in expired {
             run.cancellation.give(Cancelled::LeaseLost);
@@ -53,6 +54,16 @@ fn next_look<S: Send + Sync + 'static>(runner: &Runner<S>) -> Instant {
     let first_end = desk.runs().filter(|run| !lost(run)).map(|run| run.lease_until()).min();
     let look = now + look;
     first_end.map_or(look, |end| end.min(look)).max(now + SHORTEST_PAUSE)
+}
+
+/// A job that was taken ahead and has not started by the time of its first sign of life is given back:
+/// every handler here is busy, and others may not be.
+fn give_back_overdue<S: Send + Sync + 'static>(runner: &Runner<S>) {
+    let now = Instant::now();
+    let overdue = runner.desk().clear_overdue(|run| run.alive() + run.lease.span / EVERY <= now);
+    if !overdue.is_empty() {
+        runner.give_back(overdue);
+    }
 }
 
 /// The runs whose lease is over, and those that need a sign of life.

@@ -11,6 +11,8 @@ use tokio::time::Instant;
 
 /// The worker takes as many jobs ahead as its handlers get through in this time.
 const AHEAD: Duration = Duration::from_millis(20);
+/// With all handlers busy, and none that ended for so long, no job is taken ahead.
+const STUCK: Duration = Duration::from_millis(100);
 /// How much one run counts in the mean of them.
 const WEIGHT: f64 = 0.05;
 
@@ -24,6 +26,10 @@ pub(super) struct Desk {
     /// The types with a limit of their own.
     limited: HashMap<Box<str>, Limited>,
     reports: Vec<Report>,
+    /// How many handlers run.
+    running: usize,
+    /// When the last of them ended.
+    last_end: Instant,
     /// The mean time that a run took lately, in seconds; absent before the first.
     mean_run_secs: Option<f64>,
 }
@@ -47,6 +53,8 @@ impl Desk {
             ready: VecDeque::new(),
             limited: limited.collect(),
             reports: Vec::new(),
+            running: 0,
+            last_end: Instant::now(),
             mean_run_secs: None,
         }
     }
@@ -61,11 +69,18 @@ impl Desk {
         self.slots.iter().flatten()
     }
 
+    /// How many handlers there could be at once for what is here.
+    pub(super) fn could_run(&self) -> usize {
+        self.running + self.ready.len()
+    }
+
     /// How many jobs to ask for now; 0 while it is not worth a request.
     pub(super) fn room(&self, concurrency: usize, most_prefetched: usize) -> usize {
         let ahead = self.mean_run_secs.map_or(0.0, |mean| AHEAD.as_secs_f64() * concurrency as f64 / mean.max(1e-9));
+        // What was quick before says nothing while every handler is busy with something slow.
+        let stuck = self.running >= concurrency && self.last_end.elapsed() > STUCK;
         // A float that is too large becomes the largest number.
-        let prefetch = (ahead as usize).min(most_prefetched);
+        let prefetch = if stuck { 0 } else { (ahead as usize).min(most_prefetched) };
         let capacity = concurrency + prefetch;
         // Jobs of a type that is at its limit do not keep others out, up to a point.
         let aside: usize = self.limited.values().map(|limited| limited.aside.len()).sum();
@@ -96,11 +111,13 @@ impl Desk {
                 limited.aside.push_back(run);
                 None
             }
-            Some(limited) => {
-                limited.running += 1;
+            limited => {
+                if let Some(limited) = limited {
+                    limited.running += 1;
+                }
+                self.running += 1;
                 Some(run)
             }
-            None => Some(run),
         }
     }
 
@@ -131,11 +148,14 @@ impl Desk {
     }
 
     fn vacated(&mut self, run: &Run) -> Option<Arc<Run>> {
-        let limited = self.limited.get_mut(&*run.job.kind)?;
-        let next = limited.aside.pop_front();
-        if next.is_none() {
-            limited.running -= 1;
-        }
+        self.last_end = Instant::now();
+        let limited = self.limited.get_mut(&*run.job.kind);
+        let next = limited.and_then(|limited| {
+            let next = limited.aside.pop_front();
+            limited.running -= usize::from(next.is_none());
+            next
+        });
+        self.running -= usize::from(next.is_none());
         next
     }
 
@@ -150,6 +170,14 @@ impl Desk {
     /// A report that needs no lane.
     pub(super) fn report(&mut self, report: Report) {
         self.reports.push(report);
+    }
+
+    /// Jobs that could have started long ago and did not, because every handler is busy: they are
+    /// taken off the desk, and may run elsewhere.
+    pub(super) fn clear_overdue(&mut self, is_overdue: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
+        let (overdue, ready): (Vec<_>, Vec<_>) = self.ready.drain(..).partition(|run| is_overdue(run));
+        self.ready.extend(ready);
+        overdue
     }
 
     /// Everything that has not started, which then never will.

@@ -7,7 +7,6 @@ use crate::transport::{Answer, Ask, Delivery};
 use crate::{ClientError, Event};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -131,10 +130,12 @@ fn take_in<S: Send + Sync + 'static>(
     if count == 0 {
         return;
     }
-    runner.desk().take_in(jobs, asked);
-    let idle = runner.idle.load(Ordering::Acquire);
-    let missing = count.saturating_sub(idle).min(runner.settings.concurrency.saturating_sub(lanes.len()));
-    for _ in 0..missing {
+    let could_run = {
+        let mut desk = runner.desk();
+        desk.take_in(jobs, asked);
+        desk.could_run()
+    };
+    for _ in lanes.len()..could_run.min(runner.settings.concurrency) {
         lanes.spawn(lane::run(Arc::clone(runner)));
     }
     runner.work.add_permits(count);

@@ -19,10 +19,7 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     let mut next = None;
     loop {
         let Some(run) = next.take().or_else(|| runner.desk().next_if_permitted(&runner.work)) else {
-            runner.idle.fetch_add(1, Ordering::AcqRel);
-            let permit = runner.work.acquire().await;
-            runner.idle.fetch_sub(1, Ordering::AcqRel);
-            let Ok(permit) = permit else { return };
+            let Ok(permit) = runner.work.acquire().await else { return };
             permit.forget();
             next = runner.desk().next();
             continue;

@@ -3,10 +3,11 @@
 use super::desk::Desk;
 use super::{Settings, Summary, Worker, beater, fetcher, settler};
 use crate::context::Surroundings;
+use crate::run::Run;
 use crate::transport::{Ending, Report, Transport};
 use crate::worker::registry::Registry;
 use crate::{Cancelled, ClientError, Event};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -24,8 +25,6 @@ pub(crate) struct Runner<S> {
     desk: Mutex<Desk>,
     /// One permit for each job that may start.
     pub(super) work: Semaphore,
-    /// Lanes that wait for work.
-    pub(super) idle: AtomicUsize,
     /// Rung when there is something to report.
     pub(super) reported: Notify,
     /// Rung when the desk has more room.
@@ -75,7 +74,6 @@ impl<S: Send + Sync + 'static> Runner<S> {
             surroundings: Arc::clone(&worker.surroundings),
             settings: worker.settings.clone(),
             work: Semaphore::new(0),
-            idle: AtomicUsize::new(0),
             reported: Notify::new(),
             room: Notify::new(),
             tally: Tally::default(),
@@ -127,8 +125,14 @@ impl<S: Send + Sync + 'static> Runner<S> {
             self.surroundings.stopping.send_replace(true);
             self.tell(&Event::Stopping);
         }
+        let waiting = self.desk().clear_waiting();
+        self.give_back(waiting);
+    }
+
+    /// Gives back jobs that have not started.
+    pub(super) fn give_back(&self, runs: Vec<Arc<Run>>) {
         let mut desk = self.desk();
-        for run in desk.clear_waiting() {
+        for run in runs {
             desk.report(Report { run, ending: Ending::Released(Duration::ZERO) });
         }
         drop(desk);
