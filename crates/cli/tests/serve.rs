@@ -72,7 +72,8 @@ fn what_is_printed_for_people_can_stand_in_the_file() {
     let after = settings(&redrive(&dir).args(["config", "--json"]).output().unwrap());
     for (key, setting) in after.as_object().unwrap() {
         assert_eq!(setting["value"], before[key]["value"], "{key}");
-        let from = if ["api_key", "store"].contains(&key.as_str()) { "default" } else { "file redrive.toml" };
+        let secret = ["api_key", "store"].contains(&key.as_str());
+        let from = if secret { "default" } else { "file redrive.toml" };
         assert_eq!(setting["from"], from, "{key}");
     }
 }

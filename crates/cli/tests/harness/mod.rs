@@ -85,8 +85,12 @@ impl Server {
     }
 
     pub(crate) fn start_with(data: &str, more: &[&str]) -> Self {
-        let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--data", data];
-        args.extend(more);
+        Self::start_at(&["--data", data], more)
+    }
+
+    /// Starts a server whose store is where these flags say.
+    pub(crate) fn start_at(place: &[&str], more: &[&str]) -> Self {
+        let args = [&["serve", "--listen", "127.0.0.1:0"], place, more].concat();
         let mut child = redrive(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a server");
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (found, address) = mpsc::channel();

@@ -1,0 +1,82 @@
+//! Several servers on one PostgreSQL, through the real binary.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod harness;
+
+#[path = "../../store/tests/postgres/cluster.rs"]
+#[allow(dead_code, reason = "these tests stop their database, and do not share it")]
+mod cluster;
+
+use cluster::Cluster;
+use harness::{Server, until};
+use serde_json::{Value, json};
+
+fn node(cluster: &Cluster) -> Server {
+    // Short, so that the runs of a dead worker come back while the test waits.
+    Server::start_at(&["--store", &cluster.address], &["--set", "lease=1s"])
+}
+
+fn job(queue: &str) -> Value {
+    json!({ "type": "work", "args": [1], "options": { "queue": queue } })
+}
+
+#[test]
+fn a_worker_on_one_node_gets_what_comes_in_on_another_and_a_dead_node_is_not_missed() {
+    let cluster = Cluster::start();
+    let (first, mut second, third) = (node(&cluster), node(&cluster), node(&cluster));
+    assert!(first.said().iter().any(|line| line.contains("store: PostgreSQL, database \"postgres\"")));
+
+    let waiting = json!({ "queues": ["mail"], "worker_id": "tester", "wait_ms": 30_000 });
+    let (id, taken) = std::thread::scope(|scope| {
+        let fetch = scope.spawn(|| second.ask("POST", "/ojs/v1/workers/fetch", waiting.clone()));
+        let id = first.enqueue(job("mail"));
+        (id, fetch.join().unwrap()["jobs"][0].take())
+    });
+    assert_eq!(taken["id"], json!(id));
+    assert_eq!(third.state(&id), "active");
+
+    second.kill();
+    let again = third.take("mail");
+    assert_eq!((&again["id"], &again["attempt"]), (&json!(id), &json!(2)), "the run of the dead node is over");
+    let stale = json!({ "job_id": taken["id"], "lease_token": taken["lease_token"] });
+    assert_eq!(first.call("POST", "/ojs/v1/workers/ack", &stale).unwrap().0, 409, "it may not settle any more");
+    third.succeed(&again);
+    assert_eq!(first.state(&id), "completed");
+}
+
+#[test]
+fn a_queue_that_is_closed_on_one_node_is_closed_on_all() {
+    let cluster = Cluster::start();
+    let (here, there) = (node(&cluster), node(&cluster));
+    here.ask("POST", "/ojs/v1/queues/mail/pause", json!({}));
+    let id = there.enqueue(job("mail"));
+    assert_eq!(there.fetch("mail", 1), Vec::<Value>::new());
+    here.ask("POST", "/ojs/v1/queues/mail/resume", json!({}));
+    assert_eq!(there.take("mail")["id"], json!(id));
+}
+
+#[test]
+fn while_the_database_is_away_requests_are_refused_and_afterwards_all_is_there() {
+    let mut cluster = Cluster::start();
+    let server = node(&cluster);
+    let kept = server.enqueue(job("mail"));
+    cluster.order("stop");
+    let requests = [
+        ("POST", "/ojs/v1/jobs", job("mail")),
+        ("GET", "/ojs/v1/health", Value::Null),
+        ("GET", "/ojs/v1/queues", Value::Null),
+    ];
+    for (method, path, body) in requests {
+        let (status, answer) = server.call(method, path, &body).expect("an answer");
+        assert_eq!(status, 503, "{method} {path}: {answer}");
+    }
+    cluster.order("start");
+    until("the server comes back", || {
+        let (status, _) = server.call("GET", "/ojs/v1/health", &Value::Null).ok()?;
+        (status == 200).then_some(())
+    });
+    assert_eq!(server.state(&kept), "available");
+    let (status, _) = server.stop();
+    assert!(status.success());
+}
