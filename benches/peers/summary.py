@@ -22,7 +22,7 @@ phases = ["a", "b", "c", "d"]
 ours = {phase: statistics.median(rates["redrive", phase]) for phase in phases if rates.get(("redrive", phase))}
 
 # The best of the others that flush before they answer, and of all others.
-SAFE = {"apalis-sqlite", "bullmq-always", "graphile", "pgboss"}
+SAFE = {"apalis-postgres", "apalis-sqlite", "bullmq-always", "graphile", "pgboss"}
 
 
 def best(phase, among):
@@ -40,10 +40,10 @@ for peer in peers:
             cells.append("–")
             continue
         median = statistics.median(values)
-        ratio = f" ({ours[phase] / median:.1f}×)" if phase in ours and peer != "redrive" else ""
+        ratio = f" ({ours[phase] / median:.1f}×)" if phase in ours and not peer.startswith(("redrive", "worker")) else ""
         cells.append(f"{median:,.0f}{ratio}")
     print(f"| {peer} | " + " | ".join(cells) + " |")
-others = [peer for peer in peers if peer != "redrive"]
+others = [peer for peer in peers if peer != "redrive" and not peer.startswith("worker")]
 for title, among in [("all", others), ("those that flush before they answer", [p for p in others if p in SAFE])]:
     told = []
     for phase in phases:

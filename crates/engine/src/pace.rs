@@ -5,23 +5,24 @@ use redrive_policy::Span;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// However quiet it is, the sweeper looks this often: clocks step, and other nodes write.
 const LONGEST_NAP: Span = Span::from_secs(1);
 /// How soon the sweeper looks again when what is due cannot be done, as behind a closed gate. Each
 /// further time in a row it waits twice as long.
 const SHORTEST_NAP: Span = Span::from_millis(5);
-/// How often ended jobs are pruned: so often that there is never a mountain of them.
+/// How often ended jobs are pruned, to the length of a nap: so often that there is never a mountain of them.
 const PRUNE_EVERY: Duration = Duration::from_secs(2);
 
 /// Sweeps and prunes until `stopped` completes. Errors of the store are handed to `report`, and the
 /// work goes on at the next turn.
 pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report: impl Fn(&EngineError)) {
     tokio::pin!(stopped);
-    let mut prune = tokio::time::interval(PRUNE_EVERY);
+    let mut pruned = None;
     let mut held_back = SHORTEST_NAP;
     loop {
-        let nap = match turn(&engine, &mut held_back).await {
+        let nap = match turn(&engine, &mut held_back, &mut pruned).await {
             Ok(nap) => nap,
             Err(error) => {
                 report(&error);
@@ -32,19 +33,19 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
             () = &mut stopped => return,
             () = tokio::time::sleep(nap.into()) => {}
             () = engine.earlier.notified() => {}
-            _ = prune.tick() => {
-                if let Err(error) = engine.prune().await {
-                    report(&error);
-                }
-            }
         }
     }
 }
 
-/// One sweep; answers how long nothing is due.
-async fn turn(engine: &Engine, held_back: &mut Span) -> Result<Span, EngineError> {
+/// One sweep, and now and then a pruning; answers how long nothing is due. A store that does not answer is
+/// asked once in a turn.
+async fn turn(engine: &Engine, held_back: &mut Span, pruned: &mut Option<Instant>) -> Result<Span, EngineError> {
     engine.planned.store(i64::MAX, Ordering::Release);
     let swept = engine.sweep().await?;
+    if pruned.is_none_or(|at| at.elapsed() >= PRUNE_EVERY) {
+        engine.prune().await?;
+        *pruned = Some(Instant::now());
+    }
     let next = engine.next_sweep().await?;
     let now = engine.now();
     let nap = match next.map(|next| next.since(now)) {

@@ -1,14 +1,15 @@
-//! apalis on SQLite (WAL, `synchronous=FULL`) or on Redis. One worker with a concurrency of 50 that
+//! apalis on SQLite (WAL, `synchronous=FULL`), on PostgreSQL or on Redis. One worker with a concurrency of 50 that
 //! polls every 5 ms and fetches up to 100 jobs.
 //!
 //! On Redis the retry waits whole seconds in the library's own script, so that phase d is left out
 //! there, and its worker stops with an error on a backlog above a few thousand jobs, so that phase c
 //! is kept small.
 //!
-//! usage: PEER=… JOBS=… peer-apalis sqlite FILE | redis URL
+//! usage: PEER=… JOBS=… peer-apalis sqlite FILE | postgres URL | redis URL
 
 use apalis::prelude::*;
 use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -171,6 +172,22 @@ async fn on_sqlite(file: &str, jobs: usize) {
     measure!(open, clear, stored, done, jobs, drain jobs, fail Some(jobs / 2));
 }
 
+async fn on_postgres(url: &str, jobs: usize) {
+    let pool = PgPoolOptions::new().max_connections(20).connect(url).await.expect("a database");
+    apalis_postgres::PostgresStorage::setup(&pool).await.expect("tables");
+    let config = apalis_postgres::Config::default().queue("peers").batch_size(100);
+    let (pool, config) = (&pool, &config);
+    let open = || apalis_postgres::PostgresStorage::<Job>::new(pool).with_config(config.clone());
+    let clear = || async { drop(sqlx::query("truncate apalis.jobs").execute(pool).await.expect("an empty table")) };
+    let count = |text: &'static str| async move {
+        let count: i64 = sqlx::query_scalar(text).fetch_one(pool).await.expect("a count");
+        usize::try_from(count).unwrap_or(0)
+    };
+    let stored = || count("select count(*) from apalis.jobs");
+    let done = || count("select count(*) from apalis.jobs where status = 'Done'");
+    measure!(open, clear, stored, done, jobs, drain jobs, fail Some(jobs / 2));
+}
+
 async fn on_redis(url: &str, jobs: usize) {
     let connection = apalis_redis::connect(url).await.expect("a connection");
     let config = apalis_redis::Config::default().queue("peers").batch_size(100);
@@ -193,9 +210,10 @@ async fn main() {
     let jobs = std::env::var("JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(10_000).min(MOST);
     match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [_, "sqlite", file] => on_sqlite(file, jobs).await,
+        [_, "postgres", url] => on_postgres(url, jobs).await,
         [_, "redis", url] => on_redis(url, jobs).await,
         _ => {
-            eprintln!("usage: PEER=… JOBS=… peer-apalis sqlite FILE | redis URL");
+            eprintln!("usage: PEER=… JOBS=… peer-apalis sqlite FILE | postgres URL | redis URL");
             std::process::exit(2);
         }
     }

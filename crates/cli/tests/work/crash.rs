@@ -5,7 +5,7 @@ use crate::harness::{Folder, Server, until};
 use serde_json::json;
 use std::collections::HashMap;
 
-const JOBS: usize = 200;
+const JOBS: usize = 1_000;
 const KILLS: usize = 3;
 /// Each kill costs a job one attempt at most, and so does a machine that is too busy for signs of life.
 const LIMIT: usize = KILLS + 3;
@@ -20,7 +20,7 @@ fn kill_minus_nine_of_the_worker_loses_no_job() {
     let answer = server.ask("POST", "/ojs/v1/jobs/batch", json!({ "jobs": vec![job; JOBS] }));
     let ids: Vec<String> =
         answer["jobs"].as_array().expect("jobs").iter().map(|job| job["id"].as_str().expect("an id").into()).collect();
-    let command = format!("echo $REDRIVE_JOB_ID $REDRIVE_JOB_ATTEMPT >> {runs}; sleep 0.05");
+    let command = format!("echo $REDRIVE_JOB_ID $REDRIVE_JOB_ATTEMPT >> {runs}; sleep 0.02");
     let args = ["--exec", &command, "--concurrency", "8", "--lease", "2s"];
     let started = || std::fs::read_to_string(&runs).map_or(0, |text| text.lines().count());
     for kill in 1..=KILLS {
