@@ -156,6 +156,20 @@ statements! {
     LIST = format!("SELECT {} FROM {} ORDER BY j.id DESC OFFSET $7 LIMIT $8", job_columns(), fitting());
     /// How many fit the same filter.
     COUNT = format!("SELECT count(*) FROM {}", fitting());
+    PRUNE_FINISHED = prune("NOT dead");
+    PRUNE_DEAD = prune("dead");
+}
+
+/// Forgets jobs that ended before a moment, with all that belongs to them.
+fn prune(which: &str) -> String {
+    format!(
+        "WITH old AS (SELECT id FROM ended WHERE {which} AND finished_us <= $1 \
+           ORDER BY finished_us, id LIMIT $2 FOR UPDATE SKIP LOCKED), \
+         gone AS (DELETE FROM ended USING old WHERE ended.id = old.id RETURNING ended.id), \
+         said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id), \
+         failed AS (DELETE FROM failures USING gone WHERE failures.job = gone.id) \
+         SELECT count(*) FROM gone"
+    )
 }
 
 /// The jobs that fit a filter.

@@ -49,20 +49,26 @@ fn description(store: &dyn Store) -> String {
     text
 }
 
-#[test]
-fn a_store_of_the_first_format_opens_as_it_was() {
-    let findings = check(fixture(), &mut |_| {}).unwrap();
+/// Opens a copy of a fixture: sound, with something of everything, and as it was written.
+fn opened_as_it_was(fixture: &Path, scratch: &Scratch) -> Embedded {
+    let findings = check(fixture, &mut |_| {}).unwrap();
     assert!(findings.is_sound() && findings.snapshot_bytes > 0 && findings.log_bytes > 0, "{findings:?}");
     assert!(findings.jobs.iter().all(|count| *count > 0) && findings.dead > 0, "{findings:?}");
-    let scratch = Scratch::new();
-    for entry in fs::read_dir(fixture()).unwrap() {
+    for entry in fs::read_dir(fixture).unwrap() {
         let path = entry.unwrap().path();
         fs::copy(&path, scratch.path().join(path.file_name().unwrap())).unwrap();
     }
     let (store, opened) = Embedded::open(scratch.path(), SMALL).unwrap();
     assert!(opened.clean && opened.repairs.is_empty(), "{opened:?}");
-    let expected = fs::read_to_string(fixture().join("expected.txt")).unwrap();
+    let expected = fs::read_to_string(fixture.join("expected.txt")).unwrap();
     assert_eq!(description(&store), expected);
+    store
+}
+
+#[test]
+fn a_store_of_the_first_format_opens_as_it_was() {
+    let scratch = Scratch::new();
+    let store = opened_as_it_was(&fixture(), &scratch);
     for op in Workload::new(1).ops(100) {
         op.play(&store).unwrap();
     }
@@ -72,12 +78,10 @@ fn a_store_of_the_first_format_opens_as_it_was() {
     assert_eq!(everything(&Embedded::open(scratch.path(), SMALL).unwrap().0).unwrap(), before);
 }
 
-/// Writes the fixture. To be run once for each format, by hand, and the outcome to be kept.
-#[test]
-#[ignore = "the fixture of a format is written once"]
-fn write_the_fixture() {
+/// Writes a store that has something of everything, and what it must be.
+fn write_fixture(folder: &Path) {
     let options = Options { segment_bytes: 16 << 10, ..SMALL };
-    let (store, _) = Embedded::open(fixture(), options).unwrap();
+    let (store, _) = Embedded::open(folder, options).unwrap();
     // The first seed that has something of everything.
     let seed = (0..).find(|seed| {
         let model = Memory::new();
@@ -91,7 +95,16 @@ fn write_the_fixture() {
     ops.iter().for_each(|op| drop(op.play(&store).unwrap()));
     store.compact().unwrap();
     later.iter().for_each(|op| drop(op.play(&store).unwrap()));
-    fs::write(fixture().join("expected.txt"), description(&store)).unwrap();
+    fs::write(folder.join("expected.txt"), description(&store)).unwrap();
     store.close().unwrap();
-    fs::remove_file(fixture().join("lock")).unwrap();
+    fs::remove_file(folder.join("lock")).unwrap();
+}
+
+/// The fixture of a new format is written by this test too: `REDRIVE_WRITE_FIXTURE=FOLDER`, once.
+#[test]
+fn a_fixture_of_the_present_format_can_be_written_and_read() {
+    let scratch = Scratch::new();
+    let folder = std::env::var_os("REDRIVE_WRITE_FIXTURE").map_or_else(|| scratch.path().to_owned(), PathBuf::from);
+    write_fixture(&folder);
+    opened_as_it_was(&folder, &Scratch::new());
 }

@@ -76,20 +76,7 @@ pub(in crate::postgres) async fn promote(
     Ok(moved)
 }
 
-/// Forgets jobs that ended before a moment, with all that belongs to them.
-const PRUNE_FINISHED: &str = "WITH old AS (SELECT id FROM ended WHERE NOT dead AND finished_us <= $1 \
-       ORDER BY finished_us, id LIMIT $2 FOR UPDATE SKIP LOCKED), \
-     gone AS (DELETE FROM ended USING old WHERE ended.id = old.id RETURNING ended.id), \
-     said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id), \
-     failed AS (DELETE FROM failures USING gone WHERE failures.job = gone.id) \
-     SELECT count(*) FROM gone";
-const PRUNE_DEAD: &str = "WITH old AS (SELECT id FROM ended WHERE dead AND finished_us <= $1 \
-       ORDER BY finished_us, id LIMIT $2 FOR UPDATE SKIP LOCKED), \
-     gone AS (DELETE FROM ended USING old WHERE ended.id = old.id RETURNING ended.id), \
-     said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id), \
-     failed AS (DELETE FROM failures USING gone WHERE failures.job = gone.id) \
-     SELECT count(*) FROM gone";
-
+/// Forgets what ended long enough ago.
 pub(in crate::postgres) async fn prune(
     core: &Core,
     retention: Retention,
@@ -98,7 +85,7 @@ pub(in crate::postgres) async fn prune(
 ) -> Result<usize, Trouble> {
     let mut pruned = 0;
     let mut session = core.session().await?;
-    for (sql, span) in [(PRUNE_FINISHED, retention.finished), (PRUNE_DEAD, retention.dead)] {
+    for (sql, span) in [(&sql::PRUNE_FINISHED, retention.finished), (&sql::PRUNE_DEAD, retention.dead)] {
         let params: Vec<Param<'_>> = vec![Box::new(before(now, span)), Box::new(limit(most - pruned))];
         let rows = session.write(&Order::new(sql, params)).await?;
         let count: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
