@@ -1,5 +1,6 @@
 //! The memory of Redrive: jobs, their lifecycle, and the stores that keep them.
 
+mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod embedded;

@@ -1,15 +1,15 @@
 //! From records to a ledger.
 
-use super::codec::Decoder;
 use super::ids::Ids;
 use super::indexes::Indexes;
 use super::ledger::{Keys, Ledger};
 use super::record::{Record, SpecRecord, TermsRecord};
-use super::row::Row;
 use super::slot::Slot;
 use super::slots::Slots;
 use super::terms::CatalogueReader;
 use crate::JobId;
+use crate::codec::Decoder;
+use crate::codec::row::Row;
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

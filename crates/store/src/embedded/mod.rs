@@ -4,7 +4,6 @@
 
 mod backup;
 mod check;
-mod codec;
 mod compactor;
 mod core;
 mod disk;
@@ -23,7 +22,6 @@ mod open;
 mod options;
 mod read;
 mod record;
-mod row;
 mod segment;
 mod slot;
 mod slots;
@@ -33,7 +31,6 @@ mod store;
 mod terms;
 mod ticket;
 mod verbs;
-mod verdict;
 mod walk;
 
 pub use backup::{backup, backup_on};

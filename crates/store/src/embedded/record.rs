@@ -1,9 +1,9 @@
 //! The records of a frame. Each says how something stands, never how it changed, so that reading one
 //! twice, or after a newer one was read already, does no harm once the newest is read too.
 
-use super::codec::{Decoder, Encode, Malformed};
-use super::row::{self, Row};
-use super::verdict;
+use crate::codec::row::{self, Row};
+use crate::codec::verdict;
+use crate::codec::{Decoder, Encode, Malformed};
 use crate::{FailedRun, Job, JobId};
 use redrive_policy::{Moment, Span};
 

@@ -1,7 +1,7 @@
 //! A job in memory, in as few bytes as it needs: most jobs have only just been handed in.
 
-use super::row::Row;
 use super::terms::Terms;
+use crate::codec::row::Row;
 use crate::{Blob, Event, FailedRun, Job, JobId, KEPT_FAILURES, State, Times};
 use redrive_policy::Moment;
 use std::sync::Arc;

@@ -7,8 +7,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) job: Job,
-    /// How many failures there have been over all lives; it numbers them.
-    pub(super) failed: u32,
+    /// The number of its last write, as it is in the database.
+    pub(super) revision: i64,
     /// Whether it is kept among those that have ended.
     pub(super) ended: bool,
     pub(super) changed: bool,
@@ -23,10 +23,7 @@ impl Kept {
         rule(&mut changed)?;
         if changed != self.job {
             // No two failures of a job are equal: they differ in life or attempt.
-            if changed.failures.last() != self.job.failures.last() {
-                self.failed = self.failed.saturating_add(1);
-                self.new_failure = true;
-            }
+            self.new_failure |= changed.failures.last() != self.job.failures.last();
             self.changed = true;
             self.job = changed;
         }

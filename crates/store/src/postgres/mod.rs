@@ -7,7 +7,6 @@
 mod bell;
 mod catalogue;
 mod clock;
-mod columns;
 mod core;
 mod kept;
 mod lane;
@@ -16,6 +15,7 @@ mod pool;
 mod queues;
 mod read;
 mod remembered;
+mod row;
 mod schema;
 mod sql;
 mod store;

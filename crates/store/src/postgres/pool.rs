@@ -133,16 +133,12 @@ impl Session {
         }
         let params: Vec<_> = orders.iter().map(|order| borrowed(&order.params)).collect();
         let client = self.client()?;
-        let mut sent: Vec<Sent<'_>> = Vec::with_capacity(orders.len() + 1);
+        let mut sent: Vec<Sent<'_, ()>> = Vec::with_capacity(orders.len() + 1);
         for (statement, params) in statements.iter().zip(&params) {
             sent.push(Box::pin(async { client.execute(statement, params).await.map(drop) }));
         }
         sent.push(Box::pin(client.batch_execute("COMMIT")));
-        let answers = within(async { Ok(all(sent).await) }).await.map_err(Trouble::while_committing)?;
-        // The first one says why; those after it only that the transaction is aborted.
-        for answer in answers {
-            answer.map_err(|error| Trouble::from(error).while_committing())?;
-        }
+        finished(sent).await?;
         self.reusable = true;
         Ok(())
     }
@@ -156,6 +152,29 @@ impl Session {
         // What the database refused has left nothing behind.
         self.reusable = matches!(answer, Ok(_) | Err(Trouble::Taken | Trouble::Collided(_)));
         answer.map_err(Trouble::while_committing)
+    }
+
+    /// Statements that write, in a transaction of their own: all or none. The answers of all, one after the
+    /// other.
+    pub(super) async fn write_all(&mut self, orders: &[Order<'_>]) -> Result<Vec<Row>, Trouble> {
+        if let [order] = orders {
+            return self.write(order).await;
+        }
+        let mut statements = Vec::with_capacity(orders.len());
+        for order in orders {
+            statements.push(self.statement(order.sql).await?);
+        }
+        let params: Vec<_> = orders.iter().map(|order| borrowed(&order.params)).collect();
+        self.reusable = false;
+        let client = self.client()?;
+        let mut sent: Vec<Sent<'_, Vec<Row>>> = vec![Box::pin(order_of(client, "BEGIN"))];
+        for (statement, params) in statements.iter().zip(&params) {
+            sent.push(Box::pin(client.query(statement, params)));
+        }
+        sent.push(Box::pin(order_of(client, "COMMIT")));
+        let answers = finished(sent).await?;
+        self.reusable = true;
+        Ok(answers.into_iter().flatten().collect())
     }
 
     /// Begins a transaction with statements that answer nothing.
@@ -191,7 +210,19 @@ impl Session {
     }
 }
 
-type Sent<'a> = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 'a>>;
+type Sent<'a, T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send + 'a>>;
+
+/// A statement that answers nothing, among others that do.
+async fn order_of(client: &Client, sql: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
+    client.batch_execute(sql).await.map(|()| Vec::new())
+}
+
+/// The answers of a transaction up to its commit. The first error says why; those after it only that the
+/// transaction is aborted.
+async fn finished<T>(sent: Vec<Sent<'_, T>>) -> Result<Vec<T>, Trouble> {
+    let answers = within(async { Ok(all(sent).await) }).await.map_err(Trouble::while_committing)?;
+    answers.into_iter().map(|answer| answer.map_err(|error| Trouble::from(error).while_committing())).collect()
+}
 
 fn gone() -> Trouble {
     Trouble::Lost("the connection was given up".to_owned())
@@ -208,7 +239,7 @@ async fn within<T>(answer: impl Future<Output = Result<T, Trouble>>) -> Result<T
 
 /// Polls all of them in their order, so that what they send goes out in that order, without waiting for
 /// the answers in between.
-async fn all(mut sent: Vec<Sent<'_>>) -> Vec<Result<(), tokio_postgres::Error>> {
+async fn all<T>(mut sent: Vec<Sent<'_, T>>) -> Vec<Result<T, tokio_postgres::Error>> {
     let mut answers: Vec<_> = sent.iter().map(|_| None).collect();
     poll_fn(|context| {
         for (answer, sent) in answers.iter_mut().zip(&mut sent) {

@@ -29,6 +29,7 @@ impl Remembered {
     pub(super) fn keep(&self, jobs: impl IntoIterator<Item = Kept>) {
         let mut runs = self.runs();
         for mut kept in jobs {
+            kept.revision += i64::from(kept.changed);
             (kept.changed, kept.new_failure) = (false, false);
             runs.bytes += bytes(&kept);
             if let Some(old) = runs.jobs.insert(kept.job.id, kept) {

@@ -20,17 +20,6 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Counts are kept in four bytes with a sign. Nothing is ever compared there, so past two billion they
-/// show as negative and come back as they were.
-pub(super) const fn signed(count: u32) -> i32 {
-    count.cast_signed()
-}
-
-/// The reverse of [`signed`].
-pub(super) const fn unsigned(count: i32) -> u32 {
-    count.cast_unsigned()
-}
-
 /// Limits of callers may be beyond any number of rows.
 pub(super) fn limit(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
@@ -59,9 +48,5 @@ impl<'r> Reader<'r> {
 
     pub(super) fn span(&mut self) -> Result<Option<Span>, Trouble> {
         Ok(self.next::<Option<f64>>()?.map(Span::saturating_ms))
-    }
-
-    pub(super) fn count(&mut self) -> Result<u32, Trouble> {
-        Ok(unsigned(self.next()?))
     }
 }

@@ -1,119 +1,75 @@
-//! Writing jobs back: one statement for each kind of change, whatever the number of jobs.
+//! Writing jobs: one statement for each kind of change, whatever the number of jobs.
 
 use super::catalogue::{Catalogue, Written};
-use super::columns::{Rows, state_number};
 use super::kept::{Kept, uuids};
 use super::pool::Session;
-use super::sql;
-use super::text;
+use super::row::{encode, encode_failures, overdue, state_number};
 use super::trouble::Trouble;
-use super::value::{Order, Param, signed};
-use crate::{FailedRun, Job, KEPT_FAILURES, Lease, NewJob};
-use redrive_policy::{Moment, Span, Verdict};
-use uuid::Uuid;
+use super::value::{Order, Param};
+use super::{sql, text};
+use crate::{Job, NewJob};
+use redrive_policy::{Moment, Span};
 
-/// The statements that write what has changed.
+/// The statements that write what has changed, each answering which jobs it wrote. `queue` knows the numbers
+/// of queues.
 pub(super) fn changes<'j>(jobs: &[&'j Kept], queue: &dyn Fn(&str) -> Option<i32>) -> Result<Vec<Order<'j>>, Trouble> {
-    let changed = || jobs.iter().copied().filter(|kept| kept.changed);
-    let moved =
-        |from: bool, to: bool| changed().filter(move |kept| kept.ended == from && kept.job.state.is_terminal() == to);
+    let moved = |from: bool, to: bool| -> Vec<&'j Kept> {
+        let here = |kept: &&&Kept| kept.changed && kept.ended == from && kept.job.state.is_terminal() == to;
+        jobs.iter().filter(here).copied().collect()
+    };
     let mut orders = Vec::new();
-    let stay = rows(moved(false, false), queue)?;
+    let stay = moved(false, false);
     if !stay.is_empty() {
-        orders.push(Order::new(&sql::UPDATE_LIVE, stay.into_params()));
+        orders.push(Order::new(&sql::CHANGE, waiting(&stay)));
     }
-    for (delete, insert, from) in
-        [(sql::DELETE_LIVE, &sql::INSERT_ENDED, false), (sql::DELETE_ENDED, &sql::INSERT_LIVE, true)]
-    {
-        let ids = uuids(moved(from, !from).map(|kept| &kept.job.id));
-        if !ids.is_empty() {
-            orders.push(Order::new(delete, vec![Box::new(ids)]));
-            orders.push(Order::new(insert, rows(moved(from, !from), queue)?.into_params()));
-        }
+    let gone = moved(false, true);
+    if !gone.is_empty() {
+        let mut params = common(&gone);
+        params.push(Box::new(moments(&gone, |job| job.times.finished)));
+        params.push(Box::new(gone.iter().map(|kept| kept.job.dead).collect::<Vec<_>>()));
+        orders.push(Order::new(&sql::END, params));
     }
-    orders.extend(failures(changed().filter(|kept| kept.new_failure))?);
+    let back = moved(true, false);
+    if !back.is_empty() {
+        let mut params = waiting(&back);
+        params.push(Box::new(moments(&back, |job| job.spec.expires)));
+        params.push(Box::new(numbers(&back, queue)?));
+        params.push(Box::new(back.iter().map(|kept| kept.job.spec.priority).collect::<Vec<_>>()));
+        orders.push(Order::new(&sql::REVIVE, params));
+    }
     Ok(orders)
 }
 
-/// The statement that writes what became of runs, each on the condition that its lease is as it was: pairs
-/// of before and after.
-pub(super) fn guarded<'j>(
-    pairs: &[(&Kept, &'j Kept)],
-    queue: &dyn Fn(&str) -> Option<i32>,
-) -> Result<Order<'j>, Trouble> {
-    let lease = |moment: fn(&Lease) -> i64| -> Vec<Option<i64>> {
-        pairs.iter().map(|(before, _)| before.job.lease.as_ref().map(moment)).collect()
-    };
-    let failure = |kept: &'j Kept| kept.job.failures.last().filter(|_| kept.new_failure);
-    let runs: Vec<Option<&FailedRun>> = pairs.iter().map(|(_, after)| failure(after)).collect();
-    let mut verdicts = Vec::with_capacity(runs.len());
-    for run in &runs {
-        verdicts.push(run.map(|run| verdict(&run.verdict)).transpose()?);
-    }
-    let mut params = rows(pairs.iter().map(|(_, after)| *after), queue)?.into_params();
-    params.extend([
-        Box::new(lease(|lease| lease.token.nonce.cast_signed())) as Param<'j>,
-        Box::new(lease(|lease| lease.until.micros())),
-        Box::new(lease(|lease| lease.alive.micros())),
-        Box::new(runs.iter().map(|run| run.map(|run| signed(run.life))).collect::<Vec<_>>()),
-        Box::new(runs.iter().map(|run| run.map(|run| signed(run.attempt))).collect::<Vec<_>>()),
-        Box::new(runs.iter().map(|run| run.map(|run| run.at.micros())).collect::<Vec<_>>()),
-        Box::new(runs.iter().map(|run| run.map(|run| &*run.error)).collect::<Vec<_>>()),
-        Box::new(verdicts),
-    ]);
-    Ok(Order::new(&sql::GUARDED, params))
+/// What is written of any job.
+fn common<'j>(jobs: &[&'j Kept]) -> Vec<Param<'j>> {
+    vec![
+        Box::new(uuids(jobs.iter().map(|kept| &kept.job.id))),
+        Box::new(jobs.iter().map(|kept| kept.revision).collect::<Vec<_>>()),
+        Box::new(jobs.iter().map(|kept| state_number(kept.job.state)).collect::<Vec<_>>()),
+        Box::new(jobs.iter().map(|kept| encode(&kept.job)).collect::<Vec<_>>()),
+        Box::new(jobs.iter().map(|kept| encode_failures(&kept.job).filter(|_| kept.new_failure)).collect::<Vec<_>>()),
+    ]
 }
 
-fn rows<'j>(jobs: impl Iterator<Item = &'j Kept>, queue: &dyn Fn(&str) -> Option<i32>) -> Result<Rows<'j>, Trouble> {
-    let number = |kept: &'j Kept| {
+/// What is written of a job that can still run.
+fn waiting<'j>(jobs: &[&'j Kept]) -> Vec<Param<'j>> {
+    let mut params = common(jobs);
+    params.push(Box::new(moments(jobs, |job| job.times.available)));
+    params.push(Box::new(moments(jobs, |job| job.due)));
+    params.push(Box::new(moments(jobs, overdue)));
+    params
+}
+
+fn moments(jobs: &[&Kept], moment: fn(&Job) -> Option<Moment>) -> Vec<Option<i64>> {
+    jobs.iter().map(|kept| moment(&kept.job).map(Moment::micros)).collect()
+}
+
+fn numbers(jobs: &[&Kept], queue: &dyn Fn(&str) -> Option<i32>) -> Result<Vec<i32>, Trouble> {
+    let number = |kept: &&Kept| {
         let name = &kept.job.spec.queue;
-        let number = queue(name).ok_or_else(|| Trouble::Broken(format!("the queue \"{name}\" has no number")))?;
-        Ok((kept, number))
+        queue(name).ok_or_else(|| Trouble::Broken(format!("the queue \"{name}\" has no number")))
     };
-    Rows::of(jobs.map(number).collect::<Result<Vec<_>, Trouble>>()?.into_iter())
-}
-
-fn verdict(verdict: &Verdict) -> Result<String, Trouble> {
-    serde_json::to_string(verdict).map_err(|error| Trouble::Broken(format!("a verdict cannot be written: {error}")))
-}
-
-/// The statements that write the last failure of each job, and forget what is too old.
-fn failures<'j>(failed: impl Iterator<Item = &'j Kept>) -> Result<Vec<Order<'j>>, Trouble> {
-    let (mut jobs, mut numbers, mut lives, mut attempts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut times, mut errors, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut full, mut up_to) = (Vec::new(), Vec::new());
-    for kept in failed {
-        let Some(run) = kept.job.failures.last() else { continue };
-        let id = Uuid::from_bytes(kept.job.id.to_bytes());
-        jobs.push(id);
-        numbers.push(signed(kept.failed));
-        lives.push(signed(run.life));
-        attempts.push(signed(run.attempt));
-        times.push(run.at.micros());
-        errors.push(&*run.error);
-        verdicts.push(verdict(&run.verdict)?);
-        if kept.failed as usize > KEPT_FAILURES {
-            full.push(id);
-            up_to.push(signed(kept.failed - KEPT_FAILURES as u32));
-        }
-    }
-    let mut orders = Vec::new();
-    if !jobs.is_empty() {
-        let params: Vec<Param<'j>> = vec![
-            Box::new(jobs),
-            Box::new(numbers),
-            Box::new(lives),
-            Box::new(attempts),
-            Box::new(times),
-            Box::new(errors),
-            Box::new(verdicts),
-        ];
-        orders.push(Order::new(sql::INSERT_FAILURES, params));
-    }
-    if !full.is_empty() {
-        orders.push(Order::new(sql::FORGET_FAILURES, vec![Box::new(full), Box::new(up_to)]));
-    }
-    Ok(orders)
+    jobs.iter().map(number).collect()
 }
 
 /// The statement that keeps new jobs, with their policies as they are to be written down. `kept` are the
@@ -137,13 +93,13 @@ pub(super) fn enqueued<'j>(jobs: &[&'j NewJob], kept: &[Job], policies: Vec<Writ
             Box::new(spans(|new| new.spec.timeout)),
             Box::new(spans(|new| new.spec.lease)),
             Box::new(jobs.iter().map(|new| new.idempotency_key.as_deref().map(str::as_bytes)).collect::<Vec<_>>()),
-            Box::new(moments(|job| Some(job.times.created))),
             Box::new(moments(|job| job.times.available)),
             Box::new(moments(|job| job.due)),
             Box::new(moments(|job| job.spec.expires)),
             Box::new(queues),
             Box::new(jobs.iter().map(|new| new.spec.priority).collect::<Vec<_>>()),
             Box::new(kept.iter().map(|job| state_number(job.state)).collect::<Vec<_>>()),
+            Box::new(kept.iter().map(encode).collect::<Vec<_>>()),
         ],
     )
 }

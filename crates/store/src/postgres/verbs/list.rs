@@ -1,8 +1,8 @@
 //! Looking.
 
-use super::super::columns::state_number;
 use super::super::core::{BEGIN_SNAPSHOT, Core};
 use super::super::kept::uuids;
+use super::super::row::state_number;
 use super::super::trouble::Trouble;
 use super::super::value::{Order, Param, Reader, limit};
 use super::super::{read, sql, text};

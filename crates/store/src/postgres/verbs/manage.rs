@@ -91,7 +91,7 @@ pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result
         session.roll_back().await?;
         return Ok(answer);
     }
-    let forget = [sql::DELETE_ENDED, sql::DELETE_SPECS, sql::DELETE_FAILURES];
+    let forget = [sql::DELETE_ENDED, sql::DELETE_SPECS];
     let orders = forget.map(|sql| Order::new(sql, vec![Box::new(uuids([&id]))]));
     session.commit(&orders).await?;
     Ok(answer)

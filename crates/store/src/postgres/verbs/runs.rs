@@ -6,7 +6,7 @@ use super::super::trouble::Trouble;
 use super::super::value::Reader;
 use super::super::write;
 use crate::memory::rules;
-use crate::{Hold, Job, JobId, KEPT_FAILURES, Refusal, Settlement, State, StoreError};
+use crate::{Hold, Job, JobId, Refusal, Settlement, State, StoreError};
 use redrive_policy::{Moment, Span};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -100,34 +100,32 @@ async fn long(core: &Core, words: &[(usize, Word<'_>)]) -> Result<Vec<(usize, Re
     Ok(answers)
 }
 
-/// Writes what becomes of runs that this node remembers, each on the condition that its lease is as it was.
-/// Whatever is refused has to be looked at again: the job may have moved on.
+/// Writes what becomes of runs that this node remembers, each on the condition that nobody has written it
+/// meanwhile. Whatever is refused has to be looked at again: the job may have moved on.
 async fn short(
     core: &Core,
     words: &[Word<'_>],
-    known: HashMap<JobId, Kept>,
+    mut jobs: HashMap<JobId, Kept>,
 ) -> Result<BTreeMap<usize, Result<Job, Refusal>>, Trouble> {
-    let mut jobs = known.clone();
     let mut answers = BTreeMap::new();
     let mut doubtful = BTreeSet::new();
-    for (place, word) in words.iter().enumerate().filter(|(_, word)| known.contains_key(&word.id())) {
+    for (place, word) in words.iter().enumerate() {
+        if !jobs.contains_key(&word.id()) {
+            continue;
+        }
         let answer = word.apply(&mut jobs);
         if answer.is_err() {
             doubtful.insert(word.id());
         }
         answers.insert(place, answer);
     }
-    let sound = |id: &JobId, kept: &Kept| {
-        kept.changed && !doubtful.contains(id) && !(kept.new_failure && kept.failed as usize > KEPT_FAILURES)
-    };
-    let mut pairs: Vec<(&Kept, &Kept)> =
-        jobs.iter().filter(|(id, kept)| sound(id, kept)).map(|(id, kept)| (&known[id], kept)).collect();
-    pairs.sort_by_key(|(_, kept)| kept.job.id);
+    let mut sound: Vec<&Kept> = jobs.values().filter(|kept| kept.changed && !doubtful.contains(&kept.job.id)).collect();
+    sound.sort_by_key(|kept| kept.job.id);
     let mut written = BTreeSet::new();
-    if !pairs.is_empty() {
-        let order = write::guarded(&pairs, &|name| core.catalogue.queue(name))?;
+    if !sound.is_empty() {
+        let orders = write::changes(&sound, &|name| core.catalogue.queue(name))?;
         let mut session = core.session().await?;
-        match session.write(&order).await {
+        match session.write_all(&orders).await {
             Ok(rows) => {
                 for row in &rows {
                     written.insert(JobId::from_bytes(Reader::new(row).next::<Uuid>()?.into_bytes()));

@@ -1,13 +1,16 @@
-//! Bytes out and in: little-endian, counts as varints, lengths before contents.
+//! Jobs as bytes, for the stores that keep them: little-endian, counts as varints, lengths before contents.
+
+pub(crate) mod row;
+pub(crate) mod verdict;
 
 use redrive_policy::{Moment, Span};
 
 /// Bytes that mean nothing, although their checksum is right: written by something else, or by a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Malformed(pub(super) &'static str);
+pub(crate) struct Malformed(pub(crate) &'static str);
 
 /// Writing.
-pub(super) trait Encode {
+pub(crate) trait Encode {
     fn byte(&mut self, byte: u8);
     fn raw(&mut self, bytes: &[u8]);
 
@@ -54,34 +57,34 @@ impl Encode for Vec<u8> {
 
 /// Reading, from the front.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Decoder<'a>(&'a [u8]);
+pub(crate) struct Decoder<'a>(&'a [u8]);
 
 impl<'a> Decoder<'a> {
-    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn raw(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn raw(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed("a record ends too early"))?;
         self.0 = rest;
         Ok(taken)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (taken, rest) = self.0.split_first_chunk().ok_or(Malformed("a record ends too early"))?;
         self.0 = rest;
         Ok(*taken)
     }
 
-    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
+    pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    pub(super) fn count(&mut self) -> Result<u64, Malformed> {
+    pub(crate) fn count(&mut self) -> Result<u64, Malformed> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -97,29 +100,29 @@ impl<'a> Decoder<'a> {
         Err(Malformed("a count does not fit into 64 bits"))
     }
 
-    pub(super) fn small(&mut self) -> Result<u32, Malformed> {
+    pub(crate) fn small(&mut self) -> Result<u32, Malformed> {
         u32::try_from(self.count()?).map_err(|_| Malformed("a count does not fit into 32 bits"))
     }
 
-    pub(super) fn word(&mut self) -> Result<u64, Malformed> {
+    pub(crate) fn word(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(super) fn moment(&mut self) -> Result<Moment, Malformed> {
+    pub(crate) fn moment(&mut self) -> Result<Moment, Malformed> {
         self.array().map(i64::from_le_bytes).map(Moment::from_micros)
     }
 
-    pub(super) fn span(&mut self) -> Result<Span, Malformed> {
+    pub(crate) fn span(&mut self) -> Result<Span, Malformed> {
         let ms = f64::from_bits(self.word()?);
         Span::try_from(ms).map_err(|_| Malformed("a span is negative, too long or no number"))
     }
 
-    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let length = usize::try_from(self.count()?).map_err(|_| Malformed("a length is too large"))?;
         self.raw(length)
     }
 
-    pub(super) fn text(&mut self) -> Result<&'a str, Malformed> {
+    pub(crate) fn text(&mut self) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Malformed("a text is not UTF-8"))
     }
 }

@@ -1,32 +1,32 @@
 //! The part of a job that changes, as a small row of its own: the payload is written once, this often.
 
-use super::codec::{Decoder, Encode, Malformed};
+use super::{Decoder, Encode, Malformed};
 use crate::{Blob, Job, Lease, LeaseToken, State, Times};
 use redrive_policy::{Handled, History, Moment, Span};
 
 /// Everything of a job but its name, what was said about it, when it was created, and its failures.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
-    pub(super) state: State,
-    pub(super) attempt: u32,
-    pub(super) history: History,
-    pub(super) due: Option<Moment>,
-    pub(super) lease: Option<Lease>,
-    pub(super) leases: u32,
-    pub(super) revivals: u32,
-    pub(super) releases: u32,
-    pub(super) dead: bool,
-    pub(super) available: Option<Moment>,
-    pub(super) started: Option<Moment>,
-    pub(super) finished: Option<Moment>,
-    pub(super) last_delay: Option<Span>,
-    pub(super) result: Option<Blob>,
-    pub(super) settled: Option<LeaseToken>,
+pub(crate) struct Row {
+    pub(crate) state: State,
+    pub(crate) attempt: u32,
+    pub(crate) history: History,
+    pub(crate) due: Option<Moment>,
+    pub(crate) lease: Option<Lease>,
+    pub(crate) leases: u32,
+    pub(crate) revivals: u32,
+    pub(crate) releases: u32,
+    pub(crate) dead: bool,
+    pub(crate) available: Option<Moment>,
+    pub(crate) started: Option<Moment>,
+    pub(crate) finished: Option<Moment>,
+    pub(crate) last_delay: Option<Span>,
+    pub(crate) result: Option<Blob>,
+    pub(crate) settled: Option<LeaseToken>,
 }
 
 impl Row {
     /// A job to which nothing has happened since it was handed in.
-    pub(super) fn fresh(created: Moment, state: State, available: Option<Moment>, due: Option<Moment>) -> Self {
+    pub(crate) fn fresh(created: Moment, state: State, available: Option<Moment>, due: Option<Moment>) -> Self {
         Self {
             state,
             attempt: 0,
@@ -47,7 +47,7 @@ impl Row {
     }
 
     /// The row of a job.
-    pub(super) fn of(job: &Job) -> Self {
+    pub(crate) fn of(job: &Job) -> Self {
         let Times { available, started, finished, .. } = job.times;
         Self {
             state: job.state,
@@ -87,7 +87,7 @@ mod has {
 }
 
 /// Writes the row of a job.
-pub(super) fn encode(job: &Job, out: &mut Vec<u8>) {
+pub(crate) fn encode(job: &Job, out: &mut Vec<u8>) {
     let at = out.len();
     out.raw(&[job.state as u8, 0, 0]);
     let mut flags = 0;
@@ -137,7 +137,7 @@ pub(super) fn encode(job: &Job, out: &mut Vec<u8>) {
 }
 
 /// Reads the row of a job that was created at this time.
-pub(super) fn decode(from: &mut Decoder<'_>, created: Moment) -> Result<Row, Malformed> {
+pub(crate) fn decode(from: &mut Decoder<'_>, created: Moment) -> Result<Row, Malformed> {
     let [state, low, high] = from.array()?;
     let flags = u16::from_le_bytes([low, high]);
     let state = decode_state(state)?;

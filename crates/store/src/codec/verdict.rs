@@ -1,11 +1,11 @@
 //! Failed runs on disk. Exact to the last bit of every delay and draw, which JSON text would not be.
 
-use super::codec::{Decoder, Encode, Malformed};
+use super::{Decoder, Encode, Malformed};
 use crate::FailedRun;
 use redrive_policy::{Computed, Disposition, Draw, Mismatch, Origin, Outcome, Reason, Span, Verdict};
 
 /// Writes a failed run.
-pub(super) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
+pub(crate) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
     out.count(run.life.into());
     out.count(run.attempt.into());
     out.moment(run.at);
@@ -33,7 +33,7 @@ pub(super) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
 }
 
 /// Reads a failed run.
-pub(super) fn decode(from: &mut Decoder<'_>) -> Result<FailedRun, Malformed> {
+pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<FailedRun, Malformed> {
     let (life, attempt, at) = (from.small()?, from.small()?, from.moment()?);
     let error = from.bytes()?.into();
     let number = from.small()?;
