@@ -7,6 +7,7 @@ use super::options::Options;
 use super::pool::{Pool, Session};
 use super::remembered::Remembered;
 use super::sql;
+use super::tidy::Tidy;
 use super::trouble::Trouble;
 use super::value::Order;
 use super::{read, write};
@@ -37,6 +38,7 @@ pub(super) struct Core {
     pub(super) catalogue: Catalogue,
     pub(super) bell: Arc<Bell>,
     pub(super) remembered: Remembered,
+    pub(super) tidy: Tidy,
 }
 
 impl Core {
@@ -46,6 +48,7 @@ impl Core {
             catalogue: Catalogue::default(),
             bell: Arc::default(),
             remembered: Remembered::default(),
+            tidy: Tidy::default(),
         })
     }
 
@@ -97,7 +100,9 @@ impl Core {
     pub(super) async fn commit(&self, session: &mut Session, jobs: &[&Kept]) -> Result<(), Trouble> {
         let orders = write::changes(jobs, &|name| self.catalogue.queue(name))?;
         session.commit(&orders).await?;
-        self.tell(jobs.iter().filter(|kept| kept.changed).map(|kept| &kept.job));
+        let changed = || jobs.iter().filter(|kept| kept.changed);
+        self.tidy.wrote(changed().count());
+        self.tell(changed().map(|kept| &kept.job));
         Ok(())
     }
 

@@ -20,6 +20,7 @@ mod schema;
 mod sql;
 mod store;
 mod text;
+mod tidy;
 mod trouble;
 mod value;
 mod verbs;

@@ -195,6 +195,14 @@ impl Session {
         within(async { Ok(self.client()?.batch_execute(sql).await?) }).await
     }
 
+    /// A statement that may take its time, outside of any transaction.
+    pub(super) async fn run_for_long(&mut self, sql: &str) -> Result<(), Trouble> {
+        self.reusable = false;
+        self.client()?.batch_execute(sql).await?;
+        self.reusable = true;
+        Ok(())
+    }
+
     async fn statement(&mut self, sql: &'static str) -> Result<Statement, Trouble> {
         let link = self.link.as_mut().ok_or_else(gone)?;
         if let Some(statement) = link.statements.get(sql) {

@@ -3,7 +3,7 @@
 use super::kept::Kept;
 use super::trouble::Trouble;
 use crate::codec::{Decoder, Encode, Malformed, row, verdict};
-use crate::{FailedRun, Job, JobId, Spec, State, Times};
+use crate::{FailedRun, Job, JobId, Lease, Spec, State, Times};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -66,10 +66,10 @@ fn decode_failures(bytes: &[u8]) -> Result<Vec<FailedRun>, Malformed> {
     Ok(failures)
 }
 
-/// When the run of a job is overdue.
-pub(super) fn overdue(job: &Job) -> Option<Moment> {
-    let lease = job.lease.as_ref()?;
-    Some(lease.deadline.map_or(lease.until, |deadline| deadline.min(lease.until)))
+/// When a waiting job is due, or a run overdue.
+pub(super) fn due(job: &Job) -> Option<Moment> {
+    let ends = |lease: &Lease| lease.deadline.map_or(lease.until, |deadline| deadline.min(lease.until));
+    job.lease.as_ref().map(ends).or(job.due)
 }
 
 /// States are kept as their place in [`State::ALL`].

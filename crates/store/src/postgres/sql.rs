@@ -49,11 +49,11 @@ statements! {
     /// answers which were written. Failures that have not changed are not handed over.
     CHANGE = format!(
         "UPDATE live j SET revision = j.revision + 1, available_us = u.available_us, due_us = u.due_us, \
-           overdue_us = u.overdue_us, state = u.state, rest = u.rest, failures = coalesce(u.failures, j.failures) \
+           state = u.state, rest = u.rest, failures = coalesce(u.failures, j.failures) \
          FROM {} WHERE j.id = u.id AND j.revision = u.revision RETURNING j.id",
         unnested(&[
             ("id", "uuid"), ("revision", "bigint"), ("state", "smallint"), ("rest", "bytea"), ("failures", "bytea"),
-            ("available_us", "bigint"), ("due_us", "bigint"), ("overdue_us", "bigint"),
+            ("available_us", "bigint"), ("due_us", "bigint"),
         ])
     );
     /// What became of jobs that have come to their end, on the same condition.
@@ -71,14 +71,14 @@ statements! {
     /// Jobs that come back from their end.
     REVIVE = format!(
         "WITH back AS (DELETE FROM ended j USING {} WHERE j.id = u.id AND j.revision = u.revision \
-           RETURNING j.id, j.revision + 1, u.available_us, u.due_us, u.overdue_us, u.expires_us, u.queue, u.priority, \
+           RETURNING j.id, j.revision + 1, u.available_us, u.due_us, u.expires_us, u.queue, u.priority, \
            u.state, u.rest, coalesce(u.failures, j.failures)) \
-         INSERT INTO live (id, revision, available_us, due_us, overdue_us, expires_us, queue, priority, state, rest, \
+         INSERT INTO live (id, revision, available_us, due_us, expires_us, queue, priority, state, rest, \
            failures) \
          SELECT * FROM back RETURNING id",
         unnested(&[
             ("id", "uuid"), ("revision", "bigint"), ("state", "smallint"), ("rest", "bytea"), ("failures", "bytea"),
-            ("available_us", "bigint"), ("due_us", "bigint"), ("overdue_us", "bigint"), ("expires_us", "bigint"),
+            ("available_us", "bigint"), ("due_us", "bigint"), ("expires_us", "bigint"),
             ("queue", "integer"), ("priority", "integer"),
         ])
     );
@@ -119,11 +119,11 @@ statements! {
         job_columns()
     );
     /// Runs that are overdue at $1, at most $2.
-    OVERDUE = next("overdue_us <= $1", "overdue_us");
+    OVERDUE = next("state = 3 AND due_us <= $1", "due_us");
     /// Waiting jobs that have expired at $1, at most $2.
-    EXPIRED = next("expires_us <= $1 AND state <> 3", "expires_us");
+    EXPIRED = next("state <> 3 AND expires_us <= $1", "expires_us");
     /// Jobs that are due at $1 and come after ($3, $4), at most $2.
-    DUE = next("due_us <= $1 AND (due_us, id) > ($3, $4)", "due_us");
+    DUE = next("state <> 3 AND due_us <= $1 AND (due_us, id) > ($3, $4)", "due_us");
     /// A page of jobs that fit a filter: $1 queue, $2 kind, $3 state, $4 dead, $5 since, $6 before,
     /// $7 offset, $8 limit.
     LIST = format!("SELECT {} FROM {} ORDER BY j.id DESC OFFSET $7 LIMIT $8", job_columns(), fitting());
@@ -136,8 +136,8 @@ statements! {
 /// Jobs to which something happens by itself, by time, then by name; what others are at is left to them.
 fn next(which: &str, time: &str) -> String {
     format!(
-        "SELECT {} FROM (SELECT * FROM live WHERE {which} ORDER BY {time}, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j \
-         JOIN specs s ON s.id = j.id",
+        "SELECT {} FROM (SELECT * FROM live WHERE {which} ORDER BY {time}, id LIMIT $2 \
+           FOR NO KEY UPDATE SKIP LOCKED) j JOIN specs s ON s.id = j.id",
         job_columns()
     )
 }

@@ -7,7 +7,7 @@ use super::lane::Lane;
 use super::options::Options;
 use super::trouble::Trouble;
 use super::verbs::{claim, enqueue, list, manage, runs, sweep};
-use super::{queues, schema};
+use super::{queues, schema, tidy};
 use crate::memory::rules;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob,
@@ -42,6 +42,7 @@ impl Postgres {
         let clock = Arc::new(DatabaseClock::new());
         core.repeat(|| clock.look(&core)).await?;
         tokio::spawn(clock::follow(Arc::clone(&clock), Arc::downgrade(&core)));
+        tokio::spawn(tidy::run(Arc::downgrade(&core)));
         let (for_enqueues, for_claims, for_runs) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
         Ok(Self {
             enqueues: Lane::open(ABREAST, move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),

@@ -3,7 +3,7 @@
 use super::catalogue::{Catalogue, Written};
 use super::kept::{Kept, uuids};
 use super::pool::Session;
-use super::row::{encode, encode_failures, overdue, state_number};
+use super::row::{due, encode, encode_failures, state_number};
 use super::trouble::Trouble;
 use super::value::{Order, Param};
 use super::{sql, text};
@@ -55,8 +55,7 @@ fn common<'j>(jobs: &[&'j Kept]) -> Vec<Param<'j>> {
 fn waiting<'j>(jobs: &[&'j Kept]) -> Vec<Param<'j>> {
     let mut params = common(jobs);
     params.push(Box::new(moments(jobs, |job| job.times.available)));
-    params.push(Box::new(moments(jobs, |job| job.due)));
-    params.push(Box::new(moments(jobs, overdue)));
+    params.push(Box::new(moments(jobs, due)));
     params
 }
 
@@ -94,7 +93,7 @@ pub(super) fn enqueued<'j>(jobs: &[&'j NewJob], kept: &[Job], policies: Vec<Writ
             Box::new(spans(|new| new.spec.lease)),
             Box::new(jobs.iter().map(|new| new.idempotency_key.as_deref().map(str::as_bytes)).collect::<Vec<_>>()),
             Box::new(moments(|job| job.times.available)),
-            Box::new(moments(|job| job.due)),
+            Box::new(moments(due)),
             Box::new(moments(|job| job.spec.expires)),
             Box::new(queues),
             Box::new(jobs.iter().map(|new| new.spec.priority).collect::<Vec<_>>()),

@@ -35,10 +35,9 @@ CREATE TABLE live (
     id            uuid NOT NULL,
     revision      bigint NOT NULL,
     available_us  bigint,
+    -- When a waiting job is due, or a run overdue: at the end of its lease or its deadline, whichever is first.
     due_us        bigint,
     expires_us    bigint,
-    -- When the run is overdue: the end of its lease or its deadline, whichever is first.
-    overdue_us    bigint,
     queue         integer NOT NULL,
     priority      integer NOT NULL,
     state         smallint NOT NULL,
@@ -49,11 +48,11 @@ CREATE TABLE live (
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0
 );
-ALTER TABLE live ADD PRIMARY KEY (id);
+-- Not unique, because `specs` is: to check that a second time at every write costs more than the entry itself.
+CREATE INDEX live_id ON live (id);
 CREATE INDEX live_ready ON live (queue, priority DESC, available_us, id) WHERE state = 2;
 CREATE INDEX live_due ON live (due_us, id) WHERE due_us IS NOT NULL;
-CREATE INDEX live_expires ON live (expires_us, id) WHERE expires_us IS NOT NULL AND state <> 3;
-CREATE INDEX live_overdue ON live (overdue_us, id) WHERE overdue_us IS NOT NULL;
+CREATE INDEX live_expires ON live (expires_us, id) WHERE expires_us IS NOT NULL;
 
 -- The jobs that have ended: written once and read seldom.
 CREATE TABLE ended (
@@ -68,6 +67,5 @@ CREATE TABLE ended (
     rest          bytea NOT NULL,
     failures      bytea
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
-ALTER TABLE ended ADD PRIMARY KEY (id);
-CREATE INDEX ended_finished ON ended (finished_us, id) WHERE NOT dead;
-CREATE INDEX ended_dead ON ended (finished_us, id) WHERE dead;
+CREATE INDEX ended_id ON ended (id);
+CREATE INDEX ended_finished ON ended (dead, finished_us, id);

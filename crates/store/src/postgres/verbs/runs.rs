@@ -136,6 +136,7 @@ async fn short(
             Err(trouble) => return Err(trouble),
         }
     }
+    core.tidy.wrote(written.len());
     core.tell(jobs.values().filter(|kept| written.contains(&kept.job.id)).map(|kept| &kept.job));
     core.remembered
         .keep(jobs.into_values().filter(|kept| written.contains(&kept.job.id) && kept.job.state == State::Active));

@@ -99,12 +99,10 @@ fn before(now: Moment, span: Span) -> i64 {
     now.micros().saturating_sub(Moment::ORIGIN.after(span).micros())
 }
 
-/// The next moment at which there is something to reclaim or to promote. Each part is the first entry of
-/// an index.
+/// The next moment at which there is something to reclaim or to promote: the first entries of two indexes.
 const NEXT_WAKE: &str = "SELECT LEAST(\
        (SELECT due_us FROM live WHERE due_us IS NOT NULL ORDER BY due_us, id LIMIT 1), \
-       (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND state <> 3 ORDER BY expires_us, id LIMIT 1), \
-       (SELECT overdue_us FROM live WHERE overdue_us IS NOT NULL ORDER BY overdue_us, id LIMIT 1))";
+       (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND state <> 3 ORDER BY expires_us, id LIMIT 1))";
 
 pub(in crate::postgres) async fn next_wake(core: &Core) -> Result<Option<Moment>, Trouble> {
     let mut session = core.session().await?;

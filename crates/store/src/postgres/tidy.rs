@@ -1,0 +1,65 @@
+//! Keeping the hot table small.
+//!
+//! A claim looks for the first ready job in an index, and passes over the entries of all that were taken since
+//! the last vacuum. PostgreSQL looks once a minute whether one is needed; a minute's work of a busy queue is a
+//! million entries. So whoever writes much asks for a vacuum, which is quick while there is little to do.
+
+use super::core::Core;
+use super::trouble::Trouble;
+use super::value::{Order, Reader};
+use std::sync::Weak;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// After so many written rows the table is tidied, and some more for each row that is there: a vacuum reads the
+/// indexes whole.
+const WRITES: usize = 25_000;
+const SHARE: usize = 50;
+/// How often to look whether the store is still there.
+const LOOK: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(super) struct Tidy {
+    written: AtomicUsize,
+    enough: AtomicUsize,
+    wanted: Notify,
+}
+
+impl Default for Tidy {
+    fn default() -> Self {
+        Self { written: AtomicUsize::new(0), enough: AtomicUsize::new(WRITES), wanted: Notify::new() }
+    }
+}
+
+impl Tidy {
+    /// So many rows were written, each of which leaves an old one behind.
+    pub(super) fn wrote(&self, rows: usize) {
+        let written = self.written.fetch_add(rows, Ordering::Relaxed) + rows;
+        if written >= self.enough.load(Ordering::Relaxed) {
+            self.wanted.notify_one();
+        }
+    }
+}
+
+/// Tidies up whenever it is wanted, until the store is gone. Where it cannot, PostgreSQL does it in its own time.
+pub(super) async fn run(core: Weak<Core>) {
+    while let Some(core) = core.upgrade() {
+        if tokio::time::timeout(LOOK, core.tidy.wanted.notified()).await.is_ok() {
+            core.tidy.written.store(0, Ordering::Relaxed);
+            let rows = vacuum(&core).await.unwrap_or(0);
+            core.tidy.enough.store(WRITES + rows / SHARE, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Answers how many rows are left, about. One node at a time: the others pass. It never waits for a lock, and
+/// keeps none that a verb would wait for.
+async fn vacuum(core: &Core) -> Result<usize, Trouble> {
+    let mut session = core.session().await?;
+    session.run_for_long("VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF) live").await?;
+    let count = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'live'::regclass";
+    let rows = session.query(&Order::new(count, Vec::new())).await?;
+    let rows: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
+    Ok(rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(0))
+}
