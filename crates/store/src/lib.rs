@@ -11,6 +11,7 @@ mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod store;
+pub mod transfer;
 
 pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};

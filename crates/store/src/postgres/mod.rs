@@ -4,6 +4,7 @@
 //! the reference model, and write what has changed, so that the rulings of the engine run inside of the
 //! transaction that writes their outcome. Calls of several callers share transactions.
 
+mod access;
 mod bell;
 mod catalogue;
 mod clock;
@@ -20,6 +21,7 @@ mod schema;
 mod sql;
 mod store;
 mod text;
+mod transfer;
 mod trouble;
 mod value;
 mod verbs;
@@ -29,3 +31,4 @@ pub use bell::Change;
 pub use clock::DatabaseClock;
 pub use options::Options;
 pub use store::Postgres;
+pub use transfer::{DatabaseSource, DatabaseTarget};

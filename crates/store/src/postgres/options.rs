@@ -1,5 +1,6 @@
 //! Where the database is, and how it is used.
 
+use super::access::Access;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -15,6 +16,7 @@ pub struct Options {
     pub(super) config: Config,
     pub(super) schema: String,
     pub(super) connections: usize,
+    pub(super) access: Access,
 }
 
 impl Options {
@@ -46,7 +48,7 @@ impl Options {
         if config.get_application_name().is_none() {
             config.application_name("redrive");
         }
-        let options = Self { config, schema: Self::SCHEMA.to_owned(), connections: 16 };
+        let options = Self { config, schema: Self::SCHEMA.to_owned(), connections: 16, access: Access::Shared };
         schema.map_or(Ok(options.clone()), |schema| options.in_schema(&schema))
     }
 
@@ -71,6 +73,11 @@ impl Options {
     pub const fn with_connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
+    }
+
+    /// For one connection that has the store to itself.
+    pub(super) fn alone(self) -> Self {
+        Self { connections: 1, access: Access::Sole, ..self }
     }
 
     /// What each connection is set to. The statements are few and known, each with an index made for it;

@@ -1,5 +1,6 @@
 //! Connections, kept and handed out.
 
+use super::access;
 use super::options::Options;
 use super::trouble::{Trouble, with_cause};
 use super::value::{Order, Param};
@@ -68,6 +69,7 @@ async fn connect(options: &Options) -> Result<Client, Trouble> {
     // It ends with its client; what goes wrong on it is told to whoever waits for an answer.
     tokio::spawn(async move { drop(connection.await) });
     within(async { Ok(client.batch_execute(&options.session_settings()).await?) }).await?;
+    within(access::take(&client, options)).await?;
     Ok(client)
 }
 

@@ -40,13 +40,17 @@ pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
     session.commit(&[]).await
 }
 
-/// The steps that the tables have not seen yet.
-async fn missing(session: &mut Session, schema: &str) -> Result<Vec<&'static Migration>, Trouble> {
+/// Whether there are tables of any version.
+pub(super) async fn is_there(session: &mut Session, schema: &str) -> Result<bool, Trouble> {
     let there = "SELECT to_regclass($1::text || '.migrations') IS NOT NULL";
     let there = session.query(&Order::new(there, vec![Box::new(schema)])).await?;
-    let there = there.first().map(|row| Reader::new(row).next::<bool>()).transpose()?;
+    Ok(there.first().map(|row| Reader::new(row).next::<bool>()).transpose()? == Some(true))
+}
+
+/// The steps that the tables have not seen yet.
+async fn missing(session: &mut Session, schema: &str) -> Result<Vec<&'static Migration>, Trouble> {
     let (mut version, mut needs) = (0, 0);
-    if there == Some(true) {
+    if is_there(session, schema).await? {
         let sql = "SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM migrations";
         let rows = session.query(&Order::new(sql, Vec::new())).await?;
         if let Some(row) = rows.first() {

@@ -7,5 +7,7 @@ mod conformance;
 mod faults;
 mod model;
 mod nodes;
+mod scratch;
 mod subject;
+mod transfer;
 mod work;
