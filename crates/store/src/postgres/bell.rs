@@ -24,6 +24,8 @@ const LONGEST: usize = 7_000;
 /// Stands for a queue that was closed or opened. No line about jobs begins like that.
 const GATES: &str = "!";
 const ANYTHING: &str = "*";
+/// What the function says with which applications hand in jobs. Older nodes take it for anything.
+const INBOX: &str = "@";
 
 /// What happened on another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub enum Change {
     Available(Arc<str>, usize),
     /// A queue was closed or opened.
     Gates,
+    /// An application has handed in a job in its own transaction.
+    Inbox,
     /// Anything may have happened: news may have been lost.
     Anything,
 }
@@ -92,6 +96,7 @@ fn read(line: &str) -> Change {
     let jobs = line.split_once(' ').and_then(|(jobs, queue)| Some((jobs.parse().ok()?, queue)));
     match (line, jobs) {
         (GATES, _) => Change::Gates,
+        (INBOX, _) => Change::Inbox,
         (_, Some((jobs, queue))) => Change::Available(text::read(queue).into(), jobs),
         // Also what a newer version may have to say.
         _ => Change::Anything,

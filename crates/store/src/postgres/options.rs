@@ -68,7 +68,7 @@ impl Options {
         Ok(self)
     }
 
-    /// With at most so many connections for commands. One more listens.
+    /// With at most so many connections for commands, and never less than two. One more listens.
     #[must_use]
     pub const fn with_connections(mut self, connections: usize) -> Self {
         self.connections = connections;

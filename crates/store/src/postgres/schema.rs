@@ -15,7 +15,11 @@ struct Migration {
 }
 
 /// All of them, in order. A step that has been released is never changed.
-const MIGRATIONS: [Migration; 1] = [Migration { version: 1, needs: 1, sql: include_str!("migrations/0001.sql") }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { version: 1, needs: 1, sql: include_str!("migrations/0001.sql") },
+    // Nodes that do not know the inbox take nothing out of it, and can go on.
+    Migration { version: 2, needs: 1, sql: include_str!("migrations/0002.sql") },
+];
 
 /// Brings the tables up to date. Where they are already, no privilege but to read them is needed.
 pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {

@@ -5,6 +5,7 @@
 mod cluster;
 mod conformance;
 mod faults;
+mod inbox;
 mod model;
 mod nodes;
 mod scratch;
