@@ -1,6 +1,7 @@
 //! `redrive store`: a store as a whole, while no server has it open.
 
 mod copy;
+mod inbox;
 mod place;
 
 use crate::{exit::Failed, output};
@@ -32,6 +33,8 @@ enum Command {
     Compact(Folder),
     /// Copy everything to another place, between folders and databases, and verify it
     Copy(copy::Args),
+    /// List what applications handed in by SQL and no job could be made of
+    Inbox(inbox::Args),
 }
 
 #[derive(clap::Args)]
@@ -69,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         }
         Command::Compact(Folder { dir }) => compact(dir, args.json),
         Command::Copy(places) => copy::run(places, args.json),
+        Command::Inbox(inbox) => inbox::run(inbox, args.json),
     }
 }
 

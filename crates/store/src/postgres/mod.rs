@@ -10,6 +10,7 @@ mod catalogue;
 mod clock;
 mod columns;
 mod core;
+mod inbox;
 mod kept;
 mod lane;
 mod options;
@@ -29,6 +30,7 @@ mod write;
 
 pub use bell::Change;
 pub use clock::DatabaseClock;
+pub use inbox::{Contents, Inbox, SetAside};
 pub use options::Options;
 pub use store::Postgres;
 pub use transfer::{DatabaseSource, DatabaseTarget};

@@ -46,8 +46,13 @@ pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
 
 /// Whether there are tables of any version.
 pub(super) async fn is_there(session: &mut Session, schema: &str) -> Result<bool, Trouble> {
-    let there = "SELECT to_regclass($1::text || '.migrations') IS NOT NULL";
-    let there = session.query(&Order::new(there, vec![Box::new(schema)])).await?;
+    has_table(session, schema, "migrations").await
+}
+
+/// Whether there is a table of this name.
+pub(super) async fn has_table(session: &mut Session, schema: &str, table: &str) -> Result<bool, Trouble> {
+    let there = "SELECT to_regclass($1::text || '.' || $2::text) IS NOT NULL";
+    let there = session.query(&Order::new(there, vec![Box::new(schema), Box::new(table)])).await?;
     Ok(there.first().map(|row| Reader::new(row).next::<bool>()).transpose()? == Some(true))
 }
 

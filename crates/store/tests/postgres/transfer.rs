@@ -155,7 +155,7 @@ fn a_target_that_is_not_empty_is_refused_and_says_what_was_found() {
         let mut from = FolderSource::open(scratch.path().join("from")).unwrap();
         moved(&mut from, DatabaseTarget::create(options(&schema)).await.unwrap()).await;
         let Err(CopyError::Refused(why)) = DatabaseTarget::create(options(&schema)).await else { panic!("not empty") };
-        assert!(why.contains("found 2 jobs and 1 queues") && why.contains("?schema="), "{why}");
+        assert!(why.contains("found 2 jobs, 1 queues") && why.contains("?schema="), "{why}");
         let Err(CopyError::Refused(why)) = FolderTarget::create(scratch.path().join("full")) else {
             panic!("not empty")
         };
