@@ -22,7 +22,8 @@ const LETTERS: usize = 100;
 const LETTERS_EVERY: Duration = Duration::from_secs(5);
 
 /// Takes in what applications leave in the store until `stopped` completes; `open` reads each letter. What
-/// became of them is handed to `report`, and so are errors of the store, after which the work goes on.
+/// became of them is handed to `report`, and so is the first of several errors in a row, after which the work
+/// goes on.
 pub async fn receive(
     engine: &Engine,
     open: &Opener<'_>,
@@ -30,9 +31,13 @@ pub async fn receive(
     report: impl Fn(Result<&Received, &EngineError>),
 ) {
     tokio::pin!(stopped);
+    let mut failing = false;
     loop {
         let outcome = engine.receive(open, LETTERS).await;
-        report(outcome.as_ref());
+        if outcome.is_ok() || !failing {
+            report(outcome.as_ref());
+        }
+        failing = outcome.is_err();
         let nap = match outcome {
             Ok(received) if received.letters() >= LETTERS => Duration::ZERO,
             Ok(_) => LETTERS_EVERY,

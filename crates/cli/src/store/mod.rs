@@ -52,7 +52,7 @@ struct Backup {
 }
 
 const EXAMPLES: &str = "\
-The server must be stopped: it keeps its store to itself.
+The server must be stopped, but for `inbox`: it keeps its store to itself.
 
 Examples:
   redrive store check ./redrive-data

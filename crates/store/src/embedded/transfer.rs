@@ -83,6 +83,8 @@ pub struct FolderTarget {
 
 enum Stage {
     Filling(Embedded),
+    /// Between the two: neither is in memory.
+    Closed,
     Reading(Box<FolderSource>),
 }
 
@@ -104,19 +106,20 @@ impl FolderTarget {
     fn filling(&self) -> Result<&Embedded, StoreError> {
         match &self.stage {
             Stage::Filling(store) => Ok(store),
-            Stage::Reading(_) => Err(StoreError::Broken("the copy is complete already".to_owned())),
+            Stage::Closed | Stage::Reading(_) => Err(StoreError::Broken("the copy is complete already".to_owned())),
         }
     }
 
     fn reading(&mut self) -> Result<&mut FolderSource, StoreError> {
         match &mut self.stage {
             Stage::Reading(source) => Ok(source),
-            Stage::Filling(_) => Err(StoreError::Broken("the copy is not complete yet".to_owned())),
+            Stage::Filling(_) | Stage::Closed => Err(StoreError::Broken("the copy is not complete yet".to_owned())),
         }
     }
 
     fn read_back(&mut self) -> Result<(), StoreError> {
         self.filling()?.close()?;
+        self.stage = Stage::Closed;
         let source = FolderSource::open(&self.draft).map_err(|error| StoreError::Broken(error.to_string()))?;
         self.stage = Stage::Reading(Box::new(source));
         Ok(())

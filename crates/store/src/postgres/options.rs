@@ -9,6 +9,10 @@ use tokio_postgres::config::SslMode;
 
 /// How long to wait for a connection, where the address does not say.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the database may take for one answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The same for whoever reads or writes a store as a whole.
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Where the database is, and how it is used.
 #[derive(Clone, Debug)]
@@ -17,6 +21,8 @@ pub struct Options {
     pub(super) schema: String,
     pub(super) connections: usize,
     pub(super) access: Access,
+    /// How long the database may take for one answer.
+    pub(super) patience: Duration,
 }
 
 impl Options {
@@ -48,7 +54,8 @@ impl Options {
         if config.get_application_name().is_none() {
             config.application_name("redrive");
         }
-        let options = Self { config, schema: Self::SCHEMA.to_owned(), connections: 16, access: Access::Shared };
+        let schema_name = Self::SCHEMA.to_owned();
+        let options = Self { config, schema: schema_name, connections: 16, access: Access::Shared, patience: PATIENCE };
         schema.map_or(Ok(options.clone()), |schema| options.in_schema(&schema))
     }
 
@@ -77,7 +84,7 @@ impl Options {
 
     /// For one connection that has the store to itself.
     pub(super) fn alone(self) -> Self {
-        Self { connections: 1, access: Access::Sole, ..self }
+        Self { connections: 1, access: Access::Sole, patience: LONG_PATIENCE, ..self }
     }
 
     /// What each connection is set to. The statements are few and known, each with an index made for it;

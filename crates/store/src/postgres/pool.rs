@@ -9,13 +9,9 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row, Statement};
-
-/// How long the database may take for one answer. A connection that is silent for longer is given up.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Some connections to one database.
 #[derive(Debug)]
@@ -68,8 +64,8 @@ async fn connect(options: &Options) -> Result<Client, Trouble> {
     let (client, connection) = options.config.connect(NoTls).await.map_err(not_connected)?;
     // It ends with its client; what goes wrong on it is told to whoever waits for an answer.
     tokio::spawn(async move { drop(connection.await) });
-    within(async { Ok(client.batch_execute(&options.session_settings()).await?) }).await?;
-    within(access::take(&client, options)).await?;
+    within(options, async { Ok(client.batch_execute(&options.session_settings()).await?) }).await?;
+    within(options, access::take(&client, options)).await?;
     Ok(client)
 }
 
@@ -108,7 +104,7 @@ impl Session {
         let statement = self.statement(order.sql).await?;
         let was_reusable = std::mem::replace(&mut self.reusable, false);
         let params = borrowed(&order.params);
-        let rows = within(async { Ok(self.client()?.query(&statement, &params).await?) }).await?;
+        let rows = within(&self.pool.options, async { Ok(self.client()?.query(&statement, &params).await?) }).await?;
         self.reusable = was_reusable;
         Ok(rows)
     }
@@ -118,7 +114,7 @@ impl Session {
         let statement = self.statement(order.sql).await?;
         self.reusable = false;
         let params = borrowed(&order.params);
-        within(async {
+        within(&self.pool.options, async {
             let client = self.client()?;
             let (begun, rows) = tokio::join!(client.batch_execute(how), client.query(&statement, &params));
             begun?;
@@ -140,7 +136,8 @@ impl Session {
             sent.push(Box::pin(async { client.execute(statement, params).await.map(drop) }));
         }
         sent.push(Box::pin(client.batch_execute("COMMIT")));
-        let answers = within(async { Ok(all(sent).await) }).await.map_err(Trouble::while_committing)?;
+        let answers =
+            within(&self.pool.options, async { Ok(all(sent).await) }).await.map_err(Trouble::while_committing)?;
         // The first one says why; those after it only that the transaction is aborted.
         for answer in answers {
             answer.map_err(|error| Trouble::from(error).while_committing())?;
@@ -154,7 +151,7 @@ impl Session {
         let statement = self.statement(order.sql).await?;
         self.reusable = false;
         let params = borrowed(&order.params);
-        let answer = within(async { Ok(self.client()?.query(&statement, &params).await?) }).await;
+        let answer = within(&self.pool.options, async { Ok(self.client()?.query(&statement, &params).await?) }).await;
         // What the database refused has left nothing behind.
         self.reusable = matches!(answer, Ok(_) | Err(Trouble::Taken | Trouble::Collided(_)));
         answer.map_err(Trouble::while_committing)
@@ -175,7 +172,7 @@ impl Session {
 
     /// Statements that are neither prepared nor repeated.
     pub(super) async fn run(&mut self, sql: &str) -> Result<(), Trouble> {
-        within(async { Ok(self.client()?.batch_execute(sql).await?) }).await
+        within(&self.pool.options, async { Ok(self.client()?.batch_execute(sql).await?) }).await
     }
 
     async fn statement(&mut self, sql: &'static str) -> Result<Statement, Trouble> {
@@ -183,7 +180,7 @@ impl Session {
         if let Some(statement) = link.statements.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = within(async { Ok(link.client.prepare(sql).await?) }).await?;
+        let statement = within(&self.pool.options, async { Ok(link.client.prepare(sql).await?) }).await?;
         link.statements.insert(sql, statement.clone());
         Ok(statement)
     }
@@ -203,9 +200,10 @@ fn borrowed<'p>(params: &'p [Param<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
     params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect()
 }
 
-async fn within<T>(answer: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
-    let late = || Trouble::Lost(format!("PostgreSQL gave no answer for {} s", PATIENCE.as_secs()));
-    tokio::time::timeout(PATIENCE, answer).await.map_err(|_| late())?
+/// An answer of the database. A connection that is silent for too long is given up.
+async fn within<T>(options: &Options, answer: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    let late = || Trouble::Lost(format!("PostgreSQL gave no answer for {} s", options.patience.as_secs()));
+    tokio::time::timeout(options.patience, answer).await.map_err(|_| late())?
 }
 
 /// Polls all of them in their order, so that what they send goes out in that order, without waiting for

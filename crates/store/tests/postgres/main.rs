@@ -11,4 +11,5 @@ mod nodes;
 mod scratch;
 mod subject;
 mod transfer;
+mod versions;
 mod work;
