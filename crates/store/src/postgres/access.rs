@@ -6,6 +6,7 @@
 
 use super::options::Options;
 use super::trouble::Trouble;
+use std::time::Duration;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// How a connection uses the store.
@@ -20,15 +21,23 @@ pub(super) enum Access {
 /// Tells these locks from others of the same database: `rdrv`.
 const CLASS: i32 = 0x7264_7276;
 
+/// The database may need a moment to see that the connections of somebody who has ended are gone.
+const TRIES: u32 = 40;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
 /// Takes the lock, until the connection ends.
 pub(super) async fn take(client: &Client, options: &Options) -> Result<(), Trouble> {
     let function = match options.access {
         Access::Shared => "pg_try_advisory_lock_shared",
         Access::Sole => "pg_try_advisory_lock",
     };
-    let taken = first(client, &format!("SELECT {function}({CLASS}, {})", key(options))).await?;
-    if taken.as_deref() == Some("t") {
-        return Ok(());
+    let sql = format!("SELECT {function}({CLASS}, {})", key(options));
+    for _ in 0..TRIES {
+        if first(client, &sql).await?.as_deref() == Some("t") {
+            return Ok(());
+        }
+        // Without waiting in the database: whoever waits for the lock there keeps all others from sharing it.
+        tokio::time::sleep(BETWEEN_TRIES).await;
     }
     Err(Trouble::Refused(match options.access {
         Access::Shared => format!("the store ({options}) is being copied; it can be used again afterwards"),
