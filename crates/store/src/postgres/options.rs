@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
+/// PostgreSQL takes names of 63 bytes, and the channel for notifications is `redrive_` and this name.
+const LONGEST_SCHEMA: usize = 63 - "redrive_".len();
 /// How long to wait for a connection, where the address does not say.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the database may take for one answer.
@@ -66,9 +68,9 @@ impl Options {
     pub fn in_schema(mut self, schema: &str) -> Result<Self, String> {
         let starts = schema.starts_with(|first: char| first.is_ascii_lowercase());
         let fits = |other: char| other.is_ascii_lowercase() || other.is_ascii_digit() || other == '_';
-        if !starts || !schema.chars().all(fits) || schema.len() > 63 {
+        if !starts || !schema.chars().all(fits) || schema.len() > LONGEST_SCHEMA {
             return Err(format!(
-                "found the schema \"{schema}\"; allowed are up to 63 of a-z, 0-9 and _, a letter first"
+                "found the schema \"{schema}\"; allowed are up to {LONGEST_SCHEMA} of a-z, 0-9 and _, a letter first"
             ));
         }
         schema.clone_into(&mut self.schema);
@@ -123,11 +125,13 @@ mod tests {
 
     #[test]
     fn an_address_may_name_the_schema() {
-        let read = |address| Options::read(address).map(|options| options.schema);
+        let read = |address: &str| Options::read(address).map(|options| options.schema);
         assert_eq!(read("postgres://u@h/d"), Ok("redrive".to_owned()));
         assert_eq!(read("postgres://u@h/d?schema=jobs_2"), Ok("jobs_2".to_owned()));
         assert_eq!(read("postgres://u@h/d?connect_timeout=3&schema=jobs&sslmode=disable"), Ok("jobs".to_owned()));
-        for wrong in ["a-b", "A", "1a", "", "a\"b"] {
+        let (longest, too_long) = ("s".repeat(55), "s".repeat(56));
+        assert_eq!(read(&format!("postgres://u@h/d?schema={longest}")), Ok(longest));
+        for wrong in ["a-b", "A", "1a", "", "a\"b", &too_long] {
             let address = format!("postgres://u@h/d?schema={wrong}");
             assert!(Options::read(&address).is_err(), "{wrong}");
         }
