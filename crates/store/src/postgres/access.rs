@@ -22,8 +22,8 @@ pub(super) enum Access {
 const CLASS: i32 = 0x7264_7276;
 
 /// The database may need a moment to see that the connections of somebody who has ended are gone.
-const TRIES: u32 = 40;
-const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+const TRIES: u32 = 200;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// Takes the lock, until the connection ends.
 pub(super) async fn take(client: &Client, options: &Options) -> Result<(), Trouble> {

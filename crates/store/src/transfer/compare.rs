@@ -94,3 +94,96 @@ impl Pages {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::rules;
+    use crate::{Answer, Event, NewJob, Spec, Start};
+    use redrive_policy::{Moment, Policy};
+    use std::future::{Future, ready};
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    /// A store that is a list, read in pages of this length.
+    #[derive(Clone)]
+    struct Fixed(Vec<QueueMark>, Vec<Portable>, usize);
+
+    impl Source for Fixed {
+        fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
+            Box::pin(ready(Ok(self.0.clone())))
+        }
+
+        fn count(&mut self) -> Answer<'_, usize> {
+            Box::pin(ready(Ok(self.1.len())))
+        }
+
+        fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+            let rest = self.1.iter().filter(|moved| last.is_none_or(|last| moved.job.id > last));
+            Box::pin(ready(Ok(rest.take(self.2).cloned().collect())))
+        }
+    }
+
+    fn portable(number: u128) -> Portable {
+        let policy = Policy::builder().max_attempts(3).build().unwrap();
+        let spec = Spec {
+            kind: "work".into(),
+            queue: "q".into(),
+            priority: 0,
+            body: Arc::from(*b"{}"),
+            policy: Arc::new(policy),
+            timeout: None,
+            lease: None,
+            expires: None,
+        };
+        let id = JobId::new(Moment::ORIGIN, number);
+        let new = NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None };
+        Portable { job: rules::created(&new, Moment::ORIGIN), idempotency_key: None }
+    }
+
+    fn store(page: usize) -> Fixed {
+        let queue = QueueMark { name: "q".into(), paused: false, created: Moment::ORIGIN };
+        Fixed(vec![queue], (1..=10).map(portable).collect(), page)
+    }
+
+    fn compared(mut one: Fixed, mut other: Fixed) -> Result<(), CopyError> {
+        let mut seen = |_| {};
+        let mut work = std::pin::pin!(compare(&mut one, &mut other, &mut seen));
+        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => panic!("lists answer at once"),
+        }
+    }
+
+    #[test]
+    fn stores_are_the_same_however_they_are_read() {
+        for (one, other) in [(1, 1), (3, 4), (10, 3), (11, 100)] {
+            assert_eq!(compared(store(one), store(other)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn every_difference_is_found_and_named() {
+        type Change = fn(&mut Fixed);
+        let changes: [(Change, &str); 9] = [
+            (|store| drop(store.1.remove(9)), "is missing"),
+            (|store| drop(store.1.remove(0)), "is missing"),
+            (|store| store.1.push(portable(11)), "was not there before"),
+            (|store| store.1.insert(0, portable(0)), "was not there before"),
+            (|store| store.0[0].paused = true, "a queue was"),
+            (|store| store.0.clear(), "1 queues"),
+            (|store| store.1[4].idempotency_key = Some("k".into()), "another idempotency key"),
+            (
+                |store| rules::finish(&mut store.1[7].job, Event::Cancel, Moment::ORIGIN).unwrap(),
+                "another state, times",
+            ),
+            (|store| store.1[2].job.leases = 1, "another counts"),
+        ];
+        for (change, words) in changes {
+            let mut other = store(4);
+            change(&mut other);
+            let Err(CopyError::Differs(told)) = compared(store(3), other) else { panic!("{words}: not found") };
+            assert!(told.contains(words), "{told}");
+        }
+    }
+}

@@ -159,6 +159,9 @@ fn what_no_job_can_be_made_of_is_set_aside_with_the_reason_and_holds_up_no_other
         let worse = hand_in(&app, &schema, "'worse'").await;
         let huge = hand_in(&app, &schema, "'huge'").await;
         let good = hand_in(&app, &schema, "'good'").await;
+        let foreign = format!("INSERT INTO {schema}.inbox SELECT gen_random_uuid(), 1, '{{}}' RETURNING id");
+        let foreign: Uuid = app.query_one(&foreign, &[]).await.unwrap().get(0);
+        let foreign = JobId::from_bytes(foreign.into_bytes());
         let strict = |letter: &Letter<'_>| match letter.text {
             text if text.contains("\"bad\"") => Err("it is\0bad".to_owned()),
             text if text.contains("\"worse\"") => panic!("a bug of the reader"),
@@ -169,7 +172,8 @@ fn what_no_job_can_be_made_of_is_set_aside_with_the_reason_and_holds_up_no_other
         let taken = node.receive(&strict, 10, now()).await.unwrap();
         assert_eq!(taken.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [good]);
         let refused: BTreeSet<JobId> = taken.refused.iter().map(|(id, _)| *id).collect();
-        assert_eq!(refused, [bad, worse, huge].into());
+        assert_eq!(refused, [bad, worse, huge, foreign].into());
+        app.execute(&format!("DELETE FROM {schema}.inbox WHERE reason LIKE '%version 7%'"), &[]).await.unwrap();
 
         let sql = format!("SELECT id, reason FROM {schema}.inbox WHERE refused_us IS NOT NULL ORDER BY id");
         let rows = app.query(&sql, &[]).await.unwrap();
@@ -230,6 +234,8 @@ fn what_is_plainly_wrong_is_refused_at_once_and_all_of_it_is_listed() {
             assert!(said.contains(part), "{part} in {said}");
         }
         assert!(refused(&app, &schema, "NULL").await.contains("type: found nothing"));
+        let two = refused(&app, &schema, "'a', queue => 'x', options => '{\"queue\": \"y\"}'").await;
+        assert!(two.contains("found \"x\", and \"y\" in options"), "{two}");
         assert!(refused(&app, &schema, "'a', NULL").await.contains("args: found null"));
         let long = refused(&app, &schema, "'a', jsonb_build_array(repeat('x', 600000))").await;
         assert!(long.contains("600004 bytes") && long.contains("524288 bytes; keep large data elsewhere"), "{long}");

@@ -1,7 +1,7 @@
 //! Whole stores on their way between folders and databases.
 
 use crate::scratch::Scratch;
-use crate::subject::{new_schema, open, options, runtime};
+use crate::subject::{new_schema, open, options, plain_client, runtime};
 use crate::work::{claim, job, now};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -70,7 +70,7 @@ fn random_lives_travel_from_folder_to_database_to_database_to_folder_unchanged()
     let mut runner = TestRunner::deterministic();
     let stories = steps(80);
     let mut tally = Tally::default();
-    for number in 0..32 {
+    for number in 0..24 {
         let (first, last) = (scratch.path().join(format!("{number}")), scratch.path().join(format!("{number} back")));
         let story = stories.new_tree(&mut runner).unwrap().current();
         agree(&InFolder(first.clone()), &story).unwrap();
@@ -135,6 +135,26 @@ fn a_store_that_a_node_has_is_not_copied_and_a_node_gets_none_that_is_being_copi
         let refused = redrive_store::Postgres::open(options(&schema)).await.unwrap_err();
         assert!(refused.to_string().contains("is being copied"), "{refused}");
         drop(source);
+    });
+}
+
+#[test]
+fn what_applications_hand_in_before_is_no_job_yet_and_what_they_hand_in_meanwhile_is_counted() {
+    let scratch = Scratch::new();
+    let schema = new_schema();
+    let node = open(&schema);
+    runtime().block_on(async {
+        node.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
+        drop(node);
+        let app = plain_client().await;
+        let hand_in = format!("SELECT {schema}.enqueue('a')");
+        let mut source = DatabaseSource::open(options(&schema)).await.unwrap_or_else(|error| panic!("{error}"));
+        app.query_one(&hand_in, &[]).await.unwrap();
+        let copied = moved(&mut source, FolderTarget::create(scratch.path().join("to")).unwrap()).await;
+        assert_eq!((copied.total(), copied.left_behind), (1, 1));
+        drop(source);
+        let Err(CopyError::Refused(why)) = DatabaseSource::open(options(&schema)).await else { panic!("not empty") };
+        assert!(why.contains("found 1 jobs in the inbox"), "{why}");
     });
 }
 

@@ -130,8 +130,14 @@ DECLARE
     document jsonb;
     problems text;
 BEGIN
-    IF queue IS NOT NULL AND jsonb_typeof(options) = 'object' THEN
-        options := options || jsonb_build_object('queue', queue);
+    IF queue IS NOT NULL AND options ->> 'queue' <> queue THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('the job is not valid: queue: found "%s", and "%s" in options; allowed is one of the two',
+                queue, options ->> 'queue'),
+            HINT = 'Nothing was handed in. Leave one of them out, and call the function again.';
+    END IF;
+    IF queue IS NOT NULL AND coalesce(jsonb_typeof(options), 'object') = 'object' THEN
+        options := coalesce(options, '{}') || jsonb_build_object('queue', queue);
     END IF;
     bytes := set_byte(set_byte(bytes, 6, 112 | (fraction >> 8)), 7, fraction & 255);
     job_id := encode(bytes, 'hex')::uuid;

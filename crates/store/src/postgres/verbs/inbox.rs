@@ -179,6 +179,8 @@ async fn sorted<'o>(
 /// The job of a letter, under the name that the application was told. Whatever goes wrong with one letter is
 /// no reason to leave the others unread.
 fn made(open: &Opener<'_>, letter: &Letter<'_>) -> Result<NewJob, String> {
+    // The function makes no others, but whoever may write to the table can.
+    letter.id.to_string().parse::<JobId>()?;
     let opened = catch_unwind(AssertUnwindSafe(|| open(letter)));
     let opened = opened.unwrap_or_else(|_| Err("the server panicked while it read this; this is a bug".to_owned()));
     opened.map(|new| NewJob { id: letter.id, ..new })
