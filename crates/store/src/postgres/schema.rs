@@ -51,7 +51,9 @@ pub(super) async fn is_there(session: &mut Session, schema: &str) -> Result<bool
 
 /// Whether there is a table of this name.
 pub(super) async fn has_table(session: &mut Session, schema: &str, table: &str) -> Result<bool, Trouble> {
-    let there = "SELECT to_regclass($1::text || '.' || $2::text) IS NOT NULL";
+    // Not by to_regclass(), which may answer from what this connection saw before it had the lock.
+    let there = "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE n.nspname = $1::text AND c.relname = $2::text)";
     let there = session.query(&Order::new(there, vec![Box::new(schema), Box::new(table)])).await?;
     Ok(there.first().map(|row| Reader::new(row).next::<bool>()).transpose()? == Some(true))
 }
