@@ -1,6 +1,7 @@
 //! Where the database is, and how it is used.
 
 use super::access::Access;
+use super::pool::PATIENCE;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,9 +12,7 @@ use tokio_postgres::config::SslMode;
 const LONGEST_SCHEMA: usize = 63 - "redrive_".len();
 /// How long to wait for a connection, where the address does not say.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the database may take for one answer.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// The same for whoever reads or writes a store as a whole.
+/// How long the database may take for one answer to whoever reads or writes a store as a whole.
 const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Where the database is, and how it is used.

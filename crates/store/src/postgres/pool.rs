@@ -9,9 +9,13 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row, Statement};
+
+/// How long the database may take for one answer. A connection that is silent for longer is given up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Some connections to one database.
 #[derive(Debug)]
@@ -200,7 +204,6 @@ fn borrowed<'p>(params: &'p [Param<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
     params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect()
 }
 
-/// An answer of the database. A connection that is silent for too long is given up.
 async fn within<T>(options: &Options, answer: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
     let late = || Trouble::Lost(format!("PostgreSQL gave no answer for {} s", options.patience.as_secs()));
     tokio::time::timeout(options.patience, answer).await.map_err(|_| late())?
