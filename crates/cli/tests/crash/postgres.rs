@@ -1,0 +1,90 @@
+//! Three servers on one PostgreSQL: one after another is killed and started again while the others go on,
+//! and now and then the database crashes.
+
+use crate::book::Book;
+use crate::check::{compared, drained};
+use crate::load::Load;
+use crate::nodes::{NODES, Nodes};
+use crate::{rounds, seed};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How many requests to hand in jobs one round makes at most, by each of two.
+const REQUESTS: usize = 40;
+/// Every server has its own idea of the database's clock. It is off by half of the time that an answer of
+/// the database takes at most, which is long on a machine that is busy with other tests.
+const SLACK: Duration = Duration::from_millis(250);
+
+#[test]
+fn killed_nodes_and_a_crashing_database_lose_nothing_that_was_acknowledged() {
+    let (rounds, seed) = (rounds(8), seed());
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (book, batches) = (Mutex::new(Book { slack: SLACK, ..Book::default() }), AtomicU64::new(0));
+    let mut nodes = Nodes::start();
+    for round in 1..=rounds {
+        loaded(&mut nodes, &book, &batches, round, &mut random);
+        nodes.wait_for_the_dead();
+        compared(nodes.server(random.usize(..NODES)), &book, &format!("round {round}"));
+    }
+    drained(&*nodes.doors, nodes.server(0), &book, &batches, &mut random);
+    let book = book.into_inner().expect("no thread panicked");
+    let (jobs, acknowledged) = (book.jobs.len(), book.acknowledged);
+    let (silent, refused) = (nodes.doors.silent.load(Ordering::SeqCst), nodes.doors.refused.load(Ordering::SeqCst));
+    assert!(jobs as u64 >= rounds, "hardly any job got in: {jobs}");
+    assert!(silent as u64 >= rounds, "hardly any kill was noticed: {silent} requests had no answer");
+    assert!(refused as u64 >= rounds / 3, "hardly any crash of the database was noticed: {refused} requests refused");
+    eprintln!(
+        "crash: seed {seed}, {rounds} rounds on {NODES} nodes, {jobs} jobs, {acknowledged} acknowledgements, \
+         all of them kept; {silent} requests had no answer, {refused} no database"
+    );
+}
+
+/// Puts the servers under load, and lets them and their database crash.
+fn loaded(nodes: &mut Nodes, book: &Mutex<Book>, batches: &AtomicU64, round: u64, random: &mut fastrand::Rng) {
+    let (doors, enough) = (std::sync::Arc::clone(&nodes.doors), AtomicBool::new(false));
+    let load = Load { target: &*doors, book, enough: &enough, batches };
+    let seeds: [u64; 6] = std::array::from_fn(|_| random.u64(..));
+    let [first, second, third, fourth, fifth, sixth] = seeds.map(fastrand::Rng::with_seed);
+    std::thread::scope(|scope| {
+        let threads = [
+            scope.spawn(|| load.hand_in(first, REQUESTS)),
+            scope.spawn(|| load.hand_in(second, REQUESTS)),
+            scope.spawn(|| load.meddle(third)),
+            scope.spawn(|| load.catch_up()),
+            scope.spawn(|| load.work(fourth)),
+            scope.spawn(|| load.work(fifth)),
+            scope.spawn(|| load.work(sixth)),
+        ];
+        disturbed(nodes, round, random);
+        enough.store(true, Ordering::SeqCst);
+        for thread in threads {
+            assert!(thread.join().expect("the book was not contradicted").is_ok());
+        }
+    });
+}
+
+/// What happens to the servers in one round. In every third one the database crashes too, before, while or
+/// after servers are gone.
+fn disturbed(nodes: &mut Nodes, round: u64, random: &mut fastrand::Rng) {
+    let victim = random.usize(..NODES);
+    let other = (random.bool()).then(|| (victim + 1) % NODES);
+    let database_at = if round.is_multiple_of(3) { random.u8(..4) } else { u8::MAX };
+    for moment in 0..4 {
+        std::thread::sleep(Duration::from_millis(random.u64(10..250)));
+        match moment {
+            0 => nodes.kill(victim),
+            1 => other.into_iter().for_each(|other| nodes.kill(other)),
+            2 => nodes.start_again(victim, start_cut_short(random)),
+            _ => other.into_iter().for_each(|other| nodes.start_again(other, None)),
+        }
+        if moment == database_at {
+            std::thread::sleep(Duration::from_millis(random.u64(0..150)));
+            nodes.crash_database(Duration::from_millis(random.u64(0..400)));
+        }
+    }
+}
+
+fn start_cut_short(random: &mut fastrand::Rng) -> Option<Duration> {
+    (random.u8(..4) == 0).then(|| Duration::from_millis(random.u64(0..60)))
+}
