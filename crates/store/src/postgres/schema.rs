@@ -42,7 +42,9 @@ pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
 
 /// The steps that the tables have not seen yet.
 async fn missing(session: &mut Session, schema: &str) -> Result<Vec<&'static Migration>, Trouble> {
-    let there = "SELECT to_regclass($1::text || '.migrations') IS NOT NULL";
+    // Not by to_regclass(), which may answer from what this connection saw before it had the lock.
+    let there = "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE n.nspname = $1::text AND c.relname = 'migrations')";
     let there = session.query(&Order::new(there, vec![Box::new(schema)])).await?;
     let there = there.first().map(|row| Reader::new(row).next::<bool>()).transpose()?;
     let (mut version, mut needs) = (0, 0);
