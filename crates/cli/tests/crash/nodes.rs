@@ -13,6 +13,9 @@ use tokio_postgres::NoTls;
 /// How many servers there are.
 pub(crate) const NODES: usize = 3;
 
+/// What a client waits after a request that came to nothing: the processors are needed by the servers.
+const BREATH: Duration = Duration::from_millis(10);
+
 /// What clients know of the servers and the database, and why an answer may stay away.
 #[derive(Default)]
 pub(crate) struct Doors {
@@ -45,6 +48,7 @@ impl Target for Doors {
                 let excused = was_away || self.outages.load(Ordering::SeqCst) > outages;
                 assert!(excused, "{method} {path}: refused while the database was there: {answer}");
                 self.refused.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(BREATH);
                 Ok(None)
             }
             Ok((status, answer)) => {
@@ -55,8 +59,7 @@ impl Target for Doors {
                 let killed = address.killed.load(Ordering::SeqCst);
                 assert!(killed, "{method} {path}: no answer from a living server: {error}");
                 self.silent.fetch_add(1, Ordering::Relaxed);
-                // The next one is asked; all of them may be gone, and the processors are needed elsewhere.
-                std::thread::sleep(Duration::from_millis(5));
+                std::thread::sleep(BREATH);
                 Ok(None)
             }
         }
