@@ -4,8 +4,11 @@
 
 mod cluster;
 mod conformance;
+mod deadlock;
 mod faults;
 mod model;
 mod nodes;
 mod subject;
+mod trigger;
+mod trouble;
 mod work;
