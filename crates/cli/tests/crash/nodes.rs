@@ -74,8 +74,9 @@ struct Node {
 }
 
 impl Node {
-    fn start(place: &str, name: String) -> Self {
-        let server = Server::start_at(&["--store", &format!("{place}?application_name={name}")], &[]);
+    fn start(database: &Cluster, start: usize) -> Self {
+        let name = name(start);
+        let server = Server::start_at(&["--store", &place(database, &name)], &[]);
         let address = Arc::new(Address { url: server.url.clone(), killed: AtomicBool::new(false) });
         Self { server, address, name }
     }
@@ -92,12 +93,10 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     /// All at once on a database without tables: one of them makes them.
-    pub(crate) fn start() -> Self {
-        let database = Cluster::start();
-        let place = &database.address;
+    pub(crate) fn start(database: Cluster) -> Self {
         let nodes: Vec<Node> = std::thread::scope(|scope| {
-            let start = |number| scope.spawn(move || Node::start(place, name(number)));
-            let starting: Vec<_> = (0..NODES).map(start).collect();
+            let database = &database;
+            let starting: Vec<_> = (0..NODES).map(|start| scope.spawn(move || Node::start(database, start))).collect();
             starting.into_iter().map(|started| started.join().unwrap()).collect()
         });
         let doors = Arc::new(Doors::default());
@@ -118,24 +117,33 @@ impl Nodes {
 
     /// In place of one that was killed; `life` is how long a first try gets before it is killed too.
     pub(crate) fn start_again(&mut self, number: usize, life: Option<Duration>) {
-        let place = &self.database.address;
         if let Some(life) = life {
-            let address = format!("{place}?application_name={}", name(self.starts));
-            killed_while_starting(&["--store", &address], life);
+            killed_while_starting(&["--store", &place(&self.database, &name(self.starts))], life);
             self.starts += 1;
         }
-        self.nodes[number] = Node::start(place, name(self.starts));
+        self.nodes[number] = Node::start(&self.database, self.starts);
         self.starts += 1;
         self.doors.addresses.write().unwrap()[number] = Arc::clone(&self.nodes[number].address);
     }
 
-    /// Stops the database as a crash does; starts it again after a while, and waits until it was found again.
+    /// Stops the database as a crash does, and starts it again after a while.
     pub(crate) fn crash_database(&mut self, pause: Duration) {
+        self.outage(&["stop", "start"], pause);
+    }
+
+    /// Stops the database for good, and puts its standby in its place.
+    pub(crate) fn fail_over(&mut self) {
+        self.outage(&["failover"], Duration::ZERO);
+    }
+
+    /// Gives these orders to the database, and waits until the servers have found it again.
+    fn outage(&mut self, orders: &[&str], pause: Duration) {
         self.doors.away.store(true, Ordering::SeqCst);
         self.doors.outages.fetch_add(1, Ordering::SeqCst);
-        self.database.order("stop");
-        std::thread::sleep(pause);
-        self.database.order("start");
+        for order in orders {
+            self.database.order(order);
+            std::thread::sleep(pause);
+        }
         for node in self.nodes.iter().filter(|node| !node.address.killed.load(Ordering::SeqCst)) {
             until("the server finds the database again", || {
                 let (status, _) = node.server.call("GET", "/ojs/v1/health", &Value::Null).ok()?;
@@ -161,6 +169,11 @@ impl Nodes {
             }
         });
     }
+}
+
+/// The database, for a server whose connections have this name.
+fn place(database: &Cluster, name: &str) -> String {
+    database.address_with(&format!("application_name={name}"))
 }
 
 /// The name of the connections of a server.
