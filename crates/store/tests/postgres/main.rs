@@ -7,6 +7,7 @@ mod cluster;
 mod conformance;
 mod deadlock;
 mod faults;
+mod frozen;
 mod model;
 mod nodes;
 mod subject;
