@@ -6,13 +6,15 @@ use super::trouble::{Trouble, with_cause};
 use super::value::{Order, Param};
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, Connection, NoTls, Row, Socket, Statement};
 
 /// How long the database may take for one answer. A connection that is silent for longer is given up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
@@ -49,8 +51,8 @@ impl Pool {
 
     /// A connection, an idle one if there is one. Waits while all are in use.
     pub(super) async fn session(self: &Arc<Self>) -> Result<Session, Trouble> {
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(|_| Trouble::Lost("the store is closed".to_owned()))?;
+        let place = tokio::time::timeout(PATIENCE, Arc::clone(&self.places).acquire_owned()).await;
+        let place = place.map_err(|_| self.all_busy())?.map_err(|_| Trouble::Lost("the store is closed".to_owned()))?;
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         while let Some(link) = idle() {
             if !link.client.is_closed() {
@@ -61,11 +63,25 @@ impl Pool {
         let link = Link { client, statements: HashMap::new() };
         Ok(Session { link: Some(link), pool: Arc::clone(self), reusable: true, _place: place })
     }
+
+    fn all_busy(&self) -> Trouble {
+        let (connections, waited) = (self.options.connections, PATIENCE.as_secs());
+        Trouble::Silent(format!("all {connections} connections to PostgreSQL were busy for {waited} s"))
+    }
+}
+
+/// A new connection. The client's own limit is for the way to a host only, not for the greeting there, which
+/// never comes from a server that hangs.
+pub(super) async fn reach(config: &Config) -> Result<(Client, Connection<Socket, NoTlsStream>), Trouble> {
+    let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+    let limit = config.get_connect_timeout().copied().unwrap_or(PATIENCE).saturating_mul(hosts);
+    let late = || Trouble::Silent(format!("PostgreSQL gave no greeting for {} s", limit.as_secs()));
+    tokio::time::timeout(limit, config.connect(NoTls)).await.map_err(|_| late())?.map_err(not_connected)
 }
 
 /// A new connection, set up for the statements of this store.
 async fn connect(options: &Options) -> Result<Client, Trouble> {
-    let (client, connection) = options.config.connect(NoTls).await.map_err(not_connected)?;
+    let (client, connection) = reach(&options.config).await?;
     // It ends with its client; what goes wrong on it is told to whoever waits for an answer.
     tokio::spawn(async move { drop(connection.await) });
     within(options, async { Ok(client.batch_execute(&options.session_settings()).await?) }).await?;
@@ -75,8 +91,12 @@ async fn connect(options: &Options) -> Result<Client, Trouble> {
 
 /// Nothing was under way yet: whatever it is, it may be over later, unless the database says what is wrong
 /// with what it was told.
-pub(super) fn not_connected(error: tokio_postgres::Error) -> Trouble {
+fn not_connected(error: tokio_postgres::Error) -> Trouble {
     let why = with_cause(&error);
+    let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    if cause.is_some_and(|cause| cause.kind() == ErrorKind::TimedOut) {
+        return Trouble::Silent(why);
+    }
     match error.code().map(|state| state.code().get(..2).unwrap_or_default()) {
         // Who asks, and for which database.
         Some("28" | "3D" | "42") => Trouble::Broken(why),
@@ -205,7 +225,7 @@ fn borrowed<'p>(params: &'p [Param<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
 }
 
 async fn within<T>(options: &Options, answer: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
-    let late = || Trouble::Lost(format!("PostgreSQL gave no answer for {} s", options.patience.as_secs()));
+    let late = || Trouble::Silent(format!("PostgreSQL gave no answer for {} s", options.patience.as_secs()));
     tokio::time::timeout(options.patience, answer).await.map_err(|_| late())?
 }
 
