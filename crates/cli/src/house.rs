@@ -60,6 +60,7 @@ impl House {
         let (engine, runtime) = (Arc::clone(engine), tokio::runtime::Handle::current());
         store.listen(move |change| match change {
             Change::Available(queue, jobs) => engine.available_elsewhere(&queue, jobs),
+            Change::Inbox => engine.letters_elsewhere(),
             Change::Anything => engine.anything_elsewhere(),
             Change::Gates => {
                 let engine = Arc::clone(&engine);

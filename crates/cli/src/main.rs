@@ -59,7 +59,7 @@ enum Command {
     Dead(dead::Args),
     /// List queues, pause and resume them
     Queues(queues::Args),
-    /// Check, back up or compact the folder of a store
+    /// Check, back up or compact the folder of a store; copy a store to another place
     Store(store::Args),
     /// Measure how fast a server is
     Bench(bench::Args),

@@ -53,10 +53,17 @@ async fn serve(built: Built) -> Result<(), Failed> {
     let server = Server::new(Arc::clone(&engine), settings);
     let (over, ended) = watch::channel(false);
     let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log(&format!("sweep: {error}"))));
-    server.serve(listener, wait_for(stop)).await;
+    tokio::join!(server.serve(listener, wait_for(stop.clone())), take_in(&house, &server, stop));
     over.send_replace(true);
     let _ = sweeper.await;
     house.close().await
+}
+
+/// Takes in what applications hand in within their own transactions, where the store lets them.
+async fn take_in(house: &House, server: &Server, stop: watch::Receiver<bool>) {
+    if let House::Postgres(_) = house {
+        server.receive(wait_for(stop)).await;
+    }
 }
 
 /// Becomes true at the first SIGTERM or SIGINT.

@@ -8,6 +8,10 @@ mod harness;
 #[allow(dead_code, reason = "these tests stop their database, and do not share it")]
 mod cluster;
 
+#[path = "../../store/tests/postgres/trigger.rs"]
+#[allow(dead_code, reason = "the tests of the store use more of it")]
+mod trigger;
+
 use cluster::Cluster;
 use harness::{Server, until};
 use serde_json::{Value, json};
@@ -71,6 +75,7 @@ fn while_the_database_is_away_requests_are_refused_and_afterwards_all_is_there()
         let (status, answer) = server.call(method, path, &body).expect("an answer");
         assert_eq!(status, 503, "{method} {path}: {answer}");
     }
+    assert_eq!(refused(&server), (503, Some("1".to_owned())), "it says when to come again");
     cluster.order("start");
     until("the server comes back", || {
         let (status, _) = server.call("GET", "/ojs/v1/health", &Value::Null).ok()?;
@@ -79,4 +84,39 @@ fn while_the_database_is_away_requests_are_refused_and_afterwards_all_is_there()
     assert_eq!(server.state(&kept), "available");
     let (status, _) = server.stop();
     assert!(status.success());
+}
+
+/// The status of an attempt to hand in a job, and when to come again.
+fn refused(server: &Server) -> (u16, Option<String>) {
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
+    let request = agent.post(format!("{}/ojs/v1/jobs", server.url)).header("content-type", "application/json");
+    let answer = request.send(job("mail").to_string()).expect("an answer");
+    let retry_after = answer.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
+    (answer.status().as_u16(), retry_after)
+}
+
+#[test]
+fn while_the_disk_is_full_writes_are_refused_reads_go_on_and_afterwards_all_works() {
+    let cluster = Cluster::start();
+    let server = node(&cluster);
+    let kept = server.enqueue(job("mail"));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let client = runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(&cluster.address, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        trigger::arrange(&client, "redrive", trigger::When::Writing).await;
+        trigger::arm(&client, "redrive", "53100", 1_000_000).await;
+        client
+    });
+    assert_eq!(refused(&server), (503, Some("1".to_owned())));
+    let fetch = json!({ "queues": ["mail"], "worker_id": "tester" });
+    let (status, answer) = server.call("POST", "/ojs/v1/workers/fetch", &fetch).expect("an answer");
+    assert_eq!(status, 503, "{answer}");
+    assert_eq!(server.state(&kept), "available", "what is there can be read, and nobody has it");
+
+    runtime.block_on(trigger::arm(&client, "redrive", "53100", 0));
+    let taken = server.take("mail");
+    assert_eq!((&taken["id"], &taken["attempt"]), (&json!(kept), &json!(1)), "the refused claim does not count");
+    server.succeed(&taken);
+    assert_eq!(server.fetch("mail", 9), Vec::<Value>::new(), "the refused job was not kept");
 }

@@ -13,5 +13,11 @@ impl Engine {
     pub fn anything_elsewhere(&self) {
         self.waiting.wake_everybody();
         self.earlier.notify_one();
+        self.letters.notify_one();
+    }
+
+    /// An application has left something in the store.
+    pub fn letters_elsewhere(&self) {
+        self.letters.notify_one();
     }
 }

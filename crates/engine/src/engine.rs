@@ -58,6 +58,8 @@ pub struct Engine {
     pub(crate) watch: Watch,
     /// Rung when something has to happen earlier than the sweeper plans to look.
     pub(crate) earlier: Notify,
+    /// Rung when an application may have left something in the store.
+    pub(crate) letters: Notify,
     /// When the sweeper looks next, in microseconds; the end of time while it is looking, so that
     /// whatever comes in between rings.
     pub(crate) planned: AtomicI64,
@@ -82,6 +84,7 @@ impl Engine {
             waiting: Waiting::default(),
             watch: Watch::default(),
             earlier: Notify::new(),
+            letters: Notify::new(),
             planned: AtomicI64::new(i64::MAX),
         }
     }

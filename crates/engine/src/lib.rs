@@ -13,6 +13,7 @@ mod layers;
 pub mod pace;
 mod progress;
 mod query;
+mod receive;
 mod settle;
 mod submit;
 mod sweep;

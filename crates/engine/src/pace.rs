@@ -1,7 +1,8 @@
-//! The only place that waits: it runs the sweeps when they are due.
+//! The only place that waits: it runs the sweeps when they are due, and takes in what comes from outside.
 
 use crate::{Engine, EngineError, Swept};
 use redrive_policy::Span;
+use redrive_store::{Opener, Received};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,6 +15,42 @@ const LONGEST_NAP: Span = Span::from_secs(1);
 const SHORTEST_NAP: Span = Span::from_millis(5);
 /// How often ended jobs are pruned, to the length of a nap: so often that there is never a mountain of them.
 const PRUNE_EVERY: Duration = Duration::from_secs(2);
+
+/// How many letters are taken in at a time.
+const LETTERS: usize = 100;
+/// How often is looked for letters that nobody rang for: a notification may be lost.
+const LETTERS_EVERY: Duration = Duration::from_secs(5);
+
+/// Takes in what applications leave in the store until `stopped` completes; `open` reads each letter. What
+/// became of them is handed to `report`, and so is the first of several errors in a row, after which the work
+/// goes on.
+pub async fn receive(
+    engine: &Engine,
+    open: &Opener<'_>,
+    stopped: impl Future<Output = ()>,
+    report: impl Fn(Result<&Received, &EngineError>),
+) {
+    tokio::pin!(stopped);
+    let mut failing = false;
+    loop {
+        let outcome = engine.receive(open, LETTERS).await;
+        if outcome.is_ok() || !failing {
+            report(outcome.as_ref());
+        }
+        failing = outcome.is_err();
+        let nap = match outcome {
+            Ok(received) if received.letters() >= LETTERS => Duration::ZERO,
+            Ok(_) => LETTERS_EVERY,
+            Err(_) => LONGEST_NAP.into(),
+        };
+        tokio::select! {
+            biased;
+            () = &mut stopped => return,
+            () = engine.letters.notified() => {}
+            () = tokio::time::sleep(nap) => {}
+        }
+    }
+}
 
 /// Sweeps and prunes until `stopped` completes. Errors of the store are handed to `report`, and the
 /// work goes on at the next turn.

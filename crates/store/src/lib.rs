@@ -6,16 +6,19 @@ pub mod conformance;
 pub mod embedded;
 mod error;
 mod id;
+mod inbox;
 mod job;
 mod lifecycle;
 mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod store;
+pub mod transfer;
 
 pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
 pub use id::{JobId, LeaseToken};
+pub use inbox::{Letter, Opener, Received};
 pub use job::{Blob, FailedRun, Job, KEPT_FAILURES, Lease, NewJob, Spec, Start, Times};
 pub use lifecycle::{Event, State};
 pub use memory::Memory;

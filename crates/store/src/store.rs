@@ -1,6 +1,6 @@
 //! The verbs of a store. Each is atomic, and each is told what time it is.
 
-use crate::{Blob, DuplicateId, Job, JobId, LeaseToken, NewJob, Refusal, Spec, State, StoreError};
+use crate::{Blob, DuplicateId, Job, JobId, LeaseToken, NewJob, Opener, Received, Refusal, Spec, State, StoreError};
 use redrive_policy::{Moment, Span, Verdict};
 use std::future::Future;
 use std::pin::Pin;
@@ -82,6 +82,17 @@ pub trait Store: Send + Sync {
     /// The next moment at which there is something to reclaim or to promote, which may be past; absent
     /// where nothing waits. A time that has come counts as over: due at 5 is due at 5.
     fn next_wake(&self) -> Answer<'_, Option<Moment>>;
+
+    /// Makes jobs of what applications have left in the store in their own transactions, at most `limit`, what
+    /// came first, first. The job is kept, and the letter forgotten, in one atomic step in which `open` reads
+    /// it; where that is refused, the letter is set aside with the reason. A key that a kept job has makes no
+    /// second job.
+    ///
+    /// Stores to which applications have no access of their own have no letters.
+    fn receive<'a>(&'a self, open: &'a Opener<'a>, limit: usize, now: Moment) -> Answer<'a, Received> {
+        let _ = (open, limit, now);
+        Box::pin(std::future::ready(Ok(Received::default())))
+    }
 }
 
 /// What became of a new job.

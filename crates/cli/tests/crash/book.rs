@@ -38,18 +38,20 @@ pub(crate) struct Run {
     pub(crate) attempt: u32,
     /// When it was asked for; the lease began no earlier.
     pub(crate) asked: Instant,
-    pub(crate) expires_at: String,
+    started_at: String,
+    expires_at: String,
     /// Whether its end was sent, and how it ended: success or failure.
     pub(crate) ended: Option<(Known, bool)>,
-    /// How often its end was sent.
+    /// How often its end was sent, and when first.
     reports: u32,
+    reported: Instant,
 }
 
 /// A failure that the server acknowledged.
 #[derive(Clone, Debug)]
 struct Failure {
     attempt: u32,
-    /// When it was sent, and the wait that the server announced: no next run before both are over.
+    /// When it was first sent, and the wait that the server announced: no next run before both are over.
     sent: Instant,
     delay: Duration,
     due_at: Option<String>,
@@ -63,6 +65,7 @@ pub(crate) struct Entry {
     /// Jobs of one batch are kept all or none.
     batch: u64,
     sent: Instant,
+    /// By attempt.
     pub(crate) runs: Vec<Run>,
     failures: Vec<Failure>,
     /// The end that the server acknowledged or showed.
@@ -75,6 +78,9 @@ pub(crate) struct Entry {
 /// Everything that is known.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
+    /// How far the clocks of two servers may be apart. What they say of times must fit all the same;
+    /// only what the client measures by its own clock is allowed to be so much off.
+    pub(crate) slack: Duration,
     pub(crate) jobs: HashMap<String, Entry>,
     /// What was seen that must not be, for the report at the end of a round.
     pub(crate) wrong: Vec<String>,
@@ -113,19 +119,25 @@ impl Book {
             return self.wrong.push(format!("{id} was handed out and never sent"));
         }
         self.acknowledged += 1;
+        let slack = self.slack;
         let entry = self.entry(&id);
         // Whoever has seen it knows that it is kept.
         entry.created = Known::Yes;
         let attempt = number(job, "attempt");
-        let problem = entry.problem_of_run(job, attempt, asked);
-        entry.runs.push(Run {
+        let run = Run {
             token: job["lease_token"].clone(),
             attempt,
             asked,
+            started_at: text(job, "started_at"),
             expires_at: text(job, "lease_expires_at"),
             ended: None,
             reports: 0,
-        });
+            reported: Instant::now(),
+        };
+        let problem = entry.problem_of_run(&run, job, slack);
+        // Of two answers the later one may be heard first.
+        let place = entry.runs.partition_point(|other| other.attempt <= attempt);
+        entry.runs.insert(place, run);
         self.wrong.extend(problem.map(|problem| format!("{id}: {problem}: {job}")));
     }
 
@@ -133,11 +145,14 @@ impl Book {
     pub(crate) fn ending(&mut self, id: &str, token: &Value, success: bool) {
         let run = self.run(id, token);
         run.ended = Some((Known::Unsure, success));
+        if run.reports == 0 {
+            run.reported = Instant::now();
+        }
         run.reports += 1;
     }
 
-    /// The server has answered to the end of a run that was sent at `sent`.
-    pub(crate) fn ended(&mut self, id: &str, token: &Value, sent: Instant, status: u64, answer: &Value) {
+    /// The server has answered to the end of a run.
+    pub(crate) fn ended(&mut self, id: &str, token: &Value, status: u64, answer: &Value) {
         let run = self.run(id, token).clone();
         let Some((_, success)) = run.ended else { panic!("{id}: an answer to nothing") };
         if status == 200 {
@@ -148,7 +163,7 @@ impl Book {
                 // Announced in whole milliseconds, the nearest: the wait itself may be half a one shorter.
                 let delay = Duration::from_millis(answer["retry_delay_ms"].as_u64().unwrap_or(0).saturating_sub(1));
                 let due_at = answer["next_attempt_at"].as_str().map(str::to_owned);
-                entry.failures.push(Failure { attempt: run.attempt, sent, delay, due_at });
+                entry.failures.push(Failure { attempt: run.attempt, sent: run.reported, delay, due_at });
             }
             let state = text(answer, "state");
             if ["completed", "discarded"].contains(&state.as_str()) {
@@ -158,7 +173,7 @@ impl Book {
         }
         // Allowed where the lease is over, the job was called off, or an earlier report without an answer
         // may have ended the run.
-        let over = run.asked.elapsed() >= LEASE || self.entry(id).cancel_sent || run.reports > 1;
+        let over = run.asked.elapsed() + self.slack >= LEASE || self.entry(id).cancel_sent || run.reports > 1;
         if status != 409 || !over {
             self.wrong.push(format!("{id}: a good lease was refused with {status}: {answer}"));
         }
@@ -214,29 +229,33 @@ impl Book {
 
 impl Entry {
     /// What is wrong with handing out this run, if anything.
-    fn problem_of_run(&self, job: &Value, attempt: u32, asked: Instant) -> Option<String> {
-        let now = Instant::now();
-        if let Some(terminal) = self.terminal.as_ref().filter(|_| asked >= self.ended) {
+    fn problem_of_run(&self, run: &Run, job: &Value, slack: Duration) -> Option<String> {
+        let Run { attempt, asked, started_at, expires_at, .. } = run;
+        let since = |moment: Instant| moment.elapsed() + slack;
+        if let Some(terminal) = self.terminal.as_ref().filter(|_| *asked >= self.ended) {
             return Some(format!("it is {terminal}, and was handed out"));
         }
-        if attempt > self.nature.limit {
+        if *attempt > self.nature.limit {
             return Some(format!("attempt {attempt} of at most {}", self.nature.limit));
         }
-        if now.duration_since(self.sent) < self.nature.start {
+        if since(self.sent) < self.nature.start || *started_at < text(job, "scheduled_at") {
             return Some(format!("its first run came before its start in {:?}", self.nature.start));
         }
-        let started_at = text(job, "started_at");
-        if let Some(last) = self.runs.last() {
-            if attempt <= last.attempt {
-                return Some(format!("attempt {attempt} after attempt {}", last.attempt));
+        let (earlier, later): (Vec<&Run>, Vec<&Run>) = self.runs.iter().partition(|other| other.attempt <= *attempt);
+        if let Some(last) = earlier.last() {
+            if *attempt == last.attempt || *started_at < last.started_at {
+                return Some(format!("attempt {attempt} after attempt {} at {}", last.attempt, last.started_at));
             }
-            if last.ended.is_none() && started_at < last.expires_at {
+            if last.ended.is_none() && *started_at < last.expires_at {
                 return Some(format!("two leases at once: one until {}", last.expires_at));
             }
         }
-        let failed = self.failures.iter().find(|failure| failure.attempt + 1 == attempt)?;
-        let early = now.duration_since(failed.sent) < failed.delay
-            || failed.due_at.as_ref().is_some_and(|due_at| started_at < *due_at);
+        if let Some(next) = later.first().filter(|next| next.started_at < *expires_at) {
+            return Some(format!("two leases at once: attempt {} from {}", next.attempt, next.started_at));
+        }
+        let failed = self.failures.iter().find(|failure| failure.attempt + 1 == *attempt)?;
+        let early =
+            since(failed.sent) < failed.delay || failed.due_at.as_ref().is_some_and(|due_at| started_at < due_at);
         early.then(|| format!("early: the failure before it said {failed:?}"))
     }
 
@@ -323,7 +342,7 @@ mod tests {
         book.fetched(&run(1, 1), Instant::now());
         book.ending("j", &json!("1-0"), false);
         let answer = json!({ "state": "retryable", "retry_delay_ms": 3_600_000, "next_attempt_at": "500" });
-        book.ended("j", &json!("1-0"), Instant::now(), 200, &answer);
+        book.ended("j", &json!("1-0"), 200, &answer);
         assert!(book.wrong.is_empty(), "{:?}", book.wrong);
         book
     }
@@ -346,6 +365,16 @@ mod tests {
         let mut fresh = Book::default();
         fresh.sent("j", NATURE, 1);
         assert!(noticed(fresh, two).contains("two leases at once"));
+        let heard_late = |second_started: u32| {
+            let mut fresh = Book::default();
+            fresh.sent("j", NATURE, 1);
+            noticed(fresh, |book| {
+                book.fetched(&run(2, second_started), now);
+                book.fetched(&run(1, 1), now);
+            })
+        };
+        assert_eq!(heard_late(20), "", "the first lease was over, its answer only came late");
+        assert!(heard_late(5).contains("two leases at once: attempt 2"));
         let after_the_end = |book: &mut Book| {
             book.cancelled("j");
             book.fetched(&run(3, 600), Instant::now());
@@ -354,7 +383,7 @@ mod tests {
         let refused = |book: &mut Book| {
             book.fetched(&run(3, 600), Instant::now());
             book.ending("j", &json!("3-0"), true);
-            book.ended("j", &json!("3-0"), Instant::now(), 409, &json!({}));
+            book.ended("j", &json!("3-0"), 409, &json!({}));
         };
         assert!(noticed(failed_once(), refused).contains("a good lease was refused"));
     }

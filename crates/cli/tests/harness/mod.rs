@@ -69,6 +69,15 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// A start that does not get far: whatever the server does to make or repair its store is cut short too.
+pub(crate) fn killed_while_starting(place: &[&str], life: Duration) {
+    let args = [&["serve", "--listen", "127.0.0.1:0"], place].concat();
+    let mut child = redrive(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a server");
+    std::thread::sleep(life);
+    child.kill().expect("it can be killed");
+    child.wait().expect("it can be waited for");
+}
+
 /// A server that runs. Dropping it kills it.
 pub(crate) struct Server {
     child: Child,
@@ -90,8 +99,15 @@ impl Server {
 
     /// Starts a server whose store is where these flags say.
     pub(crate) fn start_at(place: &[&str], more: &[&str]) -> Self {
+        Self::start_under(&[], place, more)
+    }
+
+    /// Starts a server with more in its environment.
+    pub(crate) fn start_under(environment: &[(&str, &str)], place: &[&str], more: &[&str]) -> Self {
         let args = [&["serve", "--listen", "127.0.0.1:0"], place, more].concat();
-        let mut child = redrive(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a server");
+        let mut command = redrive(&args);
+        command.envs(environment.iter().copied()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a server");
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (found, address) = mpsc::channel();
         let stderr = BufReader::new(child.stderr.take().expect("piped"));

@@ -5,5 +5,5 @@ mod members;
 mod write;
 
 pub(crate) use check::check_nested;
-pub(crate) use members::{Members, items, text};
+pub(crate) use members::{Members, items, plain, text};
 pub(crate) use write::{member, push_i64, push_key, push_str, push_time, push_u64};

@@ -9,6 +9,7 @@ mod events;
 mod failure;
 mod fetch;
 mod heartbeat;
+mod inbox;
 mod intake;
 mod jobs;
 mod lists;

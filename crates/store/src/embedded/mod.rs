@@ -30,6 +30,7 @@ mod spare;
 mod store;
 mod terms;
 mod ticket;
+mod transfer;
 mod verbs;
 mod walk;
 
@@ -41,3 +42,4 @@ pub use open::{Opened, Repair};
 pub use options::Options;
 pub use read::Progress;
 pub use store::{Embedded, Status};
+pub use transfer::{FolderSource, FolderTarget};

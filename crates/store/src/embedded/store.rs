@@ -120,7 +120,10 @@ impl Embedded {
     }
 
     /// Does the work of a verb at once, and hands out an answer that waits for the disk.
-    fn answer<'a, T: Send + 'a>(&'a self, verb: impl FnOnce(&mut Ledger) -> Result<T, StoreError>) -> Answer<'a, T> {
+    pub(super) fn answer<'a, T: Send + 'a>(
+        &'a self,
+        verb: impl FnOnce(&mut Ledger) -> Result<T, StoreError>,
+    ) -> Answer<'a, T> {
         let mut core = self.shared.lock();
         if let Some(why) = core.stopped() {
             return Box::pin(ready(Err(why.clone())));

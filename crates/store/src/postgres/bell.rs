@@ -3,27 +3,31 @@
 //! may get lost; whoever listens is told now and then that anything may have happened.
 
 use super::options::Options;
-use super::pool::not_connected;
+use super::pool::reach;
 use super::text;
 use super::trouble::Trouble;
 use std::collections::HashMap;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 
 /// News of a short while go out together.
 const GATHER: Duration = Duration::from_millis(2);
 /// How often anything may have happened, where the listener hears, and where it does not.
 const CHECK_LISTENING: Duration = Duration::from_secs(5);
 const CHECK_DEAF: Duration = Duration::from_secs(1);
+/// How long the line may be silent before it is given up.
+const SILENCE: Duration = Duration::from_secs(15);
 /// PostgreSQL takes 7,999 bytes.
 const LONGEST: usize = 7_000;
 /// Stands for a queue that was closed or opened. No line about jobs begins like that.
 const GATES: &str = "!";
 const ANYTHING: &str = "*";
+/// What the function says with which applications hand in jobs. Older nodes take it for anything.
+const INBOX: &str = "@";
 
 /// What happened on another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +36,8 @@ pub enum Change {
     Available(Arc<str>, usize),
     /// A queue was closed or opened.
     Gates,
+    /// An application has handed in a job in its own transaction.
+    Inbox,
     /// Anything may have happened: news may have been lost.
     Anything,
 }
@@ -92,6 +98,7 @@ fn read(line: &str) -> Change {
     let jobs = line.split_once(' ').and_then(|(jobs, queue)| Some((jobs.parse().ok()?, queue)));
     match (line, jobs) {
         (GATES, _) => Change::Gates,
+        (INBOX, _) => Change::Inbox,
         (_, Some((jobs, queue))) => Change::Available(text::read(queue).into(), jobs),
         // Also what a newer version may have to say.
         _ => Change::Anything,
@@ -105,13 +112,19 @@ pub(super) async fn run(options: Options, bell: Weak<Bell>, heard: impl Fn(Chang
     }
     while bell.strong_count() > 0 {
         // What was said while nobody listened is lost; so is what this node did not get out.
-        if let Ok(mut line) = Line::open(&options).await {
+        if let Ok(mut line) = heard_of(Line::open(&options)).await {
             heard(Change::Anything);
             let _ = line.serve(&bell, &heard).await;
         }
         tokio::time::sleep(CHECK_DEAF).await;
         heard(Change::Anything);
     }
+}
+
+/// An answer on the line, or the end of the patience.
+async fn heard_of<T>(answer: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    let late = || Trouble::Silent(format!("PostgreSQL gave no answer for {} s", SILENCE.as_secs()));
+    tokio::time::timeout(SILENCE, answer).await.map_err(|_| late())?
 }
 
 /// A connection that listens and tells.
@@ -126,7 +139,7 @@ impl Line {
     async fn open(options: &Options) -> Result<Self, Trouble> {
         let mut config = options.config.clone();
         config.application_name(format!("redrive listener {}", options.schema));
-        let (client, mut connection) = config.connect(NoTls).await.map_err(not_connected)?;
+        let (client, mut connection) = reach(&config).await?;
         let (sender, heard) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
@@ -144,7 +157,7 @@ impl Line {
     }
 
     async fn serve(&mut self, bell: &Weak<Bell>, heard: &impl Fn(Change)) -> Result<(), Trouble> {
-        let tell = self.client.prepare("SELECT pg_notify($1, $2)").await?;
+        let tell = heard_of(async { Ok(self.client.prepare("SELECT pg_notify($1, $2)").await?) }).await?;
         let mut check = tokio::time::interval(CHECK_LISTENING);
         loop {
             let Some(kept) = bell.upgrade() else { return Ok(()) };
@@ -158,9 +171,13 @@ impl Line {
                 () = kept.rung.notified() => {
                     tokio::time::sleep(GATHER).await;
                     let news = kept.take().written();
-                    self.client.execute(&tell, &[&self.channel, &news]).await?;
+                    heard_of(async { Ok(self.client.execute(&tell, &[&self.channel, &news]).await?) }).await?;
                 }
-                _ = check.tick() => heard(Change::Anything),
+                _ = check.tick() => {
+                    heard(Change::Anything);
+                    // Nobody says that a line is dead on which nobody speaks.
+                    heard_of(async { Ok(self.client.batch_execute("").await?) }).await?;
+                }
             }
         }
     }

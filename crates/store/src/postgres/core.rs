@@ -38,7 +38,7 @@ pub(super) struct Core {
     pub(super) catalogue: Catalogue,
     pub(super) bell: Arc<Bell>,
     pub(super) remembered: Remembered,
-    pub(super) tidy: Tidy,
+    pub(super) tidy: Arc<Tidy>,
 }
 
 impl Core {
@@ -48,7 +48,7 @@ impl Core {
             catalogue: Catalogue::default(),
             bell: Arc::default(),
             remembered: Remembered::default(),
-            tidy: Tidy::default(),
+            tidy: Arc::default(),
         })
     }
 

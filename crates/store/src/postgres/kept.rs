@@ -17,6 +17,11 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// A job that was elsewhere, with all its failures.
+    pub(super) fn arrived(job: Job) -> Self {
+        Self { ended: job.state.is_terminal(), job, revision: 0, changed: true, new_failure: true }
+    }
+
     /// Applies a rule: whole, or not at all where it refuses.
     pub(super) fn change(&mut self, rule: impl FnOnce(&mut Job) -> Result<(), Refusal>) -> Result<Job, Refusal> {
         let mut changed = self.job.clone();

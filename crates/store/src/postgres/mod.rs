@@ -4,10 +4,12 @@
 //! the reference model, and write what has changed, so that the rulings of the engine run inside of the
 //! transaction that writes their outcome. Calls of several callers share transactions.
 
+mod access;
 mod bell;
 mod catalogue;
 mod clock;
 mod core;
+mod inbox;
 mod kept;
 mod lane;
 mod options;
@@ -21,6 +23,7 @@ mod sql;
 mod store;
 mod text;
 mod tidy;
+mod transfer;
 mod trouble;
 mod value;
 mod verbs;
@@ -28,5 +31,7 @@ mod write;
 
 pub use bell::Change;
 pub use clock::DatabaseClock;
+pub use inbox::{Contents, Inbox, SetAside};
 pub use options::Options;
 pub use store::Postgres;
+pub use transfer::{DatabaseSource, DatabaseTarget};

@@ -1,13 +1,19 @@
 //! Where the database is, and how it is used.
 
+use super::access::Access;
+use super::pool::PATIENCE;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
+/// PostgreSQL takes names of 63 bytes, and the channel for notifications is `redrive_` and this name.
+const LONGEST_SCHEMA: usize = 63 - "redrive_".len();
 /// How long to wait for a connection, where the address does not say.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the database may take for one answer to whoever reads or writes a store as a whole.
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Where the database is, and how it is used.
 #[derive(Clone, Debug)]
@@ -15,6 +21,9 @@ pub struct Options {
     pub(super) config: Config,
     pub(super) schema: String,
     pub(super) connections: usize,
+    pub(super) access: Access,
+    /// How long the database may take for one answer.
+    pub(super) patience: Duration,
 }
 
 impl Options {
@@ -46,7 +55,8 @@ impl Options {
         if config.get_application_name().is_none() {
             config.application_name("redrive");
         }
-        let options = Self { config, schema: Self::SCHEMA.to_owned(), connections: 16 };
+        let schema_name = Self::SCHEMA.to_owned();
+        let options = Self { config, schema: schema_name, connections: 16, access: Access::Shared, patience: PATIENCE };
         schema.map_or(Ok(options.clone()), |schema| options.in_schema(&schema))
     }
 
@@ -57,20 +67,25 @@ impl Options {
     pub fn in_schema(mut self, schema: &str) -> Result<Self, String> {
         let starts = schema.starts_with(|first: char| first.is_ascii_lowercase());
         let fits = |other: char| other.is_ascii_lowercase() || other.is_ascii_digit() || other == '_';
-        if !starts || !schema.chars().all(fits) || schema.len() > 63 {
+        if !starts || !schema.chars().all(fits) || schema.len() > LONGEST_SCHEMA {
             return Err(format!(
-                "found the schema \"{schema}\"; allowed are up to 63 of a-z, 0-9 and _, a letter first"
+                "found the schema \"{schema}\"; allowed are up to {LONGEST_SCHEMA} of a-z, 0-9 and _, a letter first"
             ));
         }
         schema.clone_into(&mut self.schema);
         Ok(self)
     }
 
-    /// With at most so many connections for commands. One more listens.
+    /// With at most so many connections for commands, and never less than two. One more listens.
     #[must_use]
     pub const fn with_connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
+    }
+
+    /// For one connection that has the store to itself.
+    pub(super) fn alone(self) -> Self {
+        Self { connections: 1, access: Access::Sole, patience: LONG_PATIENCE, ..self }
     }
 
     /// What each connection is set to. The statements are few and known, each with an index made for it;
@@ -109,11 +124,13 @@ mod tests {
 
     #[test]
     fn an_address_may_name_the_schema() {
-        let read = |address| Options::read(address).map(|options| options.schema);
+        let read = |address: &str| Options::read(address).map(|options| options.schema);
         assert_eq!(read("postgres://u@h/d"), Ok("redrive".to_owned()));
         assert_eq!(read("postgres://u@h/d?schema=jobs_2"), Ok("jobs_2".to_owned()));
         assert_eq!(read("postgres://u@h/d?connect_timeout=3&schema=jobs&sslmode=disable"), Ok("jobs".to_owned()));
-        for wrong in ["a-b", "A", "1a", "", "a\"b"] {
+        let (longest, too_long) = ("s".repeat(55), "s".repeat(56));
+        assert_eq!(read(&format!("postgres://u@h/d?schema={longest}")), Ok(longest));
+        for wrong in ["a-b", "A", "1a", "", "a\"b", &too_long] {
             let address = format!("postgres://u@h/d?schema={wrong}");
             assert!(Options::read(&address).is_err(), "{wrong}");
         }

@@ -1,20 +1,23 @@
 //! Connections, kept and handed out.
 
+use super::access;
 use super::options::Options;
 use super::trouble::{Trouble, with_cause};
 use super::value::{Order, Param};
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, Connection, NoTls, Row, Socket, Statement};
 
 /// How long the database may take for one answer. A connection that is silent for longer is given up.
-const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Some connections to one database.
 #[derive(Debug)]
@@ -48,8 +51,8 @@ impl Pool {
 
     /// A connection, an idle one if there is one. Waits while all are in use.
     pub(super) async fn session(self: &Arc<Self>) -> Result<Session, Trouble> {
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(|_| Trouble::Lost("the store is closed".to_owned()))?;
+        let place = tokio::time::timeout(PATIENCE, Arc::clone(&self.places).acquire_owned()).await;
+        let place = place.map_err(|_| self.all_busy())?.map_err(|_| Trouble::Lost("the store is closed".to_owned()))?;
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         while let Some(link) = idle() {
             if !link.client.is_closed() {
@@ -60,21 +63,40 @@ impl Pool {
         let link = Link { client, statements: HashMap::new() };
         Ok(Session { link: Some(link), pool: Arc::clone(self), reusable: true, _place: place })
     }
+
+    fn all_busy(&self) -> Trouble {
+        let (connections, waited) = (self.options.connections, PATIENCE.as_secs());
+        Trouble::Silent(format!("all {connections} connections to PostgreSQL were busy for {waited} s"))
+    }
+}
+
+/// A new connection. The client's own limit is for the way to a host only, not for the greeting there, which
+/// never comes from a server that hangs.
+pub(super) async fn reach(config: &Config) -> Result<(Client, Connection<Socket, NoTlsStream>), Trouble> {
+    let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+    let limit = config.get_connect_timeout().copied().unwrap_or(PATIENCE).saturating_mul(hosts);
+    let late = || Trouble::Silent(format!("PostgreSQL gave no greeting for {} s", limit.as_secs()));
+    tokio::time::timeout(limit, config.connect(NoTls)).await.map_err(|_| late())?.map_err(not_connected)
 }
 
 /// A new connection, set up for the statements of this store.
 async fn connect(options: &Options) -> Result<Client, Trouble> {
-    let (client, connection) = options.config.connect(NoTls).await.map_err(not_connected)?;
+    let (client, connection) = reach(&options.config).await?;
     // It ends with its client; what goes wrong on it is told to whoever waits for an answer.
     tokio::spawn(async move { drop(connection.await) });
-    within(async { Ok(client.batch_execute(&options.session_settings()).await?) }).await?;
+    within(options, async { Ok(client.batch_execute(&options.session_settings()).await?) }).await?;
+    within(options, access::take(&client, options)).await?;
     Ok(client)
 }
 
 /// Nothing was under way yet: whatever it is, it may be over later, unless the database says what is wrong
 /// with what it was told.
-pub(super) fn not_connected(error: tokio_postgres::Error) -> Trouble {
+fn not_connected(error: tokio_postgres::Error) -> Trouble {
     let why = with_cause(&error);
+    let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    if cause.is_some_and(|cause| cause.kind() == ErrorKind::TimedOut) {
+        return Trouble::Silent(why);
+    }
     match error.code().map(|state| state.code().get(..2).unwrap_or_default()) {
         // Who asks, and for which database.
         Some("28" | "3D" | "42") => Trouble::Broken(why),
@@ -106,7 +128,7 @@ impl Session {
         let statement = self.statement(order.sql).await?;
         let was_reusable = std::mem::replace(&mut self.reusable, false);
         let params = borrowed(&order.params);
-        let rows = within(async { Ok(self.client()?.query(&statement, &params).await?) }).await?;
+        let rows = within(&self.pool.options, async { Ok(self.client()?.query(&statement, &params).await?) }).await?;
         self.reusable = was_reusable;
         Ok(rows)
     }
@@ -116,7 +138,7 @@ impl Session {
         let statement = self.statement(order.sql).await?;
         self.reusable = false;
         let params = borrowed(&order.params);
-        within(async {
+        within(&self.pool.options, async {
             let client = self.client()?;
             let (begun, rows) = tokio::join!(client.batch_execute(how), client.query(&statement, &params));
             begun?;
@@ -138,7 +160,7 @@ impl Session {
             sent.push(Box::pin(async { client.execute(statement, params).await.map(drop) }));
         }
         sent.push(Box::pin(client.batch_execute("COMMIT")));
-        finished(sent).await?;
+        finished(&self.pool.options, sent).await?;
         self.reusable = true;
         Ok(())
     }
@@ -148,7 +170,7 @@ impl Session {
         let statement = self.statement(order.sql).await?;
         self.reusable = false;
         let params = borrowed(&order.params);
-        let answer = within(async { Ok(self.client()?.query(&statement, &params).await?) }).await;
+        let answer = within(&self.pool.options, async { Ok(self.client()?.query(&statement, &params).await?) }).await;
         // What the database refused has left nothing behind.
         self.reusable = matches!(answer, Ok(_) | Err(Trouble::Taken | Trouble::Collided(_)));
         answer.map_err(Trouble::while_committing)
@@ -172,7 +194,7 @@ impl Session {
             sent.push(Box::pin(client.query(statement, params)));
         }
         sent.push(Box::pin(order_of(client, "COMMIT")));
-        let answers = finished(sent).await?;
+        let answers = finished(&self.pool.options, sent).await?;
         self.reusable = true;
         Ok(answers.into_iter().flatten().collect())
     }
@@ -192,7 +214,7 @@ impl Session {
 
     /// Statements that are neither prepared nor repeated.
     pub(super) async fn run(&mut self, sql: &str) -> Result<(), Trouble> {
-        within(async { Ok(self.client()?.batch_execute(sql).await?) }).await
+        within(&self.pool.options, async { Ok(self.client()?.batch_execute(sql).await?) }).await
     }
 
     /// A statement that may take its time, outside of any transaction.
@@ -208,7 +230,7 @@ impl Session {
         if let Some(statement) = link.statements.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = within(async { Ok(link.client.prepare(sql).await?) }).await?;
+        let statement = within(&self.pool.options, async { Ok(link.client.prepare(sql).await?) }).await?;
         link.statements.insert(sql, statement.clone());
         Ok(statement)
     }
@@ -227,8 +249,8 @@ async fn order_of(client: &Client, sql: &str) -> Result<Vec<Row>, tokio_postgres
 
 /// The answers of a transaction up to its commit. The first error says why; those after it only that the
 /// transaction is aborted.
-async fn finished<T>(sent: Vec<Sent<'_, T>>) -> Result<Vec<T>, Trouble> {
-    let answers = within(async { Ok(all(sent).await) }).await.map_err(Trouble::while_committing)?;
+async fn finished<T>(options: &Options, sent: Vec<Sent<'_, T>>) -> Result<Vec<T>, Trouble> {
+    let answers = within(options, async { Ok(all(sent).await) }).await.map_err(Trouble::while_committing)?;
     answers.into_iter().map(|answer| answer.map_err(|error| Trouble::from(error).while_committing())).collect()
 }
 
@@ -240,9 +262,9 @@ fn borrowed<'p>(params: &'p [Param<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
     params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect()
 }
 
-async fn within<T>(answer: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
-    let late = || Trouble::Lost(format!("PostgreSQL gave no answer for {} s", PATIENCE.as_secs()));
-    tokio::time::timeout(PATIENCE, answer).await.map_err(|_| late())?
+async fn within<T>(options: &Options, answer: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    let late = || Trouble::Silent(format!("PostgreSQL gave no answer for {} s", options.patience.as_secs()));
+    tokio::time::timeout(options.patience, answer).await.map_err(|_| late())?
 }
 
 /// Polls all of them in their order, so that what they send goes out in that order, without waiting for

@@ -15,7 +15,11 @@ struct Migration {
 }
 
 /// All of them, in order. A step that has been released is never changed.
-const MIGRATIONS: [Migration; 1] = [Migration { version: 1, needs: 1, sql: include_str!("migrations/0001.sql") }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { version: 1, needs: 1, sql: include_str!("migrations/0001.sql") },
+    // Nodes that do not know the inbox take nothing out of it, and can go on.
+    Migration { version: 2, needs: 1, sql: include_str!("migrations/0002.sql") },
+];
 
 /// Brings the tables up to date. Where they are already, no privilege but to read them is needed.
 pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
@@ -40,13 +44,24 @@ pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
     session.commit(&[]).await
 }
 
+/// Whether there are tables of any version.
+pub(super) async fn is_there(session: &mut Session, schema: &str) -> Result<bool, Trouble> {
+    has_table(session, schema, "migrations").await
+}
+
+/// Whether there is a table of this name.
+pub(super) async fn has_table(session: &mut Session, schema: &str, table: &str) -> Result<bool, Trouble> {
+    // Not by to_regclass(), which may answer from what this connection saw before it had the lock.
+    let there = "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE n.nspname = $1::text AND c.relname = $2::text)";
+    let there = session.query(&Order::new(there, vec![Box::new(schema), Box::new(table)])).await?;
+    Ok(there.first().map(|row| Reader::new(row).next::<bool>()).transpose()? == Some(true))
+}
+
 /// The steps that the tables have not seen yet.
 async fn missing(session: &mut Session, schema: &str) -> Result<Vec<&'static Migration>, Trouble> {
-    let there = "SELECT to_regclass($1::text || '.migrations') IS NOT NULL";
-    let there = session.query(&Order::new(there, vec![Box::new(schema)])).await?;
-    let there = there.first().map(|row| Reader::new(row).next::<bool>()).transpose()?;
     let (mut version, mut needs) = (0, 0);
-    if there == Some(true) {
+    if is_there(session, schema).await? {
         let sql = "SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM migrations";
         let rows = session.query(&Order::new(sql, Vec::new())).await?;
         if let Some(row) = rows.first() {

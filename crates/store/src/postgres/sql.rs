@@ -82,6 +82,26 @@ statements! {
             ("queue", "integer"), ("priority", "integer"),
         ])
     );
+    /// Jobs that were elsewhere and can still run, as they are.
+    ARRIVE_LIVE = format!(
+        "INSERT INTO live (id, revision, state, rest, failures, available_us, due_us, expires_us, queue, priority) \
+         SELECT * FROM {}",
+        unnested(&[
+            ("id", "uuid"), ("revision", "bigint"), ("state", "smallint"), ("rest", "bytea"), ("failures", "bytea"),
+            ("available_us", "bigint"), ("due_us", "bigint"), ("expires_us", "bigint"), ("queue", "integer"),
+            ("priority", "integer"),
+        ])
+    );
+    /// Jobs that were elsewhere and have ended there.
+    ARRIVE_ENDED = format!(
+        "INSERT INTO ended (id, revision, state, rest, failures, finished_us, dead, expires_us, queue, priority) \
+         SELECT * FROM {}",
+        unnested(&[
+            ("id", "uuid"), ("revision", "bigint"), ("state", "smallint"), ("rest", "bytea"), ("failures", "bytea"),
+            ("finished_us", "bigint"), ("dead", "boolean"), ("expires_us", "bigint"), ("queue", "integer"),
+            ("priority", "integer"),
+        ])
+    );
     /// Jobs that can still run, by name, for a change. The order keeps two callers from waiting for each
     /// other.
     LOCK_LIVE = format!(

@@ -6,18 +6,20 @@ use super::core::Core;
 use super::lane::Lane;
 use super::options::Options;
 use super::trouble::Trouble;
-use super::verbs::{claim, enqueue, list, manage, runs, sweep};
+use super::verbs::{claim, enqueue, inbox, list, manage, runs, sweep};
 use super::{queues, schema, tidy};
 use crate::memory::rules;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob,
-    Page, Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
+    Opener, Page, Queue, Received, Refusal, Retention, Settlement, Spec, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
 /// How many batches of each kind are with the database at the same time.
 const ABREAST: usize = 2;
+/// The most that one verb uses at the same time.
+const LEAST_CONNECTIONS: usize = 2;
 
 /// A store on PostgreSQL, for any number of nodes.
 ///
@@ -29,6 +31,9 @@ pub struct Postgres {
     claims: Lane<claim::Call, Vec<Job>>,
     runs: Lane<runs::Call, runs::Answers>,
     clock: Arc<DatabaseClock>,
+    /// Letters are read one batch at a time: their transaction needs a second connection for a moment, and
+    /// two of them could wait for each other.
+    receiving: tokio::sync::Mutex<()>,
 }
 
 impl Postgres {
@@ -37,12 +42,13 @@ impl Postgres {
     /// # Errors
     /// The database cannot be reached, lacks a privilege, or holds tables of a newer version.
     pub async fn open(options: Options) -> Result<Self, StoreError> {
-        let core = Core::new(options);
+        let connections = options.connections.max(LEAST_CONNECTIONS);
+        let core = Core::new(options.with_connections(connections));
         core.repeat(|| schema::migrate(&core.pool)).await?;
         let clock = Arc::new(DatabaseClock::new());
         core.repeat(|| clock.look(&core)).await?;
         tokio::spawn(clock::follow(Arc::clone(&clock), Arc::downgrade(&core)));
-        tokio::spawn(tidy::run(Arc::downgrade(&core)));
+        tokio::spawn(tidy::run(Arc::clone(&core.tidy), Arc::downgrade(&core)));
         let (for_enqueues, for_claims, for_runs) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
         Ok(Self {
             enqueues: Lane::open(ABREAST, move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
@@ -50,6 +56,7 @@ impl Postgres {
             runs: Lane::open(ABREAST, move |calls| runs::batch(Arc::clone(&for_runs), calls)),
             core,
             clock,
+            receiving: tokio::sync::Mutex::default(),
         })
     }
 
@@ -140,6 +147,13 @@ impl Store for Postgres {
 
     fn next_wake(&self) -> Answer<'_, Option<Moment>> {
         answer!(self, sweep::next_wake)
+    }
+
+    fn receive<'a>(&'a self, open: &'a Opener<'a>, limit: usize, now: Moment) -> Answer<'a, Received> {
+        Box::pin(async move {
+            let _one = self.receiving.lock().await;
+            inbox::receive(&self.core, open, limit, now).await.map_err(StoreError::from)
+        })
     }
 }
 

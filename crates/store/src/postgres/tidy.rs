@@ -7,8 +7,8 @@
 use super::core::Core;
 use super::trouble::Trouble;
 use super::value::{Order, Reader};
-use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -43,12 +43,13 @@ impl Tidy {
 }
 
 /// Tidies up whenever it is wanted, until the store is gone. Where it cannot, PostgreSQL does it in its own time.
-pub(super) async fn run(core: Weak<Core>) {
-    while let Some(core) = core.upgrade() {
-        if tokio::time::timeout(LOOK, core.tidy.wanted.notified()).await.is_ok() {
-            core.tidy.written.store(0, Ordering::Relaxed);
+pub(super) async fn run(tidy: Arc<Tidy>, core: Weak<Core>) {
+    while core.strong_count() > 0 {
+        let wanted = tokio::time::timeout(LOOK, tidy.wanted.notified()).await.is_ok();
+        if let Some(core) = core.upgrade().filter(|_| wanted) {
+            tidy.written.store(0, Ordering::Relaxed);
             let rows = vacuum(&core).await.unwrap_or(0);
-            core.tidy.enough.store(WRITES + rows / SHARE, Ordering::Relaxed);
+            tidy.enough.store(WRITES + rows / SHARE, Ordering::Relaxed);
         }
     }
 }

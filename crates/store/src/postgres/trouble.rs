@@ -16,6 +16,8 @@ pub(super) enum Trouble {
     Refused(String),
     /// The connection is gone, and with it a transaction that was not being committed yet.
     Lost(String),
+    /// The database gave no answer for too long. To try again would take as long again.
+    Silent(String),
     /// The connection is gone, and whether the transaction was committed is not known.
     Unknown(String),
     /// The database does not hold what this program needs, or not in the shape it needs.
@@ -31,7 +33,9 @@ impl Trouble {
     /// The same trouble, met by a transaction that was being committed.
     pub(super) fn while_committing(self) -> Self {
         match self {
-            Self::Lost(why) => Self::Unknown(format!("{why}; whether the last write was kept is not known")),
+            Self::Lost(why) | Self::Silent(why) => {
+                Self::Unknown(format!("{why}; whether the last write was kept is not known"))
+            }
             other => other,
         }
     }
@@ -40,9 +44,12 @@ impl Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Collided(why) | Self::Refused(why) | Self::Lost(why) | Self::Unknown(why) | Self::Broken(why) => {
-                f.write_str(why)
-            }
+            Self::Collided(why)
+            | Self::Refused(why)
+            | Self::Lost(why)
+            | Self::Silent(why)
+            | Self::Unknown(why)
+            | Self::Broken(why) => f.write_str(why),
             Self::Taken => f.write_str("a name or key is taken"),
         }
     }

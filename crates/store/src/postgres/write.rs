@@ -24,20 +24,21 @@ pub(super) fn changes<'j>(jobs: &[&'j Kept], queue: &dyn Fn(&str) -> Option<i32>
     }
     let gone = moved(false, true);
     if !gone.is_empty() {
-        let mut params = common(&gone);
-        params.push(Box::new(moments(&gone, |job| job.times.finished)));
-        params.push(Box::new(gone.iter().map(|kept| kept.job.dead).collect::<Vec<_>>()));
-        orders.push(Order::new(&sql::END, params));
+        orders.push(Order::new(&sql::END, ended(&gone)));
     }
     let back = moved(true, false);
     if !back.is_empty() {
-        let mut params = waiting(&back);
-        params.push(Box::new(moments(&back, |job| job.spec.expires)));
-        params.push(Box::new(numbers(&back, queue)?));
-        params.push(Box::new(back.iter().map(|kept| kept.job.spec.priority).collect::<Vec<_>>()));
-        orders.push(Order::new(&sql::REVIVE, params));
+        orders.push(Order::new(&sql::REVIVE, placed(waiting(&back), &back, queue)?));
     }
     Ok(orders)
+}
+
+/// The statements that keep jobs that were elsewhere, as they are.
+pub(super) fn arrivals<'j>(jobs: &'j [Kept], queue: &dyn Fn(&str) -> Option<i32>) -> Result<Vec<Order<'j>>, Trouble> {
+    let (gone, here): (Vec<_>, Vec<_>) = jobs.iter().partition(|kept| kept.ended);
+    let live = Order::new(&sql::ARRIVE_LIVE, placed(waiting(&here), &here, queue)?);
+    let ended = Order::new(&sql::ARRIVE_ENDED, placed(ended(&gone), &gone, queue)?);
+    Ok(vec![live, ended])
 }
 
 /// What is written of any job.
@@ -57,6 +58,26 @@ fn waiting<'j>(jobs: &[&'j Kept]) -> Vec<Param<'j>> {
     params.push(Box::new(moments(jobs, |job| job.times.available)));
     params.push(Box::new(moments(jobs, due)));
     params
+}
+
+/// What is written of a job that has ended.
+fn ended<'j>(jobs: &[&'j Kept]) -> Vec<Param<'j>> {
+    let mut params = common(jobs);
+    params.push(Box::new(moments(jobs, |job| job.times.finished)));
+    params.push(Box::new(jobs.iter().map(|kept| kept.job.dead).collect::<Vec<_>>()));
+    params
+}
+
+/// And what stays as it is while a job is where it is.
+fn placed<'j>(
+    mut params: Vec<Param<'j>>,
+    jobs: &[&'j Kept],
+    queue: &dyn Fn(&str) -> Option<i32>,
+) -> Result<Vec<Param<'j>>, Trouble> {
+    params.push(Box::new(moments(jobs, |job| job.spec.expires)));
+    params.push(Box::new(numbers(jobs, queue)?));
+    params.push(Box::new(jobs.iter().map(|kept| kept.job.spec.priority).collect::<Vec<_>>()));
+    Ok(params)
 }
 
 fn moments(jobs: &[&Kept], moment: fn(&Job) -> Option<Moment>) -> Vec<Option<i64>> {

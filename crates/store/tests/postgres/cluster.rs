@@ -31,8 +31,14 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The options are those of `scripts/postgres`.
+    pub(crate) fn start_with(options: &[&str]) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres");
-        let mut child = Command::new(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = Command::new(script);
+        let mut child = command.args(options).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut address = String::new();
         output.read_line(&mut address).unwrap();
@@ -40,7 +46,14 @@ impl Cluster {
         Self { child, output, address: address.trim().to_owned() }
     }
 
-    /// Stops the server as a crash does, or starts it again, and waits until that is done.
+    /// The address with one more parameter.
+    pub(crate) fn address_with(&self, parameter: &str) -> String {
+        let joint = if self.address.contains('?') { '&' } else { '?' };
+        format!("{}{joint}{parameter}", self.address)
+    }
+
+    /// Gives an order of `scripts/postgres`, such as to stop the server as a crash does, and waits until
+    /// that is done.
     pub(crate) fn order(&mut self, command: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{command}").unwrap();
         let mut answer = String::new();

@@ -2,10 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
 
+#[allow(dead_code, reason = "the tests of the servers use more of it")]
 mod cluster;
 mod conformance;
+mod deadlock;
 mod faults;
+mod frozen;
+mod inbox;
 mod model;
 mod nodes;
+mod scratch;
 mod subject;
+mod transfer;
+mod trigger;
+mod trouble;
+mod versions;
 mod work;

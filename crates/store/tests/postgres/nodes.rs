@@ -71,6 +71,23 @@ fn a_listener_that_is_cut_off_comes_back_and_says_that_it_may_have_missed_someth
     });
 }
 
+/// One of them makes the tables, whoever comes first.
+#[test]
+fn nodes_that_start_at_once_on_an_empty_database_all_start() {
+    for _ in 0..4 {
+        let schema = new_schema();
+        let nodes: Vec<Postgres> = std::thread::scope(|scope| {
+            let starting: Vec<_> = (0..4).map(|_| scope.spawn(|| open(&schema))).collect();
+            starting.into_iter().map(|node| node.join().unwrap()).collect()
+        });
+        runtime().block_on(async {
+            let new = job("q");
+            nodes[0].enqueue(vec![new.clone()], now()).await.unwrap().unwrap();
+            assert!(nodes[3].get(new.id).await.unwrap().is_some());
+        });
+    }
+}
+
 /// Four nodes take and settle what is there, as fast as they can.
 #[test]
 fn nodes_share_the_work_and_every_job_is_done_once() {

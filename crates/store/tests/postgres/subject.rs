@@ -58,7 +58,8 @@ impl Subject for InSchema {
     }
 }
 
-async fn plain_client() -> tokio_postgres::Client {
+/// A connection of an application.
+pub(crate) async fn plain_client() -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(cluster::address(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client

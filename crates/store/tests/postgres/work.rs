@@ -1,13 +1,20 @@
 //! Jobs and claims to test with.
 
-use redrive_policy::{AttemptLimit, Backoff, Disposition, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched};
-use redrive_store::{Claim, JobId, NewJob, Spec, Start};
+use redrive_policy::{
+    AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
+};
+use redrive_store::{Claim, Job, JobId, NewJob, Report, Ruling, Spec, Start};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// The time of all tests that do not care.
 pub(crate) fn now() -> Moment {
     Moment::from_micros(1_700_000_000_000_000)
+}
+
+/// So many milliseconds after that.
+pub(crate) fn later(ms: u32) -> Moment {
+    now().after(Span::from_millis(ms))
 }
 
 fn policy() -> Arc<Policy> {
@@ -43,4 +50,16 @@ pub(crate) fn job(queue: &str) -> NewJob {
 pub(crate) fn claim(queue: &str, count: usize, seed: u64) -> Claim {
     let lease = Span::from_millis(10_000);
     Claim { queues: vec![queue.into()], count, worker: "ada".into(), lease, timeout: None, seed }
+}
+
+/// What the job's own policy rules about an ordinary failure.
+pub(crate) fn ruling(job: &Job, now: Moment) -> Ruling {
+    let verdict = decide(&job.spec.policy, &job.history, &Failure::of_type("boom"), now, Draw::LOWEST);
+    let due = now.after(verdict.delay().unwrap_or_default());
+    Ruling { verdict, due, error: (*b"\"boom\"").into() }
+}
+
+/// An ordinary failure.
+pub(crate) fn failed(now: Moment) -> Report {
+    Report::Failed(Box::new(move |job| ruling(job, now)))
 }

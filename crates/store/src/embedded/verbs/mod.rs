@@ -4,5 +4,6 @@
 mod enqueue;
 mod list;
 mod manage;
+mod restore;
 mod sweep;
 mod work;

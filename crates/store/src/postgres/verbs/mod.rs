@@ -2,6 +2,7 @@
 
 pub(super) mod claim;
 pub(super) mod enqueue;
+pub(super) mod inbox;
 pub(super) mod list;
 pub(super) mod manage;
 pub(super) mod runs;

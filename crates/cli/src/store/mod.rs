@@ -1,4 +1,8 @@
-//! `redrive store`: the folder of a store, while no server has it open.
+//! `redrive store`: a store as a whole, while no server has it open.
+
+mod copy;
+mod inbox;
+mod place;
 
 use crate::{exit::Failed, output};
 use clap::Subcommand;
@@ -24,9 +28,13 @@ enum Command {
     /// Read everything, verify every checksum and every job, change nothing
     Check(Folder),
     /// Copy the store into an empty folder, and verify the copy
-    Backup(Copy),
+    Backup(Backup),
     /// Replace the log by a snapshot of what is left of it
     Compact(Folder),
+    /// Copy everything to another place, between folders and databases, and verify it
+    Copy(copy::Args),
+    /// List what applications handed in by SQL and no job could be made of
+    Inbox(inbox::Args),
 }
 
 #[derive(clap::Args)]
@@ -36,7 +44,7 @@ struct Folder {
 }
 
 #[derive(clap::Args)]
-struct Copy {
+struct Backup {
     /// The folder of the store
     dir: PathBuf,
     /// Where the copy goes: a folder that is empty, or not there yet
@@ -44,12 +52,13 @@ struct Copy {
 }
 
 const EXAMPLES: &str = "\
-The server must be stopped: it keeps the folder to itself.
+The server must be stopped, but for `inbox`: it keeps its store to itself.
 
 Examples:
   redrive store check ./redrive-data
   redrive store backup ./redrive-data /backup/redrive-2026-03-01
-  redrive store compact ./redrive-data";
+  redrive store compact ./redrive-data
+  redrive store copy ./redrive-data postgres://redrive@localhost/app";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     match &args.command {
@@ -57,11 +66,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
             let findings = watched("checking", |seen| embedded::check(dir, seen))?;
             told(dir, &findings, args.json)
         }
-        Command::Backup(Copy { dir, to }) => {
+        Command::Backup(Backup { dir, to }) => {
             let findings = watched("copying", |seen| embedded::backup(dir, to, seen))?;
             told(to, &findings, args.json)
         }
         Command::Compact(Folder { dir }) => compact(dir, args.json),
+        Command::Copy(places) => copy::run(places, args.json),
+        Command::Inbox(inbox) => inbox::run(inbox, args.json),
     }
 }
 

@@ -1,0 +1,116 @@
+//! `redrive store copy`: everything of a store to another place.
+
+use super::place::Place;
+use crate::{exit::Failed, output};
+use indicatif::{ProgressBar, ProgressStyle};
+use redrive_store::State;
+use redrive_store::embedded::{FolderSource, FolderTarget};
+use redrive_store::postgres::{DatabaseSource, DatabaseTarget};
+use redrive_store::transfer::{Copied, CopyError, Phase, Progress, Source, Target, copy};
+use serde_json::{Map, Value, json};
+use std::time::Instant;
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// The store: a folder, postgres://…, or env:NAME for an address in the environment
+    from: String,
+    /// Where it goes: an empty or new folder, or a database with no store in that schema
+    to: String,
+}
+
+const EXAMPLES: &str = "\
+Everything travels: jobs in every state with their leases, tokens, histories, failures, results and keys,
+and queues, closed ones too. Both sides are read again and compared before the copy becomes a store; an
+interrupted copy leaves none, and can be run again. Servers on both sides must be stopped.
+
+Examples:
+  redrive store copy ./redrive-data postgres://redrive@localhost/app
+  REDRIVE_STORE=postgres://redrive:secret@db.internal/app redrive store copy env:REDRIVE_STORE ./redrive-data
+  redrive store copy 'postgres://redrive@localhost/app' 'postgres://redrive@localhost/app?schema=jobs'";
+
+pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
+    if args.from == args.to {
+        return Err(Failed::invalid("found the same place twice; a store is copied to another one"));
+    }
+    let (from, to) = (Place::read(&args.from)?, Place::read(&args.to)?);
+    // The connections are served by a thread of their own while this one reads and writes files.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start threads: {error}")))?;
+    let begun = Instant::now();
+    let copied = runtime.block_on(watched(&from, &to)).map_err(|error| match error {
+        CopyError::Refused(_) | CopyError::Differs(_) => Failed::invalid(error),
+        CopyError::Failed(_) => Failed::unreachable(error),
+    })?;
+    if json {
+        return output::json(&to_json(&copied, begun.elapsed().as_secs_f64()));
+    }
+    output::text(&in_words(&from, &to, &copied))
+}
+
+async fn watched(from: &Place, to: &Place) -> Result<Copied, CopyError> {
+    let style = ProgressStyle::with_template("{msg} {bar:40} {human_pos}/{human_len} jobs {eta} left");
+    let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_message("opening");
+    let mut from = source(from).await?;
+    let to = target(to).await?;
+    let copied = copy(&mut *from, to, &mut |seen: Progress| {
+        bar.set_message(match seen.phase {
+            Phase::Copying => "copying",
+            Phase::Verifying => "verifying",
+        });
+        bar.set_length(seen.total as u64);
+        bar.set_position(seen.done as u64);
+    })
+    .await;
+    bar.finish_and_clear();
+    copied
+}
+
+async fn source(place: &Place) -> Result<Box<dyn Source>, CopyError> {
+    Ok(match place {
+        Place::Folder(dir) => Box::new(FolderSource::open(dir)?),
+        Place::Database(options) => Box::new(DatabaseSource::open((**options).clone()).await?),
+    })
+}
+
+async fn target(place: &Place) -> Result<Box<dyn Target>, CopyError> {
+    Ok(match place {
+        Place::Folder(dir) => Box::new(FolderTarget::create(dir)?),
+        Place::Database(options) => Box::new(DatabaseTarget::create((**options).clone()).await?),
+    })
+}
+
+fn to_json(copied: &Copied, seconds: f64) -> Value {
+    let jobs = State::ALL.iter().zip(copied.jobs).map(|(state, count)| (state.name().to_owned(), count.into()));
+    json!({
+        "verified": true,
+        "total": copied.total(),
+        "jobs": jobs.collect::<Map<String, Value>>(),
+        "dead_letters": copied.dead,
+        "failures": copied.failures,
+        "idempotency_keys": copied.keys,
+        "queues": copied.queues,
+        "paused_queues": copied.paused,
+        "left_behind": copied.left_behind,
+        "seconds": (seconds * 1_000.0).round() / 1_000.0,
+    })
+}
+
+fn in_words(from: &Place, to: &Place, copied: &Copied) -> String {
+    let states = State::ALL.iter().zip(copied.jobs).filter(|(_, count)| *count > 0);
+    let states: Vec<String> = states.map(|(state, count)| format!("{count} {state}")).collect();
+    let states = if states.is_empty() { String::new() } else { format!(": {}", states.join(", ")) };
+    let mut text = format!("{from} is now in {to}\n");
+    let mut say = |line: String| text.push_str(&format!("  {line}\n"));
+    say(format!("{} jobs in {} queues, {} of them closed{states}", copied.total(), copied.queues, copied.paused));
+    say(format!("{} dead letters, {} failed runs, {} idempotency keys", copied.dead, copied.failures, copied.keys));
+    if copied.left_behind > 0 {
+        say(format!(
+            "NOT copied: {} jobs that applications left in the inbox meanwhile; start a server there to take them in",
+            copied.left_behind
+        ));
+    }
+    text.push_str("both were read again and are the same\n");
+    text
+}

@@ -1,0 +1,52 @@
+//! Where a store is, as people name it.
+
+use crate::exit::Failed;
+use redrive_store::postgres::Options;
+use std::fmt;
+use std::path::PathBuf;
+
+/// A folder, or a database.
+pub(super) enum Place {
+    Folder(PathBuf),
+    Database(Box<Options>),
+}
+
+impl Place {
+    /// Reads a folder, an address, or `env:NAME` for either. What is wrong is said without the address,
+    /// which may hold a password.
+    pub(super) fn read(text: &str) -> Result<Self, Failed> {
+        match text.strip_prefix("env:") {
+            Some(name) => {
+                let value = std::env::var(name).map_err(|_| {
+                    Failed::usage(format!("{text}: found no text in the environment under {name}; set it first"))
+                })?;
+                Self::plain(&value).map_err(|why| Failed::usage(format!("{text}: {why}")))
+            }
+            None => Self::plain(text).map_err(Failed::usage),
+        }
+    }
+
+    fn plain(text: &str) -> Result<Self, String> {
+        match text.split_once("://") {
+            Some(("postgres" | "postgresql", _)) => {
+                let options = Options::read(text).map_err(|why| format!("the address of the database: {why}"))?;
+                Ok(Self::Database(Box::new(options)))
+            }
+            Some(_) => {
+                Err("found an address of another kind; allowed is a folder or postgres://user@host/database".to_owned())
+            }
+            None if text.is_empty() => Err("found nothing; allowed is a folder or postgres://…".to_owned()),
+            None => Ok(Self::Folder(PathBuf::from(text))),
+        }
+    }
+}
+
+/// For people, without passwords.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(dir) => write!(f, "{}", dir.display()),
+            Self::Database(options) => write!(f, "{options}"),
+        }
+    }
+}

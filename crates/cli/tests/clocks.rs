@@ -1,0 +1,188 @@
+//! Two servers on one PostgreSQL, one whose clock is an hour ahead and one whose clock is an hour behind.
+//! The database's clock, which is that of this test, holds for all that has to do with time.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod harness;
+
+#[path = "../../store/tests/postgres/cluster.rs"]
+#[allow(dead_code, reason = "these tests do not share their database")]
+mod cluster;
+
+use cluster::Cluster;
+use harness::{Server, until};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+const HOUR_S: i64 = 3_600;
+/// How long things wait here: long enough to be seen waiting, short beside the hour.
+const WAIT: Duration = Duration::from_secs(2);
+/// A server's idea of the database's clock may be off by half of the time that an answer of the database
+/// takes, which is long on a machine that is busy with other tests.
+const SLACK: Duration = Duration::from_millis(250);
+/// Whatever happens within this time did not wait for an hour to pass.
+const SOON: Duration = Duration::from_secs(40);
+
+/// Two servers on one database, each with a clock of its own.
+struct Nodes {
+    fast: Server,
+    slow: Server,
+    _database: Cluster,
+}
+
+impl Nodes {
+    fn start() -> Self {
+        let database = Cluster::start();
+        let (fast, slow) = (node(&database.address, "+1h"), node(&database.address, "-1h"));
+        for (server, expected_s) in [(&fast, HOUR_S), (&slow, -HOUR_S)] {
+            let off_s = clock_of(server) - seconds("now");
+            assert!((off_s - expected_s).abs() < 60, "the clock of the server is {off_s} s off, not {expected_s} s");
+        }
+        Self { fast, slow, _database: database }
+    }
+
+    /// The two, each as the one that acts and the one that looks on.
+    fn both_ways(&self) -> [(&Server, &Server); 2] {
+        [(&self.fast, &self.slow), (&self.slow, &self.fast)]
+    }
+}
+
+/// The library leaves shared memory behind where its process is killed.
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        for server in [&mut self.fast, &mut self.slow] {
+            server.kill();
+            for name in ["faketime_shm_", "sem.faketime_sem_"] {
+                let _ = std::fs::remove_file(format!("/dev/shm/{name}{}", server.id()));
+            }
+        }
+    }
+}
+
+/// A server on this database whose own clock is off.
+fn node(address: &str, off: &str) -> Server {
+    static LIBRARY: LazyLock<String> = LazyLock::new(|| {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/faketime");
+        let output = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
+        assert!(output.status.success(), "scripts/faketime found no library; see above for why");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    });
+    let environment = [("LD_PRELOAD", &**LIBRARY), ("FAKETIME", off), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
+    Server::start_under(&environment, &["--store", address], &[])
+}
+
+/// A moment in seconds, however it is written.
+fn seconds(moment: &str) -> i64 {
+    date(&["--date", moment, "+%s"]).parse().unwrap()
+}
+
+/// A moment as servers write it.
+fn written(moment: &str) -> String {
+    date(&["--utc", "--date", moment, "+%FT%T.%6NZ"])
+}
+
+fn date(args: &[&str]) -> String {
+    let output = Command::new("date").args(args).output().unwrap();
+    assert!(output.status.success(), "date {args:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// What the process itself takes for the time: its HTTP layer knows no other clock.
+fn clock_of(server: &Server) -> i64 {
+    let agent: ureq::Agent = ureq::Agent::config_builder().proxy(None).build().into();
+    let answer = agent.get(format!("{}/ojs/v1/health", server.url)).call().unwrap();
+    seconds(answer.headers().get("date").expect("answers are dated").to_str().unwrap())
+}
+
+/// Takes the job as soon as this server hands it out; answers it and how long after `since` that was.
+fn taken(server: &Server, queue: &str, since: Instant) -> (Value, Duration) {
+    let job = server.take(queue);
+    (job, since.elapsed())
+}
+
+fn assert_on_time(waited: Duration, what: &str) {
+    assert!(waited + SLACK >= WAIT, "{what} came early, after {waited:?} in place of {WAIT:?}");
+    assert!(waited < SOON, "{what} came late, after {waited:?} in place of {WAIT:?}");
+}
+
+/// That this moment is now, give or take what a busy machine needs.
+fn assert_now(job: &Value, pointer: &str) {
+    let found = job.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {job}"));
+    let (from, to) = (written("-5 minutes"), written("+5 minutes"));
+    assert!(*from < *found && *found < *to, "{pointer} is {found}, not between {from} and {to}");
+}
+
+#[test]
+fn a_start_time_holds_on_a_node_whose_clock_is_fast_and_on_one_whose_clock_is_slow() {
+    let nodes = Nodes::start();
+    for (hands_in, runs) in nodes.both_ways() {
+        for relative in [true, false] {
+            let start = if relative { "+PT2S".to_owned() } else { written("+2 seconds") };
+            let sent = Instant::now();
+            let options = json!({ "queue": "later", "scheduled_at": start });
+            let id = hands_in.enqueue(json!({ "type": "work", "args": [], "options": options }));
+            let (job, waited) = taken(runs, "later", sent);
+            assert_eq!(job["id"], json!(id));
+            assert_on_time(waited, &format!("the job that starts at {start}"));
+            ["/created_at", "/enqueued_at", "/started_at"].iter().for_each(|time| assert_now(&job, time));
+            runs.succeed(&job);
+            assert_now(&hands_in.job(&id), "/completed_at");
+        }
+    }
+}
+
+#[test]
+fn a_retry_delay_holds_on_whichever_node_the_next_run_starts() {
+    let nodes = Nodes::start();
+    for (fails, runs) in nodes.both_ways() {
+        let retry = json!({ "max_attempts": 3, "initial_interval": "PT2S", "jitter": false });
+        let id = fails.enqueue(json!({ "type": "work", "args": [], "options": { "queue": "again", "retry": retry } }));
+        let job = fails.take("again");
+        let failed = Instant::now();
+        let answer = fails.fail(&job, "planned");
+        assert_now(&answer, "/next_attempt_at");
+        let (again, waited) = taken(runs, "again", failed);
+        assert_eq!((&again["id"], &again["attempt"]), (&json!(id), &json!(2)));
+        assert_on_time(waited, "the second run");
+        assert_now(&again, "/errors/0/timestamp");
+        runs.succeed(&again);
+    }
+}
+
+#[test]
+fn a_lease_holds_on_all_nodes_for_as_long_as_was_said() {
+    let nodes = Nodes::start();
+    for (holds, looks_on) in nodes.both_ways() {
+        let [long, short] = ["long", "short"].map(|queue| {
+            holds.enqueue(json!({ "type": "work", "args": [], "options": { "queue": queue } }));
+            let lease_ms = if queue == "long" { 600_000 } else { WAIT.as_millis() };
+            let body = json!({ "queues": [queue], "worker_id": "tester", "visibility_timeout_ms": lease_ms as u64 });
+            (Instant::now(), holds.ask("POST", "/ojs/v1/workers/fetch", body)["jobs"][0].take())
+        });
+        // Whoever gives up the short lease has looked at the long one too.
+        let retry = until("the end of the short lease", || {
+            let job = looks_on.job(short.1["id"].as_str().unwrap());
+            (job["state"] != "active").then(|| (job, short.0.elapsed()))
+        });
+        assert_on_time(retry.1, "the end of the short lease");
+        assert_now(&retry.0, "/errors/0/timestamp");
+        assert_eq!(looks_on.state(long.1["id"].as_str().unwrap()), "active", "the long lease goes on");
+        looks_on.succeed(&long.1);
+    }
+}
+
+#[test]
+fn a_lease_of_a_node_whose_clock_was_fast_ends_in_time_when_that_node_is_gone() {
+    let mut nodes = Nodes::start();
+    nodes.fast.enqueue(json!({ "type": "work", "args": [], "options": { "queue": "left" } }));
+    let body = json!({ "queues": ["left"], "worker_id": "tester", "visibility_timeout_ms": WAIT.as_millis() as u64 });
+    let asked = Instant::now();
+    let job = nodes.fast.ask("POST", "/ojs/v1/workers/fetch", body)["jobs"][0].take();
+    nodes.fast.kill();
+    let (again, waited) = taken(&nodes.slow, "left", asked);
+    assert_eq!((&again["id"], &again["attempt"]), (&job["id"], &json!(2)));
+    assert_on_time(waited, "the run in place of the lost one");
+}

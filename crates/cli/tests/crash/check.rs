@@ -1,0 +1,72 @@
+//! What the servers have, against what the client knows.
+
+use crate::book::{Book, Entry};
+use crate::harness::{PATIENCE, Server};
+use crate::load::Load;
+use crate::target::Target;
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Everything that the server has, against everything that is known.
+pub(crate) fn compared(server: &Server, book: &Mutex<Book>, when: &str) {
+    let mut listed = Vec::new();
+    for page in 1.. {
+        let mut answer = server.ask("GET", &format!("/ojs/v1/admin/jobs?per_page=500&page={page}"), Value::Null);
+        let items = answer["items"].as_array_mut().expect("items");
+        if items.is_empty() {
+            break;
+        }
+        listed.append(items);
+    }
+    let mut book = book.lock().expect("no thread panicked");
+    book.compare(&listed);
+    assert!(book.wrong.is_empty(), "{when}: {:#?}", book.wrong);
+}
+
+/// Lets every job come to its end without further kills, and looks at all of them once more.
+pub(crate) fn drained(
+    target: &dyn Target,
+    server: &Server,
+    book: &Mutex<Book>,
+    batches: &AtomicU64,
+    random: &mut fastrand::Rng,
+) {
+    let enough = AtomicBool::new(false);
+    let load = Load { target, book, enough: &enough, batches };
+    let (first, second) = (fastrand::Rng::with_seed(random.u64(..)), fastrand::Rng::with_seed(random.u64(..)));
+    std::thread::scope(|scope| {
+        let workers = [scope.spawn(|| load.work(first)), scope.spawn(|| load.work(second))];
+        let deadline = Instant::now() + PATIENCE;
+        let open = |stats: &Value| {
+            let waiting = ["available", "active", "scheduled", "retryable", "pending"];
+            waiting.iter().filter_map(|state| stats["stats"][*state].as_u64()).sum::<u64>()
+        };
+        loop {
+            let stats = server.ask("GET", "/ojs/v1/queues/crash/stats", Value::Null);
+            if open(&stats) == 0 || Instant::now() > deadline {
+                enough.store(true, Ordering::SeqCst);
+                assert_eq!(open(&stats), 0, "jobs that never end: {stats}");
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        for worker in workers {
+            assert!(worker.join().expect("the book was not contradicted").is_ok());
+        }
+    });
+    compared(server, book, "at the end");
+    dead_letters(server, book);
+}
+
+/// Among the dead letters are those that asked for it when their runs were used up, and nobody else.
+fn dead_letters(server: &Server, book: &Mutex<Book>) {
+    let answer = server.ask("GET", "/ojs/v1/dead-letter?limit=1", Value::Null);
+    let book = book.lock().expect("no thread panicked");
+    let discarded = |entry: &&Entry| entry.terminal.as_deref() == Some("discarded");
+    let expected = book.jobs.values().filter(discarded).filter(|entry| entry.nature.dead_letter).count();
+    assert_eq!(answer["pagination"]["total"], json!(expected));
+    let ended = book.jobs.values().filter(|entry| entry.terminal.is_some()).count();
+    assert_eq!(ended, book.jobs.len(), "every job has ended");
+}

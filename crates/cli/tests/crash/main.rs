@@ -1,0 +1,39 @@
+//! The real server under load, killed at random moments, again and again; and the proof from the
+//! outside, by a client that keeps its own book: nothing that was acknowledged is lost, no job runs
+//! more often than its policy allows, nothing runs early, every acknowledged failure is in the history,
+//! a job has one lease at a time, and what has ended stays ended.
+//!
+//! Once with one server on its own folder, once with three on one PostgreSQL, which crashes too.
+//!
+//! `CRASH_ROUNDS` and `CRASH_SEED` set how often and in which order; `scripts/crash` runs many more.
+//! The seed decides the jobs, the workers and the moments of the kills; where in its work a kill meets
+//! the server depends on the machine too.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod book;
+mod check;
+#[path = "../../../store/tests/postgres/cluster.rs"]
+#[allow(dead_code, reason = "these tests stop their database, and do not share it")]
+mod cluster;
+mod embedded;
+#[path = "../harness/mod.rs"]
+mod harness;
+mod load;
+mod nodes;
+mod postgres;
+mod target;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+/// How many rounds to run, where nothing is said `default`.
+fn rounds(default: u64) -> u64 {
+    setting("CRASH_ROUNDS", default)
+}
+
+/// What everything random is drawn from.
+fn seed() -> u64 {
+    setting("CRASH_SEED", 20_261_115)
+}

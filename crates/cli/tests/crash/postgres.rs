@@ -1,0 +1,134 @@
+//! Three servers on one PostgreSQL: one after another is killed and started again while the others go on,
+//! and now and then the database crashes. And once it does not come back, but its standby takes over.
+
+use crate::book::Book;
+use crate::check::{compared, drained};
+use crate::cluster::Cluster;
+use crate::load::Load;
+use crate::nodes::{NODES, Nodes};
+use crate::{rounds, seed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How many requests to hand in jobs one round makes at most, by each of two.
+const REQUESTS: usize = 40;
+/// Every server has its own idea of the database's clock. It is off by half of the time that an answer of
+/// the database takes at most, which is long on a machine that is busy with other tests.
+const SLACK: Duration = Duration::from_millis(250);
+
+#[test]
+fn killed_nodes_and_a_crashing_database_lose_nothing_that_was_acknowledged() {
+    let (rounds, seed) = (rounds(8), seed());
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut nodes, book) = (Nodes::start(Cluster::start()), Record::new());
+    for round in 1..=rounds {
+        book.loaded(&mut nodes, &mut random, |nodes, random| disturbed(nodes, round, random));
+        book.compared(&nodes, &format!("round {round}"), &mut random);
+    }
+    let (silent, refused) = book.drained(&nodes, &mut random, &format!("seed {seed}, {rounds} rounds"));
+    assert!(silent as u64 >= rounds, "hardly any kill was noticed: {silent} requests had no answer");
+    assert!(refused as u64 >= rounds / 3, "hardly any crash of the database was noticed: {refused} requests refused");
+}
+
+/// The standby has what was acknowledged, because the first one waited for it.
+#[test]
+fn a_failover_to_a_synchronous_standby_loses_nothing_that_was_acknowledged() {
+    let seed = seed();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut nodes, book) = (Nodes::start(Cluster::start_with(&["--standby"])), Record::new());
+    book.loaded(&mut nodes, &mut random, |nodes, random| {
+        std::thread::sleep(Duration::from_millis(random.u64(200..500)));
+        nodes.fail_over();
+        std::thread::sleep(Duration::from_millis(random.u64(200..500)));
+    });
+    book.compared(&nodes, "after the failover", &mut random);
+    let (_, refused) = book.drained(&nodes, &mut random, &format!("seed {seed}, a failover"));
+    assert!(refused > 0, "nobody noticed the failover");
+}
+
+/// What the client knows, over all rounds.
+struct Record {
+    book: Mutex<Book>,
+    batches: AtomicU64,
+}
+
+impl Record {
+    fn new() -> Self {
+        Self { book: Mutex::new(Book { slack: SLACK, ..Book::default() }), batches: AtomicU64::new(0) }
+    }
+
+    /// Puts the servers under load while something happens to them.
+    fn loaded(
+        &self,
+        nodes: &mut Nodes,
+        random: &mut fastrand::Rng,
+        disturb: impl FnOnce(&mut Nodes, &mut fastrand::Rng),
+    ) {
+        let (doors, enough) = (Arc::clone(&nodes.doors), AtomicBool::new(false));
+        let load = Load { target: &*doors, book: &self.book, enough: &enough, batches: &self.batches };
+        let seeds: [u64; 6] = std::array::from_fn(|_| random.u64(..));
+        let [first, second, third, fourth, fifth, sixth] = seeds.map(fastrand::Rng::with_seed);
+        std::thread::scope(|scope| {
+            let threads = [
+                scope.spawn(|| load.hand_in(first, REQUESTS)),
+                scope.spawn(|| load.hand_in(second, REQUESTS)),
+                scope.spawn(|| load.meddle(third)),
+                scope.spawn(|| load.catch_up()),
+                scope.spawn(|| load.work(fourth)),
+                scope.spawn(|| load.work(fifth)),
+                scope.spawn(|| load.work(sixth)),
+            ];
+            disturb(nodes, random);
+            enough.store(true, Ordering::SeqCst);
+            for thread in threads {
+                assert!(thread.join().expect("the book was not contradicted").is_ok());
+            }
+        });
+    }
+
+    /// Any server shows what there is, once nothing of the killed ones is under way.
+    fn compared(&self, nodes: &Nodes, when: &str, random: &mut fastrand::Rng) {
+        nodes.wait_for_the_dead();
+        compared(nodes.server(random.usize(..NODES)), &self.book, when);
+    }
+
+    /// Lets every job come to its end; answers how many requests had no answer, and how many no database.
+    fn drained(self, nodes: &Nodes, random: &mut fastrand::Rng, what: &str) -> (usize, usize) {
+        drained(&*nodes.doors, nodes.server(0), &self.book, &self.batches, random);
+        let book = self.book.into_inner().expect("no thread panicked");
+        let (jobs, acknowledged) = (book.jobs.len(), book.acknowledged);
+        assert!(jobs >= 10, "hardly any job got in: {jobs}");
+        let (silent, refused) = (nodes.doors.silent.load(Ordering::SeqCst), nodes.doors.refused.load(Ordering::SeqCst));
+        eprintln!(
+            "crash: {what} on {NODES} nodes, {jobs} jobs, {acknowledged} acknowledgements, all of them kept; \
+             {silent} requests had no answer, {refused} no database"
+        );
+        (silent, refused)
+    }
+}
+
+/// What happens to the servers in one round. In every third one the database crashes too, before, while or
+/// after servers are gone.
+fn disturbed(nodes: &mut Nodes, round: u64, random: &mut fastrand::Rng) {
+    let victim = random.usize(..NODES);
+    let other = random.bool().then(|| (victim + 1) % NODES);
+    let database_at = if round.is_multiple_of(3) { random.u8(..4) } else { u8::MAX };
+    for moment in 0..4 {
+        std::thread::sleep(Duration::from_millis(random.u64(10..250)));
+        match moment {
+            0 => nodes.kill(victim),
+            1 => other.into_iter().for_each(|other| nodes.kill(other)),
+            2 => nodes.start_again(victim, start_cut_short(random)),
+            _ => other.into_iter().for_each(|other| nodes.start_again(other, None)),
+        }
+        if moment == database_at {
+            std::thread::sleep(Duration::from_millis(random.u64(0..150)));
+            nodes.crash_database(Duration::from_millis(random.u64(0..400)));
+        }
+    }
+}
+
+fn start_cut_short(random: &mut fastrand::Rng) -> Option<Duration> {
+    (random.u8(..4) == 0).then(|| Duration::from_millis(random.u64(0..60)))
+}

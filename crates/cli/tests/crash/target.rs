@@ -1,0 +1,45 @@
+//! Where requests go, and what it means when no answer comes.
+
+use crate::harness::call;
+use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A status and a document; or nothing, where nobody knows whether the request was carried out.
+pub(crate) type Answer = Option<(u64, Value)>;
+
+/// No answer came, and none will: whoever could give one was killed.
+pub(crate) struct Gone;
+
+/// Servers under load.
+pub(crate) trait Target: Sync {
+    /// One request, to whichever server; fails the test where an answer stays away without a reason.
+    fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Answer, Gone>;
+}
+
+/// One server, whose end is the end of the load.
+pub(crate) struct Lonely {
+    pub(crate) url: String,
+    /// Set just before the server is killed: from then on, and only then, answers may stay away.
+    pub(crate) killed: AtomicBool,
+}
+
+impl Lonely {
+    pub(crate) fn new(url: &str) -> Self {
+        Self { url: url.to_owned(), killed: AtomicBool::new(false) }
+    }
+}
+
+impl Target for Lonely {
+    fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Answer, Gone> {
+        match call(agent, &self.url, method, path, body) {
+            Ok((status, answer)) => {
+                assert!(status < 500, "{method} {path}: {status} {answer}");
+                Ok(Some((status.into(), answer)))
+            }
+            Err(error) => {
+                assert!(self.killed.load(Ordering::SeqCst), "{method} {path}: no answer from a living server: {error}");
+                Err(Gone)
+            }
+        }
+    }
+}

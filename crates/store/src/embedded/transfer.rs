@@ -1,0 +1,252 @@
+//! A folder as a whole: read as it stands, or written under another name first.
+
+use super::check::find;
+use super::disk::NativeDisk;
+use super::fault::{Doing, OpenError, Trouble};
+use super::lane::Lane;
+use super::ledger::Ledger;
+use super::names::{LOCK, Name};
+use super::open::{Folder, finish};
+use super::options::Options;
+use super::read::Reader;
+use super::store::Embedded;
+use crate::transfer::{CopyError, PAGE_BYTES, PAGE_JOBS, Portable, QueueMark, Source, Target};
+use crate::{Answer, JobId, StoreError};
+use std::future::ready;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A folder that is read as it stands. Nothing in it is changed, and nobody else can open it meanwhile.
+pub struct FolderSource {
+    ledger: Ledger,
+    /// All names in order, each with its place in the ledger.
+    names: Vec<(JobId, u32)>,
+    folder: Folder,
+}
+
+impl FolderSource {
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// That there is no store in it, that it is in use, damaged or of a newer format, or what the disk says.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let dir = dir.as_ref();
+        let disk = Arc::new(NativeDisk);
+        find(&*disk, dir)?;
+        let folder = Folder::lock(disk, dir)?;
+        let found = find(&*folder.disk, dir)?;
+        let contents = Reader::new(&*folder.disk, dir, false, &mut |_| {}).read(&found)?;
+        let ledger = finish(contents.loader, dir)?;
+        let mut names: Vec<(JobId, u32)> = ledger.slots.iter().map(|(place, slot)| (slot.id, place)).collect();
+        names.sort_unstable();
+        Ok(Self { ledger, names, folder })
+    }
+
+    fn page(&self, last: Option<JobId>) -> Vec<Portable> {
+        let begin = last.map_or(0, |last| self.names.partition_point(|(id, _)| *id <= last));
+        let mut page = Vec::new();
+        let mut bytes = 0;
+        for (_, place) in self.names[begin..].iter().take(PAGE_JOBS) {
+            let Some(slot) = self.ledger.slots.get(*place) else { continue };
+            bytes += slot.weight();
+            page.push(Portable { job: slot.job(), idempotency_key: self.ledger.key(*place).cloned() });
+            if bytes > PAGE_BYTES {
+                break;
+            }
+        }
+        page
+    }
+}
+
+impl Source for FolderSource {
+    fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
+        let lanes = self.ledger.indexes.sorted_lanes();
+        let mark = |lane: &Lane| QueueMark { name: Arc::clone(&lane.name), paused: lane.paused, created: lane.created };
+        Box::pin(ready(Ok(lanes.map(mark).collect())))
+    }
+
+    fn count(&mut self) -> Answer<'_, usize> {
+        Box::pin(ready(Ok(self.names.len())))
+    }
+
+    fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+        Box::pin(ready(Ok(self.page(last))))
+    }
+}
+
+/// A folder that is filled under another name, and gets its own at the end.
+pub struct FolderTarget {
+    to: PathBuf,
+    draft: PathBuf,
+    stage: Stage,
+}
+
+enum Stage {
+    Filling(Embedded),
+    /// Between the two: neither is in memory.
+    Closed,
+    Reading(Box<FolderSource>),
+}
+
+impl FolderTarget {
+    /// A place for a store: a folder that is not there yet, or is empty. What an interrupted copy to the
+    /// same place has left is removed.
+    ///
+    /// # Errors
+    /// That the folder is not empty, that another copy goes there at this moment, or what the disk says.
+    pub fn create(to: impl AsRef<Path>) -> Result<Self, CopyError> {
+        let to = to.as_ref().to_owned();
+        must_be_empty(&to)?;
+        let draft = draft_of(&to)?;
+        remove_draft(&draft)?;
+        let (store, _) = Embedded::open(&draft, Options::default())?;
+        Ok(Self { to, draft, stage: Stage::Filling(store) })
+    }
+
+    fn filling(&self) -> Result<&Embedded, StoreError> {
+        match &self.stage {
+            Stage::Filling(store) => Ok(store),
+            Stage::Closed | Stage::Reading(_) => Err(StoreError::Broken("the copy is complete already".to_owned())),
+        }
+    }
+
+    fn reading(&mut self) -> Result<&mut FolderSource, StoreError> {
+        match &mut self.stage {
+            Stage::Reading(source) => Ok(source),
+            Stage::Filling(_) | Stage::Closed => Err(StoreError::Broken("the copy is not complete yet".to_owned())),
+        }
+    }
+
+    fn read_back(&mut self) -> Result<(), StoreError> {
+        self.filling()?.close()?;
+        self.stage = Stage::Closed;
+        let source = FolderSource::open(&self.draft).map_err(|error| StoreError::Broken(error.to_string()))?;
+        self.stage = Stage::Reading(Box::new(source));
+        Ok(())
+    }
+
+    /// The folder gets its name, which an empty folder may have had so far.
+    fn publish(self) -> Result<(), StoreError> {
+        let Self { to, draft, stage } = self;
+        let Stage::Reading(source) = stage else {
+            return Err(StoreError::Broken("the copy is not complete yet".to_owned()));
+        };
+        let Folder { disk, lock, .. } = source.folder;
+        drop(lock);
+        if to.exists() {
+            std::fs::remove_dir(&to).doing("replace the empty folder", &to).map_err(|error| stays(&draft, &error))?;
+        }
+        disk.rename(&draft, &to).doing("rename", &draft).map_err(|error| stays(&draft, &error))?;
+        disk.sync_dir(parent(&to)).doing("flush the folder", parent(&to)).map_err(|error| stays(&to, &error))
+    }
+}
+
+/// Complete and verified it is, only not where it should be.
+fn stays(place: &Path, trouble: &Trouble) -> StoreError {
+    let place = place.display();
+    StoreError::Unavailable(format!("{trouble}; the copy is complete in {place}: give the folder its name yourself"))
+}
+
+impl Source for FolderTarget {
+    fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
+        match self.reading() {
+            Ok(source) => source.queues(),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    fn count(&mut self) -> Answer<'_, usize> {
+        match self.reading() {
+            Ok(source) => source.count(),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+        match self.reading() {
+            Ok(source) => source.after(last),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+}
+
+impl Target for FolderTarget {
+    fn add_queues(&mut self, queues: Vec<QueueMark>) -> Answer<'_, ()> {
+        match self.filling() {
+            Ok(store) => store.answer(|ledger| {
+                queues.iter().for_each(|queue| ledger.restore_queue(queue));
+                Ok(())
+            }),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    fn add(&mut self, jobs: Vec<Portable>) -> Answer<'_, ()> {
+        match self.filling() {
+            Ok(store) => store.answer(|ledger| jobs.into_iter().try_for_each(|moved| ledger.restore(moved))),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    fn seal(&mut self) -> Answer<'_, ()> {
+        Box::pin(ready(self.read_back()))
+    }
+
+    fn finish(self: Box<Self>) -> Answer<'static, ()> {
+        Box::pin(ready(self.publish()))
+    }
+}
+
+/// Where a store is built that is to have this name.
+fn draft_of(to: &Path) -> Result<PathBuf, CopyError> {
+    let Some(name) = to.file_name() else {
+        let to = to.display();
+        return Err(CopyError::Refused(format!("{to} is no name for a folder; give one that ends in a name")));
+    };
+    let mut name = name.to_owned();
+    name.push(".copying");
+    Ok(to.with_file_name(name))
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn names(dir: &Path) -> Result<Vec<String>, Trouble> {
+    use super::disk::Disk;
+    match NativeDisk.list(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.doing("list", dir),
+    }
+}
+
+fn must_be_empty(to: &Path) -> Result<(), CopyError> {
+    let found = names(to).map_err(OpenError::from)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let what = if found.iter().any(|name| Name::parse(name).is_some()) { "a store" } else { "other files" };
+    let to = to.display();
+    Err(CopyError::Refused(format!(
+        "found {what} in {to}; allowed is a folder that is empty or not there yet: give another one, or move this \
+         one away"
+    )))
+}
+
+/// Removes what an interrupted copy has left, and nothing else.
+fn remove_draft(draft: &Path) -> Result<(), CopyError> {
+    let found = names(draft).map_err(OpenError::from)?;
+    if !draft.exists() {
+        return Ok(());
+    }
+    if let Some(other) = found.iter().find(|name| *name != LOCK && Name::parse(name).is_none()) {
+        let draft = draft.display();
+        return Err(CopyError::Refused(format!(
+            "found {other} in {draft}, where the copy is built; move that folder away"
+        )));
+    }
+    // Another copy that runs has its lock.
+    let _lock = Folder::lock(Arc::new(NativeDisk), draft)?;
+    std::fs::remove_dir_all(draft).doing("remove", draft).map_err(OpenError::from)?;
+    Ok(())
+}

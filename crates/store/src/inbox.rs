@@ -1,0 +1,37 @@
+//! What applications leave in a store in their own transactions, to be made jobs of.
+
+use crate::{Job, JobId, NewJob};
+use redrive_policy::Moment;
+
+/// A job as an application has left it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Letter<'a> {
+    /// The name that the job will have, and that the application was told.
+    pub id: JobId,
+    /// When it was left there.
+    pub at: Moment,
+    /// The document.
+    pub text: &'a str,
+}
+
+/// Makes a job of a letter, or says why that is not possible.
+pub type Opener<'a> = dyn Fn(&Letter<'_>) -> Result<NewJob, String> + Send + Sync + 'a;
+
+/// What became of some letters. None of them is there any more, but those that were set aside.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Received {
+    /// The jobs that they became.
+    pub jobs: Vec<Job>,
+    /// How many had the idempotency key of a job that is kept.
+    pub known: usize,
+    /// Those that were set aside, each with the reason.
+    pub refused: Vec<(JobId, String)>,
+}
+
+impl Received {
+    /// How many letters there were.
+    #[must_use]
+    pub fn letters(&self) -> usize {
+        self.jobs.len() + self.known + self.refused.len()
+    }
+}

@@ -1,0 +1,68 @@
+//! Who has a store: any number of nodes together, or one command alone.
+//!
+//! Every connection that reads or writes jobs takes an advisory lock when it is made, and has it for as long as
+//! it lives: nodes share it, whoever copies a whole store takes it alone. A node that has lost its connections
+//! cannot go on behind the back of a copy, because it gets no new ones.
+
+use super::options::Options;
+use super::trouble::Trouble;
+use std::time::Duration;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+/// How a connection uses the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// As one of many.
+    Shared,
+    /// As the only one.
+    Sole,
+}
+
+/// Tells these locks from others of the same database: `rdrv`.
+const CLASS: i32 = 0x7264_7276;
+
+/// The database may need a moment to see that the connections of somebody who has ended are gone.
+const TRIES: u32 = 200;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// Takes the lock, until the connection ends.
+pub(super) async fn take(client: &Client, options: &Options) -> Result<(), Trouble> {
+    let function = match options.access {
+        Access::Shared => "pg_try_advisory_lock_shared",
+        Access::Sole => "pg_try_advisory_lock",
+    };
+    let sql = format!("SELECT {function}({CLASS}, {})", key(options));
+    for _ in 0..TRIES {
+        if first(client, &sql).await?.as_deref() == Some("t") {
+            return Ok(());
+        }
+        // Without waiting in the database: whoever waits for the lock there keeps all others from sharing it.
+        tokio::time::sleep(BETWEEN_TRIES).await;
+    }
+    Err(Trouble::Refused(match options.access {
+        Access::Shared => format!("the store ({options}) is being copied; it can be used again afterwards"),
+        Access::Sole => {
+            let holders = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted";
+            let here = "database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+            let sql = format!(
+                "{holders} AND {here} AND classid::bigint = {CLASS} AND objid::bigint = {}::bigint & 4294967295",
+                key(options)
+            );
+            let count = first(client, &sql).await?.unwrap_or_default();
+            format!("the store ({options}) is in use by {count} connections: stop the servers on it, then try again")
+        }
+    }))
+}
+
+/// The name of a schema holds nothing that would have to be quoted.
+fn key(options: &Options) -> String {
+    format!("hashtext('redrive store {}')", options.schema)
+}
+
+async fn first(client: &Client, sql: &str) -> Result<Option<String>, Trouble> {
+    let messages = client.simple_query(sql).await?;
+    Ok(messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }))
+}

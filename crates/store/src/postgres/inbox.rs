@@ -1,0 +1,135 @@
+//! The inbox as people see it: what waits, and what was set aside and why.
+
+use super::core::Core;
+use super::kept::uuids;
+use super::options::Options;
+use super::schema;
+use super::text;
+use super::trouble::Trouble;
+use super::value::{Order, Param, Reader, limit};
+use crate::{JobId, StoreError};
+use redrive_policy::Moment;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The inbox of a store. Servers may run meanwhile.
+#[derive(Debug)]
+pub struct Inbox(Arc<Core>);
+
+/// What is in an inbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// How many jobs wait for a node to take them in.
+    pub waiting: usize,
+    /// How many were set aside.
+    pub refused: usize,
+    /// Those that were set aside, oldest first, as many as were asked for.
+    pub set_aside: Vec<SetAside>,
+}
+
+/// A job that an application has handed in, and of which no job could be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// The id that the application was told.
+    pub id: JobId,
+    /// When it was handed in.
+    pub at: Moment,
+    /// When a node found that it is not possible.
+    pub refused: Moment,
+    /// Why.
+    pub reason: String,
+    /// The document, as JSON text.
+    pub document: String,
+}
+
+const COUNT: &str = "SELECT count(*) FILTER (WHERE refused_us IS NULL), count(*) FILTER (WHERE refused_us IS NOT NULL) \
+     FROM inbox";
+const SET_ASIDE: &str = "SELECT id, at_us, refused_us, coalesce(reason, ''), document::text FROM inbox \
+     WHERE refused_us IS NOT NULL ORDER BY id LIMIT $1";
+/// The names are checked and those who wait are told in one statement; no name stands for all.
+const AGAIN: &str = "WITH told AS (\
+       UPDATE inbox SET refused_us = NULL, reason = NULL \
+       WHERE refused_us IS NOT NULL AND ($1::uuid[] IS NULL OR id = ANY ($1)) RETURNING id) \
+     SELECT id, pg_notify('redrive_' || current_schema(), '@')::text FROM told";
+const FORGET: &str = "DELETE FROM inbox WHERE refused_us IS NOT NULL AND ($1::uuid[] IS NULL OR id = ANY ($1)) \
+     RETURNING id";
+
+impl Inbox {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The database cannot be reached, or holds no store with an inbox.
+    pub async fn open(options: Options) -> Result<Self, StoreError> {
+        let place = options.to_string();
+        let core = Core::new(options.with_connections(1));
+        let schema = &core.pool.options().schema;
+        let there = async { schema::has_table(&mut core.session().await?, schema, "inbox").await }.await?;
+        if there {
+            return Ok(Self(core));
+        }
+        let why =
+            format!("there is no inbox in {place}; check the address, or start a server of this version there once");
+        Err(StoreError::Broken(why))
+    }
+
+    /// What is there, with at most `most` of what was set aside.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn look(&self, most: usize) -> Result<Contents, StoreError> {
+        Ok(self.contents(most).await?)
+    }
+
+    async fn contents(&self, most: usize) -> Result<Contents, Trouble> {
+        let mut session = self.0.session().await?;
+        let (waiting, refused) = count(&session.query(&Order::new(COUNT, Vec::new())).await?)?;
+        let rows = session.query(&Order::new(SET_ASIDE, vec![Box::new(limit(most))])).await?;
+        let mut set_aside = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let mut row = Reader::new(row);
+            set_aside.push(SetAside {
+                id: JobId::from_bytes(row.next::<Uuid>()?.into_bytes()),
+                at: Moment::from_micros(row.next()?),
+                refused: Moment::from_micros(row.next()?),
+                reason: text::read(row.next()?).into_owned(),
+                document: row.next()?,
+            });
+        }
+        Ok(Contents { waiting, refused, set_aside })
+    }
+
+    /// Lets nodes look again at what was set aside: these, or all. Answers which there were.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn again(&self, ids: Option<&[JobId]>) -> Result<Vec<JobId>, StoreError> {
+        Ok(self.change(AGAIN, ids).await?)
+    }
+
+    /// Forgets what was set aside: these, or all. Answers which there were.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn forget(&self, ids: Option<&[JobId]>) -> Result<Vec<JobId>, StoreError> {
+        Ok(self.change(FORGET, ids).await?)
+    }
+
+    async fn change(&self, sql: &'static str, ids: Option<&[JobId]>) -> Result<Vec<JobId>, Trouble> {
+        let params: Vec<Param<'_>> = vec![Box::new(ids.map(uuids))];
+        let rows = self.0.session().await?.write(&Order::new(sql, params)).await?;
+        rows.iter().map(|row| Ok(JobId::from_bytes(Reader::new(row).next::<Uuid>()?.into_bytes()))).collect()
+    }
+}
+
+/// How many letters wait, and how many were set aside.
+pub(super) fn count(rows: &[tokio_postgres::Row]) -> Result<(usize, usize), Trouble> {
+    let Some(row) = rows.first() else { return Ok((0, 0)) };
+    let mut row = Reader::new(row);
+    let mut next = || Ok::<_, Trouble>(usize::try_from(row.next::<i64>()?).unwrap_or(0));
+    Ok((next()?, next()?))
+}
+
+/// The statement that [`count`] reads.
+pub(super) fn counting() -> Order<'static> {
+    Order::new(COUNT, Vec::new())
+}

@@ -1,0 +1,133 @@
+//! A store in a database as a whole: read as of one moment, or written in one transaction.
+
+mod vault;
+
+use super::core::Core;
+use super::options::Options;
+use super::schema;
+use super::trouble::Trouble;
+use crate::transfer::{CopyError, Portable, QueueMark, Source, Target};
+use crate::{Answer, JobId, StoreError};
+use vault::Vault;
+
+/// Between two statements the other side may take its time.
+const UNHURRIED: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
+
+/// A store in a database that is read as of one moment, while no node has it.
+pub struct DatabaseSource(Vault);
+
+/// An empty store in a database that is filled in one transaction.
+pub struct DatabaseTarget(Vault);
+
+impl DatabaseSource {
+    /// Takes a store for itself.
+    ///
+    /// # Errors
+    /// That there is none, that nodes have it, or what the database says.
+    pub async fn open(options: Options) -> Result<Self, CopyError> {
+        let place = options.to_string();
+        let core = Core::new(options.alone());
+        let schema = &core.pool.options().schema;
+        let there = async { schema::is_there(&mut core.session().await?, schema).await }.await;
+        if !there.map_err(failed)? {
+            return Err(CopyError::Failed(format!("there is no store in {place}; check the address")));
+        }
+        let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {UNHURRIED}");
+        let mut vault = Vault::open(core, &begin).await.map_err(failed)?;
+        match vault.letters().await.map_err(failed)? {
+            (0, 0) => Ok(Self(vault)),
+            (waiting, refused) => Err(CopyError::Refused(format!(
+                "found {waiting} jobs in the inbox of {place} that no server has taken in yet, and {refused} that were \
+                 set aside; they are no jobs yet and would be left behind: start a server there until it has taken \
+                 them in, and see to the others with `redrive store inbox`"
+            ))),
+        }
+    }
+}
+
+impl DatabaseTarget {
+    /// Makes the tables where they are missing, and takes the store for itself.
+    ///
+    /// # Errors
+    /// That there are jobs or queues already, that nodes have it, or what the database says.
+    pub async fn create(options: Options) -> Result<Self, CopyError> {
+        let place = options.to_string();
+        let core = Core::new(options.alone());
+        let mut vault = Vault::open(core, &format!("BEGIN; {UNHURRIED}")).await.map_err(failed)?;
+        let found = async { Ok((vault.count().await?, vault.queues().await?.len(), vault.letters().await?)) };
+        let (jobs, queues, (waiting, refused)) = found.await.map_err(failed)?;
+        let letters = waiting + refused;
+        if jobs + queues + letters > 0 {
+            return Err(CopyError::Refused(format!(
+                "found {jobs} jobs, {queues} queues and {letters} jobs in the inbox of {place}; allowed is an empty store: name another schema \
+                 (?schema=name), or drop this one"
+            )));
+        }
+        Ok(Self(vault))
+    }
+}
+
+fn failed(trouble: Trouble) -> CopyError {
+    CopyError::Failed(trouble.to_string())
+}
+
+/// Runs the work of one answer.
+macro_rules! answer {
+    ($work:expr) => {
+        Box::pin(async move { $work.await.map_err(StoreError::from) })
+    };
+}
+
+impl Source for DatabaseSource {
+    fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
+        answer!(self.0.queues())
+    }
+
+    fn count(&mut self) -> Answer<'_, usize> {
+        answer!(self.0.count())
+    }
+
+    fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+        answer!(self.0.after(last))
+    }
+
+    /// The moment of the reading is over, so that what came after it can be seen.
+    fn left_behind(&mut self) -> Answer<'_, usize> {
+        answer!(async {
+            self.0.session.roll_back().await?;
+            Ok::<_, Trouble>(self.0.letters().await?.0)
+        })
+    }
+}
+
+impl Source for DatabaseTarget {
+    fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
+        answer!(self.0.queues())
+    }
+
+    fn count(&mut self) -> Answer<'_, usize> {
+        answer!(self.0.count())
+    }
+
+    fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+        answer!(self.0.after(last))
+    }
+}
+
+impl Target for DatabaseTarget {
+    fn add_queues(&mut self, queues: Vec<QueueMark>) -> Answer<'_, ()> {
+        answer!(self.0.add_queues(queues))
+    }
+
+    fn add(&mut self, jobs: Vec<Portable>) -> Answer<'_, ()> {
+        answer!(self.0.add(jobs))
+    }
+
+    fn seal(&mut self) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn finish(mut self: Box<Self>) -> Answer<'static, ()> {
+        answer!(self.0.session.commit(&[]))
+    }
+}

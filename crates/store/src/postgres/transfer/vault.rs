@@ -1,0 +1,140 @@
+//! The only connection to a store, in one transaction from the first word to the last.
+
+use crate::JobId;
+use crate::postgres::catalogue::Written;
+use crate::postgres::core::Core;
+use crate::postgres::kept::{Kept, uuids};
+use crate::postgres::pool::Session;
+use crate::postgres::trouble::Trouble;
+use crate::postgres::value::{Order, Param, Reader, limit};
+use crate::postgres::{inbox, read, schema, sql, text, write};
+use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, QueueMark};
+use redrive_policy::{Moment, Span};
+use std::collections::HashMap;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The only connection to a store, in a transaction.
+pub(super) struct Vault {
+    pub(super) core: Arc<Core>,
+    pub(super) session: Session,
+}
+
+const QUEUES: &str = "SELECT name, paused, created_us FROM queues ORDER BY name";
+const COUNT: &str = "SELECT count(*) FROM specs";
+/// The names of the jobs after $1, at most $2, and no more than $3 bytes were said about all but the last.
+const NAMES: &str = "SELECT id, key FROM (\
+       SELECT id, key, sum(octet_length(body)) OVER (ORDER BY id) - octet_length(body) AS before FROM (\
+         SELECT id, key, body FROM specs WHERE id > $1 ORDER BY id LIMIT $2) s) s \
+     WHERE before < $3 ORDER BY id";
+const INSERT_QUEUES: &str = "INSERT INTO queues (name, paused, created_us) \
+     SELECT * FROM unnest($1::text[], $2::boolean[], $3::bigint[])";
+const INSERT_SPECS: &str = "INSERT INTO specs (id, kind, body, policy, own_policy, timeout_ms, lease_ms, key) \
+     SELECT * FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::integer[], $5::bytea[], $6::double precision[], \
+     $7::double precision[], $8::bytea[])";
+
+impl Vault {
+    pub(super) async fn open(core: Arc<Core>, begin: &str) -> Result<Self, Trouble> {
+        schema::migrate(&core.pool).await?;
+        let mut session = core.session().await?;
+        session.begin_by(begin).await?;
+        Ok(Self { core, session })
+    }
+
+    pub(super) async fn queues(&mut self) -> Result<Vec<QueueMark>, Trouble> {
+        let rows = self.session.query(&Order::new(QUEUES, Vec::new())).await?;
+        let mut queues = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let mut row = Reader::new(row);
+            let name = text::read(row.next()?).into();
+            queues.push(QueueMark { name, paused: row.next()?, created: Moment::from_micros(row.next()?) });
+        }
+        Ok(queues)
+    }
+
+    pub(super) async fn count(&mut self) -> Result<usize, Trouble> {
+        let rows = self.session.query(&Order::new(COUNT, Vec::new())).await?;
+        let count: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
+        Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
+    }
+
+    /// How many letters of applications wait, and how many were set aside.
+    pub(super) async fn letters(&mut self) -> Result<(usize, usize), Trouble> {
+        inbox::count(&self.session.query(&inbox::counting()).await?)
+    }
+
+    pub(super) async fn after(&mut self, last: Option<JobId>) -> Result<Vec<Portable>, Trouble> {
+        // No name is nil: all are UUIDs of version 7.
+        let last = last.map_or(Uuid::nil(), |last| Uuid::from_bytes(last.to_bytes()));
+        let params: Vec<Param<'_>> = vec![Box::new(last), Box::new(limit(PAGE_JOBS)), Box::new(limit(PAGE_BYTES))];
+        let rows = self.session.query(&Order::new(NAMES, params)).await?;
+        let mut keys: HashMap<JobId, Option<Arc<str>>> = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            let mut row = Reader::new(row);
+            let id = JobId::from_bytes(row.next::<Uuid>()?.into_bytes());
+            keys.insert(id, row.next::<Option<&[u8]>>()?.map(key).transpose()?);
+        }
+        let rows = self.session.query(&Order::new(&sql::READ, vec![Box::new(uuids(keys.keys()))])).await?;
+        let mut jobs = read::jobs(&mut self.session, &self.core.catalogue, &rows).await?;
+        if jobs.len() != keys.len() {
+            let why = format!("found {} names and {} jobs after {last}; each name has one job", keys.len(), jobs.len());
+            return Err(Trouble::Broken(why));
+        }
+        jobs.sort_by_key(|kept| kept.job.id);
+        let portable = |kept: Kept| {
+            let idempotency_key = keys.remove(&kept.job.id).flatten();
+            Portable { job: kept.job, idempotency_key }
+        };
+        Ok(jobs.into_iter().map(portable).collect())
+    }
+
+    pub(super) async fn add_queues(&mut self, queues: Vec<QueueMark>) -> Result<(), Trouble> {
+        let params: Vec<Param<'_>> = vec![
+            Box::new(queues.iter().map(|queue| text::kept(&queue.name)).collect::<Vec<_>>()),
+            Box::new(queues.iter().map(|queue| queue.paused).collect::<Vec<_>>()),
+            Box::new(queues.iter().map(|queue| queue.created.micros()).collect::<Vec<_>>()),
+        ];
+        self.session.query(&Order::new(INSERT_QUEUES, params)).await?;
+        let rows = self.session.query(&Order::new("SELECT id, name FROM queues", Vec::new())).await?;
+        for row in &rows {
+            let mut row = Reader::new(row);
+            let number = row.next()?;
+            self.core.catalogue.note_queue(number, &text::read(row.next()?).into());
+        }
+        Ok(())
+    }
+
+    pub(super) async fn add(&mut self, jobs: Vec<Portable>) -> Result<(), Trouble> {
+        let mut policies = Vec::with_capacity(jobs.len());
+        for moved in &jobs {
+            policies.push(self.core.catalogue.write(&mut self.session, &moved.job.spec.policy).await?);
+        }
+        self.session.query(&specs(&jobs, policies)).await?;
+        let arrived: Vec<Kept> = jobs.into_iter().map(|moved| Kept::arrived(moved.job)).collect();
+        for order in write::arrivals(&arrived, &|name| self.core.catalogue.queue(name))? {
+            self.session.query(&order).await?;
+        }
+        Ok(())
+    }
+}
+
+fn key(bytes: &[u8]) -> Result<Arc<str>, Trouble> {
+    std::str::from_utf8(bytes).map(Arc::from).map_err(|_| Trouble::Broken("a kept key is not UTF-8".to_owned()))
+}
+
+fn specs(jobs: &[Portable], policies: Vec<Written>) -> Order<'_> {
+    let (numbers, own): (Vec<_>, Vec<_>) = policies.into_iter().map(Written::into_columns).unzip();
+    let spec = || jobs.iter().map(|moved| &*moved.job.spec);
+    let keys = jobs.iter().map(|moved| moved.idempotency_key.as_deref().map(str::as_bytes));
+    let params: Vec<Param<'_>> = vec![
+        Box::new(uuids(jobs.iter().map(|moved| &moved.job.id))),
+        Box::new(spec().map(|spec| text::kept(&spec.kind)).collect::<Vec<_>>()),
+        Box::new(spec().map(|spec| &*spec.body).collect::<Vec<_>>()),
+        Box::new(numbers),
+        Box::new(own),
+        Box::new(spec().map(|spec| spec.timeout.map(Span::ms)).collect::<Vec<_>>()),
+        Box::new(spec().map(|spec| spec.lease.map(Span::ms)).collect::<Vec<_>>()),
+        Box::new(keys.collect::<Vec<_>>()),
+    ];
+    Order::new(INSERT_SPECS, params)
+}

@@ -1,0 +1,201 @@
+//! Jobs that applications have handed in within their own transactions.
+//!
+//! A letter is forgotten in the transaction that keeps its job, so that a node that dies in between has done
+//! neither.
+
+use super::super::core::{BEGIN, Core};
+use super::super::kept::uuids;
+use super::super::pool::Session;
+use super::super::trouble::Trouble;
+use super::super::value::{Order, Param, Reader, limit};
+use super::super::{queues, text, write};
+use crate::memory::rules;
+use crate::{JobId, Letter, NewJob, Opener, Received};
+use redrive_policy::Moment;
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// How often letters are looked at again because somebody else took a key of theirs meanwhile.
+const LOOKS: usize = 16;
+/// The longest reason that is kept, in characters.
+const LONGEST_REASON: usize = 4_000;
+
+/// The next letters, at most $1, or only the one that $2 names.
+const TAKE: &str = "SELECT id, at_us, document::text FROM inbox \
+     WHERE refused_us IS NULL AND ($2::uuid IS NULL OR id = $2) ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED";
+const NAMES: &str = "SELECT id FROM inbox WHERE refused_us IS NULL ORDER BY id LIMIT $1";
+const FORGET: &str = "DELETE FROM inbox WHERE id = ANY ($1::uuid[])";
+const SET_ASIDE: &str = "UPDATE inbox i SET refused_us = $3, reason = u.reason \
+     FROM unnest($1::uuid[], $2::text[]) AS u (id, reason) WHERE i.id = u.id";
+/// Jobs that have one of these names, or one of these keys.
+const LOOK_UP: &str = "SELECT id, key FROM specs WHERE id = ANY ($1::uuid[]) UNION \
+     SELECT id, key FROM specs WHERE key IS NOT NULL \
+       AND sha256(key) = ANY (ARRAY(SELECT sha256(k) FROM unnest($2::bytea[]) AS u (k)))";
+
+/// Makes jobs of the next letters.
+pub(in crate::postgres) async fn receive(
+    core: &Core,
+    open: &Opener<'_>,
+    most: usize,
+    now: Moment,
+) -> Result<Received, Trouble> {
+    match again(core, open, most, None, now).await {
+        // One of them does not fit into the database, whichever it is. It must not hold up the others.
+        Err(Trouble::Broken(_)) => one_by_one(core, open, most, now).await,
+        received => received,
+    }
+}
+
+async fn one_by_one(core: &Core, open: &Opener<'_>, most: usize, now: Moment) -> Result<Received, Trouble> {
+    let rows = core.session().await?.query(&Order::new(NAMES, vec![Box::new(limit(most))])).await?;
+    let mut all = Received::default();
+    for row in &rows {
+        let id = JobId::from_bytes(Reader::new(row).next::<Uuid>()?.into_bytes());
+        match again(core, open, 1, Some(id), now).await {
+            Ok(Received { jobs, known, refused }) => {
+                all.jobs.extend(jobs);
+                all.known += known;
+                all.refused.extend(refused);
+            }
+            Err(Trouble::Broken(why)) => {
+                let refused = vec![(id, why)];
+                core.session().await?.write(&set_aside(&refused, now)).await?;
+                all.refused.extend(refused);
+            }
+            Err(trouble) => return Err(trouble),
+        }
+    }
+    Ok(all)
+}
+
+async fn again(
+    core: &Core,
+    open: &Opener<'_>,
+    most: usize,
+    only: Option<JobId>,
+    now: Moment,
+) -> Result<Received, Trouble> {
+    for _ in 0..LOOKS {
+        match core.repeat(|| taken(core, open, most, only, now)).await {
+            Err(Trouble::Taken) => {}
+            received => return received,
+        }
+    }
+    Err(Trouble::Refused(format!("keys of jobs in the inbox were taken by others {LOOKS} times in a row")))
+}
+
+async fn taken(
+    core: &Core,
+    open: &Opener<'_>,
+    most: usize,
+    only: Option<JobId>,
+    now: Moment,
+) -> Result<Received, Trouble> {
+    let mut session = core.session().await?;
+    let outcome = transferred(core, &mut session, open, most, only, now).await;
+    if outcome.is_err() {
+        // The letters must be free again at once: the next look passes over those that somebody holds. Where
+        // this fails, the connection is closed.
+        let _ = session.roll_back().await;
+    }
+    outcome
+}
+
+async fn transferred(
+    core: &Core,
+    session: &mut Session,
+    open: &Opener<'_>,
+    most: usize,
+    only: Option<JobId>,
+    now: Moment,
+) -> Result<Received, Trouble> {
+    let only = only.map(|id| Uuid::from_bytes(id.to_bytes()));
+    let rows = session.begin(BEGIN, &Order::new(TAKE, vec![Box::new(limit(most)), Box::new(only)])).await?;
+    if rows.is_empty() {
+        session.roll_back().await?;
+        return Ok(Received::default());
+    }
+    let mut received = Received::default();
+    let mut opened = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let mut row = Reader::new(row);
+        let id = JobId::from_bytes(row.next::<Uuid>()?.into_bytes());
+        let letter = Letter { id, at: Moment::from_micros(row.next()?), text: row.next()? };
+        match made(open, &letter) {
+            Ok(new) => opened.push(new),
+            Err(reason) => received.refused.push((id, reason)),
+        }
+    }
+    let (created, forgotten) = sorted(session, &opened, &mut received).await?;
+    received.jobs = created.iter().map(|new| rules::created(new, now)).collect();
+    // On another connection: numbers of policies are remembered, and have to be kept whatever becomes of this
+    // transaction.
+    let policies = write::policies(&mut core.session().await?, &core.catalogue, &created).await?;
+    let names = created.iter().map(|new| Arc::clone(&new.spec.queue)).collect();
+    let numbers = queues::numbers(session, names, now).await?;
+    let number: HashMap<&str, i32> = numbers.iter().map(|(number, name)| (&**name, *number)).collect();
+    let queues: Option<Vec<i32>> = created.iter().map(|new| number.get(&*new.spec.queue).copied()).collect();
+    let queues = queues.ok_or_else(|| Trouble::Collided("a queue is being made by somebody else".to_owned()))?;
+    let keep = write::enqueued(&created, &received.jobs, policies, queues);
+    let forget = Order::new(FORGET, vec![Box::new(uuids(&forgotten))]);
+    session.commit(&[keep, forget, set_aside(&received.refused, now)]).await?;
+    numbers.iter().for_each(|(number, name)| core.catalogue.note_queue(*number, name));
+    core.tell(received.jobs.iter());
+    Ok(received)
+}
+
+/// Which jobs are new, and which letters are done with.
+async fn sorted<'o>(
+    session: &mut Session,
+    opened: &'o [NewJob],
+    received: &mut Received,
+) -> Result<(Vec<&'o NewJob>, Vec<JobId>), Trouble> {
+    let keys: Vec<&[u8]> = opened.iter().filter_map(key).collect();
+    let ids = uuids(opened.iter().map(|new| &new.id));
+    let rows = session.query(&Order::new(LOOK_UP, vec![Box::new(ids), Box::new(keys)])).await?;
+    let (mut kept_ids, mut kept_keys) = (HashSet::new(), HashSet::new());
+    for row in &rows {
+        let mut row = Reader::new(row);
+        kept_ids.insert(JobId::from_bytes(row.next::<Uuid>()?.into_bytes()));
+        kept_keys.extend(row.next::<Option<&[u8]>>()?.map(<[u8]>::to_vec));
+    }
+    let (mut created, mut forgotten) = (Vec::with_capacity(opened.len()), Vec::with_capacity(opened.len()));
+    for new in opened {
+        if key(new).is_some_and(|key| !kept_keys.insert(key.to_vec())) {
+            received.known += 1;
+        } else if kept_ids.contains(&new.id) {
+            received.refused.push((new.id, "a job with this id is kept already; ids are used once".to_owned()));
+            continue;
+        } else {
+            created.push(new);
+        }
+        forgotten.push(new.id);
+    }
+    Ok((created, forgotten))
+}
+
+/// The job of a letter, under the name that the application was told. Whatever goes wrong with one letter is
+/// no reason to leave the others unread.
+fn made(open: &Opener<'_>, letter: &Letter<'_>) -> Result<NewJob, String> {
+    // The function makes no others, but whoever may write to the table can.
+    letter.id.to_string().parse::<JobId>()?;
+    let opened = catch_unwind(AssertUnwindSafe(|| open(letter)));
+    let opened = opened.unwrap_or_else(|_| Err("the server panicked while it read this; this is a bug".to_owned()));
+    opened.map(|new| NewJob { id: letter.id, ..new })
+}
+
+fn key(new: &NewJob) -> Option<&[u8]> {
+    new.idempotency_key.as_deref().map(str::as_bytes)
+}
+
+fn set_aside(refused: &[(JobId, String)], now: Moment) -> Order<'_> {
+    let reason = |reason: &str| text::kept(&reason.chars().take(LONGEST_REASON).collect::<String>()).into_owned();
+    let params: Vec<Param<'_>> = vec![
+        Box::new(uuids(refused.iter().map(|(id, _)| id))),
+        Box::new(refused.iter().map(|(_, why)| reason(why)).collect::<Vec<_>>()),
+        Box::new(now.micros()),
+    ];
+    Order::new(SET_ASIDE, params)
+}

@@ -1,0 +1,189 @@
+//! Two stores, read side by side in the order of names.
+
+use super::{CopyError, Portable, QueueMark, Source};
+use crate::JobId;
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+/// Compares everything. Neither side is ever in memory as a whole.
+pub(super) async fn compare(
+    one: &mut (dyn Source + '_),
+    other: &mut (dyn Source + '_),
+    seen: &mut (dyn FnMut(usize) + Send),
+) -> Result<(), CopyError> {
+    same_queues(&one.queues().await?, &other.queues().await?)?;
+    let (mut left, mut right) = (Pages::default(), Pages::default());
+    let mut done = 0_usize;
+    loop {
+        left.fill(one).await?;
+        right.fill(other).await?;
+        while !left.needs_more() && !right.needs_more() {
+            match (left.page.pop_front(), right.page.pop_front()) {
+                (Some(expected), Some(found)) if expected == found => done += 1,
+                (Some(expected), Some(found)) => return Err(CopyError::Differs(difference(&expected, &found))),
+                (Some(expected), None) => return Err(CopyError::Differs(missing(expected.job.id))),
+                (None, Some(found)) => return Err(CopyError::Differs(surplus(found.job.id))),
+                (None, None) => return Ok(()),
+            }
+        }
+        seen(done);
+    }
+}
+
+fn same_queues(one: &[QueueMark], other: &[QueueMark]) -> Result<(), CopyError> {
+    if one.len() != other.len() {
+        return Err(CopyError::Differs(format!("there were {} queues and there are {}", one.len(), other.len())));
+    }
+    match one.iter().zip(other).find(|(one, other)| one != other) {
+        Some((one, other)) => Err(CopyError::Differs(format!("a queue was {one:?} and is {other:?}"))),
+        None => Ok(()),
+    }
+}
+
+fn missing(id: JobId) -> String {
+    format!("job {id} is missing")
+}
+
+fn surplus(id: JobId) -> String {
+    format!("job {id} was not there before")
+}
+
+/// What is different, by the names of the parts: what a job says is nobody's business here.
+fn difference(expected: &Portable, found: &Portable) -> String {
+    let (one, other) = (&expected.job, &found.job);
+    match one.id.cmp(&other.id) {
+        Ordering::Less => return missing(one.id),
+        Ordering::Greater => return surplus(other.id),
+        Ordering::Equal => {}
+    }
+    let parts = [
+        ("idempotency key", expected.idempotency_key == found.idempotency_key),
+        ("policy", one.spec.policy == other.spec.policy),
+        ("other specification", one.spec == other.spec || one.spec.policy != other.spec.policy),
+        ("state", one.state == other.state),
+        ("history", one.history == other.history),
+        ("lease", one.lease == other.lease && one.settled == other.settled),
+        ("times", one.times == other.times && one.due == other.due && one.last_delay == other.last_delay),
+        ("failures", one.failures == other.failures),
+        ("result", one.result == other.result),
+    ];
+    let named: Vec<&str> = parts.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect();
+    let named = if named.is_empty() { "counts".to_owned() } else { named.join(", ") };
+    format!("job {} has another {named}", one.id)
+}
+
+/// The jobs of one side, a page at a time.
+#[derive(Default)]
+struct Pages {
+    page: VecDeque<Portable>,
+    last: Option<JobId>,
+    over: bool,
+}
+
+impl Pages {
+    fn needs_more(&self) -> bool {
+        self.page.is_empty() && !self.over
+    }
+
+    async fn fill(&mut self, from: &mut (dyn Source + '_)) -> Result<(), CopyError> {
+        if self.needs_more() {
+            self.page = from.after(self.last).await?.into();
+            self.last = self.page.back().map(|moved| moved.job.id);
+            self.over = self.page.is_empty();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::rules;
+    use crate::{Answer, Event, NewJob, Spec, Start};
+    use redrive_policy::{Moment, Policy};
+    use std::future::{Future, ready};
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    /// A store that is a list, read in pages of this length.
+    #[derive(Clone)]
+    struct Fixed(Vec<QueueMark>, Vec<Portable>, usize);
+
+    impl Source for Fixed {
+        fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
+            Box::pin(ready(Ok(self.0.clone())))
+        }
+
+        fn count(&mut self) -> Answer<'_, usize> {
+            Box::pin(ready(Ok(self.1.len())))
+        }
+
+        fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+            let rest = self.1.iter().filter(|moved| last.is_none_or(|last| moved.job.id > last));
+            Box::pin(ready(Ok(rest.take(self.2).cloned().collect())))
+        }
+    }
+
+    fn portable(number: u128) -> Portable {
+        let policy = Policy::builder().max_attempts(3).build().unwrap();
+        let spec = Spec {
+            kind: "work".into(),
+            queue: "q".into(),
+            priority: 0,
+            body: Arc::from(*b"{}"),
+            policy: Arc::new(policy),
+            timeout: None,
+            lease: None,
+            expires: None,
+        };
+        let id = JobId::new(Moment::ORIGIN, number);
+        let new = NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None };
+        Portable { job: rules::created(&new, Moment::ORIGIN), idempotency_key: None }
+    }
+
+    fn store(page: usize) -> Fixed {
+        let queue = QueueMark { name: "q".into(), paused: false, created: Moment::ORIGIN };
+        Fixed(vec![queue], (1..=10).map(portable).collect(), page)
+    }
+
+    fn compared(mut one: Fixed, mut other: Fixed) -> Result<(), CopyError> {
+        let mut seen = |_| {};
+        let mut work = std::pin::pin!(compare(&mut one, &mut other, &mut seen));
+        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => panic!("lists answer at once"),
+        }
+    }
+
+    #[test]
+    fn stores_are_the_same_however_they_are_read() {
+        for (one, other) in [(1, 1), (3, 4), (10, 3), (11, 100)] {
+            assert_eq!(compared(store(one), store(other)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn every_difference_is_found_and_named() {
+        type Change = fn(&mut Fixed);
+        let changes: [(Change, &str); 9] = [
+            (|store| drop(store.1.remove(9)), "is missing"),
+            (|store| drop(store.1.remove(0)), "is missing"),
+            (|store| store.1.push(portable(11)), "was not there before"),
+            (|store| store.1.insert(0, portable(0)), "was not there before"),
+            (|store| store.0[0].paused = true, "a queue was"),
+            (|store| store.0.clear(), "1 queues"),
+            (|store| store.1[4].idempotency_key = Some("k".into()), "another idempotency key"),
+            (
+                |store| rules::finish(&mut store.1[7].job, Event::Cancel, Moment::ORIGIN).unwrap(),
+                "another state, times",
+            ),
+            (|store| store.1[2].job.leases = 1, "another counts"),
+        ];
+        for (change, words) in changes {
+            let mut other = store(4);
+            change(&mut other);
+            let Err(CopyError::Differs(told)) = compared(store(3), other) else { panic!("{words}: not found") };
+            assert!(told.contains(words), "{told}");
+        }
+    }
+}

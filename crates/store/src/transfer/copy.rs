@@ -1,0 +1,90 @@
+//! From one place to another, and once more to compare.
+
+use super::compare::compare;
+use super::{CopyError, Portable, Source, Target};
+
+/// How far a copy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done.
+    pub phase: Phase,
+    /// How many jobs it is done with.
+    pub done: usize,
+    /// How many there are.
+    pub total: usize,
+}
+
+/// What a copy does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It reads and writes.
+    Copying,
+    /// It reads both sides again and compares them.
+    Verifying,
+}
+
+/// What was copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// How many jobs are in each state, in the order of [`crate::State::ALL`].
+    pub jobs: [usize; 8],
+    /// How many of the discarded ones are dead letters.
+    pub dead: usize,
+    /// How many failed runs they have.
+    pub failures: usize,
+    /// How many have an idempotency key.
+    pub keys: usize,
+    /// How many queues there are.
+    pub queues: usize,
+    /// How many of those are closed for claims.
+    pub paused: usize,
+    /// How many jobs applications have left in the inbox of the source meanwhile. They are not in the copy.
+    pub left_behind: usize,
+}
+
+/// Copies everything, compares both sides, and makes a store of the target.
+///
+/// # Errors
+/// What one of the two says, or the first difference. The target is no store then.
+pub async fn copy(
+    from: &mut dyn Source,
+    mut to: Box<dyn Target>,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Copied, CopyError> {
+    let (queues, total) = (from.queues().await?, from.count().await?);
+    let mut told = |phase, done| progress(Progress { phase, done, total });
+    let paused = queues.iter().filter(|queue| queue.paused).count();
+    let mut copied = Copied { queues: queues.len(), paused, ..Copied::default() };
+    to.add_queues(queues).await?;
+    let (mut last, mut done) = (None, 0);
+    told(Phase::Copying, done);
+    loop {
+        let jobs = from.after(last).await?;
+        let Some(newest) = jobs.last() else { break };
+        last = Some(newest.job.id);
+        done += jobs.len();
+        jobs.iter().for_each(|moved| copied.note(moved));
+        to.add(jobs).await?;
+        told(Phase::Copying, done);
+    }
+    to.seal().await?;
+    compare(from, &mut *to, &mut |done| told(Phase::Verifying, done)).await?;
+    copied.left_behind = from.left_behind().await?;
+    to.finish().await?;
+    Ok(copied)
+}
+
+impl Copied {
+    fn note(&mut self, moved: &Portable) {
+        self.jobs[moved.job.state as usize] += 1;
+        self.dead += usize::from(moved.job.dead);
+        self.failures += moved.job.failures.len();
+        self.keys += usize::from(moved.idempotency_key.is_some());
+    }
+
+    /// How many jobs there are in all.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.jobs.iter().sum()
+    }
+}

@@ -1,0 +1,75 @@
+//! Whole stores on their way from one place to another.
+//!
+//! Everything of a job travels as it stands: its state, lease and token, what its policy remembers, its
+//! failures, its result, and the key under which it was handed in. So does every queue. A copy is read again
+//! and compared, job by job, before it becomes a store.
+
+mod compare;
+mod copy;
+mod error;
+
+pub use copy::{Copied, Phase, Progress, copy};
+pub use error::CopyError;
+
+use crate::{Answer, Job, JobId};
+use redrive_policy::Moment;
+use std::sync::Arc;
+
+/// How many jobs are read at a time.
+pub(crate) const PAGE_JOBS: usize = 500;
+/// A page ends early when what was said about its jobs is this long, in bytes.
+pub(crate) const PAGE_BYTES: usize = 8 << 20;
+
+/// A job with all that belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Portable {
+    /// The job as it stands.
+    pub job: Job,
+    /// The key under which it was handed in.
+    pub idempotency_key: Option<Arc<str>>,
+}
+
+/// A queue apart from its jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueMark {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Whether it is closed for claims.
+    pub paused: bool,
+    /// When it was first seen.
+    pub created: Moment,
+}
+
+/// A whole store that nobody changes while it is read.
+pub trait Source: Send {
+    /// All queues, by name.
+    fn queues(&mut self) -> Answer<'_, Vec<QueueMark>>;
+
+    /// How many jobs there are.
+    fn count(&mut self) -> Answer<'_, usize>;
+
+    /// The jobs after this name, or the first ones, in the order of their names: as many as are good to have
+    /// in memory at once, and none only after the last.
+    fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>>;
+
+    /// How many jobs applications have left to be taken in since the reading began. They stay where they are.
+    fn left_behind(&mut self) -> Answer<'_, usize> {
+        Box::pin(async { Ok(0) })
+    }
+}
+
+/// An empty place that becomes a store at its end, or not at all: where it is dropped before, nothing that
+/// could be taken for a store is left.
+pub trait Target: Source {
+    /// Keeps queues as they are.
+    fn add_queues(&mut self, queues: Vec<QueueMark>) -> Answer<'_, ()>;
+
+    /// Keeps jobs as they are. Their queues are there already.
+    fn add(&mut self, jobs: Vec<Portable>) -> Answer<'_, ()>;
+
+    /// There is nothing to come. From now on the target can be read.
+    fn seal(&mut self) -> Answer<'_, ()>;
+
+    /// Makes a store of it, safe from a power cut.
+    fn finish(self: Box<Self>) -> Answer<'static, ()>;
+}

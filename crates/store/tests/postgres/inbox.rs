@@ -1,0 +1,305 @@
+//! Jobs that applications hand in within their own transactions.
+
+use crate::subject::{cut, database_time, new_schema, open, plain_client, runtime};
+use crate::work::{job, now};
+use redrive_store::postgres::Postgres;
+use redrive_store::{JobId, Letter, NewJob, Received, State, Store};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+/// Hands in a job; the id that the application is told.
+async fn hand_in(app: &Client, schema: &str, parameters: &str) -> JobId {
+    let sql = format!("SELECT {schema}.enqueue({parameters})");
+    let id: Uuid = app.query_one(&sql, &[]).await.unwrap().get(0);
+    JobId::from_bytes(id.into_bytes())
+}
+
+/// What the function refuses, in its words.
+async fn refused(app: &Client, schema: &str, parameters: &str) -> String {
+    let answer = app.query_one(&format!("SELECT {schema}.enqueue({parameters})"), &[]).await;
+    let error = answer.expect_err(parameters);
+    error.as_db_error().unwrap_or_else(|| panic!("{error}")).message().to_owned()
+}
+
+async fn waiting(app: &Client, schema: &str) -> i64 {
+    app.query_one(&format!("SELECT count(*) FROM {schema}.inbox"), &[]).await.unwrap().get(0)
+}
+
+fn reader(_: &Letter<'_>) -> Result<NewJob, String> {
+    Ok(job("q"))
+}
+
+async fn received(node: &Postgres) -> Received {
+    node.receive(&reader, 100, now()).await.unwrap()
+}
+
+#[test]
+fn a_job_exists_if_and_only_if_the_transaction_of_the_application_is_committed() {
+    let schema = new_schema();
+    let nodes = [open(&schema), open(&schema)];
+    runtime().block_on(async {
+        let mut app = plain_client().await;
+        let left = app.transaction().await.unwrap();
+        let gone: Uuid = left.query_one(&format!("SELECT {schema}.enqueue('a')"), &[]).await.unwrap().get(0);
+        assert_eq!(received(&nodes[0]).await, Received::default(), "it is not committed yet");
+        left.rollback().await.unwrap();
+        assert_eq!(received(&nodes[0]).await, Received::default(), "it never will be");
+        assert_eq!(nodes[0].get(JobId::from_bytes(gone.into_bytes())).await.unwrap(), None);
+
+        let kept = app.transaction().await.unwrap();
+        let id: Uuid = kept.query_one(&format!("SELECT {schema}.enqueue('a')"), &[]).await.unwrap().get(0);
+        kept.commit().await.unwrap();
+        let taken = received(&nodes[1]).await;
+        assert_eq!(taken.jobs.iter().map(|job| job.id.to_string()).collect::<Vec<_>>(), [id.to_string()]);
+        let seen = nodes[0].get(taken.jobs[0].id).await.unwrap();
+        assert_eq!(seen.as_ref(), taken.jobs.first(), "the other node has it too");
+        assert_eq!(waiting(&app, &schema).await, 0);
+    });
+}
+
+#[test]
+fn names_are_of_version_7_by_the_clock_of_the_database_and_ascend() {
+    let schema = new_schema();
+    let _node = open(&schema);
+    runtime().block_on(async {
+        let app = plain_client().await;
+        let before_ms = database_time().await / 1_000;
+        let mut ids = Vec::new();
+        for _ in 0..50 {
+            ids.push(hand_in(&app, &schema, "'a'").await);
+        }
+        let after_ms = database_time().await / 1_000;
+        for id in &ids {
+            let id = id.to_string().parse::<JobId>().expect("the spelling and version of a job id");
+            let at_ms = id.to_bytes()[..6].iter().fold(0_i64, |ms, byte| ms << 8 | i64::from(*byte));
+            assert!((before_ms..=after_ms).contains(&at_ms), "{id}: {before_ms} {after_ms}");
+        }
+        assert!(ids.is_sorted(), "one after the other: {ids:?}");
+    });
+}
+
+/// The connection of the node breaks between reading a letter and keeping its job: the letter is still there.
+#[test]
+fn a_node_that_is_cut_off_in_the_middle_neither_loses_nor_doubles_a_job() {
+    let schema = new_schema();
+    let node = open(&schema);
+    runtime().block_on(async {
+        let app = plain_client().await;
+        let id = hand_in(&app, &schema, "'a'").await;
+        let (cuts, first) = (AtomicBool::new(false), AtomicBool::new(true));
+        let cutting = |letter: &Letter<'_>| {
+            if first.swap(false, Ordering::SeqCst) {
+                let cut = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(cut(&schema)));
+                cuts.store(cut > 0, Ordering::SeqCst);
+            }
+            reader(letter)
+        };
+        let mut taken = node.receive(&cutting, 10, now()).await.unwrap().jobs;
+        assert!(cuts.load(Ordering::SeqCst), "the connection was cut while the letter was open");
+        // The database may need a moment to see that the connection is gone, and with it the hold on the letter.
+        while waiting(&app, &schema).await > 0 {
+            taken.extend(received(&node).await.jobs);
+        }
+        assert_eq!(taken.iter().map(|job| job.id).collect::<Vec<_>>(), [id]);
+        assert_eq!(waiting(&app, &schema).await, 0);
+        assert_eq!(received(&node).await, Received::default());
+    });
+}
+
+/// Four nodes take letters while all their connections are cut again and again.
+#[test]
+fn every_letter_becomes_one_job_whatever_happens_to_the_connections() {
+    const LETTERS: usize = 300;
+    let schema = new_schema();
+    let nodes: Vec<Arc<Postgres>> = (0..4).map(|_| Arc::new(open(&schema))).collect();
+    runtime().block_on(async {
+        let app = plain_client().await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let takers: Vec<_> =
+            nodes.iter().map(|node| tokio::spawn(taker(Arc::clone(node), Arc::clone(&stop)))).collect();
+        let mut told = BTreeSet::new();
+        for number in 0..LETTERS {
+            told.insert(hand_in(&app, &schema, "'a'").await);
+            if number % 20 == 0 {
+                cut(&schema).await;
+            }
+        }
+        while waiting(&app, &schema).await > 0 {
+            tokio::task::yield_now().await;
+        }
+        stop.store(true, Ordering::SeqCst);
+        for taker in takers {
+            taker.await.unwrap();
+        }
+        let sql = format!("SELECT id FROM {schema}.specs");
+        let kept: Vec<Uuid> = app.query(&sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+        let kept: BTreeSet<JobId> = kept.into_iter().map(|id| JobId::from_bytes(id.into_bytes())).collect();
+        assert_eq!(kept, told);
+        assert_eq!(nodes[0].queues().await.unwrap()[0].count(State::Available), LETTERS);
+    });
+}
+
+async fn taker(node: Arc<Postgres>, stop: Arc<AtomicBool>) {
+    while !stop.load(Ordering::SeqCst) {
+        // A cut may hit the commit, of which nothing is known then; what it left is seen at the end.
+        let _ = node.receive(&reader, 7, now()).await;
+    }
+}
+
+#[test]
+fn what_no_job_can_be_made_of_is_set_aside_with_the_reason_and_holds_up_no_other() {
+    let schema = new_schema();
+    let node = open(&schema);
+    runtime().block_on(async {
+        let app = plain_client().await;
+        let bad = hand_in(&app, &schema, "'bad'").await;
+        let worse = hand_in(&app, &schema, "'worse'").await;
+        let huge = hand_in(&app, &schema, "'huge'").await;
+        let good = hand_in(&app, &schema, "'good'").await;
+        let foreign = format!("INSERT INTO {schema}.inbox SELECT gen_random_uuid(), 1, '{{}}' RETURNING id");
+        let foreign: Uuid = app.query_one(&foreign, &[]).await.unwrap().get(0);
+        let foreign = JobId::from_bytes(foreign.into_bytes());
+        let strict = |letter: &Letter<'_>| match letter.text {
+            text if text.contains("\"bad\"") => Err("it is\0bad".to_owned()),
+            text if text.contains("\"worse\"") => panic!("a bug of the reader"),
+            // The index over the names of queues takes no text that long.
+            text if text.contains("\"huge\"") => Ok(job(&incompressible(9_000))),
+            _ => reader(letter),
+        };
+        let taken = node.receive(&strict, 10, now()).await.unwrap();
+        assert_eq!(taken.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [good]);
+        let refused: BTreeSet<JobId> = taken.refused.iter().map(|(id, _)| *id).collect();
+        assert_eq!(refused, [bad, worse, huge, foreign].into());
+        app.execute(&format!("DELETE FROM {schema}.inbox WHERE reason LIKE '%version 7%'"), &[]).await.unwrap();
+
+        let sql = format!("SELECT id, reason FROM {schema}.inbox WHERE refused_us IS NOT NULL ORDER BY id");
+        let rows = app.query(&sql, &[]).await.unwrap();
+        let reasons: Vec<String> = rows.iter().map(|row| row.get(1)).collect();
+        assert!(
+            reasons[0].starts_with("it is") && reasons[1].contains("panicked") && reasons[2].contains("index"),
+            "{reasons:?}"
+        );
+        assert_eq!(node.receive(&strict, 10, now()).await.unwrap(), Received::default(), "it is not looked at again");
+
+        app.execute(&format!("UPDATE {schema}.inbox SET refused_us = NULL, reason = NULL"), &[]).await.unwrap();
+        assert_eq!(received(&node).await.jobs.len(), 3, "once somebody has seen to it, it is");
+    });
+}
+
+/// A text that PostgreSQL cannot make shorter.
+fn incompressible(length: usize) -> String {
+    let mut bits = 7_u64;
+    let letter = |_| {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b'a' + (bits >> 59) as u8 % 26)
+    };
+    (0..length).map(letter).collect()
+}
+
+#[test]
+fn a_key_makes_one_job_and_the_application_is_told_which() {
+    let schema = new_schema();
+    let node = open(&schema);
+    runtime().block_on(async {
+        let app = plain_client().await;
+        let keyed = "'a', options => '{\"idempotency_key\": \"order 7\"}'";
+        let (first, _second) = (hand_in(&app, &schema, keyed).await, hand_in(&app, &schema, keyed).await);
+        let open = |_: &Letter<'_>| Ok(NewJob { idempotency_key: Some("order 7".into()), ..job("q") });
+        let taken = node.receive(&open, 10, now()).await.unwrap();
+        assert_eq!((taken.jobs.len(), taken.known, taken.refused.len()), (1, 1, 0));
+        assert_eq!(taken.jobs[0].id, first);
+        assert_eq!(hand_in(&app, &schema, keyed).await, first, "it is kept already");
+        assert_eq!(waiting(&app, &schema).await, 0);
+    });
+}
+
+#[test]
+fn what_is_plainly_wrong_is_refused_at_once_and_all_of_it_is_listed() {
+    let schema = new_schema();
+    let _node = open(&schema);
+    runtime().block_on(async {
+        let app = plain_client().await;
+        let said =
+            refused(&app, &schema, "'No', '{}', 'my queue', '{\"priority\": 1.5, \"retry\": {\"jitter\": 1}}'").await;
+        for part in [
+            "type: found \"No\"",
+            "args: found {}",
+            "options.queue: found \"my queue\"",
+            "options.priority",
+            "options.retry.jitter: found 1",
+        ] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+        assert!(refused(&app, &schema, "NULL").await.contains("type: found nothing"));
+        let two = refused(&app, &schema, "'a', queue => 'x', options => '{\"queue\": \"y\"}'").await;
+        assert!(two.contains("found \"x\", and \"y\" in options"), "{two}");
+        assert!(refused(&app, &schema, "'a', NULL").await.contains("args: found null"));
+        let long = refused(&app, &schema, "'a', jsonb_build_array(repeat('x', 600000))").await;
+        assert!(long.contains("600004 bytes") && long.contains("524288 bytes; keep large data elsewhere"), "{long}");
+        assert_eq!(waiting(&app, &schema).await, 0);
+    });
+}
+
+/// An application with no privilege but to call the function.
+#[test]
+fn the_role_of_an_application_can_call_the_function_and_nothing_else() {
+    let schema = new_schema();
+    let node = open(&schema);
+    runtime().block_on(async {
+        let app = plain_client().await;
+        let role = format!("app_{schema}");
+        let set_up = format!(
+            "CREATE ROLE {role}; GRANT USAGE ON SCHEMA {schema} TO {role}; \
+             GRANT EXECUTE ON FUNCTION {schema}.enqueue TO {role}; GRANT CREATE, TEMPORARY ON DATABASE postgres TO {role}"
+        );
+        app.batch_execute(&set_up).await.unwrap();
+        app.batch_execute(&format!("SET ROLE {role}")).await.unwrap();
+        // What it makes itself must not be taken for the tables of the store.
+        app.batch_execute("CREATE TEMP TABLE inbox (id uuid, at_us bigint, document jsonb); CREATE TEMP TABLE specs (id uuid, key bytea)")
+            .await
+            .unwrap();
+        let keyed = "'a', options => '{\"idempotency_key\": \"k\"}'";
+        let id = hand_in(&app, &schema, keyed).await;
+        for forbidden in [
+            format!("SELECT count(*) FROM {schema}.inbox"),
+            format!("DELETE FROM {schema}.live"),
+            format!("SELECT {schema}.inbox_problems('{{}}')"),
+        ] {
+            let error = app.query(&forbidden, &[]).await.expect_err(&forbidden);
+            assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{forbidden}: {error}");
+        }
+        assert_eq!(app.query_one("SELECT count(*) FROM pg_temp.inbox", &[]).await.unwrap().get::<_, i64>(0), 0);
+        assert_eq!(received(&node).await.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [id]);
+        let others = format!("RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}");
+        app.batch_execute(&others).await.unwrap();
+    });
+}
+
+#[test]
+fn whatever_stands_in_the_arguments_travels_as_it_is() {
+    let schema = new_schema();
+    let node = open(&schema);
+    runtime().block_on(async {
+        let app = plain_client().await;
+        let nasty = r#"'); DROP TABLE inbox; -- $1 %s \" \\ ü 🦀 ${x}"#;
+        let sql = format!(
+            "SELECT {schema}.enqueue('a', jsonb_build_array($1::text), meta => jsonb_build_object($1::text, 1))"
+        );
+        app.query_one(&sql, &[&nasty]).await.unwrap();
+        let texts = Mutex::new(Vec::new());
+        let open = |letter: &Letter<'_>| {
+            texts.lock().unwrap().push(letter.text.to_owned());
+            reader(letter)
+        };
+        node.receive(&open, 10, now()).await.unwrap();
+        let texts = texts.into_inner().unwrap();
+        let document: serde_json::Value = serde_json::from_str(&texts[0]).unwrap();
+        assert_eq!(document["args"][0], nasty);
+        assert_eq!(document["meta"][nasty], 1);
+        let wrong = refused(&app, &schema, "'x''); DROP TABLE inbox; --'").await;
+        assert!(wrong.contains("type: found"), "{wrong}");
+    });
+}

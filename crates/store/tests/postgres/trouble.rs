@@ -1,0 +1,167 @@
+//! Transactions that the database rolls back: repeated where that is safe, else reported, never half done.
+
+use crate::subject::{new_schema, open, plain_client, runtime};
+use crate::trigger::{self, When};
+use crate::work::{claim, failed, job, later, now, ruling};
+use redrive_policy::{Moment, Span};
+use redrive_store::postgres::Postgres;
+use redrive_store::{
+    Filter, Hold, Job, JobId, Listed, NewJob, Page, Proof, Queue, Refusal, Report, Retention, Settlement, Store,
+    StoreError,
+};
+
+/// Everything that writes.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    EnqueueIntoNewQueue,
+    EnqueueOneMore,
+    Claim,
+    Extend,
+    Fail,
+    Promote,
+    ClaimAll,
+    Succeed,
+    Reclaim,
+    Cancel,
+    Revive,
+    CancelAgain,
+    Remove,
+    Prune,
+    Pause,
+}
+
+/// A life through all of them, and what each says when it succeeds.
+const LIFE: [(Step, &str); 15] = [
+    (Step::EnqueueIntoNewQueue, "2 jobs"),
+    (Step::EnqueueOneMore, "1 jobs"),
+    (Step::Claim, "1 jobs"),
+    (Step::Extend, "active"),
+    (Step::Fail, "retryable"),
+    (Step::Promote, "1 jobs"),
+    (Step::ClaimAll, "3 jobs"),
+    (Step::Succeed, "completed"),
+    (Step::Reclaim, "2 jobs"),
+    (Step::Cancel, "cancelled"),
+    (Step::Revive, "available"),
+    (Step::CancelAgain, "cancelled"),
+    (Step::Remove, "cancelled"),
+    (Step::Prune, "1 jobs"),
+    (Step::Pause, "paused"),
+];
+
+/// The jobs that live it.
+struct Cast([NewJob; 3]);
+
+impl Cast {
+    fn new() -> Self {
+        Self([job("q"), job("q"), job("q")])
+    }
+
+    async fn act(&self, store: &Postgres, step: Step) -> Result<String, StoreError> {
+        let Self([first, second, third]) = self;
+        let many = |count: usize| format!("{count} jobs");
+        Ok(match step {
+            Step::EnqueueIntoNewQueue => {
+                many(store.enqueue(vec![first.clone(), second.clone()], now()).await?.unwrap().len())
+            }
+            Step::EnqueueOneMore => many(store.enqueue(vec![third.clone()], now()).await?.unwrap().len()),
+            Step::Claim => many(store.claim(claim("q", 1, 1), now()).await?.len()),
+            Step::Extend => state(store.extend(vec![hold(first.id)], None, later(500)).await?),
+            Step::Fail => state(settled(store, first.id, failed(now())).await?),
+            Step::Promote => many(store.promote(&|_| true, 9, later(2_000)).await?.len()),
+            Step::ClaimAll => many(store.claim(claim("q", 9, 2), later(2_000)).await?.len()),
+            Step::Succeed => state(settled(store, second.id, Report::Done(None)).await?),
+            Step::Reclaim => many(store.reclaim(&|job, _| ruling(job, later(60_000)), 9, later(60_000)).await?.len()),
+            Step::Cancel | Step::CancelAgain => {
+                let cancelled = store.cancel(third.id, later(60_000)).await?;
+                state(vec![cancelled.map(|cancelled| cancelled.job)])
+            }
+            Step::Revive => state(vec![store.revive(third.id, None, later(60_000)).await?]),
+            Step::Remove => state(vec![store.remove(third.id).await?]),
+            Step::Prune => many(store.prune(at_once(), 9, later(99_000)).await?),
+            Step::Pause => {
+                let queue = store.pause("q".into(), true, later(99_000)).await?;
+                if queue.paused { "paused" } else { "open" }.to_owned()
+            }
+        })
+    }
+}
+
+fn at_once() -> Retention {
+    Retention { finished: Span::ZERO, dead: Span::ZERO }
+}
+
+fn hold(id: JobId) -> Hold {
+    Hold { id, proof: Proof::Worker("ada".into()) }
+}
+
+async fn settled(store: &Postgres, id: JobId, report: Report) -> Result<Vec<Result<Job, Refusal>>, StoreError> {
+    store.settle(vec![Settlement { hold: hold(id), report }], later(2_000)).await
+}
+
+fn state(mut answers: Vec<Result<Job, Refusal>>) -> String {
+    answers.pop().unwrap().unwrap().state.name().to_owned()
+}
+
+async fn everything(store: &Postgres) -> (Listed, Vec<Queue>, Option<Moment>) {
+    let listed = store.list(Filter::default(), Page { offset: 0, limit: 99 }).await.unwrap();
+    (listed, store.queues().await.unwrap(), store.next_wake().await.unwrap())
+}
+
+#[test]
+fn every_verb_is_repeated_after_a_collision_whenever_the_database_finds_out() {
+    let troubles = [("40001", When::Writing), ("40P01", When::Writing), ("40001", When::Committing)];
+    for (code, when) in troubles {
+        let schema = new_schema();
+        let store = open(&schema);
+        runtime().block_on(async {
+            let client = plain_client().await;
+            trigger::arrange(&client, &schema, when).await;
+            let cast = Cast::new();
+            for (step, expected) in LIFE {
+                trigger::arm(&client, &schema, code, 2).await;
+                assert_eq!(cast.act(&store, step).await.as_deref(), Ok(expected), "{step:?}, {code} while {when:?}");
+                assert!(trigger::is_spent(&client, &schema).await, "{step:?} met no trouble");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_full_disk_is_reported_leaves_nothing_half_written_and_is_forgotten_when_there_is_room_again() {
+    for when in [When::Writing, When::Committing] {
+        let schema = new_schema();
+        let store = open(&schema);
+        runtime().block_on(async {
+            let client = plain_client().await;
+            trigger::arrange(&client, &schema, when).await;
+            let cast = Cast::new();
+            for (step, expected) in LIFE {
+                let before = everything(&store).await;
+                trigger::arm(&client, &schema, "53100", 1_000).await;
+                let refused = cast.act(&store, step).await;
+                let Err(StoreError::Unavailable(why)) = &refused else { panic!("{step:?}: {refused:?}") };
+                assert!(why.contains("53100"), "{step:?}: {why}");
+                trigger::arm(&client, &schema, "53100", 0).await;
+                assert_eq!(everything(&store).await, before, "{step:?} left something behind");
+                assert_eq!(cast.act(&store, step).await.as_deref(), Ok(expected), "{step:?}, with room again");
+            }
+        });
+    }
+}
+
+#[test]
+fn collisions_without_end_are_reported() {
+    let schema = new_schema();
+    let store = open(&schema);
+    runtime().block_on(async {
+        let client = plain_client().await;
+        trigger::arrange(&client, &schema, When::Writing).await;
+        trigger::arm(&client, &schema, "40001", 1_000).await;
+        let refused = store.enqueue(vec![job("q")], now()).await;
+        let Err(StoreError::Unavailable(why)) = &refused else { panic!("{refused:?}") };
+        assert!(why.contains("40001"), "{why}");
+        trigger::arm(&client, &schema, "40001", 0).await;
+        assert_eq!(everything(&store).await.0.total, 0);
+    });
+}
