@@ -14,6 +14,7 @@ mod kept;
 mod lane;
 mod options;
 mod pool;
+mod pooler;
 mod queues;
 mod read;
 mod remembered;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Connection, NoTls, Row, Socket, Statement};
+use tokio_postgres::{Client, Config, Connection, NoTls, Row, SimpleQueryMessage, Socket, Statement};
 
 /// How long the database may take for one answer. A connection that is silent for longer is given up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
@@ -89,6 +89,15 @@ async fn connect(options: &Options) -> Result<Client, Trouble> {
     Ok(client)
 }
 
+/// The number of the server process behind a connection, asked in a way that leaves nothing on it.
+pub(super) async fn process(client: &Client) -> Result<Option<String>, Trouble> {
+    let messages = client.simple_query("SELECT pg_backend_pid()").await?;
+    Ok(messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }))
+}
+
 /// Nothing was under way yet: whatever it is, it may be over later, unless the database says what is wrong
 /// with what it was told.
 fn not_connected(error: tokio_postgres::Error) -> Trouble {
@@ -123,6 +132,11 @@ impl Drop for Session {
 }
 
 impl Session {
+    /// The number of the server process behind it.
+    pub(super) async fn process(&self) -> Result<Option<String>, Trouble> {
+        within(&self.pool.options, process(self.client()?)).await
+    }
+
     /// One statement, in the transaction that is open, or else in one of its own that only reads.
     pub(super) async fn query(&mut self, order: &Order<'_>) -> Result<Vec<Row>, Trouble> {
         let statement = self.statement(order.sql).await?;

@@ -7,7 +7,7 @@ use super::lane::Lane;
 use super::options::Options;
 use super::trouble::Trouble;
 use super::verbs::{claim, enqueue, inbox, list, manage, runs, sweep};
-use super::{queues, schema, tidy};
+use super::{pooler, queues, schema, tidy};
 use crate::memory::rules;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob,
@@ -40,10 +40,12 @@ impl Postgres {
     /// Connects, and makes the tables or brings them up to date.
     ///
     /// # Errors
-    /// The database cannot be reached, lacks a privilege, or holds tables of a newer version.
+    /// The database cannot be reached, lacks a privilege, holds tables of a newer version, or is behind a pooler
+    /// that lends its connections for single transactions.
     pub async fn open(options: Options) -> Result<Self, StoreError> {
         let connections = options.connections.max(LEAST_CONNECTIONS);
         let core = Core::new(options.with_connections(connections));
+        core.repeat(|| pooler::refuse(&core.pool)).await?;
         core.repeat(|| schema::migrate(&core.pool)).await?;
         let clock = Arc::new(DatabaseClock::new());
         core.repeat(|| clock.look(&core)).await?;

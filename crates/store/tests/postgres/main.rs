@@ -11,6 +11,7 @@ mod frozen;
 mod inbox;
 mod model;
 mod nodes;
+mod pooler;
 mod scratch;
 mod subject;
 mod transfer;

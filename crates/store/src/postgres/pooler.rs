@@ -1,0 +1,30 @@
+//! Whether a pooler stands in between that lends connections of the database for one transaction at a time.
+//!
+//! Prepared statements, settings, advisory locks and `LISTEN` belong to a connection. Behind such a pooler they
+//! would be somebody else's at the next statement, so it is refused at the start rather than found out later.
+
+use super::pool::{Pool, process, reach};
+use super::trouble::Trouble;
+use std::sync::Arc;
+
+/// Several, because a busy pooler may lend two connections although it would lend one twice.
+const LOOKS: usize = 3;
+
+/// Refuses a database where two connections that are both open have the same process behind them.
+pub(super) async fn refuse(pool: &Arc<Pool>) -> Result<(), Trouble> {
+    for _ in 0..LOOKS {
+        let session = pool.session().await?;
+        let one = session.process().await?;
+        let (client, connection) = reach(&pool.options().config).await?;
+        tokio::spawn(async move { drop(connection.await) });
+        if process(&client).await? == one {
+            return Err(Trouble::Broken(
+                "found one server process behind two connections: a pooler in between lends them for single \
+                 transactions, as PgBouncer does with pool_mode = transaction; needed is a process for each \
+                 connection: set pool_mode = session for this database, or give the address of PostgreSQL itself"
+                    .to_owned(),
+            ));
+        }
+    }
+    Ok(())
+}
