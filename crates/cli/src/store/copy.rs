@@ -20,14 +20,15 @@ pub(super) struct Args {
 }
 
 const EXAMPLES: &str = "\
-Everything travels: jobs in every state with their leases, tokens, histories, failures, results and keys,
-and queues, closed ones too. Both sides are read again and compared before the copy becomes a store; an
-interrupted copy leaves none, and can be run again. Servers on both sides must be stopped.
+Everything travels: jobs in every state with leases, tokens, histories, failures, results and
+keys, and queues, closed ones too. Both sides are read again and compared before the copy becomes
+a store; an interrupted copy leaves none, and can be run again. Servers on both sides must be
+stopped. Here, REDRIVE_STORE=postgres://redrive:secret@db.internal/app is in the environment.
 
 Examples:
-  redrive store copy ./redrive-data postgres://redrive@localhost/app
-  REDRIVE_STORE=postgres://redrive:secret@db.internal/app redrive store copy env:REDRIVE_STORE ./redrive-data
-  redrive store copy 'postgres://redrive@localhost/app' 'postgres://redrive@localhost/app?schema=jobs'";
+  redrive store copy ./redrive-data env:REDRIVE_STORE
+  redrive store copy env:REDRIVE_STORE ./redrive-data
+  redrive store copy env:REDRIVE_STORE 'postgres://redrive@localhost/app?schema=jobs'";
 
 pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     if args.from == args.to {

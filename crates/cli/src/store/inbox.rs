@@ -25,12 +25,13 @@ pub(super) struct Args {
 }
 
 const EXAMPLES: &str = "\
-Jobs come here from the SQL function redrive.enqueue. The servers take them in within milliseconds; what is
-not valid is set aside with the reason. Servers may run meanwhile.
+Jobs come here from the SQL function redrive.enqueue. The servers take them in within
+milliseconds; what is not valid is set aside with the reason. Servers may run meanwhile.
+Here, REDRIVE_STORE=postgres://redrive:secret@db.internal/app is in the environment.
 
 Examples:
   redrive store inbox postgres://redrive@localhost/app
-  REDRIVE_STORE=postgres://redrive:secret@db.internal/app redrive store inbox env:REDRIVE_STORE --json
+  redrive store inbox env:REDRIVE_STORE --json
   redrive store inbox env:REDRIVE_STORE --again 01a1e29c-aa7b-7c6a-8f78-6aeede62cff2
   redrive store inbox env:REDRIVE_STORE --drop all";
 
