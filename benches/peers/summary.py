@@ -19,7 +19,9 @@ with open(sys.argv[1], encoding="utf-8") as lines:
 
 peers = list(dict.fromkeys(peer for peer, _ in rates))
 phases = ["a", "b", "c", "d"]
-ours = {phase: statistics.median(rates["redrive", phase]) for phase in phases if rates.get(("redrive", phase))}
+# Where both of our stores ran, the embedded one is compared.
+own = "redrive" if "redrive" in peers else "redrive-postgres"
+ours = {phase: statistics.median(rates[own, phase]) for phase in phases if rates.get((own, phase))}
 
 # The best of the others that flush before they answer, and of all others.
 SAFE = {"apalis-postgres", "apalis-sqlite", "bullmq-always", "graphile", "pgboss"}
@@ -43,7 +45,7 @@ for peer in peers:
         ratio = f" ({ours[phase] / median:.1f}×)" if phase in ours and not peer.startswith(("redrive", "worker")) else ""
         cells.append(f"{median:,.0f}{ratio}")
     print(f"| {peer} | " + " | ".join(cells) + " |")
-others = [peer for peer in peers if peer != "redrive" and not peer.startswith("worker")]
+others = [peer for peer in peers if not peer.startswith(("redrive", "worker"))]
 for title, among in [("all", others), ("those that flush before they answer", [p for p in others if p in SAFE])]:
     told = []
     for phase in phases:
