@@ -38,7 +38,9 @@ pub(crate) struct Run {
     pub(crate) attempt: u32,
     /// When it was asked for; the lease began no earlier.
     pub(crate) asked: Instant,
-    started_at: String,
+    /// When it was asked for or when the job became available, whichever was later by what the server says:
+    /// a request may have been on its way while another node, whose clock is a little ahead, found the job due.
+    begun_at: String,
     expires_at: String,
     /// Whether its end was sent, and how it ended: success or failure.
     pub(crate) ended: Option<(Known, bool)>,
@@ -128,7 +130,7 @@ impl Book {
             token: job["lease_token"].clone(),
             attempt,
             asked,
-            started_at: text(job, "started_at"),
+            begun_at: text(job, "started_at").max(text(job, "enqueued_at")),
             expires_at: text(job, "lease_expires_at"),
             ended: None,
             reports: 0,
@@ -230,7 +232,7 @@ impl Book {
 impl Entry {
     /// What is wrong with handing out this run, if anything.
     fn problem_of_run(&self, run: &Run, job: &Value, slack: Duration) -> Option<String> {
-        let Run { attempt, asked, started_at, expires_at, .. } = run;
+        let Run { attempt, asked, begun_at, expires_at, .. } = run;
         let since = |moment: Instant| moment.elapsed() + slack;
         if let Some(terminal) = self.terminal.as_ref().filter(|_| *asked >= self.ended) {
             return Some(format!("it is {terminal}, and was handed out"));
@@ -238,24 +240,23 @@ impl Entry {
         if *attempt > self.nature.limit {
             return Some(format!("attempt {attempt} of at most {}", self.nature.limit));
         }
-        if since(self.sent) < self.nature.start || *started_at < text(job, "scheduled_at") {
+        if since(self.sent) < self.nature.start || *begun_at < text(job, "scheduled_at") {
             return Some(format!("its first run came before its start in {:?}", self.nature.start));
         }
         let (earlier, later): (Vec<&Run>, Vec<&Run>) = self.runs.iter().partition(|other| other.attempt <= *attempt);
         if let Some(last) = earlier.last() {
-            if *attempt == last.attempt || *started_at < last.started_at {
-                return Some(format!("attempt {attempt} after attempt {} at {}", last.attempt, last.started_at));
+            if *attempt == last.attempt || *begun_at < last.begun_at {
+                return Some(format!("attempt {attempt} after attempt {} at {}", last.attempt, last.begun_at));
             }
-            if last.ended.is_none() && *started_at < last.expires_at {
+            if last.ended.is_none() && *begun_at < last.expires_at {
                 return Some(format!("two leases at once: one until {}", last.expires_at));
             }
         }
-        if let Some(next) = later.first().filter(|next| next.started_at < *expires_at) {
-            return Some(format!("two leases at once: attempt {} from {}", next.attempt, next.started_at));
+        if let Some(next) = later.first().filter(|next| next.begun_at < *expires_at) {
+            return Some(format!("two leases at once: attempt {} from {}", next.attempt, next.begun_at));
         }
         let failed = self.failures.iter().find(|failure| failure.attempt + 1 == *attempt)?;
-        let early =
-            since(failed.sent) < failed.delay || failed.due_at.as_ref().is_some_and(|due_at| started_at < due_at);
+        let early = since(failed.sent) < failed.delay || failed.due_at.as_ref().is_some_and(|due_at| begun_at < due_at);
         early.then(|| format!("early: the failure before it said {failed:?}"))
     }
 

@@ -33,7 +33,6 @@ macro_rules! for_each_conformance_case {
                 claim_passes_over_what_has_expired,
                 claim_up_to_the_last_moment_before_a_job_expires,
                 claim_counts_the_run_and_writes_the_lease,
-                claim_starts_no_run_before_its_job_became_available,
                 claim_numbers_the_leases_of_a_job,
                 claim_goes_by_the_lease_and_timeout_of_the_job_before_its_own,
             }

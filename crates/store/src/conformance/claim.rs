@@ -124,20 +124,6 @@ pub(super) async fn claim_counts_the_run_and_writes_the_lease(bench: &mut Bench<
     Ok(())
 }
 
-/// The request of a worker may be older than the job that it gets, and nodes agree on the time only roughly.
-pub(super) async fn claim_starts_no_run_before_its_job_became_available(bench: &mut Bench<'_>) -> Verified {
-    let early = bench.now();
-    bench.pass(5);
-    let added = bench.added().await?;
-    let became_available = bench.now();
-    bench.pass_to(early);
-    let job = bench.take(added.id).await?;
-    same!(job.times.started, Some(became_available), "the start of the run");
-    let until = became_available.after(Span::from_millis(LEASE_MS));
-    same!(job.lease.map(|lease| lease.until), Some(until), "the end of its lease");
-    Ok(())
-}
-
 pub(super) async fn claim_numbers_the_leases_of_a_job(bench: &mut Bench<'_>) -> Verified {
     let first = bench.held().await?;
     bench.release(&first, 0, 9).await??;

@@ -39,9 +39,6 @@ pub(crate) fn created(new: &NewJob, now: Moment) -> Job {
 /// A worker takes the job; the run counts from here on.
 pub(crate) fn claim(job: &mut Job, claim: &Claim, now: Moment) -> Result<(), Refusal> {
     advance(job, Event::Claim)?;
-    // The request may have come before the job became available, and was served after that; by another
-    // node, whose clock is a little ahead, too. No run starts before it was due.
-    let now = job.times.available.map_or(now, |available| now.max(available));
     job.attempt = job.attempt.saturating_add(1);
     job.leases = job.leases.saturating_add(1);
     job.times.started = Some(now);
