@@ -13,6 +13,7 @@ mod model;
 mod nodes;
 mod scratch;
 mod subject;
+mod tls;
 mod transfer;
 mod trigger;
 mod trouble;
