@@ -68,13 +68,18 @@ async fn refused(address: &str) -> String {
     }
 }
 
-/// Of all connections by their names: how many are encrypted, and how many are not.
-async fn connections(cluster: &Cluster, name: &str) -> (i64, i64) {
+/// Whoever runs the database.
+async fn admin(cluster: &Cluster) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(&cluster.address, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
+    client
+}
+
+/// Of all connections by their names: how many are encrypted, and how many are not.
+async fn connections(cluster: &Cluster, name: &str) -> (i64, i64) {
     let sql = "SELECT count(*) FILTER (WHERE ssl), count(*) FILTER (WHERE NOT ssl) \
                FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name LIKE $1";
-    let row = client.query_one(sql, &[&name]).await.unwrap();
+    let row = admin(cluster).await.query_one(sql, &[&name]).await.unwrap();
     (row.get(0), row.get(1))
 }
 
@@ -173,6 +178,58 @@ fn a_server_without_encryption_is_refused_where_it_is_demanded_or_a_password_wou
     });
 }
 
+/// The way of managed databases: plain connections are not let in, and a password is asked for.
+#[test]
+fn a_password_is_bound_to_the_connection_that_it_is_for() {
+    let (mut cluster, papers) = encrypting();
+    let rules =
+        "local all all trust\\nhost all postgres 127.0.0.1/32 trust\\nhostssl all app 127.0.0.1/32 scram-sha-256";
+    runtime().block_on(async {
+        let admin = admin(&cluster).await;
+        let file: String = admin.query_one("SHOW hba_file", &[]).await.unwrap().get(0);
+        let written = format!("COPY (SELECT regexp_split_to_table(E'{rules}', E'\\n')) TO '{file}'");
+        let role = "SET password_encryption = 'scram-sha-256'; CREATE ROLE app SUPERUSER LOGIN PASSWORD 'hush'";
+        admin.batch_execute(role).await.unwrap();
+        admin.batch_execute(&written).await.unwrap();
+    });
+    // The rules count from the next start.
+    cluster.order("stop");
+    cluster.order("start");
+    runtime().block_on(async {
+        let root = papers.parameter("sslrootcert", "root.crt");
+        let address = cluster.address_with(&root).replace("postgres@", "app:hush@");
+        work(&open(&format!("{address}&channel_binding=require")).await.unwrap()).await;
+        let why = refused(&address.replace(&root, "sslmode=disable")).await;
+        assert!(why.contains("no encryption") && !why.contains("hush"), "{why}");
+        let why = refused(&address.replace("hush@", "wrong@")).await;
+        assert!(why.contains("password authentication failed"), "{why}");
+    });
+}
+
+#[test]
+fn a_certificate_that_signs_itself_vouches_for_its_server_unless_it_calls_itself_an_authority() {
+    for (is_ca, taken) in [(IsCa::ExplicitNoCa, true), (IsCa::Ca(BasicConstraints::Unconstrained), false)] {
+        let (mut params, key) =
+            (CertificateParams::new(vec!["localhost".to_owned()]).unwrap(), KeyPair::generate().unwrap());
+        params.is_ca = is_ca;
+        let papers = Papers::new("replaced below");
+        for file in ["server.crt", "root.crt"] {
+            std::fs::write(papers.path(file), params.self_signed(&key).unwrap().pem()).unwrap();
+        }
+        std::fs::write(papers.path("server.key"), key.serialize_pem()).unwrap();
+        let cluster = Cluster::start_with(&[&format!("--tls={}", papers.folder.path().display())]);
+        let address = cluster.address_with(&papers.parameter("sslrootcert", "root.crt"));
+        runtime().block_on(async {
+            if taken {
+                work(&open(&address).await.unwrap()).await;
+            } else {
+                let why = refused(&address).await;
+                assert!(why.contains("CaUsedAsEndEntity"), "{why}");
+            }
+        });
+    }
+}
+
 #[test]
 fn a_client_shows_its_certificate() {
     let (cluster, papers) = encrypting();
@@ -183,9 +240,7 @@ fn a_client_shows_its_certificate() {
     runtime().block_on(async {
         let store = open(&address).await.unwrap();
         work(&store).await;
-        let (client, connection) = tokio_postgres::connect(&cluster.address, tokio_postgres::NoTls).await.unwrap();
-        tokio::spawn(connection);
-        let row = client.query_one("SELECT max(client_dn) FROM pg_stat_ssl", &[]).await.unwrap();
+        let row = admin(&cluster).await.query_one("SELECT max(client_dn) FROM pg_stat_ssl", &[]).await.unwrap();
         assert_eq!(row.get::<_, Option<&str>>(0), Some("/CN=ada"));
     });
 }
