@@ -11,6 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
@@ -47,6 +48,8 @@ pub(super) struct Tls {
     mode: Mode,
     /// The file of the roots; without one, the roots of the system.
     roots: Option<String>,
+    /// Whom it leads to, for people.
+    hosts: String,
 }
 
 impl fmt::Debug for Tls {
@@ -61,16 +64,14 @@ impl Tls {
     /// # Errors
     /// The wishes contradict each other, or a file cannot be used.
     pub(super) fn new(wishes: Wishes, config: &mut Config) -> Result<Self, String> {
-        let roots = wishes.roots.clone().filter(|roots| roots != "system");
         let mode = mode(&wishes, config)?;
-        let sockets = config.get_hosts().iter().filter(|host| !matches!(host, Host::Tcp(_))).count();
+        let hosts = config.get_hosts().iter().filter_map(name).collect::<Vec<_>>();
+        let sockets = config.get_hosts().len() - hosts.len();
+        let hosts = hosts.join(", ");
         if sockets == config.get_hosts().len() {
             config.ssl_mode(SslMode::Disable);
-            return Ok(Self {
-                connector: connector(Mode::Disable, None, &Wishes::default())?,
-                mode: Mode::Disable,
-                roots,
-            });
+            let connector = connector(Mode::Disable, None, &Wishes::default())?;
+            return Ok(Self { connector, mode: Mode::Disable, roots: None, hosts });
         }
         let ssl_mode = match mode {
             Mode::Disable => SslMode::Disable,
@@ -83,7 +84,8 @@ impl Tls {
                 .to_owned());
         }
         config.ssl_mode(ssl_mode);
-        Ok(Self { connector: connector(mode, roots.as_deref(), &wishes)?, mode, roots })
+        let roots = wishes.roots.clone().filter(|roots| roots != "system");
+        Ok(Self { connector: connector(mode, roots.as_deref(), &wishes)?, mode, roots, hosts })
     }
 
     /// Makes encrypted connections of plain ones.
@@ -124,12 +126,18 @@ fn leaves_the_machine(config: &Config) -> bool {
     if !config.get_hostaddrs().is_empty() {
         return config.get_hostaddrs().iter().any(|address| !address.is_loopback());
     }
-    config.get_hosts().iter().any(|host| match host {
-        Host::Tcp(name) if name == "localhost" => false,
-        Host::Tcp(name) => !name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
+    let is_elsewhere =
+        |name: &str| name != "localhost" && !name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    config.get_hosts().iter().filter_map(name).any(is_elsewhere)
+}
+
+/// The name of a host, which a socket does not have.
+fn name(host: &Host) -> Option<&str> {
+    match host {
+        Host::Tcp(name) => Some(name),
         #[cfg(unix)]
-        Host::Unix(_) => false,
-    })
+        Host::Unix(_) => None,
+    }
 }
 
 fn connector(mode: Mode, roots: Option<&str>, wishes: &Wishes) -> Result<MakeRustlsConnect, String> {

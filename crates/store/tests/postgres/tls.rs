@@ -168,7 +168,7 @@ fn a_server_without_encryption_is_refused_where_it_is_demanded_or_a_password_wou
     runtime().block_on(async {
         let root = papers.parameter("sslrootcert", "root.crt");
         let why = refused(&cluster.address_with(&format!("sslmode=require&{root}"))).await;
-        assert!(why.contains("offers no encryption") && why.contains("sslmode=disable"), "{why}");
+        assert!(why.contains("offers no encryption at localhost") && why.contains("sslmode=disable"), "{why}");
 
         // A name of this machine that is not known to be one.
         let elsewhere = cluster.address.replace("postgres@localhost", "postgres:hush@127.1");

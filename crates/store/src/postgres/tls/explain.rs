@@ -12,7 +12,7 @@ const DECLINED: &str = "server does not support TLS";
 pub(in super::super) fn explained(error: &tokio_postgres::Error, tls: &Tls) -> Option<String> {
     let cause = error.source()?;
     if cause.to_string() == DECLINED {
-        return Some(declined(tls.mode).to_owned());
+        return Some(declined(tls));
     }
     // The handshake fails with an I/O error around the reason.
     let reason = cause.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()?;
@@ -20,17 +20,16 @@ pub(in super::super) fn explained(error: &tokio_postgres::Error, tls: &Tls) -> O
     Some(unverified(found, tls))
 }
 
-const fn declined(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Prefer => {
-            "PostgreSQL offers no encryption there, and the password of the address would travel in the clear: \
-             turn on ssl at the server, or allow it with sslmode=disable where the network is trusted"
-        }
-        _ => {
-            "PostgreSQL offers no encryption there, which sslmode demands: turn on ssl at the server, or go without \
-             by sslmode=disable where the network is trusted"
-        }
-    }
+fn declined(tls: &Tls) -> String {
+    let why = match tls.mode {
+        Mode::Prefer => "and the password of the address would travel in the clear",
+        Mode::Disable | Mode::VerifyCa | Mode::VerifyFull => "which sslmode demands",
+    };
+    format!(
+        "PostgreSQL offers no encryption at {}, {why}: turn on ssl at the server, or go without by sslmode=disable \
+         where the network is trusted",
+        tls.hosts
+    )
 }
 
 fn unverified(found: &CertificateError, tls: &Tls) -> String {
@@ -50,5 +49,5 @@ fn unverified(found: &CertificateError, tls: &Tls) -> String {
             "the server needs a certificate that is valid",
         ),
     };
-    format!("PostgreSQL's certificate is refused: {what}; {way_out}")
+    format!("the certificate of PostgreSQL at {} is refused: {what}; {way_out}", tls.hosts)
 }
