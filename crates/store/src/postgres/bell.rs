@@ -139,7 +139,7 @@ impl Line {
     async fn open(options: &Options) -> Result<Self, Trouble> {
         let mut config = options.config.clone();
         config.application_name(format!("redrive listener {}", options.schema));
-        let (client, mut connection) = reach(&config).await?;
+        let (client, mut connection) = reach(&config, &options.tls).await?;
         let (sender, heard) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {

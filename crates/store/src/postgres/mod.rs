@@ -24,6 +24,7 @@ mod sql;
 mod store;
 mod text;
 mod tidy;
+mod tls;
 mod transfer;
 mod trouble;
 mod value;

@@ -2,11 +2,12 @@
 
 use super::access::Access;
 use super::pool::PATIENCE;
+use super::tls::{Tls, Wishes};
+use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
 
 /// PostgreSQL takes names of 63 bytes, and the channel for notifications is `redrive_` and this name.
 const LONGEST_SCHEMA: usize = 63 - "redrive_".len();
@@ -19,6 +20,7 @@ const LONG_PATIENCE: Duration = Duration::from_secs(600);
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(super) config: Config,
+    pub(super) tls: Tls,
     pub(super) schema: String,
     pub(super) connections: usize,
     pub(super) access: Access,
@@ -31,12 +33,21 @@ impl Options {
     pub const SCHEMA: &str = "redrive";
 
     /// Reads an address, such as `postgres://user:password@host:5432/database`. `?schema=name` names the
-    /// schema of the store; everything else is as libpq has it.
+    /// schema of the store; everything else is as libpq has it, with two exceptions: `sslmode=require` verifies
+    /// the server as `verify-full` does, and `prefer` does without encryption only where no password of the
+    /// address would leave the machine. Certificates are read here.
     ///
     /// # Errors
-    /// What is wrong with the address; never the address itself, which may hold a password.
+    /// What is wrong with the address, or with a certificate that it names; never the address itself, which may hold a password.
     pub fn read(address: &str) -> Result<Self, String> {
-        let (address, schema) = take_schema(address);
+        let mut address = address.to_owned();
+        let schema = take("schema", &mut address);
+        let wishes = Wishes {
+            mode: take("sslmode", &mut address),
+            roots: take("sslrootcert", &mut address),
+            certificate: take("sslcert", &mut address),
+            key: take("sslkey", &mut address),
+        };
         let mut config = Config::from_str(&address).map_err(|error| match std::error::Error::source(&error) {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
@@ -44,19 +55,15 @@ impl Options {
         if config.get_hosts().is_empty() {
             return Err("found no host; allowed is postgres://user@host/database".to_owned());
         }
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err("found sslmode=require; encrypted connections are not supported yet: \
-                        reach the database over a private network or a local proxy, with sslmode=disable"
-                .to_owned());
-        }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
         if config.get_application_name().is_none() {
             config.application_name("redrive");
         }
-        let schema_name = Self::SCHEMA.to_owned();
-        let options = Self { config, schema: schema_name, connections: 16, access: Access::Shared, patience: PATIENCE };
+        let tls = Tls::new(wishes, &mut config)?;
+        let (name, access) = (Self::SCHEMA.to_owned(), Access::Shared);
+        let options = Self { config, tls, schema: name, connections: 16, access, patience: PATIENCE };
         schema.map_or(Ok(options.clone()), |schema| options.in_schema(&schema))
     }
 
@@ -108,14 +115,23 @@ impl fmt::Display for Options {
     }
 }
 
-/// Takes `schema=name` out of the parameters of an address.
-fn take_schema(address: &str) -> (String, Option<String>) {
-    let Some((place, parameters)) = address.split_once('?') else { return (address.to_owned(), None) };
-    let (named, others): (Vec<&str>, Vec<&str>) =
-        parameters.split('&').partition(|parameter| parameter.starts_with("schema="));
-    let schema = named.last().and_then(|parameter| parameter.strip_prefix("schema=")).map(str::to_owned);
-    let address = if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) };
-    (address, schema)
+/// Takes a parameter out of an address that the client does not know, or knows less of.
+fn take(name: &str, address: &mut String) -> Option<String> {
+    // A password may hold a question mark.
+    let place = address.find('@').unwrap_or_default();
+    let question = place + address.get(place..)?.find('?')?;
+    let parameters = address.split_off(question);
+    let value_of = |parameter: &&str| Some(parameter.strip_prefix(name)?.strip_prefix('=')?.to_owned());
+    let (named, others): (Vec<&str>, Vec<&str>) = parameters
+        .trim_start_matches('?')
+        .split('&')
+        .filter(|parameter| !parameter.is_empty())
+        .partition(|parameter| value_of(parameter).is_some());
+    if !others.is_empty() {
+        *address = format!("{address}?{}", others.join("&"));
+    }
+    let value = named.last().and_then(value_of)?;
+    Some(percent_decode_str(&value).decode_utf8_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -128,6 +144,7 @@ mod tests {
         assert_eq!(read("postgres://u@h/d"), Ok("redrive".to_owned()));
         assert_eq!(read("postgres://u@h/d?schema=jobs_2"), Ok("jobs_2".to_owned()));
         assert_eq!(read("postgres://u@h/d?connect_timeout=3&schema=jobs&sslmode=disable"), Ok("jobs".to_owned()));
+        assert_eq!(read("postgres://u:a?b@h/d?&schema=jobs&"), Ok("jobs".to_owned()));
         let (longest, too_long) = ("s".repeat(55), "s".repeat(56));
         assert_eq!(read(&format!("postgres://u@h/d?schema={longest}")), Ok(longest));
         for wrong in ["a-b", "A", "1a", "", "a\"b", &too_long] {
@@ -138,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_an_address_is_said_without_its_password() {
-        for address in ["postgres://u:hush@h/d?nonsense=1", "postgres://u:hush@h/d?sslmode=require", "postgres:///d"] {
+        for address in ["postgres://u:hush@h/d?nonsense=1", "postgres://u:hush@h/d?sslmode=allow", "postgres:///d"] {
             let Err(message) = Options::read(address) else { panic!("{address} is not allowed") };
             assert!(!message.contains("hush"), "{message}");
         }

@@ -2,6 +2,7 @@
 
 use super::access;
 use super::options::Options;
+use super::tls::{self, Tls};
 use super::trouble::{Trouble, with_cause};
 use super::value::{Order, Param};
 use std::collections::HashMap;
@@ -12,9 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Connection, NoTls, Row, SimpleQueryMessage, Socket, Statement};
+use tokio_postgres::{Client, Config, Connection, Row, SimpleQueryMessage, Socket, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How long the database may take for one answer. A connection that is silent for longer is given up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
@@ -70,18 +72,21 @@ impl Pool {
     }
 }
 
+type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+
 /// A new connection. The client's own limit is for the way to a host only, not for the greeting there, which
 /// never comes from a server that hangs.
-pub(super) async fn reach(config: &Config) -> Result<(Client, Connection<Socket, NoTlsStream>), Trouble> {
+pub(super) async fn reach(config: &Config, tls: &Tls) -> Result<(Client, Connection<Socket, Stream>), Trouble> {
     let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
     let limit = config.get_connect_timeout().copied().unwrap_or(PATIENCE).saturating_mul(hosts);
     let late = || Trouble::Silent(format!("PostgreSQL gave no greeting for {} s", limit.as_secs()));
-    tokio::time::timeout(limit, config.connect(NoTls)).await.map_err(|_| late())?.map_err(not_connected)
+    let connected = tokio::time::timeout(limit, config.connect(tls.connector())).await.map_err(|_| late())?;
+    connected.map_err(|error| tls::explained(&error, tls).map_or_else(|| not_connected(error), Trouble::Broken))
 }
 
 /// A new connection, set up for the statements of this store.
 async fn connect(options: &Options) -> Result<Client, Trouble> {
-    let (client, connection) = reach(&options.config).await?;
+    let (client, connection) = reach(&options.config, &options.tls).await?;
     // It ends with its client; what goes wrong on it is told to whoever waits for an answer.
     tokio::spawn(async move { drop(connection.await) });
     within(options, async { Ok(client.batch_execute(&options.session_settings()).await?) }).await?;

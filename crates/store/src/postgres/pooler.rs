@@ -15,7 +15,7 @@ pub(super) async fn refuse(pool: &Arc<Pool>) -> Result<(), Trouble> {
     for _ in 0..LOOKS {
         let session = pool.session().await?;
         let one = session.process().await?;
-        let (client, connection) = reach(&pool.options().config).await?;
+        let (client, connection) = reach(&pool.options().config, &pool.options().tls).await?;
         tokio::spawn(async move { drop(connection.await) });
         if process(&client).await? == one {
             return Err(Trouble::Broken(

@@ -14,6 +14,7 @@ mod nodes;
 mod pooler;
 mod scratch;
 mod subject;
+mod tls;
 mod transfer;
 mod trigger;
 mod trouble;
