@@ -1,8 +1,9 @@
 //! The part of a job that changes, as a small row of its own: the payload is written once, this often.
 
 use super::{Decoder, Encode, Malformed};
-use crate::{Blob, Job, Lease, LeaseToken, State, Times};
+use crate::{Blob, FailedRun, Job, JobId, Lease, LeaseToken, Spec, State, Times};
 use redrive_policy::{Handled, History, Moment, Span};
+use std::sync::Arc;
 
 /// Everything of a job but its name, what was said about it, when it was created, and its failures.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +66,29 @@ impl Row {
             last_delay: job.last_delay,
             result: job.result.clone(),
             settled: job.settled,
+        }
+    }
+
+    /// The job of the row, with what else is kept of it.
+    pub(crate) fn into_job(self, id: JobId, spec: Arc<Spec>, created: Moment, failures: Vec<FailedRun>) -> Job {
+        let Self { available, started, finished, .. } = self;
+        Job {
+            id,
+            spec,
+            state: self.state,
+            attempt: self.attempt,
+            history: self.history,
+            due: self.due,
+            lease: self.lease,
+            leases: self.leases,
+            revivals: self.revivals,
+            releases: self.releases,
+            dead: self.dead,
+            times: Times { created, available, started, finished },
+            last_delay: self.last_delay,
+            failures,
+            result: self.result,
+            settled: self.settled,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::terms::Terms;
 use crate::codec::row::Row;
-use crate::{Blob, Event, FailedRun, Job, JobId, KEPT_FAILURES, State, Times};
+use crate::{Blob, Event, FailedRun, Job, JobId, KEPT_FAILURES, State};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -75,25 +75,8 @@ impl Slot {
             Life::Fresh(state, at) => (fresh(self.created, *state, *at), Vec::new()),
             Life::Past(past) => (past.row.clone(), past.failures.clone()),
         };
-        let Row { available, started, finished, .. } = row;
-        Job {
-            id: self.id,
-            spec: Arc::new(self.terms.spec(&self.body, self.expires)),
-            state: row.state,
-            attempt: row.attempt,
-            history: row.history,
-            due: row.due,
-            lease: row.lease,
-            leases: row.leases,
-            revivals: row.revivals,
-            releases: row.releases,
-            dead: row.dead,
-            times: Times { created: self.created, available, started, finished },
-            last_delay: row.last_delay,
-            failures,
-            result: row.result,
-            settled: row.settled,
-        }
+        let spec = Arc::new(self.terms.spec(&self.body, self.expires));
+        row.into_job(self.id, spec, self.created, failures)
     }
 
     pub(super) fn places(&self) -> Places {

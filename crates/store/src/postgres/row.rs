@@ -3,7 +3,7 @@
 use super::kept::Kept;
 use super::trouble::Trouble;
 use crate::codec::{Decoder, Encode, Malformed, row, verdict};
-use crate::{FailedRun, Job, JobId, Lease, Spec, State, Times};
+use crate::{FailedRun, Job, JobId, Lease, Spec, State};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -36,24 +36,7 @@ pub(super) fn decode(
     let created = from.moment().map_err(broken)?;
     let row = row::decode(&mut from, created).map_err(broken)?;
     let failures = decode_failures(failures.unwrap_or_default()).map_err(broken)?;
-    let job = Job {
-        id,
-        spec,
-        state: row.state,
-        attempt: row.attempt,
-        history: row.history,
-        due: row.due,
-        lease: row.lease,
-        leases: row.leases,
-        revivals: row.revivals,
-        releases: row.releases,
-        dead: row.dead,
-        times: Times { created, available: row.available, started: row.started, finished: row.finished },
-        last_delay: row.last_delay,
-        failures,
-        result: row.result,
-        settled: row.settled,
-    };
+    let job = row.into_job(id, spec, created, failures);
     Ok(Kept { ended: job.state.is_terminal(), job, revision, changed: false, new_failure: false })
 }
 

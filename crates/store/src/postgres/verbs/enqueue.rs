@@ -129,7 +129,7 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Answer, Trouble> {
 }
 
 /// Jobs that have one of these names, or one of these keys.
-const LOOK_UP: &str = "SELECT id, key FROM specs WHERE id = ANY ($1::uuid[]) UNION \
+pub(super) const LOOK_UP: &str = "SELECT id, key FROM specs WHERE id = ANY ($1::uuid[]) UNION \
      SELECT id, key FROM specs WHERE key IS NOT NULL \
        AND sha256(key) = ANY (ARRAY(SELECT sha256(k) FROM unnest($2::bytea[]) AS u (k)))";
 

@@ -9,6 +9,7 @@ use super::super::pool::Session;
 use super::super::trouble::Trouble;
 use super::super::value::{Order, Param, Reader, limit};
 use super::super::{queues, text, write};
+use super::enqueue::LOOK_UP;
 use crate::memory::rules;
 use crate::{JobId, Letter, NewJob, Opener, Received};
 use redrive_policy::Moment;
@@ -29,10 +30,6 @@ const NAMES: &str = "SELECT id FROM inbox WHERE refused_us IS NULL ORDER BY id L
 const FORGET: &str = "DELETE FROM inbox WHERE id = ANY ($1::uuid[])";
 const SET_ASIDE: &str = "UPDATE inbox i SET refused_us = $3, reason = u.reason \
      FROM unnest($1::uuid[], $2::text[]) AS u (id, reason) WHERE i.id = u.id";
-/// Jobs that have one of these names, or one of these keys.
-const LOOK_UP: &str = "SELECT id, key FROM specs WHERE id = ANY ($1::uuid[]) UNION \
-     SELECT id, key FROM specs WHERE key IS NOT NULL \
-       AND sha256(key) = ANY (ARRAY(SELECT sha256(k) FROM unnest($2::bytea[]) AS u (k)))";
 
 /// Makes jobs of the next letters.
 pub(in crate::postgres) async fn receive(
