@@ -61,7 +61,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let target = http::Target::of(&args.server.server, args.server.api_key()?.as_deref())?;
     let plan = Plan {
         target,
-        run: format!("{:x}", crate::when::now_ms()),
+        // Several may start in the same moment, on nodes of one store.
+        run: format!("{:x}-{:x}", crate::when::now_ms(), std::process::id()),
         worker: drain::Draining {
             connections: usize::from(args.worker_connections),
             batch: usize::from(args.worker_batch),
