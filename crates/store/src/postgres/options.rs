@@ -99,7 +99,7 @@ impl Options {
     /// plans by statistics that lag behind a growing queue would scan it whole.
     pub(super) fn session_settings(&self) -> String {
         format!(
-            "SET search_path = {}; SET synchronous_commit = on; SET enable_seqscan = off; \
+            "SET search_path = \"{}\"; SET synchronous_commit = on; SET enable_seqscan = off; \
              SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
              SET jit = off; SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '10s'",
             self.schema

@@ -32,7 +32,7 @@ pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
     // Somebody else may have been faster.
     let missing = missing(&mut session, &schema).await?;
     let mut sql = format!(
-        "CREATE SCHEMA IF NOT EXISTS {schema};\
+        "CREATE SCHEMA IF NOT EXISTS \"{schema}\";\
          CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, needs integer NOT NULL, \
          applied timestamptz NOT NULL DEFAULT now());"
     );

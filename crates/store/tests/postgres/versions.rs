@@ -24,3 +24,14 @@ fn a_node_works_on_newer_tables_that_allow_it_and_refuses_to_start_on_others() {
         running.enqueue(vec![job("q")], now()).await.expect("a node that runs goes on").unwrap();
     });
 }
+
+#[test]
+fn a_schema_may_be_called_by_a_word_of_sql() {
+    let store = open("select");
+    runtime().block_on(async {
+        let kept = store.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
+        assert_eq!(kept.len(), 1);
+        drop(store);
+        plain_client().await.batch_execute("DROP SCHEMA \"select\" CASCADE").await.unwrap();
+    });
+}
