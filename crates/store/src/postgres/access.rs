@@ -5,9 +5,10 @@
 //! cannot go on behind the back of a copy, because it gets no new ones.
 
 use super::options::Options;
+use super::pool::first;
 use super::trouble::Trouble;
 use std::time::Duration;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::Client;
 
 /// How a connection uses the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +58,4 @@ pub(super) async fn take(client: &Client, options: &Options) -> Result<(), Troub
 /// The name of a schema holds nothing that would have to be quoted.
 fn key(options: &Options) -> String {
     format!("hashtext('redrive store {}')", options.schema)
-}
-
-async fn first(client: &Client, sql: &str) -> Result<Option<String>, Trouble> {
-    let messages = client.simple_query(sql).await?;
-    Ok(messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _ => None,
-    }))
 }

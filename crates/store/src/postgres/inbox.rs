@@ -3,6 +3,7 @@
 use super::core::Core;
 use super::kept::uuids;
 use super::options::Options;
+use super::pool::Session;
 use super::schema;
 use super::text;
 use super::trouble::Trouble;
@@ -10,7 +11,6 @@ use super::value::{Order, Param, Reader, limit};
 use crate::{JobId, StoreError};
 use redrive_policy::Moment;
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// The inbox of a store. Servers may run meanwhile.
 #[derive(Debug)]
@@ -82,13 +82,13 @@ impl Inbox {
 
     async fn contents(&self, most: usize) -> Result<Contents, Trouble> {
         let mut session = self.0.session().await?;
-        let (waiting, refused) = count(&session.query(&Order::new(COUNT, Vec::new())).await?)?;
+        let (waiting, refused) = count(&mut session).await?;
         let rows = session.query(&Order::new(SET_ASIDE, vec![Box::new(limit(most))])).await?;
         let mut set_aside = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut row = Reader::new(row);
             set_aside.push(SetAside {
-                id: JobId::from_bytes(row.next::<Uuid>()?.into_bytes()),
+                id: row.id()?,
                 at: Moment::from_micros(row.next()?),
                 refused: Moment::from_micros(row.next()?),
                 reason: text::read(row.next()?).into_owned(),
@@ -117,19 +117,15 @@ impl Inbox {
     async fn change(&self, sql: &'static str, ids: Option<&[JobId]>) -> Result<Vec<JobId>, Trouble> {
         let params: Vec<Param<'_>> = vec![Box::new(ids.map(uuids))];
         let rows = self.0.session().await?.write(&Order::new(sql, params)).await?;
-        rows.iter().map(|row| Ok(JobId::from_bytes(Reader::new(row).next::<Uuid>()?.into_bytes()))).collect()
+        rows.iter().map(|row| Reader::new(row).id()).collect()
     }
 }
 
 /// How many letters wait, and how many were set aside.
-pub(super) fn count(rows: &[tokio_postgres::Row]) -> Result<(usize, usize), Trouble> {
+pub(super) async fn count(session: &mut Session) -> Result<(usize, usize), Trouble> {
+    let rows = session.query(&Order::new(COUNT, Vec::new())).await?;
     let Some(row) = rows.first() else { return Ok((0, 0)) };
     let mut row = Reader::new(row);
     let mut next = || Ok::<_, Trouble>(usize::try_from(row.next::<i64>()?).unwrap_or(0));
     Ok((next()?, next()?))
-}
-
-/// The statement that [`count`] reads.
-pub(super) fn counting() -> Order<'static> {
-    Order::new(COUNT, Vec::new())
 }

@@ -94,9 +94,9 @@ async fn connect(options: &Options) -> Result<Client, Trouble> {
     Ok(client)
 }
 
-/// The number of the server process behind a connection, asked in a way that leaves nothing on it.
-pub(super) async fn process(client: &Client) -> Result<Option<String>, Trouble> {
-    let messages = client.simple_query("SELECT pg_backend_pid()").await?;
+/// The first value of an answer, asked in a way that leaves nothing on the connection.
+pub(super) async fn first(client: &Client, sql: &str) -> Result<Option<String>, Trouble> {
+    let messages = client.simple_query(sql).await?;
     Ok(messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
         _ => None,
@@ -137,9 +137,9 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// The number of the server process behind it.
-    pub(super) async fn process(&self) -> Result<Option<String>, Trouble> {
-        within(&self.pool.options, process(self.client()?)).await
+    /// The first value of an answer, as [`first`].
+    pub(super) async fn first(&self, sql: &str) -> Result<Option<String>, Trouble> {
+        within(&self.pool.options, first(self.client()?, sql)).await
     }
 
     /// One statement, in the transaction that is open, or else in one of its own that only reads.
@@ -168,10 +168,7 @@ impl Session {
 
     /// The last statements of a transaction, and its commit, all sent together.
     pub(super) async fn commit(&mut self, orders: &[Order<'_>]) -> Result<(), Trouble> {
-        let mut statements = Vec::with_capacity(orders.len());
-        for order in orders {
-            statements.push(self.statement(order.sql).await?);
-        }
+        let statements = self.statements(orders).await?;
         let params: Vec<_> = orders.iter().map(|order| borrowed(&order.params)).collect();
         let client = self.client()?;
         let mut sent: Vec<Sent<'_, ()>> = Vec::with_capacity(orders.len() + 1);
@@ -201,10 +198,7 @@ impl Session {
         if let [order] = orders {
             return self.write(order).await;
         }
-        let mut statements = Vec::with_capacity(orders.len());
-        for order in orders {
-            statements.push(self.statement(order.sql).await?);
-        }
+        let statements = self.statements(orders).await?;
         let params: Vec<_> = orders.iter().map(|order| borrowed(&order.params)).collect();
         self.reusable = false;
         let client = self.client()?;
@@ -242,6 +236,14 @@ impl Session {
         self.client()?.batch_execute(sql).await?;
         self.reusable = true;
         Ok(())
+    }
+
+    async fn statements(&mut self, orders: &[Order<'_>]) -> Result<Vec<Statement>, Trouble> {
+        let mut statements = Vec::with_capacity(orders.len());
+        for order in orders {
+            statements.push(self.statement(order.sql).await?);
+        }
+        Ok(statements)
     }
 
     async fn statement(&mut self, sql: &'static str) -> Result<Statement, Trouble> {

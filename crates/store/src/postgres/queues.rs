@@ -4,8 +4,9 @@ use super::pool::Session;
 use super::text;
 use super::trouble::Trouble;
 use super::value::{Order, Param, Reader};
-use crate::Queue;
+use crate::{NewJob, Queue};
 use redrive_policy::Moment;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Closes or opens a queue, which need not be known yet.
@@ -43,6 +44,20 @@ pub(super) async fn numbers(
         numbers.push((number, Arc::from(text::read(row.next()?))));
     }
     Ok(numbers)
+}
+
+/// The number of the queue of each job, and all that were looked up, as [`numbers`].
+pub(super) async fn of(
+    session: &mut Session,
+    jobs: &[&NewJob],
+    now: Moment,
+) -> Result<(Vec<i32>, Vec<(i32, Arc<str>)>), Trouble> {
+    let names = jobs.iter().map(|new| Arc::clone(&new.spec.queue)).collect();
+    let numbers = numbers(session, names, now).await?;
+    let number: HashMap<&str, i32> = numbers.iter().map(|(number, name)| (&**name, *number)).collect();
+    let queues: Option<Vec<i32>> = jobs.iter().map(|new| number.get(&*new.spec.queue).copied()).collect();
+    let queues = queues.ok_or_else(|| Trouble::Collided("a queue is being made by somebody else".to_owned()))?;
+    Ok((queues, numbers))
 }
 
 /// The number of one queue, as [`numbers`].

@@ -6,11 +6,10 @@ use super::pool::Session;
 use super::trouble::Trouble;
 use super::value::Reader;
 use super::{row, sql, text};
-use crate::{JobId, Spec};
+use crate::Spec;
 use redrive_policy::Policy;
 use std::sync::Arc;
 use tokio_postgres::Row;
-use uuid::Uuid;
 
 /// Reads the jobs of rows, in the order of the rows, with all that belongs to them.
 pub(super) async fn jobs(session: &mut Session, catalogue: &Catalogue, rows: &[Row]) -> Result<Vec<Kept>, Trouble> {
@@ -28,7 +27,7 @@ pub(super) async fn jobs(session: &mut Session, catalogue: &Catalogue, rows: &[R
 /// The columns come in the order of the list of columns.
 fn job(row: &Row, catalogue: &Catalogue) -> Result<Kept, Trouble> {
     let mut row = Reader::new(row);
-    let id = JobId::from_bytes(row.next::<Uuid>()?.into_bytes());
+    let id = row.id()?;
     let revision = row.next()?;
     let expires = row.moment()?;
     let (queue, priority) = (row.next()?, row.next()?);

@@ -1,9 +1,11 @@
 //! Values on their way to PostgreSQL and back.
 
 use super::trouble::Trouble;
+use crate::JobId;
 use redrive_policy::{Moment, Span};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql};
+use uuid::Uuid;
 
 /// A parameter of a statement.
 pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
@@ -40,6 +42,10 @@ impl<'r> Reader<'r> {
         let value = self.row.try_get(self.at).map_err(|error| Trouble::Broken(error.to_string()))?;
         self.at += 1;
         Ok(value)
+    }
+
+    pub(super) fn id(&mut self) -> Result<JobId, Trouble> {
+        Ok(JobId::from_bytes(self.next::<Uuid>()?.into_bytes()))
     }
 
     pub(super) fn moment(&mut self) -> Result<Option<Moment>, Trouble> {

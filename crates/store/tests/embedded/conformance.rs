@@ -1,7 +1,8 @@
 //! The suite, on a disk in memory with everything tiny, and on the real one as people use it.
 
+use crate::scratch::Scratch;
 use crate::sim::SimDisk;
-use crate::subject::{Scratch, TINY, open};
+use crate::subject::{TINY, open};
 use redrive_store::Store;
 use redrive_store::conformance::Subject;
 use redrive_store::embedded::{Embedded, Options};

@@ -1,8 +1,9 @@
 //! Flipped bits, zeroed sectors, lost ends and lost files: refused, or, where it can be a torn write, cut
 //! off and reported; never taken for good.
 
+use crate::scratch::Scratch;
 use crate::sim::{SECTOR, SimDisk};
-use crate::subject::{DIR, SMALL, Scratch, open};
+use crate::subject::{DIR, SMALL, open};
 use crate::workload::{Workload, everything};
 use redrive_store::embedded::{Embedded, OpenError, Options, Repair, check_on};
 use std::fs;

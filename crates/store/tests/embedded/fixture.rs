@@ -1,6 +1,7 @@
 //! A store of the first format, as it was written then.
 
-use crate::subject::{SMALL, Scratch};
+use crate::scratch::Scratch;
+use crate::subject::SMALL;
 use crate::workload::{Workload, everything};
 use redrive_store::conformance::block_on;
 use redrive_store::embedded::{Embedded, Options, check};

@@ -1,8 +1,9 @@
 //! Opening, closing, copying and compacting a folder.
 
 use crate::history::{History, Reached};
+use crate::scratch::Scratch;
 use crate::sim::SimDisk;
-use crate::subject::{DIR, SMALL, Scratch, TINY, open};
+use crate::subject::{DIR, SMALL, TINY, open};
 use crate::workload::{Workload, everything};
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::block_on;

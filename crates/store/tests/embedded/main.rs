@@ -11,6 +11,8 @@ mod folder;
 mod history;
 mod model;
 mod power;
+#[path = "../common/scratch.rs"]
+mod scratch;
 mod sim;
 mod subject;
 mod workload;

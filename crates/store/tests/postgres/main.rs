@@ -12,6 +12,7 @@ mod inbox;
 mod model;
 mod nodes;
 mod pooler;
+#[path = "../common/scratch.rs"]
 mod scratch;
 mod subject;
 mod tls;

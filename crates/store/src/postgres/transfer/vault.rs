@@ -60,7 +60,7 @@ impl Vault {
 
     /// How many letters of applications wait, and how many were set aside.
     pub(super) async fn letters(&mut self) -> Result<(usize, usize), Trouble> {
-        inbox::count(&self.session.query(&inbox::counting()).await?)
+        inbox::count(&mut self.session).await
     }
 
     pub(super) async fn after(&mut self, last: Option<JobId>) -> Result<Vec<Portable>, Trouble> {
@@ -71,7 +71,7 @@ impl Vault {
         let mut keys: HashMap<JobId, Option<Arc<str>>> = HashMap::with_capacity(rows.len());
         for row in &rows {
             let mut row = Reader::new(row);
-            let id = JobId::from_bytes(row.next::<Uuid>()?.into_bytes());
+            let id = row.id()?;
             keys.insert(id, row.next::<Option<&[u8]>>()?.map(key).transpose()?);
         }
         let rows = self.session.query(&Order::new(&sql::READ, vec![Box::new(uuids(keys.keys()))])).await?;

@@ -10,7 +10,6 @@ use crate::{DuplicateId, Enqueued, Job, JobId, NewJob, StoreError};
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// Jobs that are handed in together, and when.
 pub(in crate::postgres) type Call = (Vec<NewJob>, Moment);
@@ -95,7 +94,7 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Answer, Trouble> {
     let mut there = There::default();
     for row in &rows {
         let mut row = Reader::new(row);
-        let id = JobId::from_bytes(row.next::<Uuid>()?.into_bytes());
+        let id = row.id()?;
         there.ids.insert(id);
         if let Some(key) = row.next::<Option<&[u8]>>()? {
             there.keys.insert(key.to_vec(), id);
@@ -115,11 +114,7 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Answer, Trouble> {
     let created: Vec<&NewJob> = places.iter().map(|place| &jobs[*place]).collect();
     let kept: Vec<Job> = created.iter().map(|new| rules::created(new, *now)).collect();
     let policies = places.iter().map(|place| policies[*place].clone()).collect();
-    let names = created.iter().map(|new| Arc::clone(&new.spec.queue)).collect();
-    let numbers = queues::numbers(&mut session, names, *now).await?;
-    let number: HashMap<&str, i32> = numbers.iter().map(|(number, name)| (&**name, *number)).collect();
-    let queues: Option<Vec<i32>> = created.iter().map(|new| number.get(&*new.spec.queue).copied()).collect();
-    let queues = queues.ok_or_else(|| Trouble::Collided("a queue is being made by somebody else".to_owned()))?;
+    let (queues, numbers) = queues::of(&mut session, &created, *now).await?;
     session.commit(&[write::enqueued(&created, &kept, policies, queues)]).await?;
     for (number, name) in &numbers {
         core.catalogue.note_queue(*number, name);

@@ -13,9 +13,8 @@ use super::enqueue::LOOK_UP;
 use crate::memory::rules;
 use crate::{JobId, Letter, NewJob, Opener, Received};
 use redrive_policy::Moment;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use uuid::Uuid;
 
 /// How often letters are looked at again because somebody else took a key of theirs meanwhile.
@@ -49,7 +48,7 @@ async fn one_by_one(core: &Core, open: &Opener<'_>, most: usize, now: Moment) ->
     let rows = core.session().await?.query(&Order::new(NAMES, vec![Box::new(limit(most))])).await?;
     let mut all = Received::default();
     for row in &rows {
-        let id = JobId::from_bytes(Reader::new(row).next::<Uuid>()?.into_bytes());
+        let id = Reader::new(row).id()?;
         match again(core, open, 1, Some(id), now).await {
             Ok(Received { jobs, known, refused }) => {
                 all.jobs.extend(jobs);
@@ -118,7 +117,7 @@ async fn transferred(
     let mut opened = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut row = Reader::new(row);
-        let id = JobId::from_bytes(row.next::<Uuid>()?.into_bytes());
+        let id = row.id()?;
         let letter = Letter { id, at: Moment::from_micros(row.next()?), text: row.next()? };
         match made(open, &letter) {
             Ok(new) => opened.push(new),
@@ -130,11 +129,7 @@ async fn transferred(
     // On another connection: numbers of policies are remembered, and have to be kept whatever becomes of this
     // transaction.
     let policies = write::policies(&mut core.session().await?, &core.catalogue, &created).await?;
-    let names = created.iter().map(|new| Arc::clone(&new.spec.queue)).collect();
-    let numbers = queues::numbers(session, names, now).await?;
-    let number: HashMap<&str, i32> = numbers.iter().map(|(number, name)| (&**name, *number)).collect();
-    let queues: Option<Vec<i32>> = created.iter().map(|new| number.get(&*new.spec.queue).copied()).collect();
-    let queues = queues.ok_or_else(|| Trouble::Collided("a queue is being made by somebody else".to_owned()))?;
+    let (queues, numbers) = queues::of(session, &created, now).await?;
     let keep = write::enqueued(&created, &received.jobs, policies, queues);
     let forget = Order::new(FORGET, vec![Box::new(uuids(&forgotten))]);
     session.commit(&[keep, forget, set_aside(&received.refused, now)]).await?;
@@ -155,7 +150,7 @@ async fn sorted<'o>(
     let (mut kept_ids, mut kept_keys) = (HashSet::new(), HashSet::new());
     for row in &rows {
         let mut row = Reader::new(row);
-        kept_ids.insert(JobId::from_bytes(row.next::<Uuid>()?.into_bytes()));
+        kept_ids.insert(row.id()?);
         kept_keys.extend(row.next::<Option<&[u8]>>()?.map(<[u8]>::to_vec));
     }
     let (mut created, mut forgotten) = (Vec::with_capacity(opened.len()), Vec::with_capacity(opened.len()));

@@ -10,7 +10,6 @@ use crate::{Hold, Job, JobId, Refusal, Settlement, State, StoreError};
 use redrive_policy::{Moment, Span};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// What workers say about the runs that they hold, and when.
 pub(in crate::postgres) struct Call {
@@ -128,7 +127,7 @@ async fn short(
         match session.write_all(&orders).await {
             Ok(rows) => {
                 for row in &rows {
-                    written.insert(JobId::from_bytes(Reader::new(row).next::<Uuid>()?.into_bytes()));
+                    written.insert(Reader::new(row).id()?);
                 }
             }
             // Rolled back: the long way locks in order.

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of its own, which is removed at the end.
+/// A folder of its own on the real disk, which is removed at the end.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("redrive-transfer-{}-{number}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("redrive-store-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         Self(dir)
     }
