@@ -1,5 +1,6 @@
 //! What all requests share.
 
+use crate::edge::Edge;
 use crate::ojs::Policies;
 use crate::{ApiKeys, Limits, edge, ojs};
 use axum::{Router, middleware};
@@ -82,7 +83,9 @@ impl Server {
     /// All paths of the server.
     pub fn router(&self) -> Router {
         let app = Arc::clone(&self.app);
-        ojs::routes().layer(middleware::from_fn_with_state(Arc::clone(&app), edge::edge)).with_state(app)
+        let (router, table) = ojs::routes();
+        let edge = Edge { app: Arc::clone(&app), table: Arc::new(table) };
+        router.layer(middleware::from_fn_with_state(edge, edge::edge)).with_state(app)
     }
 }
 

@@ -1,8 +1,10 @@
-//! What every request passes on its way in and out: the caller's key, the version of the protocol,
-//! the request's id, and the net under handlers that panic.
+//! What every request passes on its way in and out: the caller's key, the version of the protocol, the
+//! query, the request's id, and the net under handlers that panic.
 
 use crate::app::App;
+use crate::endpoints::Table;
 use crate::fault::{Code, Fault};
+use crate::request::Query;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -27,14 +29,22 @@ pub(crate) fn names_version(headers: &HeaderMap) -> bool {
     headers.contains_key(OJS_VERSION)
 }
 
-pub(crate) async fn edge(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let id = request_id(&app, request.headers());
+/// What the edge knows.
+#[derive(Clone)]
+pub(crate) struct Edge {
+    pub(crate) app: Arc<App>,
+    pub(crate) table: Arc<Table>,
+}
+
+pub(crate) async fn edge(State(edge): State<Edge>, mut request: Request, next: Next) -> Response {
+    let app = &*edge.app;
+    let id = request_id(app, request.headers());
     let media = if names_version(request.headers()) { MEDIA_ALIAS } else { MEDIA };
-    let response = match admit(&app, &request) {
+    let response = match admit(app, &request).and_then(|()| read_query(&edge.table, &mut request)) {
         Ok(()) => caught(next.run(request)).await.unwrap_or_else(Fault::into_response),
         Err(fault) => fault.into_response(),
     };
-    let mut response = worded(&app, response, &id);
+    let mut response = worded(app, response, &id);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, media);
     headers.insert(OJS_VERSION, VERSION);
@@ -69,6 +79,17 @@ fn admit(app: &App, request: &Request) -> Result<(), Fault> {
         let found = String::from_utf8_lossy(version.as_bytes()).into_owned();
         let message = format!("found OJS-Version {found:?}; allowed are 1 and what starts with 1.");
         return Err(Fault::new(Code::Unsupported, message));
+    }
+    Ok(())
+}
+
+/// Reads the query of a request, and leaves it with the request for the handler.
+fn read_query(table: &Table, request: &mut Request) -> Result<(), Fault> {
+    if let Some(text) = request.uri().query()
+        && let Some(known) = table.parameters(request)
+    {
+        let query = Query::read(text, known)?;
+        request.extensions_mut().insert(query);
     }
     Ok(())
 }

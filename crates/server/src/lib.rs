@@ -4,6 +4,7 @@ mod answer;
 mod app;
 mod auth;
 mod edge;
+mod endpoints;
 mod fault;
 mod json;
 mod limits;

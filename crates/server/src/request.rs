@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::edge::names_version;
 use crate::fault::{Code, Fault};
-use crate::json::Members;
+use crate::json::{Members, unknown};
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_LENGTH;
@@ -63,25 +63,58 @@ impl Payload {
     }
 }
 
-/// The parameters behind the question mark.
+/// The parameters behind the question mark; those that the endpoint knows, each at most once.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
+/// The edge has read it already, because it knows which parameters the endpoint takes.
 impl FromRequestParts<Arc<App>> for Query {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, Infallible> {
-        let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-        let decoded = pairs.map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (percent_decoded(key), percent_decoded(value))
-        });
-        Ok(Self(decoded.collect()))
+        Ok(parts.extensions.remove().unwrap_or_default())
     }
 }
 
 impl Query {
+    /// Reads the parameters of a request to an endpoint that takes those in `known`.
+    ///
+    /// # Errors
+    /// Parameters that it does not take, that stand twice, or that have no value: each of them would
+    /// otherwise be passed over, and what the caller meant to choose would be everything.
+    pub(crate) fn read(text: &str, known: &[&str]) -> Result<Self, Fault> {
+        let mut problems = Vec::new();
+        let mut read: Vec<(String, String)> = Vec::new();
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (key, value) = (percent_decoded(key), percent_decoded(value));
+            let message = if !known.contains(&&*key) {
+                unknown("parameter", &key, known)
+            } else if read.iter().any(|(other, _)| *other == key) {
+                "stands twice; keep one of them".to_owned()
+            } else if value.is_empty() {
+                "has no value; give it one, or leave it out".to_owned()
+            } else {
+                read.push((key, value));
+                continue;
+            };
+            problems.push(Problem::told(format!("?{key}"), message));
+        }
+        if problems.is_empty() { Ok(Self(read)) } else { Err(Fault::invalid(problems)) }
+    }
+
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag(&self, key: &str, problems: &mut Vec<Problem>) -> Option<bool> {
+        let said = self.get(key)?;
+        let flag = said.parse().ok();
+        if flag.is_none() {
+            problems.push(Problem::new(format!("?{key}"), format!("\"{said}\""), "true or false"));
+        }
+        flag
     }
 
     /// The words of a comma list; `None` where it is absent.

@@ -29,15 +29,16 @@ impl Act {
         }
     }
 
-    /// Asks for all that the filter fits; `switch` is `dry_run` or `confirm`.
+    /// Asks for all that the filter fits, or for all where it is empty; `switch` is `dry_run` or `confirm`.
     fn many(&self, client: &Client, filter: &Filter, switch: &str) -> Result<Value, Failed> {
         match self {
             Self::Retry(_) => {
-                let document = json!({ "filter": filter.object(), switch: true });
+                let document = json!({ "filter": filter.object(), "all": filter.is_empty(), switch: true });
                 client.ask(Send::Post(&document), "/ojs/v1/dead-letter/retry")
             }
             Self::Drop => {
-                let query = filter.query(&[(switch, "true".to_owned())]);
+                let said = |flag: bool| flag.to_string();
+                let query = filter.query(&[("all", said(filter.is_empty())), (switch, said(true))]);
                 client.ask(Send::Delete, &format!("/ojs/v1/dead-letter{query}"))
             }
         }

@@ -135,6 +135,8 @@ fn nobody_loses_dead_letters_to_a_slip() {
     assert_eq!(server.told(&["dead", "drop", "--queue", "other", "--yes"]), "0 dead letters dropped\n");
     assert_eq!(server.told(&["dead", "drop", "--until", "1h", "--yes"]), "0 dead letters dropped\n");
     assert_eq!(server.told_json(&["dead", "list", "--json"])["total"], 1);
+    assert_eq!(server.told(&["dead", "retry", "--all", "--yes"]), "1 dead letter taken back\n");
+    assert_eq!(let_die(&server, "mail", "auth.expired"), id);
     assert_eq!(server.told(&["dead", "drop", "--all", "--yes"]), "1 dead letter dropped\n");
 }
 

@@ -3,7 +3,7 @@
 use super::Warning;
 use super::duration::{Parsed, go_duration, iso_duration, seconds, signed_iso_duration};
 use crate::problem::{member, shown};
-use crate::{Pattern, Problem, Span};
+use crate::{Pattern, Problem, Span, resembling};
 use serde_json::{Map, Value};
 
 /// What has been found while reading one document.
@@ -274,28 +274,4 @@ fn as_whole(value: &Value) -> Option<u64> {
         let number = value.as_f64().filter(|n| n.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(n))?;
         Some(number as u64)
     })
-}
-
-/// The known name that a misspelt one most likely means.
-fn resembling<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
-    let plain = |name: &str| name.to_ascii_lowercase().replace(['_', '-'], "");
-    let wanted = plain(key);
-    let near = |name: &str| distance(&wanted, &plain(name));
-    known.iter().copied().min_by_key(|name| near(name)).filter(|name| near(name) <= 1 + wanted.len() / 5)
-}
-
-/// How many letters must be inserted, removed or replaced to turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    // Keys of a hostile length are not worth a suggestion.
-    for (i, letter) in a.chars().take(64).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, other) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[b.len()]
 }

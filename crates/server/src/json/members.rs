@@ -1,6 +1,7 @@
 //! An object of a request, member by member. What is wrong is collected, so that a refusal lists
 //! everything at once.
 
+use super::unknown;
 use redrive_policy::Problem;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -38,6 +39,13 @@ impl<'a> Members<'a> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Cow<'a, str>, &'a RawValue)> {
         self.list.iter().map(|(key, value)| (key, *value))
+    }
+
+    /// Refuses every member that is not known: what is misspelt would otherwise be passed over.
+    pub(crate) fn only(&self, known: &[&str], problems: &mut Vec<Problem>) {
+        for (key, _) in self.iter().filter(|(key, _)| !known.contains(&&***key)) {
+            self.told(key, Problem::told("", unknown("field", key, known)), problems);
+        }
     }
 
     /// Notes a problem with the value under `key`.

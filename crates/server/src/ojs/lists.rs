@@ -8,6 +8,9 @@ use redrive_store::Page;
 /// How many entries a page holds where the caller does not say.
 const DEFAULT: usize = 50;
 
+/// What [`page`] reads.
+pub(super) const PARAMETERS: &[&str] = &["limit", "offset", "cursor"];
+
 /// The page that a caller asks for: by `offset`, or by the `cursor` that came with the page before.
 pub(super) fn page(query: &Query, most: usize) -> Result<Page, Fault> {
     let mut problems = Vec::new();

@@ -23,43 +23,47 @@ mod settle;
 pub(crate) use policies::Policies;
 
 use crate::app::App;
+use crate::endpoints::{Endpoints, Table};
 use crate::fault::{Code, Fault};
 use axum::Router;
 use axum::http::Uri;
-use axum::routing::{delete, get, post};
 use std::sync::Arc;
 
-/// All paths.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/ojs/v1/health", get(about::health))
-        .route("/ojs/v1/errors/{code}", get(about::error))
-        .route("/ojs/v1/jobs", post(jobs::enqueue))
-        .route("/ojs/v1/jobs/batch", post(jobs::enqueue_batch))
-        .route("/ojs/v1/jobs/{id}", get(jobs::show).delete(jobs::cancel))
-        .route("/ojs/v1/jobs/{id}/activate", post(jobs::activate))
-        .route("/ojs/v1/jobs/{id}/progress", get(progress::get).put(progress::put))
-        .route("/ojs/v1/workers/fetch", post(fetch::fetch))
-        .route("/ojs/v1/workers/ack", post(settle::ack))
-        .route("/ojs/v1/workers/nack", post(settle::nack))
-        .route("/ojs/v1/workers/settle", post(settle::settle_many))
-        .route("/ojs/v1/workers/heartbeat", post(heartbeat::heartbeat))
-        .route("/ojs/v1/workers/progress", post(progress::report))
-        .route("/ojs/v1/queues", get(queues::list))
-        .route("/ojs/v1/queues/{name}/stats", get(queues::stats))
-        .route("/ojs/v1/queues/{name}/pause", post(queues::pause))
-        .route("/ojs/v1/queues/{name}/resume", post(queues::resume))
-        .route("/ojs/v1/dead-letter", get(dead::list).delete(dead::delete_many))
-        .route("/ojs/v1/dead-letter/stats", get(dead::stats))
-        .route("/ojs/v1/dead-letter/retry", post(dead::retry_many))
-        .route("/ojs/v1/dead-letter/{id}", delete(dead::delete).get(dead::show))
-        .route("/ojs/v1/dead-letter/{id}/retry", post(dead::retry))
-        .route("/ojs/v1/events", get(events::list))
-        .route("/ojs/v1/admin/jobs", get(admin::jobs))
-        .route("/ojs/v1/admin/jobs/{id}/retry", post(admin::retry))
-        .route("/ojs/manifest", get(about::manifest))
-        .route("/health", get(about::health))
-        .fallback(no_such_path)
+/// All paths, and the parameters that each takes.
+pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
+    Endpoints::new()
+        .get("/ojs/v1/health", &[], about::health)
+        .get("/health", &[], about::health)
+        .get("/ojs/manifest", &[], about::manifest)
+        .get("/ojs/v1/errors/{code}", &[], about::error)
+        .post("/ojs/v1/jobs", &[], jobs::enqueue)
+        .post("/ojs/v1/jobs/batch", &[], jobs::enqueue_batch)
+        .get("/ojs/v1/jobs/{id}", &[], jobs::show)
+        .delete("/ojs/v1/jobs/{id}", &[], jobs::cancel)
+        .post("/ojs/v1/jobs/{id}/activate", &[], jobs::activate)
+        .get("/ojs/v1/jobs/{id}/progress", &[], progress::get)
+        .put("/ojs/v1/jobs/{id}/progress", &[], progress::put)
+        .post("/ojs/v1/workers/fetch", &[], fetch::fetch)
+        .post("/ojs/v1/workers/ack", &[], settle::ack)
+        .post("/ojs/v1/workers/nack", &[], settle::nack)
+        .post("/ojs/v1/workers/settle", &[], settle::settle_many)
+        .post("/ojs/v1/workers/heartbeat", &[], heartbeat::heartbeat)
+        .post("/ojs/v1/workers/progress", &[], progress::report)
+        .get("/ojs/v1/queues", lists::PARAMETERS, queues::list)
+        .get("/ojs/v1/queues/{name}/stats", &[], queues::stats)
+        .post("/ojs/v1/queues/{name}/pause", &[], queues::pause)
+        .post("/ojs/v1/queues/{name}/resume", &[], queues::resume)
+        .get("/ojs/v1/dead-letter", dead::LIST_PARAMETERS, dead::list)
+        .delete("/ojs/v1/dead-letter", dead::DELETE_PARAMETERS, dead::delete_many)
+        .get("/ojs/v1/dead-letter/stats", &dead::FILTER, dead::stats)
+        .post("/ojs/v1/dead-letter/retry", &[], dead::retry_many)
+        .get("/ojs/v1/dead-letter/{id}", &[], dead::show)
+        .delete("/ojs/v1/dead-letter/{id}", &[], dead::delete)
+        .post("/ojs/v1/dead-letter/{id}/retry", &[], dead::retry)
+        .get("/ojs/v1/events", &["types", "queues", "after", "limit"], events::list)
+        .get("/ojs/v1/admin/jobs", &["queue", "type", "state", "page", "per_page"], admin::jobs)
+        .post("/ojs/v1/admin/jobs/{id}/retry", &[], admin::retry)
+        .finish(no_such_path)
 }
 
 async fn no_such_path(uri: Uri) -> Fault {

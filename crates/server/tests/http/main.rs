@@ -18,4 +18,5 @@ mod limits;
 mod progress;
 mod queues;
 mod socket;
+mod typos;
 mod workers;

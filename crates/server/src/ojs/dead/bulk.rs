@@ -1,6 +1,6 @@
 //! Taking back and dropping many dead letters at once.
 
-use super::select::Selection;
+use super::select::{FILTER, Selection};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::Fault;
@@ -42,28 +42,63 @@ impl Action {
 }
 
 pub(crate) async fn retry_many(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
-    run(app, &payload.members_or_none()?, None, Action::Retry).await
+    run(app, Order::read(&payload.members_or_none()?, &Query::default())?, Action::Retry).await
 }
 
-/// The filter stands in the body, or in the query for clients that send no body with a DELETE.
+/// The order stands in the body, or in the query for clients that send no body with a DELETE.
 pub(crate) async fn delete_many(State(app): State<Arc<App>>, query: Query, payload: Payload) -> Result<Answer, Fault> {
-    run(app, &payload.members_or_none()?, Some(&query), Action::Delete).await
+    run(app, Order::read(&payload.members_or_none()?, &query)?, Action::Delete).await
 }
 
-async fn run(app: Arc<App>, members: &Members<'_>, query: Option<&Query>, action: Action) -> Result<Answer, Fault> {
-    let asked = |key: &str| query.is_some_and(|query| query.get(key) == Some("true"));
-    let mut problems = Vec::new();
-    let filter = members.object("filter", "/filter", &mut problems);
-    let dry_run = members.flag("dry_run", &mut problems).unwrap_or(false) || asked("dry_run");
-    let confirm = members.flag("confirm", &mut problems).unwrap_or(false) || asked("confirm");
-    if !problems.is_empty() {
-        return Err(Fault::invalid(problems));
+/// Which dead letters are meant, and whether anything happens to them.
+struct Order {
+    selection: Selection,
+    dry_run: bool,
+    confirm: bool,
+}
+
+impl Order {
+    /// Reads an order. What it does not know it refuses, and so what is said twice; all dead letters are
+    /// meant only where it says so: nothing that is misspelt or forgotten makes an order larger.
+    fn read(members: &Members<'_>, query: &Query) -> Result<Self, Fault> {
+        let mut problems = Vec::new();
+        members.only(&["filter", "all", "confirm", "dry_run"], &mut problems);
+        let filter = members.object("filter", "/filter", &mut problems);
+        if members.has("filter") && FILTER.iter().any(|key| query.get(key).is_some()) {
+            problems.push(Problem::told("/filter", "stands in the body and in the query; keep one of them"));
+        }
+        let all = flag(members, query, "all", &mut problems);
+        let dry_run = flag(members, query, "dry_run", &mut problems);
+        let confirm = flag(members, query, "confirm", &mut problems);
+        if !problems.is_empty() {
+            return Err(Fault::invalid(problems));
+        }
+        let selection = match filter {
+            Some(filter) => Selection::of_members(&filter)?,
+            None => Selection::of_query(query)?,
+        };
+        let problem = match (all, selection.fits_all()) {
+            (false, true) if !dry_run => format!(
+                "missing; name at least one of {}, or say \"all\": true for every dead letter there is",
+                FILTER.join(", ")
+            ),
+            (true, false) => "contradicts \"all\": true; keep one of them".to_owned(),
+            _ => return Ok(Self { selection, dry_run, confirm }),
+        };
+        Err(Fault::invalid(vec![Problem::told("/filter", problem)]))
     }
-    let selection = match (filter, query) {
-        (Some(filter), _) => Selection::of_members(&filter)?,
-        (None, Some(query)) => Selection::of_query(query)?,
-        (None, None) => Selection::of_members(&Members::default())?,
-    };
+}
+
+/// A flag that stands in the body or in the query; false where it is absent.
+fn flag(members: &Members<'_>, query: &Query, key: &str, problems: &mut Vec<Problem>) -> bool {
+    if members.has(key) && query.get(key).is_some() {
+        problems.push(Problem::told(format!("/{key}"), "stands in the body and in the query; keep one of them"));
+    }
+    members.flag(key, problems).or(query.flag(key, problems)).unwrap_or(false)
+}
+
+async fn run(app: Arc<App>, order: Order, action: Action) -> Result<Answer, Fault> {
+    let Order { selection, dry_run, confirm } = order;
     let mut ids = Vec::new();
     selection.for_each(&app, |job| ids.push(job.id)).await?;
     let matched = ids.len();

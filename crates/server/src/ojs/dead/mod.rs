@@ -6,6 +6,7 @@ mod select;
 mod stats;
 
 pub(crate) use bulk::{delete_many, retry_many};
+pub(crate) use select::FILTER;
 pub(crate) use stats::stats;
 
 use super::envelope::{flattened, push_explanation, push_job, push_members};
@@ -20,6 +21,13 @@ use redrive_store::{Job, JobId};
 use select::Selection;
 use serde_json::json;
 use std::sync::Arc;
+
+/// A filter, and which page.
+pub(crate) const LIST_PARAMETERS: &[&str] =
+    &["queue", "type", "error_type", "since", "until", "limit", "offset", "cursor"];
+/// A filter, and what a body would say beside it.
+pub(crate) const DELETE_PARAMETERS: &[&str] =
+    &["queue", "type", "error_type", "since", "until", "all", "confirm", "dry_run"];
 
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
     let page = page(&query, app.limits.page)?;

@@ -19,13 +19,11 @@ const FIELDS: [&str; 4] = ["queue", "meta", "retry", "args"];
 pub(super) fn spec(app: &App, members: &Members<'_>, job: &Job) -> Result<Option<Arc<Spec>>, Fault> {
     let mut wrong = Wrong::default();
     let p = &mut wrong.request;
+    members.only(&["override"], p);
     let Some(revised) = members.object("override", "/override", p) else {
         return if p.is_empty() { Ok(None) } else { Err(wrong.into()) };
     };
-    for (key, _) in revised.iter().filter(|(key, _)| !FIELDS.contains(&&***key)) {
-        let message = format!("unknown field; allowed are {}", FIELDS.join(", "));
-        revised.told(key, Problem::told("", message), p);
-    }
+    revised.only(&FIELDS, p);
     let queue = revised.queue_name("queue", &app.limits, p);
     let args = revised.has("args").then(|| intake::args(&revised, &app.limits, p)).flatten();
     let meta = intake::meta(&revised, &app.limits, p);

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 /// How many jobs are read from the store at once.
 const STEP: usize = 500;
-const FIELDS: [&str; 5] = ["queue", "type", "error_type", "since", "until"];
+/// What a filter can name, in a query and in a body.
+pub(crate) const FILTER: [&str; 5] = ["queue", "type", "error_type", "since", "until"];
 
 /// Which dead letters are meant; what is absent fits all.
 #[derive(Clone, Debug)]
@@ -30,11 +31,8 @@ impl Selection {
     /// A filter in a body. What it does not know it refuses: a filter that is misspelt would fit all.
     pub(super) fn of_members(members: &Members<'_>) -> Result<Self, Fault> {
         let mut problems = Vec::new();
-        for (key, _) in members.iter().filter(|(key, _)| !FIELDS.contains(&&***key)) {
-            let message = format!("unknown field; allowed are {}", FIELDS.join(", "));
-            members.told(key, Problem::told("", message), &mut problems);
-        }
-        for key in FIELDS {
+        members.only(&FILTER, &mut problems);
+        for key in FILTER {
             let _ = members.text(key, &mut problems);
         }
         Self::of(|key| members.get(key).and_then(text), |key| format!("/filter/{key}"), &mut problems)
@@ -69,6 +67,16 @@ impl Selection {
             },
             error_type: get("error_type").map(Cow::into_owned),
         })
+    }
+
+    /// Whether every dead letter fits.
+    pub(super) const fn fits_all(&self) -> bool {
+        let Filter { queue, kind, finished_since, finished_before, .. } = &self.filter;
+        queue.is_none()
+            && kind.is_none()
+            && finished_since.is_none()
+            && finished_before.is_none()
+            && self.error_type.is_none()
     }
 
     /// One page of what fits, newest first, and how many fit in all.
