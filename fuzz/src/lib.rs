@@ -38,7 +38,7 @@ pub fn text(bytes: &[u8]) {
             Ok(read) => assert!(read.elapsed.is_none_or(is_sound) && read.failure.delay.is_none_or(is_sound)),
         }
     }
-    let _ = Dialect::recognise(&value);
+    let _ = redrive_policy::notation::recognise(&value);
 }
 
 fn parsed(bytes: &[u8]) -> Option<Value> {

@@ -308,3 +308,87 @@ fn completions_for_bash_zsh_and_fish() {
         assert!(stdout(&output).contains("simulate"), "{shell} knows the commands");
     }
 }
+
+#[test]
+fn a_typo_is_named_and_leads_to_no_other_dialect() {
+    let output = redrive(&["policy", "check", "-"], r#"{"max_attemps": 5}"#);
+    assert_eq!(output.status.code(), Some(1));
+    let told = stderr(&output);
+    assert!(told.contains("did you mean \"max_attempts\" of ojs?") && !told.contains("azolla"), "{told}");
+}
+
+#[test]
+fn wrappers_and_imported_settings_are_recognised() {
+    let exosphere = r#"{"nodes": [], "retry_policy": {"max_retries": 3, "strategy": "FIXED", "backoff_factor": 500}}"#;
+    let report = json_of(&redrive(&["policy", "check", "-", "--json"], exosphere));
+    assert_eq!((&report["valid"], &report["dialect"]), (&json!(true), &json!("exosphere")));
+    assert_eq!(report["warnings"][0]["code"], "inside-of-a-document");
+    assert_eq!(report["warnings"][0]["path"], "/retry_policy");
+    let bullmq = r#"{"attempts": 5, "backoff": {"type": "exponential", "delay": 1000}}"#;
+    assert_eq!(json_of(&redrive(&["policy", "check", "-", "--json"], bullmq))["dialect"], "bullmq");
+}
+
+#[test]
+fn every_key_that_azolla_ignores_draws_a_warning() {
+    let report = json_of(&redrive(&["policy", "check", "-", "-d", "azolla", "--json"], r#"{"stp": {}, "waiting": 1}"#));
+    let ignored: Vec<(&Value, &Value)> = report["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|warning| warning["code"] == "ignored-key")
+        .map(|warning| (&warning["path"], &warning["instead"]))
+        .collect();
+    assert_eq!(ignored.len(), 2, "{report}");
+    assert_eq!(ignored[0].0, "/stp");
+    assert!(ignored[0].1.as_str().unwrap().contains("\"stop\""), "{report}");
+}
+
+#[test]
+fn explain_and_replay_read_imported_settings() {
+    let temporal = r#"{"initialInterval": "1s", "maximumAttempts": 3}"#;
+    let explained = redrive(&["policy", "explain", "-", "-d", "temporal"], temporal);
+    assert_eq!(explained.status.code(), Some(0), "{}", stderr(&explained));
+    assert!(String::from_utf8_lossy(&explained.stdout).contains("Attempt 3 failed"));
+    let script = format!(r#"{{"policy": {temporal}, "failures": [{{"type": "error"}}]}}"#);
+    let replayed = json_of(&redrive(&["policy", "replay", "-", "--json"], &script));
+    assert_eq!(replayed["verdicts"][0]["delay_ms"], 1000.0);
+}
+
+#[test]
+fn explain_says_where_it_stops_and_uses_an_error_that_is_retried() {
+    let long = redrive(&["policy", "explain", "-"], r#"{"max_attempts": 20}"#);
+    let told = String::from_utf8_lossy(&long.stdout).into_owned();
+    assert!(told.contains("not the end: 10 failures are shown, and the policy has 19 retries in all"), "{told}");
+    let short = redrive(&["policy", "explain", "-"], r#"{"max_attempts": 3}"#);
+    assert!(!String::from_utf8_lossy(&short.stdout).contains("not the end"));
+    let azolla = r#"{"retry": {"include_errors": ["TimeoutError"]}}"#;
+    let told = redrive(&["policy", "explain", "-"], azolla);
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.starts_with("Attempt 1 failed (TimeoutError): retry"), "{told}");
+}
+
+#[test]
+fn what_convert_says_is_what_the_documents_say() {
+    let convert = |policy: &str, from: &str, to: &str| {
+        json_of(&redrive(&["policy", "convert", "-", "--from", from, "--to", to, "--json"], policy))
+    };
+    let lost_at = |report: &Value, path: &str| {
+        let lost = report["lost"].as_array().unwrap().iter().filter(|loss| loss["path"] == path);
+        lost.filter_map(|loss| loss["message"].as_str()).collect::<Vec<_>>().join("\n")
+    };
+    // The cap is written: nothing may say that there is none.
+    let capped =
+        convert(r#"{"max_attempts": 4, "max_interval": "PT3S", "backoff_strategy": "polynomial"}"#, "ojs", "azolla");
+    assert_eq!(capped["policy"]["wait"]["max_delay"], 3.0);
+    let cap = lost_at(&capped, "/max_interval");
+    assert!(!cap.contains("no cap"), "{cap}");
+    // A rule that is never used is a rule of the document all the same.
+    let three = r#"{"policies": [{"match": {"codes": ["A"]}, "attempts": 2}, {"match": {"codes": ["A"]}, "attempts": 9},
+                    {"match": {"codes": ["B"]}, "attempts": 5, "backoff": {"initial": "PT1S"}}]}"#;
+    let rules = lost_at(&convert(three, "mwl", "ojs"), "/policies");
+    assert!(rules.contains("3 rules in order: ojs cannot say that; one rule for all instead"), "{rules}");
+    let linear = convert(r#"{"backoff_strategy": "linear"}"#, "ojs", "ojs");
+    assert_eq!(linear["lost"], json!([]));
+    assert_eq!(linear["warnings"][0]["code"], "beyond-the-schema");
+    assert_eq!(convert("{}", "ojs", "ojs")["warnings"], json!([]));
+}

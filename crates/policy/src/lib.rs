@@ -111,6 +111,7 @@ mod jitter;
 pub mod lab;
 mod matcher;
 mod normal;
+pub mod notation;
 mod policy;
 mod problem;
 mod resembling;

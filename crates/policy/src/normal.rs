@@ -9,12 +9,19 @@ use crate::{
     Unmatched,
 };
 
-/// The parts of a policy that does the same, without what has no effect.
-pub(crate) fn normal(policy: &Policy) -> Parts {
+/// A policy that does the same, without what has no effect.
+pub(crate) struct Normal {
+    pub(crate) parts: Parts,
+    /// For each of its rules, which rule of the policy it is.
+    pub(crate) rule_of: Vec<usize>,
+}
+
+/// The policy without what has no effect.
+pub(crate) fn normal(policy: &Policy) -> Normal {
     let mut parts = policy.clone().into_parts();
     parts.unmatched = Unmatched::NonRetryable;
     parts.rules.iter_mut().for_each(|rule| rule.matcher = normal_matcher(&rule.matcher));
-    drop_shadowed(&mut parts.rules);
+    let mut rule_of = drop_shadowed(&mut parts.rules);
     if let [only] = &mut parts.rules[..] {
         // With one rule, every failure that is counted is one of its own.
         if let Some(budget) = only.budget.take() {
@@ -29,13 +36,14 @@ pub(crate) fn normal(policy: &Policy) -> Parts {
         parts.attempts = AttemptLimit::AtMost(1);
         parts.max_elapsed = None;
         parts.rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff: Backoff::IMMEDIATE }];
-        return parts;
+        rule_of.truncate(1);
+        return Normal { parts, rule_of };
     }
     for rule in &mut parts.rules {
         let most = [runs, rule.budget].into_iter().flatten().min().map_or(u32::MAX, |runs| runs - 1);
         rule.backoff = normal_backoff(rule.backoff, most);
     }
-    parts
+    Normal { parts, rule_of }
 }
 
 fn normal_matcher(matcher: &Matcher) -> Matcher {
@@ -55,15 +63,18 @@ fn normal_matcher(matcher: &Matcher) -> Matcher {
     }
 }
 
-/// Drops the rules that an earlier one always comes before.
-fn drop_shadowed(rules: &mut Vec<Rule>) {
+/// Drops the rules that an earlier one always comes before; answers where those that stay stood.
+fn drop_shadowed(rules: &mut Vec<Rule>) -> Vec<usize> {
     let mut kept: Vec<Rule> = Vec::with_capacity(rules.len());
-    for rule in rules.drain(..) {
+    let mut places = Vec::new();
+    for (place, rule) in rules.drain(..).enumerate() {
         if !kept.iter().any(|earlier| earlier.matcher.covers(&rule.matcher)) {
             kept.push(rule);
+            places.push(place);
         }
     }
     *rules = kept;
+    places
 }
 
 /// The backoff without what has no effect within its first `retries` retries.

@@ -2,7 +2,10 @@
 
 use crate::exit::Failed;
 use crate::input::{self, Format};
+use crate::policy::source::unrecognised_problems;
+use redrive_policy::Problems;
 use redrive_policy::dialect::Dialect;
+use redrive_policy::notation::recognise;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -40,16 +43,20 @@ pub(crate) fn document(
     dialect: Option<Dialect>,
 ) -> Result<(Dialect, Value), Failed> {
     let policy = input::read(path, format)?;
-    let dialect = match dialect {
-        Some(dialect) => dialect,
-        None => Dialect::recognise(&policy).map_err(|candidates| {
-            let names: Vec<&str> = candidates.iter().map(|dialect| dialect.name()).collect();
-            Failed::invalid(format!(
-                "the shape of {} does not tell the dialect, it could be {}; say which with --dialect",
-                input::shown(path),
-                names.join(", ")
-            ))
-        })?,
-    };
-    Ok((dialect, policy))
+    if let Some(dialect) = dialect {
+        return Ok((dialect, policy));
+    }
+    let file = input::shown(path);
+    let found = recognise(&policy).map_err(|unrecognised| {
+        let problems = Problems(unrecognised_problems(unrecognised));
+        Failed::invalid(format!("{file} is not a policy that is known:\n{problems}"))
+    })?;
+    match found.notation.dialect() {
+        Some(dialect) => Ok((dialect, found.value.clone())),
+        None => Err(Failed::invalid(format!(
+            "{file} has the settings of {0}, which a server does not read; write them in a dialect first: redrive policy \
+             convert {file} --from {0} --to ojs",
+            found.notation
+        ))),
+    }
 }

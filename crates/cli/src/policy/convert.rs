@@ -1,8 +1,9 @@
 //! `redrive policy convert`.
 
-use super::source::{self, Loaded, LostOnTheWay, Notation};
+use super::source::{self, Loaded, LostOnTheWay};
 use crate::{exit::Failed, input::Document, output};
-use redrive_policy::dialect::Dialect;
+use redrive_policy::dialect::{Dialect, Warning};
+use redrive_policy::notation::Notation;
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -37,12 +38,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     lost.extend(writing.lost.into_iter().map(|loss| LostOnTheWay::of(loss, notation)));
     if args.json {
         let lost: Vec<Value> = lost.iter().map(LostOnTheWay::to_json).collect();
-        output::json(&json!({ "policy": writing.value, "lost": lost }))?;
+        output::json(&json!({ "policy": writing.value, "lost": lost, "warnings": writing.warnings }))?;
     } else {
         output::text(&format!("{:#}\n", writing.value))?;
         for LostOnTheWay { path, message } in &lost {
             let path = if path.is_empty() { "(whole policy)" } else { path };
             eprintln!("lost: {path}: {message}");
+        }
+        for Warning { code, path, message, instead } in &writing.warnings {
+            eprintln!("warning[{code}] {path}: {message}; instead: {instead}");
         }
     }
     if args.strict && !lost.is_empty() { Err(Failed::told()) } else { Ok(()) }

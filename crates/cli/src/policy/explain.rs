@@ -1,7 +1,8 @@
 //! `redrive policy explain`: the verdicts of a replay in sentences.
 
-use super::replay::{Replayed, replayed};
-use super::source::{self, DialectArg};
+use super::example::Example;
+use super::replay::{Replayed, replayed, words_of};
+use super::source::{self, Loaded, NotationArg};
 use crate::{exit::Failed, input::Document, output};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::lab::explain::{because, headline, time_line};
@@ -13,7 +14,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     document: Document,
     #[command(flatten)]
-    dialect: DialectArg,
+    dialect: NotationArg,
     /// The seed of the random draws: the same seed gives the same delays
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -36,26 +37,47 @@ Examples:
   redrive policy explain failures.json --dialect mwl --seed 7";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let value = source::document(&args.document, args.dialect.dialect, args.json)?;
-    let script = if value.get("failures").is_some() { value } else { script_of(&value, args)? };
-    let replayed = replayed(&script, args.dialect.dialect, args.seed).map_err(|refused| refused.tell(args.json))?;
+    let value = source::document(&args.document, args.dialect.notation, args.json)?;
+    let alone = value.get("failures").is_none();
+    let script = if alone { script_of(&value, args)? } else { value };
+    let replayed = replayed(&script, args.dialect.notation, args.seed).map_err(|refused| refused.tell(args.json))?;
     if args.json {
         return output::json(&replayed.to_json());
     }
-    output::text(&told(&replayed))
+    let more = if alone { more_to_come(&replayed) } else { None };
+    output::text(&format!("{}{}", told(&replayed), more.unwrap_or_default()))
 }
 
 /// The same failure again and again, for a policy that came without any.
 fn script_of(policy: &Value, args: &Args) -> Result<Value, Failed> {
-    let (dialect, _) = source::policy(policy, args.dialect.dialect).map_err(|refused| refused.tell(args.json))?;
-    let named = |default: &str| args.failure_type.clone().unwrap_or_else(|| default.to_owned());
-    let failure = match dialect {
-        Dialect::Ojs | Dialect::TaskHarbor => json!({ "type": named("error") }),
-        Dialect::Azolla => json!({ "type": named("ValueError") }),
+    let loaded = source::policy(policy, args.dialect.notation).map_err(|refused| refused.tell(args.json))?;
+    let Loaded { notation, reading, .. } = loaded;
+    let Example { type_name, code, retryable } = Example::of(&reading.policy);
+    let named = |example: String| args.failure_type.clone().unwrap_or(example);
+    let failure = match words_of(notation) {
+        Dialect::Ojs | Dialect::TaskHarbor | Dialect::Azolla => json!({ "type": named(type_name) }),
         Dialect::Exosphere => json!({}),
-        Dialect::Mwl => json!({ "code": named("Provider.Call.Failed") }),
+        Dialect::Mwl => {
+            let code = if code.is_empty() { "Provider.Call.Failed".to_owned() } else { code };
+            json!({ "code": named(code), "type": type_name, "retryable": retryable })
+        }
     };
     Ok(json!({ "policy": policy, "failures": vec![failure; args.times as usize] }))
+}
+
+/// That the policy goes on where the list ends.
+fn more_to_come(replayed: &Replayed<'_>) -> Option<String> {
+    let last = replayed.steps.last().filter(|step| step.verdict.delay().is_some())?;
+    let shown = replayed.steps.len();
+    let policy = &replayed.policy;
+    let rule = policy.rules.get(last.verdict.rule.unwrap_or(0))?;
+    let retries = match policy.max_retries(rule) {
+        Some(retries) => format!("{retries} retries in all"),
+        None => "no limit on retries".to_owned(),
+    };
+    Some(format!(
+        "That is not the end: {shown} failures are shown, and the policy has {retries}; --times shows more.\n"
+    ))
 }
 
 fn told(replayed: &Replayed<'_>) -> String {

@@ -2,11 +2,12 @@
 
 mod check;
 mod convert;
+mod example;
 mod explain;
 mod replay;
 mod schedule;
 mod simulate;
-mod source;
+pub(crate) mod source;
 
 use crate::exit::Failed;
 use clap::Subcommand;

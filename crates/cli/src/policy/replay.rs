@@ -1,9 +1,10 @@
 //! `redrive policy replay`.
 
-use super::source::{self, DialectArg, Refused};
+use super::source::{self, Loaded, NotationArg, Refused};
 use crate::{exit::Failed, input::Document, output};
 use redrive_policy::dialect::{Dialect, ReadFailure};
 use redrive_policy::lab::replay::{Script, Step, replay};
+use redrive_policy::notation::Notation;
 use redrive_policy::{Policy, Seeded};
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     document: Document,
     #[command(flatten)]
-    dialect: DialectArg,
+    dialect: NotationArg,
     /// The seed of the random draws: the same seed gives the same delays
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -29,20 +30,21 @@ The file holds {\"policy\": …, \"failures\": [ … ]}. A failure is in the dia
   taskharbor  {\"type\": \"smtp\", \"unrecoverable\": false}
   exosphere   {} or {\"signal\": \"prune\"} or {\"signal\": \"requeue_after\", \"delay_ms\": 5}
   mwl         {\"code\": \"Provider.Call.Http.Status\", \"type\": \"error\", \"retryable\": true, \"delay\": \"PT5S\"}
+For imported settings (temporal, sidekiq, …) it is written as for ojs.
 
 Examples:
   redrive policy replay failures.json --dialect ojs --json
   redrive policy replay failures.json --dialect mwl --json --seed 7";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let value = source::document(&args.document, args.dialect.dialect, true)?;
-    let replayed = replayed(&value, args.dialect.dialect, args.seed).map_err(|refused| refused.tell(true))?;
+    let value = source::document(&args.document, args.dialect.notation, true)?;
+    let replayed = replayed(&value, args.dialect.notation, args.seed).map_err(|refused| refused.tell(true))?;
     output::json(&replayed.to_json())
 }
 
 /// A replay that was carried out.
 pub(crate) struct Replayed<'a> {
-    pub(crate) dialect: Dialect,
+    pub(crate) notation: Notation,
     pub(crate) policy: Policy,
     pub(crate) failures: Vec<ReadFailure<'a>>,
     pub(crate) steps: Vec<Step>,
@@ -51,17 +53,23 @@ pub(crate) struct Replayed<'a> {
 impl Replayed<'_> {
     pub(crate) fn to_json(&self) -> Value {
         // Only MWL has several policies whose positions mean something to its users.
-        let rules = self.dialect == Dialect::Mwl;
+        let rules = self.notation == Notation::Dialect(Dialect::Mwl);
         let verdicts: Vec<Value> = self.steps.iter().map(|step| step.to_json(rules)).collect();
         json!({ "verdicts": verdicts })
     }
 }
 
-pub(crate) fn replayed(value: &Value, dialect: Option<Dialect>, seed: u64) -> Result<Replayed<'_>, Refused> {
-    let refused = |dialect| move |problems| Refused { dialect, problems };
-    let script = Script::of(value).map_err(refused(dialect))?;
-    let (dialect, reading) = source::policy(script.policy, dialect).map_err(Refused::inside_policy)?;
-    let failures = script.read_failures(dialect).map_err(refused(Some(dialect)))?;
+pub(crate) fn replayed(value: &Value, notation: Option<Notation>, seed: u64) -> Result<Replayed<'_>, Refused> {
+    let refused = |notation| move |problems| Refused { notation, problems };
+    let script = Script::of(value).map_err(refused(notation))?;
+    let loaded = source::policy(script.policy, notation).map_err(|refused| refused.inside("/policy"))?;
+    let Loaded { notation, reading, .. } = loaded;
+    let failures = script.read_failures(words_of(notation)).map_err(refused(Some(notation)))?;
     let steps = replay(&reading.policy, &failures, &mut Seeded::new(seed));
-    Ok(Replayed { dialect, policy: reading.policy, failures, steps })
+    Ok(Replayed { notation, policy: reading.policy, failures, steps })
+}
+
+/// The dialect in whose words failures are written: settings that are imported have none of their own.
+pub(super) fn words_of(notation: Notation) -> Dialect {
+    notation.dialect().unwrap_or(Dialect::Ojs)
 }

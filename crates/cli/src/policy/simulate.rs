@@ -1,13 +1,15 @@
 //! `redrive policy simulate`.
 
-use super::source::{self, Loaded, Notation, NotationArg};
+use super::example::Example;
+use super::source::{self, Loaded, NotationArg};
 use crate::input::{Document, Format, shown};
 use crate::{exit::Failed, output};
 use indicatif::{ProgressBar, ProgressStyle};
 use redrive_policy::dialect::{go_duration, iso_duration};
 use redrive_policy::lab::picture::{Candidate, simulation_html, simulation_svg, simulation_text};
 use redrive_policy::lab::simulate::{Arrival, Outcome, Scenario, simulate};
-use redrive_policy::{Pattern, Policy, Span};
+use redrive_policy::notation::Notation;
+use redrive_policy::{Policy, Span};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -122,29 +124,19 @@ impl Simulated {
 impl ScenarioArgs {
     /// The scenario, with a failure that the policy retries where none was named.
     fn meeting(&self, policy: &Policy) -> Scenario {
-        let matcher = &policy.rules[0].matcher;
-        let some = |list: &Option<Vec<Pattern>>| list.iter().flatten().next().map(example_of);
+        let example = Example::of(policy);
         Scenario {
             jobs: self.jobs,
             arrival: self.arrival_rate.map_or(Arrival::AllAtOnce, Arrival::PerSecond),
             outage: self.outage,
             capacity_per_s: self.capacity,
             failure_rate_after: self.failure_rate,
-            failure_type: self.failure_type.clone().or_else(|| some(&matcher.include_types)).unwrap_or("error".into()),
-            failure_code: self.code.clone().or_else(|| some(&matcher.codes)).unwrap_or_default(),
-            failure_retryable: matcher.retryable,
+            failure_type: self.failure_type.clone().unwrap_or(example.type_name),
+            failure_code: self.code.clone().unwrap_or(example.code),
+            failure_retryable: example.retryable,
             seed: self.seed,
             horizon: self.horizon,
         }
-    }
-}
-
-/// A word that a pattern matches.
-fn example_of(pattern: &Pattern) -> String {
-    match pattern {
-        Pattern::Any => "error".to_owned(),
-        Pattern::Exact(text) => text.to_string(),
-        Pattern::Prefix(prefix) => format!("{prefix}error"),
     }
 }
 

@@ -1,58 +1,11 @@
-//! A policy from the command line: which dialect it is in, and what it says.
+//! A policy from the command line: how it is written, and what it says.
 
 use crate::exit::Failed;
 use crate::input::{Document, Unread};
-use redrive_policy::dialect::{Dialect, Loss, Reading};
-use redrive_policy::import::Source;
+use redrive_policy::dialect::{Loss, Reading, Warning};
+use redrive_policy::notation::{Notation, Recognised, Unrecognised, recognise};
 use redrive_policy::{Problem, Problems};
 use serde_json::{Value, json};
-use std::str::FromStr;
-
-/// The dialect of a file; recognised from its shape where it is not given.
-#[derive(clap::Args)]
-pub(crate) struct DialectArg {
-    /// ojs, azolla, taskharbor, exosphere or mwl [default: recognised from the shape]
-    #[arg(long, short, value_name = "DIALECT")]
-    pub(crate) dialect: Option<Dialect>,
-}
-
-/// How a policy is written: in a dialect, or as the settings of a system that people migrate from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notation {
-    Dialect(Dialect),
-    Import(Source),
-}
-
-impl Notation {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Dialect(dialect) => dialect.name(),
-            Self::Import(source) => source.name(),
-        }
-    }
-
-    /// The dialect, which imported settings have none of.
-    pub(crate) const fn dialect(self) -> Option<Dialect> {
-        match self {
-            Self::Dialect(dialect) => Some(dialect),
-            Self::Import(_) => None,
-        }
-    }
-}
-
-impl FromStr for Notation {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let dialect = name.parse().map(Self::Dialect);
-        dialect.or_else(|unknown: String| {
-            name.parse().map(Self::Import).map_err(|_| {
-                let systems: Vec<&str> = Source::ALL.iter().map(|source| source.name()).collect();
-                format!("{unknown}; to import from are {}", systems.join(", "))
-            })
-        })
-    }
-}
 
 /// The notation of a file; recognised from its shape where it is not given.
 #[derive(clap::Args)]
@@ -93,41 +46,26 @@ impl LostOnTheWay {
 
 /// Reads a policy in any notation, from a document.
 pub(crate) fn load(document: &Document, notation: Option<Notation>, json: bool) -> Result<Loaded, Failed> {
-    let value = self::document(document, notation.and_then(Notation::dialect), json)?;
-    let loaded = match notation {
-        Some(Notation::Import(source)) => imported(&value, source),
-        other => policy(&value, other.and_then(Notation::dialect)).map(|(dialect, reading)| Loaded {
-            notation: Notation::Dialect(dialect),
-            reading,
-            lost: Vec::new(),
-        }),
-    };
-    loaded.map_err(|refused| refused.tell(json))
-}
-
-fn imported(value: &Value, source: Source) -> Result<Loaded, Refused> {
-    let import = source.read(value).map_err(|problems| Refused { dialect: None, problems })?;
-    let lost = import.lost.into_iter().map(|loss| LostOnTheWay { path: loss.path, message: loss.message }).collect();
-    let reading = Reading { policy: import.policy, warnings: import.warnings };
-    Ok(Loaded { notation: Notation::Import(source), reading, lost })
+    let value = self::document(document, notation, json)?;
+    policy(&value, notation).map_err(|refused| refused.tell(json))
 }
 
 /// A policy that could not be had.
 pub(crate) struct Refused {
-    /// The dialect, where it is known.
-    pub(crate) dialect: Option<Dialect>,
+    /// The notation, where it is known.
+    pub(crate) notation: Option<Notation>,
     pub(crate) problems: Problems,
 }
 
 impl Refused {
     /// The refusal for programs.
     pub(crate) fn to_json(&self) -> Value {
-        json!({ "valid": false, "dialect": self.dialect, "errors": self.problems.0 })
+        json!({ "valid": false, "dialect": self.notation.map(Notation::name), "errors": self.problems.0 })
     }
 
-    /// The same, for a policy that stands under `/policy` of a larger document.
-    pub(crate) fn inside_policy(mut self) -> Self {
-        self.problems.0.iter_mut().for_each(|problem| problem.path.insert_str(0, "/policy"));
+    /// The same, for a policy that stands at `path` of a larger document.
+    pub(crate) fn inside(mut self, path: &str) -> Self {
+        self.problems.0.iter_mut().for_each(|problem| problem.path.insert_str(0, path));
         self
     }
 
@@ -136,39 +74,62 @@ impl Refused {
         if json {
             return crate::output::json(&self.to_json()).err().unwrap_or(Failed::told());
         }
-        let dialect = self.dialect.map_or_else(String::new, |dialect| format!("{dialect} "));
+        let notation = self.notation.map_or_else(String::new, |notation| format!("{notation} "));
         let count = self.problems.0.len();
         let problems = if count == 1 { "one problem".to_owned() } else { format!("{count} problems") };
-        Failed::invalid(format!("not a valid {dialect}policy, {problems}:\n{}", self.problems))
+        Failed::invalid(format!("not a valid {notation}policy, {problems}:\n{}", self.problems))
     }
 }
 
 /// Reads a document; a file that is not well-formed is refused like one that is not valid.
-pub(crate) fn document(document: &Document, dialect: Option<Dialect>, json: bool) -> Result<Value, Failed> {
+pub(crate) fn document(document: &Document, notation: Option<Notation>, json: bool) -> Result<Value, Failed> {
     document.read().map_err(|unread| match unread {
         Unread::Unreachable(failed) => failed,
         Unread::Malformed(error) => {
             let problems = Problems(vec![Problem::told("", error.to_string())]);
-            Refused { dialect, problems }.tell(json)
+            Refused { notation, problems }.tell(json)
         }
     })
 }
 
 /// Reads a policy from a value.
-pub(crate) fn policy(value: &Value, dialect: Option<Dialect>) -> Result<(Dialect, Reading), Refused> {
-    let dialect = match dialect {
-        Some(dialect) => dialect,
-        None => recognise(value)?,
+pub(crate) fn policy(value: &Value, notation: Option<Notation>) -> Result<Loaded, Refused> {
+    let Recognised { notation, value, path } = match notation {
+        Some(notation) => Recognised { notation, value, path: String::new() },
+        None => recognise(value).map_err(|unrecognised| Refused {
+            notation: None,
+            problems: Problems(unrecognised_problems(unrecognised)),
+        })?,
     };
-    let reading = dialect.read(value).map_err(|problems| Refused { dialect: Some(dialect), problems })?;
-    Ok((dialect, reading))
+    let refused = |problems| Refused { notation: Some(notation), problems }.inside(&path);
+    let (mut reading, lost) = notation.read(value).map_err(refused)?;
+    if !path.is_empty() {
+        reading.warnings.insert(0, unwrapped(&path));
+    }
+    let lost = lost.into_iter().map(|loss| LostOnTheWay { path: loss.path, message: loss.message }).collect();
+    Ok(Loaded { notation, reading, lost })
 }
 
-fn recognise(value: &Value) -> Result<Dialect, Refused> {
-    Dialect::recognise(value).map_err(|candidates| {
-        let names: Vec<&str> = candidates.iter().map(|dialect| dialect.name()).collect();
-        let message =
-            format!("the shape does not tell the dialect, it could be {}; say which with --dialect", names.join(", "));
-        Refused { dialect: None, problems: Problems(vec![Problem::told("", message)]) }
-    })
+/// What is wrong with a policy whose shape does not tell how it is written.
+pub(crate) fn unrecognised_problems(unrecognised: Unrecognised) -> Vec<Problem> {
+    match unrecognised {
+        Unrecognised::Unknown(problems) => problems.0,
+        Unrecognised::Ambiguous(candidates) => {
+            let names: Vec<&str> = candidates.iter().map(|notation| notation.name()).collect();
+            let message = format!(
+                "the shape does not tell the dialect, it could be {}; say which with --dialect",
+                names.join(", ")
+            );
+            vec![Problem::told("", message)]
+        }
+    }
+}
+
+fn unwrapped(path: &str) -> Warning {
+    Warning {
+        code: "inside-of-a-document",
+        path: path.to_owned(),
+        message: "the policy stands inside of a larger document; only what is in here was read".to_owned(),
+        instead: "nothing, if that is the policy you mean".to_owned(),
+    }
 }

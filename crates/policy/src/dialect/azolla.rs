@@ -30,6 +30,7 @@ pub(super) fn read(value: &Value) -> Result<Reading, Problems> {
     let f = &mut findings;
     let document = Fields::document(value, f);
     // §7: unknown keys at the top are ignored; those inside the sections are refused.
+    document.ignores_but(&FIELDS, f);
     if let Some(version) = document.get("version")
         && version.as_f64() != Some(1.0)
     {

@@ -100,6 +100,22 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Warns of every field that is not known and therefore ignored, with the known one that it resembles.
+    pub(super) fn ignores_but(&self, known: &[&str], findings: &mut Findings) {
+        for key in self.object.into_iter().flat_map(Map::keys).filter(|key| !known.contains(&key.as_str())) {
+            let instead = match resembling(key, known) {
+                Some(near) => format!("\"{near}\", if that is what you mean"),
+                None => format!("remove {key}, or write it as one of {}", known.join(", ")),
+            };
+            findings.warnings.push(Warning {
+                code: "ignored-key",
+                path: self.path_of(key),
+                message: "unknown key at the top, which this dialect ignores: it changes nothing".to_owned(),
+                instead,
+            });
+        }
+    }
+
     /// Notes a field that must be there.
     pub(crate) fn require(&self, key: &str, allowed: &str, findings: &mut Findings) {
         if self.object.is_some() && !self.has(key) {

@@ -2,7 +2,7 @@
 //! what the written one does when it is read again.
 
 use super::Dialect;
-use crate::normal::normal;
+use crate::normal::{Normal, normal};
 use crate::{
     AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Matcher, Pattern, Policy, Problems, Rounding, Span,
 };
@@ -92,8 +92,12 @@ impl Part {
 }
 
 /// Everything that `written` does differently from `wanted`.
+///
+/// What has no effect is not compared; what is told is what the two policies say.
 pub(super) fn losses(wanted: &Policy, written: &Policy, dialect: Dialect) -> Vec<Loss> {
-    let (wanted, written) = (normal(wanted), normal(written));
+    let (said, becoming) = (wanted, written);
+    let (Normal { parts: wanted, rule_of }, Normal { parts: written, rule_of: written_rule_of }) =
+        (normal(wanted), normal(written));
     let mut losses = Vec::new();
     let mut compare = |part: Part, rule: usize, was: String, becomes: String| {
         if was != becomes {
@@ -114,14 +118,20 @@ pub(super) fn losses(wanted: &Policy, written: &Policy, dialect: Dialect) -> Vec
         None => "the timing is the job's own".to_owned(),
     };
     compare(Part::Delegation, 0, whose(wanted.delegated), whose(written.delegated));
-    compare(Part::Rules, 0, rules(wanted.rules.len()), rules(written.rules.len()));
-    for (index, (was, becomes)) in wanted.rules.iter().zip(&written.rules).enumerate() {
+    if wanted.rules.len() != written.rules.len() {
+        compare(Part::Rules, 0, rules(said.rules.len()), rules(becoming.rules.len()));
+    }
+    let places = rule_of.into_iter().zip(written_rule_of);
+    for ((was, becomes), (index, written_index)) in wanted.rules.iter().zip(&written.rules).zip(places) {
         compare(Part::Matcher, index, matcher(&was.matcher), matcher(&becomes.matcher));
         compare(Part::Budget, index, budget(was.budget), budget(becomes.budget));
         let (was, becomes) = (&was.backoff, &becomes.backoff);
         compare(Part::Initial, index, initial(was), initial(becomes));
         compare(Part::Curve, index, curve(was.curve), curve(becomes.curve));
-        compare(Part::Cap, index, cap(was.cap), cap(becomes.cap));
+        if was.cap != becomes.cap {
+            let [said, becoming] = [&said.rules[index], &becoming.rules[written_index]];
+            compare(Part::Cap, index, cap(said.backoff.cap), cap(becoming.backoff.cap));
+        }
         compare(Part::Jitter, index, was.jitter.to_string(), becomes.jitter.to_string());
         compare(Part::Rounding, index, rounding(was.rounding), rounding(becomes.rounding));
     }

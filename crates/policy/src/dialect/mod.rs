@@ -95,6 +95,8 @@ pub struct Writing {
     /// What the dialect cannot say, and what it does instead. Empty where the written policy does
     /// the same.
     pub lost: Vec<Loss>,
+    /// What other readers of the dialect may make of it.
+    pub warnings: Vec<Warning>,
 }
 
 /// Something that a policy does and that its author may not expect.
@@ -154,7 +156,8 @@ impl Dialect {
             Ok(reading) => loss::losses(policy, &reading.policy, self),
             Err(problems) => vec![Loss::unwritable(&problems)],
         };
-        Writing { value, lost }
+        let warnings = if self == Self::Ojs { ojs::beyond_the_schema(&value) } else { Vec::new() };
+        Writing { value, lost, warnings }
     }
 
     /// A JSON Pointer to where this dialect keeps a part of a policy; to the nearest object where
@@ -171,32 +174,13 @@ impl Dialect {
     }
 
     /// The fields that a document of this dialect can have at its top.
-    const fn top_level(self) -> &'static [&'static str] {
+    pub(crate) const fn top_level(self) -> &'static [&'static str] {
         match self {
             Self::Ojs => &ojs::FIELDS,
             Self::Azolla => &azolla::FIELDS,
             Self::TaskHarbor => &taskharbor::FIELDS,
             Self::Exosphere => &exosphere::FIELDS,
             Self::Mwl => &mwl::FIELDS,
-        }
-    }
-
-    /// Recognises the dialect of a policy from its shape.
-    ///
-    /// # Errors
-    /// The dialects that it could be, where the shape does not tell.
-    pub fn recognise(value: &Value) -> Result<Self, Vec<Self>> {
-        let keys: Vec<&str> = value.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
-        let known = |dialect: &Self| keys.iter().filter(|key| dialect.top_level().contains(*key)).count();
-        let most = Self::ALL.iter().map(known).max().unwrap_or(0);
-        let candidates: Vec<Self> = Self::ALL.into_iter().filter(|dialect| known(dialect) == most).collect();
-        match candidates[..] {
-            [only] => Ok(only),
-            _ => {
-                let valid = |dialect: &Self| dialect.read(value).is_ok();
-                let readable: Vec<Self> = candidates.iter().copied().filter(valid).collect();
-                Err(if readable.is_empty() { candidates } else { readable })
-            }
         }
     }
 }

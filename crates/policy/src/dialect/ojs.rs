@@ -183,6 +183,21 @@ pub(super) fn write(policy: &Policy) -> Value {
     Value::Object(fields)
 }
 
+/// What a reader that goes by the schema of §14 to the letter refuses.
+pub(super) fn beyond_the_schema(written: &Value) -> Vec<Warning> {
+    let strategy = written.get("backoff_strategy").and_then(Value::as_str);
+    let warning = |strategy| Warning {
+        code: "beyond-the-schema",
+        path: "/backoff_strategy".to_owned(),
+        message: format!(
+            "\"{strategy}\" is a strategy of section 3, but the schema of section 14 does not know the field: Redrive \
+             reads it, a server that goes by the schema to the letter refuses the policy"
+        ),
+        instead: "an exponential policy, where other servers must read it".to_owned(),
+    };
+    strategy.map(warning).into_iter().collect()
+}
+
 /// OJS wants an initial interval above zero: a millisecond is the nearest that means something.
 fn at_least_a_moment(span: Span) -> Span {
     if span.is_zero() { Span::from_millis(1) } else { span }

@@ -6,7 +6,7 @@ use crate::dialect::{Warning, warn_unread};
 use crate::{AttemptLimit, Backoff, Curve, Disposition, Jitter, Matcher, Pattern, Problem, Problems, Rounding, Span};
 use serde_json::Value;
 
-const RELATED: [&str; 3] = ["attempts", "backoff", "removeOnFail"];
+pub(super) const RELATED: [&str; 3] = ["attempts", "backoff", "removeOnFail"];
 
 /// The other options of a job. `delay` is the wait before its first run.
 const UNRELATED: [&str; 10] = [

@@ -8,7 +8,7 @@ use crate::{
 };
 use serde_json::Value;
 
-const RELATED: [&str; 8] = [
+pub(super) const RELATED: [&str; 8] = [
     "max_retries",
     "default_retry_delay",
     "autoretry_for",

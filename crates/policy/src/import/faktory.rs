@@ -6,6 +6,7 @@ use crate::{AttemptLimit, Disposition, Matcher, Problems, Span};
 use serde_json::Value;
 
 const RETRY: &str = "retry";
+pub(super) const RELATED: [&str; 1] = [RETRY];
 
 /// The other fields of a job, which is the only place where Faktory is told about retries.
 const UNRELATED: [&str; 11] = [
@@ -30,7 +31,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
     let f = &mut findings;
     let mut lost = Vec::new();
     let fields = Fields::document(value, f);
-    let known: Vec<&str> = [RETRY].into_iter().chain(UNRELATED).collect();
+    let known: Vec<&str> = RELATED.into_iter().chain(UNRELATED).collect();
     fields.only(&known, f);
     let allowed = format!(
         "null for {DEFAULT_RETRIES}, 0 to drop the job at its first failure, -1 to bury it there, \

@@ -79,6 +79,18 @@ impl Source {
         }
     }
 
+    /// The fields that say something about retries.
+    pub(crate) const fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Temporal => &temporal::FIELDS,
+            Self::Sidekiq => &sidekiq::RELATED,
+            Self::Celery => &celery::RELATED,
+            Self::BullMq => &bullmq::RELATED,
+            Self::Faktory => &faktory::RELATED,
+            Self::Oban => &oban::RELATED,
+        }
+    }
+
     /// Reads the settings of this system, in its own field names.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use crate::{AttemptLimit, Backoff, Curve, Disposition, Jitter, Matcher, Problems
 use serde_json::Value;
 
 const MAX_ATTEMPTS: &str = "max_attempts";
+pub(super) const RELATED: [&str; 1] = [MAX_ATTEMPTS];
 
 /// The other options of a worker or of a job.
 const UNRELATED: [&str; 10] =
@@ -20,7 +21,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
     let f = &mut findings;
     let mut lost = Vec::new();
     let fields = Fields::document(value, f);
-    let known: Vec<&str> = [MAX_ATTEMPTS].into_iter().chain(UNRELATED).collect();
+    let known: Vec<&str> = RELATED.into_iter().chain(UNRELATED).collect();
     fields.only(&known, f);
     let max_attempts = fields.count(MAX_ATTEMPTS, 1, f).unwrap_or(DEFAULT_ATTEMPTS);
     warn_unrelated(&fields, &UNRELATED, f);

@@ -6,19 +6,8 @@ use crate::dialect::{Warning, warn_unread};
 use crate::{AttemptLimit, Disposition, Matcher, Problems, Span};
 use serde_json::Value;
 
-const FIELDS: [&str; 11] = [
-    "retry",
-    "retry_for",
-    "retry_queue",
-    "dead",
-    "max_retries",
-    "dead_max_jobs",
-    "dead_timeout_in_seconds",
-    "queue",
-    "backtrace",
-    "tags",
-    "pool",
-];
+pub(super) const RELATED: [&str; 7] =
+    ["retry", "retry_for", "retry_queue", "dead", "max_retries", "dead_max_jobs", "dead_timeout_in_seconds"];
 
 const UNRELATED: [&str; 4] = ["queue", "backtrace", "tags", "pool"];
 
@@ -40,7 +29,8 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
     let f = &mut findings;
     let mut lost = Vec::new();
     let fields = Fields::document(value, f);
-    fields.only(&FIELDS, f);
+    let known: Vec<&str> = RELATED.into_iter().chain(UNRELATED).collect();
+    fields.only(&known, f);
     let retry = retry(&fields, f);
     let server_retries = fields.whole("max_retries", 0, u64::from(MOST_RETRIES), f);
     let server_retries = server_retries.and_then(|n| u32::try_from(n).ok()).unwrap_or(MAX_RETRIES);

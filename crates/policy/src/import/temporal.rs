@@ -18,6 +18,20 @@ const MAXIMUM_INTERVAL: Names = ("maximumInterval", "maximum_interval");
 const MAXIMUM_ATTEMPTS: Names = ("maximumAttempts", "maximum_attempts");
 const NON_RETRYABLE: Names = ("nonRetryableErrorTypes", "non_retryable_error_types");
 
+/// Every name that is read.
+pub(super) const FIELDS: [&str; 10] = [
+    INITIAL_INTERVAL.0,
+    INITIAL_INTERVAL.1,
+    COEFFICIENT.0,
+    COEFFICIENT.1,
+    MAXIMUM_INTERVAL.0,
+    MAXIMUM_INTERVAL.1,
+    MAXIMUM_ATTEMPTS.0,
+    MAXIMUM_ATTEMPTS.1,
+    NON_RETRYABLE.0,
+    NON_RETRYABLE.1,
+];
+
 /// The server's defaults, filled in field by field before anything is checked.
 const DEFAULT_INITIAL: Span = Span::from_secs(1);
 const DEFAULT_COEFFICIENT: f64 = 2.0;
@@ -34,8 +48,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
     let mut lost = Vec::new();
     let fields = Fields::document(value, f);
     let names = [INITIAL_INTERVAL, COEFFICIENT, MAXIMUM_INTERVAL, MAXIMUM_ATTEMPTS, NON_RETRYABLE];
-    let known: Vec<&str> = names.iter().map(|names| names.0).chain(names.iter().map(|names| names.1)).collect();
-    fields.only(&known, f);
+    fields.only(&FIELDS, f);
     let [initial, coefficient, maximum, attempts, non_retryable] = names.map(|names| one_of(&fields, names, f));
 
     let most = i32::MAX.unsigned_abs();

@@ -119,11 +119,11 @@ impl Linter<'_> {
         // Within a thousandth, so that an approach to a limit does not name the last row.
         let Some(worst) = shares.clone().find(|row| row.on_one_instant > most - 1e-3) else { return };
         let message = format!(
-            "from retry {} on the cap deletes the jitter: of the jobs that failed together, {:.0} % come back at one \
-             instant, {at} after their failure, at retry {}",
+            "from retry {} on the cap deletes jitter: at retry {}, {:.0} % of the jobs wait exactly {at}, so that those \
+             that fail in one instant come back in one instant; only the jitter of earlier retries has spread them",
             first.retry,
-            most * 100.0,
-            worst.retry
+            worst.retry,
+            most * 100.0
         );
         let highest = schedule.rows.last().map_or(at, |row| rule.backoff.raw(row.retry));
         let instead = if rule.backoff.jitter == Jitter::Decorrelated || highest >= LONG_DELAY {

@@ -55,7 +55,7 @@ proptest! {
                 assert_paths_lead_somewhere(&document, &refusal)?;
             }
         }
-        let _ = Dialect::recognise(&document);
+        let _ = redrive_policy::notation::recognise(&document);
         let _ = Script::of(&document);
     }
 

@@ -26,8 +26,8 @@ impl Frame {
         let marks = outcomes().flat_map(|outcome| marks(scenario, outcome));
         let retries = marks.map(|peak| f64::from(peak.per_s)).fold(capacity, f64::max);
         let logarithmic = outcomes().any(|outcome| retries > STEEP * usual(outcome));
-        let all = outcomes().map(|outcome| f64::from(outcome.peak.per_s)).fold(retries, f64::max);
-        let highest = if logarithmic || retries == 0.0 { all } else { retries };
+        // First runs too: an axis that ended below them would show less than there was.
+        let highest = outcomes().map(|outcome| f64::from(outcome.peak.per_s)).fold(retries, f64::max);
         Self { end_ms, highest: highest.max(1.0), logarithmic }
     }
 }

@@ -3,7 +3,7 @@
 use super::Candidate;
 use super::escape::escape;
 use super::style::STYLE;
-use super::words::{count, percent, percent_of, scenario_sentence, short, tenths};
+use super::words::{count, percent, percent_of, scenario_sentence, shares, short, tenths};
 use super::{schedule_svg, simulation_svg};
 use crate::lab::schedule::schedule;
 use crate::lab::simulate::{Outcome, Peak, Scenario};
@@ -88,26 +88,27 @@ type Line = (&'static str, &'static str, fn(&Scenario, &Outcome) -> Figure);
 
 const LINES: [Line; 11] = [
     ("Done", "Jobs that succeeded in the end.", |scenario, outcome| {
-        (share_of_jobs(outcome.succeeded, scenario), Some(outcome.succeeded == scenario.jobs))
+        let [done, ..] = shares(outcome);
+        (with_share(outcome.succeeded, &done), Some(outcome.succeeded == scenario.jobs))
     }),
     ("Last one done after", "How long it took until the last of them succeeded.", |_, outcome| {
         (outcome.last_done.map_or("–".to_owned(), short), None)
     }),
-    ("Gave up", "Jobs that the policy stopped: somebody has to look after them now.", |scenario, outcome| {
-        (share_of_jobs(outcome.given_up, scenario), alarm_unless(outcome.given_up == 0))
+    ("Gave up", "Jobs that the policy stopped: somebody has to look after them now.", |_, outcome| {
+        let [_, gave_up, _] = shares(outcome);
+        (with_share(outcome.given_up, &gave_up), alarm_unless(outcome.given_up == 0))
     }),
     (
         "Gave up after the outage",
         "Stopped when the dependency was back already: more patience would have paid.",
         |scenario, outcome| {
-            (
-                share_of_jobs(outcome.given_up_after_recovery, scenario),
-                alarm_unless(outcome.given_up_after_recovery == 0),
-            )
+            let late = outcome.given_up_after_recovery;
+            (with_share(late, &percent_of(late.into(), scenario.jobs.into())), alarm_unless(late == 0))
         },
     ),
-    ("Still waiting", "Neither done nor given up at the end of the time looked at.", |scenario, outcome| {
-        (share_of_jobs(outcome.waiting, scenario), alarm_unless(outcome.waiting == 0))
+    ("Still waiting", "Neither done nor given up at the end of the time looked at.", |_, outcome| {
+        let [.., waiting] = shares(outcome);
+        (with_share(outcome.waiting, &waiting), alarm_unless(outcome.waiting == 0))
     }),
     ("Attempts per job", "The first run included.", |scenario, outcome| {
         (tenths(outcome.attempts as f64 / f64::from(scenario.jobs)), None)
@@ -143,10 +144,10 @@ fn alarm_unless(good: bool) -> Option<bool> {
     if good { None } else { Some(false) }
 }
 
-fn share_of_jobs(jobs: u32, scenario: &Scenario) -> String {
+fn with_share(jobs: u32, share: &str) -> String {
     match jobs {
         0 => "0".to_owned(),
-        jobs => format!("{} ({})", count(jobs.into()), percent_of(jobs.into(), scenario.jobs.into())),
+        jobs => format!("{} ({share})", count(jobs.into())),
     }
 }
 

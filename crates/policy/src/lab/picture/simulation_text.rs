@@ -31,8 +31,9 @@ pub fn simulation_text(scenario: &Scenario, candidates: &[Candidate<'_>], width:
         highest: frame.highest as u64,
         scenario,
     };
+    let scale = if frame.logarithmic { ", on a logarithmic scale" } else { "" };
     let mut text = format!(
-        "{} jobs meet an outage of {}\n{}\n",
+        "{} jobs meet an outage of {}\n{}\nEach column is its busiest second, in attempts{scale}.\n",
         count(scenario.jobs.into()),
         short(scenario.outage),
         scenario_sentence(scenario)

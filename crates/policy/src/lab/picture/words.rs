@@ -40,6 +40,30 @@ pub(super) fn percent_of(part: u64, whole: u64) -> String {
     percent(if whole == 0 { 0.0 } else { part as f64 / whole as f64 })
 }
 
+/// The shares of several parts of one whole, which add up to 100 %.
+///
+/// Tenths of a per cent that rounding down leaves over go to the parts that lost most by it.
+pub(super) fn percents(parts: &[u64]) -> Vec<String> {
+    let whole: u128 = parts.iter().map(|part| u128::from(*part)).sum();
+    if whole == 0 {
+        return parts.iter().map(|_| percent(0.0)).collect();
+    }
+    let exact = |part: u64| u128::from(part) * 1000;
+    let mut tenths: Vec<u128> = parts.iter().map(|part| exact(*part) / whole).collect();
+    let mut by_rest: Vec<usize> = (0..parts.len()).collect();
+    by_rest.sort_by_key(|index| std::cmp::Reverse(exact(parts[*index]) % whole));
+    let left_over = 1000 - tenths.iter().sum::<u128>();
+    for index in by_rest.into_iter().take(usize::try_from(left_over).unwrap_or(0)) {
+        tenths[index] += 1;
+    }
+    let told = |(part, tenths): (&u64, u128)| match tenths {
+        0 if *part > 0 => "< 0.1 %".to_owned(),
+        1000 if u128::from(*part) < whole => "> 99.9 %".to_owned(),
+        tenths => format!("{} %", tenths as f64 / 10.0),
+    };
+    parts.iter().zip(tenths).map(told).collect()
+}
+
 /// A span to three digits or so, because a picture has no room for `2 min 13.482 s`.
 pub(super) fn short(span: Span) -> String {
     let rounded = match span.ms() {
@@ -117,13 +141,14 @@ pub(super) fn findings(schedule: &Schedule) -> Vec<String> {
         let why = if row.capped && !schedule.backoff.jitter.is_none() {
             "the cap undoes the jitter"
         } else {
-            "nothing spreads it"
+            "nothing spreads them"
         };
         let last = schedule.rows.last().is_none_or(|last| last.retry == row.retry);
         let when = if last { format!("At retry {}", row.retry) } else { format!("From retry {} on", row.retry) };
         let share = percent(row.on_one_instant);
-        findings
-            .push(format!("{when}, {share} of a crowd that failed together returns at one instant, because {why}."));
+        findings.push(format!(
+            "{when}, {share} of the jobs that fail in one instant come back in one instant, because {why}."
+        ));
     }
     findings
 }
@@ -149,13 +174,21 @@ pub(super) fn scenario_sentence(scenario: &Scenario) -> String {
     format!("{arrival}{outage}{capacity}{chance}.")
 }
 
+/// The shares of the cohort that are done, that gave up, and that still wait.
+pub(super) fn shares(outcome: &Outcome) -> [String; 3] {
+    let parts = [outcome.succeeded, outcome.given_up, outcome.waiting].map(u64::from);
+    let mut shares = percents(&parts).into_iter();
+    parts.map(|_| shares.next().unwrap_or_default())
+}
+
 /// What became of the cohort, and whether that is as it should be.
 pub(super) fn verdict(scenario: &Scenario, outcome: &Outcome) -> (String, bool) {
     let jobs = u64::from(scenario.jobs);
+    let [done, gave_up, waiting] = shares(outcome);
     let mut parts = Vec::new();
     match outcome.last_done {
         Some(last) if outcome.succeeded == scenario.jobs => parts.push(format!("all done after {}", short(last))),
-        _ => parts.push(format!("{} done", percent_of(outcome.succeeded.into(), jobs))),
+        _ => parts.push(format!("{done} done")),
     }
     if outcome.given_up > 0 {
         let after = match outcome.given_up_after_recovery {
@@ -163,10 +196,10 @@ pub(super) fn verdict(scenario: &Scenario, outcome: &Outcome) -> (String, bool) 
             all if all == outcome.given_up => ", all of them after the outage".to_owned(),
             some => format!(", {} of all jobs after the outage", percent_of(some.into(), jobs)),
         };
-        parts.push(format!("{} gave up{after}", percent_of(outcome.given_up.into(), jobs)));
+        parts.push(format!("{gave_up} gave up{after}"));
     }
     if outcome.waiting > 0 {
-        parts.push(format!("{} still waiting", percent_of(outcome.waiting.into(), jobs)));
+        parts.push(format!("{waiting} still waiting"));
     }
     (parts.join("; "), outcome.succeeded == scenario.jobs)
 }
@@ -203,6 +236,15 @@ mod tests {
         assert_eq!([percent(0.0), percent(1.0), percent(0.5), percent(0.1234)], ["0 %", "100 %", "50 %", "12.3 %"]);
         assert_eq!([percent(0.999_99), percent(0.000_01)], ["> 99.9 %", "< 0.1 %"]);
         assert_eq!(short(Span::saturating_ms(1234.567)), "1.23 s");
+    }
+
+    #[test]
+    fn shares_of_one_whole_add_up() {
+        assert_eq!(percents(&[1, 1, 1]), ["33.4 %", "33.3 %", "33.3 %"]);
+        assert_eq!(percents(&[2, 1, 0]), ["66.7 %", "33.3 %", "0 %"]);
+        assert_eq!(percents(&[9_999, 1]), ["> 99.9 %", "< 0.1 %"]);
+        assert_eq!(percents(&[10_000, 0]), ["100 %", "0 %"]);
+        assert_eq!(percents(&[0, 0]), ["0 %", "0 %"]);
     }
 
     #[test]
