@@ -79,6 +79,19 @@ fn what_is_printed_for_people_can_stand_in_the_file() {
 }
 
 #[test]
+fn the_example_of_the_page_is_a_valid_file() {
+    let dir = folder("example");
+    let key = "0123456789abcdef0123456789abcdef";
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/example.toml");
+    // The keys of the example lie outside of this test's folder.
+    let example = std::fs::read_to_string(file).unwrap().replace("/etc/redrive/keys", "keys");
+    std::fs::write(dir.join("keys"), key).unwrap();
+    std::fs::write(dir.join("redrive.toml"), example).unwrap();
+    let settings = settings(&redrive(&dir).args(["config", "--json"]).output().unwrap());
+    assert_eq!(settings["limits.batch"]["value"], "5000");
+}
+
+#[test]
 fn every_problem_is_listed_at_once() {
     let dir = folder("problems");
     let file = r#"
@@ -107,7 +120,7 @@ max_attemps = 3
     let mut command = redrive(&dir);
     command.args(["serve", "--set", "limits.page=0", "--set", "nonsense", "--set", "no.such=1"]);
     let output = command.env("REDRIVE_TIMEOUT", "never").env("REDRIVE_COLOR", "red").output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2), "the command line is wrong too");
     let told = told(&output);
     for part in [
         "listen: found \"nowhere\"",
@@ -138,7 +151,7 @@ fn other_machines_are_let_in_only_with_a_key_and_keys_are_hidden() {
     let dir = folder("keys");
     let key = "0123456789abcdef0123456789abcdef";
     let open = redrive(&dir).args(["config", "--listen", "0.0.0.0:0"]).output().unwrap();
-    assert_eq!(open.status.code(), Some(1));
+    assert_eq!(open.status.code(), Some(2));
     assert!(told(&open).contains("which other machines can reach"), "{}", told(&open));
     let with_key =
         redrive(&dir).args(["config", "--listen", "0.0.0.0:0"]).env("REDRIVE_API_KEY", key).output().unwrap();
@@ -154,6 +167,25 @@ fn other_machines_are_let_in_only_with_a_key_and_keys_are_hidden() {
     );
     let on_line = redrive(&dir).args(["config", "--set", &format!("api_key={key}")]).output().unwrap();
     assert!(told(&on_line).contains("can be seen by others") && !told(&on_line).contains(key));
+}
+
+#[test]
+fn a_wrong_command_line_is_told_from_a_wrong_file_by_the_exit_code() {
+    let dir = folder("exit");
+    std::fs::write(dir.join("wrong.toml"), "listen = \"nowhere\"\n").unwrap();
+    std::fs::write(dir.join("no-keys.toml"), "api_key_file = \"missing\"\n").unwrap();
+    for (args, code, part) in [
+        (&["--listen", "nowhere"][..], 2, "allowed is an address with a port"),
+        (&["--api-key-file", "missing"], 2, "cannot read \"missing\""),
+        (&["--config", "missing.toml"], 2, "cannot read missing.toml"),
+        (&["--set", "limits.batch=0"], 2, "limits.batch: found \"0\""),
+        (&["--config", "no-keys.toml"], 2, "cannot read \"missing\""),
+        (&["--config", "wrong.toml"], 1, "listen: found \"nowhere\""),
+    ] {
+        let output = redrive(&dir).arg("serve").args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", told(&output));
+        assert!(told(&output).contains(part), "{args:?}: {}", told(&output));
+    }
 }
 
 /// A server that runs until it is stopped.

@@ -1,7 +1,7 @@
 //! From what was said to what the server is started with; every problem is listed.
 
 use super::setting::Read;
-use super::source::{Origin, Sources};
+use super::source::{Origin, Problems, Sources};
 use redrive_engine::{Layer, Layers, OperatorCap, Settings, Written};
 use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
@@ -32,7 +32,7 @@ pub(crate) enum Place {
 }
 
 /// Checks everything, and lists everything that is wrong.
-pub(super) fn build(sources: &Sources) -> Result<Built, Vec<String>> {
+pub(super) fn build(sources: &Sources) -> Result<Built, Problems> {
     let mut from = Reader { sources, problems: sources.problems.clone() };
     let keys = from.keys();
     let listen = from.listen(&keys);
@@ -48,7 +48,7 @@ pub(super) fn build(sources: &Sources) -> Result<Built, Vec<String>> {
     });
     let (place, threads) = (from.place(), from.number("threads"));
     match (engine, listen, place) {
-        (Some(engine), Some(listen), Some(place)) if from.problems.is_empty() => {
+        (Some(engine), Some(listen), Some(place)) if from.problems.list.is_empty() => {
             Ok(Built { listen, place, threads, keys, limits, engine })
         }
         _ => Err(from.problems),
@@ -57,13 +57,15 @@ pub(super) fn build(sources: &Sources) -> Result<Built, Vec<String>> {
 
 struct Reader<'s> {
     sources: &'s Sources,
-    problems: Vec<String>,
+    problems: Problems,
 }
 
 impl Reader<'_> {
     fn wrong(&mut self, key: &str, message: &str) {
-        let origin = self.sources.get(key).map(|(_, _, origin)| format!("{origin}: ")).unwrap_or_default();
-        self.problems.push(format!("{origin}{key}: {message}"));
+        let origin = self.sources.get(key).map(|(_, _, origin)| origin);
+        self.problems.of_usage |= matches!(origin, Some(Origin::Flag(_)));
+        let origin = origin.map(|origin| format!("{origin}: ")).unwrap_or_default();
+        self.problems.list.push(format!("{origin}{key}: {message}"));
     }
 
     fn read(&mut self, key: &str) -> Option<Read> {
@@ -132,7 +134,10 @@ impl Reader<'_> {
                 return ApiKeys::default();
             }
         };
-        let text = text.map_err(|error| format!("cannot read \"{path}\": {error}"));
+        let text = text.map_err(|error| {
+            self.problems.of_usage = true;
+            format!("cannot read \"{path}\": {error}")
+        });
         let keys = text.and_then(|text| ApiKeys::read(&text)).and_then(|keys| {
             if keys.is_empty() { Err("found no key; one on each line is needed".to_owned()) } else { Ok(keys) }
         });
@@ -178,31 +183,31 @@ impl Reader<'_> {
         let mut layers = match Layers::ojs_default() {
             Ok(layers) => layers,
             Err(problems) => {
-                self.problems.push(problems.to_string());
+                self.problems.list.push(problems.to_string());
                 return None;
             }
         };
         let policies =
-            Table::of(self.sources.policies(), "policies", &["server", "queues", "types"], &mut self.problems);
+            Table::of(self.sources.policies(), "policies", &["server", "queues", "types"], &mut self.problems.list);
         if let Some(layer) = policies.get("server").and_then(|value| self.layer("policies.server", value)) {
             layers.server = layer;
         }
         layers.queues = self.named_layers("policies.queues", policies.get("queues"));
         layers.kinds = self.named_layers("policies.types", policies.get("types"));
         let caps =
-            Table::of(self.sources.caps(), "caps", &["max_attempts", "max_elapsed", "queues"], &mut self.problems);
+            Table::of(self.sources.caps(), "caps", &["max_attempts", "max_elapsed", "queues"], &mut self.problems.list);
         layers.cap = self.cap("caps", &caps);
-        let queues = Table::of(caps.get("queues"), "caps.queues", &[], &mut self.problems);
+        let queues = Table::of(caps.get("queues"), "caps.queues", &[], &mut self.problems.list);
         for (name, value) in queues.iter() {
             let path = format!("caps.queues.{name}");
-            let table = Table::of(Some(value), &path, &["max_attempts", "max_elapsed"], &mut self.problems);
+            let table = Table::of(Some(value), &path, &["max_attempts", "max_elapsed"], &mut self.problems.list);
             layers.queue_caps.insert(name.clone(), self.cap(&path, &table));
         }
         Some(layers)
     }
 
     fn named_layers(&mut self, path: &str, value: Option<&Value>) -> HashMap<String, Layer> {
-        let table = Table::of(value, path, &[], &mut self.problems);
+        let table = Table::of(value, path, &[], &mut self.problems.list);
         let layers = table
             .iter()
             .filter_map(|(name, value)| Some((name.clone(), self.layer(&format!("{path}.{name}"), value)?)));
@@ -217,12 +222,12 @@ impl Reader<'_> {
             Some(name) => match (name.as_str().map(str::parse::<Dialect>), value.get("policy")) {
                 (Some(Ok(dialect)), Some(policy)) => (dialect, policy),
                 (Some(Err(unknown)), _) => {
-                    self.problems.push(format!("file {file}: {path}.dialect: {unknown}"));
+                    self.problems.list.push(format!("file {file}: {path}.dialect: {unknown}"));
                     return None;
                 }
                 _ => {
                     let message = "found a dialect without a policy; write dialect = \"azolla\" and policy = { … }";
-                    self.problems.push(format!("file {file}: {path}: {message}"));
+                    self.problems.list.push(format!("file {file}: {path}: {message}"));
                     return None;
                 }
             },
@@ -233,7 +238,7 @@ impl Reader<'_> {
                 let told = problems.0.iter().map(|problem| {
                     format!("file {file}: {path}{}: {}", problem.path.replace('/', "."), problem.message)
                 });
-                self.problems.extend(told);
+                self.problems.list.extend(told);
                 None
             }
         }
@@ -242,7 +247,7 @@ impl Reader<'_> {
     fn cap(&mut self, path: &str, table: &Table<'_>) -> OperatorCap {
         let file = self.sources.file_name().unwrap_or_default();
         let mut wrong = |key: &str, value: &Value, allowed: &str| {
-            self.problems.push(format!("file {file}: {path}.{key}: found {value}; allowed is {allowed}"));
+            self.problems.list.push(format!("file {file}: {path}.{key}: found {value}; allowed is {allowed}"));
         };
         let mut cap = OperatorCap::default();
         if let Some(value) = table.get("max_attempts") {

@@ -2,6 +2,7 @@
 
 mod build;
 mod file;
+mod page;
 mod setting;
 mod source;
 
@@ -38,6 +39,13 @@ pub(crate) struct Flags {
     pub(crate) set: Vec<String>,
 }
 
+impl Flags {
+    /// The settings that have a flag of their own, with what it says.
+    const fn own(&self) -> [(&'static str, &Option<String>); 4] {
+        [("listen", &self.listen), ("data", &self.data), ("store", &self.store), ("api_key_file", &self.api_key_file)]
+    }
+}
+
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -46,15 +54,22 @@ pub(crate) struct Args {
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
+    /// Print the page that describes every setting, docs/configuration.md, and nothing of what is in effect
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   redrive config
   REDRIVE_LIMITS_BATCH=5000 redrive config --json
-  redrive config --config /etc/redrive.toml --set retention.dead=4320h";
+  redrive config --config /etc/redrive.toml --set retention.dead=4320h
+  redrive config --markdown > docs/configuration.md";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
+    if args.markdown {
+        return output::text(&page::page());
+    }
     let sources = Sources::gather(&args.flags)?;
     let told = if args.json { output::json(&in_json(&sources)) } else { output::text(&in_words(&sources)) };
     told.and_then(|()| load_from(&sources).map(drop))
@@ -67,9 +82,10 @@ pub(crate) fn load(flags: &Flags) -> Result<Built, Failed> {
 
 fn load_from(sources: &Sources) -> Result<Built, Failed> {
     build::build(sources).map_err(|problems| {
-        let count = problems.len();
+        let count = problems.list.len();
         let lead = if count == 1 { "one problem".to_owned() } else { format!("{count} problems") };
-        Failed::invalid(format!("the configuration has {lead}:\n{}", problems.join("\n")))
+        let message = format!("the configuration has {lead}:\n{}", problems.list.join("\n"));
+        if problems.of_usage { Failed::usage(message) } else { Failed::invalid(message) }
     })
 }
 

@@ -58,7 +58,7 @@ macro_rules! setting {
 }
 
 /// All of them, in the order in which they are shown.
-pub(super) const SETTINGS: [Setting; 26] = [
+pub(super) const SETTINGS: &[Setting] = &[
     setting!("listen", Kind::Text, "127.0.0.1:8080", "the address to listen on"),
     setting!("data", Kind::Text, "redrive-data", "the folder of the store"),
     setting!("store", Kind::Secret, "", "the database in place of the folder: postgres://user:password@host/database"),
@@ -117,22 +117,31 @@ pub(super) enum Read {
 impl Kind {
     /// Reads a value; `Err` says what is allowed.
     pub(super) fn read(self, text: &str) -> Result<Read, String> {
-        match self {
-            Self::Text | Self::Secret => Ok(Read::Text(text.to_owned())),
+        let read = match self {
+            Self::Text | Self::Secret => Some(Read::Text(text.to_owned())),
             Self::Count(least, most) => {
-                let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-                number.map(Read::Number).ok_or_else(|| format!("a whole number from {least} to {most}"))
+                text.parse().ok().filter(|number| (least..=most).contains(number)).map(Read::Number)
             }
-            Self::Bytes(least, most) => {
-                let number = bytes(text).filter(|number| (least..=most).contains(number));
-                let allowed = || format!("a number of bytes from {least} to {most}, such as \"64KiB\" or \"2MiB\"");
-                number.map(Read::Number).ok_or_else(allowed)
-            }
+            Self::Bytes(least, most) => bytes(text).filter(|number| (least..=most).contains(number)).map(Read::Number),
             Self::Duration => {
                 let span = go_duration(text).or_else(|| Some(iso_duration(text)?.span));
-                let span = span.filter(|span| !span.is_zero());
-                let allowed = || "a length of time above zero, such as \"500ms\", \"30s\", \"1h30m\" or \"PT30S\"";
-                span.map(Read::Duration).ok_or_else(|| allowed().to_owned())
+                span.filter(|span| !span.is_zero()).map(Read::Duration)
+            }
+        };
+        read.ok_or_else(|| self.allowed())
+    }
+
+    /// What is allowed, for people.
+    pub(super) fn allowed(self) -> String {
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Secret => "text, which is never shown".to_owned(),
+            Self::Count(least, most) => format!("a whole number from {least} to {most}"),
+            Self::Bytes(least, most) => {
+                format!("a number of bytes from {least} to {most}, such as \"64KiB\" or \"2MiB\"")
+            }
+            Self::Duration => {
+                "a length of time above zero, such as \"500ms\", \"30s\", \"1h30m\" or \"PT30S\"".to_owned()
             }
         }
     }
@@ -151,7 +160,7 @@ mod tests {
 
     #[test]
     fn every_default_is_allowed() {
-        for setting in &SETTINGS {
+        for setting in SETTINGS {
             assert!(setting.kind.read(&(setting.default)()).is_ok(), "{}", setting.key);
         }
     }

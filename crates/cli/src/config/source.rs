@@ -34,11 +34,27 @@ struct Said {
     origin: Origin,
 }
 
+/// What is wrong with a configuration.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Problems {
+    pub(super) list: Vec<String>,
+    /// Whether the command line is wrong, or a file that it needs cannot be read, and not only what stands in
+    /// the file or the environment.
+    pub(super) of_usage: bool,
+}
+
+impl Problems {
+    pub(super) fn of_usage(&mut self, problem: String) {
+        self.list.push(problem);
+        self.of_usage = true;
+    }
+}
+
 /// All values, each with its origin, as they were said.
 pub(crate) struct Sources {
     said: Vec<(&'static Setting, Said)>,
     /// What is wrong already: settings that nobody knows.
-    pub(super) problems: Vec<String>,
+    pub(super) problems: Problems,
     file: Option<Document>,
 }
 
@@ -51,10 +67,10 @@ impl Sources {
             None if Path::new("redrive.toml").exists() => Some(file::read(Path::new("redrive.toml"))?),
             None => None,
         };
-        let mut problems = Vec::new();
+        let mut problems = Problems::default();
         let by_flag = by_flag(flags, &mut problems);
-        problems.extend(file.iter().flat_map(Document::unknown));
-        problems.extend(unknown_in_environment());
+        problems.list.extend(file.iter().flat_map(Document::unknown));
+        problems.list.extend(unknown_in_environment());
         let said = SETTINGS.iter().map(|setting| {
             let flag = by_flag.iter().rev().find(|(key, _, _)| key == setting.key);
             let flag = flag.map(|(_, text, flag)| Said { text: text.clone(), origin: Origin::Flag(flag.clone()) });
@@ -93,28 +109,26 @@ impl Sources {
     }
 }
 
+/// The flag of its own that a setting has.
+pub(super) fn flag_of(key: &str) -> String {
+    format!("--{}", key.replace('_', "-"))
+}
+
 /// What the flags say: key, value, and the flag itself.
-fn by_flag(flags: &Flags, problems: &mut Vec<String>) -> Vec<(String, String, String)> {
-    let own = [
-        ("listen", &flags.listen),
-        ("data", &flags.data),
-        ("store", &flags.store),
-        ("api_key_file", &flags.api_key_file),
-    ];
-    let own = own
-        .into_iter()
-        .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?, format!("--{}", key.replace('_', "-")))));
+fn by_flag(flags: &Flags, problems: &mut Problems) -> Vec<(String, String, String)> {
+    let own = flags.own().into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?, flag_of(key))));
     let mut said: Vec<_> = Vec::new();
     for pair in &flags.set {
         match pair.split_once('=') {
             Some(("api_key", _)) => {
-                problems.push("--set api_key: keys on the command line can be seen by others; use api_key_file".into());
+                let message = "--set api_key: keys on the command line can be seen by others; use api_key_file";
+                problems.of_usage(message.to_owned());
             }
             Some((key, value)) if SETTINGS.iter().any(|setting| setting.key == key) => {
                 said.push((key.to_owned(), value.to_owned(), format!("--set {key}")));
             }
-            Some((key, _)) => problems.push(format!("--set {key}: there is no such setting; {}", known())),
-            None => problems.push(format!("--set {pair}: found no \"=\"; allowed is KEY=VALUE")),
+            Some((key, _)) => problems.of_usage(format!("--set {key}: there is no such setting; {}", known())),
+            None => problems.of_usage(format!("--set {pair}: found no \"=\"; allowed is KEY=VALUE")),
         }
     }
     // A flag of its own beats `--set`, because it is the later of the two.

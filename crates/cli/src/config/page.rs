@@ -1,0 +1,54 @@
+//! The page that describes every setting, `docs/configuration.md`. It is made from the list of settings, so
+//! that it cannot say anything else than the server does.
+
+use super::Flags;
+use super::setting::{SETTINGS, Setting};
+use super::source::flag_of;
+
+/// The prose of the page, with a place for each part that is made.
+const PROSE: &str = include_str!("page.md");
+/// A configuration file that a test reads.
+const EXAMPLE: &str = include_str!("example.toml");
+
+/// The whole page.
+pub(super) fn page() -> String {
+    PROSE.replace("{example}", EXAMPLE.trim_end()).replace("{settings}", table().trim_end())
+}
+
+fn table() -> String {
+    let head = "| Setting | Default | Meaning | Allowed | Environment | Flag |\n|---|---|---|---|---|---|\n";
+    SETTINGS.iter().map(row).fold(head.to_owned(), |table, row| table + &row)
+}
+
+fn row(setting: &Setting) -> String {
+    let default = (setting.default)();
+    let default = if default.is_empty() { "none".to_owned() } else { format!("`{default}`") };
+    let own = Flags::default().own().iter().any(|(key, _)| *key == setting.key);
+    let flag = if own { flag_of(setting.key) } else { "--set".to_owned() };
+    let Setting { key, what, .. } = setting;
+    format!("| `{key}` | {default} | {what} | {} | `{}` | `{flag}` |\n", setting.kind.allowed(), setting.env())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_settings_is_what_the_code_says() {
+        let written = include_str!("../../../../docs/configuration.md");
+        assert_eq!(
+            written,
+            page(),
+            "docs/configuration.md is out of date; make it anew: cargo run --bin redrive -- config --markdown > docs/configuration.md"
+        );
+    }
+
+    #[test]
+    fn every_setting_has_a_row_that_no_cell_breaks() {
+        for setting in SETTINGS {
+            let row = row(setting);
+            assert_eq!(row.matches('|').count(), 7, "{row}");
+            assert!(page().contains(&row), "{row}");
+        }
+    }
+}
