@@ -10,6 +10,8 @@ mod commands;
 mod crash;
 #[path = "work/ends.rs"]
 mod ends;
+#[path = "work/faults.rs"]
+mod faults;
 #[path = "work/limits.rs"]
 mod limits;
 #[path = "work/worker.rs"]

@@ -22,6 +22,21 @@ impl Waits {
         Self::growing(Span::from_millis(20), Span::from_secs(1), Jitter::EQUAL)
     }
 
+    /// While a queue holds nothing but jobs that this worker cannot run: from two seconds to a minute.
+    /// The first wait is longer than that of such a job, so that another worker gets it first.
+    pub(crate) const fn declining() -> Self {
+        Self::growing(Span::from_secs(2), Span::from_secs(60), Jitter::EQUAL)
+    }
+
+    /// How long a job waits that this worker cannot run and that was given back so often before: from
+    /// a second to an hour. A server that lets a job be given back a hundred times in a row is not at
+    /// the end of its patience for days.
+    pub(crate) fn for_others(releases: u32) -> Duration {
+        let mut waits = Self::growing(Span::from_secs(1), Span::from_secs(3_600), Jitter::EQUAL);
+        waits.failures = releases;
+        waits.next_wait()
+    }
+
     const fn growing(initial: Span, longest: Span, jitter: Jitter) -> Self {
         let backoff = Backoff {
             initial,
@@ -43,5 +58,18 @@ impl Waits {
     /// Something worked; true where it did not before.
     pub(crate) fn reset(&mut self) -> bool {
         std::mem::take(&mut self.failures) > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_nobody_can_run_is_not_given_back_a_hundred_times_within_a_day() {
+        assert!(Waits::for_others(0) <= Duration::from_secs(1));
+        let hundred: Duration = (0..100).map(Waits::for_others).sum();
+        assert!(hundred > Duration::from_secs(86_400), "{hundred:?}");
+        assert!(Waits::for_others(u32::MAX) <= Duration::from_secs(3_600));
     }
 }

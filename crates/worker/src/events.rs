@@ -17,6 +17,25 @@ pub enum Event<'a> {
     Failed(&'a Job, &'a Failure),
     /// A run is given back unfinished, to go on after this time: snoozed, or the worker stops.
     Released(&'a Job, Duration),
+    /// A job is given back because this worker cannot run it, for other workers and after some time.
+    Declined {
+        /// The job.
+        job: &'a Job,
+        /// Why it cannot run here.
+        reason: &'a str,
+        /// How long it waits.
+        wait: Duration,
+    },
+    /// The worker takes no jobs of a queue for some time: there it met jobs that it cannot run. Where
+    /// no listener is set, standard error is told.
+    Paused {
+        /// The queue.
+        queue: &'a str,
+        /// Why the last of those jobs cannot run here.
+        reason: &'a str,
+        /// How long it leaves the queue to others.
+        wait: Duration,
+    },
     /// A handler was told to come to an end.
     Cancelled(&'a Job, Cancelled),
     /// The server took note of the end of a run.
@@ -49,8 +68,13 @@ pub(crate) struct Listener(pub(crate) Option<Arc<Told>>);
 
 impl Listener {
     pub(crate) fn tell(&self, event: &Event<'_>) {
-        if let Some(listener) = &self.0 {
-            listener(event);
+        match (&self.0, event) {
+            (Some(listener), _) => listener(event),
+            // A worker that silently leaves its queue alone would look like one that works.
+            (None, Event::Paused { queue, reason, wait }) => {
+                eprintln!("redrive-worker: {reason}; it leaves the queue {queue:?} to others for {wait:.1?}");
+            }
+            (None, _) => {}
         }
     }
 }

@@ -12,6 +12,7 @@ pub struct Job {
     pub(crate) queue: Arc<str>,
     pub(crate) attempt: u32,
     pub(crate) max_attempts: Option<u32>,
+    pub(crate) releases: u32,
     pub(crate) text: Text,
 }
 
@@ -54,6 +55,12 @@ impl Job {
     #[must_use]
     pub const fn max_attempts(&self) -> Option<u32> {
         self.max_attempts
+    }
+
+    /// How often in a row it was given back before this run, where the server says.
+    #[must_use]
+    pub const fn releases(&self) -> u32 {
+        self.releases
     }
 
     /// The arguments as JSON text, an array.

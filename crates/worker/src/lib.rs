@@ -65,6 +65,7 @@
 //! | returns [`Failure::unrecoverable`] | goes to the dead letters at once |
 //! | returns [`Failure::discard`] | is dropped at once |
 //! | returns [`Outcome::snooze`] | runs again later, as if nothing had happened |
+//! | returns [`Outcome::decline`], or there is none for the type | is given back for other workers, and spends no attempt |
 //! | panics | has failed, with the type `panic` and the message |
 //! | takes longer than it may | has failed, with the type `timeout` |
 //! | loses its lease | runs elsewhere, or again here; what this run answers changes nothing |

@@ -16,6 +16,8 @@ pub enum Outcome {
     /// It was too early: run again after this time. That spends no attempt, and a server bounds how
     /// often in a row it may happen.
     Snoozed(Duration),
+    /// This worker cannot run the job, for this reason; another may.
+    Declined(String),
 }
 
 impl Outcome {
@@ -39,6 +41,13 @@ impl Outcome {
     #[must_use]
     pub const fn snooze(delay: Duration) -> Self {
         Self::Snoozed(delay)
+    }
+
+    /// This worker cannot run the job, because something is missing here and not in the job. The job
+    /// is given back for other workers and spends no attempt; it waits longer each time, from a second
+    /// to an hour. The worker takes no jobs of that queue for a while, longer each time in a row.
+    pub fn decline(reason: impl std::fmt::Display) -> Self {
+        Self::Declined(reason.to_string())
     }
 }
 

@@ -115,7 +115,8 @@ impl Bench {
     /// time only jobs are left that wait, the clock jumps to the first of them.
     ///
     /// # Errors
-    /// There is no end to it: some job snoozes or fails for ever.
+    /// There is no end to it: some job snoozes or fails for ever. The worker cannot run a job, because
+    /// it has no handler for its type or the handler declines it.
     pub async fn drain<S: Send + Sync + 'static>(&self, worker: &Worker<S>) -> Result<Drained, ClientError> {
         let (runner, begun) = (Runner::new(worker), self.clock.now());
         let mut drained = Drained::default();
@@ -163,13 +164,17 @@ impl Bench {
         let Some(delivery) = claimed.into_iter().next().and_then(delivery) else { return Ok(false) };
         let run = Arc::new(Run::new(delivery.job, delivery.lease, 0, Instant::now()));
         if let Some(ending) = attempt(runner, &run).await {
-            let failure = match &ending {
-                Ending::Failed(failure) => Some(failure.type_name().to_owned()),
-                _ => None,
+            let (failure, declined) = match &ending {
+                Ending::Failed(failure) => (Some(failure.type_name().to_owned()), None),
+                Ending::Declined { reason, .. } => (None, Some(reason.clone())),
+                _ => (None, None),
             };
             let report = Report { run, ending };
             let settled = runner.transport().settle(std::slice::from_ref(&report), &settings.terms).await?;
             drained.runs.extend(settled.first().and_then(|settled| ran(&report.run, failure, settled)));
+            if let Some(reason) = declined {
+                return Err(ClientError::Invalid(reason));
+            }
         }
         Ok(true)
     }

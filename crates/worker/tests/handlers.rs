@@ -110,6 +110,17 @@ async fn a_drain_waits_for_delays_and_gives_up_on_jobs_without_end() {
     assert!(drained.runs.len() >= 100, "{}", drained.runs.len());
 }
 
+#[tokio::test]
+async fn a_drain_names_the_handler_that_is_missing_and_the_job_is_still_there() {
+    let bench = Bench::new().unwrap();
+    let worker = Worker::builder(bench.client()).handle("known", |(): ()| async { Ok::<_, Failure>(()) });
+    let worker = worker.build().unwrap();
+    let id = bench.client().enqueue(NewJob::new("unknown", ()).unwrap()).await.unwrap().id().to_owned();
+    let error = bench.drain(&worker).await.unwrap_err().to_string();
+    assert!(error.contains("no handler for the type \"unknown\""), "{error}");
+    assert_eq!(bench.client().job(&id).await.unwrap().attempt(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn so_many_handlers_run_at_once_and_of_one_type_no_more_than_it_says() {
     let house = House::open().await;

@@ -46,7 +46,9 @@ everywhere! {
     a_panic_is_a_failure_with_its_message,
     a_run_that_takes_too_long_fails,
     arguments_that_do_not_fit_are_a_dead_letter,
-    a_type_without_a_handler_fails_by_its_policy,
+    a_type_without_a_handler_costs_its_jobs_nothing,
+    in_a_mixed_fleet_the_worker_with_the_handler_runs_them_all,
+    a_job_that_its_handler_declines_spends_no_attempt,
     a_key_is_kept_once,
     dead_letters_are_listed_taken_back_and_forgotten,
     a_job_that_is_called_off_ends_its_handler,
@@ -219,13 +221,52 @@ async fn arguments_that_do_not_fit_are_a_dead_letter(client: Client) {
     crew.stop().await;
 }
 
-async fn a_type_without_a_handler_fails_by_its_policy(client: Client) {
+/// Twenty jobs of a type.
+async fn twenty(client: &Client, kind: &str) -> Vec<String> {
+    let jobs = client.enqueue_all((0..20).map(|_| job(kind)).collect()).await.unwrap();
+    jobs.iter().map(|job| job.id().to_owned()).collect()
+}
+
+async fn a_type_without_a_handler_costs_its_jobs_nothing(client: Client) {
+    let ids = twenty(&client, "unknown").await;
     let known = |(): ()| async { Ok::<_, Failure>(()) };
-    let crew = Crew::start(Worker::builder(&client).handle("known", known));
-    let id = enqueued(&client, job("unknown")).await;
-    let job = settled(&client, &id).await;
-    assert_eq!((job.state(), job.attempt()), ("discarded", 5));
-    assert_eq!(job.errors()[4]["type"], "handler_not_found");
+    let mut crew = Crew::start(Worker::builder(&client).handle("known", known).queue("default").queue("other"));
+    let said = crew.hears("paused default").await;
+    assert!(said.contains("no handler for the type \"unknown\""), "{said}");
+    crew.hears("settled unknown retryable").await;
+    let other = enqueued(&client, job("known").queue("other")).await;
+    assert_eq!(settled(&client, &other).await.state(), "completed", "its other queue is served");
+    let summary = crew.stop().await;
+    assert_eq!((summary.done, summary.failed, summary.lost), (1, 0, 0));
+    for id in ids {
+        let job = client.job(&id).await.unwrap();
+        assert!(["available", "retryable"].contains(&job.state()), "{}", job.envelope());
+        assert_eq!((job.attempt(), job.errors().len()), (0, 0), "{}", job.envelope());
+    }
+}
+
+async fn in_a_mixed_fleet_the_worker_with_the_handler_runs_them_all(client: Client) {
+    let ids = twenty(&client, "new").await;
+    let done = |(): ()| async { Ok::<_, Failure>(()) };
+    let mut old = Crew::start(Worker::builder(&client).handle("old", done));
+    old.hears("declined new").await;
+    let new = Crew::start(Worker::builder(&client).handle("old", done).handle("new", done));
+    for id in ids {
+        let job = settled(&client, &id).await;
+        assert_eq!((job.state(), job.attempt(), job.errors().len()), ("completed", 1, 0));
+    }
+    assert_eq!((old.stop().await.failed, new.stop().await.done), (0, 20));
+}
+
+async fn a_job_that_its_handler_declines_spends_no_attempt(client: Client) {
+    let gpu = |(): ()| async { Ok::<_, Failure>(Outcome::decline("there is no GPU here")) };
+    let mut crew = Crew::start(Worker::builder(&client).handle("render", gpu));
+    let id = enqueued(&client, job("render")).await;
+    crew.hears("declined render there is no GPU here").await;
+    crew.hears("paused default there is no GPU here").await;
+    crew.hears("settled render retryable").await;
+    let job = client.job(&id).await.unwrap();
+    assert_eq!((job.state(), job.attempt(), job.errors().len()), ("retryable", 0, 0));
     crew.stop().await;
 }
 

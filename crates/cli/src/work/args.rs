@@ -83,7 +83,8 @@ The command sees the job in its environment too: REDRIVE_JOB_ID, REDRIVE_JOB_TYP
 REDRIVE_JOB_QUEUE, REDRIVE_JOB_ATTEMPT, REDRIVE_JOB_MAX_ATTEMPTS.
 
 Exit codes of the command: 0 done, 75 failed for now (retry), 65 not worth a retry (dead letter), \
-all others as the job's retry policy says. A last line on standard error may say more, as JSON:
+126 and 127 the \
+command cannot run here (the job is given back, the worker stops), all others as the job's retry policy says. A last line on standard error may say more, as JSON:
   {\"type\": \"smtp.busy\", \"message\": \"try later\", \"retry_after_ms\": 500}
 
 Examples:
@@ -106,12 +107,16 @@ impl Args {
     pub(super) fn order(&self, guard: Option<Arc<Guard>>) -> Order {
         Order {
             command: self.exec.clone(),
-            memory_kib: self.memory.map(|bytes| bytes.div_ceil(1 << 10)),
+            memory_kib: self.memory_kib(),
             max_output: usize::try_from(self.max_output).unwrap_or(usize::MAX),
             timeout: self.timeout.map(length),
             kill_after: length(self.kill_after),
             guard,
         }
+    }
+
+    pub(super) fn memory_kib(&self) -> Option<u64> {
+        self.memory.map(|bytes| bytes.div_ceil(1 << 10))
     }
 
     /// The worker's policy, where one is given.

@@ -3,13 +3,16 @@
 use super::process::{Ended, How, Order};
 use redrive_worker::{Failure, Outcome};
 use serde_json::{Value, json};
-use std::io;
 use std::time::Duration;
 
 /// The command says that it failed for now; `EX_TEMPFAIL` of sysexits.h.
 const RETRY: i32 = 75;
 /// The command says that this job cannot work; `EX_DATAERR` of sysexits.h.
 const DEAD_LETTER: i32 = 65;
+
+/// The shell says that a command may not be executed, or does not exist.
+const NOT_EXECUTABLE: i32 = 126;
+const NOT_FOUND: i32 = 127;
 
 /// `overdue` where the command was stopped because the job's own time was over.
 pub(super) fn outcome(ended: &Ended, order: &Order, overdue: bool) -> Outcome {
@@ -25,6 +28,10 @@ pub(super) fn outcome(ended: &Ended, order: &Order, overdue: bool) -> Outcome {
     };
     match ended.how {
         How::Exit(0) => Outcome::done(result(ended)),
+        How::Exit(code @ (NOT_EXECUTABLE | NOT_FOUND)) => {
+            let said = last.map_or_else(String::new, |line| format!(" ({line})"));
+            Outcome::decline(format!("exit code {code}: a command cannot be run here{said}"))
+        }
         How::Exit(code) => {
             let failure = failure(type_of(code), format!("the command ended with exit code {code}"));
             Outcome::Failed(match (code, said.retry_after) {
@@ -36,6 +43,9 @@ pub(super) fn outcome(ended: &Ended, order: &Order, overdue: bool) -> Outcome {
         How::Signal(signal) => {
             Outcome::Failed(failure(format!("exec.signal_{signal}"), format!("signal {signal} ended the command")))
         }
+        How::Unknown => {
+            Outcome::Failed(failure("exec.unknown".to_owned(), "how the command ended is not known".to_owned()))
+        }
         How::Stopped if !overdue => Outcome::snooze(Duration::ZERO),
         How::Stopped | How::TimedOut => {
             let limit = order.timeout.filter(|_| ended.how == How::TimedOut);
@@ -44,12 +54,6 @@ pub(super) fn outcome(ended: &Ended, order: &Order, overdue: bool) -> Outcome {
             Outcome::Failed(Failure::new("timeout", message).with_details(details(ended)))
         }
     }
-}
-
-/// A command that could not even be started: by the policy, because that may pass.
-pub(super) fn not_started(error: &io::Error) -> Outcome {
-    let message = format!("cannot start a shell: {error}");
-    Outcome::Failed(Failure::new("exec.not_started", message))
 }
 
 fn type_of(code: i32) -> String {
@@ -77,7 +81,7 @@ fn details(ended: &Ended) -> Value {
     match ended.how {
         How::Exit(code) => details["exit_code"] = code.into(),
         How::Signal(signal) => details["signal"] = signal.into(),
-        How::TimedOut | How::Stopped => {}
+        How::TimedOut | How::Stopped | How::Unknown => {}
     }
     let stderr = ended.stderr.text();
     if !stderr.trim().is_empty() {
@@ -157,7 +161,6 @@ mod tests {
             ("exit 75", "exec.temporary", false),
             ("exit 65", "exec.invalid", true),
             ("exit 1", "exec.exit_1", false),
-            ("no-such-command-anywhere", "exec.exit_127", false),
             ("kill -KILL $$", "exec.signal_9", false),
         ] {
             let failure = failure(command).await;
@@ -168,6 +171,16 @@ mod tests {
         assert_eq!(spoken.message(), "the disk is full");
         let details: Value = serde_json::from_str(spoken.details().unwrap()).unwrap();
         assert_eq!(details, json!({ "exit_code": 3, "stderr": "first\nthe disk is full" }));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_cannot_run_is_no_failure_of_the_job() {
+        for (command, said) in
+            [("true && no-such-command-anywhere", "no-such-command-anywhere"), ("exec /dev/null", "exit code 126")]
+        {
+            let Outcome::Declined(reason) = of(command).await else { panic!("{command}") };
+            assert!(reason.contains(said), "{command}: {reason}");
+        }
     }
 
     #[tokio::test]

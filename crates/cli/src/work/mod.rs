@@ -6,6 +6,7 @@ mod ending;
 pub(crate) mod guard;
 mod idle;
 mod process;
+mod runnable;
 mod size;
 mod teller;
 
@@ -14,11 +15,13 @@ pub(crate) use args::Args;
 use crate::exit::Failed;
 use guard::Guard;
 use process::Order;
-use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Retry, Summary, Worker};
+use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Retry, Worker};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use teller::Teller;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 /// Between the end of a command that was told to end and the worker's giving up on it.
 const MARGIN: Duration = Duration::from_secs(1);
@@ -26,29 +29,38 @@ const MARGIN: Duration = Duration::from_secs(1);
 /// itself should not take long for that.
 const POLL: Duration = Duration::from_secs(2);
 const POLL_UNTIL_EMPTY: Duration = Duration::from_millis(100);
-/// How long a job that this worker does not take is left to others.
-const FOR_OTHERS: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.client()?;
+    runnable::check(&args.exec, args.memory_kib())?;
     let teller = Arc::new(Teller::new(args));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
-    let summary = runtime.block_on(work(args, &client, &teller))?;
-    teller.summary(&summary);
-    Ok(())
+    runtime.block_on(work(args, &client, &teller))
 }
 
-async fn work(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<Summary, Failed> {
-    let worker = built(args, client, args.retry()?.as_ref(), teller).map_err(failed)?;
-    let stop = stop(args)?;
+async fn work(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<(), Failed> {
+    let (broken, breaks) = watch::channel(None);
+    let task = Arc::new(Task { order: args.order(guard()), teller: Arc::clone(teller), broken });
+    let worker = built(args, client, args.retry()?.as_ref(), &task).map_err(failed)?;
+    let stop = stop(args, breaks.clone())?;
     teller.begins(args);
-    worker.run_until(stop).await.map_err(failed)
+    let summary = worker.run_until(stop).await.map_err(failed)?;
+    teller.summary(&summary);
+    let broken = breaks.borrow().clone();
+    broken.map_or(Ok(()), |reason| Err(Failed::invalid(reason)))
 }
 
-fn built(args: &Args, client: &Client, retry: Option<&Retry>, teller: &Arc<Teller>) -> Result<Worker, ClientError> {
-    let order = Arc::new(args.order(guard()));
-    let told = Arc::clone(teller);
+/// What is done for each job.
+struct Task {
+    order: Order,
+    teller: Arc<Teller>,
+    /// Why the command cannot run here, once that is known: then the worker takes no further jobs.
+    broken: watch::Sender<Option<String>>,
+}
+
+fn built(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<Task>) -> Result<Worker, ClientError> {
+    let told = Arc::clone(&task.teller);
     let mut builder = Worker::builder(client)
         .concurrency(args.concurrency())
         // A command takes long beside a fetch; a job that waits here could run elsewhere.
@@ -56,7 +68,7 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, teller: &Arc<Telle
         .lease(args.lease())
         .poll(if args.once || args.drain { POLL_UNTIL_EMPTY } else { POLL })
         .stop_within(args.grace())
-        .cancel_grace(order.kill_after + MARGIN)
+        .cancel_grace(task.order.kill_after + MARGIN)
         .on_event(move |event: &Event<'_>| told.event(event));
     for queue in &args.queues {
         builder = builder.queue(queue);
@@ -67,18 +79,16 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, teller: &Arc<Telle
     if let Some(retry) = retry {
         builder = builder.retry(retry);
     }
-    let told = Arc::clone(teller);
-    let builder = builder.handle_all(move |context: Context| {
-        let (order, told) = (Arc::clone(&order), Arc::clone(&told));
-        async move {
-            if told.takes(context.job().kind()) {
-                attempt(&order, &context, &told).await
-            } else {
-                Outcome::snooze(FOR_OTHERS)
-            }
-        }
-    });
-    builder.build()
+    let task = Arc::clone(task);
+    let handler = move |context: Context| {
+        let task = Arc::clone(&task);
+        async move { task.attempt(&context).await }
+    };
+    if args.types.is_empty() {
+        return builder.handle_all(handler).build();
+    }
+    let kinds = args.types.iter();
+    kinds.fold(builder, |builder, kind| builder.handle_whole(kind, handler.clone())).build()
 }
 
 /// The guard; a worker without one works as well, until it is killed.
@@ -88,32 +98,61 @@ fn guard() -> Option<Arc<Guard>> {
     started.map_err(told).ok().map(Arc::new)
 }
 
-/// One run of one job.
-async fn attempt(order: &Order, context: &Context, teller: &Teller) -> Outcome {
-    let job = context.job();
-    let mut environment = vec![
-        ("REDRIVE_JOB_ID", job.id().to_owned()),
-        ("REDRIVE_JOB_TYPE", job.kind().to_owned()),
-        ("REDRIVE_JOB_QUEUE", job.queue().to_owned()),
-        ("REDRIVE_JOB_ATTEMPT", job.attempt().to_string()),
-    ];
-    environment.extend(job.max_attempts().map(|most| ("REDRIVE_JOB_MAX_ATTEMPTS", most.to_string())));
-    let mut why = None;
-    let stop = async { why = Some(context.cancellation().await) };
-    let ended = process::run(order, job.envelope_json().as_bytes(), &environment, stop).await;
-    match ended {
-        Ok(ended) => {
-            if ended.stdout.is_cut() {
-                teller.note(job.id(), format!("output cut: {} of {} bytes kept", order.max_output, ended.stdout.total));
+impl Task {
+    /// One run of one job.
+    async fn attempt(&self, context: &Context) -> Outcome {
+        let job = context.job();
+        let mut environment = vec![
+            ("REDRIVE_JOB_ID", job.id().to_owned()),
+            ("REDRIVE_JOB_TYPE", job.kind().to_owned()),
+            ("REDRIVE_JOB_QUEUE", job.queue().to_owned()),
+            ("REDRIVE_JOB_ATTEMPT", job.attempt().to_string()),
+        ];
+        environment.extend(job.max_attempts().map(|most| ("REDRIVE_JOB_MAX_ATTEMPTS", most.to_string())));
+        let mut why = None;
+        let stop = async { why = Some(context.cancellation().await) };
+        let ended = process::run(&self.order, job.envelope_json().as_bytes(), &environment, stop).await;
+        match ended {
+            Ok(ended) => {
+                if ended.stdout.is_cut() {
+                    let (kept, total) = (self.order.max_output, ended.stdout.total);
+                    self.teller.note(job.id(), format!("output cut: {kept} of {total} bytes kept"));
+                }
+                let outcome = ending::outcome(&ended, &self.order, why == Some(Cancelled::TimedOut));
+                if let Outcome::Declined(reason) = &outcome {
+                    self.give_up(reason);
+                }
+                outcome
             }
-            ending::outcome(&ended, order, why == Some(Cancelled::TimedOut))
+            Err(error) => {
+                let reason = format!("cannot start a shell: {error}");
+                // Too many processes, or too little memory, may pass.
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) {
+                    self.give_up(&reason);
+                }
+                Outcome::decline(reason)
+            }
         }
-        Err(error) => ending::not_started(&error),
+    }
+
+    /// The command cannot run here, whatever the job: the worker stops.
+    fn give_up(&self, reason: &str) {
+        self.broken.send_if_modified(|broken| {
+            let first = broken.is_none();
+            if first {
+                *broken = Some(format!(
+                    "{reason}; the worker stops. Its jobs were given back and have spent no attempt: mend --exec or \
+                     what it needs, and start the worker again"
+                ));
+            }
+            first
+        });
     }
 }
 
-/// Completes when the worker should stop: at a signal, or when there is nothing left to do.
-fn stop(args: &Args) -> Result<impl Future<Output = ()> + use<>, Failed> {
+/// Completes when the worker should stop: at a signal, when there is nothing left to do, or when the command
+/// cannot run.
+fn stop(args: &Args, mut breaks: watch::Receiver<Option<String>>) -> Result<impl Future<Output = ()> + use<>, Failed> {
     let listen = |kind| signal(kind).map_err(|error| Failed::unreachable(format!("cannot wait for signals: {error}")));
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let idle = idle::watch(args)?;
@@ -122,6 +161,7 @@ fn stop(args: &Args) -> Result<impl Future<Output = ()> + use<>, Failed> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
             () = idle => {}
+            _ = breaks.wait_for(Option::is_some) => {}
         }
     })
 }

@@ -61,13 +61,15 @@ pub(super) enum How {
     TimedOut,
     /// Somebody called it off.
     Stopped,
+    /// Nothing is known of its end.
+    Unknown,
 }
 
 /// Runs a command with `input` on its standard input. It is ended early once `stop` completes; dropping
 /// the run kills it.
 ///
 /// # Errors
-/// The command could not be started, or watched.
+/// The command could not be started.
 pub(super) async fn run(
     order: &Order,
     input: &[u8],
@@ -92,7 +94,7 @@ pub(super) async fn run(
         capture(stdout, Keep::Start(order.max_output), lingered()),
         capture(stderr, Keep::End(STDERR_BYTES), lingered()),
     );
-    Ok(Ended { how: ended?, stdout, stderr })
+    Ok(Ended { how: ended.unwrap_or(How::Unknown), stdout, stderr })
 }
 
 /// Completes some time after the command has ended.
@@ -139,7 +141,7 @@ fn how(status: ExitStatus) -> How {
     match (status.code(), status.signal()) {
         (Some(code), _) => How::Exit(code),
         (None, Some(signal)) => How::Signal(signal),
-        (None, None) => How::Exit(-1),
+        (None, None) => How::Unknown,
     }
 }
 

@@ -13,8 +13,6 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Teller {
     json: bool,
-    /// The types that run here; all where there are none. What is left to others is not told of.
-    types: Vec<String>,
     runs: Mutex<HashMap<String, Told>>,
 }
 
@@ -30,12 +28,7 @@ struct Told {
 
 impl Teller {
     pub(super) fn new(args: &Args) -> Self {
-        Self { json: args.json, types: args.types.clone(), runs: Mutex::default() }
-    }
-
-    /// Whether jobs of this type run here.
-    pub(super) fn takes(&self, kind: &str) -> bool {
-        self.types.is_empty() || self.types.iter().any(|own| own == kind)
+        Self { json: args.json, runs: Mutex::default() }
     }
 
     /// What this worker is about to do; for people only, and not on standard output.
@@ -56,12 +49,18 @@ impl Teller {
 
     pub(super) fn event(&self, event: &Event<'_>) {
         match event {
-            Event::Started(job) | Event::Done(job) | Event::Released(job, _) | Event::Settled { job, .. }
-                if !self.takes(job.kind()) => {}
             Event::Started(job) => self.started(job),
             Event::Done(job) => self.ended(job, "done", None),
             Event::Failed(job, failure) => self.ended(job, "failed", Some(failure)),
             Event::Released(job, _) => self.ended(job, "released", None),
+            Event::Declined { job, reason, wait } => {
+                let said = json!({ "event": "declined", "reason": reason, "retry_after_ms": ms(*wait) });
+                self.over(job, said, &format!("not run here, given back for {}: {}", span(*wait), one_line(reason)));
+            }
+            Event::Paused { queue, reason, wait } => {
+                let said = json!({ "event": "paused", "queue": queue, "reason": reason, "wait_ms": ms(*wait) });
+                self.aside(said, &format!("takes no jobs of the queue {queue} for {}", span(*wait)));
+            }
             Event::Cancelled(job, Cancelled::LeaseLost) => {
                 self.over(job, json!({ "event": "lost" }), "is not ours any more; its command is ended");
             }

@@ -6,7 +6,7 @@ use super::schedule;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::{Code, Fault};
-use crate::json::{Members, member, push_str};
+use crate::json::{Members, member, push_str, push_u64};
 use crate::limits::Limits;
 use crate::listen::stop_of;
 use crate::request::Payload;
@@ -113,6 +113,10 @@ fn written(app: &App, jobs: &[Job]) -> Vec<u8> {
             out.pop();
             member(&mut out, "lease_token");
             push_str(&mut out, &lease.token.to_string());
+            if job.releases > 0 {
+                member(&mut out, "releases");
+                push_u64(&mut out, job.releases.into());
+            }
             out.push(b'}');
         }
     }

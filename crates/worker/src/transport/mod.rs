@@ -139,6 +139,11 @@ pub(crate) enum Ending {
     Failed(Failure),
     /// Given back unfinished, to run again after this time.
     Released(Duration),
+    /// Given back because this worker cannot run it, to run elsewhere after this time.
+    Declined {
+        reason: String,
+        wait: Duration,
+    },
 }
 
 /// What became of a job whose run ended.

@@ -74,12 +74,29 @@ impl<S: Send + Sync + 'static> Builder<S> {
 
     /// Runs jobs of a type with an async function: `async fn(Args) -> Result<R, E>` or
     /// `async fn(Args, Context<S>) -> Result<R, E>`; see [`Handler`].
-    pub fn handle<Form>(mut self, kind: &str, handler: impl Handler<S, Form>) -> Self {
+    ///
+    /// A job of a type without a handler is given back for other workers, which spends no attempt, and
+    /// the worker leaves its queue alone for a while: see [`Event::Paused`].
+    pub fn handle<Form>(self, kind: &str, handler: impl Handler<S, Form>) -> Self {
+        self.handle_at(kind, Arc::new(move |context| handler.call(context)))
+    }
+
+    /// Runs jobs of a type with a function of the context alone: the job with its envelope is in it,
+    /// its arguments are not read.
+    pub fn handle_whole<F, Fut>(self, kind: &str, handler: F) -> Self
+    where
+        F: Fn(Context<S>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.handle_at(kind, endpoint(handler))
+    }
+
+    fn handle_at(mut self, kind: &str, endpoint: Endpoint<S>) -> Self {
         let entry = self.kinds.entry(kind.into()).or_default();
         if entry.endpoint.is_some() {
             self.problems.push(format!("there are two handlers for the type {kind:?}; keep one of them"));
         }
-        entry.endpoint = Some(Arc::new(move |context| handler.call(context)));
+        entry.endpoint = Some(endpoint);
         self
     }
 
@@ -93,10 +110,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
         if self.fallback.is_some() {
             self.problems.push("there are two handlers for all other types; keep one of them".to_owned());
         }
-        self.fallback = Some(Arc::new(move |context| {
-            let run = handler(context);
-            Box::pin(async move { run.await.into_outcome() })
-        }));
+        self.fallback = Some(endpoint(handler));
         self
     }
 
@@ -241,6 +255,17 @@ impl<S: Send + Sync + 'static> Builder<S> {
         let registry = Registry { kinds: self.kinds, fallback: self.fallback, layers: self.layers.into() };
         Ok(Worker { registry: Arc::new(registry), surroundings: Arc::new(surroundings), settings })
     }
+}
+
+fn endpoint<S, F, Fut>(handler: F) -> Endpoint<S>
+where
+    F: Fn(Context<S>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    Arc::new(move |context| {
+        let run = handler(context);
+        Box::pin(async move { run.await.into_outcome() })
+    })
 }
 
 impl<S> std::fmt::Debug for Builder<S> {

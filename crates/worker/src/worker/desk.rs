@@ -131,11 +131,13 @@ impl Desk {
         }
     }
 
-    /// Takes note of the end of a run; answers a job of the same type that waited for it.
-    pub(super) fn ended(&mut self, report: Report, took: Duration) -> Option<Arc<Run>> {
-        let secs = took.as_secs_f64();
-        let mean = self.mean_run_secs.get_or_insert(secs);
-        *mean += WEIGHT * (secs - *mean);
+    /// Takes note of the end of a run, and of how long it took if it did run; answers a job of the same
+    /// type that waited for it.
+    pub(super) fn ended(&mut self, report: Report, took: Option<Duration>) -> Option<Arc<Run>> {
+        if let Some(secs) = took.map(|took| took.as_secs_f64()) {
+            let mean = self.mean_run_secs.get_or_insert(secs);
+            *mean += WEIGHT * (secs - *mean);
+        }
         let next = self.vacated(&report.run);
         self.reports.push(report);
         next

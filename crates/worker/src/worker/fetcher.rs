@@ -34,7 +34,18 @@ pub(super) async fn run<S: Send + Sync + 'static>(
             () = &mut stopped => return Ok(()),
             count = room(runner) => count,
         };
-        let (ask, asked) = (ask(runner, count), Instant::now());
+        let open = runner.pauses().open(&runner.settings.queues);
+        let queues = match open {
+            Ok(queues) => queues,
+            Err(until) => {
+                tokio::select! {
+                    biased;
+                    () = &mut stopped => return Ok(()),
+                    () = tokio::time::sleep_until(until) => continue,
+                }
+            }
+        };
+        let (ask, asked) = (ask(runner, queues, count), Instant::now());
         let mut fetch = runner.transport().fetch(&ask);
         let answer = tokio::select! {
             biased;
@@ -52,6 +63,9 @@ pub(super) async fn run<S: Send + Sync + 'static>(
                     runner.tell(&Event::Back);
                 }
                 let none = jobs.is_empty();
+                if none {
+                    runner.pauses().empty(&ask.queues);
+                }
                 take_in(runner, lanes, jobs, asked);
                 let waited = runner.transport().waits() && asked.elapsed() >= TOO_SOON.min(runner.settings.wait);
                 if none && !waited {
@@ -105,10 +119,10 @@ async fn room<S: Send + Sync + 'static>(runner: &Runner<S>) -> usize {
     }
 }
 
-fn ask<S>(runner: &Runner<S>, count: usize) -> Ask {
+fn ask<S>(runner: &Runner<S>, queues: Arc<[Arc<str>]>, count: usize) -> Ask {
     let settings = &runner.settings;
     Ask {
-        queues: Arc::clone(&settings.queues),
+        queues,
         count: count.min(MOST_FETCHED),
         wait: settings.wait,
         worker: Arc::clone(&settings.terms.worker),

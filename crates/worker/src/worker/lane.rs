@@ -1,10 +1,11 @@
 //! One handler at a time: from a job to the report of its end.
 
 use super::runner::Runner;
+use crate::away::Waits;
 use crate::handler::Running;
 use crate::run::Run;
 use crate::transport::{Ending, Report};
-use crate::{Cancelled, Context, Event, Failure, Outcome};
+use crate::{Cancelled, Context, Event, Failure, Job, Outcome};
 use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,6 +50,12 @@ fn end<S: Send + Sync + 'static>(
         Ending::Done(_) => runner.tell(&Event::Done(&run.job)),
         Ending::Failed(failure) => runner.tell(&Event::Failed(&run.job, failure)),
         Ending::Released(delay) => runner.tell(&Event::Released(&run.job, *delay)),
+        Ending::Declined { reason, wait } => runner.decline(&run.job, reason, *wait),
+    }
+    // A job that could not run says nothing about how long runs take, nor that the queue is fine.
+    let took = if let Ending::Declined { .. } = ending { None } else { Some(took) };
+    if took.is_some() {
+        runner.pauses().ran(&run.job.queue);
     }
     let next = runner.desk().ended(Report { run, ending }, took);
     runner.reported.notify_one();
@@ -60,9 +67,12 @@ pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &
     if run.cancellation.why() == Some(Cancelled::LeaseLost) {
         return None;
     }
+    let Some(endpoint) = runner.registry.endpoint(&run.job.kind) else {
+        return Some(declined(&run.job, no_handler(&run.job.kind)));
+    };
     runner.tell(&Event::Started(&run.job));
     let context = Context { run: Arc::clone(run), shared: Arc::clone(&runner.surroundings) };
-    let mut handler = Guarded::start(|| runner.registry.call(context));
+    let mut handler = Guarded::start(|| runner.registry.call(endpoint, context));
     let timeout = overdue(runner, run);
     let outcome = tokio::select! {
         biased;
@@ -74,7 +84,7 @@ pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &
         }
     };
     // A handler that listens may have ended before anybody looked at the signal.
-    let Some(why) = run.cancellation.why() else { return outcome.map(ending_of) };
+    let Some(why) = run.cancellation.why() else { return outcome.map(|outcome| ending_of(run, outcome)) };
     runner.tell(&Event::Cancelled(&run.job, why));
     let late = match outcome {
         Some(outcome) => Some(outcome),
@@ -82,8 +92,10 @@ pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &
     };
     match why {
         Cancelled::LeaseLost => None,
-        Cancelled::TimedOut => Some(late.map_or_else(|| Ending::Failed(timed_out(runner, run)), ending_of)),
-        Cancelled::Stopping => Some(late.map_or(Ending::Released(Duration::ZERO), ending_of)),
+        Cancelled::TimedOut => {
+            Some(late.map_or_else(|| Ending::Failed(timed_out(runner, run)), |late| ending_of(run, late)))
+        }
+        Cancelled::Stopping => Some(late.map_or(Ending::Released(Duration::ZERO), |late| ending_of(run, late))),
     }
 }
 
@@ -103,12 +115,21 @@ fn timed_out<S: Send + Sync + 'static>(runner: &Runner<S>, run: &Run) -> Failure
     Failure::new("timeout", format_args!("the run took longer than {limit:?}"))
 }
 
-fn ending_of(outcome: Outcome) -> Ending {
+fn ending_of(run: &Run, outcome: Outcome) -> Ending {
     match outcome {
         Outcome::Done(result) => Ending::Done(result),
         Outcome::Failed(failure) => Ending::Failed(failure),
         Outcome::Snoozed(delay) => Ending::Released(delay),
+        Outcome::Declined(reason) => declined(&run.job, reason),
     }
+}
+
+fn declined(job: &Job, reason: String) -> Ending {
+    Ending::Declined { reason, wait: Waits::for_others(job.releases) }
+}
+
+pub(crate) fn no_handler(kind: &str) -> String {
+    format!("this worker has no handler for the type {kind:?}; add one, or keep such jobs in a queue of their own")
 }
 
 /// A handler whose panics are failures.

@@ -5,6 +5,7 @@ mod builder;
 mod desk;
 mod fetcher;
 pub(crate) mod lane;
+mod pauses;
 mod registry;
 pub(crate) mod runner;
 mod settler;

@@ -1,8 +1,8 @@
 //! Which handler runs which job.
 
+use crate::Context;
 use crate::handler::{Endpoint, Running};
 use crate::middleware::{Middleware, Next};
-use crate::{Context, Failure, Outcome};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -30,11 +30,13 @@ impl<S> Default for Kind<S> {
 }
 
 impl<S: Send + Sync + 'static> Registry<S> {
+    /// What runs jobs of this type, where anything here does.
+    pub(crate) fn endpoint(&self, kind: &str) -> Option<&Endpoint<S>> {
+        self.kinds.get(kind).and_then(|kind| kind.endpoint.as_ref()).or(self.fallback.as_ref())
+    }
+
     /// Starts a run.
-    pub(crate) fn call(&self, context: Context<S>) -> Running {
-        let kind = context.job().kind();
-        let endpoint = self.kinds.get(kind).and_then(|kind| kind.endpoint.as_ref()).or(self.fallback.as_ref());
-        let Some(endpoint) = endpoint else { return unknown(kind) };
+    pub(crate) fn call(&self, endpoint: &Endpoint<S>, context: Context<S>) -> Running {
         if self.layers.is_empty() {
             return endpoint(context);
         }
@@ -46,12 +48,6 @@ impl<S: Send + Sync + 'static> Registry<S> {
     pub(crate) fn timeout(&self, kind: &str) -> Option<Duration> {
         self.kinds.get(kind).and_then(|kind| kind.timeout)
     }
-}
-
-/// A job that nobody here can run; by its policy it is tried again, perhaps by a newer worker.
-fn unknown(kind: &str) -> Running {
-    let message = format!("this worker has no handler for the type {kind:?}; add one, or keep such jobs elsewhere");
-    Box::pin(std::future::ready(Outcome::Failed(Failure::new("handler_not_found", message))))
 }
 
 impl<S> fmt::Debug for Registry<S> {

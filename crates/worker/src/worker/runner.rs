@@ -1,12 +1,13 @@
 //! A worker that runs: who does what, and how it comes to an end.
 
 use super::desk::Desk;
+use super::pauses::Pauses;
 use super::{Settings, Summary, Worker, beater, fetcher, settler};
 use crate::context::Surroundings;
 use crate::run::Run;
 use crate::transport::{Ending, Report, Transport};
 use crate::worker::registry::Registry;
-use crate::{Cancelled, ClientError, Event};
+use crate::{Cancelled, ClientError, Event, Job};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(crate) struct Runner<S> {
     pub(super) surroundings: Arc<Surroundings<S>>,
     pub(crate) settings: Settings,
     desk: Mutex<Desk>,
+    pauses: Mutex<Pauses>,
     /// One permit for each job that may start.
     pub(super) work: Semaphore,
     /// Rung when there is something to report.
@@ -70,6 +72,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
     pub(crate) fn new(worker: &Worker<S>) -> Arc<Self> {
         Arc::new(Self {
             desk: Mutex::new(Desk::new(&worker.registry)),
+            pauses: Mutex::default(),
             registry: Arc::clone(&worker.registry),
             surroundings: Arc::clone(&worker.surroundings),
             settings: worker.settings.clone(),
@@ -89,6 +92,19 @@ impl<S: Send + Sync + 'static> Runner<S> {
     pub(super) fn desk(&self) -> MutexGuard<'_, Desk> {
         // Nothing under this lock panics half way through a change.
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn pauses(&self) -> MutexGuard<'_, Pauses> {
+        self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A job cannot run here: its queue is left to others for a while.
+    pub(super) fn decline(&self, job: &Job, reason: &str, wait: Duration) {
+        self.tell(&Event::Declined { job, reason, wait });
+        let paused = self.pauses().declined(&job.queue);
+        if let Some(wait) = paused {
+            self.tell(&Event::Paused { queue: &job.queue, reason, wait });
+        }
     }
 
     pub(super) fn tell(&self, event: &Event<'_>) {

@@ -115,7 +115,7 @@ fn note<S: Send + Sync + 'static>(runner: &Runner<S>, report: &Report, answer: &
             let count = match report.ending {
                 Ending::Done(_) => &tally.done,
                 Ending::Failed(_) => &tally.failed,
-                Ending::Released(_) => &tally.released,
+                Ending::Released(_) | Ending::Declined { .. } => &tally.released,
             };
             count.fetch_add(1, Ordering::Relaxed);
             runner.tell(&Event::Settled { job, state, retry_after: *retry_after, dead: *dead });

@@ -142,6 +142,8 @@ fn line(event: &Event<'_>) -> String {
         Event::Done(job) => format!("done {}", job.kind()),
         Event::Failed(job, failure) => format!("failed {} {failure}", job.kind()),
         Event::Released(job, delay) => format!("released {} {delay:?}", job.kind()),
+        Event::Declined { job, reason, .. } => format!("declined {} {reason}", job.kind()),
+        Event::Paused { queue, reason, .. } => format!("paused {queue} {reason}"),
         Event::Cancelled(job, why) => format!("cancelled {} {why:?}", job.kind()),
         Event::Settled { job, state, dead, .. } => {
             format!("settled {} {state}{}", job.kind(), if *dead { " dead" } else { "" })

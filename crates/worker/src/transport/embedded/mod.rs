@@ -204,6 +204,7 @@ pub(crate) fn delivery(job: redrive_store::Job) -> Option<Delivery> {
             queue: Arc::clone(&job.spec.queue),
             attempt: job.attempt,
             max_attempts: Some(max_attempts).filter(|most| *most < u32::MAX),
+            releases: job.releases,
             text: Text::Kept(Box::new(Kept::new(job))),
         },
         lease,

@@ -25,7 +25,9 @@ pub(super) fn ending(report: &Report, terms: &Terms) -> Option<(Hold, redrive_en
         Ending::Done(result) => {
             redrive_engine::Ending::Done(result.as_ref().map(|result| Arc::from(result.get().as_bytes())))
         }
-        Ending::Released(delay) => redrive_engine::Ending::Released((*delay).into()),
+        Ending::Released(delay) | Ending::Declined { wait: delay, .. } => {
+            redrive_engine::Ending::Released((*delay).into())
+        }
         Ending::Failed(failure) => redrive_engine::Ending::Failed(failed(failure, terms)),
     };
     Some((hold(&report.run)?, ending))

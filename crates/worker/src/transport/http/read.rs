@@ -37,6 +37,8 @@ struct Envelope<'a> {
     #[serde(default)]
     attempt: u32,
     max_attempts: Option<u32>,
+    #[serde(default)]
+    releases: u32,
     visibility_timeout_ms: Option<u64>,
     timeout_ms: Option<u64>,
     #[serde(borrow)]
@@ -68,6 +70,7 @@ fn delivery(text: &str, ask: &Ask, kinds: &mut Vec<Arc<str>>) -> Option<Delivery
             .unwrap_or_else(|| Arc::from(&*envelope.queue)),
         attempt: envelope.attempt,
         max_attempts: envelope.max_attempts,
+        releases: envelope.releases,
         text: Text::Envelope { whole: text.into(), args },
     };
     let lease = Lease {

@@ -69,7 +69,7 @@ fn push_report(out: &mut Vec<u8>, report: &Report, terms: &Terms, extensions: Ex
     match &report.ending {
         Ending::Done(None) => {}
         Ending::Done(Some(result)) => push_raw(out, "result", result.get()),
-        Ending::Released(delay) => {
+        Ending::Released(delay) | Ending::Declined { wait: delay, .. } => {
             push_raw(out, "requeue", "true");
             if extensions.snooze {
                 push_raw(out, "snooze_ms", &millis(*delay).to_string());
