@@ -105,19 +105,21 @@ impl Engine {
     /// where it has to look earlier than it plans.
     pub(crate) fn ring<'a>(&self, jobs: impl Iterator<Item = &'a Job> + Clone) {
         let planned = self.planned.load(Ordering::Acquire);
-        if jobs.clone().any(|job| next_change(job).is_some_and(|next| next.micros() < planned)) {
+        let held = self.gates.held();
+        let next = |job: &Job| next_change(job, held.contains(&job.spec.queue));
+        if jobs.clone().any(|job| next(job).is_some_and(|next| next.micros() < planned)) {
             self.earlier.notify_one();
         }
         self.waiting.wake_for(jobs);
     }
 }
 
-/// When something happens to a job by itself next.
-fn next_change(job: &Job) -> Option<Moment> {
+/// When something happens to a job by itself next. Where its queue is held, it is not opened when it is due.
+fn next_change(job: &Job, held: bool) -> Option<Moment> {
     let expires = job.state.after(Event::Expire).and(job.spec.expires);
     let lease = job.lease.as_ref();
     let ends = [lease.map(|lease| lease.until), lease.and_then(|lease| lease.deadline)];
-    [job.due, expires].into_iter().chain(ends).flatten().min()
+    [job.due.filter(|_| !held), expires].into_iter().chain(ends).flatten().min()
 }
 
 /// The answer about a single job: the store's, with the job's name for the message.

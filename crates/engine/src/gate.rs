@@ -1,35 +1,45 @@
 //! The one place through which a due job becomes ready. Today it honours pauses.
 
-use redrive_store::{Job, Queue};
-use std::collections::HashSet;
+use redrive_store::{Held, Queue};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The gates of all queues: which are closed.
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
-    closed: RwLock<HashSet<Arc<str>>>,
+    closed: RwLock<Arc<Held>>,
     /// Held from asking the store until its answer is noted: answers that overtake each other would
     /// leave a gate closed before an open queue.
     pub(crate) noting: tokio::sync::Mutex<()>,
 }
 
 impl Gates {
-    /// Whether a due job may become ready.
-    pub(crate) fn lets_through(&self, job: &Job) -> bool {
-        !self.closed.read().unwrap_or_else(PoisonError::into_inner).contains(&job.spec.queue)
+    /// The queues whose due jobs must not become ready.
+    pub(crate) fn held(&self) -> Arc<Held> {
+        Arc::clone(&self.closed.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes note of a queue as the store has it.
     pub(crate) fn note(&self, queue: &Queue) {
         if queue.paused {
-            self.closed.write().unwrap_or_else(PoisonError::into_inner).insert(queue.name.clone());
+            self.change(|closed| closed.insert(Arc::clone(&queue.name)));
         } else {
             self.open(&queue.name);
         }
     }
 
+    /// Takes note of all queues as the store has them.
+    pub(crate) fn note_all(&self, queues: &[Queue]) {
+        let paused = queues.iter().filter(|queue| queue.paused);
+        let names = paused.map(|queue| Arc::clone(&queue.name)).collect();
+        self.change(|closed| *closed = names);
+    }
+
     /// Opens the gate of a queue.
     pub(crate) fn open(&self, queue: &str) {
-        self.closed.write().unwrap_or_else(PoisonError::into_inner).remove(queue);
+        self.change(|closed| closed.remove(queue));
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Held) -> T) {
+        change(Arc::make_mut(&mut self.closed.write().unwrap_or_else(PoisonError::into_inner)));
     }
 }

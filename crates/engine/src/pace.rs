@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// However quiet it is, the sweeper looks this often: clocks step, and other nodes write.
 const LONGEST_NAP: Span = Span::from_secs(1);
-/// How soon the sweeper looks again when what is due cannot be done, as behind a closed gate. Each
+/// How soon the sweeper looks again when what is due cannot be done, as where another node is at it. Each
 /// further time in a row it waits twice as long.
 const SHORTEST_NAP: Span = Span::from_millis(5);
 /// How often ended jobs are pruned, to the length of a nap: so often that there is never a mountain of them.

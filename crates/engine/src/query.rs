@@ -57,7 +57,7 @@ impl Engine {
     /// The store did not answer.
     pub async fn recall_pauses(&self) -> Result<(), EngineError> {
         let _noting = self.gates.noting.lock().await;
-        self.store.queues().await?.iter().for_each(|queue| self.gates.note(queue));
+        self.gates.note_all(&self.store.queues().await?);
         Ok(())
     }
 

@@ -26,8 +26,7 @@ impl Engine {
             let step = self.sweep_step();
             let judge = |job: &_, why| judge::overdue(job, why, now, self.randomness.draw());
             let reclaimed = self.store.reclaim(&judge, step, now).await?;
-            let gate = |job: &_| self.gates.lets_through(job);
-            let promoted = self.store.promote(&gate, step, now).await?;
+            let promoted = self.store.promote(&self.gates.held(), step, now).await?;
             let opened = promoted.iter().map(|job| match job.state {
                 State::Available => (Happening::Available, job),
                 _ => (Happening::Expired, job),
@@ -64,11 +63,12 @@ impl Engine {
         self.settings.sweep_step.max(1)
     }
 
-    /// When the next sweep has something to do; absent where nothing waits.
+    /// When the next sweep has something to do; absent where nothing waits. What is held back gives a sweep
+    /// nothing to do.
     ///
     /// # Errors
     /// The store did not answer.
     pub async fn next_sweep(&self) -> Result<Option<Moment>, EngineError> {
-        Ok(self.store.next_wake().await?)
+        Ok(self.store.next_wake(&self.gates.held()).await?)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{Blob, DuplicateId, Job, JobId, LeaseToken, NewJob, Opener, Received, Refusal, Spec, State, StoreError};
 use redrive_policy::{Moment, Span, Verdict};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -44,11 +45,17 @@ pub trait Store: Send + Sync {
     /// run took too long.
     fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
 
-    /// Discards waiting jobs that have expired, then makes due jobs available, each as far as the gate
-    /// lets it through; at most `limit` of both, each in the order of time, then by name. A job that
-    /// the gate holds back stays as it is, holds up no other, and does not count. A closed queue is
-    /// no concern of this verb.
-    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
+    /// Discards waiting jobs that have expired, in the order of time, then by name; then makes due jobs
+    /// available; at most `limit` of both.
+    ///
+    /// Due jobs of one queue go in the order of time, then by name. Queues take turns: first the first due
+    /// job of each queue, then the second of each, and so on, in each turn in the order of time, then by
+    /// name. So a queue with many due jobs delays no other queue by more than a turn.
+    ///
+    /// Due jobs of the queues in `held` stay as they are, delay no other job, and do not count; they expire
+    /// like any other. The store passes over such a queue as a whole, however many jobs wait in it. Whether
+    /// a queue is paused is no concern of this verb.
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
 
     /// Calls a job off, whoever holds it.
     fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>>;
@@ -80,8 +87,9 @@ pub trait Store: Send + Sync {
     fn queues(&self) -> Answer<'_, Vec<Queue>>;
 
     /// The next moment at which there is something to reclaim or to promote, which may be past; absent
-    /// where nothing waits. A time that has come counts as over: due at 5 is due at 5.
-    fn next_wake(&self) -> Answer<'_, Option<Moment>>;
+    /// where nothing waits. Due times in the queues in `held` do not count; leases and expiries there do. A
+    /// time that has come counts as over: due at 5 is due at 5.
+    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>>;
 
     /// Makes jobs of what applications have left in the store in their own transactions, at most `limit`, what
     /// came first, first. The job is kept, and the letter forgotten, in one atomic step in which `open` reads
@@ -189,8 +197,8 @@ pub enum Overdue {
 /// Decides about a run that is overdue.
 pub type Judge<'a> = dyn Fn(&Job, Overdue) -> Ruling + Send + Sync + 'a;
 
-/// Whether a due job may become available.
-pub type Gate<'a> = dyn Fn(&Job) -> bool + Send + Sync + 'a;
+/// The names of the queues whose due jobs must not become available.
+pub type Held = BTreeSet<Arc<str>>;
 
 /// A job that was called off.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob, Page,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Page,
     Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
 };
 use std::future::Future;
@@ -93,8 +93,8 @@ impl<A: Around> Store for Wrapped<A> {
         self.around(Verb::Reclaim, move |store| store.reclaim(judge, limit, now))
     }
 
-    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        self.around(Verb::Promote, move |store| store.promote(gate, limit, now))
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.around(Verb::Promote, move |store| store.promote(held, limit, now))
     }
 
     fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
@@ -133,8 +133,8 @@ impl<A: Around> Store for Wrapped<A> {
         self.around(Verb::Queues, |store| store.queues())
     }
 
-    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
-        self.around(Verb::NextWake, |store| store.next_wake())
+    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+        self.around(Verb::NextWake, move |store| store.next_wake(held))
     }
 }
 

@@ -4,7 +4,7 @@ use super::common::wrapped::in_place;
 use super::ground::Ground;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
     Page, Proof, Queue, Refusal, Report, Retention, Ruling, Settlement, Spec, State, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -286,7 +286,7 @@ impl Store for Broken {
         })
     }
 
-    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
         Box::pin(async move {
             if self.errs(Flaw::WakesTheDead, 20) {
                 let ended = Filter { state: Some(State::Completed), ..Filter::default() };
@@ -295,7 +295,7 @@ impl Store for Broken {
                 }
             }
             let now = if self.flaw == Flaw::HandsOutEarly { later(now, 5) } else { now };
-            self.inner.promote(gate, limit, now).await
+            self.inner.promote(held, limit, now).await
         })
     }
 
@@ -348,7 +348,7 @@ impl Store for Broken {
         })
     }
 
-    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
-        self.inner.next_wake()
+    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+        self.inner.next_wake(held)
     }
 }

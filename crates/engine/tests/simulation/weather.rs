@@ -4,7 +4,7 @@ use super::common::Seeded;
 use super::common::wrapped::in_place;
 use super::world::World;
 use redrive_policy::{Moment, Span};
-use redrive_store::Store;
+use redrive_store::{Held, Store};
 
 /// How rough a simulation is.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ impl Weather {
             13..=16 => {
                 let off = dice.below(3) as i64 - 1;
                 // Asked without any fault in between.
-                let next = in_place(store.next_wake()).ok().flatten();
+                let next = in_place(store.next_wake(&Held::new())).ok().flatten();
                 let next = next.map(|next| Moment::from_micros(next.micros() + off));
                 if let Some(next) = next.filter(|next| *next > world.now()) {
                     world.set_clock(next);

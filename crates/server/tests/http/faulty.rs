@@ -2,7 +2,7 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
     Page, Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
 };
 use std::sync::{Arc, Mutex};
@@ -60,8 +60,8 @@ impl Store for Faulty {
         self.tried(self.inner.reclaim(judge, limit, now))
     }
 
-    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        self.tried(self.inner.promote(gate, limit, now))
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.tried(self.inner.promote(held, limit, now))
     }
 
     fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
@@ -100,7 +100,7 @@ impl Store for Faulty {
         self.tried(self.inner.queues())
     }
 
-    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
-        self.tried(self.inner.next_wake())
+    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+        self.tried(self.inner.next_wake(held))
     }
 }

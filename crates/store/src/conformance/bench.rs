@@ -2,8 +2,8 @@
 
 use super::{Flaw, Subject};
 use crate::{
-    Answer, Claim, DuplicateId, Enqueued, Filter, Hold, Job, JobId, LeaseToken, Listed, Memory, NewJob, Page, Proof,
-    Queue, Refusal, Report, Ruling, Settlement, Spec, Start, State, Store,
+    Answer, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, LeaseToken, Listed, Memory, NewJob, Page,
+    Proof, Queue, Refusal, Report, Ruling, Settlement, Spec, Start, State, Store,
 };
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
@@ -191,9 +191,14 @@ impl<'s> Bench<'s> {
         Ok(self.store.reclaim(&|job: &Job, _| ruling(job, now), limit, now).await?)
     }
 
-    /// Promotes through an open gate.
+    /// Promotes while no queue is held.
     pub(super) async fn promote(&self, limit: usize) -> Result<Vec<Job>, Flaw> {
-        Ok(self.store.promote(&|_: &Job| true, limit, self.now).await?)
+        Ok(self.store.promote(&Held::new(), limit, self.now).await?)
+    }
+
+    /// The next moment while no queue is held.
+    pub(super) async fn next_wake(&self) -> Result<Option<Moment>, Flaw> {
+        Ok(self.store.next_wake(&Held::new()).await?)
     }
 
     pub(super) async fn get(&self, id: JobId) -> Result<Job, Flaw> {
@@ -205,7 +210,7 @@ impl<'s> Bench<'s> {
     }
 
     pub(super) async fn everything(&self) -> Result<Everything, Flaw> {
-        Ok((self.list(Filter::default()).await?, self.store.queues().await?, self.store.next_wake().await?))
+        Ok((self.list(Filter::default()).await?, self.store.queues().await?, self.next_wake().await?))
     }
 
     /// A new job, brought into a state by the shortest way, in a queue of the state's name.

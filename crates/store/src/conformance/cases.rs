@@ -97,12 +97,19 @@ macro_rules! for_each_conformance_case {
             promote {
                 promote_goes_by_due_time_and_stops_at_the_limit,
                 promote_makes_the_job_available_from_now,
-                promote_leaves_what_the_gate_holds_back_and_goes_on,
-                promote_asks_the_gate_about_due_jobs_only,
                 promote_is_not_stopped_by_a_paused_queue,
                 promote_discards_what_has_expired_in_every_waiting_state,
                 promote_discards_first_and_counts_both_against_the_limit,
                 promote_discards_what_is_both_due_and_expired,
+            }
+            queues {
+                held_jobs_delay_no_other_and_are_not_counted,
+                held_jobs_are_held_in_every_waiting_state,
+                held_jobs_go_out_in_order_once_their_queue_is_free,
+                held_jobs_expire,
+                held_jobs_do_not_wake,
+                held_queues_wake_for_leases_and_expiries,
+                queues_take_turns_when_they_are_promoted,
             }
             lives {
                 cancel_ends_whatever_has_not_ended,

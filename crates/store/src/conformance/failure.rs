@@ -103,7 +103,7 @@ pub(super) async fn ret_14_attempt_errors_and_next_retry_are_tracked(bench: &mut
         same!((failed.attempt, failed.history.failures()), (attempt, attempt), "the counts after run {attempt}");
         same!((failed.lease, failed.result), (None, None), "lease and result of a failed job");
         let next = (attempt < 3).then(|| bench.later(DELAY_MS));
-        same!((failed.due, bench.store().next_wake().await?), (next, next), "the next retry after run {attempt}");
+        same!((failed.due, bench.next_wake().await?), (next, next), "the next retry after run {attempt}");
         bench.pass(DELAY_MS);
         bench.promote(9).await?;
     }

@@ -129,7 +129,7 @@ pub(super) async fn revive_may_replace_what_was_said_about_the_job(bench: &mut B
         .collect();
     same!(seen, [("discarded", 0, 0), ("elsewhere", 0, 1)], "discarded and available jobs of both queues");
     same!(queues.last().map(|queue| queue.created), Some(bench.now()), "when the new queue was first seen");
-    same!(bench.store().next_wake().await?, spec.expires, "when the revived job expires");
+    same!(bench.next_wake().await?, spec.expires, "when the revived job expires");
     same!(ids(&bench.claim_by(bench.request(&["elsewhere"], 9)).await?), [job.id], "what its new queue hands out");
     Ok(())
 }

@@ -14,6 +14,7 @@ mod hold;
 mod lives;
 pub mod model;
 mod promote;
+mod queues;
 mod race;
 mod reclaim;
 mod release;

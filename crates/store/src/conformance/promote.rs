@@ -1,10 +1,9 @@
 //! Jobs whose time has come, and jobs whose time is over.
 
-use super::bench::{Bench, QUEUE, START, ids};
+use super::bench::{Bench, QUEUE, ids};
 use super::{Verified, same};
 use crate::{Job, NewJob, Start, State};
 use redrive_policy::Moment;
-use std::sync::Mutex;
 
 pub(super) async fn promote_goes_by_due_time_and_stops_at_the_limit(bench: &mut Bench<'_>) -> Verified {
     let mut added = Vec::new();
@@ -29,40 +28,6 @@ pub(super) async fn promote_makes_the_job_available_from_now(bench: &mut Bench<'
     expected.times.available = Some(bench.now());
     same!(promoted, [expected], "a job whose time has come");
     same!(bench.get(id).await?, promoted[0], "the same job, read back");
-    Ok(())
-}
-
-pub(super) async fn promote_leaves_what_the_gate_holds_back_and_goes_on(bench: &mut Bench<'_>) -> Verified {
-    let held_back = scheduled(bench, 10).await?;
-    let (first, second) = (scheduled(bench, 20).await?, scheduled(bench, 30).await?);
-    bench.pass(30);
-    let before = bench.get(held_back).await?;
-    let gate = |job: &Job| job.id != held_back;
-    let promoted = bench.store().promote(&gate, 2, bench.now()).await?;
-    same!(ids(&promoted), [first, second], "what passes, with a limit of two");
-    same!(bench.get(held_back).await?, before, "what the gate holds back");
-    same!(bench.store().promote(&|_: &Job| false, 9, bench.now()).await?, Vec::new(), "a closed gate");
-    same!(ids(&bench.promote(9).await?), [held_back], "an open gate");
-    Ok(())
-}
-
-pub(super) async fn promote_asks_the_gate_about_due_jobs_only(bench: &mut Bench<'_>) -> Verified {
-    let due = scheduled(bench, 10).await?;
-    scheduled(bench, 11).await?;
-    let expired = bench.job_with(|spec| spec.expires = Some(START));
-    bench.add(expired).await?;
-    bench.pass(10);
-    let asked = Mutex::new(Vec::new());
-    let gate = |job: &Job| {
-        if let Ok(mut asked) = asked.lock() {
-            asked.push((job.id, job.state));
-        }
-        true
-    };
-    same!(bench.store().promote(&gate, 9, bench.now()).await?.len(), 2, "how many are moved");
-    let mut asked = asked.lock().map(|asked| asked.clone()).unwrap_or_default();
-    asked.dedup();
-    same!(asked, [(due, State::Scheduled)], "what the gate was asked about");
     Ok(())
 }
 

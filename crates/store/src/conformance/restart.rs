@@ -152,7 +152,7 @@ pub(super) async fn restart_keeps_what_is_due_and_what_expires(bench: &mut Bench
     let expires = bench.later(10);
     let expiring = bench.added_with(|spec| spec.expires = Some(expires)).await?;
     bench.restart();
-    same!(bench.store().next_wake().await?, Some(expires), "the next moment");
+    same!(bench.next_wake().await?, Some(expires), "the next moment");
     bench.pass(30);
     same!(ids(&bench.promote(9).await?), [expiring.id, snoozed.id, scheduled.id], "what is promoted");
     Ok(())

@@ -115,9 +115,9 @@ pub(super) async fn pause_does_not_stop_running_jobs(bench: &mut Bench<'_>) -> V
 }
 
 pub(super) async fn next_wake_is_the_earliest_of_all_times(bench: &mut Bench<'_>) -> Verified {
-    same!(bench.store().next_wake().await?, None, "an empty store");
+    same!(bench.next_wake().await?, None, "an empty store");
     bench.added().await?;
-    same!(bench.store().next_wake().await?, None, "a job that waits for a worker only");
+    same!(bench.next_wake().await?, None, "a job that waits for a worker only");
     // Each step puts an earlier time in front of the ones before it.
     let due = |ms| Start::Scheduled(START.after(Span::from_millis(ms)));
     let new = bench.job();
@@ -148,7 +148,7 @@ pub(super) async fn next_wake_forgets_what_has_ended(bench: &mut Bench<'_>) -> V
     }
     let done = bench.held_with(|spec| (spec.expires, spec.timeout) = (Some(expires), Some(Span::ZERO))).await?;
     bench.done(&done).await?;
-    same!(bench.store().next_wake().await?, None, "a store in which everything has ended");
+    same!(bench.next_wake().await?, None, "a store in which everything has ended");
     Ok(())
 }
 
@@ -161,6 +161,6 @@ pub(super) async fn next_wake_may_be_past(bench: &mut Bench<'_>) -> Verified {
 
 /// The next moment, in milliseconds since the start of the case.
 async fn wake_ms(bench: &Bench<'_>) -> Result<Option<i64>, super::Flaw> {
-    let wake = bench.store().next_wake().await?;
+    let wake = bench.next_wake().await?;
     Ok(wake.map(|wake: Moment| (wake.micros() - START.micros()) / 1_000))
 }

@@ -121,7 +121,7 @@ impl Shared {
         Self { core: Mutex::new(core), written: Mutex::new(written), to_flush, to_compact, compacted }
     }
 
-    /// The core, also after a ruling or a gate panicked: the ledger was whole at that moment.
+    /// The core, also after a ruling panicked: the ledger was whole at that moment.
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The jobs, their indexes, and the frame that takes the records of what changes.
 ///
 /// Every method leaves jobs, indexes and records in step, whole, before it returns, and calls nothing
-/// of the caller's in between. So a ruling or a gate that panics does no harm.
+/// of the caller's in between. So a ruling that panics does no harm.
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) slots: Slots,

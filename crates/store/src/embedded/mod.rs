@@ -7,6 +7,7 @@ mod check;
 mod compactor;
 mod core;
 mod disk;
+mod due;
 mod fault;
 mod flusher;
 mod frame;

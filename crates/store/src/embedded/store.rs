@@ -5,7 +5,7 @@ use super::disk::Disk;
 use super::ledger::Ledger;
 use super::ticket::Durable;
 use crate::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob, Page,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Page,
     Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
@@ -17,8 +17,8 @@ use std::thread::JoinHandle;
 /// A durable store in one folder. It keeps all jobs in memory, and answers once what it says is safe
 /// from a power cut.
 ///
-/// A verb does its work when it is called; its answer only waits for the disk. Rulings, judges and gates
-/// run while the store is locked, so they must not call it.
+/// A verb does its work when it is called; its answer only waits for the disk. Rulings and judges run while
+/// the store is locked, so they must not call it.
 ///
 /// The memory is that of the jobs: up to 400 bytes for each that waits, beside what was handed in.
 pub struct Embedded {
@@ -175,8 +175,8 @@ impl Store for Embedded {
         self.answer(|ledger| Ok(ledger.reclaim(judge, limit, now)))
     }
 
-    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        self.answer(|ledger| Ok(ledger.promote(gate, limit, now)))
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.answer(|ledger| Ok(ledger.promote(held, limit, now)))
     }
 
     fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
@@ -215,7 +215,7 @@ impl Store for Embedded {
         self.answer(|ledger| Ok(ledger.queues()))
     }
 
-    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
-        self.answer(|ledger| Ok(ledger.next_wake()))
+    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+        self.answer(|ledger| Ok(ledger.next_wake(held)))
     }
 }

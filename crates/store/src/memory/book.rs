@@ -3,7 +3,7 @@
 
 use super::rules;
 use crate::{
-    Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob, Overdue,
+    Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Overdue,
     Page, Queue, Refusal, Retention, Settlement, Spec, State,
 };
 use redrive_policy::{Moment, Span};
@@ -86,15 +86,15 @@ impl Book {
         ended.filter_map(|(_, id, why)| self.change(id, |job| rules::fail(job, judge(job, why), now)).ok()).collect()
     }
 
-    pub(super) fn promote(&mut self, gate: &Gate<'_>, limit: usize, now: Moment) -> Vec<Job> {
+    pub(super) fn promote(&mut self, held: &Held, limit: usize, now: Moment) -> Vec<Job> {
         let mut moved = Vec::new();
         for (_, id) in self.in_time(|job| rules::expired(job, now)) {
             if moved.len() < limit {
                 moved.extend(self.change(id, |job| rules::finish(job, Event::Expire, now)));
             }
         }
-        for (_, id) in self.in_time(|job| rules::due(job, now)) {
-            if moved.len() < limit && self.jobs.get(&id).is_some_and(gate) {
+        for id in self.in_turn(held, now) {
+            if moved.len() < limit {
                 moved.extend(self.change(id, |job| rules::open(job, Event::Due, now)));
             }
         }
@@ -162,8 +162,8 @@ impl Book {
         self.queues.iter().map(|(name, standing)| self.queue(name, *standing)).collect()
     }
 
-    pub(super) fn next_wake(&self) -> Option<Moment> {
-        self.jobs.values().filter_map(rules::wake).min()
+    pub(super) fn next_wake(&self, held: &Held) -> Option<Moment> {
+        self.jobs.values().filter_map(|job| rules::wake(job, held.contains(&job.spec.queue))).min()
     }
 
     /// Applies a rule to one job: whole, or not at all where the rule refuses.
@@ -188,6 +188,19 @@ impl Book {
     /// The jobs to which `time` gives a moment, the earliest first.
     fn in_time(&self, time: impl Fn(&Job) -> Option<Moment>) -> Vec<(Moment, JobId)> {
         sorted(self.jobs.values().filter_map(|job| Some((time(job)?, job.id))), |pair| *pair)
+    }
+
+    /// The due jobs of the queues that are not held: the first of each queue, then the second of each.
+    fn in_turn(&self, held: &Held, now: Moment) -> Vec<JobId> {
+        let due = self.in_time(|job| rules::due(job, now).filter(|_| !held.contains(&job.spec.queue)));
+        let mut turns: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
+        let turn = |(at, id): (Moment, JobId)| {
+            let turn = turns.entry(&self.jobs.get(&id)?.spec.queue).or_default();
+            *turn += 1;
+            Some((*turn, at, id))
+        };
+        let due = sorted(due.into_iter().filter_map(turn), |turn| *turn);
+        due.into_iter().map(|(_, _, id)| id).collect()
     }
 
     /// A queue's standing; what is not known yet is known from now on.

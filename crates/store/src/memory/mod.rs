@@ -4,7 +4,7 @@ mod book;
 pub(crate) mod rules;
 
 use crate::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob, Page,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Page,
     Queue, Refusal, Retention, Settlement, Spec, Store,
 };
 use book::Book;
@@ -27,7 +27,7 @@ impl Memory {
         Self::default()
     }
 
-    /// The book, also after a ruling or a gate panicked: those run before their job is changed.
+    /// The book, also after a ruling panicked: it runs before its job is changed.
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,8 +60,8 @@ impl Store for Memory {
         Box::pin(async move { Ok(self.book().reclaim(judge, limit, now)) })
     }
 
-    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        Box::pin(async move { Ok(self.book().promote(gate, limit, now)) })
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        Box::pin(async move { Ok(self.book().promote(held, limit, now)) })
     }
 
     fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
@@ -100,7 +100,7 @@ impl Store for Memory {
         Box::pin(async move { Ok(self.book().queues()) })
     }
 
-    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
-        Box::pin(async move { Ok(self.book().next_wake()) })
+    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+        Box::pin(async move { Ok(self.book().next_wake(held)) })
     }
 }

@@ -135,9 +135,10 @@ pub(crate) fn expired(job: &Job, now: Moment) -> Option<Moment> {
     job.spec.expires.filter(|expires| *expires <= now)
 }
 
-/// The next moment at which something happens to the job by itself.
-pub(crate) fn wake(job: &Job) -> Option<Moment> {
-    let due = job.state.after(Event::Due).and(job.due);
+/// The next moment at which something happens to the job by itself. Where its queue is held, that it is due is
+/// nothing that happens.
+pub(crate) fn wake(job: &Job, held: bool) -> Option<Moment> {
+    let due = job.state.after(Event::Due).and(job.due).filter(|_| !held);
     let expires = job.state.after(Event::Expire).and(job.spec.expires);
     let lease = job.lease.as_ref();
     let ends = [lease.map(|lease| lease.until), lease.and_then(|lease| lease.deadline)];

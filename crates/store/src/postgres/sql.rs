@@ -142,8 +142,21 @@ statements! {
     OVERDUE = next("state = 3 AND due_us <= $1", "due_us");
     /// Waiting jobs that have expired at $1, at most $2.
     EXPIRED = next("state <> 3 AND expires_us <= $1", "expires_us");
-    /// Jobs that are due at $1 and come after ($3, $4), at most $2.
-    DUE = next("state <> 3 AND due_us <= $1 AND (due_us, id) > ($3, $4)", "due_us");
+    /// The next jobs that are due at $1 in each of the queues $3, at most $2 of each, after those at ($4, $5).
+    DUE = format!(
+        "SELECT {} FROM (\
+           SELECT j.* FROM unnest($3::integer[], $4::bigint[], $5::uuid[]) AS q (queue, due_us, id) \
+           CROSS JOIN LATERAL (\
+             SELECT * FROM live WHERE queue = q.queue AND {DUE_NOW} AND (due_us, id) > (q.due_us, q.id) \
+             ORDER BY due_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j) j JOIN specs s ON s.id = j.id",
+        job_columns()
+    );
+    /// The queues that have due jobs at $1, the earliest job first, at most $2, without those named in $3.
+    DUE_QUEUES = format!(
+        "SELECT q.id FROM queues q CROSS JOIN LATERAL (\
+           SELECT due_us, id FROM live WHERE queue = q.id AND {DUE_NOW} ORDER BY due_us, id LIMIT 1) j \
+         WHERE q.name <> ALL ($3::text[]) ORDER BY j.due_us, j.id LIMIT $2"
+    );
     /// A page of jobs that fit a filter: $1 queue, $2 kind, $3 state, $4 dead, $5 since, $6 before,
     /// $7 offset, $8 limit.
     LIST = format!("SELECT {} FROM {} ORDER BY j.id DESC OFFSET $7 LIMIT $8", job_columns(), fitting());
@@ -152,6 +165,9 @@ statements! {
     PRUNE_FINISHED = prune("NOT dead");
     PRUNE_DEAD = prune("dead");
 }
+
+/// What is due at $1. What has expired by then is not.
+const DUE_NOW: &str = "state <> 3 AND due_us <= $1 AND (expires_us IS NULL OR expires_us > $1)";
 
 /// Jobs to which something happens by itself, by time, then by name; what others are at is left to them.
 fn next(which: &str, time: &str) -> String {

@@ -10,7 +10,7 @@ use super::verbs::{claim, enqueue, inbox, list, manage, runs, sweep};
 use super::{pooler, queues, schema, tidy};
 use crate::memory::rules;
 use crate::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Gate, Hold, Job, JobId, Judge, Listed, NewJob,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob,
     Opener, Page, Queue, Received, Refusal, Retention, Settlement, Spec, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
@@ -107,8 +107,8 @@ impl Store for Postgres {
         answer!(self, |core| sweep::reclaim(core, judge, limit, now))
     }
 
-    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        answer!(self, |core| sweep::promote(core, gate, limit, now))
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        answer!(self, |core| sweep::promote(core, held, limit, now))
     }
 
     fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
@@ -147,8 +147,8 @@ impl Store for Postgres {
         answer!(self, all_queues)
     }
 
-    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
-        answer!(self, sweep::next_wake)
+    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+        answer!(self, |core| sweep::next_wake(core, held))
     }
 
     fn receive<'a>(&'a self, open: &'a Opener<'a>, limit: usize, now: Moment) -> Answer<'a, Received> {

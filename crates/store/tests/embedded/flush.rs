@@ -5,7 +5,7 @@ use crate::subject::{SMALL, open};
 use crate::workload::Workload;
 use redrive_policy::Moment;
 use redrive_store::conformance::block_on;
-use redrive_store::{Filter, JobId, Page, Store};
+use redrive_store::{Filter, Held, JobId, Page, Store};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Waker};
@@ -26,7 +26,8 @@ fn a_read_waits_for_what_it_has_seen_and_for_nothing_else() {
     let first = workload.batch_of_bytes(1, 10);
     let write = first.call(&store);
     disk.wait_for_held_calls(1);
-    let mut reads = (store.get(id), store.queues(), store.next_wake(), store.list(Filter::default(), page));
+    let none = Held::new();
+    let mut reads = (store.get(id), store.queues(), store.next_wake(&none), store.list(Filter::default(), page));
     assert!(!is_ready(&mut reads.0) && !is_ready(&mut reads.1) && !is_ready(&mut reads.2) && !is_ready(&mut reads.3));
     drop(held);
     block_on(write).unwrap();

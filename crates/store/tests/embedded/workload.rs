@@ -6,12 +6,12 @@ use redrive_policy::{
 };
 use redrive_store::conformance::block_on;
 use redrive_store::{
-    Claim, Filter, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Ruling, Settlement,
-    Spec, Start, Store, StoreError,
+    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Ruling,
+    Settlement, Spec, Start, Store, StoreError,
 };
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A verb with all that it is told.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Op {
                 told!(store.settle(settlements.collect(), now))
             }
             Verb::Reclaim(limit) => told!(store.reclaim(&judge, limit, now)),
-            Verb::Promote(limit) => told!(store.promote(&gate, limit, now)),
+            Verb::Promote(limit) => told!(store.promote(&HELD, limit, now)),
             Verb::Cancel(id) => told!(store.cancel(id, now)),
             Verb::Activate(id) => told!(store.activate(id, now)),
             Verb::Revive(id, spec) => told!(store.revive(id, spec, now)),
@@ -80,7 +80,7 @@ impl Op {
             Verb::Get(id) => told!(store.get(id)),
             Verb::List(filter, page) => told!(store.list(filter, page)),
             Verb::Queues => told!(store.queues()),
-            Verb::NextWake => told!(store.next_wake()),
+            Verb::NextWake => told!(store.next_wake(&HELD)),
         }
     }
 
@@ -112,15 +112,14 @@ fn judge(job: &Job, why: Overdue) -> Ruling {
     rule(job, until, if why == Overdue::Stalled { 0.3 } else { 0.9 })
 }
 
-fn gate(job: &Job) -> bool {
-    job.spec.priority != 3
-}
+/// One of the queues, always.
+static HELD: LazyLock<Held> = LazyLock::new(|| Held::from(["three".into()]));
 
 /// All that a store shows, as text.
 pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
     block_on(async {
         let all = store.list(Filter::default(), Page { offset: 0, limit: usize::MAX }).await?;
-        let (queues, wake) = (store.queues().await?, store.next_wake().await?);
+        let (queues, wake) = (store.queues().await?, store.next_wake(&HELD).await?);
         Ok(format!("{all:?}\n{queues:?}\n{wake:?}"))
     })
 }

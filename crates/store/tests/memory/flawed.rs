@@ -4,11 +4,10 @@ use crate::Kept;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Gate, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
     Overdue, Page, Proof, Queue, Refusal, Report, Retention, Settlement, Spec, State, Store, StoreError,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is wrong with the store.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +27,9 @@ pub(crate) enum Flaw {
     CallsEveryRunStalled,
     PromotesEarly,
     PromotesWithoutLimit,
-    StopsAtAClosedGate,
+    StopsAtAHeldJob,
+    CountsHeldJobs,
+    PromotesQueueByQueue,
     HoldsBackPausedQueues,
     RevivesAsBefore,
     PrunesDeadLettersEarly,
@@ -36,6 +37,7 @@ pub(crate) enum Flaw {
     ListsOldestFirst,
     CountsThePageOnly,
     NeverWakes,
+    WakesForHeldJobs,
     KeepsTenFailures,
     LosesPausesAtRestart,
     LosesLeasesAtRestart,
@@ -43,7 +45,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 27] = [
+    pub(crate) const ALL: [Self; 30] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -59,7 +61,9 @@ impl Flaw {
         Self::CallsEveryRunStalled,
         Self::PromotesEarly,
         Self::PromotesWithoutLimit,
-        Self::StopsAtAClosedGate,
+        Self::StopsAtAHeldJob,
+        Self::CountsHeldJobs,
+        Self::PromotesQueueByQueue,
         Self::HoldsBackPausedQueues,
         Self::RevivesAsBefore,
         Self::PrunesDeadLettersEarly,
@@ -67,6 +71,7 @@ impl Flaw {
         Self::ListsOldestFirst,
         Self::CountsThePageOnly,
         Self::NeverWakes,
+        Self::WakesForHeldJobs,
         Self::KeepsTenFailures,
         Self::LosesPausesAtRestart,
         Self::LosesLeasesAtRestart,
@@ -126,6 +131,13 @@ impl Flawed {
             }
         }
         Ok(())
+    }
+
+    /// How many due jobs these queues have.
+    async fn held_jobs(&self, held: &Held, now: Moment) -> Result<usize, StoreError> {
+        let all = self.memory.list(Filter::default(), Page { offset: 0, limit: usize::MAX }).await?.jobs;
+        let due = |job: &&Job| held.contains(&job.spec.queue) && job.due.is_some_and(|due| due <= now);
+        Ok(all.iter().filter(due).count())
     }
 
     fn shown(&self, mut job: Job) -> Job {
@@ -237,20 +249,26 @@ impl Store for Flawed {
         })
     }
 
-    fn promote<'a>(&'a self, gate: &'a Gate<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
         Box::pin(async move {
             let early = Moment::from_micros(now.micros() + i64::from(self.has(Flaw::PromotesEarly)));
-            let limit = if self.has(Flaw::PromotesWithoutLimit) { usize::MAX } else { limit };
+            let mut limit = if self.has(Flaw::PromotesWithoutLimit) { usize::MAX } else { limit };
+            let mut held = held.clone();
             let queues = self.memory.queues().await?;
-            let closed = AtomicBool::new(false);
-            let gate = |job: &Job| {
-                let paused = queues.iter().any(|queue| queue.paused && queue.name == job.spec.queue);
-                let stopped = closed.load(Ordering::SeqCst) && self.has(Flaw::StopsAtAClosedGate);
-                let open = gate(job) && !stopped && !(paused && self.has(Flaw::HoldsBackPausedQueues));
-                closed.fetch_or(!open, Ordering::SeqCst);
-                open
-            };
-            let jobs = self.memory.promote(&gate, limit, early).await?;
+            let held_jobs = self.held_jobs(&held, now).await?;
+            if self.has(Flaw::CountsHeldJobs) {
+                limit = limit.saturating_sub(held_jobs);
+            }
+            let all = self.has(Flaw::StopsAtAHeldJob) && held_jobs > 0;
+            let also = |queue: &&Queue| all || (queue.paused && self.has(Flaw::HoldsBackPausedQueues));
+            held.extend(queues.iter().filter(also).map(|queue| Arc::clone(&queue.name)));
+            let mut jobs = Vec::new();
+            for queue in queues.iter().filter(|_| self.has(Flaw::PromotesQueueByQueue)) {
+                let others = queues.iter().filter(|other| other.name != queue.name);
+                let held = held.iter().chain(others.map(|other| &other.name)).cloned().collect();
+                jobs.extend(self.memory.promote(&held, limit - jobs.len(), early).await?);
+            }
+            jobs.extend(self.memory.promote(&held, limit - jobs.len(), early).await?);
             Ok(jobs.into_iter().map(|job| self.shown(job)).collect())
         })
     }
@@ -303,7 +321,11 @@ impl Store for Flawed {
         self.memory.queues()
     }
 
-    fn next_wake(&self) -> Answer<'_, Option<Moment>> {
-        Box::pin(async move { Ok(self.memory.next_wake().await?.filter(|_| !self.has(Flaw::NeverWakes))) })
+    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+        Box::pin(async move {
+            let none = Held::new();
+            let held = if self.has(Flaw::WakesForHeldJobs) { &none } else { held };
+            Ok(self.memory.next_wake(held).await?.filter(|_| !self.has(Flaw::NeverWakes)))
+        })
     }
 }

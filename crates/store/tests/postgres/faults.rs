@@ -4,7 +4,7 @@ use crate::cluster::Cluster;
 use crate::subject::{cut, new_schema, open, runtime};
 use crate::work::{claim, job, now};
 use redrive_store::postgres::{Options, Postgres};
-use redrive_store::{Hold, Job, JobId, Proof, Report, Settlement, State, Store, StoreError};
+use redrive_store::{Held, Hold, Job, JobId, Proof, Report, Settlement, State, Store, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +63,7 @@ fn what_was_acknowledged_outlives_every_cut() {
         for _ in 0..25 {
             cuts += cut(&schema).await;
             // A verb that succeeds shows that the store has come back by itself.
-            while store.next_wake().await.is_err() {}
+            while store.next_wake(&Held::new()).await.is_err() {}
         }
         stop.store(true, Ordering::SeqCst);
         let (mut kept, mut done) = (BTreeSet::new(), Vec::new());

@@ -8,6 +8,7 @@ mod conformance;
 mod deadlock;
 mod faults;
 mod frozen;
+mod held;
 mod inbox;
 mod model;
 mod nodes;

@@ -6,7 +6,7 @@ use crate::work::{claim, failed, job, later, now, ruling};
 use redrive_policy::{Moment, Span};
 use redrive_store::postgres::Postgres;
 use redrive_store::{
-    Filter, Hold, Job, JobId, Listed, NewJob, Page, Proof, Queue, Refusal, Report, Retention, Settlement, Store,
+    Filter, Held, Hold, Job, JobId, Listed, NewJob, Page, Proof, Queue, Refusal, Report, Retention, Settlement, Store,
     StoreError,
 };
 
@@ -68,7 +68,7 @@ impl Cast {
             Step::Claim => many(store.claim(claim("q", 1, 1), now()).await?.len()),
             Step::Extend => state(store.extend(vec![hold(first.id)], None, later(500)).await?),
             Step::Fail => state(settled(store, first.id, failed(now())).await?),
-            Step::Promote => many(store.promote(&|_| true, 9, later(2_000)).await?.len()),
+            Step::Promote => many(store.promote(&Held::new(), 9, later(2_000)).await?.len()),
             Step::ClaimAll => many(store.claim(claim("q", 9, 2), later(2_000)).await?.len()),
             Step::Succeed => state(settled(store, second.id, Report::Done(None)).await?),
             Step::Reclaim => many(store.reclaim(&|job, _| ruling(job, later(60_000)), 9, later(60_000)).await?.len()),
@@ -105,7 +105,7 @@ fn state(mut answers: Vec<Result<Job, Refusal>>) -> String {
 
 async fn everything(store: &Postgres) -> (Listed, Vec<Queue>, Option<Moment>) {
     let listed = store.list(Filter::default(), Page { offset: 0, limit: 99 }).await.unwrap();
-    (listed, store.queues().await.unwrap(), store.next_wake().await.unwrap())
+    (listed, store.queues().await.unwrap(), store.next_wake(&Held::new()).await.unwrap())
 }
 
 #[test]

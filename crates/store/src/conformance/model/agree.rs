@@ -1,6 +1,6 @@
 //! Two stores, one story.
 
-use super::plan::{self, JobPlan, ListPlan, SpecPlan, StartPlan};
+use super::plan::{self, HeldPlan, JobPlan, ListPlan, SpecPlan, StartPlan};
 use super::seen::Seen;
 use super::sound::unsound;
 use super::step::Step;
@@ -78,7 +78,7 @@ fn compare(index: usize, length: usize, step: &Step, expected: &Seen, found: &Se
 /// Everything that can be seen, twice, with a restart between; and to which jobs the keys lead.
 fn last_look() -> Vec<Step> {
     let all = || {
-        let looks = [Step::List(ListPlan::ALL), Step::Queues, Step::NextWake];
+        let looks = [Step::List(ListPlan::ALL), Step::Queues, Step::NextWake(HeldPlan::None)];
         looks.into_iter().chain((0..8).map(Step::Get))
     };
     let keys = (0..plan::FEW).map(|key| {

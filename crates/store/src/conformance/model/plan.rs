@@ -122,15 +122,15 @@ impl End {
     }
 }
 
-/// Which due jobs pass.
+/// Which queues are held.
 #[derive(Clone, Copy, Debug)]
-pub enum GatePlan {
-    /// All.
-    Open,
+pub enum HeldPlan {
     /// None.
-    Closed,
-    /// All but those of a queue.
-    AllBut(u8),
+    None,
+    /// All.
+    All,
+    /// One.
+    One(u8),
 }
 
 /// Which jobs to list. Times are counted back from now.
@@ -237,8 +237,8 @@ pub(super) fn end() -> impl Strategy<Value = End> {
     ]
 }
 
-pub(super) fn gate() -> impl Strategy<Value = GatePlan> {
-    prop_oneof![4 => Just(GatePlan::Open), 1 => Just(GatePlan::Closed), 2 => (0..FEW).prop_map(GatePlan::AllBut)]
+pub(super) fn held() -> impl Strategy<Value = HeldPlan> {
+    prop_oneof![4 => Just(HeldPlan::None), 1 => Just(HeldPlan::All), 2 => (0..FEW).prop_map(HeldPlan::One)]
 }
 
 pub(super) fn list() -> impl Strategy<Value = ListPlan> {

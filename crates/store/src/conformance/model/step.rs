@@ -1,6 +1,6 @@
 //! The steps of a random life, and how they are drawn.
 
-use super::plan::{self, End, FEW, GatePlan, HoldPlan, JobPlan, ListPlan, SpecPlan, limit, wait_ms};
+use super::plan::{self, End, FEW, HeldPlan, HoldPlan, JobPlan, ListPlan, SpecPlan, limit, wait_ms};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ pub enum Step {
     /// End what is overdue.
     Reclaim(usize),
     /// Promote what is due.
-    Promote(GatePlan, usize),
+    Promote(HeldPlan, usize),
     /// Call a job off.
     Cancel(u8),
     /// Activate a job.
@@ -53,7 +53,7 @@ pub enum Step {
     /// Look at the queues.
     Queues,
     /// Ask for the next moment.
-    NextWake,
+    NextWake(HeldPlan),
     /// Let so many milliseconds pass.
     Pass(u32),
     /// Go on to the next moment at which something happens, so that edges are met exactly.
@@ -86,11 +86,11 @@ fn day() -> impl Strategy<Value = [Step; 5]> {
     let end = prop_oneof![2 => plan::end(), 6 => (0..2_u8).prop_map(End::Failed), 2 => released];
     let ends = vec(((0..6_u8).prop_map(HoldPlan::by_token), end), 1..6);
     let night = prop_oneof![3 => Just(Step::PassToNextWake), 1 => wait_ms().prop_map(Step::Pass)];
-    let last = prop_oneof![2 => Just(Step::NextWake), 1 => plan::back().prop_map(|back| Step::Revive(back, None))];
-    (limit(), any::<u64>(), ends, night, plan::gate(), last).prop_map(|(count, seed, ends, night, gate, last)| {
+    let last = prop_oneof![2 => plan::held().prop_map(Step::NextWake), 1 => plan::back().prop_map(|back| Step::Revive(back, None))];
+    (limit(), any::<u64>(), ends, night, plan::held(), last).prop_map(|(count, seed, ends, night, held, last)| {
         let queues = (0..FEW).collect();
         let claim = Step::Claim { queues, count, worker: 0, lease_ms: 1_000, timeout_ms: None, seed };
-        [claim, Step::Settle(ends), night, Step::Promote(gate, 100), last]
+        [claim, Step::Settle(ends), night, Step::Promote(held, 100), last]
     })
 }
 
@@ -123,7 +123,7 @@ fn time() -> impl Strategy<Value = Step> {
         3 => Just(Step::PassToNextWake),
         1 => wait_ms().prop_map(Step::StepBack),
         4 => limit().prop_map(Step::Reclaim),
-        6 => (plan::gate(), limit()).prop_map(|(gate, limit)| Step::Promote(gate, limit)),
+        6 => (plan::held(), limit()).prop_map(|(held, limit)| Step::Promote(held, limit)),
     ]
 }
 
@@ -144,6 +144,6 @@ fn looks() -> impl Strategy<Value = Step> {
         1 => plan::back().prop_map(Step::Get),
         2 => plan::list().prop_map(Step::List),
         1 => Just(Step::Queues),
-        1 => Just(Step::NextWake),
+        1 => plan::held().prop_map(Step::NextWake),
     ]
 }

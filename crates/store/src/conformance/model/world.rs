@@ -1,12 +1,12 @@
 //! The world around a store: the clock, the leases that were handed out, and what plans stand for.
 
-use super::plan::{End, FEW, GatePlan, HoldPlan, JobPlan, ProofPlan, SpecPlan, StartPlan};
+use super::plan::{End, FEW, HeldPlan, HoldPlan, JobPlan, ProofPlan, SpecPlan, StartPlan};
 use super::policies::policies;
 use super::seen::Seen;
 use super::step::Step;
 use crate::{
-    Claim, Filter, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Ruling, Settlement,
-    Spec, Start, Store, StoreError,
+    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Ruling,
+    Settlement, Spec, Start, Store, StoreError,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
@@ -58,14 +58,7 @@ impl World {
                     |job: &Job, why: Overdue| ruling(job, &Failure::of_type("overdue"), &format!("{why:?}"), now);
                 Seen::Jobs(store.reclaim(&judge, *limit, now).await?)
             }
-            Step::Promote(gate, limit) => {
-                let gate = |job: &Job| match gate {
-                    GatePlan::Open => true,
-                    GatePlan::Closed => false,
-                    GatePlan::AllBut(queue) => job.spec.queue != word("queue", *queue),
-                };
-                Seen::Jobs(store.promote(&gate, *limit, now).await?)
-            }
+            Step::Promote(plan, limit) => Seen::Jobs(store.promote(&held(*plan), *limit, now).await?),
             Step::Cancel(job) => Seen::Cancelled(store.cancel(self.name(*job), now).await?),
             Step::Activate(job) => Seen::One(store.activate(self.name(*job), now).await?),
             Step::Revive(job, plan) => {
@@ -99,7 +92,8 @@ impl World {
                 Seen::Listed(store.list(filter, Page { offset: plan.offset, limit: plan.limit }).await?)
             }
             Step::Queues => Seen::Queues(store.queues().await?),
-            Step::NextWake | Step::PassToNextWake => Seen::Wake(store.next_wake().await?),
+            Step::NextWake(plan) => Seen::Wake(store.next_wake(&held(*plan)).await?),
+            Step::PassToNextWake => Seen::Wake(store.next_wake(&Held::new()).await?),
             _ => Seen::Nothing,
         })
     }
@@ -198,6 +192,15 @@ fn ruling(job: &Job, failure: &Failure<'_>, cause: &str, now: Moment) -> Ruling 
 /// A number that stands for a text.
 fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+fn held(plan: HeldPlan) -> Held {
+    let queues = match plan {
+        HeldPlan::None => 0..0,
+        HeldPlan::All => 0..FEW,
+        HeldPlan::One(queue) => queue..queue + 1,
+    };
+    queues.map(|queue| word("queue", queue)).collect()
 }
 
 fn word(what: &str, number: u8) -> Arc<str> {

@@ -3,7 +3,7 @@
 use crate::embedded::lane::Timeline;
 use crate::embedded::ledger::Ledger;
 use crate::memory::rules;
-use crate::{Event, Gate, Job, Judge, Retention};
+use crate::{Event, Held, Job, Judge, Retention};
 use redrive_policy::{Moment, Span};
 
 impl Ledger {
@@ -19,22 +19,14 @@ impl Ledger {
         ended
     }
 
-    pub(in crate::embedded) fn promote(&mut self, gate: &Gate<'_>, limit: usize, now: Moment) -> Vec<Job> {
+    pub(in crate::embedded) fn promote(&mut self, held: &Held, limit: usize, now: Moment) -> Vec<Job> {
         let mut moved = Vec::new();
         let expired: Vec<u32> = until(&self.indexes.expires, now).take(limit).collect();
         for place in expired {
             moved.extend(self.change(place, |job| rules::finish(job, Event::Expire, now)));
         }
-        let mut open = Vec::new();
-        for place in until(&self.indexes.due, now) {
-            if moved.len() + open.len() >= limit {
-                break;
-            }
-            if self.job(place).as_ref().is_some_and(gate) {
-                open.push(place);
-            }
-        }
-        for place in open {
+        let due = self.indexes.due.in_turn(limit - moved.len(), now, |lane| self.is_held(lane, held));
+        for place in due {
             moved.extend(self.change(place, |job| rules::open(job, Event::Due, now)));
         }
         moved
@@ -50,10 +42,15 @@ impl Ledger {
         ended.into_iter().filter_map(|place| self.remove(place)).count()
     }
 
-    pub(in crate::embedded) fn next_wake(&self) -> Option<Moment> {
+    pub(in crate::embedded) fn next_wake(&self, held: &Held) -> Option<Moment> {
         let indexes = &self.indexes;
         let first = |timeline: &Timeline| timeline.first_key_value().map(|((at, _), _)| *at);
-        [&indexes.overdue, &indexes.expires, &indexes.due].into_iter().filter_map(first).min()
+        let due = indexes.due.first(|lane| self.is_held(lane, held));
+        [first(&indexes.overdue), first(&indexes.expires), due].into_iter().flatten().min()
+    }
+
+    fn is_held(&self, lane: u32, held: &Held) -> bool {
+        held.contains(&self.indexes.lanes[lane as usize].name)
     }
 }
 

@@ -51,7 +51,9 @@ CREATE TABLE live (
 -- Not unique, because `specs` is: to check that a second time at every write costs more than the entry itself.
 CREATE INDEX live_id ON live (id);
 CREATE INDEX live_ready ON live (queue, priority DESC, available_us, id) WHERE state = 2;
-CREATE INDEX live_due ON live (due_us, id) WHERE due_us IS NOT NULL;
+-- By queue, so that a queue whose jobs are held back is passed over without reading them.
+CREATE INDEX live_due ON live (queue, due_us, id) WHERE state <> 3 AND due_us IS NOT NULL;
+CREATE INDEX live_overdue ON live (due_us, id) WHERE state = 3;
 CREATE INDEX live_expires ON live (expires_us, id) WHERE expires_us IS NOT NULL;
 
 -- The jobs that have ended: written once and read seldom.

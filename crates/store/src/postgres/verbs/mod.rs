@@ -1,6 +1,7 @@
 //! The verbs, each with its statements.
 
 pub(super) mod claim;
+mod due;
 pub(super) mod enqueue;
 pub(super) mod inbox;
 pub(super) mod list;

@@ -5,13 +5,10 @@ use super::super::kept::Kept;
 use super::super::trouble::Trouble;
 use super::super::value::{Order, Param, Reader, limit};
 use super::super::{read, sql};
+use super::due::{in_turn, names};
 use crate::memory::rules;
-use crate::{Event, Gate, Job, Judge, Retention};
+use crate::{Event, Held, Job, Judge, Retention};
 use redrive_policy::{Moment, Span};
-use uuid::Uuid;
-
-/// How many due jobs are looked at together, where a gate may hold many of them back.
-const LOOK: usize = 1_000;
 
 /// Ends runs that are overdue.
 pub(in crate::postgres) async fn reclaim(
@@ -38,7 +35,7 @@ pub(in crate::postgres) async fn reclaim(
 /// Discards what has expired, then opens what is due.
 pub(in crate::postgres) async fn promote(
     core: &Core,
-    gate: &Gate<'_>,
+    held: &Held,
     most: usize,
     now: Moment,
 ) -> Result<Vec<Job>, Trouble> {
@@ -51,26 +48,9 @@ pub(in crate::postgres) async fn promote(
     for kept in &mut jobs {
         moved.extend(kept.change(|job| rules::finish(job, Event::Expire, now)));
     }
-    let expired: Vec<_> = moved.iter().map(|job: &Job| job.id).collect();
-    let mut seen = (i64::MIN, Uuid::nil());
-    while moved.len() < most {
-        let look = LOOK.min(most);
-        let params: Vec<Param<'_>> =
-            vec![Box::new(now.micros()), Box::new(limit(look)), Box::new(seen.0), Box::new(seen.1)];
-        let rows = session.query(&Order::new(&sql::DUE, params)).await?;
-        let mut due = read::jobs(&mut session, &core.catalogue, &rows).await?;
-        due.sort_by_key(|Kept { job, .. }| (job.due, job.id));
-        let Some((at, id)) = due.last().map(|kept| (kept.job.due.unwrap_or(now), kept.job.id)) else { break };
-        seen = (at.micros(), Uuid::from_bytes(id.to_bytes()));
-        for mut kept in due {
-            if moved.len() < most && !expired.contains(&kept.job.id) && gate(&kept.job) {
-                moved.extend(kept.change(|job| rules::open(job, Event::Due, now)));
-                jobs.push(kept);
-            }
-        }
-        if rows.len() < look {
-            break;
-        }
+    for mut kept in in_turn(core, &mut session, held, most - moved.len(), now).await? {
+        moved.extend(kept.change(|job| rules::open(job, Event::Due, now)));
+        jobs.push(kept);
     }
     core.commit(&mut session, &jobs.iter().collect::<Vec<_>>()).await?;
     Ok(moved)
@@ -99,13 +79,17 @@ fn before(now: Moment, span: Span) -> i64 {
     now.micros().saturating_sub(Moment::ORIGIN.after(span).micros())
 }
 
-/// The next moment at which there is something to reclaim or to promote: the first entries of two indexes.
+/// The next moment at which there is something to reclaim or to promote: the first entries of two indexes, and of
+/// each queue in a third, without the queues named in $1.
 const NEXT_WAKE: &str = "SELECT LEAST(\
-       (SELECT due_us FROM live WHERE due_us IS NOT NULL ORDER BY due_us, id LIMIT 1), \
-       (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND state <> 3 ORDER BY expires_us, id LIMIT 1))";
+       (SELECT due_us FROM live WHERE state = 3 ORDER BY due_us, id LIMIT 1), \
+       (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND state <> 3 ORDER BY expires_us, id LIMIT 1), \
+       (SELECT min(j.due_us) FROM queues q CROSS JOIN LATERAL (\
+          SELECT due_us FROM live WHERE queue = q.id AND state <> 3 AND due_us IS NOT NULL \
+          ORDER BY due_us, id LIMIT 1) j WHERE q.name <> ALL ($1::text[])))";
 
-pub(in crate::postgres) async fn next_wake(core: &Core) -> Result<Option<Moment>, Trouble> {
+pub(in crate::postgres) async fn next_wake(core: &Core, held: &Held) -> Result<Option<Moment>, Trouble> {
     let mut session = core.session().await?;
-    let rows = session.query(&Order::new(NEXT_WAKE, Vec::new())).await?;
+    let rows = session.query(&Order::new(NEXT_WAKE, vec![Box::new(names(held))])).await?;
     Ok(rows.first().map(|row| Reader::new(row).moment()).transpose()?.flatten())
 }

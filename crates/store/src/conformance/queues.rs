@@ -1,0 +1,124 @@
+//! Queues among themselves: they take turns, and one that is held back delays no other.
+
+use super::bench::{Bench, LEASE_MS, QUEUE, START, ids};
+use super::{Flaw, Verified, same};
+use crate::{Held, Job, JobId, NewJob, Start, State};
+use redrive_policy::{Moment, Span};
+
+pub(super) async fn held_jobs_delay_no_other_and_are_not_counted(bench: &mut Bench<'_>) -> Verified {
+    let mut waiting = Vec::new();
+    for due_ms in [1, 10, 25] {
+        waiting.push(scheduled(bench, "held", due_ms).await?);
+    }
+    let (first, second) = (scheduled(bench, QUEUE, 20).await?, scheduled(bench, QUEUE, 30).await?);
+    bench.pass(30);
+    let before = bench.get(waiting[0]).await?;
+    same!(ids(&promote(bench, &["held"], 2).await?), [first, second], "what passes, with a limit of two");
+    same!(bench.get(waiting[0]).await?, before, "what is held back");
+    same!(promote(bench, &["held", "unknown"], 9).await?, Vec::new(), "what is left in other queues");
+    Ok(())
+}
+
+pub(super) async fn held_jobs_are_held_in_every_waiting_state(bench: &mut Bench<'_>) -> Verified {
+    let failed = bench.held().await?;
+    let failed = bench.fail(&failed).await?;
+    let snoozed = bench.held().await?;
+    let snoozed = bench.release(&snoozed, 1_000, 9).await??;
+    let scheduled = scheduled(bench, QUEUE, 1_000).await?;
+    let waiting = [failed.id, snoozed.id, scheduled];
+    bench.pass(1_000);
+    same!(promote(bench, &[QUEUE], 9).await?, Vec::new(), "what passes where the queue is held");
+    same!(ids(&bench.promote(9).await?), waiting, "what passes where it is not");
+    Ok(())
+}
+
+pub(super) async fn held_jobs_go_out_in_order_once_their_queue_is_free(bench: &mut Bench<'_>) -> Verified {
+    let mut waiting = Vec::new();
+    for due_ms in [30, 10, 20, 10, 40] {
+        waiting.push(scheduled(bench, "held", due_ms).await?);
+    }
+    bench.pass(40);
+    same!(promote(bench, &["held"], 9).await?, Vec::new(), "what passes at first");
+    let later = scheduled(bench, "held", 0).await?;
+    bench.pass(1);
+    let mut steps = Vec::new();
+    for _ in 0..3 {
+        steps.push(ids(&bench.promote(2).await?));
+    }
+    let expected = [vec![waiting[1], waiting[3]], vec![waiting[2], waiting[0]], vec![waiting[4]]];
+    same!(steps, expected, "the steps, two jobs each");
+    same!(bench.get(later).await?.state, State::Available, "a job that was never due");
+    Ok(())
+}
+
+pub(super) async fn held_jobs_expire(bench: &mut Bench<'_>) -> Verified {
+    let expires = bench.later(20);
+    let new = bench.job_with(|spec| (spec.queue, spec.expires) = ("held".into(), Some(expires)));
+    let start = Start::Scheduled(bench.later(10));
+    let id = bench.add(NewJob { start, ..new }).await?.id;
+    bench.pass(19);
+    same!(promote(bench, &["held"], 9).await?, Vec::new(), "what happens to it when it is due");
+    bench.pass(1);
+    let moved = promote(bench, &["held"], 9).await?;
+    same!(moved.iter().map(|job| (job.id, job.state)).collect::<Vec<_>>(), [(id, State::Discarded)], "its end");
+    Ok(())
+}
+
+pub(super) async fn held_jobs_do_not_wake(bench: &mut Bench<'_>) -> Verified {
+    scheduled(bench, "held", 10).await?;
+    scheduled(bench, "other", 20).await?;
+    let other = scheduled(bench, QUEUE, 30).await?;
+    same!(wake_ms(bench, &[]).await?, Some(10), "the next moment where no queue is held");
+    same!(wake_ms(bench, &["held"]).await?, Some(20), "where one is");
+    same!(wake_ms(bench, &["held", "other"]).await?, Some(30), "where two are");
+    same!(wake_ms(bench, &["held", "other", QUEUE]).await?, None, "where all are");
+    bench.pass(30);
+    same!(wake_ms(bench, &["held", "other", QUEUE]).await?, None, "where all are, and everything is due");
+    same!(ids(&promote(bench, &["held", "other"], 9).await?), [other], "what passes");
+    same!(wake_ms(bench, &["held", "other"]).await?, None, "when it has passed");
+    Ok(())
+}
+
+pub(super) async fn held_queues_wake_for_leases_and_expiries(bench: &mut Bench<'_>) -> Verified {
+    bench.held().await?;
+    scheduled(bench, QUEUE, 10).await?;
+    same!(wake_ms(bench, &[QUEUE]).await?, Some(LEASE_MS.into()), "the end of a lease in a held queue");
+    let expires = bench.later(500);
+    bench.added_with(|spec| spec.expires = Some(expires)).await?;
+    same!(wake_ms(bench, &[QUEUE]).await?, Some(500), "an expiry in a held queue");
+    Ok(())
+}
+
+pub(super) async fn queues_take_turns_when_they_are_promoted(bench: &mut Bench<'_>) -> Verified {
+    let mut many = Vec::new();
+    for due_ms in [1, 2, 3, 4, 5, 6] {
+        many.push(scheduled(bench, "many", due_ms).await?);
+    }
+    let late = scheduled(bench, "few", 50).await?;
+    let two = [scheduled(bench, "two", 20).await?, scheduled(bench, "two", 30).await?];
+    bench.pass(50);
+    same!(ids(&bench.promote(2).await?), [many[0], two[0]], "two, of the queues whose first job is due first");
+    same!(ids(&bench.promote(4).await?), [many[1], two[1], late, many[2]], "the next four, by turns");
+    same!(ids(&bench.promote(9).await?), many[3..], "the rest");
+    Ok(())
+}
+
+async fn promote(bench: &Bench<'_>, held: &[&str], limit: usize) -> Result<Vec<Job>, Flaw> {
+    Ok(bench.store().promote(&names(held), limit, bench.now()).await?)
+}
+
+/// The next moment, in milliseconds since the start of the case.
+async fn wake_ms(bench: &Bench<'_>, held: &[&str]) -> Result<Option<i64>, Flaw> {
+    let wake = bench.store().next_wake(&names(held)).await?;
+    Ok(wake.map(|wake| (wake.micros() - START.micros()) / 1_000))
+}
+
+fn names(queues: &[&str]) -> Held {
+    queues.iter().map(|queue| (*queue).into()).collect()
+}
+
+async fn scheduled(bench: &mut Bench<'_>, queue: &str, due_ms: u32) -> Result<JobId, Flaw> {
+    let due: Moment = bench.now().after(Span::from_millis(due_ms));
+    let new = bench.job_with(|spec| spec.queue = queue.into());
+    Ok(bench.add(NewJob { start: Start::Scheduled(due), ..new }).await?.id)
+}

@@ -1,0 +1,103 @@
+//! Which due jobs are next, queue by queue: of queues that are held no job is read.
+
+use super::super::core::Core;
+use super::super::kept::Kept;
+use super::super::pool::Session;
+use super::super::trouble::Trouble;
+use super::super::value::{Order, Param, Reader, limit};
+use super::super::{read, sql, text};
+use crate::{Held, Job};
+use redrive_policy::Moment;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The jobs that are due in the queues that are not held, at most `most`: the first of each queue, then the second
+/// of each. Each round asks every queue for an equal share of what is still wanted, so that queues with few due jobs
+/// leave their share to the others.
+pub(super) async fn in_turn(
+    core: &Core,
+    session: &mut Session,
+    held: &Held,
+    most: usize,
+    now: Moment,
+) -> Result<Vec<Kept>, Trouble> {
+    let mut due: Vec<Kept> = Vec::new();
+    let mut open = due_queues(session, held, most, now).await?;
+    while due.len() < most && !open.is_empty() {
+        let share = ((most - due.len()) / open.len()).max(1);
+        let params: Vec<Param<'_>> = vec![
+            Box::new(now.micros()),
+            Box::new(limit(share)),
+            Box::new(open.iter().map(|queue| queue.number).collect::<Vec<_>>()),
+            Box::new(open.iter().map(|queue| queue.seen.0).collect::<Vec<_>>()),
+            Box::new(open.iter().map(|queue| queue.seen.1).collect::<Vec<_>>()),
+        ];
+        let rows = session.query(&Order::new(&sql::DUE, params)).await?;
+        let mut found = read::jobs(session, &core.catalogue, &rows).await?;
+        found.sort_by_key(|Kept { job, .. }| (job.due, job.id));
+        let last = last_of_share(&found, share);
+        open.retain_mut(|queue| {
+            let name = core.catalogue.queue_name(queue.number);
+            name.and_then(|name| last.get(&name)).map(|job| queue.seen = place(job)).is_some()
+        });
+        due.extend(found);
+    }
+    Ok(first_turns(due, most))
+}
+
+/// A queue that has due jobs, and after which place its next one comes.
+struct DueQueue {
+    number: i32,
+    seen: (i64, Uuid),
+}
+
+async fn due_queues(session: &mut Session, held: &Held, most: usize, now: Moment) -> Result<Vec<DueQueue>, Trouble> {
+    let params: Vec<Param<'_>> = vec![Box::new(now.micros()), Box::new(limit(most)), Box::new(names(held))];
+    let rows = session.query(&Order::new(&sql::DUE_QUEUES, params)).await?;
+    let first = |number| DueQueue { number, seen: (i64::MIN, Uuid::nil()) };
+    rows.iter().map(|row| Reader::new(row).next().map(first)).collect()
+}
+
+/// The last job of each queue that gave its whole share, and may have more. The jobs are in the order of time.
+fn last_of_share(found: &[Kept], share: usize) -> HashMap<Arc<str>, &Job> {
+    let mut counts: HashMap<&Arc<str>, usize> = HashMap::new();
+    let mut last = HashMap::new();
+    for Kept { job, .. } in found {
+        let count = counts.entry(&job.spec.queue).or_default();
+        *count += 1;
+        if *count == share {
+            last.insert(Arc::clone(&job.spec.queue), job);
+        }
+    }
+    last
+}
+
+/// Where a due job stands in its queue.
+fn place(job: &Job) -> (i64, Uuid) {
+    (job.due.map_or(i64::MAX, Moment::micros), Uuid::from_bytes(job.id.to_bytes()))
+}
+
+/// The first `most` of these jobs, queues taking turns.
+fn first_turns(mut due: Vec<Kept>, most: usize) -> Vec<Kept> {
+    due.sort_by_key(|Kept { job, .. }| (job.due, job.id));
+    let mut turns: HashMap<Arc<str>, usize> = HashMap::new();
+    let mut due: Vec<(usize, Kept)> = due
+        .into_iter()
+        .map(|kept| {
+            let turn = turns.entry(Arc::clone(&kept.job.spec.queue)).or_default();
+            *turn += 1;
+            (*turn, kept)
+        })
+        .collect();
+    // Stable: within a turn the order of time stays.
+    due.sort_by_key(|(turn, _)| *turn);
+    due.truncate(most);
+    due.into_iter().map(|(_, kept)| kept).collect()
+}
+
+/// The names of queues that are held, as the database takes them.
+pub(super) fn names(held: &Held) -> Vec<Cow<'_, str>> {
+    held.iter().map(|name| text::kept(name)).collect()
+}
