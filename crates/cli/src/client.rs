@@ -176,13 +176,25 @@ fn refusal(status: StatusCode, document: &Value) -> Refused {
         Some(code) => format!("{said} ({code})"),
         None => format!("{said} (status {})", status.as_u16()),
     };
-    if let Some(hint) = error["hint"].as_str().filter(|hint| !hint.is_empty()) {
+    if let Some(hint) = error["code"].as_str().and_then(hint) {
         message.push_str(&format!("\n{hint}"));
     }
-    if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
-        message.push_str("\nhand in the API key with --api-key-file FILE or REDRIVE_API_KEY");
-    }
     Refused { status: status.as_u16(), message }
+}
+
+/// What a user of this command can do about a refusal; the server's own hint is for programs that speak HTTP.
+fn hint(code: &str) -> Option<&'static str> {
+    match code {
+        "unauthorized" => Some("name the API key with --api-key-file FILE or REDRIVE_API_KEY"),
+        "not_found" => Some("jobs that have ended are removed once their retention is over"),
+        "duplicate" => Some("leave --id out, and the server makes one"),
+        "conflict" => Some("`redrive job explain ID` shows where the job stands"),
+        "payload_too_large" => Some("send less at once, or raise the limit that is named, on the server"),
+        "validation_error" => Some("`redrive policy check FILE` lists everything that is wrong with a policy"),
+        "rate_limited" | "unavailable" => Some("try again in a moment"),
+        "backend_error" | "internal_error" => Some("the log of the server says more"),
+        _ => None,
+    }
 }
 
 /// `?key=value&…` of what is given, with everything escaped that a query does not carry.

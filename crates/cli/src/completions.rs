@@ -1,9 +1,8 @@
 //! `redrive completions`: tab completion for shells.
 
-use crate::{Cli, exit::Failed};
+use crate::{Cli, exit::Failed, output};
 use clap::CommandFactory;
 use clap_complete::Shell;
-use std::io::Write;
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -21,5 +20,5 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "redrive", &mut script);
-    std::io::stdout().write_all(&script).map_err(|error| Failed::invalid(format!("cannot write: {error}")))
+    output::bytes(&script)
 }

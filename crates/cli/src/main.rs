@@ -99,7 +99,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failed { code, message }) => {
             if !message.is_empty() {
-                eprintln!("redrive: {message}");
+                eprintln!("redrive: {}", output::plain(&message));
             }
             ExitCode::from(code)
         }

@@ -1,18 +1,43 @@
 //! What goes to standard output.
 
 use crate::exit::Failed;
+use rustix::termios::tcgetwinsize;
 use serde_json::Value;
-use std::io::{self, ErrorKind, Write};
+use std::borrow::Cow;
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 /// Prints a document for programs.
 pub(crate) fn json(value: &Value) -> Result<(), Failed> {
-    text(&format!("{value:#}\n"))
+    bytes(format!("{value:#}\n").as_bytes())
 }
 
-/// Prints text for people. A reader that has seen enough (`| head`) is not an error.
+/// Prints a document for programs on one line.
+pub(crate) fn json_line(value: &Value) -> Result<(), Failed> {
+    bytes(format!("{value}\n").as_bytes())
+}
+
+/// Prints text for people. Part of it may come from a job, so that nothing in it may command the terminal.
 pub(crate) fn text(text: &str) -> Result<(), Failed> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
+    bytes(plain(text).as_bytes())
+}
+
+/// Text with everything escaped that would command a terminal instead of being shown: control characters,
+/// and those that change the direction of writing.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let commands = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| if commands(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is not an error.
+pub(crate) fn bytes(content: &[u8]) -> Result<(), Failed> {
+    match io::stdout().lock().write_all(content) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failed::invalid(format!("cannot write to standard output: {error}")))
         }
@@ -20,8 +45,16 @@ pub(crate) fn text(text: &str) -> Result<(), Failed> {
     }
 }
 
-/// Writes a picture or a page, and says where it is.
+/// Whether a file that is to be written is standard output.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Writes a picture or a page, and says where it is; `-` is standard output.
 pub(crate) fn file(path: &Path, content: &str) -> Result<(), Failed> {
+    if is_stdout(path) {
+        return bytes(content.as_bytes());
+    }
     std::fs::write(path, content)
         .map_err(|error| Failed::usage(format!("cannot write {}: {error}", path.display())))?;
     eprintln!("wrote {}", path.display());
@@ -34,17 +67,50 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     aligned(rows, |column| column == 0)
 }
 
-/// A table of words: the first line is the head, all columns are to the left.
+/// A table of words: the first line is the head, all columns are to the left. On a terminal it is as wide
+/// as that, with the widest cells cut; the first column stays whole.
 pub(crate) fn listing(rows: &[Vec<String>]) -> String {
-    aligned(rows, |_| true)
+    match terminal_width() {
+        Some(width) => aligned(&fitted(rows, width), |_| true),
+        None => aligned(rows, |_| true),
+    }
 }
 
-fn aligned(rows: &[Vec<String>], left: impl Fn(usize) -> bool) -> String {
+fn terminal_width() -> Option<usize> {
+    let stdout = io::stdout();
+    let size = stdout.is_terminal().then(|| tcgetwinsize(&stdout).ok()).flatten()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// The rows with their widest cells cut so far that a line fits into `width`.
+fn fitted(rows: &[Vec<String>], width: usize) -> Vec<Vec<String>> {
+    /// A column that is narrower tells nothing.
+    const NARROWEST: usize = 8;
+    let mut widths = widths(rows);
+    let gaps = 2 * widths.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > width {
+        let widest = widths.iter_mut().skip(1).filter(|cell| **cell > NARROWEST).max_by_key(|cell| **cell);
+        let Some(widest) = widest else { break };
+        *widest -= 1;
+    }
+    let cut = |(cell, width): (&String, &usize)| match cell.chars().count() > *width {
+        true => cell.chars().take(width - 1).chain(['…']).collect(),
+        false => cell.clone(),
+    };
+    rows.iter().map(|row| row.iter().zip(&widths).map(cut).collect()).collect()
+}
+
+/// How wide each column is.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    (0..columns).map(width).collect()
+}
+
+fn aligned(rows: &[Vec<String>], left: impl Fn(usize) -> bool) -> String {
+    let widths = widths(rows);
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
@@ -57,4 +123,26 @@ fn aligned(rows: &[Vec<String>], left: impl Fn(usize) -> bool) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_commands_the_terminal() {
+        assert_eq!(plain("two\nlines\tand ünïcode"), "two\nlines\tand ünïcode");
+        assert_eq!(plain("\u{1b}[2J\r\u{9b}1m\u{202e}x"), "\\u{1b}[2J\\u{d}\\u{9b}1m\\u{202e}x");
+    }
+
+    #[test]
+    fn a_table_fits_into_the_terminal_and_its_ids_stay_whole() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = [row(["ID", "TYPE", "LAST ERROR"]), row(["0192f0c1", "mail.send", &"x".repeat(90)])];
+        let fitting = aligned(&fitted(&rows, 40), |_| true);
+        assert!(fitting.lines().all(|line| line.chars().count() <= 40), "{fitting}");
+        assert!(fitting.contains("0192f0c1  mail.send  xxx") && fitting.contains('…'), "{fitting}");
+        assert_eq!(fitted(&rows, 200), rows, "nothing is cut where there is room");
+        assert!(aligned(&fitted(&rows, 5), |_| true).contains("0192f0c1  mail.se…  xxxxxxx…"));
+    }
 }

@@ -8,6 +8,8 @@ mod harness;
 mod commands;
 #[path = "server/life.rs"]
 mod life;
+#[path = "server/output.rs"]
+mod output;
 #[path = "server/start.rs"]
 mod start;
 #[path = "server/store.rs"]

@@ -1,5 +1,6 @@
 //! Many jobs from a file of lines.
 
+use super::Telling;
 use super::envelope::EnvelopeArgs;
 use crate::client::{Client, Send};
 use crate::{exit::Failed, input, output};
@@ -17,11 +18,11 @@ const CHUNK_BYTES: usize = 512 << 10;
 /// No line may be longer than this.
 const MAX_LINE: u64 = 1 << 20;
 
-pub(super) fn run(client: &Client, path: &Path, envelope: &EnvelopeArgs, json: bool) -> Result<(), Failed> {
+pub(super) fn run(client: &Client, path: &Path, envelope: &EnvelopeArgs, telling: Telling) -> Result<(), Failed> {
     let options = envelope.options()?;
     let (mut lines, bar) = opened(path)?;
     let mut chunk = Chunk::default();
-    let mut accepted = 0;
+    let (mut accepted, mut ids) = (0, Vec::new());
     loop {
         let line = lines.next_line(path).map_err(|failed| so_far(failed, accepted))?;
         let full = match &line {
@@ -29,7 +30,13 @@ pub(super) fn run(client: &Client, path: &Path, envelope: &EnvelopeArgs, json: b
             None => true,
         };
         if full && !chunk.jobs.is_empty() {
-            accepted += chunk.sent(client).map_err(|failed| so_far(failed, accepted))?;
+            let jobs = chunk.sent(client).map_err(|failed| so_far(failed, accepted))?;
+            accepted += jobs.len();
+            match telling {
+                Telling::Words => {}
+                Telling::Quiet => output::text(&format!("{}\n", jobs.join("\n")))?,
+                Telling::Json => ids.extend(jobs),
+            }
             bar.set_position(chunk.end);
             bar.set_message(format!("{accepted} jobs"));
             chunk = Chunk::default();
@@ -38,10 +45,10 @@ pub(super) fn run(client: &Client, path: &Path, envelope: &EnvelopeArgs, json: b
         chunk.add(&line, path, &options).map_err(|failed| so_far(failed, accepted))?;
     }
     bar.finish_and_clear();
-    if json {
-        output::json(&json!({ "count": accepted }))
-    } else {
-        output::text(&format!("{accepted} jobs enqueued\n"))
+    match telling {
+        Telling::Words => output::text(&format!("{accepted} jobs enqueued\n")),
+        Telling::Quiet => Ok(()),
+        Telling::Json => output::json(&json!({ "count": accepted, "ids": ids })),
     }
 }
 
@@ -143,14 +150,14 @@ impl Chunk {
         Ok(())
     }
 
-    /// Hands the jobs in, all or none; answers how many.
-    fn sent(&mut self, client: &Client) -> Result<usize, Failed> {
-        let count = self.jobs.len();
+    /// Enqueues the jobs, all or none; answers their ids.
+    fn sent(&mut self, client: &Client) -> Result<Vec<String>, Failed> {
         let document = json!({ "jobs": std::mem::take(&mut self.jobs) });
-        client.ask(Send::Post(&document), "/ojs/v1/jobs/batch").map_err(|failed| Failed {
+        let answer = client.ask(Send::Post(&document), "/ojs/v1/jobs/batch").map_err(|failed| Failed {
             message: format!("lines {} to {} are not enqueued: {}", self.first, self.last, failed.message),
             ..failed
         })?;
-        Ok(count)
+        let jobs = answer["jobs"].as_array().into_iter().flatten();
+        Ok(jobs.filter_map(|job| job["id"].as_str().map(str::to_owned)).collect())
     }
 }

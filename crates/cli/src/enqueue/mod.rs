@@ -42,21 +42,38 @@ pub(crate) struct Args {
     batch: Option<PathBuf>,
     #[command(flatten)]
     server: ServerArgs,
+    /// Print nothing but the id of the job, of each with --batch; with --wait nothing but its result, as JSON
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
+}
+
+/// How the outcome is told.
+#[derive(Clone, Copy, PartialEq)]
+enum Telling {
+    Words,
+    Quiet,
+    Json,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   redrive enqueue mail.send '{\"to\": \"ada@example.org\"}'
   redrive enqueue report.build 2026 '\"march\"' --queue slow --delay 10m --retry retry.yaml --wait
+  ID=$(redrive enqueue --quiet mail.send '\"ada@example.org\"')
   redrive enqueue --batch jobs.jsonl --queue import";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;
+    let telling = match (args.quiet, args.json) {
+        (true, _) => Telling::Quiet,
+        (false, true) => Telling::Json,
+        (false, false) => Telling::Words,
+    };
     if let Some(path) = &args.batch {
-        return batch::run(&client, path, &args.envelope, args.json);
+        return batch::run(&client, path, &args.envelope, telling);
     }
     let document = args.envelope.document(&Named {
         kind: args.kind.as_deref().unwrap_or_default(),
@@ -67,8 +84,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let answer = client.ask(Send::Post(&document), "/ojs/v1/jobs")?;
     let job = answer.get("job").unwrap_or(&answer);
     match args.wait {
-        None => told(job, args.json),
-        Some(longest) => waited(&client, job, longest, args.json),
+        None => told(job, telling),
+        Some(longest) => waited(&client, job, longest, telling),
     }
 }
 
@@ -80,23 +97,29 @@ struct Named<'a> {
     idempotency_key: Option<&'a str>,
 }
 
-fn told(job: &Value, json: bool) -> Result<(), Failed> {
-    if json {
-        return output::json(job);
-    }
+fn told(job: &Value, telling: Telling) -> Result<(), Failed> {
     let text = |key: &str| job[key].as_str().unwrap_or("?").to_owned();
+    match telling {
+        Telling::Json => return output::json(job),
+        Telling::Quiet => return output::text(&format!("{}\n", text("id"))),
+        Telling::Words => {}
+    }
     let scheduled = when::relative(job["scheduled_at"].as_str(), when::now_ms());
     let due = if scheduled.is_empty() { String::new() } else { format!(", due {scheduled}") };
     output::text(&format!("{}  {} in queue {}{due}\n", text("id"), text("state"), text("queue")))
 }
 
-fn waited(client: &Client, job: &Value, longest: Span, json: bool) -> Result<(), Failed> {
+fn waited(client: &Client, job: &Value, longest: Span, telling: Telling) -> Result<(), Failed> {
     let Some(id) = job["id"].as_str() else {
         return Err(Failed { code: 3, message: "the server's answer has no job id".to_owned() });
     };
-    let ended = wait::until_ended(client, id, longest, |job| if json { Ok(()) } else { told(job, false) })?;
-    if json {
-        output::json(&ended)?;
+    let step = |job: &Value| if telling == Telling::Words { told(job, telling) } else { Ok(()) };
+    let ended = wait::until_ended(client, id, longest, step)?;
+    match (telling, &ended["result"]) {
+        (Telling::Json, _) => output::json(&ended)?,
+        (_, Value::Null) => {}
+        (Telling::Quiet, result) => output::json_line(result)?,
+        (Telling::Words, result) => output::text(&format!("{id}  result {result}\n"))?,
     }
     match ended["state"].as_str() {
         Some("completed") => Ok(()),

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// How many retries to list at most
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rows: u32,
-    /// Draw the schedule as a picture
+    /// Draw the schedule as a picture; - prints the picture and nothing else
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Print JSON for programs
@@ -39,6 +39,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         (0..policy.rules.len()).map(|rule| schedule(policy, rule, args.rows as usize)).collect();
     if let Some(path) = &args.svg {
         draw(path, &shown(&args.document.path), &schedules)?;
+        if output::is_stdout(path) {
+            return Ok(());
+        }
     }
     if args.json {
         return output::json(&json!({ "dialect": notation.name(), "schedules": schedules }));
@@ -55,6 +58,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
 
 /// One picture for each rule; all but the first get the number of their rule into the file's name.
 fn draw(path: &Path, title: &str, schedules: &[Schedule]) -> Result<(), Failed> {
+    if output::is_stdout(path) && schedules.len() > 1 {
+        let count = schedules.len();
+        return Err(Failed::usage(format!(
+            "--svg - prints one picture, and this policy has {count}; name a file instead"
+        )));
+    }
     for schedule in schedules {
         let (title, path) = match schedule.rule {
             0 if schedules.len() == 1 => (title.to_owned(), path.to_path_buf()),

@@ -27,10 +27,10 @@ pub(crate) struct Args {
     dialect: NotationArg,
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Draw the attempts over time as a picture
+    /// Draw the attempts over time as a picture; - prints the picture and nothing else
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write one page with the charts, the figures and what they mean
+    /// Write one page with the charts, the figures and what they mean; - prints the page and nothing else
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON for programs
@@ -76,6 +76,10 @@ Examples:
   redrive policy simulate retry.json --jobs 1000000 --outage 1h --capacity 5000 --json";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
+    let printed = [&args.svg, &args.html].into_iter().flatten().filter(|path| output::is_stdout(path)).count();
+    if printed + usize::from(args.json) > 1 {
+        return Err(Failed::usage("--svg -, --html - and --json each print one document; say one of them"));
+    }
     let mut simulated = Vec::new();
     for path in &args.files {
         let document = Document { path: path.clone(), format: args.format };
@@ -92,6 +96,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     }
     if let Some(path) = &args.html {
         output::file(path, &simulation_html(scenario, &candidates))?;
+    }
+    if printed > 0 {
+        return Ok(());
     }
     if args.json {
         let policies: Vec<Value> = simulated.iter().map(Simulated::to_json).collect();

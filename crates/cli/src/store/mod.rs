@@ -7,6 +7,7 @@ mod place;
 use crate::{exit::Failed, output};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
+use place::folder;
 use redrive_store::embedded::{self, Damage, Findings, OpenError, Options, Progress};
 use redrive_store::{Embedded, State};
 use serde_json::{Map, Value, json};
@@ -63,14 +64,16 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     match &args.command {
         Command::Check(Folder { dir }) => {
+            let dir = folder(dir)?;
             let findings = watched("checking", |seen| embedded::check(dir, seen))?;
             told(dir, &findings, args.json)
         }
         Command::Backup(Backup { dir, to }) => {
+            let (dir, to) = (folder(dir)?, folder(to)?);
             let findings = watched("copying", |seen| embedded::backup(dir, to, seen))?;
             told(to, &findings, args.json)
         }
-        Command::Compact(Folder { dir }) => compact(dir, args.json),
+        Command::Compact(Folder { dir }) => compact(folder(dir)?, args.json),
         Command::Copy(places) => copy::run(places, args.json),
         Command::Inbox(inbox) => inbox::run(inbox, args.json),
     }

@@ -3,7 +3,7 @@
 use crate::exit::Failed;
 use redrive_store::postgres::Options;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A folder, or a database.
 pub(super) enum Place {
@@ -38,6 +38,17 @@ impl Place {
             None if text.is_empty() => Err("found nothing; allowed is a folder or postgres://…".to_owned()),
             None => Ok(Self::Folder(PathBuf::from(text))),
         }
+    }
+}
+
+/// A folder, where nothing else will do. An address is refused without being shown: it may hold a password.
+pub(super) fn folder(dir: &Path) -> Result<&Path, Failed> {
+    match dir.to_string_lossy().split_once("://") {
+        None => Ok(dir),
+        Some((scheme, _)) => Err(Failed::usage(format!(
+            "found an address ({scheme}://…); allowed is the folder of a store. PostgreSQL has tools of its own for this: \
+             pg_dump for a backup, autovacuum for space; `redrive store copy` moves a store into a folder"
+        ))),
     }
 }
 

@@ -149,13 +149,13 @@ impl Teller {
     }
 
     fn aside(&self, said: Value, words: &str) {
-        if self.json { print(said) } else { eprintln!("redrive: {words}") }
+        if self.json { print(said) } else { eprintln!("redrive: {}", output::plain(words)) }
     }
 }
 
 fn print(mut said: Value) {
     said["at"] = when::shown(when::now_ms()).into();
-    let _ = output::text(&format!("{said}\n"));
+    let _ = output::json_line(&said);
 }
 
 fn words(told: &Told, state: &str, retry_after: Option<Duration>, dead: bool) -> String {
