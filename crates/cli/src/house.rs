@@ -5,7 +5,8 @@ use crate::exit::Failed;
 use crate::serve::log;
 use redrive_engine::{Clock, Engine, SystemClock};
 use redrive_policy::Moment;
-use redrive_store::embedded::{Opened, Options, Repair};
+use redrive_server::LocalStore;
+use redrive_store::embedded::{Access, Notice, Opened, Options, Repair};
 use redrive_store::postgres::{Change, DatabaseClock};
 use redrive_store::{Embedded, Postgres, State, Store};
 use std::path::{Path, PathBuf};
@@ -74,6 +75,21 @@ impl House {
         });
     }
 
+    /// Tells what happens to the store while it runs. A store in a database has its own ways to say it.
+    pub(crate) fn watch(&self, tell: impl Fn(&Notice) + Send + Sync + 'static) {
+        if let Self::Folder(store, _) = self {
+            store.watch(tell);
+        }
+    }
+
+    /// The store in a folder, which the server looks after itself.
+    pub(crate) fn local(&self) -> Option<LocalStore> {
+        match self {
+            Self::Folder(store, _) => Some(LocalStore { store: Arc::clone(store) }),
+            Self::Postgres(_) => None,
+        }
+    }
+
     /// What programs are told about the store.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
@@ -99,7 +115,16 @@ impl House {
 fn open_folder(data: &Path) -> Result<(House, Vec<String>), Failed> {
     let (store, opened) = Embedded::open(data, Options::default()).map_err(Failed::unreachable)?;
     let store_line = format!("store: {}; every answer waits until its write is flushed to disk", data.display());
-    let lines = [store_line, found(&opened)].into_iter().chain(opened.repairs.iter().map(repaired)).collect();
+    let mut lines = vec![store_line, found(&opened)];
+    lines.extend(opened.repairs.iter().map(repaired));
+    lines.extend(opened.access.iter().map(closed_to_others));
+    if !opened.confirmed {
+        lines.push(
+            "WARNING: the high-water mark of the store was missing or unreadable, so that a lost end of the log would \
+             not have been noticed; a new one was made"
+                .to_owned(),
+        );
+    }
     Ok((House::Folder(Arc::new(store), data.to_owned()), lines))
 }
 
@@ -112,8 +137,27 @@ fn found(opened: &Opened) -> String {
     }
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
     let total: usize = opened.jobs.iter().sum();
-    let ending = if opened.clean { "" } else { "; the last end was not in good order" };
+    let ending = match (opened.clean, opened.confirmed) {
+        (true, _) => "",
+        (false, true) => "; the store was not closed in good order; its log is complete up to the high-water mark",
+        (false, false) => "; the store was not closed in good order",
+    };
     format!("found {total} jobs{parts} in {} ms{ending}", opened.took.as_millis())
+}
+
+/// What was done about a file or a folder that other users had access to, in a line.
+fn closed_to_others(access: &Access) -> String {
+    let path = access.path.display();
+    match (&access.error, access.mode) {
+        (Some(error), _) => format!(
+            "WARNING: other users of this machine may be able to read {path}, and that cannot be changed: {error}; \
+             set its permissions yourself: 0700 for the folder, 0600 for its files"
+        ),
+        (None, mode) => {
+            let mode = mode.unwrap_or_default();
+            format!("{path} was open to other users of this machine (permissions {mode:04o}); now only to its owner")
+        }
+    }
 }
 
 /// What was done about something that a crash had left, in a line.

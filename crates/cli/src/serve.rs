@@ -5,6 +5,7 @@ use crate::exit::Failed;
 use crate::house::House;
 use redrive_engine::{Engine, SystemRandomness, pace};
 use redrive_server::{Log, Server, ServerSettings};
+use redrive_store::embedded::Notice;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -35,7 +36,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
 }
 
 async fn serve(built: Built) -> Result<(), Failed> {
-    let stop = stop_signal()?;
+    let (stopper, stop) = watch::channel(false);
+    let stopper = Arc::new(stopper);
+    stop_at_signal(Arc::clone(&stopper))?;
     let listener = TcpListener::bind(built.listen)
         .await
         .map_err(|error| Failed::unreachable(format!("cannot listen on {}: {error}", built.listen)))?;
@@ -49,8 +52,15 @@ async fn serve(built: Built) -> Result<(), Failed> {
     let engine = Arc::new(engine);
     engine.recall_pauses().await.map_err(Failed::unreachable)?;
     house.connect(&engine);
+    house.watch(move |notice| {
+        log(&notice.to_string());
+        // A store that has stopped answers nothing any more, and only a new start can help.
+        if let Notice::Stopped(_) = notice {
+            stopper.send_replace(true);
+        }
+    });
     let settings = ServerSettings { limits: built.limits, keys: built.keys, backend: house.name(), log: Log::to(log) };
-    let server = Server::new(Arc::clone(&engine), settings);
+    let server = Server::new(Arc::clone(&engine), settings).with_local_store(house.local());
     let (over, ended) = watch::channel(false);
     let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log(&format!("sweep: {error}"))));
     tokio::join!(server.serve(listener, wait_for(stop.clone())), take_in(&house, &server, stop));
@@ -66,22 +76,21 @@ async fn take_in(house: &House, server: &Server, stop: watch::Receiver<bool>) {
     }
 }
 
-/// Becomes true at the first SIGTERM or SIGINT.
-fn stop_signal() -> Result<watch::Receiver<bool>, Failed> {
+/// Stops the server at the first SIGTERM or SIGINT.
+fn stop_at_signal(stopper: Arc<watch::Sender<bool>>) -> Result<(), Failed> {
     let listen = |kind| signal(kind).map_err(|error| Failed::unreachable(format!("cannot wait for signals: {error}")));
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-    let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
         log("stopping: no new connections; running requests are answered");
-        sender.send_replace(true);
+        stopper.send_replace(true);
         // Kept, so that whoever waits is told by the value and not by the end of the channel.
-        sender.closed().await;
+        stopper.closed().await;
     });
-    Ok(receiver)
+    Ok(())
 }
 
 async fn wait_for(mut flag: watch::Receiver<bool>) {

@@ -2,13 +2,13 @@
 
 use crate::edge::Edge;
 use crate::ojs::Policies;
-use crate::{ApiKeys, Limits, edge, ojs};
+use crate::{ApiKeys, Limits, LocalStore, edge, ojs};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
 use redrive_policy::Moment;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::{Semaphore, watch};
 
 /// Where notable events are told, one line each. Lines hold no keys and no payloads.
@@ -70,8 +70,18 @@ impl Server {
             backend,
             log,
             stopping,
+            local: OnceLock::new(),
         };
         Self { app: Arc::new(app), stop }
+    }
+
+    /// Lets the server look after the folder of its store as well, where there is one.
+    #[must_use]
+    pub fn with_local_store(self, local: Option<LocalStore>) -> Self {
+        if let Some(local) = local {
+            let _ = self.app.local.set(local);
+        }
+        self
     }
 
     /// How many fetches are waiting for a job.
@@ -104,6 +114,8 @@ pub(crate) struct App {
     /// Tells the ids of this process from those of another.
     pub(crate) boot: u32,
     requests: AtomicU64,
+    /// The store, where it is in a folder of this machine.
+    pub(crate) local: OnceLock<LocalStore>,
 }
 
 impl App {

@@ -149,6 +149,8 @@ fn to_json(findings: &Findings) -> Value {
         "snapshot_bytes": findings.snapshot_bytes,
         "log_bytes": findings.log_bytes,
         "closed_in_good_order": findings.clean,
+        "last_frame": findings.last_frame,
+        "high_water_mark": findings.high_water,
         "torn": findings.torn.as_ref().map(|(file, offset)| json!({ "file": file, "offset": offset })),
         "leftovers": findings.leftovers,
         "damages": findings.damages.iter().map(damage).collect::<Vec<Value>>(),
@@ -168,7 +170,7 @@ fn in_words(dir: &Path, findings: &Findings) -> String {
         "{} bytes of snapshot, {} bytes of log, {} records in {} frames",
         findings.snapshot_bytes, findings.log_bytes, findings.records, findings.frames
     ));
-    say(if findings.clean { "closed in good order" } else { "not closed in good order" }.to_owned());
+    say(ending(findings));
     if let Some((file, offset)) = &findings.torn {
         say(format!("{} ends in a torn write at {offset}; nobody was told of it, a start cuts it off", file.display()));
     }
@@ -177,6 +179,24 @@ fn in_words(dir: &Path, findings: &Findings) -> String {
         say(format!("DAMAGED: {} at {offset}: found {found}, expected {expected}", file.display()));
     });
     findings.contradictions.iter().for_each(|what| say(format!("CONTRADICTION: {what}")));
-    text.push_str(if findings.is_sound() { "sound\n" } else { "" });
+    match (findings.is_sound(), findings.high_water) {
+        (false, _) => {}
+        (true, Some(_)) => text.push_str("sound\n"),
+        (true, None) => text.push_str("sound, as far as that can be told without a high-water mark\n"),
+    }
     text
+}
+
+/// How the log ends, and what is known of that.
+fn ending(findings: &Findings) -> String {
+    let last = findings.last_frame;
+    let closed = match findings.clean {
+        true => "closed in good order",
+        false => "not closed in good order: the process was killed, the power failed, or the end of the log was lost",
+    };
+    match findings.high_water {
+        Some(mark) if mark > last => format!("{closed}; frames {} to {mark} are missing", last + 1),
+        Some(mark) => format!("{closed}; the log ends with frame {last}, and was flushed up to frame {mark} at least"),
+        None => format!("{closed}; the log ends with frame {last}, and there is no high-water mark to confirm that"),
+    }
 }

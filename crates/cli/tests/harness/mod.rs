@@ -147,6 +147,13 @@ impl Server {
         (status, self.said())
     }
 
+    /// Waits until it ends by itself.
+    pub(crate) fn wait(mut self) -> (ExitStatus, Vec<String>) {
+        let status = until("the server ends", || self.child.try_wait().expect("it can be waited for"));
+        self.reader.take().expect("one reader").join().expect("the reader ends");
+        (status, self.said())
+    }
+
     /// Ends it as a power cut of the process would: at once.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it can be killed");

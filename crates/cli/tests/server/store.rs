@@ -85,3 +85,69 @@ fn a_store_in_use_missing_or_damaged_is_told_apart() {
     let refused = redrive(&["serve", "--listen", "127.0.0.1:0", "--data", &data]).output().expect("it runs");
     assert_eq!(refused.status.code(), Some(3), "a damaged store is not opened: {}", stderr(&refused));
 }
+
+#[test]
+fn a_server_whose_folder_is_deleted_says_so_and_ends() {
+    let folder = Folder::new("deleted");
+    let data = folder.at("data");
+    let server = Server::start(&data);
+    server.enqueue(json!({ "type": "a.b", "args": [] }));
+    std::fs::remove_dir_all(&data).expect("it can be deleted");
+    let (status, said) = server.wait();
+    let said = said.join("\n");
+    assert_eq!(status.code(), Some(3), "{said}");
+    assert!(said.contains("deleted, moved or replaced while the store was open"), "{said}");
+    assert!(!std::path::Path::new(&data).exists(), "it makes no new one");
+}
+
+#[test]
+fn a_zeroed_tail_is_never_called_sound() {
+    let folder = Folder::new("tail");
+    let data = folder.at("data");
+    let mut server = Server::start(&data);
+    for i in 0..10 {
+        server.enqueue(json!({ "type": "a.b", "args": [i] }));
+    }
+    server.kill();
+    let found = report(&["check", &data]);
+    assert_eq!((&found["sound"], &found["closed_in_good_order"]), (&json!(true), &json!(false)), "{found}");
+    assert_eq!(found["last_frame"], found["high_water_mark"], "{found}");
+
+    let log = std::path::Path::new(&data).join("00000001.log");
+    let mut bytes = std::fs::read(&log).expect("readable");
+    let frames: Vec<usize> =
+        (512..bytes.len()).step_by(512).filter(|at| bytes[*at..].starts_with(b"\xf5rdf")).collect();
+    assert!(frames.len() >= 10, "{} frames", frames.len());
+    let from = frames[frames.len() - 4];
+    bytes[from..].fill(0);
+    std::fs::write(&log, &bytes).expect("writable");
+    let output = store(&["check", &data]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let (first, last) = (frames.len() - 3, frames.len());
+    let missing = format!("frames {first} to {last} are missing");
+    assert!(stdout(&output).contains(&missing), "{missing}: {}", stdout(&output));
+    assert!(!stdout(&output).contains("sound"), "{}", stdout(&output));
+    let refused = redrive(&["serve", "--listen", "127.0.0.1:0", "--data", &data]).output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+}
+
+#[cfg(unix)]
+#[test]
+fn payloads_that_others_could_read_are_closed_to_them_with_a_line_in_the_log() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("permissions");
+    let (data, _) = filled(&folder);
+    let set = |path: &str, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
+    let mode = |path: &str| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let log = format!("{data}/00000001.log");
+    assert_eq!((mode(&data), mode(&log)), (0o700, 0o600));
+    set(&data, 0o755).and_then(|()| set(&log, 0o644)).expect("it is ours");
+    let server = Server::start(&data);
+    let said = server.said().join("\n");
+    assert_eq!((mode(&data), mode(&log)), (0o700, 0o600));
+    for line in
+        [format!("{data} was open to other users of this machine (permissions 0755)"), format!("{log} was open")]
+    {
+        assert!(said.contains(&line), "{line}: {said}");
+    }
+}

@@ -4,6 +4,7 @@ use super::ram::RamDisk;
 use redrive_store::embedded::{Embedded, Options};
 use redrive_store::{Memory, Store};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A kind of store: how it is opened first, and again after the process died.
 pub(crate) trait Ground {
@@ -38,7 +39,13 @@ pub(crate) struct OnDisk(RamDisk);
 
 impl OnDisk {
     /// So small that every simulation meets the ends of files, and snapshots.
-    const OPTIONS: Options = Options { segment_bytes: 8_192, snapshot_after_bytes: 12_000, snapshot_chunk_jobs: 3 };
+    const OPTIONS: Options = Options {
+        segment_bytes: 8_192,
+        snapshot_after_bytes: 12_000,
+        snapshot_chunk_jobs: 3,
+        look_every: Duration::from_secs(3_600),
+        retry_compaction_after: Duration::from_secs(3_600),
+    };
 }
 
 impl Ground for OnDisk {

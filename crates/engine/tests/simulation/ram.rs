@@ -1,6 +1,6 @@
 //! A disk in memory that knows what a power cut leaves of it: what was flushed, and nothing else.
 
-use redrive_store::embedded::{Disk, DiskFile, LockError};
+use redrive_store::embedded::{Disk, DiskFile, Identity, LockError};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,17 @@ impl Disk for RamDisk {
         Ok(())
     }
 
-    fn lock(&self, _: &Path) -> Result<Box<dyn Send + Sync>, LockError> {
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        let contents = locked(&self.0).names.get(path).map(Arc::as_ptr);
+        contents.map(|place| (0, place as u64)).ok_or_else(|| missing(path))
+    }
+
+    fn restrict(&self, _: &Path) -> io::Result<Option<u32>> {
+        Ok(None)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>, LockError> {
+        self.create(path).map_err(LockError::Disk)?;
         Ok(Box::new(()))
     }
 }

@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::{Code, Fault};
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -51,7 +51,7 @@ const EXTENSIONS: [&str; 10] = [
     "urn:redrive:ext:idempotency-key",
 ];
 
-pub(crate) async fn health(State(app): State<Arc<App>>) -> Answer {
+pub(crate) async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
     let asked = Instant::now();
     let answer = app.engine.next_sweep().await;
     let latency_ms = asked.elapsed().as_secs_f64() * 1_000.0;
@@ -65,7 +65,11 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Answer {
         "uptime_seconds": app.engine.now().since(app.started).secs() as u64,
         "backend": { "type": app.backend, "status": backend, "latency_ms": latency_ms },
     });
-    if let Err(error) = answer {
+    let insider = app.keys.admit(&headers);
+    if let Some(local) = app.local.get() {
+        health["store"] = local.health(insider);
+    }
+    if let (Err(error), true) = (answer, insider) {
         health["backend"]["message"] = Value::from(error.to_string());
     }
     Answer::json(&health).status(status)

@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use redrive_engine::{Engine, Layers, ManualClock, Randomness, Settings, SystemRandomness};
 use redrive_policy::{Moment, Span};
-use redrive_server::{ApiKeys, Limits, Log, Server, ServerSettings};
+use redrive_server::{ApiKeys, Limits, LocalStore, Log, Server, ServerSettings};
 use redrive_store::{Memory, Store};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +32,7 @@ pub(crate) struct Parts {
     pub(crate) layers: Layers,
     pub(crate) limits: Limits,
     pub(crate) keys: ApiKeys,
+    pub(crate) local: Option<LocalStore>,
 }
 
 impl Default for Parts {
@@ -42,6 +43,7 @@ impl Default for Parts {
             layers: Layers::ojs_default().expect("the defaults are valid"),
             limits: Limits::default(),
             keys: ApiKeys::default(),
+            local: None,
         }
     }
 }
@@ -85,7 +87,7 @@ impl Bench {
         let lines = Arc::clone(&log);
         let told = Log::to(move |line: &str| lines.lock().expect("no panic").push(line.to_owned()));
         let settings = ServerSettings { limits: parts.limits, keys: parts.keys, backend: "memory", log: told };
-        let server = Server::new(Arc::clone(&engine), settings);
+        let server = Server::new(Arc::clone(&engine), settings).with_local_store(parts.local);
         Self { engine, server, log, clock }
     }
 

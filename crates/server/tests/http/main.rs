@@ -15,6 +15,7 @@ mod faulty;
 mod headers;
 mod keys;
 mod limits;
+mod local;
 mod progress;
 mod queues;
 mod socket;

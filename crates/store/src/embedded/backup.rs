@@ -5,6 +5,7 @@ use super::core::Written;
 use super::disk::{Disk, NativeDisk};
 use super::fault::{Doing, OpenError, Trouble};
 use super::header::{FIRST_FRAME, FileHeader};
+use super::high_water::HighWater;
 use super::names::Name;
 use super::open::Folder;
 use super::read::{Progress, Reader, Survey};
@@ -29,10 +30,11 @@ impl Embedded {
         loop {
             // In this order, so that the files of the position are among those that are found. A snapshot
             // that came in between begins behind the position; then once more.
-            let Written { segment, offset, .. } = self.shared.written();
+            let Written { segment, offset, last_frame, .. } = self.shared.written();
             let found = find(&*self.disk, &self.dir)?;
             if found.snapshot.is_none_or(|snapshot| snapshot <= segment) {
-                return copy(&*self.disk, &self.dir, to.as_ref(), &found, (segment, offset), progress);
+                let end = CopyEnd { segment, offset, last_frame };
+                return copy(&*self.disk, &self.dir, to.as_ref(), &found, end, progress);
             }
         }
     }
@@ -66,7 +68,18 @@ pub fn backup_on(
     let found = find(&*folder.disk, dir)?;
     let contents = Reader::new(&*folder.disk, dir, false, &mut |_| {}).read(&found)?;
     let Some(tail) = contents.tail else { return Err(OpenError::Missing(dir.to_owned())) };
-    copy(&*folder.disk, dir, to.as_ref(), &found, (tail.header.number, tail.offset), progress)
+    let end =
+        CopyEnd { segment: tail.header.number, offset: tail.offset, last_frame: tail.next_sequence.saturating_sub(1) };
+    copy(&*folder.disk, dir, to.as_ref(), &found, end, progress)
+}
+
+/// How far the log is copied.
+#[derive(Clone, Copy)]
+struct CopyEnd {
+    segment: u64,
+    offset: u64,
+    /// The number of the last frame before that.
+    last_frame: u64,
 }
 
 /// Copies everything up to a place in the log.
@@ -75,20 +88,21 @@ fn copy(
     dir: &Path,
     to: &Path,
     found: &Survey,
-    (last, end): (u64, u64),
+    end: CopyEnd,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Findings, OpenError> {
     disk.create_dir(to).doing("create", to)?;
     if !disk.list(to).doing("list", to)?.is_empty() {
         return Err(OpenError::NotEmpty(to.to_owned()));
     }
+    let last = end.segment;
     let segments = found.segments.iter().copied().filter(|number| *number <= last).map(Name::Segment);
     let names: Vec<Name> = found.snapshot.map(Name::Snapshot).into_iter().chain(segments).collect();
     let mut jobs = Vec::new();
     for name in names {
         let path = name.within(dir);
         let size = disk.open(&path, false).and_then(|mut file| file.size()).doing("measure", &path)?;
-        jobs.push((name, if name == Name::Segment(last) { end } else { size }));
+        jobs.push((name, if name == Name::Segment(last) { end.offset } else { size }));
     }
     let mut seen = Progress { done: 0, total: jobs.iter().map(|(_, length)| length).sum() };
     for (name, length) in jobs {
@@ -98,7 +112,7 @@ fn copy(
         };
         copy_file(disk, &name.within(dir), &name.within(to), length, name == Name::Segment(last), &mut copied)?;
     }
-    disk.sync_dir(to).doing("flush the folder", to)?;
+    HighWater::create(disk, to, end.last_frame)?;
     check_on(disk, to, &mut |_| {})
 }
 

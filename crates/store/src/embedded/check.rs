@@ -3,7 +3,7 @@
 use super::disk::{Disk, LockError, NativeDisk};
 use super::fault::{Damage, OpenError, Trouble};
 use super::names::{LOCK, Name};
-use super::read::{Contents, Progress, Reader, Survey, survey};
+use super::read::{Contents, Progress, Reader, Survey, no_log_was_lost, survey};
 use super::slot::{Slot, order};
 use crate::{Event, KEPT_FAILURES, State};
 use std::io::ErrorKind;
@@ -28,6 +28,11 @@ pub struct Findings {
     pub log_bytes: u64,
     /// Whether the store was closed in good order.
     pub clean: bool,
+    /// The number of the last frame of the log that can be read.
+    pub last_frame: u64,
+    /// The number of the last frame that is known to have been flushed. A log that ends before it is damaged;
+    /// without it, a lost end would not be noticed.
+    pub high_water: Option<u64>,
     /// A last write that was torn, and that nobody was told of: opening the store cuts it off. The file,
     /// and where it begins.
     pub torn: Option<(PathBuf, u64)>,
@@ -81,6 +86,7 @@ pub(super) fn find(disk: &dyn Disk, dir: &Path) -> Result<Survey, OpenError> {
     }
     let found = survey(disk, dir)?;
     if found.segments.is_empty() && found.snapshot.is_none() {
+        no_log_was_lost(disk, dir)?;
         return Err(OpenError::Missing(dir.to_owned()));
     }
     Ok(found)
@@ -121,6 +127,8 @@ fn findings(dir: &Path, found: &Survey, contents: Contents) -> Findings {
         snapshot_bytes: contents.snapshot_bytes,
         log_bytes: contents.log_bytes,
         clean: contents.loader.marks.closed && torn.is_none(),
+        last_frame: tail.map_or(0, |tail| tail.next_sequence.saturating_sub(1)),
+        high_water: contents.high_water,
         torn,
         leftovers: leftovers.collect(),
         damages: contents.damages,

@@ -5,6 +5,7 @@ use super::disk::Disk;
 use super::fault::{Doing, Trouble};
 use super::frame::Frame;
 use super::names::Name;
+use super::notice::Notice;
 use super::options::Options;
 use super::record;
 use super::snapshot::{Cursor, Draft};
@@ -13,6 +14,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The longest time between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// The compactor's own.
 pub(super) struct Compactor {
@@ -22,6 +27,14 @@ pub(super) struct Compactor {
     pub(super) options: Options,
     /// Held by whoever removes files, or wants none to be removed.
     pub(super) files: Arc<Mutex<()>>,
+}
+
+/// Where a snapshot begins.
+struct Start {
+    rotated: Rotated,
+    cursor: Cursor,
+    /// The records of what those in the new segment may refer to.
+    common: Vec<u8>,
 }
 
 /// Why a snapshot did not come about.
@@ -40,23 +53,39 @@ impl From<Trouble> for Stopped {
 impl Compactor {
     /// Makes a snapshot whenever one is wanted, until it is told to end.
     pub(super) fn run(self) {
+        let mut start = None;
         while self.wait() {
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.compact()));
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.compact(&mut start)));
             let outcome = outcome.unwrap_or_else(|_| {
                 let why = "the log was not compacted because the compactor panicked; this is a bug".to_owned();
                 Err(Stopped::Store(StoreError::Broken(why)))
             });
-            let mut core = self.shared.lock();
-            let appended = self.shared.written().appended;
-            let compaction = &mut core.compaction;
-            compaction.over = compaction.begun;
-            compaction.last = Some(outcome.map_err(|why| self.explain(why)));
-            if compaction.last.as_ref().is_some_and(Result::is_err) {
-                // Not at once again: what stood in the way will still be there.
-                compaction.not_before = appended.saturating_add(self.options.snapshot_after_bytes);
-            }
-            drop(core);
+            let notice = self.conclude(outcome.map_err(|why| self.explain(why)));
             self.shared.compacted.notify_all();
+            if let Some(notice) = notice {
+                self.shared.notices.tell(&notice);
+            }
+        }
+    }
+
+    /// Takes note of how a compaction ended. Answers what the operator should know.
+    fn conclude(&self, outcome: Result<(), StoreError>) -> Option<Notice> {
+        let mut core = self.shared.lock();
+        // A store that stops, or is being closed, has its own reasons.
+        let own_failure = core.stopped().is_none() && !core.compactor_ends;
+        let compaction = &mut core.compaction;
+        compaction.over = compaction.begun;
+        compaction.last = Some(outcome.clone());
+        let failures = compaction.failures;
+        match outcome {
+            Ok(()) => {
+                compaction.failures = 0;
+                (failures > 0).then_some(Notice::CompactionWorks)
+            }
+            Err(why) => {
+                compaction.failures = failures.saturating_add(1);
+                (failures == 0 && own_failure).then_some(Notice::CompactionFails(why))
+            }
         }
     }
 
@@ -71,26 +100,53 @@ impl Compactor {
                 core.compaction.begun = core.compaction.wanted;
                 return true;
             }
-            core = self.shared.to_compact.wait(core).unwrap_or_else(PoisonError::into_inner);
+            let Some(pause) = self.pause(core.compaction.failures) else {
+                core = self.shared.to_compact.wait(core).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let woken = self.shared.to_compact.wait_timeout(core, pause).unwrap_or_else(PoisonError::into_inner);
+            core = woken.0;
+            if woken.1.timed_out() && self.shared.is_long(&core, &self.options) {
+                core.compaction.wanted += 1;
+            }
         }
     }
 
-    fn compact(&self) -> Result<(), Stopped> {
+    /// How long to wait after so many failures in a row: what stood in the way may still be there.
+    fn pause(&self, failures: u32) -> Option<Duration> {
+        let doublings = failures.checked_sub(1)?.min(20);
+        Some(self.options.retry_compaction_after.saturating_mul(1 << doublings).min(LONGEST_PAUSE))
+    }
+
+    /// Makes a snapshot. Where it fails, `kept` has the place where it began, for the next attempt: otherwise
+    /// every attempt would take another segment of a disk that may be full.
+    fn compact(&self, kept: &mut Option<Start>) -> Result<(), Stopped> {
+        let is_near = |start: &Start| {
+            let since = self.shared.written().appended.saturating_sub(start.rotated.appended);
+            since <= self.options.snapshot_after_bytes
+        };
+        let start = match kept.take().filter(is_near) {
+            Some(start) => start,
+            None => self.rotate()?,
+        };
+        let Start { rotated, cursor, common } = &*kept.insert(start);
         let mut frame = Frame::new();
-        let (rotated, cursor) = self.rotate(&mut frame)?;
+        record::begin(frame.records(), rotated.next_sequence);
+        frame.records().extend_from_slice(common);
         let mut draft = Draft::create(&*self.disk, &self.dir, rotated.segment)?;
-        if let Err(why) = self.fill(&mut draft, frame, cursor) {
+        if let Err(why) = self.fill(&mut draft, frame, *cursor) {
             // The next opening removes it, where this does not.
             let _ = draft.discard();
             return Err(why);
         }
-        let bytes = draft.publish()?;
+        let (bytes, number) = (draft.publish()?, rotated.segment);
         self.shared.lock().base = Base { at: rotated.appended, bytes };
-        Ok(self.remove_before(rotated.segment)?)
+        *kept = None;
+        Ok(self.remove_before(number)?)
     }
 
     /// Starts a new segment, and notes in the same step what its records may refer to.
-    fn rotate(&self, frame: &mut Frame) -> Result<(Rotated, Cursor), Stopped> {
+    fn rotate(&self) -> Result<Start, Stopped> {
         let mut cursor = Cursor::default();
         let (sender, receiver) = channel();
         let mut common = Vec::new();
@@ -103,9 +159,7 @@ impl Compactor {
         drop(core);
         self.shared.to_flush.notify_one();
         let rotated = receiver.recv().map_err(|_| self.stopped())??;
-        record::begin(frame.records(), rotated.next_sequence);
-        frame.records().extend_from_slice(&common);
-        Ok((rotated, cursor))
+        Ok(Start { rotated, cursor, common })
     }
 
     fn fill(&self, draft: &mut Draft<'_>, mut frame: Frame, mut cursor: Cursor) -> Result<(), Stopped> {
@@ -154,7 +208,7 @@ impl Compactor {
         match why {
             Stopped::Store(error) => error,
             Stopped::Disk(trouble) => {
-                let way_out = if trouble.full { "make room on the disk" } else { "see to the disk" };
+                let way_out = trouble.way_out();
                 StoreError::Unavailable(format!(
                     "the log was not compacted because the store {trouble}; it goes on, and the log grows: {way_out}"
                 ))

@@ -3,6 +3,8 @@
 use super::fault::Trouble;
 use super::frame::Frame;
 use super::ledger::Ledger;
+use super::notice::Notices;
+use super::options::Options;
 use super::ticket::Ticket;
 use crate::StoreError;
 use std::collections::VecDeque;
@@ -19,6 +21,7 @@ pub(super) struct Shared {
     pub(super) to_compact: Condvar,
     /// A compaction is over.
     pub(super) compacted: Condvar,
+    pub(super) notices: Notices,
 }
 
 /// What is behind the lock.
@@ -75,8 +78,8 @@ pub(super) struct Compaction {
     pub(super) over: u64,
     /// What the last one said.
     pub(super) last: Option<Result<(), StoreError>>,
-    /// The length of the log at which the next one is due at the earliest.
-    pub(super) not_before: u64,
+    /// How many have failed in a row.
+    pub(super) failures: u32,
 }
 
 /// What is on disk: never behind what was acknowledged.
@@ -85,6 +88,8 @@ pub(super) struct Written {
     /// The segment that is written to, and up to where it is safe.
     pub(super) segment: u64,
     pub(super) offset: u64,
+    /// The number of the last frame there.
+    pub(super) last_frame: u64,
     /// How often was flushed since the store was opened.
     pub(super) flushes: u64,
     /// How many bytes of frames there were then behind the newest snapshot, and were appended since.
@@ -118,7 +123,14 @@ impl Shared {
             base,
         };
         let [to_flush, to_compact, compacted] = [(); 3].map(|()| Condvar::new());
-        Self { core: Mutex::new(core), written: Mutex::new(written), to_flush, to_compact, compacted }
+        Self {
+            core: Mutex::new(core),
+            written: Mutex::new(written),
+            to_flush,
+            to_compact,
+            compacted,
+            notices: Notices::default(),
+        }
     }
 
     /// The core, also after a ruling panicked: the ledger was whole at that moment.
@@ -128,6 +140,12 @@ impl Shared {
 
     pub(super) fn written(&self) -> Written {
         *self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the log is so long that it should be compacted.
+    pub(super) fn is_long(&self, core: &Core, options: &Options) -> bool {
+        let log = self.written().appended.saturating_sub(core.base.at);
+        log > options.snapshot_after_bytes.max(2 * core.ledger.live_bytes)
     }
 
     pub(super) fn set_written(&self, written: Written) {

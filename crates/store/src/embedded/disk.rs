@@ -1,6 +1,6 @@
 //! The seam to the operating system, so that tests can put a failing disk, or a power cut, behind it.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use std::path::Path;
 /// of what was written may be there or not, in units of 512 bytes. A rename replaces its target in one
 /// step.
 pub trait Disk: Send + Sync {
-    /// Makes a folder, and those above it, where they are missing.
+    /// Makes a folder, and those above it, where they are missing. Only its owner may enter a new one.
     ///
     /// # Errors
     /// What the operating system says.
@@ -23,7 +23,7 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// A new, empty file, also where there was one of this name.
+    /// A new, empty file, also where there was one of this name. Only its owner may read it.
     ///
     /// # Errors
     /// What the operating system says.
@@ -52,6 +52,19 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// What the operating system says.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// What is at this path now, told apart from everything else that was ever there and is still open.
+    ///
+    /// # Errors
+    /// That there is nothing, or what the operating system says.
+    fn identity(&self, path: &Path) -> io::Result<Identity>;
+
+    /// Takes a file or folder away from every user but its owner. Answers the permissions that it had,
+    /// where those gave others access.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn restrict(&self, path: &Path) -> io::Result<Option<u32>>;
 
     /// Takes the lock that this file stands for, until the value is dropped.
     ///
@@ -87,6 +100,9 @@ pub trait DiskFile: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// A file or a folder: the number of its device, and its number there. Names may change; this does not.
+pub type Identity = (u64, u64);
+
 /// Why a lock was not taken.
 #[derive(Debug)]
 pub enum LockError {
@@ -102,7 +118,11 @@ pub struct NativeDisk;
 
 impl Disk for NativeDisk {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        fs::create_dir_all(dir)
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(dir)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -111,7 +131,7 @@ impl Disk for NativeDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(File::options().read(true).write(true).create(true).truncate(true).open(path)?))
+        Ok(Box::new(private(File::options().read(true).write(true).create(true).truncate(true)).open(path)?))
     }
 
     fn open(&self, path: &Path, write: bool) -> io::Result<Box<dyn DiskFile>> {
@@ -131,9 +151,39 @@ impl Disk for NativeDisk {
         if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
     }
 
+    #[cfg(unix)]
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        use std::os::unix::fs::MetadataExt;
+        let found = fs::metadata(path)?;
+        Ok((found.dev(), found.ino()))
+    }
+
+    /// Elsewhere it is only known whether there is something.
+    #[cfg(not(unix))]
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        fs::metadata(path).map(|_| (0, 0))
+    }
+
+    #[cfg(unix)]
+    fn restrict(&self, path: &Path) -> io::Result<Option<u32>> {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(path)?.permissions().mode() & 0o777;
+        if mode & 0o077 == 0 {
+            return Ok(None);
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700))?;
+        Ok(Some(mode))
+    }
+
+    #[cfg(not(unix))]
+    fn restrict(&self, _: &Path) -> io::Result<Option<u32>> {
+        Ok(None)
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>, LockError> {
-        let options = || File::options().read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = options().map_err(LockError::Disk)?;
+        let mut file = private(File::options().read(true).write(true).create(true).truncate(false))
+            .open(path)
+            .map_err(LockError::Disk)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -150,6 +200,13 @@ impl Disk for NativeDisk {
         note(&mut file).map_err(LockError::Disk)?;
         Ok(Box::new(file))
     }
+}
+
+/// A file that is made with these has payloads in it, which concern its owner only.
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }
 
 impl DiskFile for File {

@@ -52,8 +52,19 @@ pub struct Trouble {
     pub doing: String,
     /// What the operating system said.
     pub error: String,
-    /// Whether it said that there is no room left.
-    pub full: bool,
+    /// What kind of trouble it is, which decides about the way out.
+    pub kind: TroubleKind,
+}
+
+/// What kind of trouble a failed call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TroubleKind {
+    /// There is no room left on the disk.
+    Full,
+    /// A file of the open store is not in its place any more.
+    Gone,
+    /// Anything else.
+    Other,
 }
 
 impl fmt::Display for OpenError {
@@ -104,8 +115,26 @@ impl std::error::Error for Trouble {}
 
 impl Trouble {
     pub(super) fn new(verb: &str, path: &Path, error: &io::Error) -> Self {
-        let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        Self { doing: format!("{verb} {}", path.display()), error: error.to_string(), full }
+        let kind = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => TroubleKind::Full,
+            _ => TroubleKind::Other,
+        };
+        Self { doing: format!("{verb} {}", path.display()), error: error.to_string(), kind }
+    }
+
+    /// A file is not where it was, although the store has it open.
+    pub(super) fn gone(path: &Path) -> Self {
+        let error = "it was deleted, moved or replaced while the store was open".to_owned();
+        Self { doing: format!("find {}", path.display()), error, kind: TroubleKind::Gone }
+    }
+
+    /// What to do about it.
+    pub(super) const fn way_out(&self) -> &'static str {
+        match self.kind {
+            TroubleKind::Full => "make room on the disk",
+            TroubleKind::Gone => "put the folder back in its place, or restore a backup,",
+            TroubleKind::Other => "see to the disk",
+        }
     }
 }
 

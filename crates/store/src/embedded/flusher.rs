@@ -2,12 +2,21 @@
 //! single record does not wait for more.
 
 use super::core::{Core, Parcel, Rotated, Rotation, Shared, Written};
-use super::fault::Trouble;
+use super::fault::{Trouble, TroubleKind};
 use super::log::Log;
+use super::notice::Notice;
 use super::options::Options;
 use crate::StoreError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
+
+/// What is to be done next.
+enum Next {
+    Write(Parcel),
+    /// There was nothing to write for a while.
+    Rest,
+    End,
+}
 
 /// The flusher's own.
 pub(super) struct Flusher {
@@ -31,11 +40,16 @@ impl Flusher {
         for ticket in waiting {
             ticket.serve(Err(why.clone()));
         }
+        shared.notices.tell(&Notice::Stopped(why));
     }
 
     fn write_all(mut self) -> Result<(), Trouble> {
-        while let Some(parcel) = self.next() {
-            self.write(parcel)?;
+        loop {
+            match self.next() {
+                Next::Write(parcel) => self.write(parcel)?,
+                Next::Rest => self.log.rest()?,
+                Next::End => break,
+            }
         }
         if let Err(trouble) = self.log.close() {
             self.shared.lock().close_failed = Some(stopped(&trouble));
@@ -43,19 +57,24 @@ impl Flusher {
         Ok(())
     }
 
-    fn next(&self) -> Option<Parcel> {
+    fn next(&self) -> Next {
         let mut core = self.shared.lock();
         loop {
             self.ask_for_compaction(&mut core);
             if let Some(parcel) = core.take() {
-                return Some(parcel);
+                return Next::Write(parcel);
             }
             if core.flusher_ends {
-                return None;
+                return Next::End;
             }
             core.flusher_sleeps = true;
-            core = self.shared.to_flush.wait(core).unwrap_or_else(PoisonError::into_inner);
+            let woken = self.shared.to_flush.wait_timeout(core, self.options.look_every);
+            let (guard, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
+            core = guard;
             core.flusher_sleeps = false;
+            if timeout.timed_out() && !core.has_work() && !core.flusher_ends {
+                return Next::Rest;
+            }
         }
     }
 
@@ -97,18 +116,18 @@ impl Flusher {
         let before = self.shared.written();
         let (segment, offset) = self.log.position();
         let (flushes, appended) = (before.flushes + flushes, before.appended + bytes);
-        let written = Written { segment, offset, flushes, appended };
+        let last_frame = self.log.next_sequence() - 1;
+        let written = Written { segment, offset, last_frame, flushes, appended };
         self.shared.set_written(written);
         written
     }
 
     fn ask_for_compaction(&self, core: &mut Core) {
-        let appended = self.shared.written().appended;
-        let log = appended.saturating_sub(core.base.at);
-        let least = self.options.snapshot_after_bytes.max(2 * core.ledger.live_bytes);
-        let compaction = &mut core.compaction;
-        if log > least && appended >= compaction.not_before && compaction.wanted == compaction.over {
-            compaction.wanted += 1;
+        let compaction = &core.compaction;
+        // One that failed is tried again by the compactor, when it is time.
+        let may = compaction.wanted == compaction.over && compaction.failures == 0;
+        if may && self.shared.is_long(core, &self.options) {
+            core.compaction.wanted += 1;
             self.shared.to_compact.notify_one();
         }
     }
@@ -116,8 +135,12 @@ impl Flusher {
 
 /// What everybody is told from now on.
 fn stopped(trouble: &Trouble) -> StoreError {
-    let way_out = if trouble.full { "Make room on the disk" } else { "See to the disk" };
+    let lost = match trouble.kind {
+        TroubleKind::Gone => "No write was acknowledged after that",
+        TroubleKind::Full | TroubleKind::Other => "Nothing that was acknowledged is lost",
+    };
+    let way_out = trouble.way_out();
     StoreError::Unavailable(format!(
-        "the store has stopped because it {trouble}. Nothing that was acknowledged is lost. {way_out} and start again"
+        "the store has stopped because it {trouble}. {lost}. To go on, {way_out} and start again"
     ))
 }

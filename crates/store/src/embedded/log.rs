@@ -1,13 +1,16 @@
 //! The end of the log, where frames are appended.
 
-use super::disk::Disk;
-use super::fault::{Doing, Trouble};
+use super::disk::{Disk, Identity};
+use super::fault::{Doing, Trouble, TroubleKind};
 use super::frame::{Frame, SECTOR};
 use super::header::FIRST_FRAME;
+use super::high_water::HighWater;
+use super::open::Folder;
 use super::options::Options;
 use super::record;
 use super::segment::Segment;
 use super::spare::Spares;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,25 +21,29 @@ const SEAL_BYTES: u64 = SECTOR as u64;
 pub(super) struct Log {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
+    /// The file that stands for the lock, and what must be found there.
+    lock: (PathBuf, Identity),
     options: Options,
     segment: Segment,
     /// Where the next frame goes.
     offset: u64,
     next_sequence: u64,
+    high_water: HighWater,
     spares: Spares,
 }
 
 impl Log {
     pub(super) fn new(
-        disk: Arc<dyn Disk>,
-        dir: PathBuf,
+        folder: &Folder,
         options: Options,
         segment: Segment,
         offset: u64,
         next_sequence: u64,
+        high_water: HighWater,
     ) -> Self {
+        let (disk, dir, lock) = (Arc::clone(&folder.disk), folder.dir.clone(), folder.lock_file.clone());
         let spares = Spares::new(Arc::clone(&disk), dir.clone());
-        Self { disk, dir, options, segment, offset, next_sequence, spares }
+        Self { disk, dir, lock, options, segment, offset, next_sequence, high_water, spares }
     }
 
     /// Appends a frame, and returns once it is safe from a power cut.
@@ -44,7 +51,11 @@ impl Log {
         let size = frame.size() as u64;
         if size > u64::from(u32::MAX) {
             let error = format!("one frame has {size} bytes; at most {} are allowed", u32::MAX);
-            return Err(Trouble { doing: format!("write to {}", self.segment.path.display()), error, full: false });
+            return Err(Trouble {
+                doing: format!("write to {}", self.segment.path.display()),
+                error,
+                kind: TroubleKind::Other,
+            });
         }
         if self.offset + size + SEAL_BYTES > self.segment.header.length {
             let next = self.prepare(size)?;
@@ -80,7 +91,7 @@ impl Log {
         self.write(&mut seal)?;
         self.segment = next;
         self.offset = FIRST_FRAME;
-        Ok(())
+        self.high_water.flush()
     }
 
     /// Closes the log in good order.
@@ -88,7 +99,32 @@ impl Log {
         let mut last = Frame::new();
         record::closed(last.records());
         self.append(&mut last)?;
+        self.high_water.flush()?;
         self.spares.discard()
+    }
+
+    /// What is done when there is nothing to write.
+    pub(super) fn rest(&mut self) -> Result<(), Trouble> {
+        self.look()?;
+        self.high_water.flush()
+    }
+
+    /// Whether the log and the lock are still where they were. What is written to a file that no name leads
+    /// to any more is lost when the process ends; and without the file of the lock, another process could
+    /// write here as well.
+    fn look(&self) -> Result<(), Trouble> {
+        let segment = (&self.segment.path, self.segment.identity);
+        for (path, expected) in [segment, (&self.lock.0, self.lock.1)] {
+            match self.disk.identity(path) {
+                Ok(found) if found == expected => {}
+                Ok(_) => return Err(Trouble::gone(path)),
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    return Err(Trouble::gone(path));
+                }
+                Err(error) => return Err(error).doing("find", path),
+            }
+        }
+        Ok(())
     }
 
     /// The segment that is written to, and up to where it is safe.
@@ -101,12 +137,13 @@ impl Log {
     }
 
     fn write(&mut self, frame: &mut Frame) -> Result<(), Trouble> {
-        let Segment { file, path, header } = &mut self.segment;
+        let Segment { file, path, header, .. } = &mut self.segment;
         let bytes = frame.finish(header.salt, self.next_sequence);
         file.write_at(self.offset, bytes).doing("write to", path)?;
         file.sync().doing("flush", path)?;
+        self.high_water.note(self.next_sequence)?;
         self.offset += bytes.len() as u64;
         self.next_sequence += 1;
-        Ok(())
+        self.look()
     }
 }

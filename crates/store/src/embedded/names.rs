@@ -4,6 +4,13 @@ use std::path::{Path, PathBuf};
 
 /// The file that stands for the lock.
 pub(super) const LOCK: &str = "lock";
+/// The file that says how far the log was flushed.
+pub(super) const HIGH_WATER: &str = "high-water";
+
+/// Whether a file of this name is one of a store.
+pub(super) fn is_own(name: &str) -> bool {
+    [LOCK, HIGH_WATER].contains(&name) || Name::parse(name).is_some()
+}
 
 /// A file of the store, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

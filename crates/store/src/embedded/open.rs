@@ -2,16 +2,17 @@
 
 use super::compactor::Compactor;
 use super::core::{Base, Shared, Written};
-use super::disk::{Disk, LockError, NativeDisk};
-use super::fault::{Damage, Doing, OpenError, Trouble};
+use super::disk::{Disk, Identity, LockError, NativeDisk};
+use super::fault::{Damage, Doing, OpenError, Trouble, TroubleKind};
 use super::flusher::Flusher;
 use super::header::FIRST_FRAME;
+use super::high_water::HighWater;
 use super::ledger::Ledger;
 use super::load::Loader;
 use super::log::Log;
-use super::names::{LOCK, Name};
+use super::names::{LOCK, Name, is_own};
 use super::options::Options;
-use super::read::{Reader, Survey, Tail, survey};
+use super::read::{Reader, Survey, Tail, no_log_was_lost, survey};
 use super::segment::Segment;
 use super::store::{Embedded, Running};
 use crate::State;
@@ -31,8 +32,24 @@ pub struct Opened {
     pub took: Duration,
     /// Whether the store was new, or was closed in good order the last time.
     pub clean: bool,
+    /// Whether there was a high-water mark, which tells whether frames at the end of the log are missing. Where
+    /// they are, the store is refused; without a mark, nobody would notice.
+    pub confirmed: bool,
     /// What a crash had left, and what was done about it.
     pub repairs: Vec<Repair>,
+    /// Files and folders that other users had access to.
+    pub access: Vec<Access>,
+}
+
+/// A file or a folder that other users than its owner had access to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The file or the folder.
+    pub path: PathBuf,
+    /// The permissions that it had, as in `chmod`; unknown where they could not even be read.
+    pub mode: Option<u32>,
+    /// Why they could not be taken away; `None` where they were.
+    pub error: Option<String>,
 }
 
 /// Something that a crash had left.
@@ -64,6 +81,8 @@ pub(super) struct Folder {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
     pub(super) lock: Box<dyn Send + Sync>,
+    /// The file that stands for the lock.
+    pub(super) lock_file: (PathBuf, Identity),
 }
 
 impl Folder {
@@ -73,7 +92,22 @@ impl Folder {
             LockError::Held(holder) => OpenError::InUse { dir: dir.to_owned(), holder },
             LockError::Disk(error) => Trouble::new("lock", &path, &error).into(),
         })?;
-        Ok(Self { disk, dir: dir.to_owned(), lock })
+        let identity = disk.identity(&path).doing("find", &path)?;
+        Ok(Self { disk, dir: dir.to_owned(), lock, lock_file: (path, identity) })
+    }
+
+    /// Takes the files of the store, and the folder, away from other users. Where that cannot be done the
+    /// store works as well, and whoever runs it is told.
+    fn restrict(&self) -> Result<Vec<Access>, Trouble> {
+        let names = self.disk.list(&self.dir).doing("list", &self.dir)?;
+        let own = names.iter().filter(|name| is_own(name));
+        let paths = [self.dir.clone()].into_iter().chain(own.map(|name| self.dir.join(name)));
+        let access = paths.filter_map(|path| match self.disk.restrict(&path) {
+            Ok(None) => None,
+            Ok(mode) => Some(Access { path, mode, error: None }),
+            Err(error) => Some(Access { path, mode: None, error: Some(error.to_string()) }),
+        });
+        Ok(access.collect())
     }
 }
 
@@ -83,9 +117,11 @@ struct Ready {
     segment: Segment,
     offset: u64,
     next_sequence: u64,
+    high_water: HighWater,
     base: Base,
     log_bytes: u64,
     clean: bool,
+    confirmed: bool,
     repairs: Vec<Repair>,
 }
 
@@ -120,7 +156,9 @@ impl Embedded {
             dead: ready.ledger.indexes.dead.len(),
             took: Duration::ZERO,
             clean: ready.clean,
+            confirmed: ready.confirmed,
             repairs: ready.repairs.clone(),
+            access: folder.restrict()?,
         };
         for (_, slot) in ready.ledger.slots.iter() {
             opened.jobs[slot.state() as usize] += 1;
@@ -132,6 +170,9 @@ impl Embedded {
 }
 
 fn create(folder: &Folder, options: &Options) -> Result<Ready, OpenError> {
+    no_log_was_lost(&*folder.disk, &folder.dir)?;
+    // Before the log, so that there is no log without it.
+    let high_water = HighWater::create(&*folder.disk, &folder.dir, 0)?;
     let mut segment = Segment::prepare(&*folder.disk, &folder.dir, 1, options.first_segment())?;
     segment.publish(&*folder.disk, &folder.dir)?;
     let ledger = finish(Loader::default(), &segment.path)?;
@@ -140,9 +181,11 @@ fn create(folder: &Folder, options: &Options) -> Result<Ready, OpenError> {
         segment,
         offset: FIRST_FRAME,
         next_sequence: 1,
+        high_water,
         base: Base::default(),
         log_bytes: 0,
         clean: true,
+        confirmed: true,
         repairs: Vec::new(),
     })
 }
@@ -154,10 +197,13 @@ fn recover(folder: &Folder, survey: &Survey) -> Result<Ready, OpenError> {
     let (base, log_bytes) = (Base { at: 0, bytes: contents.snapshot_bytes }, contents.log_bytes);
     let path = Name::Segment(tail.header.number).within(dir);
     let clean = contents.loader.marks.closed && tail.torn.is_none();
+    let confirmed = contents.high_water.is_some();
     let ledger = finish(contents.loader, &path)?;
     let (segment, repairs) = repair(folder, survey, &tail, path)?;
     let (offset, next_sequence) = (tail.offset, tail.next_sequence);
-    Ok(Ready { ledger, segment, offset, next_sequence, base, log_bytes, clean, repairs })
+    let mark = if confirmed { HighWater::open } else { HighWater::create };
+    let high_water = mark(&**disk, dir, next_sequence.saturating_sub(1))?;
+    Ok(Ready { ledger, segment, offset, next_sequence, high_water, base, log_bytes, clean, confirmed, repairs })
 }
 
 /// The ledger of what was read up to the end of the log in `path`.
@@ -189,16 +235,22 @@ fn repair(folder: &Folder, survey: &Survey, tail: &Tail, path: PathBuf) -> Resul
     if repairs.iter().any(|repair| matches!(repair, Repair::Removed(_))) {
         disk.sync_dir(dir).doing("flush the folder", dir)?;
     }
-    Ok((Segment { file, path, header: tail.header }, repairs))
+    let identity = disk.identity(&path).doing("find", &path)?;
+    Ok((Segment { file, path, identity, header: tail.header }, repairs))
 }
 
 fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, OpenError> {
-    let Folder { disk, dir, lock } = folder;
-    let written =
-        Written { segment: ready.segment.header.number, offset: ready.offset, flushes: 0, appended: ready.log_bytes };
+    let written = Written {
+        segment: ready.segment.header.number,
+        offset: ready.offset,
+        last_frame: ready.next_sequence.saturating_sub(1),
+        flushes: 0,
+        appended: ready.log_bytes,
+    };
     let shared = Arc::new(Shared::new(ready.ledger, ready.base, written));
     let files = Arc::new(Mutex::new(()));
-    let log = Log::new(Arc::clone(&disk), dir.clone(), options, ready.segment, ready.offset, ready.next_sequence);
+    let log = Log::new(&folder, options, ready.segment, ready.offset, ready.next_sequence, ready.high_water);
+    let Folder { disk, dir, lock, .. } = folder;
     let flusher = Flusher { shared: Arc::clone(&shared), log, options };
     let compactor = Compactor {
         shared: Arc::clone(&shared),
@@ -210,7 +262,7 @@ fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, Ope
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|error| {
             let doing = "start a thread of the store".to_owned();
-            OpenError::Disk(Trouble { doing, error: error.to_string(), full: false })
+            OpenError::Disk(Trouble { doing, error: error.to_string(), kind: TroubleKind::Other })
         })
     };
     let compactor = spawn("redrive-compact", Box::new(move || compactor.run()))?;

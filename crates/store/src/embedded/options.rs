@@ -1,6 +1,7 @@
 //! What can be set when a store is opened.
 
 use super::frame::SECTOR;
+use std::time::Duration;
 
 /// How a store uses its disk. The defaults suit servers; tests make everything small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +14,23 @@ pub struct Options {
     pub snapshot_after_bytes: u64,
     /// How many jobs are written to a snapshot at a time. The verbs wait that long.
     pub snapshot_chunk_jobs: usize,
+    /// How often a store without anything to write looks whether its files are still in their place. With
+    /// every write it does so anyway.
+    pub look_every: Duration,
+    /// How soon a compaction that failed is tried again. Each further time in a row it takes twice as long, up
+    /// to five minutes.
+    pub retry_compaction_after: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { segment_bytes: 64 << 20, snapshot_after_bytes: 64 << 20, snapshot_chunk_jobs: 1_000 }
+        Self {
+            segment_bytes: 64 << 20,
+            snapshot_after_bytes: 64 << 20,
+            snapshot_chunk_jobs: 1_000,
+            look_every: Duration::from_secs(1),
+            retry_compaction_after: Duration::from_secs(1),
+        }
     }
 }
 

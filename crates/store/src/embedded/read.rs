@@ -4,8 +4,9 @@ use super::disk::{Disk, DiskFile};
 use super::fault::{Damage, Doing, OpenError, Trouble};
 use super::frame::{HEADER, Header, SECTOR, find, is_zero};
 use super::header::{FIRST_FRAME, FileHeader, HeaderFlaw, Kind};
+use super::high_water::HighWater;
 use super::load::Loader;
-use super::names::Name;
+use super::names::{HIGH_WATER, Name};
 use super::walk::{End, START, Walked, walk};
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,8 @@ pub(super) struct Tail {
 pub(super) struct Contents {
     pub(super) loader: Loader,
     pub(super) tail: Option<Tail>,
+    /// The number of the last frame that is known to have been flushed.
+    pub(super) high_water: Option<u64>,
     pub(super) frames: u64,
     pub(super) snapshot_bytes: u64,
     pub(super) log_bytes: u64,
@@ -77,6 +80,20 @@ pub(super) fn survey(disk: &dyn Disk, dir: &Path) -> Result<Survey, Trouble> {
     Ok(survey)
 }
 
+/// A folder without a log has never had one.
+pub(super) fn no_log_was_lost(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    match HighWater::read(disk, dir)? {
+        None | Some(0) => Ok(()),
+        Some(mark) => {
+            let found = "neither a log nor a snapshot".to_owned();
+            let expected = format!(
+                "the log, of which {mark} frames were flushed (to begin anew, remove the file {HIGH_WATER} as well)"
+            );
+            Err(Damage { file: dir.join(HIGH_WATER), offset: 0, found, expected }.into())
+        }
+    }
+}
+
 /// Reads a folder.
 pub(super) struct Reader<'a> {
     disk: &'a dyn Disk,
@@ -101,6 +118,7 @@ impl<'a> Reader<'a> {
         let contents = Contents {
             loader: Loader::default(),
             tail: None,
+            high_water: None,
             frames: 0,
             snapshot_bytes: 0,
             log_bytes: 0,
@@ -125,7 +143,26 @@ impl<'a> Reader<'a> {
             next_sequence = self.read_snapshot(number)?;
         }
         self.read_log(&survey.segments, next_sequence)?;
+        self.read_high_water()?;
         Ok(self.contents)
+    }
+
+    /// Whether the log goes as far as it was flushed. If not, its end is lost, however good it looks.
+    fn read_high_water(&mut self) -> Result<(), OpenError> {
+        self.contents.high_water = HighWater::read(self.disk, self.dir)?;
+        let (Some(mark), Some(tail)) = (self.contents.high_water, &self.contents.tail) else { return Ok(()) };
+        if tail.next_sequence > mark {
+            return Ok(());
+        }
+        let file = Name::Segment(tail.header.number).within(self.dir);
+        let found = format!("the end of the log after frame {}", tail.next_sequence.saturating_sub(1));
+        let expected = format!(
+            "the frame with number {}, because {HIGH_WATER} says that frames up to {mark} were flushed (to go on \
+             without them, keep a copy of the folder and remove the file {HIGH_WATER})",
+            tail.next_sequence
+        );
+        let offset = tail.offset;
+        self.damage(file, offset, found, expected)
     }
 
     fn damage(&mut self, file: PathBuf, offset: u64, found: String, expected: String) -> Result<(), OpenError> {

@@ -1,7 +1,7 @@
 //! The files of the log: made in full length before they are used, so that a flush never makes a file
 //! longer, which would cost a second write to the file system's own journal.
 
-use super::disk::{Disk, DiskFile};
+use super::disk::{Disk, DiskFile, Identity};
 use super::fault::{Doing, Trouble};
 use super::frame::SECTOR;
 use super::header::{FileHeader, Kind, fresh_salt};
@@ -15,6 +15,8 @@ const PIECE: usize = 1 << 20;
 pub(super) struct Segment {
     pub(super) file: Box<dyn DiskFile>,
     pub(super) path: PathBuf,
+    /// What must be found at that path as long as the store is open.
+    pub(super) identity: Identity,
     pub(super) header: FileHeader,
 }
 
@@ -40,7 +42,8 @@ impl Segment {
             let _ = disk.remove(&path);
             return Err(error).doing("prepare", &path);
         }
-        Ok(Self { file, path, header })
+        let identity = disk.identity(&path).doing("find", &path)?;
+        Ok(Self { file, path, identity, header })
     }
 
     /// Gives it its name in the log, for good.

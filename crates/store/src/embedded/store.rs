@@ -3,6 +3,7 @@
 use super::core::{Core, Shared};
 use super::disk::Disk;
 use super::ledger::Ledger;
+use super::notice::{Notice, reason};
 use super::ticket::Durable;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Page,
@@ -57,6 +58,15 @@ pub struct Status {
     pub compaction: Option<Result<(), StoreError>>,
 }
 
+impl Status {
+    /// What an operator should see to, in sentences.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let failed = self.compaction.as_ref().and_then(|outcome| outcome.as_ref().err());
+        self.stopped.iter().chain(failed.filter(|_| self.stopped.is_none())).map(|why| reason(why).to_owned()).collect()
+    }
+}
+
 impl Embedded {
     /// How the store is doing.
     #[must_use]
@@ -71,6 +81,16 @@ impl Embedded {
             live_bytes: core.ledger.live_bytes,
             stopped: core.stopped().cloned(),
             compaction: core.compaction.last.clone(),
+        }
+    }
+
+    /// Hands every later notice to `tell`, from a thread of the store, which waits for it. Where the store
+    /// has stopped already, `tell` hears that first. Only the first call counts.
+    pub fn watch(&self, tell: impl Fn(&Notice) + Send + Sync + 'static) {
+        self.shared.notices.set(Box::new(tell));
+        let stopped = self.shared.lock().stopped().cloned();
+        if let Some(why) = stopped {
+            self.shared.notices.tell(&Notice::Stopped(why));
         }
     }
 

@@ -5,7 +5,7 @@ use super::disk::NativeDisk;
 use super::fault::{Doing, OpenError, Trouble};
 use super::lane::Lane;
 use super::ledger::Ledger;
-use super::names::{LOCK, Name};
+use super::names::{Name, is_own};
 use super::open::{Folder, finish};
 use super::options::Options;
 use super::read::Reader;
@@ -239,7 +239,7 @@ fn remove_draft(draft: &Path) -> Result<(), CopyError> {
     if !draft.exists() {
         return Ok(());
     }
-    if let Some(other) = found.iter().find(|name| *name != LOCK && Name::parse(name).is_none()) {
+    if let Some(other) = found.iter().find(|name| !is_own(name)) {
         let draft = draft.display();
         return Err(CopyError::Refused(format!(
             "found {other} in {draft}, where the copy is built; move that folder away"

@@ -11,6 +11,8 @@ use std::fs;
 /// A store with a snapshot and two segments behind it, and all that it showed after each verb.
 struct Sample {
     disk: SimDisk,
+    /// The high-water mark before the last frame: what a power cut may have left of it.
+    earlier_mark: Vec<u8>,
     states: Vec<String>,
 }
 
@@ -33,7 +35,9 @@ impl Sample {
             workload.next().play(&store).unwrap();
             states.push(everything(&store).unwrap());
         }
+        let mut earlier_mark = Vec::new();
         for bytes in [10, last_bytes] {
+            earlier_mark = disk.bytes("high-water");
             workload.batch_of_bytes(1, bytes).play(&store).unwrap();
             states.push(everything(&store).unwrap());
         }
@@ -43,7 +47,13 @@ impl Sample {
         disk.delete_ending(".spare");
         let names = disk.names();
         assert!(names.iter().any(|name| name.ends_with(".snapshot")), "{names:?}");
-        Self { disk, states }
+        Self { disk, earlier_mark, states }
+    }
+
+    /// The same as a power cut may leave it: the mark does not confirm the last frame.
+    fn after_power_cut(self) -> Self {
+        self.disk.edit("high-water", |bytes| bytes.clone_from(&self.earlier_mark));
+        self
     }
 
     fn last_segment(&self) -> String {
@@ -128,8 +138,8 @@ fn something_behind_the_end_of_the_log_is_never_taken_for_a_frame() {
 }
 
 #[test]
-fn a_zeroed_sector_is_refused_unless_it_is_of_the_last_write() {
-    let sample = Sample::new(1_700);
+fn a_zeroed_sector_is_refused_unless_it_is_of_an_unconfirmed_last_write() {
+    let sample = Sample::new(1_700).after_power_cut();
     let (name, end) = (sample.last_segment(), sample.end());
     let start = end - last_frame(&sample.disk.bytes(&name)[..end]);
     let mut cut = Vec::new();
@@ -153,9 +163,9 @@ fn a_zeroed_sector_is_refused_unless_it_is_of_the_last_write() {
 }
 
 #[test]
-fn a_last_write_that_stopped_early_is_cut_off_wherever_it_stopped() {
+fn an_unconfirmed_last_write_that_stopped_early_is_cut_off_wherever_it_stopped() {
     for bytes in [10, 300, 1_700] {
-        let sample = Sample::new(bytes);
+        let sample = Sample::new(bytes).after_power_cut();
         let (name, end) = (sample.last_segment(), sample.end());
         let start = end - last_frame(&sample.disk.bytes(&name)[..end]);
         // The last byte that is not zero; behind it, nothing is lost.
@@ -164,6 +174,19 @@ fn a_last_write_that_stopped_early_is_cut_off_wherever_it_stopped() {
             let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at..].fill(0));
             assert!(!sample.is_refused(spoil, &format!("stopped at {at} of {start}..{end}")));
         }
+    }
+}
+
+#[test]
+fn a_last_write_that_was_acknowledged_is_never_cut_off() {
+    let sample = Sample::new(1_700);
+    let (name, end) = (sample.last_segment(), sample.end());
+    let start = end - last_frame(&sample.disk.bytes(&name)[..end]);
+    for at in (start..end).step_by(SECTOR) {
+        let sector = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at..at + SECTOR].fill(0));
+        assert!(sample.is_refused(sector, &format!("sector at {at} of {start}..{end}")));
+        let rest = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at..].fill(0));
+        assert!(sample.is_refused(rest, &format!("everything from {at} of {start}..{end}")));
     }
 }
 
@@ -234,12 +257,13 @@ fn a_payload_that_looks_like_a_frame_is_not_taken_for_one() {
     let checksum = crc32fast::hash(&frame[..24]);
     frame[24..28].copy_from_slice(&checksum.to_le_bytes());
     let body: Vec<u8> = (0..SECTOR).flat_map(|shift| [vec![b'x'; shift], frame.clone()].concat()).collect();
-    let before = everything(&store).unwrap();
+    let (before, mark) = (everything(&store).unwrap(), disk.bytes("high-water"));
     workload.batch_with_body(body).play(&store).unwrap();
     let torn = disk.copy();
     drop(store);
     // The beginning of the second frame is lost, and what is in it looks like frames.
     torn.edit(name, |bytes| bytes[start..start + SECTOR].fill(0));
+    torn.edit("high-water", |bytes| *bytes = mark);
     let (store, opened) = open(&torn, roomy).unwrap();
     assert!(matches!(opened.repairs[..], [Repair::CutOff { .. }]), "{opened:?}");
     assert_eq!(everything(&store).unwrap(), before);
@@ -267,6 +291,7 @@ fn real_files_are_refused_or_cut_off_as_those_in_memory() {
         assert!(matches!(Embedded::open(scratch.path(), SHORT), Err(OpenError::Damaged(_))), "cut by {cut}");
     }
     let torn = sample.disk.copy();
+    torn.edit("high-water", |bytes| bytes.clone_from(&sample.earlier_mark));
     let end = sample.end();
     torn.edit(&sample.last_segment(), |bytes| bytes[end - SECTOR..].fill(0));
     put(&torn);

@@ -190,9 +190,10 @@ fn a_backup_of_a_closed_store_leaves_out_a_torn_write() {
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(2);
     workload.batch_of_bytes(2, 10).play(&store).unwrap();
-    let before = everything(&store).unwrap();
+    let (before, mark) = (everything(&store).unwrap(), disk.bytes("high-water"));
     workload.batch_of_bytes(1, 10).play(&store).unwrap();
     let torn = disk.copy();
+    torn.edit("high-water", |bytes| *bytes = mark);
     torn.edit("00000001.log", |bytes| {
         let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
         bytes[last] = 0;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
 
+mod compaction;
 mod conformance;
 mod damage;
 mod faults;
@@ -10,9 +11,11 @@ mod flush;
 mod folder;
 mod history;
 mod model;
+mod place;
 mod power;
 #[path = "../common/scratch.rs"]
 mod scratch;
 mod sim;
 mod subject;
+mod tail;
 mod workload;

@@ -1,6 +1,6 @@
 //! A disk in memory that fails on demand, and that knows what a power cut would leave of it.
 
-use redrive_store::embedded::{Disk, DiskFile, LockError};
+use redrive_store::embedded::{Disk, DiskFile, Identity, LockError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,6 +53,9 @@ struct World {
     /// Which calls are held back, and how many are.
     held: Vec<Point>,
     waiting: usize,
+    /// Files with this ending cannot be made; how often that was tried.
+    refused: Option<&'static str>,
+    refusals: usize,
 }
 
 /// Calls that can be held back: those of this kind, to files with this ending, after the first few.
@@ -100,6 +103,18 @@ impl SimDisk {
         self.hold(Point { call: Call::Flush, ending: ".log", after: 0 })
     }
 
+    /// From now on, files with this ending cannot be made.
+    pub(crate) fn refuse(&self, ending: &'static str) {
+        let mut world = self.world();
+        (world.refused, world.refusals) = (Some(ending), 0);
+    }
+
+    /// Returns once that was tried so often.
+    pub(crate) fn wait_for_refusals(&self, count: usize) {
+        let world = self.world();
+        drop(self.0.gate.wait_while(world, |world| world.refusals < count).unwrap());
+    }
+
     /// Returns once so many calls are held back.
     pub(crate) fn wait_for_held_calls(&self, count: usize) {
         let world = self.world();
@@ -139,6 +154,7 @@ impl SimDisk {
         world.faults.clear();
         world.dead = None;
         world.room = None;
+        world.refused = None;
     }
 
     /// From now on there is room for so many more bytes.
@@ -349,6 +365,11 @@ impl Disk for SimDisk {
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let mut world = self.call()?;
+        if world.refused.is_some_and(|ending| path.to_string_lossy().ends_with(ending)) {
+            world.refusals += 1;
+            self.0.gate.notify_all();
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         world.files.push(Contents::default());
         let file = world.files.len() - 1;
         world.change(Change::Create(path.to_owned(), file));
@@ -380,6 +401,18 @@ impl Disk for SimDisk {
         world.safe_names = world.names.clone();
         world.changes.clear();
         Ok(())
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        let world = self.call()?;
+        match world.locked.contains(path) {
+            true => Ok((0, u64::MAX)),
+            false => world.find(path).map(|file| (0, file as u64)),
+        }
+    }
+
+    fn restrict(&self, _: &Path) -> io::Result<Option<u32>> {
+        self.call().map(|_| None)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>, LockError> {

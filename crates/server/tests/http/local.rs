@@ -1,0 +1,74 @@
+//! What the server says of, and does with, a store in a folder.
+
+use crate::common::{Bench, Parts};
+use axum::body::Body;
+use axum::http::Request;
+use redrive_server::{ApiKeys, LocalStore};
+use redrive_store::Embedded;
+use redrive_store::embedded::Options;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder that goes away with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("redrive-http-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server on a store in a folder, which needs no key unless one is given.
+fn bench(dir: &Path, keys: ApiKeys) -> (Bench, Arc<Embedded>) {
+    let (store, _) = Embedded::open(dir, Options::default()).unwrap();
+    let store = Arc::new(store);
+    let local = Some(LocalStore { store: Arc::clone(&store) });
+    (Bench::with(Parts { store: Arc::clone(&store) as _, local, keys, ..Parts::default() }), store)
+}
+
+#[tokio::test]
+async fn health_says_why_the_log_cannot_be_compacted() {
+    let folder = Folder::new();
+    let (bench, store) = bench(&folder.0, ApiKeys::default());
+    let health = bench.get("/health").await.expect(200);
+    assert_eq!(health["store"]["compaction"], "not needed yet");
+    assert_eq!(health["store"]["warnings"], json!([]));
+    // The snapshot is written to a file of this name, which a folder has now.
+    let in_the_way = folder.0.join("00000002.draft");
+    std::fs::create_dir(&in_the_way).unwrap();
+    assert!(store.compact().is_err());
+    let health = bench.get("/health").await.expect(200);
+    assert_eq!((&health["status"], &health["store"]["compaction"]), (&json!("ok"), &json!("failing")));
+    let warning = health["store"]["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("00000002.draft") && warning.contains("the log grows"), "{warning}");
+    std::fs::remove_dir(&in_the_way).unwrap();
+    store.compact().unwrap();
+    let health = bench.get("/health").await.expect(200);
+    assert_eq!((&health["store"]["compaction"], &health["store"]["warnings"]), (&json!("ok"), &json!([])));
+    assert!(health["store"]["snapshot_bytes"].as_u64() > Some(0) && health["store"]["log_bytes"].is_number());
+}
+
+#[tokio::test]
+async fn health_names_no_place_of_the_machine_to_callers_without_a_key() {
+    let folder = Folder::new();
+    let key = "0123456789abcdef0123456789abcdef";
+    let (bench, store) = bench(&folder.0, ApiKeys::read(key).unwrap());
+    std::fs::create_dir(folder.0.join("00000002.draft")).unwrap();
+    assert!(store.compact().is_err());
+    let health = bench.get("/health").await.expect(200);
+    assert_eq!(health["store"]["compaction"], "failing");
+    assert!(!health.to_string().contains("draft"), "{health}");
+    let request = Request::get("/ojs/v1/health").header("Authorization", format!("Bearer {key}"));
+    let health = bench.send(request.body(Body::empty()).unwrap()).await.expect(200);
+    assert!(health["store"]["warnings"][0].as_str().unwrap().contains("00000002.draft"), "{health}");
+}

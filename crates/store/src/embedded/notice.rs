@@ -1,0 +1,51 @@
+//! What a running store tells its operator, when it happens.
+
+use crate::StoreError;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// A change in how a store is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The store answers no more.
+    Stopped(StoreError),
+    /// The log cannot be compacted, and grows. This is told once, and not again before it works.
+    CompactionFails(StoreError),
+    /// The log was compacted after that had failed.
+    CompactionWorks,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped(why) | Self::CompactionFails(why) => f.write_str(reason(why)),
+            Self::CompactionWorks => write!(f, "the log can be compacted again"),
+        }
+    }
+}
+
+/// What an error says, without what kind of error it is to callers.
+pub(super) fn reason(error: &StoreError) -> &str {
+    match error {
+        StoreError::Unavailable(why) | StoreError::Broken(why) => why,
+    }
+}
+
+type Tell = Box<dyn Fn(&Notice) + Send + Sync>;
+
+/// Where notices go; nowhere until somebody asks for them.
+#[derive(Default)]
+pub(super) struct Notices(OnceLock<Tell>);
+
+impl Notices {
+    /// Only the first listener counts.
+    pub(super) fn set(&self, tell: Tell) {
+        let _ = self.0.set(tell);
+    }
+
+    pub(super) fn tell(&self, notice: &Notice) {
+        if let Some(tell) = self.0.get() {
+            tell(notice);
+        }
+    }
+}
