@@ -53,7 +53,8 @@ struct Backup {
 }
 
 const EXAMPLES: &str = "\
-The server must be stopped, but for `inbox`: it keeps its store to itself.
+The server must be stopped for `check`, `compact` and `copy`: it keeps its store to itself.
+A backup can be taken while it runs.
 
 Examples:
   redrive store check ./redrive-data

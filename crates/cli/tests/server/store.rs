@@ -1,6 +1,6 @@
-//! The folder of a store while no server has it.
+//! The folder of a store, while no server has it and while one does.
 
-use crate::harness::{Folder, Server, redrive, stderr, stdout};
+use crate::harness::{Folder, Server, redrive, stderr, stdout, until};
 use serde_json::{Value, json};
 use std::process::Output;
 
@@ -150,4 +150,36 @@ fn payloads_that_others_could_read_are_closed_to_them_with_a_line_in_the_log() {
     {
         assert!(said.contains(&line), "{line}: {said}");
     }
+}
+
+#[test]
+fn a_backup_of_a_running_server_has_every_job_that_was_acknowledged() {
+    let folder = Folder::new("online");
+    let data = folder.at("data");
+    let server = Server::start(&data);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let acknowledged = std::sync::Mutex::new(Vec::new());
+    let ids = || acknowledged.lock().expect("no panic").clone();
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let (server, stop, acknowledged) = (&server, &stop, &acknowledged);
+            scope.spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::SeqCst) {
+                    let id = server.enqueue(json!({ "type": "a.b", "args": [writer] }));
+                    acknowledged.lock().expect("no panic").push(id);
+                }
+            });
+        }
+        for number in 0..3 {
+            let before: Vec<String> = until("some jobs", || Some(ids()).filter(|ids| ids.len() > 50 * (number + 1)));
+            let copy = folder.at(&format!("copy{number}"));
+            let found = report(&["backup", &data, &copy]);
+            assert_eq!(found["sound"], json!(true), "{found}");
+            let restored = Server::start(&copy);
+            before.iter().for_each(|id| assert_eq!(restored.state(id), "available"));
+            assert_eq!(restored.stop().0.code(), Some(0));
+        }
+        stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    assert_eq!(server.stop().0.code(), Some(0));
 }

@@ -1,17 +1,17 @@
 //! Copies of a store, each complete as of one moment.
 
 use super::check::{Findings, check_on, find};
-use super::core::Written;
 use super::disk::{Disk, NativeDisk};
 use super::fault::{Doing, OpenError, Trouble};
+use super::gather::{LogEnd, Part, gather, open_all};
 use super::header::{FIRST_FRAME, FileHeader};
 use super::high_water::HighWater;
-use super::names::Name;
+use super::names::{HIGH_WATER, Name};
 use super::open::Folder;
-use super::read::{Progress, Reader, Survey};
+use super::read::{Progress, Reader};
 use super::store::Embedded;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// How much is copied at a time.
 const PIECE: u64 = 1 << 20;
@@ -23,27 +23,17 @@ impl Embedded {
     /// is good. The copy has everything that was acknowledged when this was called.
     ///
     /// # Errors
-    /// That the folder is not empty, or what the disk says. Then the copy is not complete, and cannot be
-    /// opened.
+    /// That the folder is not empty, or what the disk says. Then there is no copy.
     pub fn backup(&self, to: impl AsRef<Path>, progress: &mut dyn FnMut(Progress)) -> Result<Findings, OpenError> {
-        let _files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            // In this order, so that the files of the position are among those that are found. A snapshot
-            // that came in between begins behind the position; then once more.
-            let Written { segment, offset, last_frame, .. } = self.shared.written();
-            let found = find(&*self.disk, &self.dir)?;
-            if found.snapshot.is_none_or(|snapshot| snapshot <= segment) {
-                let end = CopyEnd { segment, offset, last_frame };
-                return copy(&*self.disk, &self.dir, to.as_ref(), &found, end, progress);
-            }
-        }
+        let (parts, end) = gather(&*self.disk, &self.dir, &|| Ok(self.shared.written().last_frame))?;
+        copy(&*self.disk, parts, end, to.as_ref(), progress)
     }
 }
 
-/// Copies a store that nobody has open. See [`Embedded::backup`].
+/// Copies a store, also while another process has it open. See [`Embedded::backup`].
 ///
 /// # Errors
-/// As [`Embedded::backup`]; or that the store is missing, in use, damaged or of a newer format.
+/// As [`Embedded::backup`]; or that the store is missing, damaged or of a newer format.
 pub fn backup(
     dir: impl AsRef<Path>,
     to: impl AsRef<Path>,
@@ -64,74 +54,100 @@ pub fn backup_on(
 ) -> Result<Findings, OpenError> {
     let dir = dir.as_ref();
     find(&*disk, dir)?;
-    let folder = Folder::lock(disk, dir)?;
-    let found = find(&*folder.disk, dir)?;
-    let contents = Reader::new(&*folder.disk, dir, false, &mut |_| {}).read(&found)?;
-    let Some(tail) = contents.tail else { return Err(OpenError::Missing(dir.to_owned())) };
-    let end =
-        CopyEnd { segment: tail.header.number, offset: tail.offset, last_frame: tail.next_sequence.saturating_sub(1) };
-    copy(&*folder.disk, dir, to.as_ref(), &found, end, progress)
+    let (parts, end) = match Folder::lock(Arc::clone(&disk), dir) {
+        Ok(folder) => at_rest(&folder)?,
+        Err(OpenError::InUse { dir, holder }) => {
+            // What has been acknowledged is not above the mark, whoever runs the store.
+            let flushed =
+                || HighWater::read(&*disk, &dir)?.ok_or_else(|| OpenError::InUse { dir: dir.clone(), holder });
+            gather(&*disk, &dir, &flushed)?
+        }
+        Err(error) => return Err(error),
+    };
+    copy(&*disk, parts, end, to.as_ref(), progress)
 }
 
-/// How far the log is copied.
-#[derive(Clone, Copy)]
-struct CopyEnd {
-    segment: u64,
-    offset: u64,
-    /// The number of the last frame before that.
-    last_frame: u64,
+/// The files of a store that no process runs: all of its log that can be read, marked or not.
+fn at_rest(folder: &Folder) -> Result<(Vec<Part>, LogEnd), OpenError> {
+    let Folder { disk, dir, .. } = folder;
+    let found = find(&**disk, dir)?;
+    let contents = Reader::new(&**disk, dir, false, &mut |_| {}).read(&found)?;
+    let missing = || OpenError::Missing(dir.clone());
+    let tail = contents.tail.ok_or_else(missing)?;
+    let parts = open_all(&**disk, dir, &found)?.ok_or_else(missing)?;
+    let last_frame = tail.next_sequence.saturating_sub(1);
+    Ok((parts, LogEnd { segment: tail.header.number, offset: tail.offset, last_frame }))
 }
 
-/// Copies everything up to a place in the log.
+/// Copies everything up to a place in the log. Where that fails, what was copied is removed: it would only
+/// take room.
 fn copy(
     disk: &dyn Disk,
-    dir: &Path,
+    parts: Vec<Part>,
+    end: LogEnd,
     to: &Path,
-    found: &Survey,
-    end: CopyEnd,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Findings, OpenError> {
     disk.create_dir(to).doing("create", to)?;
     if !disk.list(to).doing("list", to)?.is_empty() {
         return Err(OpenError::NotEmpty(to.to_owned()));
     }
-    let last = end.segment;
-    let segments = found.segments.iter().copied().filter(|number| *number <= last).map(Name::Segment);
-    let names: Vec<Name> = found.snapshot.map(Name::Snapshot).into_iter().chain(segments).collect();
-    let mut jobs = Vec::new();
-    for name in names {
-        let path = name.within(dir);
-        let size = disk.open(&path, false).and_then(|mut file| file.size()).doing("measure", &path)?;
-        jobs.push((name, if name == Name::Segment(last) { end.offset } else { size }));
+    let in_log = |part: &Part| !matches!(part.name, Name::Segment(number) if number > end.segment);
+    let parts: Vec<Part> = parts.into_iter().filter(in_log).collect();
+    let names: Vec<Name> = parts.iter().map(|part| part.name).collect();
+    let copied = copy_parts(disk, parts, end, to, progress).map_err(OpenError::from);
+    let copied = copied.and_then(|()| check_on(disk, to, &mut |_| {}));
+    if copied.is_err() {
+        let own = names.into_iter().map(|name| name.within(to)).chain([to.join(HIGH_WATER)]);
+        own.for_each(|path| drop(disk.remove(&path)));
     }
-    let mut seen = Progress { done: 0, total: jobs.iter().map(|(_, length)| length).sum() };
-    for (name, length) in jobs {
+    copied
+}
+
+fn copy_parts(
+    disk: &dyn Disk,
+    parts: Vec<Part>,
+    end: LogEnd,
+    to: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Trouble> {
+    let mut jobs = Vec::new();
+    for mut part in parts {
+        let is_last = part.name == Name::Segment(end.segment);
+        let size = part.file.size().doing("measure", &part.path)?;
+        jobs.push((part, if is_last { end.offset } else { size }, is_last));
+    }
+    let mut seen = Progress { done: 0, total: jobs.iter().map(|(_, length, _)| length).sum() };
+    for (mut part, length, is_last) in jobs {
         let mut copied = |bytes| {
             seen.done += bytes;
             progress(seen);
         };
-        copy_file(disk, &name.within(dir), &name.within(to), length, name == Name::Segment(last), &mut copied)?;
+        let path = part.name.within(to);
+        copy_file(disk, &mut part, &path, length, is_last, &mut copied)?;
     }
     HighWater::create(disk, to, end.last_frame)?;
-    check_on(disk, to, &mut |_| {})
+    match to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => disk.sync_dir(parent).doing("flush the folder", parent),
+        None => Ok(()),
+    }
 }
 
 /// Copies the first `length` bytes of a file. The last segment gets a new end, close behind them.
 fn copy_file(
     disk: &dyn Disk,
-    from: &Path,
+    part: &mut Part,
     to: &Path,
     length: u64,
     is_last: bool,
     copied: &mut dyn FnMut(u64),
 ) -> Result<(), Trouble> {
-    let mut source = disk.open(from, false).doing("open", from)?;
     let mut target = disk.create(to).doing("create", to)?;
     let mut bytes = vec![0; PIECE.min(length) as usize];
     let mut offset = 0;
     while offset < length {
         let piece = (length - offset).min(PIECE) as usize;
-        let read = source.read_at(offset, &mut bytes[..piece]).doing("read", from)?;
+        let read = part.read(offset, &mut bytes[..piece])?;
         if read == 0 {
             break;
         }

@@ -13,7 +13,7 @@ use crate::StoreError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// The longest time between two attempts.
@@ -25,8 +25,6 @@ pub(super) struct Compactor {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
     pub(super) options: Options,
-    /// Held by whoever removes files, or wants none to be removed.
-    pub(super) files: Arc<Mutex<()>>,
 }
 
 /// Where a snapshot begins.
@@ -188,7 +186,6 @@ impl Compactor {
 
     /// Removes the files that a snapshot replaces.
     fn remove_before(&self, number: u64) -> Result<(), Trouble> {
-        let _files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let names = self.disk.list(&self.dir).doing("list", &self.dir)?;
         for name in names.iter().filter_map(|name| Name::parse(name)) {
             if matches!(name, Name::Segment(n) | Name::Snapshot(n) if n < number) {

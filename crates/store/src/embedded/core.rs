@@ -38,6 +38,8 @@ pub(super) struct Core {
     spare: Option<Frame>,
     /// Why the store answers no more.
     stopped: Option<StoreError>,
+    /// What writes wait for, besides the disk.
+    pub(super) waiting: Option<String>,
     /// Why the end of the log could not be marked.
     pub(super) close_failed: Option<StoreError>,
     pub(super) flusher_sleeps: bool,
@@ -85,10 +87,9 @@ pub(super) struct Compaction {
 /// What is on disk: never behind what was acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Written {
-    /// The segment that is written to, and up to where it is safe.
+    /// The segment that is written to.
     pub(super) segment: u64,
-    pub(super) offset: u64,
-    /// The number of the last frame there.
+    /// The number of the last frame that is safe.
     pub(super) last_frame: u64,
     /// How often was flushed since the store was opened.
     pub(super) flushes: u64,
@@ -115,6 +116,7 @@ impl Shared {
             in_hand: Ticket::served(),
             spare: None,
             stopped: None,
+            waiting: None,
             close_failed: None,
             flusher_sleeps: false,
             flusher_ends: false,

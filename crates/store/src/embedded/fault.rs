@@ -63,6 +63,8 @@ pub enum TroubleKind {
     Full,
     /// A file of the open store is not in its place any more.
     Gone,
+    /// The process, or the machine, has no file descriptor left.
+    Descriptors,
     /// Anything else.
     Other,
 }
@@ -117,6 +119,7 @@ impl Trouble {
     pub(super) fn new(verb: &str, path: &Path, error: &io::Error) -> Self {
         let kind = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => TroubleKind::Full,
+            _ if is_out_of_descriptors(error) => TroubleKind::Descriptors,
             _ => TroubleKind::Other,
         };
         Self { doing: format!("{verb} {}", path.display()), error: error.to_string(), kind }
@@ -133,9 +136,16 @@ impl Trouble {
         match self.kind {
             TroubleKind::Full => "make room on the disk",
             TroubleKind::Gone => "put the folder back in its place, or restore a backup,",
+            TroubleKind::Descriptors => "raise the limit on open files (`ulimit -n`), or close connections,",
             TroubleKind::Other => "see to the disk",
         }
     }
+}
+
+/// Whether a call failed because no file descriptor is left.
+pub(super) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    // EMFILE and ENFILE, which have these numbers on every Unix.
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 impl From<Trouble> for OpenError {

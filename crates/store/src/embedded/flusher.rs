@@ -9,6 +9,12 @@ use super::options::Options;
 use crate::StoreError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How soon is tried again to get a descriptor, at first and at last.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// What is to be done next.
 enum Next {
@@ -81,6 +87,7 @@ impl Flusher {
     fn write(&mut self, mut parcel: Parcel) -> Result<(), Trouble> {
         if !parcel.frame.is_empty() {
             let size = parcel.frame.size() as u64;
+            self.make_room(size)?;
             self.log.append(&mut parcel.frame)?;
             self.note(1, size);
         }
@@ -100,6 +107,36 @@ impl Flusher {
         Ok(())
     }
 
+    /// Sees to it that a frame of this size has a place. Without a descriptor for the next segment nothing is in
+    /// doubt, and others will give theirs back: so this waits for one, as long as the store is not being closed.
+    fn make_room(&mut self, size: u64) -> Result<(), Trouble> {
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            match self.log.make_room(size) {
+                Err(trouble) if trouble.kind == TroubleKind::Descriptors && !self.shared.lock().flusher_ends => {
+                    self.wait_for_descriptor(&trouble);
+                    thread::sleep(pause);
+                    pause = LONGEST_PAUSE.min(2 * pause);
+                }
+                outcome => {
+                    if self.shared.lock().waiting.take().is_some() {
+                        self.shared.notices.tell(&Notice::GoesOn);
+                    }
+                    return outcome;
+                }
+            }
+        }
+    }
+
+    /// Says why the store waits, once.
+    fn wait_for_descriptor(&self, trouble: &Trouble) {
+        let way_out = trouble.way_out();
+        let why = format!("writes wait because the store {trouble}; to go on, {way_out} soon");
+        if self.shared.lock().waiting.replace(why.clone()).is_none() {
+            self.shared.notices.tell(&Notice::Waits(why));
+        }
+    }
+
     /// Only what happens after the next segment is there concerns the log itself.
     fn rotate(&mut self) -> Result<Rotation, Trouble> {
         let next = match self.log.prepare(0) {
@@ -114,10 +151,10 @@ impl Flusher {
     /// Takes note of how far the log is safe.
     fn note(&self, flushes: u64, bytes: u64) -> Written {
         let before = self.shared.written();
-        let (segment, offset) = self.log.position();
+        let segment = self.log.segment();
         let (flushes, appended) = (before.flushes + flushes, before.appended + bytes);
         let last_frame = self.log.next_sequence() - 1;
-        let written = Written { segment, offset, last_frame, flushes, appended };
+        let written = Written { segment, last_frame, flushes, appended };
         self.shared.set_written(written);
         written
     }
@@ -137,7 +174,7 @@ impl Flusher {
 fn stopped(trouble: &Trouble) -> StoreError {
     let lost = match trouble.kind {
         TroubleKind::Gone => "No write was acknowledged after that",
-        TroubleKind::Full | TroubleKind::Other => "Nothing that was acknowledged is lost",
+        TroubleKind::Full | TroubleKind::Descriptors | TroubleKind::Other => "Nothing that was acknowledged is lost",
     };
     let way_out = trouble.way_out();
     StoreError::Unavailable(format!(

@@ -35,13 +35,14 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn new(
         folder: &Folder,
+        disk: Arc<dyn Disk>,
         options: Options,
         segment: Segment,
         offset: u64,
         next_sequence: u64,
         high_water: HighWater,
     ) -> Self {
-        let (disk, dir, lock) = (Arc::clone(&folder.disk), folder.dir.clone(), folder.lock_file.clone());
+        let (dir, lock) = (folder.dir.clone(), folder.lock_file.clone());
         let spares = Spares::new(Arc::clone(&disk), dir.clone());
         Self { disk, dir, lock, options, segment, offset, next_sequence, high_water, spares }
     }
@@ -57,16 +58,22 @@ impl Log {
                 kind: TroubleKind::Other,
             });
         }
-        if self.offset + size + SEAL_BYTES > self.segment.header.length {
-            let next = self.prepare(size)?;
-            self.rotate(next)?;
-        }
+        self.make_room(size)?;
         self.write(frame)?;
         if self.offset > self.segment.header.length / 2 {
             let header = &self.segment.header;
             self.spares.ask(header.number + 1, self.options.next_segment(header.length));
         }
         Ok(())
+    }
+
+    /// Goes on in another segment where a frame of this size has no place in the present one.
+    pub(super) fn make_room(&mut self, size: u64) -> Result<(), Trouble> {
+        if self.offset + size + SEAL_BYTES <= self.segment.header.length {
+            return Ok(());
+        }
+        let next = self.prepare(size)?;
+        self.rotate(next)
     }
 
     /// A segment to go on in, with room for a frame of this size. Where that fails, the log is as good as
@@ -127,9 +134,9 @@ impl Log {
         Ok(())
     }
 
-    /// The segment that is written to, and up to where it is safe.
-    pub(super) fn position(&self) -> (u64, u64) {
-        (self.segment.header.number, self.offset)
+    /// The number of the segment that is written to.
+    pub(super) fn segment(&self) -> u64 {
+        self.segment.header.number
     }
 
     pub(super) fn next_sequence(&self) -> u64 {

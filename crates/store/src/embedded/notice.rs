@@ -9,6 +9,10 @@ use std::sync::OnceLock;
 pub enum Notice {
     /// The store answers no more.
     Stopped(StoreError),
+    /// Writes wait for something that others have to give back, and this is it.
+    Waits(String),
+    /// They wait no more.
+    GoesOn,
     /// The log cannot be compacted, and grows. This is told once, and not again before it works.
     CompactionFails(StoreError),
     /// The log was compacted after that had failed.
@@ -19,6 +23,8 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped(why) | Self::CompactionFails(why) => f.write_str(reason(why)),
+            Self::Waits(why) => f.write_str(why),
+            Self::GoesOn => f.write_str("the store has what it waited for, and goes on"),
             Self::CompactionWorks => write!(f, "the log can be compacted again"),
         }
     }

@@ -10,9 +10,10 @@ use super::high_water::HighWater;
 use super::ledger::Ledger;
 use super::load::Loader;
 use super::log::Log;
-use super::names::{LOCK, Name, is_own};
+use super::names::{HIGH_WATER, LOCK, Name, is_own};
 use super::options::Options;
 use super::read::{Reader, Survey, Tail, no_log_was_lost, survey};
+use super::reserve::Reserve;
 use super::segment::Segment;
 use super::store::{Embedded, Running};
 use crate::State;
@@ -242,23 +243,25 @@ fn repair(folder: &Folder, survey: &Survey, tail: &Tail, path: PathBuf) -> Resul
 fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, OpenError> {
     let written = Written {
         segment: ready.segment.header.number,
-        offset: ready.offset,
         last_frame: ready.next_sequence.saturating_sub(1),
         flushes: 0,
         appended: ready.log_bytes,
     };
     let shared = Arc::new(Shared::new(ready.ledger, ready.base, written));
-    let files = Arc::new(Mutex::new(()));
-    let log = Log::new(&folder, options, ready.segment, ready.offset, ready.next_sequence, ready.high_water);
+    // Backups do without the reserve: they may open many files, and it would be gone when it is needed.
+    let reserve = Arc::new(Reserve::new(Arc::clone(&folder.disk), folder.dir.join(HIGH_WATER)));
+    let log = Log::new(
+        &folder,
+        Arc::clone(&reserve) as _,
+        options,
+        ready.segment,
+        ready.offset,
+        ready.next_sequence,
+        ready.high_water,
+    );
     let Folder { disk, dir, lock, .. } = folder;
     let flusher = Flusher { shared: Arc::clone(&shared), log, options };
-    let compactor = Compactor {
-        shared: Arc::clone(&shared),
-        disk: Arc::clone(&disk),
-        dir: dir.clone(),
-        options,
-        files: Arc::clone(&files),
-    };
+    let compactor = Compactor { shared: Arc::clone(&shared), disk: reserve, dir: dir.clone(), options };
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|error| {
             let doing = "start a thread of the store".to_owned();
@@ -275,5 +278,5 @@ fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, Ope
         }
     };
     let running = Mutex::new(Some(Running { flusher, compactor, _lock: lock }));
-    Ok(Embedded { shared, disk, dir, files, running })
+    Ok(Embedded { shared, disk, dir, running })
 }

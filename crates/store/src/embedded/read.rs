@@ -28,7 +28,7 @@ pub(super) struct Survey {
     /// What a crash has left, or a newer snapshot replaces.
     pub(super) leftovers: Vec<Name>,
     /// A segment that should be there.
-    missing: Option<u64>,
+    pub(super) missing: Option<u64>,
 }
 
 /// Where the log ends.

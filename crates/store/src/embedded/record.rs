@@ -165,6 +165,11 @@ pub(super) fn sealed(out: &mut Vec<u8>) {
     out.byte(tag::SEALED);
 }
 
+/// Whether these are the records of a frame that ends a segment.
+pub(super) fn is_seal(records: &[u8]) -> bool {
+    records == [tag::SEALED]
+}
+
 pub(super) fn closed(out: &mut Vec<u8>) {
     out.byte(tag::CLOSED);
 }

@@ -26,8 +26,6 @@ pub struct Embedded {
     pub(super) shared: Arc<Shared>,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
-    /// Held by whoever removes files, or wants none to be removed.
-    pub(super) files: Arc<Mutex<()>>,
     pub(super) running: Mutex<Option<Running>>,
 }
 
@@ -54,6 +52,8 @@ pub struct Status {
     pub live_bytes: u64,
     /// Why the store answers no more, where that is so.
     pub stopped: Option<StoreError>,
+    /// What writes wait for, besides the disk.
+    pub waiting: Option<String>,
     /// What became of the last compaction since the store was opened.
     pub compaction: Option<Result<(), StoreError>>,
 }
@@ -63,7 +63,8 @@ impl Status {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let failed = self.compaction.as_ref().and_then(|outcome| outcome.as_ref().err());
-        self.stopped.iter().chain(failed.filter(|_| self.stopped.is_none())).map(|why| reason(why).to_owned()).collect()
+        let errors = self.stopped.iter().chain(failed.filter(|_| self.stopped.is_none()));
+        errors.map(|why| reason(why).to_owned()).chain(self.waiting.clone()).collect()
     }
 }
 
@@ -80,6 +81,7 @@ impl Embedded {
             log_bytes: written.appended.saturating_sub(core.base.at),
             live_bytes: core.ledger.live_bytes,
             stopped: core.stopped().cloned(),
+            waiting: core.waiting.clone(),
             compaction: core.compaction.last.clone(),
         }
     }

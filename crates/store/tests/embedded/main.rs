@@ -4,7 +4,9 @@
 
 mod compaction;
 mod conformance;
+mod copies;
 mod damage;
+mod descriptors;
 mod faults;
 mod fixture;
 mod flush;

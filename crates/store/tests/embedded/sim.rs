@@ -55,6 +55,8 @@ struct World {
     waiting: usize,
     /// Files with this ending cannot be made; how often that was tried.
     refused: Option<&'static str>,
+    /// So many more calls that need a file descriptor get none.
+    exhausted: usize,
     refusals: usize,
 }
 
@@ -107,6 +109,32 @@ impl SimDisk {
     pub(crate) fn refuse(&self, ending: &'static str) {
         let mut world = self.world();
         (world.refused, world.refusals) = (Some(ending), 0);
+    }
+
+    /// So many calls from now on that need a file descriptor get none.
+    pub(crate) fn exhaust(&self, calls: usize) {
+        self.world().exhausted = calls;
+    }
+
+    /// How many of them are still to come.
+    pub(crate) fn exhausted(&self) -> usize {
+        self.world().exhausted
+    }
+
+    /// The world at the moment of a call that needs a file descriptor.
+    fn call_with_descriptor(&self) -> io::Result<MutexGuard<'_, World>> {
+        let mut world = self.call()?;
+        if world.exhausted > 0 {
+            world.exhausted -= 1;
+            // EMFILE
+            return Err(io::Error::from_raw_os_error(24));
+        }
+        Ok(world)
+    }
+
+    /// How often that was tried.
+    pub(crate) fn refusals(&self) -> usize {
+        self.world().refusals
     }
 
     /// Returns once that was tried so often.
@@ -358,13 +386,13 @@ impl Disk for SimDisk {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        let world = self.call()?;
+        let world = self.call_with_descriptor()?;
         let here = world.names.keys().filter(|path| path.parent() == Some(dir));
         Ok(here.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect())
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let mut world = self.call()?;
+        let mut world = self.call_with_descriptor()?;
         if world.refused.is_some_and(|ending| path.to_string_lossy().ends_with(ending)) {
             world.refusals += 1;
             self.0.gate.notify_all();
@@ -377,7 +405,7 @@ impl Disk for SimDisk {
     }
 
     fn open(&self, path: &Path, _: bool) -> io::Result<Box<dyn DiskFile>> {
-        let file = self.call()?.find(path)?;
+        let file = self.call_with_descriptor()?.find(path)?;
         Ok(Box::new(SimFile { disk: self.clone(), file }))
     }
 
@@ -396,7 +424,7 @@ impl Disk for SimDisk {
     }
 
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        let mut world = self.call()?;
+        let mut world = self.call_with_descriptor()?;
         world.flush()?;
         world.safe_names = world.names.clone();
         world.changes.clear();
