@@ -6,6 +6,8 @@ mod harness;
 
 #[path = "server/commands.rs"]
 mod commands;
+#[path = "server/languages.rs"]
+mod languages;
 #[path = "server/life.rs"]
 mod life;
 #[path = "server/output.rs"]
