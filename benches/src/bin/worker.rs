@@ -87,7 +87,7 @@ async fn served(folder: &Path, plan: &Plan) -> Outcome<Duration> {
         limits: Limits::default(),
         keys: ApiKeys::default(),
         backend: "embedded",
-        log: Log::to(|line| eprintln!("{line}")),
+        log: Log::to(|_, line| eprintln!("{line}")),
     };
     let server = Server::new(Arc::clone(&engine), settings);
     let sweeper = tokio::spawn(pace::run(engine, std::future::pending(), |error| eprintln!("{error}")));

@@ -2,7 +2,7 @@
 
 use crate::config::Place;
 use crate::exit::Failed;
-use crate::serve::log;
+use crate::log;
 use redrive_engine::{Clock, Engine, SystemClock};
 use redrive_policy::Moment;
 use redrive_server::LocalStore;
@@ -67,7 +67,7 @@ impl House {
                 let engine = Arc::clone(&engine);
                 runtime.spawn(async move {
                     if let Err(error) = engine.recall_pauses().await {
-                        log(&format!("cannot read which queues are closed: {error}"));
+                        log::error(format_args!("cannot read which queues are closed: {error}"));
                     }
                     engine.anything_elsewhere();
                 });
@@ -101,13 +101,13 @@ impl House {
     /// Closes the store; what was acknowledged is safe already, this only spares the next start work.
     pub(crate) async fn close(self) -> Result<(), Failed> {
         let Self::Folder(store, data) = self else {
-            log("stopped");
+            log::info("stopped");
             return Ok(());
         };
         let closed = tokio::task::spawn_blocking(move || store.close()).await;
         let closed = closed.map_err(|error| Failed::unreachable(format!("cannot close the store: {error}")))?;
         closed.map_err(Failed::unreachable)?;
-        log(&format!("stopped; the store in {} is closed", data.display()));
+        log::info(format_args!("stopped; the store in {} is closed", data.display()));
         Ok(())
     }
 }

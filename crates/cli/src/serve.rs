@@ -3,6 +3,7 @@
 use crate::config::{self, Built, Flags};
 use crate::exit::Failed;
 use crate::house::House;
+use crate::{descriptors, log};
 use redrive_engine::{Engine, SystemRandomness, pace};
 use redrive_server::{Log, Server, ServerSettings};
 use redrive_store::embedded::Notice;
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     runtime.block_on(serve(built))
 }
 
-async fn serve(built: Built) -> Result<(), Failed> {
+async fn serve(mut built: Built) -> Result<(), Failed> {
     let (stopper, stop) = watch::channel(false);
     let stopper = Arc::new(stopper);
     stop_at_signal(Arc::clone(&stopper))?;
@@ -43,26 +44,33 @@ async fn serve(built: Built) -> Result<(), Failed> {
         .await
         .map_err(|error| Failed::unreachable(format!("cannot listen on {}: {error}", built.listen)))?;
     let address = listener.local_addr().unwrap_or(built.listen);
+    let few_descriptors = descriptors::reserve(&mut built.limits)?;
     let (house, lines) = House::open(&built.place).await?;
     let keys = if built.keys.is_empty() { "no key needed" } else { "callers need a key" };
-    log(&format!("redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION")));
-    lines.iter().for_each(|line| log(line));
+    log::info(format_args!("redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION")));
+    few_descriptors.iter().for_each(log::warn);
+    lines.iter().for_each(log::info);
 
     let engine = Engine::new(house.store(), house.clock(), Arc::new(SystemRandomness::default()), built.engine);
     let engine = Arc::new(engine);
     engine.recall_pauses().await.map_err(Failed::unreachable)?;
     house.connect(&engine);
     house.watch(move |notice| {
-        log(&notice.to_string());
-        // A store that has stopped answers nothing any more, and only a new start can help.
-        if let Notice::Stopped(_) = notice {
-            stopper.send_replace(true);
+        match notice {
+            // A store that has stopped answers nothing any more, and only a new start can help.
+            Notice::Stopped(_) => {
+                log::error(notice);
+                stopper.send_replace(true);
+            }
+            Notice::Waits(_) | Notice::CompactionFails(_) => log::warn(notice),
+            Notice::GoesOn | Notice::CompactionWorks => log::info(notice),
         }
     });
-    let settings = ServerSettings { limits: built.limits, keys: built.keys, backend: house.name(), log: Log::to(log) };
+    let settings =
+        ServerSettings { limits: built.limits, keys: built.keys, backend: house.name(), log: Log::to(log::write) };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(house.local());
     let (over, ended) = watch::channel(false);
-    let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log(&format!("sweep: {error}"))));
+    let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log::error(format_args!("sweep: {error}"))));
     tokio::join!(server.serve(listener, wait_for(stop.clone())), take_in(&house, &server, stop));
     over.send_replace(true);
     let _ = sweeper.await;
@@ -85,7 +93,7 @@ fn stop_at_signal(stopper: Arc<watch::Sender<bool>>) -> Result<(), Failed> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        log("stopping: no new connections; running requests are answered");
+        log::info("stopping: no new connections; running requests are answered");
         stopper.send_replace(true);
         // Kept, so that whoever waits is told by the value and not by the end of the channel.
         stopper.closed().await;
@@ -95,9 +103,4 @@ fn stop_at_signal(stopper: Arc<watch::Sender<bool>>) -> Result<(), Failed> {
 
 async fn wait_for(mut flag: watch::Receiver<bool>) {
     let _ = flag.wait_for(|set| *set).await;
-}
-
-/// One line for people on standard error.
-pub(crate) fn log(line: &str) {
-    eprintln!("redrive: {line}");
 }

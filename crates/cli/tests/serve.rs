@@ -200,8 +200,12 @@ impl Running {
     /// Starts it and waits until it has said what it found.
     fn start(dir: &Path, args: &[&str]) -> Self {
         let mut command = redrive(dir);
-        let child = command.args(["serve", "--listen", "127.0.0.1:0", "--data", "store"]).args(args);
-        let mut child = child.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data", "store"]).args(args);
+        Self::start_as(command)
+    }
+
+    fn start_as(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut running = Self { child, stderr, address: String::new(), told: Vec::new() };
         while !running.line().contains("found ") {}
@@ -268,6 +272,37 @@ fn a_server_stops_in_good_order_and_finds_its_jobs_again() {
     assert_eq!(second.status.code(), Some(3));
     assert!(self::told(&second).contains("in use by"), "{}", self::told(&second));
     assert_eq!(server.stop("-INT").0, Some(0));
+}
+
+#[test]
+fn every_line_of_the_log_has_its_time_and_level() {
+    let dir = folder("log");
+    let server = Running::start(&dir, &[]);
+    let (_, told) = server.stop("-TERM");
+    assert!(told.lines().count() >= 4, "{told}");
+    for line in told.lines() {
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        let at = words[0].as_bytes();
+        assert!(at.len() == 27 && at[10] == b'T' && at[26] == b'Z' && at.starts_with(b"20"), "{line}");
+        assert!(["info", "warn", "error"].contains(&words[1]), "{line}");
+    }
+}
+
+#[test]
+fn a_journal_adds_times_of_its_own() {
+    let dir = folder("journal");
+    let journal = "JOURNAL_STREAM=$(stat -Lc %d:%i /proc/self/fd/2)";
+    for (stream, marked) in [(journal, true), ("JOURNAL_STREAM=1:2", false)] {
+        let plain = redrive(&dir);
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("{stream} exec \"$0\" \"$@\"")).arg(plain.get_program());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data", "store"]).current_dir(&dir);
+        for (name, _) in plain.get_envs() {
+            command.env_remove(name);
+        }
+        let (_, told) = Running::start_as(command).stop("-TERM");
+        assert!(told.lines().all(|line| line.starts_with("<6>") == marked), "{stream}: {told}");
+    }
 }
 
 #[test]

@@ -6,6 +6,8 @@ mod harness;
 
 #[path = "server/commands.rs"]
 mod commands;
+#[path = "server/connections.rs"]
+mod connections;
 #[path = "server/languages.rs"]
 mod languages;
 #[path = "server/life.rs"]

@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use crate::edge::Edge;
+use crate::listen::{Bounds, Places};
 use crate::ojs::Policies;
 use crate::{ApiKeys, Limits, LocalStore, edge, ojs};
 use axum::{Router, middleware};
@@ -11,18 +12,49 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{Semaphore, watch};
 
+/// How much a line of the log matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Something notable has happened.
+    Info,
+    /// Something is not as it should be, and the server goes on.
+    Warn,
+    /// Something has failed.
+    Error,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        })
+    }
+}
+
 /// Where notable events are told, one line each. Lines hold no keys and no payloads.
 #[derive(Clone)]
-pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
+pub struct Log(Arc<Sink>);
+
+type Sink = dyn Fn(Level, &str) + Send + Sync;
 
 impl Log {
     /// A log that hands each line to `line`.
-    pub fn to(line: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    pub fn to(line: impl Fn(Level, &str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(line))
     }
 
     pub(crate) fn line(&self, text: impl fmt::Display) {
-        (self.0)(&text.to_string());
+        (self.0)(Level::Info, &text.to_string());
+    }
+
+    pub(crate) fn warn(&self, text: impl fmt::Display) {
+        (self.0)(Level::Warn, &text.to_string());
+    }
+
+    pub(crate) fn error(&self, text: impl fmt::Display) {
+        (self.0)(Level::Error, &text.to_string());
     }
 }
 
@@ -50,6 +82,7 @@ pub struct ServerSettings {
 pub struct Server {
     pub(crate) app: Arc<App>,
     pub(crate) stop: watch::Sender<bool>,
+    pub(crate) places: Arc<Places>,
 }
 
 impl Server {
@@ -58,6 +91,12 @@ impl Server {
     pub fn new(engine: Arc<Engine>, settings: ServerSettings) -> Self {
         let (stop, stopping) = watch::channel(false);
         let ServerSettings { limits, keys, backend, log } = settings;
+        let bounds = Bounds {
+            most: limits.connections,
+            most_of_network: limits.connections_per_address,
+            keys: !keys.is_empty(),
+        };
+        let places = Places::new(bounds);
         let app = App {
             started: engine.now(),
             policies: Policies::default(),
@@ -72,7 +111,7 @@ impl Server {
             stopping,
             local: OnceLock::new(),
         };
-        Self { app: Arc::new(app), stop }
+        Self { app: Arc::new(app), stop, places }
     }
 
     /// Lets the server look after the folder of its store as well, where there is one.

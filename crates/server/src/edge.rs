@@ -127,7 +127,7 @@ fn worded(app: &App, mut response: Response, id: &HeaderValue) -> Response {
     };
     let id = id.to_str().unwrap_or_default();
     if fault.code.status().is_server_error() {
-        app.log.line(format_args!("request {id} failed: {}: {}", fault.code.name(), fault.message));
+        app.log.error(format_args!("request {id} failed: {}: {}", fault.code.name(), fault.message));
     }
     *response.status_mut() = fault.code.status();
     *response.body_mut() = Body::from(format!("{{\"error\":{}}}", fault.to_json(id)));

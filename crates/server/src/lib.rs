@@ -14,7 +14,7 @@ mod ojs;
 mod request;
 pub mod time;
 
-pub use app::{Log, Server, ServerSettings};
+pub use app::{Level, Log, Server, ServerSettings};
 pub use auth::{ApiKeys, SHORTEST_KEY};
 pub use limits::Limits;
 pub use local::LocalStore;

@@ -23,12 +23,17 @@ pub struct Limits {
     pub bulk: usize,
     /// The longest name of a queue, of a job type, and of a worker, in bytes.
     pub name_bytes: usize,
-    /// How many connections are open at once; further ones wait to be accepted.
+    /// How many connections are open at once. For a new one, one that waits for its client is closed.
     pub connections: usize,
+    /// How many connections one address may have open, not counting those that have shown a key; zero for no
+    /// limit but that of all.
+    pub connections_per_address: usize,
     /// How long a client may take to send the head of a request, and how long a connection may be idle.
     pub header_timeout: Duration,
     /// How long a client may take to send the body of a request.
     pub body_timeout: Duration,
+    /// How long a client may take to take an answer, or the next part of a long one.
+    pub write_timeout: Duration,
     /// How long one fetch may wait for a job.
     pub long_poll: Duration,
     /// How many fetches may wait at once.
@@ -50,8 +55,10 @@ impl Default for Limits {
             bulk: 10_000,
             name_bytes: 255,
             connections: 1_000,
+            connections_per_address: 0,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             long_poll: Duration::from_secs(60),
             long_polls: 500,
             drain: Duration::from_secs(10),

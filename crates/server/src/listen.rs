@@ -1,78 +1,224 @@
 //! Accepting connections, and stopping in good order.
 
-use crate::app::Server;
+mod notices;
+mod place;
+mod places;
+mod refusal;
+mod service;
+mod stream;
+
+pub(crate) use places::{Bounds, Places};
+
+use crate::app::{App, Server};
+use crate::limits::Limits;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::pin::pin;
+use notices::{Event, Notices};
+use place::Place;
+use places::{Found, Limit, Taken};
+use service::Requests;
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
+use stream::ClientStream;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// How long nothing is accepted after accepting failed, as it does when the process has no more file
-/// descriptors.
+/// How long nothing is accepted after accepting failed.
 const BREATHER: Duration = Duration::from_millis(50);
+/// How many refused connections are awaited with their request at once.
+const REFUSALS: usize = 16;
+/// What is read of a connection before it is looked at: the longest head, and what a client may send ahead.
+const READ_AHEAD: usize = 64 << 10;
+/// What the system calls it when a process, or the whole system, has no more file descriptors: EMFILE, ENFILE.
+const NO_DESCRIPTORS: [Option<i32>; 2] = [Some(24), Some(23)];
+
+impl Limits {
+    /// How many file descriptors accepting takes at most: those of the connections, of others that are being
+    /// closed or refused, of the listener, and a spare one.
+    #[must_use]
+    pub const fn descriptors(&self) -> usize {
+        self.connections + places::CLOSING + REFUSALS + 2
+    }
+}
 
 impl Server {
     /// Serves until `stopped` completes: then no connection is accepted any more, fetches that wait
     /// for a job answer that there is none, running requests are answered, and their connections are
     /// closed. What takes longer than `limits.drain` is cut off.
     pub async fn serve(&self, listener: TcpListener, stopped: impl Future<Output = ()>) {
-        let router = self.router();
-        let most = self.app.limits.connections;
-        let places = Arc::new(Semaphore::new(most));
+        let mut accepting = Accepting::new(self, listener);
         let mut stopped = pin!(stopped);
         loop {
-            let accepted = async {
-                let place = Arc::clone(&places).acquire_owned().await;
-                (place, listener.accept().await)
-            };
-            let (place, stream) = tokio::select! {
+            tokio::select! {
                 () = &mut stopped => break,
-                (place, stream) = accepted => (place, stream),
-            };
-            match stream {
-                Ok((stream, _)) => {
-                    let connection = self.connection(stream, router.clone());
-                    tokio::spawn(async move {
-                        connection.await;
-                        drop(place);
-                    });
-                }
-                Err(error) => {
-                    self.app.log.line(format_args!("cannot accept a connection: {error}"));
-                    tokio::time::sleep(BREATHER).await;
-                }
+                () = accepting.next() => {}
             }
         }
-        drop(listener);
+        drop(accepting);
         self.stop.send_replace(true);
-        let all = u32::try_from(most).unwrap_or(u32::MAX);
-        if tokio::time::timeout(self.app.limits.drain, places.acquire_many(all)).await.is_err() {
-            let open = most - places.available_permits();
-            self.app.log.line(format_args!("{open} connections did not end in time and are cut off"));
+        let ended = async {
+            while self.places.count() > 0 {
+                self.places.freed().await;
+            }
+        };
+        if timeout(self.app.limits.drain, ended).await.is_err() {
+            let open = self.places.count();
+            self.app.log.warn(format_args!("{open} connections did not end in time and are cut off (limits.drain)"));
         }
     }
 
-    /// One connection, from its first request to its last.
-    fn connection(&self, stream: TcpStream, router: Router) -> impl Future<Output = ()> + Send + use<> {
+    /// How many connections are open.
+    #[must_use]
+    pub fn open_connections(&self) -> usize {
+        self.places.count()
+    }
+}
+
+/// The connections that come.
+struct Accepting {
+    listener: TcpListener,
+    app: Arc<App>,
+    router: Router,
+    places: Arc<Places>,
+    notices: Notices,
+    refusals: Arc<Semaphore>,
+    /// Given up where no other descriptor is left to accept a connection with, only to refuse it.
+    spare: Option<File>,
+}
+
+impl Accepting {
+    fn new(server: &Server, listener: TcpListener) -> Self {
+        Self {
+            listener,
+            app: Arc::clone(&server.app),
+            router: server.router(),
+            places: Arc::clone(&server.places),
+            notices: Notices::new(server.app.log.clone(), server.app.limits.clone()),
+            refusals: Arc::new(Semaphore::new(REFUSALS)),
+            spare: spare(),
+        }
+    }
+
+    async fn next(&mut self) {
+        match self.listener.accept().await {
+            Ok((stream, client)) => match self.place(client.ip()).await {
+                Ok(taken) => self.serve(stream, taken),
+                Err(limit) => self.refuse(stream, limit),
+            },
+            Err(error) => self.recover(&error).await,
+        }
+    }
+
+    async fn place(&self, client: IpAddr) -> Result<Taken, Limit> {
+        loop {
+            match self.places.take(client, Instant::now()) {
+                Found::Place(taken) => return Ok(taken),
+                Found::Made(taken, limit, closed) => {
+                    self.notices.tell(Event::MadeRoom(limit), closed);
+                    return Ok(taken);
+                }
+                Found::Full(limit) => return Err(limit),
+                Found::Soon(at) => tokio::select! {
+                    () = self.places.freed() => {}
+                    () = sleep_until(at) => {}
+                },
+            }
+        }
+    }
+
+    fn serve(&self, stream: TcpStream, taken: Taken) {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(self.app.limits.header_timeout);
+        builder.max_buf_size(READ_AHEAD);
         // An answer is one small write; waiting to fill a packet would delay it.
         let _ = stream.set_nodelay(true);
-        let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-        let stopping = self.stop.subscribe();
-        async move {
-            let mut connection = pin!(connection);
-            tokio::select! {
-                // A client that breaks off is no event.
-                _ = connection.as_mut() => return,
-                () = stop_of(stopping) => connection.as_mut().graceful_shutdown(),
+        let place = Arc::clone(&taken.place);
+        let stream = ClientStream::new(stream, Arc::clone(&place), self.app.limits.write_timeout);
+        let router = TowerToHyperService::new(self.router.clone());
+        let requests = Requests { router, app: Arc::clone(&self.app), place };
+        let connection = builder.serve_connection(TokioIo::new(stream), requests);
+        let (app, notices) = (Arc::clone(&self.app), self.notices.clone());
+        tokio::spawn(async move {
+            run(connection, &taken.place, &app).await;
+            if taken.place.timed_out() {
+                notices.tell(Event::NotRead, 1);
             }
+        });
+    }
+
+    fn refuse(&self, stream: TcpStream, limit: Limit) {
+        self.notices.tell(Event::Refused(limit), 1);
+        let answer = refusal::answer(limit, &self.app.limits);
+        let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() else {
+            return refusal::close(stream, true, &answer);
+        };
+        tokio::spawn(async move {
+            refusal::refuse(stream, &answer).await;
+            drop(permit);
+        });
+    }
+
+    /// After a connection could not be accepted. Where descriptors ran out, the one that waits is refused, and
+    /// one that does nothing is closed, so that the store gets what it needs.
+    async fn recover(&mut self, error: &io::Error) {
+        if !NO_DESCRIPTORS.contains(&error.raw_os_error()) {
+            // A client that broke off before it was accepted is no event.
+            if error.kind() != io::ErrorKind::ConnectionAborted {
+                self.app.log.warn(format_args!("cannot accept a connection: {error}"));
+                sleep(BREATHER).await;
+            }
+            return;
+        }
+        self.notices.tell(Event::NoDescriptor, 1);
+        self.places.close_one(Instant::now());
+        self.spare = None;
+        if let Ok(Ok((stream, _))) = timeout(BREATHER, self.listener.accept()).await {
+            refusal::close(stream, true, &refusal::answer(Limit::Connections, &self.app.limits));
+        }
+        self.spare = spare();
+        sleep(BREATHER).await;
+    }
+}
+
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+type Connection = http1::Connection<TokioIo<ClientStream<TcpStream>>, Requests>;
+
+/// One connection, from its first request to its last.
+async fn run(mut connection: Connection, place: &Place, app: &App) {
+    let told_to_close = tokio::select! {
+        biased;
+        // A client that breaks off is no event.
+        _ = &mut connection => return,
+        limit = place.told_to_close() => Some(limit),
+        () = stop_of(app.stopping.clone()) => None,
+    };
+    match told_to_close {
+        Some(limit) if !place.works() => close(connection, place, &refusal::answer(limit, &app.limits)),
+        _ => {
+            Pin::new(&mut connection).graceful_shutdown();
             let _ = connection.await;
         }
+    }
+}
+
+/// Ends a connection that waits for its client.
+fn close(connection: Connection, place: &Place, answer: &[u8]) {
+    let (request_has_begun, blocked) = (place.awaits_body(), place.is_blocked());
+    let parts = connection.into_parts();
+    // Where an answer is half written, another one would only garble it.
+    if !blocked {
+        let request_has_begun = request_has_begun || !parts.read_buf.is_empty();
+        refusal::close(parts.io.into_inner().into_inner(), request_has_begun, answer);
     }
 }
 

@@ -39,8 +39,12 @@ async fn plainly(request: Request, next: Next) -> Response {
 
 /// The house's engine behind a door without our extensions.
 async fn plain_door(house: &House) -> (String, tokio::task::JoinHandle<()>) {
-    let settings =
-        ServerSettings { limits: Limits::default(), keys: ApiKeys::default(), backend: "memory", log: Log::to(|_| {}) };
+    let settings = ServerSettings {
+        limits: Limits::default(),
+        keys: ApiKeys::default(),
+        backend: "memory",
+        log: Log::to(|_, _| {}),
+    };
     let server = Server::new(house.engine.clone(), settings);
     let router: Router = server.router().layer(middleware::from_fn(plainly));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

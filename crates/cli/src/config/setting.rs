@@ -79,11 +79,17 @@ pub(super) const SETTINGS: &[Setting] = &[
     limit!(page, Kind::Count(1, 100_000), "entries on one page of a list"),
     limit!(bulk, Kind::Count(1, 10_000_000), "dead letters changed by one request"),
     limit!(name_bytes, Kind::Count(16, 4_096), "the longest name of a queue, type or worker"),
-    limit!(connections, Kind::Count(1, 1_000_000), "open connections; further ones wait"),
+    limit!(connections, Kind::Count(1, 1_000_000), "open connections; for a new one, one that does nothing is closed"),
+    limit!(
+        connections_per_address,
+        Kind::Count(0, 1_000_000),
+        "open connections of one address that have shown no key; 0 for no limit"
+    ),
     limit!(long_polls, Kind::Count(0, 1_000_000), "fetches that wait for a job at once"),
     limit!(long_poll, "how long a fetch may wait for a job"),
     limit!(header_timeout, "how long a head may take, and a connection be idle"),
     limit!(body_timeout, "how long a body may take"),
+    limit!(write_timeout, "how long a client may take to read its answer, or 16 KiB of a long one"),
     limit!(drain, "how long a stop waits for running requests"),
 ];
 

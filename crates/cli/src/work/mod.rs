@@ -13,6 +13,7 @@ mod teller;
 pub(crate) use args::Args;
 
 use crate::exit::Failed;
+use crate::log;
 use guard::Guard;
 use process::Order;
 use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Retry, Worker};
@@ -94,7 +95,7 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<Task>) 
 /// The guard; a worker without one works as well, until it is killed.
 fn guard() -> Option<Arc<Guard>> {
     let started = Guard::start();
-    let told = |error| eprintln!("redrive: nobody ends the commands if this worker is killed: {error}");
+    let told = |error| log::warn(format_args!("nobody ends the commands if this worker is killed: {error}"));
     started.map_err(told).ok().map(Arc::new)
 }
 

@@ -1,7 +1,7 @@
 //! What happens, as it happens: lines for people, or JSON for programs.
 
 use super::args::Args;
-use crate::{output, when};
+use crate::{log, output, when};
 use redrive_policy::Span;
 use redrive_worker::{Cancelled, Event, Failure, Job, Summary};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl Teller {
         if !self.json {
             let (queues, most) = (args.queues.join(", "), args.concurrency());
             let end = if args.once || args.drain { "ends when they are empty" } else { "stop with Ctrl-C" };
-            eprintln!("redrive: works on {queues} at {}, {most} at once; {end}", args.server.server);
+            log::info(format_args!("works on {queues} at {}, {most} at once; {end}", args.server.server));
         }
     }
 
@@ -91,7 +91,7 @@ impl Teller {
             print(said);
             return;
         }
-        eprintln!("redrive: {done} done, {failed} failed, {released} given back, {lost} lost");
+        log::info(format_args!("{done} done, {failed} failed, {released} given back, {lost} lost"));
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<String, Told>> {
@@ -149,7 +149,7 @@ impl Teller {
     }
 
     fn aside(&self, said: Value, words: &str) {
-        if self.json { print(said) } else { eprintln!("redrive: {}", output::plain(words)) }
+        if self.json { print(said) } else { log::info(words) }
     }
 }
 

@@ -106,7 +106,28 @@ impl Server {
     pub(crate) fn start_under(environment: &[(&str, &str)], place: &[&str], more: &[&str]) -> Self {
         let args = [&["serve", "--listen", "127.0.0.1:0"], place, more].concat();
         let mut command = redrive(&args);
-        command.envs(environment.iter().copied()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.envs(environment.iter().copied());
+        Self::start_as(command)
+    }
+
+    /// Starts a server from a shell that has run this before, such as `ulimit -n 160`.
+    pub(crate) fn start_after(before: &str, data: &str, more: &[&str]) -> Self {
+        let plain = redrive(&[&["serve", "--listen", "127.0.0.1:0", "--data", data], more].concat());
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(format!("{before} && exec \"$0\" \"$@\""))
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        for (name, _) in plain.get_envs().filter(|(_, value)| value.is_none()) {
+            command.env_remove(name);
+        }
+        command.current_dir(env!("CARGO_TARGET_TMPDIR"));
+        Self::start_as(command)
+    }
+
+    fn start_as(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("a server");
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (found, address) = mpsc::channel();

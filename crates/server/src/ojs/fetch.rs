@@ -97,7 +97,7 @@ async fn give_back(app: &App, jobs: &[Job]) {
     let endings: Vec<_> = jobs.iter().filter_map(released).collect();
     if !endings.is_empty() && app.engine.settle(endings).await.is_err() {
         // Their leases run out by themselves.
-        app.log.line(format_args!("{} jobs that a client did not wait for could not be given back", jobs.len()));
+        app.log.warn(format_args!("{} jobs that a client did not wait for could not be given back", jobs.len()));
     }
 }
 

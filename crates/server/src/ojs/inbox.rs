@@ -27,9 +27,9 @@ fn told(app: &App, outcome: Result<&Received, &EngineError>) {
     match outcome {
         Ok(received) => {
             for (id, _) in &received.refused {
-                app.log.line(format_args!("inbox: job {id} is set aside; `redrive store inbox` tells why"));
+                app.log.warn(format_args!("inbox: job {id} is set aside; `redrive store inbox` tells why"));
             }
         }
-        Err(error) => app.log.line(format_args!("inbox: {error}")),
+        Err(error) => app.log.error(format_args!("inbox: {error}")),
     }
 }

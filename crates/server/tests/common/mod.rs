@@ -85,7 +85,7 @@ impl Bench {
         let engine = Arc::new(engine);
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
-        let told = Log::to(move |line: &str| lines.lock().expect("no panic").push(line.to_owned()));
+        let told = Log::to(move |_, line: &str| lines.lock().expect("no panic").push(line.to_owned()));
         let settings = ServerSettings { limits: parts.limits, keys: parts.keys, backend: "memory", log: told };
         let server = Server::new(Arc::clone(&engine), settings).with_local_store(parts.local);
         Self { engine, server, log, clock }

@@ -8,6 +8,7 @@ mod common;
 
 mod about;
 mod batches;
+mod connections;
 mod dead;
 mod envelope;
 mod faults;

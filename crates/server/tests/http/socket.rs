@@ -1,4 +1,4 @@
-//! A real socket: stopping in good order, slow clients, and the number of connections.
+//! A real socket: stopping in good order, and slow clients.
 
 use crate::common::{Bench, Parts};
 use redrive_server::Limits;
@@ -9,25 +9,25 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-async fn listener() -> (TcpListener, SocketAddr) {
+pub(crate) async fn listener() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
 }
 
-fn request(method: &str, path: &str, body: &str) -> String {
+pub(crate) fn request(method: &str, path: &str, body: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
 /// Everything that comes until the server closes the connection.
-async fn rest(stream: &mut TcpStream) -> String {
+pub(crate) async fn rest(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     stream.read_to_end(&mut text).await.unwrap();
     String::from_utf8(text).unwrap()
 }
 
 /// Reads until `end` was read.
-async fn read_until(stream: &mut TcpStream, end: &str) -> String {
+pub(crate) async fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut text = Vec::new();
     while !text.ends_with(end.as_bytes()) {
         text.push(stream.read_u8().await.unwrap());
@@ -90,29 +90,6 @@ async fn a_body_that_does_not_come_is_answered() {
         slow.write_all(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").await.unwrap();
         let answer = read_until(&mut slow, "}}").await;
         assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("request_timeout"), "{answer}");
-        stop.send(()).unwrap();
-    };
-    tokio::join!(bench.server.serve(listener, async { drop(stopped.await) }), client);
-}
-
-#[tokio::test]
-async fn further_connections_wait_for_a_place() {
-    let limits = Limits { connections: 1, ..Limits::default() };
-    let bench = Bench::with(Parts { limits, ..Parts::default() });
-    let (listener, address) = listener().await;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let client = async {
-        let health = request("GET", "/ojs/v1/health", "");
-        let mut first = TcpStream::connect(address).await.unwrap();
-        first.write_all(health.as_bytes()).await.unwrap();
-        read_until(&mut first, "}}").await;
-        let mut second = TcpStream::connect(address).await.unwrap();
-        second.write_all(health.as_bytes()).await.unwrap();
-        // The first one still works, although the second one came meanwhile.
-        first.write_all(health.as_bytes()).await.unwrap();
-        read_until(&mut first, "}}").await;
-        drop(first);
-        assert!(read_until(&mut second, "}}").await.starts_with("HTTP/1.1 200"));
         stop.send(()).unwrap();
     };
     tokio::join!(bench.server.serve(listener, async { drop(stopped.await) }), client);

@@ -40,7 +40,7 @@ impl House {
         let listener = TcpListener::bind(address).await.expect("a loopback port");
         let address = listener.local_addr().expect("an address");
         let limits = Limits { drain: Duration::from_millis(50), ..Limits::default() };
-        let settings = ServerSettings { limits, keys: ApiKeys::default(), backend: "memory", log: Log::to(|_| {}) };
+        let settings = ServerSettings { limits, keys: ApiKeys::default(), backend: "memory", log: Log::to(|_, _| {}) };
         let server = Server::new(Arc::clone(&engine), settings);
         let (stop, stopping) = watch::channel(false);
         let paced = pace::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});

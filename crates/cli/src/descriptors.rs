@@ -1,0 +1,46 @@
+//! File descriptors: what the store needs is kept for it, and connections get the rest.
+
+use crate::exit::Failed;
+use redrive_server::Limits;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What the store, the runtime and the standard streams may need together. A folder takes about ten; the pool
+/// of connections to PostgreSQL has 17.
+const KEPT: usize = 64;
+
+/// Sees to it that the process may open as many files as the server needs, and lowers the number of
+/// connections where it may not. The line says so.
+pub(crate) fn reserve(limits: &mut Limits) -> Result<Option<String>, Failed> {
+    let needed = limits.descriptors() + KEPT;
+    let allowed = raised(needed);
+    if allowed >= needed {
+        return Ok(None);
+    }
+    let wanted = limits.connections;
+    let beside = needed - wanted;
+    limits.connections = allowed.saturating_sub(beside);
+    if limits.connections == 0 {
+        return Err(Failed::unreachable(format!(
+            "found a limit of {allowed} file descriptors (ulimit -n); needed are {} and more: {beside} for the store \
+             and for accepting, and one for each connection",
+            beside + 1
+        )));
+    }
+    Ok(Some(format!(
+        "{allowed} file descriptors are allowed (ulimit -n), and {beside} of them are kept for the store and for \
+         accepting: at most {} connections are open at once, and not {wanted} (limits.connections)",
+        limits.connections
+    )))
+}
+
+/// Raises the limit to what is needed, as far as the system lets; answers the limit that is in effect.
+fn raised(needed: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let number = |limit: Option<u64>| limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let wanted = needed.min(number(limit.maximum));
+    let higher = Rlimit { current: Some(wanted as u64), maximum: limit.maximum };
+    if number(limit.current) < wanted && setrlimit(Resource::Nofile, higher).is_ok() {
+        return wanted;
+    }
+    number(limit.current)
+}

@@ -1,0 +1,327 @@
+//! How many connections are open, and which of them makes room when places run short.
+//!
+//! A new connection never waits for one that does nothing: it gets the place of a connection that waits for
+//! its client. That is one that waits for the next request, for the rest of a request, or for the client to take
+//! its answer; on a server that asks for keys, also any that has not shown one. Those without a key go first,
+//! as long as they hold more than their share. The network with the most such connections gives one up: the
+//! one that has waited the longest. A request that is carried out for a client with a key is never cut off.
+
+use super::place::{Place, Seen};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How long a connection may wait for its client before it makes room for another one. A client that is
+/// there needs less to send its request.
+pub(super) const GRACE: Duration = Duration::from_millis(100);
+/// How many connections may be open beyond the limit while as many others, told to close, still are.
+pub(super) const CLOSING: usize = 16;
+/// Clients that have not shown their key yet may always have one place in so many.
+const SHARE_WITHOUT_KEY: usize = 8;
+
+/// How many may be open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) most: usize,
+    /// How many one network may have open, not counting those that have shown a key; zero for no limit.
+    pub(crate) most_of_network: usize,
+    /// Whether the server asks for keys.
+    pub(crate) keys: bool,
+}
+
+/// All open connections.
+#[derive(Debug)]
+pub(crate) struct Places {
+    bounds: Bounds,
+    open: Mutex<Open>,
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    places: HashMap<u64, Arc<Place>>,
+    next: u64,
+}
+
+/// A place that is taken, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Taken {
+    places: Arc<Places>,
+    id: u64,
+    pub(super) place: Arc<Place>,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.places.open().places.remove(&self.id);
+        self.places.freed.notify_one();
+    }
+}
+
+/// The limit that stands in the way of a new connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    Connections,
+    OfNetwork,
+}
+
+/// Whether there is a place.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// There is one.
+    Place(Taken),
+    /// There is one, because so many others were told to close.
+    Made(Taken, Limit, usize),
+    /// There may be one at this time, or when one is freed.
+    Soon(Instant),
+    /// All are taken by requests that are carried out.
+    Full(Limit),
+}
+
+/// A connection that could make room, and since when it waits.
+type Candidate<'o> = (Instant, &'o Arc<Place>);
+
+impl Places {
+    pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
+        Arc::new(Self { bounds, open: Mutex::default(), freed: Notify::new() })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many connections are open.
+    pub(crate) fn count(&self) -> usize {
+        self.open().places.len()
+    }
+
+    /// Completes after a place was freed.
+    pub(super) async fn freed(&self) {
+        self.freed.notified().await;
+    }
+
+    /// Looks for a place for a new connection. Where all are taken, others are told to close.
+    pub(super) fn take(self: &Arc<Self>, client: IpAddr, now: Instant) -> Found {
+        let mut open = self.open();
+        let place = Arc::new(Place::new(client, now));
+        let made = match self.reached(&open, place.network) {
+            None => None,
+            Some(_) if open.places.len() >= self.bounds.most + CLOSING => return Found::Soon(now + GRACE),
+            Some(limit) => match self.expendable(&open, (limit == Limit::OfNetwork).then_some(place.network), now) {
+                Ok(candidates) => Some((limit, self.close(candidates, limit))),
+                Err(Some(ripe)) => return Found::Soon(ripe),
+                Err(None) => return Found::Full(limit),
+            },
+        };
+        let id = open.next;
+        open.next += 1;
+        open.places.insert(id, Arc::clone(&place));
+        let taken = Taken { places: Arc::clone(self), id, place };
+        match made {
+            None => Found::Place(taken),
+            Some((limit, closed)) => Found::Made(taken, limit, closed),
+        }
+    }
+
+    /// Tells a connection to close, if there is one that waits for its client.
+    pub(super) fn close_one(&self, now: Instant) {
+        let open = self.open();
+        if let Ok(candidates) = self.expendable(&open, None, now) {
+            self.close(candidates, Limit::Connections);
+        }
+    }
+
+    /// The limit that leaves no place for a connection from a network.
+    fn reached(&self, open: &Open, network: IpAddr) -> Option<Limit> {
+        let Bounds { most, most_of_network, .. } = self.bounds;
+        let staying = |place: &&Arc<Place>| !place.seen().closing;
+        let of_network = |place: &&Arc<Place>| place.network == network && !self.has_shown_key(&place.seen());
+        if most_of_network > 0 && open.places.values().filter(of_network).filter(staying).count() >= most_of_network {
+            return Some(Limit::OfNetwork);
+        }
+        let full = open.places.len() >= most && open.places.values().filter(staying).count() >= most;
+        full.then_some(Limit::Connections)
+    }
+
+    /// The connections that may be closed for a new one, of one network or of all. Where none has waited long
+    /// enough, the time at which one will have; `None` where none waits.
+    fn expendable<'o>(
+        &self,
+        open: &'o Open,
+        network: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<Vec<Candidate<'o>>, Option<Instant>> {
+        let (mut without_key, mut others) = (Vec::new(), Vec::new());
+        for place in open.places.values().filter(|place| network.is_none_or(|network| place.network == network)) {
+            let seen = place.seen();
+            match seen.waits_since {
+                _ if seen.closing => {}
+                waits if self.bounds.keys && !seen.admitted => without_key.push((waits.unwrap_or(seen.since), place)),
+                Some(since) if network.is_none() || !self.bounds.keys => others.push((since, place)),
+                _ => {}
+            }
+        }
+        let mut candidates = without_key;
+        if candidates.len() < self.bounds.most.div_ceil(SHARE_WITHOUT_KEY) {
+            candidates.append(&mut others);
+        }
+        let first = candidates.iter().map(|(since, _)| *since + GRACE).min();
+        candidates.retain(|(since, _)| *since + GRACE <= now);
+        if candidates.is_empty() { Err(first) } else { Ok(candidates) }
+    }
+
+    fn has_shown_key(&self, seen: &Seen) -> bool {
+        self.bounds.keys && seen.admitted
+    }
+
+    /// Tells those to close that have waited the longest, of the network that has the most of them.
+    fn close(&self, mut candidates: Vec<Candidate<'_>>, limit: Limit) -> usize {
+        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+        for (_, place) in &candidates {
+            *counts.entry(place.network).or_default() += 1;
+        }
+        let most = counts.values().copied().max().unwrap_or_default();
+        candidates.retain(|(_, place)| counts.get(&place.network) == Some(&most));
+        candidates.sort_unstable_by_key(|(since, _)| *since);
+        // Looking through very many connections for each new one would take too long.
+        candidates.truncate((self.bounds.most / 1_000).max(1));
+        candidates.iter().for_each(|(_, place)| place.close(limit));
+        candidates.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+
+    fn places(most: usize, most_of_network: usize, keys: bool) -> Arc<Places> {
+        Places::new(Bounds { most, most_of_network, keys })
+    }
+
+    fn taken(found: Found) -> Taken {
+        match found {
+            Found::Place(taken) | Found::Made(taken, ..) => taken,
+            other => panic!("no place: {other:?}"),
+        }
+    }
+
+    /// A connection that comes a second after the one before.
+    async fn connect(places: &Arc<Places>, client: IpAddr) -> Taken {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        taken(places.take(client, Instant::now()))
+    }
+
+    fn closing<const N: usize>(connections: [&Taken; N]) -> [bool; N] {
+        connections.map(|taken| taken.place.seen().closing)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_connection_that_waits_the_longest_makes_room_and_one_at_work_never() {
+        let places = places(3, 0, false);
+        let works = connect(&places, HERE).await;
+        works.place.begin(true);
+        let (first, second) = (connect(&places, HERE).await, connect(&places, HERE).await);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        first.place.begin(true);
+        first.place.end();
+        let third = connect(&places, HERE).await;
+        assert_eq!(closing([&works, &first, &second, &third]), [false, false, true, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_and_an_answer_that_is_not_read_make_room() {
+        let places = places(2, 0, false);
+        let (body, unread) = (connect(&places, HERE).await, connect(&places, HERE).await);
+        for taken in [&body, &unread] {
+            taken.place.begin(true);
+        }
+        assert!(matches!(places.take(HERE, Instant::now()), Found::Full(Limit::Connections)));
+        body.place.await_body();
+        let third = connect(&places, HERE).await;
+        third.place.begin(true);
+        assert_eq!(closing([&body, &unread]), [true, false]);
+        unread.place.block();
+        let _fourth = connect(&places, HERE).await;
+        assert_eq!(closing([&body, &unread]), [true, true]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_has_just_come_is_given_time_to_send_its_request() {
+        let places = places(1, 0, false);
+        let first = connect(&places, HERE).await;
+        let come = Instant::now();
+        assert!(matches!(places.take(HERE, come), Found::Soon(at) if at == come + GRACE));
+        let _second = taken(places.take(HERE, come + GRACE));
+        assert_eq!(closing([&first]), [true]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_without_a_key_make_room_before_those_who_have_one_whatever_they_do() {
+        let places = places(3, 0, true);
+        let with_key = connect(&places, HERE).await;
+        with_key.place.begin(true);
+        with_key.place.end();
+        let (working, silent) = (connect(&places, HERE).await, connect(&places, ELSEWHERE).await);
+        working.place.begin(false);
+        let (_third, _fourth) = (connect(&places, HERE).await, connect(&places, HERE).await);
+        assert_eq!(closing([&with_key, &working, &silent]), [false, true, true]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_with_a_key_leave_a_share_to_those_who_have_yet_to_show_it() {
+        let places = places(16, 0, true);
+        let mut kept = Vec::new();
+        for _ in 0..16 {
+            let taken = connect(&places, HERE).await;
+            taken.place.begin(true);
+            taken.place.end();
+            kept.push(taken);
+        }
+        let (first, _second) = (connect(&places, HERE).await, connect(&places, HERE).await);
+        assert_eq!(closing([&kept[0], &kept[1], &kept[2]]), [true, true, false], "two are an eighth of sixteen");
+        let third = connect(&places, HERE).await;
+        assert_eq!(closing([&kept[2], &first, &third]), [false, true, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_network_with_the_most_waiting_connections_gives_one_up() {
+        let places = places(4, 0, false);
+        let oldest = connect(&places, HERE).await;
+        let others =
+            [connect(&places, ELSEWHERE).await, connect(&places, ELSEWHERE).await, connect(&places, ELSEWHERE).await];
+        let _new = connect(&places, HERE).await;
+        assert_eq!(closing([&oldest, &others[0], &others[1]]), [false, true, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_address_has_no_more_than_its_share() {
+        let places = places(100, 2, true);
+        let with_key = connect(&places, HERE).await;
+        with_key.place.begin(true);
+        let first = [connect(&places, HERE).await, connect(&places, HERE).await];
+        let elsewhere = connect(&places, ELSEWHERE).await;
+        let _third = connect(&places, HERE).await;
+        assert_eq!(closing([&with_key, &first[0], &first[1], &elsewhere]), [false, true, false, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_that_are_told_to_close_and_do_not_are_not_exceeded_for_ever() {
+        let places = places(1, 0, false);
+        let mut kept = Vec::new();
+        for _ in 0..=CLOSING {
+            kept.push(connect(&places, HERE).await);
+        }
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(matches!(places.take(HERE, Instant::now()), Found::Soon(_)));
+        kept.clear();
+        assert_eq!(places.count(), 0);
+        assert!(matches!(places.take(HERE, Instant::now()), Found::Place(_)));
+    }
+}
