@@ -13,6 +13,7 @@ mod input;
 mod job;
 mod jobs;
 mod log;
+mod operator;
 mod output;
 mod policy;
 mod queues;

@@ -32,6 +32,18 @@ pub(crate) fn past(text: &str) -> Result<String, String> {
     Ok(shown(now_ms() - ago.ms() as i64))
 }
 
+/// A point in time to come, as the server takes it: RFC 3339, or a time from now, which the server's clock
+/// resolves.
+pub(crate) fn future(text: &str) -> Result<String, String> {
+    if parse(text).is_some() {
+        return Ok(text.to_owned());
+    }
+    let ahead = duration(text).map_err(|_| {
+        format!("\"{text}\" is neither a time such as 2026-03-01T12:00:00Z nor a time from now such as 90s, 2h, 7d")
+    })?;
+    Ok(format!("+PT{}S", ahead.secs()))
+}
+
 /// A point in time in RFC 3339, checked but kept as it was written.
 pub(crate) fn rfc3339(text: &str) -> Result<String, String> {
     let known = parse(text).map(|_| text.to_owned());

@@ -3,7 +3,7 @@
 use crate::engine::refused;
 use crate::events::Happening;
 use crate::{Engine, EngineError};
-use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Page, Queue, Refusal, Spec};
+use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Page, Queue, Refusal, Revival};
 use std::sync::Arc;
 
 impl Engine {
@@ -85,13 +85,14 @@ impl Engine {
         Ok(job)
     }
 
-    /// Takes a job back from where it ended, with another specification if one is given.
+    /// Takes a job back from where it ended, with another specification if one is given. Without one it does
+    /// not expire any more.
     ///
     /// # Errors
     /// There is no such job, it has not ended, or the store did not answer.
-    pub async fn revive(&self, id: JobId, spec: Option<Arc<Spec>>) -> Result<Job, EngineError> {
+    pub async fn revive(&self, id: JobId, revival: Revival) -> Result<Job, EngineError> {
         let now = self.now();
-        let job = refused(id, self.store.revive(id, spec, now).await?)?;
+        let job = refused(id, self.store.revive(id, revival, now).await?)?;
         self.chronicle.note(now, [(Happening::Revived, &job)]);
         self.ring(std::iter::once(&job));
         Ok(job)

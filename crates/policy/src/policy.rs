@@ -1,7 +1,8 @@
 //! The canonical policy: one form that can say all that the dialects say.
 
 use crate::{
-    Backoff, CapPlace, Curve, Delegation, Disposition, Failure, Jitter, Matcher, Mismatch, Problem, Problems, Span,
+    Backoff, CapPlace, Curve, Delegation, Disposition, Failure, History, Jitter, Matcher, Mismatch, Problem, Problems,
+    Span,
 };
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
@@ -161,6 +162,13 @@ impl Policy {
             (a, b) => a.or(b),
         };
         runs.map(|runs| runs.saturating_sub(1))
+    }
+
+    /// What becomes of a job whose time to live is over before its next run: one that has failed is kept or
+    /// not as if its retries were exhausted, one that has not failed is dropped.
+    #[must_use]
+    pub const fn on_expiry(&self, history: &History) -> Disposition {
+        if history.failures() > 0 { self.0.on_stop } else { Disposition::Discard }
     }
 }
 

@@ -24,8 +24,18 @@ pub struct Spec {
     pub timeout: Option<Span>,
     /// How long a lease lasts without a sign of life; absent, what the claim asks for holds.
     pub lease: Option<Span>,
-    /// When the job loses its point: no run, first or later, starts at this time or after it.
+    /// When the job loses its point: no run, first or later, starts at this time or after it. A revival
+    /// that says nothing else clears it.
     pub expires: Option<Moment>,
+}
+
+/// How a job begins another life.
+#[derive(Clone, Debug, Default)]
+pub struct Revival {
+    /// What is said about it from now on. Absent, what was said before, except that it does not expire.
+    pub spec: Option<Arc<Spec>>,
+    /// Who takes it back, for the record of what was replaced; empty where that is not known.
+    pub by: Arc<str>,
 }
 
 /// A job to be kept.
@@ -83,11 +93,15 @@ pub struct Job {
     pub last_delay: Option<Span>,
     /// The failed runs, oldest first; only the latest are kept.
     pub failures: Vec<FailedRun>,
+    /// What revivals replaced, oldest first; only the latest are kept.
+    pub revisions: Vec<Revision>,
     /// What the handler returned.
     pub result: Option<Blob>,
     /// The lease under which it was completed, so that a repeated report of success is known as
     /// such; present while it is completed.
     pub settled: Option<LeaseToken>,
+    /// The worker that completed it; present while it is completed, empty where the worker gave no name.
+    pub completed_by: Option<Arc<str>>,
 }
 
 /// When things happened to a job.
@@ -127,8 +141,14 @@ pub struct FailedRun {
     pub life: u32,
     /// Which run of that life, from 1.
     pub attempt: u32,
+    /// Since when it had waited for a worker.
+    pub available: Moment,
+    /// When a worker took it.
+    pub started: Moment,
     /// When it failed.
     pub at: Moment,
+    /// The worker that ran it; empty where the worker gave no name.
+    pub worker: Arc<str>,
     /// The error.
     pub error: Blob,
     /// What was decided, and why.
@@ -137,3 +157,19 @@ pub struct FailedRun {
 
 /// How many failed runs are kept with a job. OJS §10.1 asks for ten.
 pub const KEPT_FAILURES: usize = 25;
+
+/// What was said about a job before a revival replaced it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revision {
+    /// The last life for which it held, from 0.
+    pub life: u32,
+    /// When it was replaced.
+    pub at: Moment,
+    /// Who replaced it; empty where that is not known.
+    pub by: Arc<str>,
+    /// The body that was replaced.
+    pub body: Blob,
+}
+
+/// How many revisions are kept with a job.
+pub const KEPT_REVISIONS: usize = 5;

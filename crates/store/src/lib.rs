@@ -19,7 +19,9 @@ pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
 pub use id::{JobId, LeaseToken};
 pub use inbox::{Letter, Opener, Received};
-pub use job::{Blob, FailedRun, Job, KEPT_FAILURES, Lease, NewJob, Spec, Start, Times};
+pub use job::{
+    Blob, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, NewJob, Revision, Revival, Spec, Start, Times,
+};
 pub use lifecycle::{Event, State};
 pub use memory::Memory;
 #[cfg(feature = "postgres")]

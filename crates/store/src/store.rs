@@ -1,6 +1,6 @@
 //! The verbs of a store. Each is atomic, and each is told what time it is.
 
-use crate::{Blob, DuplicateId, Job, JobId, LeaseToken, NewJob, Opener, Received, Refusal, Spec, State, StoreError};
+use crate::{Blob, DuplicateId, Job, JobId, LeaseToken, NewJob, Opener, Received, Refusal, Revival, State, StoreError};
 use redrive_policy::{Moment, Span, Verdict};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -55,6 +55,8 @@ pub trait Store: Send + Sync {
     /// Due jobs of the queues in `held` stay as they are, delay no other job, and do not count; they expire
     /// like any other. The store passes over such a queue as a whole, however many jobs wait in it. Whether
     /// a queue is paused is no concern of this verb.
+    ///
+    /// What has failed and expires before its retry becomes a dead letter where its policy keeps dead letters.
     fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
 
     /// Calls a job off, whoever holds it.
@@ -63,9 +65,10 @@ pub trait Store: Send + Sync {
     /// Makes a pending job available.
     fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
 
-    /// Takes a job back from where it ended, to run again as if it were new, with what is said about
-    /// it replaced where `spec` is given. Its failures are kept, and its leases are counted on.
-    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
+    /// Takes a job back from where it ended, to run again as if it were new, with what is said about it
+    /// replaced where the revival says so. Without a new time at which it expires it does not expire any
+    /// more. Its failures are kept, a body that is replaced too, and its leases are counted on.
+    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
 
     /// Forgets a job that has ended, and its idempotency key.
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>>;

@@ -2,8 +2,9 @@
 
 use super::select::{Filter, Selection};
 use crate::client::{Client, Send, escaped};
+use crate::job::cleared_expiry;
 use crate::{exit::Failed, output};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// What happens to dead letters.
 pub(super) enum Act {
@@ -62,31 +63,41 @@ pub(super) fn run(client: &Client, selection: &Selection, act: &Act, json: bool)
 }
 
 fn by_id(client: &Client, ids: &[String], act: &Act, json: bool) -> Result<(), Failed> {
+    let mut cleared = Map::new();
     for id in ids {
-        act.one(client, id)?;
+        let answer = act.one(client, id)?;
         if !json {
-            output::text(&format!("{id}  {}\n", act.done()))?;
+            output::text(&format!("{id}  {}{}\n", act.done(), cleared_expiry(&answer)))?;
+        }
+        if let Some(expiry) = answer["redrive"].get("cleared_expiry") {
+            cleared.insert(id.clone(), expiry.clone());
         }
     }
-    if json { output::json(&json!({ "succeeded": ids.len(), "ids": ids })) } else { Ok(()) }
+    let told = json!({ "succeeded": ids.len(), "ids": ids, "cleared_expiry": cleared });
+    if json { output::json(&told) } else { Ok(()) }
 }
 
 /// The server changes so many at a time; this goes on until none are left.
 fn carried_out(client: &Client, filter: &Filter, act: &Act, json: bool) -> Result<(), Failed> {
-    let (mut succeeded, mut errors) = (0, Vec::new());
+    let (mut succeeded, mut cleared, mut errors) = (0, 0, Vec::new());
     loop {
         let answer = act.many(client, filter, "confirm")?;
         let count = |key: &str| answer[key].as_u64().unwrap_or(0);
         succeeded += count("succeeded");
+        cleared += answer["redrive"]["cleared_expiry"].as_u64().unwrap_or(0);
         errors.extend(answer["errors"].as_array().into_iter().flatten().cloned());
         if count("remaining") == 0 || count("succeeded") == 0 {
             break;
         }
     }
     if json {
-        output::json(&json!({ "succeeded": succeeded, "errors": errors }))?;
+        output::json(&json!({ "succeeded": succeeded, "cleared_expiry": cleared, "errors": errors }))?;
     } else {
-        output::text(&format!("{} {}\n", counted(succeeded), act.done()))?;
+        let expiry = match cleared {
+            0 => String::new(),
+            some => format!("; the expiry of {some} of them is cleared"),
+        };
+        output::text(&format!("{} {}{expiry}\n", counted(succeeded), act.done()))?;
     }
     if errors.is_empty() {
         return Ok(());

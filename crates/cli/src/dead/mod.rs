@@ -6,7 +6,7 @@ mod select;
 use crate::client::{Client, Send, ServerArgs, escaped};
 use crate::enqueue::{RetryFile, json_argument};
 use crate::job::{error_line, told, unwrapped};
-use crate::{exit::Failed, output, when};
+use crate::{exit::Failed, operator, output, when};
 use change::Act;
 use clap::Subcommand;
 use select::{Filter, Selection};
@@ -52,9 +52,12 @@ struct RetryArgs {
     /// Single jobs only: run in this queue
     #[arg(long, value_name = "QUEUE", requires = "ids")]
     into: Option<String>,
-    /// Single jobs only: run with these arguments, a JSON array
+    /// One job only: run with these arguments, a JSON array; the old ones stay in the job's history
     #[arg(long, value_name = "JSON", requires = "ids")]
     args: Option<String>,
+    /// Single jobs only: expire at this time, RFC 3339, or from now such as 2h [default: they do not expire]
+    #[arg(long, value_name = "TIME", requires = "ids", value_parser = when::future)]
+    expires: Option<String>,
     #[command(flatten)]
     policy: RetryFile,
 }
@@ -62,15 +65,27 @@ struct RetryArgs {
 impl RetryArgs {
     /// What is to be different, as the server takes it.
     fn revision(&self) -> Result<Value, Failed> {
+        let count = self.selection.ids.len();
+        if self.args.is_some() && count > 1 {
+            return Err(Failed::usage(format!(
+                "--args replaces the arguments of one job; found {count} ids, allowed is 1"
+            )));
+        }
         let mut revised = Map::new();
         let mut set = |key: &str, value: Option<Value>| revised.extend(value.map(|value| (key.to_owned(), value)));
         set("queue", self.into.as_deref().map(Value::from));
         set("args", self.args.as_deref().map(|args| json_argument("--args", args)).transpose()?);
         set("retry", self.policy.read()?);
-        if !revised.is_empty() && self.selection.ids.is_empty() {
-            return Err(Failed::usage("--into, --args and --retry change single jobs; say which by their ids"));
+        set("expires_at", self.expires.as_deref().map(Value::from));
+        if !revised.is_empty() && count == 0 {
+            let message = "--into, --args, --retry and --expires change single jobs; say which by their ids";
+            return Err(Failed::usage(message));
         }
-        Ok(if revised.is_empty() { json!({}) } else { json!({ "override": revised }) })
+        let mut document = json!({ "by": operator::name() });
+        if !revised.is_empty() {
+            document["override"] = Value::Object(revised);
+        }
+        Ok(document)
     }
 }
 

@@ -4,7 +4,7 @@ mod explain;
 mod show;
 
 use crate::client::{Client, Send, ServerArgs, escaped};
-use crate::{exit::Failed, output};
+use crate::{exit::Failed, operator, output, when};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ enum Command {
     /// Why each attempt was retried or stopped, in sentences and as a time line
     Explain(One),
     /// Take a job back from where it ended, to run again as if it were new
-    Retry(One),
+    Retry(RetryArgs),
     /// Call a job off, also while it runs
     Cancel(One),
 }
@@ -38,6 +38,15 @@ struct One {
     json: bool,
 }
 
+#[derive(clap::Args)]
+struct RetryArgs {
+    #[command(flatten)]
+    one: One,
+    /// Expire at this time, RFC 3339, or from now such as 2h [default: it does not expire]
+    #[arg(long, value_name = "TIME", value_parser = when::future)]
+    expires: Option<String>,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   redrive job explain 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c
@@ -48,9 +57,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     match &args.command {
         Command::Show(one) => show::run(&job(&client, &one.id)?, one.json),
         Command::Explain(one) => explain::run(&job(&client, &one.id)?, one.json),
-        Command::Retry(one) => {
+        Command::Retry(RetryArgs { one, expires }) => {
             let path = format!("/ojs/v1/admin/jobs/{}/retry", escaped(&one.id));
-            changed(client.ask(Send::Post(&json!({})), &path)?, one.json)
+            let mut document = json!({ "by": operator::name() });
+            if let Some(expires) = expires {
+                document["override"] = json!({ "expires_at": expires });
+            }
+            changed(client.ask(Send::Post(&document), &path)?, one.json)
         }
         Command::Cancel(one) => {
             changed(client.ask(Send::Delete, &format!("/ojs/v1/jobs/{}", escaped(&one.id)))?, one.json)
@@ -76,7 +89,15 @@ fn changed(answer: Value, json: bool) -> Result<(), Failed> {
     }
     let text = |key: &str| job[key].as_str().unwrap_or("?").to_owned();
     let was = job["previous_state"].as_str().map_or_else(String::new, |state| format!(", it was {state}"));
-    output::text(&format!("{}  {}{was}\n", text("id"), text("state")))
+    output::text(&format!("{}  {}{was}{}\n", text("id"), text("state"), cleared_expiry(&job)))
+}
+
+/// What a redrive did to the time at which the job expires, where it had one.
+pub(crate) fn cleared_expiry(answer: &Value) -> String {
+    match answer["redrive"]["cleared_expiry"].as_str() {
+        Some(expiry) => format!("; its expiry {expiry} is cleared, --expires sets another"),
+        None => String::new(),
+    }
 }
 
 pub(crate) use show::{error_line, told};

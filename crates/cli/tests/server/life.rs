@@ -193,3 +193,43 @@ fn a_waiting_fetch_is_answered_when_a_job_comes() {
         Some(()).filter(|()| server.told(&["jobs", "--state", "active"]).contains("mail.send"))
     });
 }
+
+#[test]
+fn arguments_are_replaced_one_job_at_a_time_and_the_old_ones_are_kept() {
+    let folder = Folder::new("revisions");
+    let server = Server::start(&folder.at("data"));
+    let dead: Vec<String> = (0..2)
+        .map(|_| {
+            server.enqueue(quick_job("mail"));
+            let_die(&server, "mail", "auth.expired")
+        })
+        .collect();
+    let both = server.command(&["dead", "retry", &dead[0], &dead[1], "--args", "[1]"]);
+    assert_eq!(both.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&both.stderr).into_owned();
+    assert!(said.contains("found 2 ids, allowed is 1"), "{said}");
+    assert_eq!(server.told_json(&["dead", "list", "--json"])["total"], 2, "nothing has changed");
+
+    server.told(&["dead", "retry", &dead[0], "--args", "[1]"]);
+    let revision = server.job(&dead[0])["redrive"]["revisions"][0].clone();
+    assert_eq!(revision["args"], json!([{ "to": "ada" }]));
+    assert!(revision["replaced_by"].as_str().is_some_and(|by| !by.is_empty() && by != "api"), "{revision}");
+}
+
+#[test]
+fn a_redrive_says_that_it_cleared_the_expiry() {
+    let folder = Folder::new("expiry");
+    let server = Server::start(&folder.at("data"));
+    let mut job = quick_job("mail");
+    job["options"]["expires_at"] = "2999-01-01T00:00:00Z".into();
+    server.enqueue(job);
+    let id = let_die(&server, "mail", "auth.expired");
+    let told = server.told(&["dead", "retry", &id]);
+    let cleared = "; its expiry 2999-01-01T00:00:00Z is cleared, --expires sets another";
+    assert_eq!(told, format!("{id}  taken back{cleared}\n"));
+    assert_eq!(let_die(&server, "mail", "auth.expired"), id);
+    let over = server.command(&["job", "retry", &id, "--expires", "2020-01-01T00:00:00Z"]);
+    assert_eq!(over.status.code(), Some(1), "{}", String::from_utf8_lossy(&over.stderr));
+    assert_eq!(server.told(&["job", "retry", &id, "--expires", "2h"]), format!("{id}  available\n"));
+    assert!(server.job(&id)["expires_at"].is_string());
+}

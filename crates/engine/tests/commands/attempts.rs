@@ -4,7 +4,7 @@ use super::common::Seeded;
 use super::rig::{Rig, failure, job, ms, no_body, runs_until_ended, secs, with_ojs};
 use redrive_engine::Submission;
 use redrive_policy::{Outcome, Reason};
-use redrive_store::{Job, State};
+use redrive_store::{Job, Revival, State};
 use serde_json::json;
 
 /// How a run ends.
@@ -93,7 +93,7 @@ async fn ret_01_every_life_has_the_whole_number_of_attempts() {
         })
         .await;
         assert_eq!(runs, 3, "life {life}");
-        rig.engine.revive(id, None).await.expect("it has ended");
+        rig.engine.revive(id, Revival::default()).await.expect("it has ended");
     }
     assert_eq!(rig.job(id).await.failures.len(), 12, "all lives are remembered");
 }

@@ -5,7 +5,7 @@ use super::common::{Around, Passing, Verb, Wrapped};
 use super::rig::{QUEUE, Rig, START, failure, job, request, secs, with_ojs};
 use redrive_engine::{ClaimRequest, Engine, Submission};
 use redrive_policy::Span;
-use redrive_store::{Job, Memory, Start};
+use redrive_store::{Job, Memory, Revival, Start};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +107,8 @@ async fn it_is_woken_by_a_release_an_activation_a_revival_and_an_opened_queue() 
     let rig = Rig::new();
     let ended = rig.submit(job()).await;
     rig.engine.cancel(ended.id).await.expect("it waits");
-    woken_by(&rig, async |rig| drop(rig.engine.revive(ended.id, None).await.expect("it has ended"))).await;
+    woken_by(&rig, async |rig| drop(rig.engine.revive(ended.id, Revival::default()).await.expect("it has ended")))
+        .await;
 
     let rig = Rig::new();
     rig.engine.pause(QUEUE.into(), true).await.expect("an answer");

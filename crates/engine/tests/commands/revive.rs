@@ -2,7 +2,7 @@
 
 use super::rig::{Rig, failure, job, no_body, refused, runs_until_ended, secs, wait_ms, with_ojs};
 use redrive_engine::{Ending, EngineError, Submission};
-use redrive_store::{Refusal, Spec, State};
+use redrive_store::{Refusal, Revival, Spec, State};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ async fn any_ended_job_can_be_revived_and_no_other() {
     for ends in [State::Completed, State::Cancelled, State::Discarded] {
         let submitted = rig.submit(with_ojs(json!({"max_attempts": 1}))).await;
         let refusal = |state| Err(EngineError::Refused(submitted.id, Refusal::WrongState(state)));
-        assert_eq!(rig.engine.revive(submitted.id, None).await, refusal(State::Available));
+        assert_eq!(rig.engine.revive(submitted.id, Revival::default()).await, refusal(State::Available));
         let claimed = rig.claim().await;
-        assert_eq!(rig.engine.revive(submitted.id, None).await, refusal(State::Active));
+        assert_eq!(rig.engine.revive(submitted.id, Revival::default()).await, refusal(State::Active));
         match ends {
             State::Completed => drop(rig.done(&claimed).await),
             State::Cancelled => drop(rig.engine.cancel(claimed.id).await.expect("it runs")),
@@ -22,7 +22,7 @@ async fn any_ended_job_can_be_revived_and_no_other() {
         }
         let ended = rig.job(submitted.id).await;
         assert_eq!(ended.state, ends);
-        let revived = rig.engine.revive(submitted.id, None).await.expect("it has ended");
+        let revived = rig.engine.revive(submitted.id, Revival::default()).await.expect("it has ended");
         assert_eq!((revived.state, revived.attempt, revived.revivals), (State::Available, 0, 1));
         assert_eq!((revived.dead, revived.times.finished, &revived.result), (false, None, &None));
         assert_eq!(revived.failures, ended.failures, "what happened is kept");
@@ -47,7 +47,7 @@ async fn a_new_life_begins_the_curve_and_the_clock_anew() {
         assert_eq!(waits, [1_000.0, 2_000.0], "life {life}");
         // Far beyond the limit on elapsed time of the life before.
         rig.clock.advance(secs(86_400));
-        rig.engine.revive(id, None).await.expect("it has ended");
+        rig.engine.revive(id, Revival::default()).await.expect("it has ended");
     }
     let lives: Vec<(u32, u32)> = rig.job(id).await.failures.iter().map(|run| (run.life, run.attempt)).collect();
     assert_eq!(lives, [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)]);
@@ -61,7 +61,10 @@ async fn a_new_life_can_bring_another_specification() {
     rig.fail(&claimed, failure()).await;
     let effective = rig.engine.settings().layers.resolve(None, "mail.send", "other").expect("valid");
     let spec = Spec { queue: "other".into(), policy: effective.policy, ..Spec::clone(&submitted.spec) };
-    rig.engine.revive(submitted.id, Some(Arc::new(spec))).await.expect("it has ended");
+    rig.engine
+        .revive(submitted.id, Revival { spec: Some(Arc::new(spec)), ..Revival::default() })
+        .await
+        .expect("it has ended");
     assert_eq!(rig.look().await, None, "it left its queue");
     let request = redrive_engine::ClaimRequest { queues: vec!["other".into()], ..super::rig::request(1) };
     let claimed = rig.engine.claim(&request).await.expect("an answer").remove(0);
@@ -74,7 +77,7 @@ async fn tokens_of_an_earlier_life_are_stale() {
     rig.submit(job()).await;
     let claimed = rig.claim().await;
     rig.done(&claimed).await;
-    rig.engine.revive(claimed.id, None).await.expect("it has ended");
+    rig.engine.revive(claimed.id, Revival::default()).await.expect("it has ended");
     for ending in [Ending::Done(None), Ending::Failed(failure())] {
         assert_eq!(refused(rig.settle(&claimed, ending).await), Refusal::StaleLease);
     }
@@ -89,7 +92,7 @@ async fn a_revived_job_keeps_its_idempotency_key() {
     let keyed = || Submission { idempotency_key: Some("k".into()), ..job() };
     let submitted = rig.submit(keyed()).await;
     rig.engine.cancel(submitted.id).await.expect("it waits");
-    let revived = rig.engine.revive(submitted.id, None).await.expect("it has ended");
+    let revived = rig.engine.revive(submitted.id, Revival::default()).await.expect("it has ended");
     let answers = rig.engine.submit(vec![keyed()], no_body).await.expect("kept");
     assert_eq!(answers, [redrive_store::Enqueued::Existing(revived)]);
 }

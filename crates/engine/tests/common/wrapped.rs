@@ -3,7 +3,7 @@
 use redrive_policy::{Moment, Span};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Page,
-    Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
+    Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -105,8 +105,8 @@ impl<A: Around> Store for Wrapped<A> {
         self.around(Verb::Activate, move |store| store.activate(id, now))
     }
 
-    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.around(Verb::Revive, move |store| store.revive(id, spec, now))
+    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.around(Verb::Revive, move |store| store.revive(id, revival, now))
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

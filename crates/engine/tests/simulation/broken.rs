@@ -5,7 +5,7 @@ use super::ground::Ground;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
-    Page, Proof, Queue, Refusal, Report, Retention, Ruling, Settlement, Spec, State, Store,
+    Page, Proof, Queue, Refusal, Report, Retention, Revival, Ruling, Settlement, State, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -291,7 +291,7 @@ impl Store for Broken {
             if self.errs(Flaw::WakesTheDead, 20) {
                 let ended = Filter { state: Some(State::Completed), ..Filter::default() };
                 for job in self.inner.list(ended, Page { offset: 0, limit: 1 }).await?.jobs {
-                    drop(self.inner.revive(job.id, None, now).await?);
+                    drop(self.inner.revive(job.id, Revival::default(), now).await?);
                 }
             }
             let now = if self.flaw == Flaw::HandsOutEarly { later(now, 5) } else { now };
@@ -307,8 +307,8 @@ impl Store for Broken {
         self.inner.activate(id, now)
     }
 
-    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.inner.revive(id, spec, now)
+    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.inner.revive(id, revival, now)
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

@@ -104,11 +104,14 @@ impl Order {
     /// What of a job is not as it was ordered.
     pub(crate) fn difference(&self, job: &Job) -> Option<&'static str> {
         let spec = &job.spec;
+        // A revival that brings no order of its own clears the time at which the job expires.
+        let first_life = job.revisions.last().map_or(0, |replaced| replaced.life + 1);
+        let expires = self.expires.filter(|_| job.revivals == first_life);
         let checks = [
             (&*spec.kind == self.kind, "kind"),
             (&*spec.queue == self.queue, "queue"),
             (spec.priority == self.priority, "priority"),
-            (spec.expires == self.expires, "expires"),
+            (spec.expires == expires, "expires"),
             (spec.timeout == self.timeout, "timeout"),
             (spec.lease == self.lease, "lease"),
             (self.id.is_none_or(|id| id == job.id), "id"),

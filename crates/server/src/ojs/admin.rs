@@ -1,12 +1,13 @@
 //! For operators: which jobs there are, and taking any of them back.
 
-use super::envelope::{flattened, push_job, push_members};
+use super::dead;
+use super::envelope::push_job;
 use super::names::id_in_path;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::Fault;
 use crate::json::{member, push_u64};
-use crate::request::Query;
+use crate::request::{Payload, Query};
 use axum::extract::{Path, State};
 use redrive_policy::Problem;
 use redrive_store::{Filter, Page, State as JobState};
@@ -57,9 +58,13 @@ fn state(query: &Query, problems: &mut Vec<Problem>) -> Option<JobState> {
 }
 
 /// Takes back a job that has ended, dead letter or not, to run again as if it were new.
-pub(crate) async fn retry(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
-    let job = app.engine.revive(id_in_path(&id)?, None).await?;
-    let mut members = Vec::with_capacity(1_024);
-    push_members(&mut members, &job, &app);
-    Ok(Answer::ok(flattened(&members)))
+pub(crate) async fn retry(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    payload: Payload,
+) -> Result<Answer, Fault> {
+    let id = id_in_path(&id)?;
+    let members = payload.members_or_none()?;
+    let job = app.engine.job(id).await?;
+    dead::redriven(&app, &members, &job).await
 }

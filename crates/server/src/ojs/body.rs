@@ -6,7 +6,8 @@
 //! metadata nor tags: then their members begin with `args`, and the answer fills the two in.
 
 use super::policies::Resolved;
-use crate::json::member;
+use crate::json::{Members, member, push_key};
+use redrive_store::Job;
 
 /// The two parts of a kept body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +27,43 @@ pub(super) fn split(body: &[u8]) -> Kept<'_> {
     }
 }
 
-/// Writes the members of a kept body, and those that are filled in.
-pub(super) fn push_members(out: &mut Vec<u8>, body: &[u8]) {
-    let members = split(body).members;
+/// A body whose time to live a redrive has cleared. It is kept as it was handed in.
+pub(super) struct Cleared {
+    /// The time at which the job would have expired, as JSON text.
+    pub(super) expires_at: String,
+    /// The members without it.
+    members: Vec<u8>,
+}
+
+/// What a redrive has cleared; `None` where the job expires as it was told to, or never did.
+pub(super) fn cleared(job: &Job) -> Option<Cleared> {
+    const KEY: &[u8] = b"\"expires_at\":";
+    let kept = split(&job.spec.body).members;
+    // Only a redrive clears it. Most jobs have had none, and most others have never had such a time.
+    if job.revivals == 0 || job.spec.expires.is_some() || !kept.windows(KEY.len()).any(|bytes| bytes == KEY) {
+        return None;
+    }
+    let whole = format!("{{{}}}", std::str::from_utf8(kept).ok()?);
+    let parsed = Members::parse(&whole).ok()?;
+    let expires_at = parsed.get("expires_at")?.get().to_owned();
+    let mut members = Vec::with_capacity(kept.len());
+    for (key, value) in parsed.iter().filter(|(key, _)| **key != "expires_at") {
+        push_key(&mut members, key);
+        members.extend_from_slice(value.get().as_bytes());
+    }
+    Some(Cleared { expires_at, members })
+}
+
+/// Writes the members of a job that belong to it alone, and those that are filled in.
+pub(super) fn push_members(out: &mut Vec<u8>, job: &Job) {
+    match cleared(job) {
+        Some(cleared) => push_kept(out, &cleared.members),
+        None => push_kept(out, split(&job.spec.body).members),
+    }
+}
+
+/// Writes kept members, and those that are filled in.
+pub(super) fn push_kept(out: &mut Vec<u8>, members: &[u8]) {
     if members.starts_with(b"\"args\"") {
         out.extend_from_slice(b",\"meta\":{},\"tags\":[]");
     }

@@ -6,7 +6,7 @@ use super::progress;
 use crate::app::App;
 use crate::json::{member, push_i64, push_str, push_time, push_u64};
 use redrive_policy::{Moment, Outcome, Span};
-use redrive_store::{FailedRun, Job, State};
+use redrive_store::{FailedRun, Job, Revision, State};
 use std::io::Write;
 
 const LEASE: &str = "visibility_timeout_ms";
@@ -48,7 +48,7 @@ pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job, app: &App) {
             push_ms(out, span);
         }
     }
-    body::push_members(out, &spec.body);
+    body::push_members(out, job);
     if let Some(started) = job.times.started {
         push_moment(out, "started_at", started);
     }
@@ -142,20 +142,77 @@ pub(crate) fn push_explanation(out: &mut Vec<u8>, job: &Job) {
     }
     member(out, "dead_letter");
     out.extend_from_slice(if job.dead { b"true" } else { b"false" });
+    if let Some(worker) = job.completed_by.as_deref().filter(|worker| !worker.is_empty()) {
+        member(out, "completed_by");
+        push_str(out, worker);
+    }
+    push_cleared_expiry(out, job);
     member(out, "failures");
-    out.push(b'[');
-    for (index, failure) in job.failures.iter().enumerate() {
-        out.extend_from_slice(if index > 0 { b",{" } else { b"{" });
-        member(out, "life");
-        push_u64(out, failure.life.into());
-        member(out, "attempt");
-        push_u64(out, failure.attempt.into());
-        push_moment(out, "at", failure.at);
-        member(out, "verdict");
-        push_serialized(out, &failure.verdict);
+    push_array(out, &job.failures, push_run);
+    if !job.revisions.is_empty() {
+        member(out, "revisions");
+        push_array(out, &job.revisions, push_revision);
+    }
+    out.push(b'}');
+}
+
+/// Writes what a redrive did beside taking the job back, where there is something to say.
+pub(crate) fn push_redriven(out: &mut Vec<u8>, job: &Job) {
+    let mut told = Vec::new();
+    push_cleared_expiry(&mut told, job);
+    if !told.is_empty() {
+        member(out, "redrive");
+        out.push(b'{');
+        out.extend_from_slice(&told);
         out.push(b'}');
     }
-    out.extend_from_slice(b"]}");
+}
+
+/// The time at which the job would have expired, had a redrive not cleared it.
+fn push_cleared_expiry(out: &mut Vec<u8>, job: &Job) {
+    if let Some(cleared) = body::cleared(job) {
+        member(out, "cleared_expiry");
+        out.extend_from_slice(cleared.expires_at.as_bytes());
+    }
+}
+
+fn push_array<T>(out: &mut Vec<u8>, items: &[T], push: impl Fn(&mut Vec<u8>, &T)) {
+    out.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        out.extend_from_slice(if index > 0 { b",{" } else { b"{" });
+        push(out, item);
+        out.push(b'}');
+    }
+    out.push(b']');
+}
+
+/// A failed run: when it waited, ran and ended, where, and what was decided.
+fn push_run(out: &mut Vec<u8>, run: &FailedRun) {
+    for (key, number) in [("life", run.life), ("attempt", run.attempt)] {
+        member(out, key);
+        push_u64(out, number.into());
+    }
+    for (key, at) in [("available_at", run.available), ("started_at", run.started), ("at", run.at)] {
+        push_moment(out, key, at);
+    }
+    if !run.worker.is_empty() {
+        member(out, "worker_id");
+        push_str(out, &run.worker);
+    }
+    member(out, "verdict");
+    push_serialized(out, &run.verdict);
+}
+
+/// What a redrive replaced: the members of the job as they were until then.
+fn push_revision(out: &mut Vec<u8>, revision: &Revision) {
+    member(out, "life");
+    push_u64(out, revision.life.into());
+    push_moment(out, "replaced_at", revision.at);
+    if !revision.by.is_empty() {
+        member(out, "replaced_by");
+        push_str(out, &revision.by);
+    }
+    body::push_kept(out, body::split(&revision.body).members);
 }
 
 /// Whether a discarded job was stopped by a failure, and not by its time to live.

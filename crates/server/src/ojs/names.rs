@@ -47,6 +47,11 @@ impl<'a> Members<'a> {
         self.name("worker_id", "a string", |_| true, limits, problems)
     }
 
+    /// Who asks for a change, for the record: any text.
+    pub(crate) fn operator_name(&self, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Cow<'a, str>> {
+        self.name("by", "a string", |_| true, limits, problems)
+    }
+
     fn name(
         &self,
         key: &str,

@@ -59,6 +59,17 @@ pub(super) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<
     Times { start, scheduled, expires }
 }
 
+/// When a redriven job expires, where that is said.
+pub(super) fn expiry<'a>(members: &Members<'a>, now: Moment, problems: &mut Vec<Problem>) -> Option<Said<'a>> {
+    const KEY: &str = "expires_at";
+    let said = moment(members, KEY, now, problems)?;
+    if said.at <= now {
+        let allowed = "a time in the future; leave it out for a job that does not expire";
+        members.wrong(KEY, allowed, problems);
+    }
+    Some(said)
+}
+
 /// A timestamp, or a time from now such as `+PT2S`.
 fn moment<'a>(members: &Members<'a>, key: &str, now: Moment, problems: &mut Vec<Problem>) -> Option<Said<'a>> {
     const ALLOWED: &str = "a timestamp such as \"2026-02-13T10:00:00Z\", or a time from now such as \"+PT2S\"";

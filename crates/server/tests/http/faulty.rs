@@ -3,7 +3,7 @@
 use redrive_policy::{Moment, Span};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
-    Page, Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
+    Page, Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
 };
 use std::sync::{Arc, Mutex};
 
@@ -72,8 +72,8 @@ impl Store for Faulty {
         self.tried(self.inner.activate(id, now))
     }
 
-    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.tried(self.inner.revive(id, spec, now))
+    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.tried(self.inner.revive(id, revival, now))
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

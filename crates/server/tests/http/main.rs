@@ -19,6 +19,7 @@ mod limits;
 mod local;
 mod progress;
 mod queues;
+mod redrive;
 mod socket;
 mod typos;
 mod workers;

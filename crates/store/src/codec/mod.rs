@@ -1,5 +1,6 @@
 //! Jobs as bytes, for the stores that keep them: little-endian, counts as varints, lengths before contents.
 
+pub(crate) mod revision;
 pub(crate) mod row;
 pub(crate) mod verdict;
 

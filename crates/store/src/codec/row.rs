@@ -1,11 +1,12 @@
 //! The part of a job that changes, as a small row of its own: the payload is written once, this often.
 
 use super::{Decoder, Encode, Malformed};
-use crate::{Blob, FailedRun, Job, JobId, Lease, LeaseToken, Spec, State, Times};
+use crate::{Blob, FailedRun, Job, JobId, Lease, LeaseToken, Revision, Spec, State, Times};
 use redrive_policy::{Handled, History, Moment, Span};
 use std::sync::Arc;
 
-/// Everything of a job but its name, what was said about it, when it was created, and its failures.
+/// Everything of a job but its name, what was said about it, now and before, when it was created, and its
+/// failures.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) state: State,
@@ -23,6 +24,7 @@ pub(crate) struct Row {
     pub(crate) last_delay: Option<Span>,
     pub(crate) result: Option<Blob>,
     pub(crate) settled: Option<LeaseToken>,
+    pub(crate) completed_by: Option<Arc<str>>,
 }
 
 impl Row {
@@ -44,6 +46,7 @@ impl Row {
             last_delay: None,
             result: None,
             settled: None,
+            completed_by: None,
         }
     }
 
@@ -66,11 +69,19 @@ impl Row {
             last_delay: job.last_delay,
             result: job.result.clone(),
             settled: job.settled,
+            completed_by: job.completed_by.clone(),
         }
     }
 
     /// The job of the row, with what else is kept of it.
-    pub(crate) fn into_job(self, id: JobId, spec: Arc<Spec>, created: Moment, failures: Vec<FailedRun>) -> Job {
+    pub(crate) fn into_job(
+        self,
+        id: JobId,
+        spec: Arc<Spec>,
+        created: Moment,
+        failures: Vec<FailedRun>,
+        revisions: Vec<Revision>,
+    ) -> Job {
         let Self { available, started, finished, .. } = self;
         Job {
             id,
@@ -87,8 +98,10 @@ impl Row {
             times: Times { created, available, started, finished },
             last_delay: self.last_delay,
             failures,
+            revisions,
             result: self.result,
             settled: self.settled,
+            completed_by: self.completed_by,
         }
     }
 }
@@ -107,7 +120,8 @@ mod has {
     pub(super) const HISTORY: u16 = 1 << 9;
     pub(super) const DEAD: u16 = 1 << 10;
     pub(super) const COUNTS: u16 = 1 << 11;
-    pub(super) const ALL: u16 = (1 << 12) - 1;
+    pub(super) const COMPLETED_BY: u16 = 1 << 12;
+    pub(super) const ALL: u16 = (1 << 13) - 1;
 }
 
 /// Writes the row of a job.
@@ -157,6 +171,10 @@ pub(crate) fn encode(job: &Job, out: &mut Vec<u8>) {
         note(true, has::SETTLED);
         encode_token(token, out);
     }
+    if let Some(worker) = &job.completed_by {
+        note(true, has::COMPLETED_BY);
+        out.text(worker);
+    }
     out[at + 1..at + 3].copy_from_slice(&flags.to_le_bytes());
 }
 
@@ -200,6 +218,9 @@ pub(crate) fn decode(from: &mut Decoder<'_>, created: Moment) -> Result<Row, Mal
     }
     if has(has::SETTLED) {
         row.settled = Some(decode_token(from)?);
+    }
+    if has(has::COMPLETED_BY) {
+        row.completed_by = Some(from.text()?.into());
     }
     Ok(row)
 }

@@ -8,7 +8,10 @@ use redrive_policy::{Computed, Disposition, Draw, Mismatch, Origin, Outcome, Rea
 pub(crate) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
     out.count(run.life.into());
     out.count(run.attempt.into());
-    out.moment(run.at);
+    for moment in [run.available, run.started, run.at] {
+        out.moment(moment);
+    }
+    out.text(&run.worker);
     out.bytes(&run.error);
     let verdict = &run.verdict;
     out.count(verdict.attempt.into());
@@ -34,8 +37,9 @@ pub(crate) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
 
 /// Reads a failed run.
 pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<FailedRun, Malformed> {
-    let (life, attempt, at) = (from.small()?, from.small()?, from.moment()?);
-    let error = from.bytes()?.into();
+    let (life, attempt) = (from.small()?, from.small()?);
+    let (available, started, at) = (from.moment()?, from.moment()?, from.moment()?);
+    let (worker, error) = (from.text()?.into(), from.bytes()?.into());
     let number = from.small()?;
     let rule = match from.count()? {
         0 => None,
@@ -46,7 +50,8 @@ pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<FailedRun, Malformed> {
         1 => Outcome::Stop { reason: decode_reason(from)?, disposition: decode_disposition(from)? },
         _ => return Err(Malformed("a verdict has an unknown outcome")),
     };
-    Ok(FailedRun { life, attempt, at, error, verdict: Verdict { attempt: number, rule, outcome } })
+    let verdict = Verdict { attempt: number, rule, outcome };
+    Ok(FailedRun { life, attempt, available, started, at, worker, error, verdict })
 }
 
 fn encode_origin(origin: &Origin, out: &mut Vec<u8>) {

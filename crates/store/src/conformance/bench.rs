@@ -2,8 +2,8 @@
 
 use super::{Flaw, Subject};
 use crate::{
-    Answer, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, LeaseToken, Listed, Memory, NewJob, Page,
-    Proof, Queue, Refusal, Report, Ruling, Settlement, Spec, Start, State, Store,
+    Answer, Claim, DuplicateId, Enqueued, FailedRun, Filter, Held, Hold, Job, JobId, LeaseToken, Listed, Memory,
+    NewJob, Page, Proof, Queue, Refusal, Report, Ruling, Settlement, Spec, Start, State, Store,
 };
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
@@ -281,6 +281,20 @@ pub(super) fn ruling_of(job: &Job, failure: &Failure<'_>, now: Moment) -> Ruling
     let verdict = decide(&job.spec.policy, &job.history, failure, now, Draw::LOWEST);
     let due = now.after(verdict.delay().unwrap_or_default());
     Ruling { verdict, due, error: format!("\"run {}\"", job.attempt).into_bytes().into() }
+}
+
+/// What is kept of a run of a job's first life, from how the job was when a worker had just taken it.
+pub(super) fn failed_run(held: &Job, at: Moment, ruled: Ruling) -> FailedRun {
+    FailedRun {
+        life: 0,
+        attempt: held.attempt,
+        available: held.times.available.unwrap_or(START),
+        started: held.times.started.unwrap_or(START),
+        at,
+        worker: WORKER.into(),
+        error: ruled.error,
+        verdict: ruled.verdict,
+    }
 }
 
 /// An ordinary failure, on which the job's own policy rules.

@@ -99,6 +99,7 @@ macro_rules! for_each_conformance_case {
                 promote_makes_the_job_available_from_now,
                 promote_is_not_stopped_by_a_paused_queue,
                 promote_discards_what_has_expired_in_every_waiting_state,
+                promote_keeps_what_failed_and_expired_as_its_policy_says,
                 promote_discards_first_and_counts_both_against_the_limit,
                 promote_discards_what_is_both_due_and_expired,
             }
@@ -120,6 +121,8 @@ macro_rules! for_each_conformance_case {
                 revive_keeps_the_failures_and_counts_lives,
                 revive_counts_releases_anew,
                 revive_may_replace_what_was_said_about_the_job,
+                revive_clears_the_time_at_which_the_job_expires,
+                revive_keeps_the_body_that_it_replaces_and_who_did,
                 revive_of_what_has_not_ended_is_refused,
                 remove_forgets_what_has_ended,
                 remove_of_what_has_not_ended_is_refused,

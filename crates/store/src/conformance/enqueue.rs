@@ -23,8 +23,10 @@ pub(super) async fn enqueue_answers_the_job_as_it_is_kept(bench: &mut Bench<'_>)
         times: Times { created: START, available: Some(START), started: None, finished: None },
         last_delay: None,
         failures: Vec::new(),
+        revisions: Vec::new(),
         result: None,
         settled: None,
+        completed_by: None,
     };
     same!(bench.add(new).await?, expected, "a new job");
     same!(bench.get(expected.id).await?, expected, "the same job, read back");
@@ -119,7 +121,7 @@ pub(super) async fn enqueue_knows_a_key_for_as_long_as_its_job_is_kept(bench: &m
     let done = bench.done(&bench.take(job.id).await?).await?;
     let again = keyed(bench, "k");
     same!(bench.enqueue(vec![again]).await?, Ok(vec![Enqueued::Existing(done)]), "the key of a completed job");
-    bench.store().revive(job.id, None, bench.now()).await??;
+    bench.store().revive(job.id, crate::Revival::default(), bench.now()).await??;
     let again = keyed(bench, "k");
     let revived = bench.get(job.id).await?;
     same!(bench.enqueue(vec![again]).await?, Ok(vec![Enqueued::Existing(revived)]), "the key of a revived job");

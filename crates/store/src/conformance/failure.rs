@@ -2,7 +2,7 @@
 //! requirements of OJS that a store can break.
 
 use super::bench::{
-    Bench, DELAY_MS, LEASE_MS, QUEUE, failed, held_by_token, hold, ids, policy, ruling, ruling_of, stopped,
+    Bench, DELAY_MS, LEASE_MS, QUEUE, failed, failed_run, held_by_token, hold, ids, policy, ruling, ruling_of, stopped,
 };
 use super::{Verified, holds, same};
 use crate::{Claim, FailedRun, Filter, Job, KEPT_FAILURES, Proof, Report, State};
@@ -94,11 +94,18 @@ pub(super) async fn ret_14_attempt_errors_and_next_retry_are_tracked(bench: &mut
     let mut expected: Vec<FailedRun> = Vec::new();
     let job = bench.added().await?;
     for attempt in 1..=3 {
+        let since = bench.now();
+        bench.pass(5);
         let held = bench.take(job.id).await?;
+        same!(
+            (held.times.available, held.times.started),
+            (Some(since), Some(bench.now())),
+            "the start of run {attempt}"
+        );
         bench.pass(attempt);
         let failed = bench.fail(&held).await?;
         let ruled = ruling(&held, bench.now());
-        expected.push(FailedRun { life: 0, attempt, at: bench.now(), error: ruled.error, verdict: ruled.verdict });
+        expected.push(failed_run(&held, bench.now(), ruled));
         same!(failed.failures, expected, "the failures after run {attempt}, the newest last");
         same!((failed.attempt, failed.history.failures()), (attempt, attempt), "the counts after run {attempt}");
         same!((failed.lease, failed.result), (None, None), "lease and result of a failed job");

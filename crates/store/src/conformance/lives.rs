@@ -1,9 +1,9 @@
 //! What people do to jobs: call them off, activate, revive and forget them.
 
-use super::bench::{Bench, DELAY_MS, ids, token};
+use super::bench::{Bench, DELAY_MS, held_by_token, ids, stopped, token};
 use super::{Verified, same};
-use crate::{Cancelled, Job, Refusal, Retention, Spec, State};
-use redrive_policy::{History, Span};
+use crate::{Cancelled, Job, KEPT_REVISIONS, Refusal, Retention, Revision, Revival, Spec, State};
+use redrive_policy::{Disposition, History, Span};
 use std::sync::Arc;
 
 pub(super) async fn cancel_ends_whatever_has_not_ended(bench: &mut Bench<'_>) -> Verified {
@@ -69,10 +69,11 @@ pub(super) async fn revive_begins_another_life_wherever_the_last_one_ended(bench
             last_delay: None,
             result: None,
             settled: None,
+            completed_by: None,
             ..job
         };
         (expected.times.available, expected.times.finished) = (Some(bench.now()), None);
-        let revived = bench.store().revive(expected.id, None, bench.now()).await?;
+        let revived = bench.store().revive(expected.id, Revival::default(), bench.now()).await?;
         same!(revived, Ok(expected.clone()), "a {state} job, revived");
         same!(bench.get(expected.id).await?, expected, "the same job, read back");
         let held = bench.take(expected.id).await?;
@@ -89,7 +90,7 @@ pub(super) async fn revive_keeps_the_failures_and_counts_lives(bench: &mut Bench
             bench.pass(DELAY_MS);
             bench.promote(9).await?;
         }
-        bench.store().revive(job.id, None, bench.now()).await??;
+        bench.store().revive(job.id, Revival::default(), bench.now()).await??;
     }
     let job = bench.get(job.id).await?;
     let runs: Vec<_> = job.failures.iter().map(|run| (run.life, run.attempt)).collect();
@@ -104,7 +105,7 @@ pub(super) async fn revive_counts_releases_anew(bench: &mut Bench<'_>) -> Verifi
     let job = bench.added().await?;
     bench.release(&bench.take(job.id).await?, 0, 1).await??;
     bench.store().cancel(job.id, bench.now()).await??;
-    let revived = bench.store().revive(job.id, None, bench.now()).await??;
+    let revived = bench.store().revive(job.id, Revival::default(), bench.now()).await??;
     same!(revived.releases, 0, "how often the revived job was given back");
     Ok(())
 }
@@ -119,7 +120,7 @@ pub(super) async fn revive_may_replace_what_was_said_about_the_job(bench: &mut B
         ..(*job.spec).clone()
     };
     bench.pass(1);
-    let revived = bench.store().revive(job.id, Some(Arc::new(spec.clone())), bench.now()).await??;
+    let revived = bench.store().revive(job.id, respecified(spec.clone()), bench.now()).await??;
     same!(*revived.spec, spec, "what is said now");
     same!(bench.get(job.id).await?, revived, "the same job, read back");
     let queues = bench.store().queues().await?;
@@ -134,16 +135,72 @@ pub(super) async fn revive_may_replace_what_was_said_about_the_job(bench: &mut B
     Ok(())
 }
 
+pub(super) async fn revive_clears_the_time_at_which_the_job_expires(bench: &mut Bench<'_>) -> Verified {
+    let expires = bench.later(50);
+    let waiting = bench.added_with(|spec| spec.expires = Some(expires)).await?;
+    let failed = bench.held_with(|spec| (spec.expires, spec.priority) = (Some(expires), 1)).await?;
+    bench.settle(held_by_token(&failed)?, stopped(Disposition::DeadLetter)).await??;
+    bench.pass_to(expires);
+    same!(ids(&bench.promote(9).await?), [waiting.id], "what expires");
+    for (job, what) in [(waiting, "a job that expired"), (failed, "a dead letter whose time is over")] {
+        bench.pass(1);
+        let revived = bench.store().revive(job.id, Revival::default(), bench.now()).await??;
+        same!(*revived.spec, Spec { expires: None, ..(*job.spec).clone() }, "what is said about {what}");
+        same!(revived.revisions, Vec::new(), "what the revival replaced");
+        bench.restart();
+        same!(bench.get(job.id).await?, revived, "{what}, revived and read back");
+        same!((bench.promote(9).await?, bench.store().next_wake().await?), (vec![], None), "what time does to it");
+        let done = bench.done(&bench.take(job.id).await?).await?;
+        same!(done.attempt, 1, "the run of {what}");
+    }
+    Ok(())
+}
+
+pub(super) async fn revive_keeps_the_body_that_it_replaces_and_who_did(bench: &mut Bench<'_>) -> Verified {
+    let job = bench.job_in(State::Cancelled).await?;
+    let mut expected = Vec::new();
+    for life in 0..7_u32 {
+        bench.pass(1);
+        let before = bench.get(job.id).await?;
+        let by: Arc<str> = format!("ada-{life}").into();
+        // One in three says the same again, in another place: nothing is replaced.
+        let body = if life % 3 == 2 { before.spec.body.clone() } else { Arc::from(format!("[{life}]").as_bytes()) };
+        if body != before.spec.body {
+            let (at, body) = (bench.now(), before.spec.body.clone());
+            expected.push(Revision { life, at, by: by.clone(), body });
+        }
+        let spec = Spec { body, queue: format!("queue-{life}").into(), ..(*before.spec).clone() };
+        let revival = Revival { spec: Some(Arc::new(spec)), by };
+        bench.store().revive(job.id, revival, bench.now()).await??;
+        bench.store().cancel(job.id, bench.now()).await??;
+    }
+    bench.store().revive(job.id, Revival::default(), bench.now()).await??;
+    same!(expected.len(), KEPT_REVISIONS, "how many there are");
+    same!(bench.get(job.id).await?.revisions, expected, "what was replaced, oldest first");
+    let spec = Spec { body: Arc::from(*b"[]"), ..(*bench.get(job.id).await?.spec).clone() };
+    bench.store().cancel(job.id, bench.now()).await??;
+    bench.store().revive(job.id, respecified(spec), bench.now()).await??;
+    let kept = bench.get(job.id).await?.revisions;
+    same!(kept[..kept.len() - 1], expected[1..], "what is left when one more comes");
+    bench.restart();
+    same!(bench.get(job.id).await?.revisions, kept, "the same after a restart");
+    Ok(())
+}
+
 pub(super) async fn revive_of_what_has_not_ended_is_refused(bench: &mut Bench<'_>) -> Verified {
     for state in State::ALL.into_iter().filter(|state| !state.is_terminal()) {
         let job = bench.job_in(state).await?;
-        let spec = Some(Arc::new(Spec { priority: 9, ..(*job.spec).clone() }));
-        let answer = bench.store().revive(job.id, spec, bench.now()).await?;
+        let other = respecified(Spec { priority: 9, ..(*job.spec).clone() });
+        let answer = bench.store().revive(job.id, other, bench.now()).await?;
         same!(answer, Err(Refusal::WrongState(state)), "a {state} job, revived");
         same!(bench.get(job.id).await?, job, "the {state} job");
     }
     let nobody = bench.name();
-    same!(bench.store().revive(nobody, None, bench.now()).await?, Err(Refusal::NotFound), "an unknown job");
+    same!(
+        bench.store().revive(nobody, Revival::default(), bench.now()).await?,
+        Err(Refusal::NotFound),
+        "an unknown job"
+    );
     Ok(())
 }
 
@@ -222,11 +279,15 @@ pub(super) async fn prune_leaves_what_has_not_ended(bench: &mut Bench<'_>) -> Ve
         bench.job_in(state).await?;
     }
     let revived = bench.job_in(State::Completed).await?;
-    bench.store().revive(revived.id, None, bench.now()).await??;
+    bench.store().revive(revived.id, Revival::default(), bench.now()).await??;
     let before = bench.everything().await?;
     bench.pass(1_000_000);
     let at_once = Retention { finished: Span::ZERO, dead: Span::ZERO };
     same!(bench.store().prune(at_once, 9, bench.now()).await?, 0, "how many go");
     same!(bench.everything().await?, before, "the store");
     Ok(())
+}
+
+fn respecified(spec: Spec) -> Revival {
+    Revival { spec: Some(Arc::new(spec)), ..Revival::default() }
 }

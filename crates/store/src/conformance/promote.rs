@@ -1,9 +1,10 @@
 //! Jobs whose time has come, and jobs whose time is over.
 
-use super::bench::{Bench, QUEUE, ids};
+use super::bench::{Bench, DELAY_MS, QUEUE, ids, policy};
 use super::{Verified, same};
-use crate::{Job, NewJob, Start, State};
-use redrive_policy::Moment;
+use crate::{Filter, Job, NewJob, Spec, Start, State};
+use redrive_policy::{AttemptLimit, Disposition, Moment};
+use std::sync::Arc;
 
 pub(super) async fn promote_goes_by_due_time_and_stops_at_the_limit(bench: &mut Bench<'_>) -> Verified {
     let mut added = Vec::new();
@@ -61,6 +62,39 @@ pub(super) async fn promote_discards_what_has_expired_in_every_waiting_state(ben
         same!(bench.get(job.id).await?, job, "the same job, read back");
     }
     same!(bench.get(active.id).await?, active, "a run that has started");
+    Ok(())
+}
+
+pub(super) async fn promote_keeps_what_failed_and_expired_as_its_policy_says(bench: &mut Bench<'_>) -> Verified {
+    for on_stop in [Disposition::DeadLetter, Disposition::Discard, Disposition::Fail] {
+        let expires = bench.later(2 * DELAY_MS);
+        let policy = policy(AttemptLimit::AtMost(9), DELAY_MS, on_stop)?;
+        // Each of the jobs that run comes before those that wait.
+        let spec = |priority: i32| {
+            let policy = Arc::clone(&policy);
+            move |spec: &mut Spec| (spec.policy, spec.expires, spec.priority) = (policy, Some(expires), priority)
+        };
+        let unclaimed = bench.held_with(spec(1)).await?;
+        let unclaimed = bench.fail(&unclaimed).await?.id;
+        bench.pass(DELAY_MS);
+        same!(ids(&bench.promote(9).await?), [unclaimed], "a retry that no worker takes");
+        let released = bench.held_with(spec(2)).await?;
+        let released = bench.release(&released, 0, 9).await??.id;
+        let retryable = bench.held_with(spec(3)).await?;
+        bench.pass_to_just_before(expires);
+        let retryable = bench.fail(&retryable).await?.id;
+        let untouched = bench.added_with(spec(1)).await?.id;
+        bench.pass_to(expires);
+        let kept = on_stop == Disposition::DeadLetter;
+        let expected = [(unclaimed, kept), (released, false), (retryable, kept), (untouched, false)];
+        let seen: Vec<_> = bench.promote(9).await?.iter().map(|job| (job.id, job.dead)).collect();
+        same!(seen, expected, "what expires with {on_stop}, and whether it is a dead letter");
+        let dead = bench.list(Filter { dead: Some(true), ..Filter::default() }).await?.jobs;
+        same!(ids(&dead), if kept { vec![retryable, unclaimed] } else { vec![] }, "the dead letters");
+        for (id, _) in expected {
+            same!(bench.store().remove(id).await??.state, State::Discarded, "the state of what expired");
+        }
+    }
     Ok(())
 }
 

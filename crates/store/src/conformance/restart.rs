@@ -1,8 +1,8 @@
 //! A restart changes nothing.
 
-use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, held_by_token, ids, ruling, token};
+use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, failed_run, held_by_token, ids, ruling, token};
 use super::{Flaw, Verified, same};
-use crate::{Enqueued, FailedRun, Job, NewJob, Refusal, Report, Retention, Spec, Start, State};
+use crate::{Blob, Enqueued, Job, NewJob, Refusal, Report, Retention, Revival, Spec, Start, State};
 use redrive_policy::{
     AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Disposition, Jitter, Matcher, Parts, Pattern, Policy,
     Rounding, Rule, Span, Unmatched,
@@ -78,7 +78,7 @@ pub(super) async fn restart_keeps_the_history_and_the_failures(bench: &mut Bench
         // What is expected is ruled on a history that no store has ever held.
         let ruled = ruling(&Job { history: history.clone(), ..held.clone() }, bench.now());
         history.record(&ruled.verdict);
-        failures.push(FailedRun { life: 0, attempt, at: bench.now(), error: ruled.error, verdict: ruled.verdict });
+        failures.push(failed_run(&held, bench.now(), ruled));
         let failed = bench.fail(&held).await?;
         bench.restart();
         same!(bench.get(job.id).await?, failed, "the job after failure {attempt} and a restart");
@@ -190,8 +190,11 @@ pub(super) async fn restart_does_not_bring_back_what_was_forgotten(bench: &mut B
 
 pub(super) async fn restart_keeps_revivals(bench: &mut Bench<'_>) -> Verified {
     let job = bench.job_in(State::Discarded).await?;
-    let spec = Spec { queue: "elsewhere".into(), priority: 3, ..(*job.spec).clone() };
-    let revived = bench.store().revive(job.id, Some(Arc::new(spec)), bench.now()).await??;
+    let body: Blob = Arc::from(*b"[2]");
+    let spec = Spec { queue: "elsewhere".into(), priority: 3, body, ..(*job.spec).clone() };
+    let revival = Revival { spec: Some(Arc::new(spec)), by: "ada@example.org".into() };
+    let revived = bench.store().revive(job.id, revival, bench.now()).await??;
+    same!(revived.revisions.len(), 1, "how many bodies were replaced");
     let before = bench.everything().await?;
     bench.restart();
     same!(bench.get(job.id).await?, revived, "a revived job");

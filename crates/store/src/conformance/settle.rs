@@ -1,6 +1,6 @@
 //! Ends of runs: success, its repetition, and many at once.
 
-use super::bench::{Bench, LEASE_MS, failed, held_by_token, hold, ids, token};
+use super::bench::{Bench, LEASE_MS, WORKER, failed, held_by_token, hold, ids, token};
 use super::{Verified, same};
 use crate::{Blob, Job, LeaseToken, Proof, Refusal, Report, Settlement, State};
 use redrive_policy::Span;
@@ -10,8 +10,9 @@ pub(super) async fn settle_done_completes_the_job_and_keeps_the_result(bench: &m
     let held = bench.held().await?;
     bench.pass(7);
     let done = bench.settle(held_by_token(&held)?, Report::Done(Some(result()))).await??;
-    let settled = Some(token(&held)?);
-    let mut expected = Job { state: State::Completed, lease: None, result: Some(result()), settled, ..held };
+    let (settled, completed_by) = (Some(token(&held)?), Some(WORKER.into()));
+    let mut expected =
+        Job { state: State::Completed, lease: None, result: Some(result()), settled, completed_by, ..held };
     expected.times.finished = Some(bench.now());
     same!(done, expected, "a completed job");
     same!(bench.get(done.id).await?, expected, "the same job, read back");
@@ -80,7 +81,7 @@ pub(super) async fn settle_again_in_any_other_way_is_refused(bench: &mut Bench<'
 pub(super) async fn settle_done_again_after_a_revival_is_stale(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
     bench.done(&held).await?;
-    bench.store().revive(held.id, None, bench.now()).await??;
+    bench.store().revive(held.id, crate::Revival::default(), bench.now()).await??;
     let again = || Report::Done(None);
     same!(bench.settle(held_by_token(&held)?, again()).await?, Err(Refusal::StaleLease), "while it waits");
     bench.take(held.id).await?;

@@ -5,7 +5,7 @@ use super::fault::{Damage, OpenError, Trouble};
 use super::names::{LOCK, Name};
 use super::read::{Contents, Progress, Reader, Survey, no_log_was_lost, survey};
 use super::slot::{Slot, order};
-use crate::{Event, KEPT_FAILURES, State};
+use crate::{Event, KEPT_FAILURES, KEPT_REVISIONS, State};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -168,6 +168,8 @@ fn contradiction(slot: &Slot) -> Option<&'static str> {
         (job.settled.is_none() || state == State::Completed, "was completed and is not"),
         (job.failures.len() <= KEPT_FAILURES, "has more failures than are kept"),
         (job.failures.is_sorted_by(|a, b| order(a) < order(b)), "has failures out of order"),
+        (job.revisions.len() <= KEPT_REVISIONS, "has more revisions than are kept"),
+        (job.revisions.is_sorted_by(|a, b| a.life < b.life), "has revisions out of order"),
     ];
     checks.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
 }

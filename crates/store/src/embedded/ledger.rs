@@ -163,6 +163,11 @@ impl Ledger {
             record::failure(out, job.id, run);
             slot.add_failure(run.clone());
         }
+        let known = slot.revisions().last().map(|last| last.life);
+        for revision in job.revisions.iter().filter(|revision| known.is_none_or(|known| known < revision.life)) {
+            record::revision(out, job.id, revision);
+            slot.add_revision(revision.clone());
+        }
         self.live_bytes = self.live_bytes - weight + slot.weight() as u64;
         self.indexes.shift(job.id, place, &from, &slot.places());
     }

@@ -81,6 +81,10 @@ impl Loader {
                 self.known(id, |slot| slot.add_failure(run));
                 Ok(())
             }
+            Record::Revision { id, revision } => {
+                self.known(id, |slot| slot.add_revision(revision));
+                Ok(())
+            }
             Record::Respec { id, spec } => self.respec(id, &spec),
             Record::Delete { id } => {
                 self.delete(id);

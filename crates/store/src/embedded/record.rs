@@ -2,9 +2,8 @@
 //! twice, or after a newer one was read already, does no harm once the newest is read too.
 
 use crate::codec::row::{self, Row};
-use crate::codec::verdict;
-use crate::codec::{Decoder, Encode, Malformed};
-use crate::{FailedRun, Job, JobId};
+use crate::codec::{Decoder, Encode, Malformed, revision, verdict};
+use crate::{FailedRun, Job, JobId, Revision};
 use redrive_policy::{Moment, Span};
 
 /// What many jobs have in common, by the number under which their records refer to it.
@@ -61,6 +60,11 @@ pub(super) enum Record<'a> {
         id: JobId,
         run: FailedRun,
     },
+    /// What a revival of a job replaced.
+    Revision {
+        id: JobId,
+        revision: Revision,
+    },
     /// Something else is said about a job.
     Respec {
         id: JobId,
@@ -96,6 +100,7 @@ mod tag {
     pub(super) const CLOSED: u8 = 10;
     pub(super) const BEGIN: u8 = 11;
     pub(super) const END: u8 = 12;
+    pub(super) const REVISION: u8 = 13;
 }
 
 pub(super) fn policy(out: &mut Vec<u8>, number: u64, text: &[u8]) {
@@ -124,7 +129,7 @@ pub(super) fn queue(out: &mut Vec<u8>, name: &str, paused: bool, created: Moment
     out.moment(created);
 }
 
-/// Without the failures, each of which is a record of its own.
+/// Without the failures and the revisions, each of which is a record of its own.
 pub(super) fn put(out: &mut Vec<u8>, job: &Job, terms: u64, key: Option<&str>) {
     out.byte(tag::PUT);
     out.raw(&job.id.to_bytes());
@@ -148,6 +153,12 @@ pub(super) fn failure(out: &mut Vec<u8>, id: JobId, run: &FailedRun) {
     out.byte(tag::FAILURE);
     out.raw(&id.to_bytes());
     verdict::encode(run, out);
+}
+
+pub(super) fn revision(out: &mut Vec<u8>, id: JobId, revision: &Revision) {
+    out.byte(tag::REVISION);
+    out.raw(&id.to_bytes());
+    revision::encode(revision, out);
 }
 
 pub(super) fn respec(out: &mut Vec<u8>, id: JobId, record: &SpecRecord<'_>) {
@@ -206,6 +217,7 @@ impl<'a> Record<'a> {
                 Ok(Self::Row { id, row: row::decode(from, created)? })
             }
             tag::FAILURE => Ok(Self::Failure { id: decode_id(from)?, run: verdict::decode(from)? }),
+            tag::REVISION => Ok(Self::Revision { id: decode_id(from)?, revision: revision::decode(from)? }),
             tag::RESPEC => Ok(Self::Respec { id: decode_id(from)?, spec: decode_spec(from)? }),
             tag::DELETE => Ok(Self::Delete { id: decode_id(from)? }),
             tag::SEALED => Ok(Self::Sealed),

@@ -2,7 +2,7 @@
 
 use super::terms::Terms;
 use crate::codec::row::Row;
-use crate::{Blob, Event, FailedRun, Job, JobId, KEPT_FAILURES, State};
+use crate::{Blob, Event, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Revision, Spec, State};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -29,6 +29,7 @@ enum Life {
 struct Past {
     row: Row,
     failures: Vec<FailedRun>,
+    revisions: Vec<Revision>,
 }
 
 /// Under which keys a job stands in the indexes.
@@ -51,7 +52,7 @@ pub(super) struct Places {
 const RECORD_BYTES: usize = 64;
 
 impl Slot {
-    /// A job without failures.
+    /// A job without failures and revisions.
     pub(super) fn new(
         id: JobId,
         created: Moment,
@@ -60,23 +61,27 @@ impl Slot {
         expires: Option<Moment>,
         row: Row,
     ) -> Self {
-        Self { id, created, terms, body, expires, life: Life::of(created, row, Vec::new()) }
+        Self { id, created, terms, body, expires, life: Life::of(created, row, Vec::new(), Vec::new()) }
     }
 
     /// A job under these terms, which are its own.
     pub(super) fn of(job: &Job, terms: Arc<Terms>) -> Self {
         let (created, spec) = (job.times.created, &job.spec);
-        let life = Life::of(created, Row::of(job), job.failures.clone());
+        let life = Life::of(created, Row::of(job), job.failures.clone(), job.revisions.clone());
         Self { id: job.id, created, terms, body: Arc::clone(&spec.body), expires: spec.expires, life }
     }
 
     pub(super) fn job(&self) -> Job {
-        let (row, failures) = match &self.life {
-            Life::Fresh(state, at) => (fresh(self.created, *state, *at), Vec::new()),
-            Life::Past(past) => (past.row.clone(), past.failures.clone()),
+        let (row, failures, revisions) = match &self.life {
+            Life::Fresh(state, at) => (fresh(self.created, *state, *at), Vec::new(), Vec::new()),
+            Life::Past(past) => (past.row.clone(), past.failures.clone(), past.revisions.clone()),
         };
-        let spec = Arc::new(self.terms.spec(&self.body, self.expires));
-        row.into_job(self.id, spec, self.created, failures)
+        row.into_job(self.id, self.spec(), self.created, failures, revisions)
+    }
+
+    /// What is said about it.
+    pub(super) fn spec(&self) -> Arc<Spec> {
+        Arc::new(self.terms.spec(&self.body, self.expires))
     }
 
     pub(super) fn places(&self) -> Places {
@@ -123,25 +128,51 @@ impl Slot {
         }
     }
 
+    pub(super) fn revisions(&self) -> &[Revision] {
+        match &self.life {
+            Life::Fresh(..) => &[],
+            Life::Past(past) => &past.revisions,
+        }
+    }
+
     pub(super) fn set_row(&mut self, row: Row) {
         match &mut self.life {
             Life::Past(past) => past.row = row,
-            fresh @ Life::Fresh(..) => *fresh = Life::of(self.created, row, Vec::new()),
+            fresh @ Life::Fresh(..) => *fresh = Life::of(self.created, row, Vec::new(), Vec::new()),
         }
     }
 
     /// Takes note of a failed run, unless this one or a later one is known already. Runs fail in the
     /// order of their lives and attempts, each once.
     pub(super) fn add_failure(&mut self, run: FailedRun) {
-        if let Life::Fresh(state, at) = self.life {
-            let row = fresh(self.created, state, at);
-            self.life = Life::Past(Box::new(Past { row, failures: Vec::new() }));
-        }
-        let Life::Past(past) = &mut self.life else { return };
+        let Some(past) = self.past() else { return };
         if past.failures.last().is_none_or(|last| order(last) < order(&run)) {
             past.failures.push(run);
             let surplus = past.failures.len().saturating_sub(KEPT_FAILURES);
             past.failures.drain(..surplus);
+        }
+    }
+
+    /// Takes note of what a revival replaced, unless this or something later is known already. A life is
+    /// followed by at most one revival.
+    pub(super) fn add_revision(&mut self, revision: Revision) {
+        let Some(past) = self.past() else { return };
+        if past.revisions.last().is_none_or(|last| last.life < revision.life) {
+            past.revisions.push(revision);
+            let surplus = past.revisions.len().saturating_sub(KEPT_REVISIONS);
+            past.revisions.drain(..surplus);
+        }
+    }
+
+    /// Its past, which it has from now on.
+    fn past(&mut self) -> Option<&mut Past> {
+        if let Life::Fresh(state, at) = self.life {
+            let row = fresh(self.created, state, at);
+            self.life = Life::Past(Box::new(Past { row, failures: Vec::new(), revisions: Vec::new() }));
+        }
+        match &mut self.life {
+            Life::Past(past) => Some(past),
+            Life::Fresh(..) => None,
         }
     }
 
@@ -151,7 +182,8 @@ impl Slot {
             Life::Fresh(..) => 0,
             Life::Past(past) => {
                 let errors: usize = past.failures.iter().map(|run| run.error.len() + RECORD_BYTES).sum();
-                errors + past.row.result.as_ref().map_or(0, |result| result.len()) + RECORD_BYTES
+                let bodies: usize = past.revisions.iter().map(|old| old.body.len() + RECORD_BYTES).sum();
+                errors + bodies + past.row.result.as_ref().map_or(0, |result| result.len()) + RECORD_BYTES
             }
         };
         self.body.len() + RECORD_BYTES + past
@@ -173,16 +205,17 @@ fn fresh(created: Moment, state: State, at: Moment) -> Row {
 }
 
 impl Life {
-    fn of(created: Moment, row: Row, failures: Vec<FailedRun>) -> Self {
+    fn of(created: Moment, row: Row, failures: Vec<FailedRun>, revisions: Vec<Revision>) -> Self {
         let at = match row.state {
             State::Available => row.available,
             State::Scheduled => row.due,
             State::Pending => Some(created),
             _ => None,
         };
+        let nothing = failures.is_empty() && revisions.is_empty();
         match at {
-            Some(at) if failures.is_empty() && row == fresh(created, row.state, at) => Self::Fresh(row.state, at),
-            _ => Self::Past(Box::new(Past { row, failures })),
+            Some(at) if nothing && row == fresh(created, row.state, at) => Self::Fresh(row.state, at),
+            _ => Self::Past(Box::new(Past { row, failures, revisions })),
         }
     }
 }

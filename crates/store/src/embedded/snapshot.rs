@@ -48,6 +48,9 @@ impl Cursor {
             for run in &job.failures {
                 record::failure(out, job.id, run);
             }
+            for revision in &job.revisions {
+                record::revision(out, job.id, revision);
+            }
             self.jobs += 1;
             if out.len() > CHUNK_BYTES {
                 self.place = place as usize + 1;

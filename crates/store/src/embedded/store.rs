@@ -7,7 +7,7 @@ use super::notice::{Notice, reason};
 use super::ticket::Durable;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Page,
-    Queue, Refusal, Retention, Settlement, Spec, Store, StoreError,
+    Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -209,8 +209,8 @@ impl Store for Embedded {
         self.answer(|ledger| Ok(ledger.activate(id, now)))
     }
 
-    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.answer(|ledger| ledger.revive(id, spec, now))
+    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.answer(|ledger| ledger.revive(id, &revival, now))
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

@@ -4,7 +4,7 @@
 use super::rules;
 use crate::{
     Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Overdue,
-    Page, Queue, Refusal, Retention, Settlement, Spec, State,
+    Page, Queue, Refusal, Retention, Revival, Settlement, State,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -90,7 +90,7 @@ impl Book {
         let mut moved = Vec::new();
         for (_, id) in self.in_time(|job| rules::expired(job, now)) {
             if moved.len() < limit {
-                moved.extend(self.change(id, |job| rules::finish(job, Event::Expire, now)));
+                moved.extend(self.change(id, |job| rules::expire(job, now)));
             }
         }
         for id in self.in_turn(held, now) {
@@ -111,8 +111,8 @@ impl Book {
         self.change(id, |job| rules::open(job, Event::Activate, now))
     }
 
-    pub(super) fn revive(&mut self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Result<Job, Refusal> {
-        let job = self.change(id, |job| rules::revive(job, spec, now))?;
+    pub(super) fn revive(&mut self, id: JobId, revival: &Revival, now: Moment) -> Result<Job, Refusal> {
+        let job = self.change(id, |job| rules::revive(job, revival, now))?;
         self.standing(&job.spec.queue, now);
         Ok(job)
     }

@@ -5,7 +5,7 @@ pub(crate) mod rules;
 
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Page,
-    Queue, Refusal, Retention, Settlement, Spec, Store,
+    Queue, Refusal, Retention, Revival, Settlement, Store,
 };
 use book::Book;
 use redrive_policy::{Moment, Span};
@@ -72,8 +72,8 @@ impl Store for Memory {
         Box::pin(async move { Ok(self.book().activate(id, now)) })
     }
 
-    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        Box::pin(async move { Ok(self.book().revive(id, spec, now)) })
+    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        Box::pin(async move { Ok(self.book().revive(id, &revival, now)) })
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

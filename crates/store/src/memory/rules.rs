@@ -3,8 +3,8 @@
 //! Every function changes the job whole or refuses; the state moves by [`State::after`] only.
 
 use crate::{
-    Claim, Event, FailedRun, Job, KEPT_FAILURES, Lease, LeaseToken, NewJob, Overdue, Proof, Refusal, Report, Ruling,
-    Settlement, Spec, Start, State, Times,
+    Claim, Event, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken, NewJob, Overdue, Proof, Refusal,
+    Report, Revision, Revival, Ruling, Settlement, Spec, Start, State, Times,
 };
 use redrive_policy::{Disposition, History, Moment, Origin, Outcome, Span};
 use std::sync::Arc;
@@ -31,8 +31,10 @@ pub(crate) fn created(new: &NewJob, now: Moment) -> Job {
         times: Times { created: now, available: (state == State::Available).then_some(now), ..Times::default() },
         last_delay: None,
         failures: Vec::new(),
+        revisions: Vec::new(),
         result: None,
         settled: None,
+        completed_by: None,
     }
 }
 
@@ -90,6 +92,7 @@ pub(crate) fn settle(job: &mut Job, settlement: &Settlement, now: Moment) -> Res
 /// A run failed: the worker says so, or the store found it overdue.
 pub(crate) fn fail(job: &mut Job, ruling: Ruling, now: Moment) -> Result<(), Refusal> {
     let verdict = ruling.verdict;
+    let worker = job.lease.as_ref().map(|lease| Arc::clone(&lease.worker)).unwrap_or_default();
     match verdict.outcome {
         Outcome::Retry { origin: Origin::Requeue, .. } => return give_back(job, Some(ruling.due), now),
         Outcome::Retry { delay, .. } => {
@@ -106,7 +109,9 @@ pub(crate) fn fail(job: &mut Job, ruling: Ruling, now: Moment) -> Result<(), Ref
     job.history.record(&verdict);
     job.releases = 0;
     let (life, attempt) = (job.revivals, job.attempt);
-    job.failures.push(FailedRun { life, attempt, at: now, error: ruling.error, verdict });
+    let started = job.times.started.unwrap_or(now);
+    let available = job.times.available.unwrap_or(started);
+    job.failures.push(FailedRun { life, attempt, available, started, at: now, worker, error: ruling.error, verdict });
     let surplus = job.failures.len().saturating_sub(KEPT_FAILURES);
     job.failures.drain(..surplus);
     Ok(())
@@ -156,23 +161,51 @@ pub(crate) fn open(job: &mut Job, event: Event, now: Moment) -> Result<(), Refus
 /// The job has come to its end, and is no dead letter unless somebody says so.
 pub(crate) fn finish(job: &mut Job, event: Event, now: Moment) -> Result<(), Refusal> {
     advance(job, event)?;
-    let lease = job.lease.take();
-    job.settled = lease.filter(|_| event == Event::Ack).map(|lease| lease.token);
+    let lease = job.lease.take().filter(|_| event == Event::Ack);
+    (job.settled, job.completed_by) = lease.map(|lease| (lease.token, lease.worker)).unzip();
     job.due = None;
     job.times.finished = Some(now);
     Ok(())
 }
 
+/// The job's time to live is over while it waits.
+pub(crate) fn expire(job: &mut Job, now: Moment) -> Result<(), Refusal> {
+    finish(job, Event::Expire, now)?;
+    job.dead = job.spec.policy.on_expiry(&job.history) == Disposition::DeadLetter;
+    Ok(())
+}
+
 /// The job begins another life.
-pub(crate) fn revive(job: &mut Job, spec: Option<Arc<Spec>>, now: Moment) -> Result<(), Refusal> {
+pub(crate) fn revive(job: &mut Job, revival: &Revival, now: Moment) -> Result<(), Refusal> {
     open(job, Event::Revive, now)?;
-    job.spec = spec.unwrap_or_else(|| Arc::clone(&job.spec));
+    if let Some(spec) = revived_spec(&job.spec, revival) {
+        revise(job, spec, &revival.by, now);
+    }
     job.history = History::new(now);
     job.revivals = job.revivals.saturating_add(1);
     (job.attempt, job.releases) = (0, 0);
     job.dead = false;
-    (job.times.finished, job.last_delay, job.result, job.settled) = (None, None, None, None);
+    (job.times.finished, job.last_delay) = (None, None);
+    (job.result, job.settled, job.completed_by) = (None, None, None);
     Ok(())
+}
+
+/// What is said about a job in its next life; `None` where nothing changes. The old time to live is cleared:
+/// it would end the next life before its first run.
+pub(crate) fn revived_spec(spec: &Arc<Spec>, revival: &Revival) -> Option<Arc<Spec>> {
+    let lasting = || spec.expires.map(|_| Arc::new(Spec { expires: None, ..(**spec).clone() }));
+    revival.spec.clone().or_else(lasting)
+}
+
+/// Replaces what is said about the job, and keeps the body that is replaced.
+fn revise(job: &mut Job, spec: Arc<Spec>, by: &Arc<str>, now: Moment) {
+    if spec.body != job.spec.body {
+        let body = Arc::clone(&job.spec.body);
+        job.revisions.push(Revision { life: job.revivals, at: now, by: Arc::clone(by), body });
+        let surplus = job.revisions.len().saturating_sub(KEPT_REVISIONS);
+        job.revisions.drain(..surplus);
+    }
+    job.spec = spec;
 }
 
 /// Whether a hold on the job is proven.

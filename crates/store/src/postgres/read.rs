@@ -42,7 +42,7 @@ fn job(row: &Row, catalogue: &Catalogue) -> Result<Kept, Trouble> {
         timeout: row.span()?,
         lease: row.span()?,
     };
-    row::decode(id, revision, Arc::new(spec), rest, failures)
+    row::decode(id, revision, Arc::new(spec), rest, failures, row.next()?)
 }
 
 fn policy(number: Option<i32>, own: Option<&[u8]>, catalogue: &Catalogue) -> Result<Arc<Policy>, Trouble> {

@@ -2,7 +2,7 @@
 //! be read again then: the statement that writes the outcome checks that nothing has happened in between.
 
 use super::kept::Kept;
-use crate::JobId;
+use crate::{Job, JobId};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -56,5 +56,8 @@ impl Remembered {
 }
 
 fn bytes(kept: &Kept) -> usize {
-    JOB_BYTES + kept.job.spec.body.len() + kept.job.failures.iter().map(|run| run.error.len()).sum::<usize>()
+    let Job { spec, failures, revisions, .. } = &kept.job;
+    let errors: usize = failures.iter().map(|run| run.error.len()).sum();
+    let bodies: usize = revisions.iter().map(|revision| revision.body.len()).sum();
+    JOB_BYTES + spec.body.len() + errors + bodies
 }

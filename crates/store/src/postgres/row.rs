@@ -2,8 +2,8 @@
 
 use super::kept::Kept;
 use super::trouble::Trouble;
-use crate::codec::{Decoder, Encode, Malformed, row, verdict};
-use crate::{FailedRun, Job, JobId, Lease, Spec, State};
+use crate::codec::{Decoder, Encode, Malformed, revision, row, verdict};
+use crate::{Job, JobId, Lease, Spec, State};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -23,30 +23,43 @@ pub(super) fn encode_failures(job: &Job) -> Option<Vec<u8>> {
     (!out.is_empty()).then_some(out)
 }
 
-/// A job, from what is kept of it.
+/// What revivals of a job replaced, one after the other; nothing where there is none.
+pub(super) fn encode_revisions(job: &Job) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    job.revisions.iter().for_each(|revision| revision::encode(revision, &mut out));
+    (!out.is_empty()).then_some(out)
+}
+
+/// A job, from what is kept of it. `revision` is the number of its last write.
 pub(super) fn decode(
     id: JobId,
     revision: i64,
     spec: Arc<Spec>,
     row: &[u8],
     failures: Option<&[u8]>,
+    revisions: Option<&[u8]>,
 ) -> Result<Kept, Trouble> {
     let broken = |Malformed(why)| Trouble::Broken(format!("the job {id} cannot be read: {why}"));
     let mut from = Decoder::new(row);
     let created = from.moment().map_err(broken)?;
     let row = row::decode(&mut from, created).map_err(broken)?;
-    let failures = decode_failures(failures.unwrap_or_default()).map_err(broken)?;
-    let job = row.into_job(id, spec, created, failures);
+    let failures = all(failures, verdict::decode).map_err(broken)?;
+    let revisions = all(revisions, revision::decode).map_err(broken)?;
+    let job = row.into_job(id, spec, created, failures, revisions);
     Ok(Kept { ended: job.state.is_terminal(), job, revision, changed: false, new_failure: false })
 }
 
-fn decode_failures(bytes: &[u8]) -> Result<Vec<FailedRun>, Malformed> {
-    let mut from = Decoder::new(bytes);
-    let mut failures = Vec::new();
+/// Reads what is written one after the other, up to the end.
+fn all<T>(
+    bytes: Option<&[u8]>,
+    decode: impl Fn(&mut Decoder<'_>) -> Result<T, Malformed>,
+) -> Result<Vec<T>, Malformed> {
+    let mut from = Decoder::new(bytes.unwrap_or_default());
+    let mut items = Vec::new();
     while !from.is_empty() {
-        failures.push(verdict::decode(&mut from)?);
+        items.push(decode(&mut from)?);
     }
-    Ok(failures)
+    Ok(items)
 }
 
 /// When a waiting job is due, or a run overdue.

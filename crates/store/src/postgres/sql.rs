@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 /// What is read of a job, in the order in which it is read: of its row, then of what was said about it.
 const ROW: [&str; 7] = ["id", "revision", "expires_us", "queue", "priority", "rest", "failures"];
-const SAID: [&str; 6] = ["kind", "body", "policy", "own_policy", "timeout_ms", "lease_ms"];
+const SAID: [&str; 7] = ["kind", "body", "policy", "own_policy", "timeout_ms", "lease_ms", "revisions"];
 
 /// The places of two columns that are numbers of something else.
 pub(super) const QUEUE: usize = 3;
@@ -205,6 +205,6 @@ fn fitting() -> String {
 }
 
 pub(super) const UPDATE_SPEC: &str = "UPDATE specs SET kind = $2, body = $3, policy = $4, own_policy = $5, \
-     timeout_ms = $6, lease_ms = $7 WHERE id = $1";
+     timeout_ms = $6, lease_ms = $7, revisions = $8 WHERE id = $1";
 pub(super) const DELETE_ENDED: &str = "DELETE FROM ended WHERE id = ANY ($1::uuid[])";
 pub(super) const DELETE_SPECS: &str = "DELETE FROM specs WHERE id = ANY ($1::uuid[])";

@@ -11,7 +11,7 @@ use super::{pooler, queues, schema, tidy};
 use crate::memory::rules;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob,
-    Opener, Page, Queue, Received, Refusal, Retention, Settlement, Spec, Store, StoreError,
+    Opener, Page, Queue, Received, Refusal, Retention, Revival, Settlement, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -119,8 +119,8 @@ impl Store for Postgres {
         answer!(self, |core| manage::change(core, id, move |job| rules::open(job, Event::Activate, now)))
     }
 
-    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        answer!(self, |core| manage::revive(core, id, spec.as_ref(), now))
+    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        answer!(self, |core| manage::revive(core, id, &revival, now))
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

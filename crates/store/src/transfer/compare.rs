@@ -65,6 +65,7 @@ fn difference(expected: &Portable, found: &Portable) -> String {
         ("lease", one.lease == other.lease && one.settled == other.settled),
         ("times", one.times == other.times && one.due == other.due && one.last_delay == other.last_delay),
         ("failures", one.failures == other.failures),
+        ("revisions", one.revisions == other.revisions),
         ("result", one.result == other.result),
     ];
     let named: Vec<&str> = parts.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect();

@@ -32,11 +32,16 @@ fn line(job: &Job) -> String {
         let times = [Some(lease.alive), Some(lease.until), lease.deadline].map(at);
         let _ = write!(line, " lease {} {} {times:?} {}", lease.token, lease.worker, lease.span.ms());
     }
-    let _ = write!(line, " settled {:?}", job.settled.map(|token| token.to_string()));
+    let _ = write!(line, " settled {:?} {:?}", job.settled.map(|token| token.to_string()), job.completed_by);
     let _ = write!(line, " result {:?}", job.result.as_ref().map(|result| String::from_utf8_lossy(result)));
     for run in &job.failures {
         let (error, verdict) = (String::from_utf8_lossy(&run.error), serde_json::to_string(&run.verdict).unwrap());
-        let _ = write!(line, " failure {}.{} {} {error} {verdict}", run.life, run.attempt, run.at.micros());
+        let times = [run.available, run.started, run.at].map(|moment| moment.micros());
+        let _ = write!(line, " failure {}.{} {times:?} {} {error} {verdict}", run.life, run.attempt, run.worker);
+    }
+    for old in &job.revisions {
+        let (length, checksum) = (old.body.len(), crc32fast::hash(&old.body));
+        let _ = write!(line, " revision {} {} {} {length}:{checksum:08x}", old.life, old.at.micros(), old.by);
     }
     line
 }

@@ -6,8 +6,8 @@ use redrive_policy::{
 };
 use redrive_store::conformance::block_on;
 use redrive_store::{
-    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Ruling,
-    Settlement, Spec, Start, Store, StoreError,
+    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Revival,
+    Ruling, Settlement, Spec, Start, Store, StoreError,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -73,7 +73,7 @@ impl Op {
             Verb::Promote(limit) => told!(store.promote(&HELD, limit, now)),
             Verb::Cancel(id) => told!(store.cancel(id, now)),
             Verb::Activate(id) => told!(store.activate(id, now)),
-            Verb::Revive(id, spec) => told!(store.revive(id, spec, now)),
+            Verb::Revive(id, spec) => told!(store.revive(id, Revival { spec, by: "ada".into() }, now)),
             Verb::Remove(id) => told!(store.remove(id)),
             Verb::Prune(retention, limit) => told!(store.prune(retention, limit, now)),
             Verb::Pause(queue, paused) => told!(store.pause(queue, paused, now)),

@@ -5,7 +5,7 @@ use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
-    Overdue, Page, Proof, Queue, Refusal, Report, Retention, Settlement, Spec, State, Store, StoreError,
+    Overdue, Page, Proof, Queue, Refusal, Report, Retention, Revival, Settlement, State, Store, StoreError,
 };
 use std::sync::Arc;
 
@@ -32,6 +32,10 @@ pub(crate) enum Flaw {
     PromotesQueueByQueue,
     HoldsBackPausedQueues,
     RevivesAsBefore,
+    RevivesWithTheOldExpiry,
+    ForgetsRevisions,
+    DiscardsWhatFailedAndExpired,
+    ForgetsWhoRanWhat,
     PrunesDeadLettersEarly,
     PrunesWithoutLimit,
     ListsOldestFirst,
@@ -45,7 +49,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 34] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -66,6 +70,10 @@ impl Flaw {
         Self::PromotesQueueByQueue,
         Self::HoldsBackPausedQueues,
         Self::RevivesAsBefore,
+        Self::RevivesWithTheOldExpiry,
+        Self::ForgetsRevisions,
+        Self::DiscardsWhatFailedAndExpired,
+        Self::ForgetsWhoRanWhat,
         Self::PrunesDeadLettersEarly,
         Self::PrunesWithoutLimit,
         Self::ListsOldestFirst,
@@ -147,6 +155,15 @@ impl Flawed {
         }
         if self.has(Flaw::LosesResultsAtRestart) && self.restarted {
             job.result = None;
+        }
+        if self.has(Flaw::ForgetsRevisions) {
+            job.revisions.clear();
+        }
+        if self.has(Flaw::DiscardsWhatFailedAndExpired) {
+            job.dead &= job.failures.last().is_some_and(|last| last.verdict.delay().is_none());
+        }
+        if self.has(Flaw::ForgetsWhoRanWhat) {
+            job.failures.iter_mut().for_each(|run| run.worker = Arc::default());
         }
         job
     }
@@ -281,8 +298,17 @@ impl Store for Flawed {
         self.memory.activate(id, now)
     }
 
-    fn revive(&self, id: JobId, spec: Option<Arc<Spec>>, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.memory.revive(id, spec.filter(|_| !self.has(Flaw::RevivesAsBefore)), now)
+    fn revive(&self, id: JobId, mut revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        Box::pin(async move {
+            if self.has(Flaw::RevivesAsBefore) {
+                revival.spec = None;
+            }
+            if self.has(Flaw::RevivesWithTheOldExpiry) {
+                let old = self.memory.get(id).await?.map(|job| job.spec);
+                revival.spec = revival.spec.or(old);
+            }
+            Ok(self.memory.revive(id, revival, now).await?.map(|job| self.shown(job)))
+        })
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

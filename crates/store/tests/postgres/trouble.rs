@@ -6,8 +6,8 @@ use crate::work::{claim, failed, job, later, now, ruling};
 use redrive_policy::{Moment, Span};
 use redrive_store::postgres::Postgres;
 use redrive_store::{
-    Filter, Held, Hold, Job, JobId, Listed, NewJob, Page, Proof, Queue, Refusal, Report, Retention, Settlement, Store,
-    StoreError,
+    Filter, Held, Hold, Job, JobId, Listed, NewJob, Page, Proof, Queue, Refusal, Report, Retention, Revival,
+    Settlement, Store, StoreError,
 };
 
 /// Everything that writes.
@@ -76,7 +76,7 @@ impl Cast {
                 let cancelled = store.cancel(third.id, later(60_000)).await?;
                 state(vec![cancelled.map(|cancelled| cancelled.job)])
             }
-            Step::Revive => state(vec![store.revive(third.id, None, later(60_000)).await?]),
+            Step::Revive => state(vec![store.revive(third.id, Revival::default(), later(60_000)).await?]),
             Step::Remove => state(vec![store.remove(third.id).await?]),
             Step::Prune => many(store.prune(at_once(), 9, later(99_000)).await?),
             Step::Pause => {

@@ -121,7 +121,8 @@ async fn revive(world: &World, dice: &Seeded, account: usize, id: JobId) {
                     expires: order.expires,
                 }))
             });
-            engine.revive(id, spec.transpose()?).await
+            let revival = redrive_store::Revival { spec: spec.transpose()?, by: "operator".into() };
+            engine.revive(id, revival).await
         })
         .await;
     let told: Told = told(heard);

@@ -26,6 +26,7 @@ fn unexplained(case: &Case<'_>, when: When, job: &Job) -> Option<&'static str> {
         Outcome::Stop { disposition, .. } => Some(disposition == Disposition::DeadLetter),
         Outcome::Retry { .. } => None,
     });
+    let kept = failed > 0 && job.spec.policy.on_stop == Disposition::DeadLetter;
     let expired = job.spec.expires.is_some_and(|expires| expires <= case.ledger.latest_swept(0, when.to));
     let revived = account.revivals.iter().filter(|revival| revival.told.maybe() && revival.when.may_precede(when));
     let cancelled = || account.cancels.iter().any(|call| call.told.maybe() && call.when.may_precede(when));
@@ -47,7 +48,7 @@ fn unexplained(case: &Case<'_>, when: When, job: &Job) -> Option<&'static str> {
         State::Retryable => runs(0, 0) && stopped.is_none() && job.leases > 0,
         State::Completed => runs(1, 1) && stopped.is_none() && completed(case, when, job),
         State::Cancelled => runs(0, 1) && stopped.is_none() && cancelled(),
-        State::Discarded => runs(0, 0) && stopped.map_or(expired && !job.dead, |dead| dead == job.dead),
+        State::Discarded => runs(0, 0) && stopped.map_or(expired && job.dead == kept, |dead| dead == job.dead),
     };
     (!explained).then_some("nothing explains this state")
 }

@@ -1,5 +1,6 @@
 //! Taking back and dropping many dead letters at once.
 
+use super::super::body;
 use super::select::{FILTER, Selection};
 use crate::answer::Answer;
 use crate::app::App;
@@ -9,7 +10,7 @@ use crate::request::{Payload, Query};
 use axum::extract::State;
 use redrive_engine::EngineError;
 use redrive_policy::Problem;
-use redrive_store::JobId;
+use redrive_store::{JobId, Revival};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -33,10 +34,11 @@ impl Action {
         }
     }
 
-    async fn apply(self, app: &App, id: JobId) -> Result<(), EngineError> {
+    /// Answers whether the job was to expire, and does not any more.
+    async fn apply(self, app: &App, id: JobId) -> Result<bool, EngineError> {
         match self {
-            Self::Retry => app.engine.revive(id, None).await.map(drop),
-            Self::Delete => app.engine.remove(id).await.map(drop),
+            Self::Retry => Ok(body::cleared(&app.engine.revive(id, Revival::default()).await?).is_some()),
+            Self::Delete => app.engine.remove(id).await.map(|_| false),
         }
     }
 }
@@ -112,21 +114,35 @@ async fn run(app: Arc<App>, order: Order, action: Action) -> Result<Answer, Faul
     }
     ids.truncate(app.limits.bulk);
     let attempted = ids.len();
-    let (succeeded, errors) = apply_all(&app, action, ids).await;
+    let Applied { succeeded, cleared, errors } = apply_all(&app, action, ids).await;
     app.log.line(format_args!("dead letters: {} of {succeeded} of {matched} that fit", action.name()));
-    Ok(Answer::json(&json!({
+    let mut answer = json!({
         "action": action.name(),
         "matched": matched,
         "succeeded": succeeded,
         "failed": attempted - succeeded,
         "remaining": matched - attempted,
         "errors": errors,
-    })))
+    });
+    if cleared > 0 {
+        answer["redrive"] = json!({ "cleared_expiry": cleared });
+    }
+    Ok(Answer::json(&answer))
 }
 
-/// Changes jobs, several at a time; answers how many, and the first refusals.
-async fn apply_all(app: &Arc<App>, action: Action, ids: Vec<JobId>) -> (usize, Vec<Value>) {
-    let (mut succeeded, mut errors) = (0, Vec::new());
+/// What became of many jobs.
+#[derive(Default)]
+struct Applied {
+    succeeded: usize,
+    /// How many were to expire, and do not any more.
+    cleared: usize,
+    /// The first refusals.
+    errors: Vec<Value>,
+}
+
+/// Changes jobs, several at a time.
+async fn apply_all(app: &Arc<App>, action: Action, ids: Vec<JobId>) -> Applied {
+    let mut applied = Applied::default();
     let mut running = JoinSet::new();
     let mut ids = ids.into_iter();
     loop {
@@ -135,10 +151,13 @@ async fn apply_all(app: &Arc<App>, action: Action, ids: Vec<JobId>) -> (usize, V
             running.spawn(async move { (id, action.apply(&app, id).await) });
         }
         match running.join_next().await {
-            None => return (succeeded, errors),
-            Some(Ok((_, Ok(())))) => succeeded += 1,
-            Some(Ok((id, Err(error)))) if errors.len() < NAMED => {
-                errors.push(json!({ "job_id": id.to_string(), "message": Fault::from(error).message }));
+            None => return applied,
+            Some(Ok((_, Ok(cleared)))) => {
+                applied.succeeded += 1;
+                applied.cleared += usize::from(cleared);
+            }
+            Some(Ok((id, Err(error)))) if applied.errors.len() < NAMED => {
+                applied.errors.push(json!({ "job_id": id.to_string(), "message": Fault::from(error).message }));
             }
             Some(_) => {}
         }

@@ -9,12 +9,13 @@ pub(crate) use bulk::{delete_many, retry_many};
 pub(crate) use select::FILTER;
 pub(crate) use stats::stats;
 
-use super::envelope::{flattened, push_explanation, push_job, push_members};
+use super::envelope::{flattened, push_explanation, push_job, push_members, push_redriven};
 use super::lists::{page, push_pagination};
 use super::names::id_in_path;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::Fault;
+use crate::json::Members;
 use crate::request::{Payload, Query};
 use axum::extract::{Path, State};
 use redrive_store::{Job, JobId};
@@ -62,10 +63,16 @@ pub(crate) async fn retry(
     let id = id_in_path(&id)?;
     let members = payload.members_or_none()?;
     let job = dead(&app, id).await?;
-    let spec = revise::spec(&app, &members, &job)?;
-    let job = app.engine.revive(id, spec).await?;
+    redriven(&app, &members, &job).await
+}
+
+/// Takes a job back, with what the request wants to be different, and answers what it has become.
+pub(super) async fn redriven(app: &App, members: &Members<'_>, job: &Job) -> Result<Answer, Fault> {
+    let revival = revise::revival(app, members, job)?;
+    let job = app.engine.revive(job.id, revival).await?;
     let mut members = Vec::with_capacity(1_024);
-    push_members(&mut members, &job, &app);
+    push_members(&mut members, &job, app);
+    push_redriven(&mut members, &job);
     Ok(Answer::ok(flattened(&members)))
 }
 

@@ -1,6 +1,6 @@
 //! What holds of every job at every time, whatever happened to it.
 
-use crate::{Job, KEPT_FAILURES, State};
+use crate::{Job, KEPT_FAILURES, KEPT_REVISIONS, State};
 
 /// What cannot be true of a job, where there is something.
 pub(super) fn unsound(job: &Job) -> Option<&'static str> {
@@ -25,6 +25,10 @@ pub(super) fn unsound(job: &Job) -> Option<&'static str> {
         (job.failures.len() <= KEPT_FAILURES, "keeps no more failures than allowed"),
         (lives.is_sorted_by(|a, b| a < b), "keeps its failures in order"),
         (lives.last().is_none_or(|(life, _)| *life <= job.revivals), "has failed in no life that it has not had"),
+        (job.completed_by.is_some() == (state == State::Completed), "knows who completed it if and only if that is so"),
+        (job.revisions.len() <= KEPT_REVISIONS, "keeps no more revisions than allowed"),
+        (job.revisions.is_sorted_by(|a, b| a.life < b.life), "keeps its revisions in order"),
+        (job.revisions.last().is_none_or(|last| last.life < job.revivals), "was revised by revivals only"),
         (job.lease.as_ref().is_none_or(|lease| lease.token.number == job.leases), "numbers its leases"),
         (runs_beyond_failures.contains(&job.attempt.saturating_sub(failures)), "counts its runs"),
         (job.attempt >= failures, "has not failed more often than it ran"),

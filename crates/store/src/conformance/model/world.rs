@@ -5,8 +5,8 @@ use super::policies::policies;
 use super::seen::Seen;
 use super::step::Step;
 use crate::{
-    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Ruling,
-    Settlement, Spec, Start, Store, StoreError,
+    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Revival,
+    Ruling, Settlement, Spec, Start, Store, StoreError,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
@@ -62,8 +62,8 @@ impl World {
             Step::Cancel(job) => Seen::Cancelled(store.cancel(self.name(*job), now).await?),
             Step::Activate(job) => Seen::One(store.activate(self.name(*job), now).await?),
             Step::Revive(job, plan) => {
-                let spec = plan.map(|plan| self.spec(plan));
-                Seen::One(store.revive(self.name(*job), spec, now).await?)
+                let revival = Revival { spec: plan.map(|plan| self.spec(plan)), by: word("operator", *job) };
+                Seen::One(store.revive(self.name(*job), revival, now).await?)
             }
             Step::Remove(job) => Seen::One(store.remove(self.name(*job)).await?),
             Step::Prune(finished_ms, dead_ms, limit) => {

@@ -46,13 +46,25 @@ fn job() -> Job {
         times: Times { created: at(10), available: Some(at(11)), started: Some(at(12)), finished: Some(at(13)) },
         last_delay: Some(Span::saturating_ms(0.3)),
         failures: verdicts().into_iter().map(run).collect(),
+        revisions: vec![Revision { life: 300, at: at(9), by: "ada".into(), body: Arc::from([255, 0]) }],
         result: Some(Arc::from(*b"{}")),
         settled: Some(token),
+        completed_by: Some("bob".into()),
     }
 }
 
 fn run(verdict: Verdict) -> FailedRun {
-    FailedRun { life: 1, attempt: 2, at: Moment::from_micros(3), error: Arc::from(*b"{\"a\":1}"), verdict }
+    let [available, started, at] = [1, 2, 3].map(Moment::from_micros);
+    FailedRun {
+        life: 1,
+        attempt: 2,
+        available,
+        started,
+        at,
+        worker: "ada".into(),
+        error: Arc::from(*b"{\"a\":1}"),
+        verdict,
+    }
 }
 
 /// One of every kind.
@@ -102,6 +114,9 @@ fn all(job: &Job) -> Vec<u8> {
     for run in &job.failures {
         failure(&mut out, job.id, run);
     }
+    for old in &job.revisions {
+        revision(&mut out, job.id, old);
+    }
     respec(&mut out, job.id, &SpecRecord { terms: 1, expires: None, body: b"" });
     delete(&mut out, job.id);
     sealed(&mut out);
@@ -137,6 +152,9 @@ fn every_record_comes_back_as_it_was() {
     assert_eq!(records.next(), Some(Record::Row { id: job.id, row: Row::of(&job) }));
     for run in &job.failures {
         assert_eq!(records.next(), Some(Record::Failure { id: job.id, run: run.clone() }));
+    }
+    for old in &job.revisions {
+        assert_eq!(records.next(), Some(Record::Revision { id: job.id, revision: old.clone() }));
     }
     let spec = SpecRecord { terms: 1, expires: None, body: b"" };
     assert_eq!(records.next(), Some(Record::Respec { id: job.id, spec }));

@@ -2,7 +2,7 @@
 
 use crate::embedded::ledger::Ledger;
 use crate::memory::rules;
-use crate::{Cancelled, Event, Job, JobId, Queue, Refusal, Spec, StoreError};
+use crate::{Cancelled, Event, Job, JobId, Queue, Refusal, Revival, StoreError};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -22,18 +22,17 @@ impl Ledger {
     pub(in crate::embedded) fn revive(
         &mut self,
         id: JobId,
-        spec: Option<Arc<Spec>>,
+        revival: &Revival,
         now: Moment,
     ) -> Result<Result<Job, Refusal>, StoreError> {
         let Some(place) = self.find(id) else { return Ok(Err(Refusal::NotFound)) };
-        let state = self.slots.get(place).map(|slot| slot.state());
         // Only what will be used may enter the catalogue: nothing would ever release it.
-        let revived = state.is_some_and(|state| state.after(Event::Revive).is_some());
-        let terms = match &spec {
-            Some(spec) if revived => Some(self.terms(spec, now)?),
-            _ => None,
+        let revived = self.slots.get(place).filter(|slot| slot.state().after(Event::Revive).is_some());
+        let terms = match revived.and_then(|slot| rules::revived_spec(&slot.spec(), revival)) {
+            Some(spec) => Some(self.terms(&spec, now)?),
+            None => None,
         };
-        Ok(self.change_with(place, terms, |job| rules::revive(job, spec, now)))
+        Ok(self.change_with(place, terms, |job| rules::revive(job, revival, now)))
     }
 
     pub(in crate::embedded) fn forget(&mut self, id: JobId) -> Result<Job, Refusal> {

@@ -25,6 +25,9 @@ impl Ledger {
         for run in &job.failures {
             record::failure(self.frame.records(), job.id, run);
         }
+        for revision in &job.revisions {
+            record::revision(self.frame.records(), job.id, revision);
+        }
         Ok(())
     }
 }

@@ -23,7 +23,7 @@ impl Ledger {
         let mut moved = Vec::new();
         let expired: Vec<u32> = until(&self.indexes.expires, now).take(limit).collect();
         for place in expired {
-            moved.extend(self.change(place, |job| rules::finish(job, Event::Expire, now)));
+            moved.extend(self.change(place, |job| rules::expire(job, now)));
         }
         let due = self.indexes.due.in_turn(limit - moved.len(), now, |lane| self.is_held(lane, held));
         for place in due {

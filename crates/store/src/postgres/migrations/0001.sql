@@ -23,7 +23,9 @@ CREATE TABLE specs (
     own_policy  bytea,
     timeout_ms  double precision,
     lease_ms    double precision,
-    key         bytea
+    key         bytea,
+    -- What revivals of the job replaced, as the programs write it.
+    revisions   bytea
 );
 CREATE UNIQUE INDEX specs_by_key ON specs (sha256(key)) WHERE key IS NOT NULL;
 

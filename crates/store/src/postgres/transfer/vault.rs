@@ -5,6 +5,7 @@ use crate::postgres::catalogue::Written;
 use crate::postgres::core::Core;
 use crate::postgres::kept::{Kept, uuids};
 use crate::postgres::pool::Session;
+use crate::postgres::row::encode_revisions;
 use crate::postgres::trouble::Trouble;
 use crate::postgres::value::{Order, Param, Reader, limit};
 use crate::postgres::{inbox, read, schema, sql, text, write};
@@ -29,9 +30,10 @@ const NAMES: &str = "SELECT id, key FROM (\
      WHERE before < $3 ORDER BY id";
 const INSERT_QUEUES: &str = "INSERT INTO queues (name, paused, created_us) \
      SELECT * FROM unnest($1::text[], $2::boolean[], $3::bigint[])";
-const INSERT_SPECS: &str = "INSERT INTO specs (id, kind, body, policy, own_policy, timeout_ms, lease_ms, key) \
+const INSERT_SPECS: &str = "INSERT INTO specs (id, kind, body, policy, own_policy, timeout_ms, lease_ms, key, \
+       revisions) \
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::integer[], $5::bytea[], $6::double precision[], \
-     $7::double precision[], $8::bytea[])";
+     $7::double precision[], $8::bytea[], $9::bytea[])";
 
 impl Vault {
     pub(super) async fn open(core: Arc<Core>, begin: &str) -> Result<Self, Trouble> {
@@ -135,6 +137,7 @@ fn specs(jobs: &[Portable], policies: Vec<Written>) -> Order<'_> {
         Box::new(spec().map(|spec| spec.timeout.map(Span::ms)).collect::<Vec<_>>()),
         Box::new(spec().map(|spec| spec.lease.map(Span::ms)).collect::<Vec<_>>()),
         Box::new(keys.collect::<Vec<_>>()),
+        Box::new(jobs.iter().map(|moved| encode_revisions(&moved.job)).collect::<Vec<_>>()),
     ];
     Order::new(INSERT_SPECS, params)
 }

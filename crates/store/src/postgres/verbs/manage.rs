@@ -3,11 +3,12 @@
 use super::super::core::{Core, held};
 use super::super::kept::{Kept, uuids};
 use super::super::queues;
+use super::super::row::encode_revisions;
 use super::super::trouble::Trouble;
 use super::super::value::{Order, Param};
 use super::super::{sql, text, write};
 use crate::memory::rules;
-use crate::{Cancelled, Event, Job, JobId, Queue, Refusal, Spec};
+use crate::{Cancelled, Event, Job, JobId, Queue, Refusal, Revival};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -44,16 +45,16 @@ pub(in crate::postgres) async fn cancel(
 pub(in crate::postgres) async fn revive(
     core: &Core,
     id: JobId,
-    spec: Option<&Arc<Spec>>,
+    revival: &Revival,
     now: Moment,
 ) -> Result<Result<Job, Refusal>, Trouble> {
     let mut session = core.session().await?;
-    let policy = match spec {
+    let policy = match &revival.spec {
         Some(spec) => Some(core.catalogue.write(&mut session, &spec.policy).await?),
         None => None,
     };
     let mut jobs = core.hold(&mut session, &[id], true).await?;
-    let answer = held(&mut jobs, id).and_then(|kept| kept.change(|job| rules::revive(job, spec.cloned(), now)));
+    let answer = held(&mut jobs, id).and_then(|kept| kept.change(|job| rules::revive(job, revival, now)));
     let Ok(job) = &answer else {
         session.roll_back().await?;
         return Ok(answer);
@@ -61,7 +62,7 @@ pub(in crate::postgres) async fn revive(
     let queue = queues::number(&mut session, &job.spec.queue, now).await?;
     let kept: Vec<&Kept> = jobs.values().collect();
     let mut orders = write::changes(&kept, &|_: &str| Some(queue))?;
-    if let (Some(spec), Some(policy)) = (spec, policy) {
+    if let (Some(spec), Some(policy)) = (&revival.spec, policy) {
         let (number, own) = policy.into_columns();
         let params: Vec<Param<'_>> = vec![
             Box::new(Uuid::from_bytes(id.to_bytes())),
@@ -71,6 +72,7 @@ pub(in crate::postgres) async fn revive(
             Box::new(own),
             Box::new(spec.timeout.map(Span::ms)),
             Box::new(spec.lease.map(Span::ms)),
+            Box::new(encode_revisions(job)),
         ];
         orders.push(Order::new(sql::UPDATE_SPEC, params));
     }

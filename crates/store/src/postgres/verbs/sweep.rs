@@ -46,7 +46,7 @@ pub(in crate::postgres) async fn promote(
     jobs.sort_by_key(|Kept { job, .. }| (job.spec.expires, job.id));
     let mut moved = Vec::new();
     for kept in &mut jobs {
-        moved.extend(kept.change(|job| rules::finish(job, Event::Expire, now)));
+        moved.extend(kept.change(|job| rules::expire(job, now)));
     }
     for mut kept in in_turn(core, &mut session, held, most - moved.len(), now).await? {
         moved.extend(kept.change(|job| rules::open(job, Event::Due, now)));

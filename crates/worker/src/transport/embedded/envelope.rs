@@ -11,6 +11,10 @@ use serde_json::{Map, Value, json};
 pub(super) fn of(job: &Job) -> Value {
     let spec = &job.spec;
     let mut envelope = kept_members(&spec.body);
+    if spec.expires.is_none() {
+        // A redrive has cleared it; the body is kept as it was handed in.
+        envelope.remove("expires_at");
+    }
     let mut set = |key: &str, value: Value| drop(envelope.insert(key.to_owned(), value));
     set("specversion", "1.0".into());
     set("id", job.id.to_string().into());
@@ -58,7 +62,13 @@ fn explained(job: &Job) -> Value {
     let failures: Vec<Value> = job
         .failures
         .iter()
-        .map(|run| json!({ "life": run.life, "attempt": run.attempt, "at": rfc3339(run.at), "verdict": run.verdict }))
+        .map(|run| {
+            json!({
+                "life": run.life, "attempt": run.attempt, "worker_id": *run.worker,
+                "available_at": rfc3339(run.available), "started_at": rfc3339(run.started), "at": rfc3339(run.at),
+                "verdict": run.verdict,
+            })
+        })
         .collect();
     json!({ "policy": *job.spec.policy, "dead_letter": job.dead, "failures": failures })
 }

@@ -18,7 +18,7 @@ use crate::run::Run;
 use crate::{ClientError, Job, NewJob};
 use redrive_engine::{ClaimRequest, Engine, EngineError, ProgressReport, pace};
 use redrive_policy::Span;
-use redrive_store::{Embedded, Enqueued, JobId, Refusal, Store};
+use redrive_store::{Embedded, Enqueued, JobId, Refusal, Revival, Store};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{oneshot, watch};
@@ -153,7 +153,7 @@ impl Transport for Local {
     fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
         Box::pin(async move {
             let id = dead::dead(&self.engine, parsed(id)?).await?.id;
-            Ok(told(self.engine.revive(id, None).await.map_err(refusal)?))
+            Ok(told(self.engine.revive(id, Revival::default()).await.map_err(refusal)?))
         })
     }
 

@@ -1,0 +1,20 @@
+//! Who gives a command, for the record that the server keeps.
+
+use std::env;
+use std::fs;
+
+/// The longest name that is sent, in characters.
+const LONGEST: usize = 100;
+
+/// `user@host`, as far as the two are known.
+pub(crate) fn name() -> String {
+    let known = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let variable = |key: &str| env::var(key).ok().and_then(known);
+    let user = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "unknown".to_owned());
+    let host = || fs::read_to_string("/proc/sys/kernel/hostname").ok().and_then(known);
+    let name = match variable("HOSTNAME").or_else(host) {
+        Some(host) => format!("{user}@{host}"),
+        None => user,
+    };
+    name.chars().take(LONGEST).collect()
+}
