@@ -61,7 +61,7 @@ async fn a_redrive_can_set_another_expiry_and_not_one_that_is_over() {
         let error = bench.post(&path, json!({ "override": { "expires_at": over } })).await.expect(400);
         assert_eq!(error["error"]["details"]["problems"][0]["path"], "/override/expires_at", "{over}");
     }
-    assert_eq!(bench.dead().await, [id.clone()]);
+    assert_eq!(bench.dead().await, std::slice::from_ref(&id));
     let said = "2026-02-13T21:00:00+00:00";
     let retried = bench.post(&path, json!({ "override": { "expires_at": said } })).await.expect(200);
     assert_eq!((&retried["expires_at"], retried.get("redrive")), (&json!(said), None));
