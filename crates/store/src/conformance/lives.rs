@@ -149,7 +149,7 @@ pub(super) async fn revive_clears_the_time_at_which_the_job_expires(bench: &mut 
         same!(revived.revisions, Vec::new(), "what the revival replaced");
         bench.restart();
         same!(bench.get(job.id).await?, revived, "{what}, revived and read back");
-        same!((bench.promote(9).await?, bench.store().next_wake().await?), (vec![], None), "what time does to it");
+        same!((bench.promote(9).await?, bench.next_wake().await?), (vec![], None), "what time does to it");
         let done = bench.done(&bench.take(job.id).await?).await?;
         same!(done.attempt, 1, "the run of {what}");
     }
