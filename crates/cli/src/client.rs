@@ -26,8 +26,17 @@ pub(crate) struct ServerArgs {
 }
 
 impl ServerArgs {
+    pub(crate) const fn new(server: String, api_key_file: Option<PathBuf>) -> Self {
+        Self { server, api_key_file }
+    }
+
     /// The way to the server. Nothing is sent yet.
     pub(crate) fn client(&self) -> Result<Client, Failed> {
+        self.client_within(ANSWER)
+    }
+
+    /// A way to the server for a request that may take so long.
+    pub(crate) fn client_within(&self, patience: Duration) -> Result<Client, Failed> {
         let base = self.server.trim_end_matches('/').to_owned();
         if !base.starts_with("http://") {
             return Err(Failed::usage(format!(
@@ -42,7 +51,7 @@ impl ServerArgs {
             .proxy(None)
             .max_redirects(0)
             .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(ANSWER))
+            .timeout_global(Some(patience))
             .build();
         Ok(Client { agent: config.into(), base, key: self.api_key()? })
     }

@@ -82,10 +82,10 @@ impl House {
         }
     }
 
-    /// The store in a folder, which the server looks after itself.
-    pub(crate) fn local(&self) -> Option<LocalStore> {
+    /// The store in a folder, which the server looks after itself, and where its backups go.
+    pub(crate) fn local(&self, backups: Option<PathBuf>) -> Option<LocalStore> {
         match self {
-            Self::Folder(store, _) => Some(LocalStore { store: Arc::clone(store) }),
+            Self::Folder(store, _) => Some(LocalStore::new(Arc::clone(store), backups)),
             Self::Postgres(_) => None,
         }
     }

@@ -68,7 +68,7 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
     });
     let settings =
         ServerSettings { limits: built.limits, keys: built.keys, backend: house.name(), log: Log::to(log::write) };
-    let server = Server::new(Arc::clone(&engine), settings).with_local_store(house.local());
+    let server = Server::new(Arc::clone(&engine), settings).with_local_store(house.local(built.backups));
     let (over, ended) = watch::channel(false);
     let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log::error(format_args!("sweep: {error}"))));
     tokio::join!(server.serve(listener, wait_for(stop.clone())), take_in(&house, &server, stop));

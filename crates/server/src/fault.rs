@@ -24,6 +24,7 @@ pub(crate) enum Code {
     PayloadTooLarge,
     ValidationError,
     Unsupported,
+    NotConfigured,
     RateLimited,
     BackendError,
     InternalError,
@@ -31,7 +32,7 @@ pub(crate) enum Code {
 }
 
 impl Code {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::InvalidRequest,
         Self::InvalidPayload,
         Self::Unauthorized,
@@ -44,6 +45,7 @@ impl Code {
         Self::PayloadTooLarge,
         Self::ValidationError,
         Self::Unsupported,
+        Self::NotConfigured,
         Self::RateLimited,
         Self::BackendError,
         Self::InternalError,
@@ -64,6 +66,7 @@ impl Code {
             Self::PayloadTooLarge => "payload_too_large",
             Self::ValidationError => "validation_error",
             Self::Unsupported => "unsupported",
+            Self::NotConfigured => "not_configured",
             Self::RateLimited => "rate_limited",
             Self::BackendError => "backend_error",
             Self::InternalError => "internal_error",
@@ -79,7 +82,7 @@ impl Code {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::Duplicate | Self::Conflict => StatusCode::CONFLICT,
+            Self::Duplicate | Self::Conflict | Self::NotConfigured => StatusCode::CONFLICT,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::ValidationError | Self::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
@@ -108,6 +111,7 @@ impl Code {
             Self::PayloadTooLarge => "Send less at once, or raise the limit that the message names.",
             Self::ValidationError => "Correct the fields that details.problems lists; `redrive policy check` helps.",
             Self::Unsupported => "Send the header \"OJS-Version: 1.0\", or none.",
+            Self::NotConfigured => "Configure the server as the message says, and start it again.",
             Self::RateLimited => "Wait as long as the Retry-After header says.",
             Self::BackendError => "See the log of the server; its store needs attention.",
             Self::InternalError => "This is a fault of the server; its log has the request id.",

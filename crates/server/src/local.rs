@@ -4,13 +4,18 @@ use redrive_store::Embedded;
 use redrive_store::embedded::Status;
 use serde_json::{Value, json};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// The store behind the engine, where it is in a folder of this machine.
 #[derive(Clone)]
 pub struct LocalStore {
-    /// The store.
-    pub store: Arc<Embedded>,
+    pub(crate) store: Arc<Embedded>,
+    /// Where its backups go, each into a folder of its own.
+    pub(crate) backups: Option<PathBuf>,
+    /// Held while a backup is made.
+    pub(crate) copying: Arc<Mutex<()>>,
 }
 
 impl fmt::Debug for LocalStore {
@@ -20,6 +25,12 @@ impl fmt::Debug for LocalStore {
 }
 
 impl LocalStore {
+    /// The store, and the folder for the backups that callers may ask for, if they may.
+    #[must_use]
+    pub fn new(store: Arc<Embedded>, backups: Option<PathBuf>) -> Self {
+        Self { store, backups, copying: Arc::default() }
+    }
+
     /// How it is doing. Sentences, which may name places on this machine, are for `insiders` only.
     pub(crate) fn health(&self, insiders: bool) -> Value {
         let status = self.store.status();

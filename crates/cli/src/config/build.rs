@@ -17,6 +17,8 @@ use std::time::Duration;
 pub(crate) struct Built {
     pub(crate) listen: SocketAddr,
     pub(crate) place: Place,
+    /// The folder for the backups that callers may ask for.
+    pub(crate) backups: Option<PathBuf>,
     pub(crate) threads: usize,
     pub(crate) keys: ApiKeys,
     pub(crate) limits: Limits,
@@ -47,9 +49,10 @@ pub(super) fn build(sources: &Sources) -> Result<Built, Problems> {
         ..Settings::new(layers)
     });
     let (place, threads) = (from.place(), from.number("threads"));
+    let backups = Some(from.text("backups")).filter(|text| !text.is_empty()).map(PathBuf::from);
     match (engine, listen, place) {
         (Some(engine), Some(listen), Some(place)) if from.problems.list.is_empty() => {
-            Ok(Built { listen, place, threads, keys, limits, engine })
+            Ok(Built { listen, place, backups, threads, keys, limits, engine })
         }
         _ => Err(from.problems),
     }

@@ -62,6 +62,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting!("listen", Kind::Text, "127.0.0.1:8080", "the address to listen on"),
     setting!("data", Kind::Text, "redrive-data", "the folder of the store"),
     setting!("store", Kind::Secret, "", "the database in place of the folder: postgres://user:password@host/database"),
+    setting!("backups", Kind::Text, "", "a folder for backups that callers may ask for; none where it is not set"),
     setting!("api_key", Kind::Secret, "", "a key that admits callers; best in the environment"),
     setting!("api_key_file", Kind::Text, "", "a file with such keys, one on each line"),
     setting!("threads", Kind::Count(1, 256), "2", "threads that answer requests"),

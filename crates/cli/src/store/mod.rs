@@ -1,5 +1,6 @@
-//! `redrive store`: a store as a whole, while no server has it open.
+//! `redrive store`: a store as a whole.
 
+mod backup;
 mod copy;
 mod inbox;
 mod place;
@@ -29,7 +30,7 @@ enum Command {
     /// Read everything, verify every checksum and every job, change nothing
     Check(Folder),
     /// Copy the store into an empty folder, and verify the copy
-    Backup(Backup),
+    Backup(backup::Args),
     /// Replace the log by a snapshot of what is left of it
     Compact(Folder),
     /// Copy everything to another place, between folders and databases, and verify it
@@ -44,14 +45,6 @@ struct Folder {
     dir: PathBuf,
 }
 
-#[derive(clap::Args)]
-struct Backup {
-    /// The folder of the store
-    dir: PathBuf,
-    /// Where the copy goes: a folder that is empty, or not there yet
-    to: PathBuf,
-}
-
 const EXAMPLES: &str = "\
 The server must be stopped for `check`, `compact` and `copy`: it keeps its store to itself.
 A backup can be taken while it runs.
@@ -59,6 +52,7 @@ A backup can be taken while it runs.
 Examples:
   redrive store check ./redrive-data
   redrive store backup ./redrive-data /backup/redrive-2026-03-01
+  redrive store backup --server http://127.0.0.1:8080 --name nightly
   redrive store compact ./redrive-data
   redrive store copy ./redrive-data postgres://redrive@localhost/app";
 
@@ -69,11 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
             let findings = watched("checking", |seen| embedded::check(dir, seen))?;
             told(dir, &findings, args.json)
         }
-        Command::Backup(Backup { dir, to }) => {
-            let (dir, to) = (folder(dir)?, folder(to)?);
-            let findings = watched("copying", |seen| embedded::backup(dir, to, seen))?;
-            told(to, &findings, args.json)
-        }
+        Command::Backup(backup) => backup::run(backup, args.json),
         Command::Compact(Folder { dir }) => compact(folder(dir)?, args.json),
         Command::Copy(places) => copy::run(places, args.json),
         Command::Inbox(inbox) => inbox::run(inbox, args.json),

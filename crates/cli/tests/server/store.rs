@@ -183,3 +183,25 @@ fn a_backup_of_a_running_server_has_every_job_that_was_acknowledged() {
     });
     assert_eq!(server.stop().0.code(), Some(0));
 }
+
+#[test]
+fn a_server_makes_backups_where_its_operator_wants_them() {
+    let folder = Folder::new("asked");
+    std::fs::create_dir(folder.path().join("backups")).expect("a folder");
+    let backups = format!("backups={}", folder.at("backups"));
+    let server = Server::start_with(&folder.at("data"), &["--set", &backups]);
+    let id = server.enqueue(json!({ "type": "a.b", "args": [] }));
+    let made = report(&["backup", "--server", &server.url, "--name", "nightly"]);
+    assert_eq!((&made["backup"]["jobs"], &made["backup"]["name"]), (&json!(1), &json!("nightly")), "{made}");
+    let told = stdout(&store(&["backup", "--server", &server.url]));
+    assert!(told.contains(&folder.at("backups/redrive-")) && told.contains("1 jobs"), "{told}");
+    let again = store(&["backup", "--server", &server.url, "--name", "nightly"]);
+    assert_eq!(again.status.code(), Some(1), "{}", stderr(&again));
+    let restored = Server::start(&folder.at("backups/nightly"));
+    assert_eq!(restored.state(&id), "available");
+    // Without the setting, the server says how to get there.
+    let refused = store(&["backup", "--server", &restored.url]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("REDRIVE_BACKUPS"), "{}", stderr(&refused));
+    assert_eq!(store(&["backup"]).status.code(), Some(2), "neither folders nor a server");
+}

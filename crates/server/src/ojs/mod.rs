@@ -2,6 +2,7 @@
 
 mod about;
 mod admin;
+mod backup;
 mod body;
 mod dead;
 mod envelope;
@@ -63,6 +64,7 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .get("/ojs/v1/events", &["types", "queues", "after", "limit"], events::list)
         .get("/ojs/v1/admin/jobs", &["queue", "type", "state", "page", "per_page"], admin::jobs)
         .post("/ojs/v1/admin/jobs/{id}/retry", &[], admin::retry)
+        .post("/ojs/v1/admin/backup", &[], backup::backup)
         .finish(no_such_path)
 }
 

@@ -1,0 +1,70 @@
+//! `redrive store backup`: a copy of a store, made here or by the server that runs it.
+
+use super::place::folder;
+use super::{told, watched};
+use crate::client::{Send, ServerArgs};
+use crate::{exit::Failed, output};
+use redrive_store::embedded;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a server may take to copy its store and to read the copy.
+const PATIENCE: Duration = Duration::from_secs(4 * 3_600);
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// The folder of the store
+    #[arg(required_unless_present = "server")]
+    dir: Option<PathBuf>,
+    /// Where the copy goes: a folder that is empty, or not there yet
+    #[arg(required_unless_present = "server")]
+    to: Option<PathBuf>,
+    /// Let this server make the copy, below the folder that its setting `backups` names
+    #[arg(long, value_name = "URL", conflicts_with_all = ["dir", "to"])]
+    server: Option<String>,
+    /// The name of that copy [default: the time]
+    #[arg(long, value_name = "NAME", requires = "server")]
+    name: Option<String>,
+    /// A file that holds the API key of the server; without it, REDRIVE_API_KEY counts
+    #[arg(long, value_name = "FILE", requires = "server")]
+    api_key_file: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+The server may run meanwhile, and goes on taking writes. The copy has everything that was
+acknowledged when the command was called, and is read from end to end before it counts. To restore,
+put the copy in the place of the folder.
+
+Examples:
+  redrive store backup ./redrive-data /backup/redrive-2026-03-01
+  redrive store backup --server http://127.0.0.1:8080
+  redrive store backup --server http://127.0.0.1:8080 --name nightly --json";
+
+pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
+    if let (Some(dir), Some(to)) = (&args.dir, &args.to) {
+        let (dir, to) = (folder(dir)?, folder(to)?);
+        let findings = watched("copying", |seen| embedded::backup(dir, to, seen))?;
+        return told(to, &findings, json);
+    }
+    let Some(server) = &args.server else { return Err(Failed::usage("name the folders DIR and TO, or --server URL")) };
+    let server = ServerArgs::new(server.clone(), args.api_key_file.clone());
+    let mut body = Map::new();
+    if let Some(name) = &args.name {
+        body.insert("name".to_owned(), name.clone().into());
+    }
+    let answer = server.client_within(PATIENCE)?.ask(Send::Post(&Value::Object(body)), "/ojs/v1/admin/backup")?;
+    if json {
+        return output::json(&answer);
+    }
+    let made = &answer["backup"];
+    let text = |key: &str| made[key].as_str().unwrap_or_default();
+    let number = |key: &str| made[key].as_u64().unwrap_or_default();
+    output::text(&format!(
+        "{}: {} jobs, {} bytes, on the machine of the server; read again and sound\n",
+        text("path"),
+        number("jobs"),
+        number("bytes")
+    ))
+}

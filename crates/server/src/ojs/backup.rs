@@ -1,0 +1,121 @@
+//! A copy of the store, made by the server that runs it, in the folder that its operator has named for that.
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fault::{Code, Fault};
+use crate::json::Members;
+use crate::local::LocalStore;
+use crate::request::Payload;
+use crate::time::rfc3339;
+use axum::extract::State;
+use redrive_store::embedded::{Findings, OpenError};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The longest name of a backup.
+const LONGEST_NAME: usize = 100;
+
+pub(crate) async fn backup(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    let name = name(&payload.members_or_none()?)?.unwrap_or_else(|| default_name(&app));
+    let (local, folder) = place(&app)?;
+    let Ok(alone) = Arc::clone(&local.copying).try_lock_owned() else {
+        return Err(Fault::new(Code::RateLimited, "another backup is being made; one at a time").retry_after(10));
+    };
+    let to = folder.join(&name);
+    let made = tokio::task::spawn_blocking({
+        let (store, folder, to) = (Arc::clone(&local.store), folder.to_owned(), to.clone());
+        move || {
+            // Until the copy is complete, also if the caller has gone.
+            let _alone = alone;
+            make(&store, &folder, &to)
+        }
+    });
+    let made = made.await.map_err(|error| Fault::new(Code::InternalError, format!("the backup broke off: {error}")))?;
+    let findings = made.map_err(|error| refusal(&name, &error))?;
+    let (jobs, bytes) = (findings.jobs.iter().sum::<usize>(), findings.snapshot_bytes + findings.log_bytes);
+    app.log.line(format_args!("backup {}: {jobs} jobs, {bytes} bytes", to.display()));
+    Ok(Answer::json(&json!({
+        "backup": {
+            "name": name,
+            "path": to,
+            "jobs": jobs,
+            "dead_letters": findings.dead,
+            "bytes": bytes,
+            "verified": findings.is_sound(),
+        },
+    })))
+}
+
+fn make(store: &redrive_store::Embedded, folder: &Path, to: &Path) -> Result<Findings, OpenError> {
+    // A folder that is missing was mistyped, or is on a disk that is not there; a new one would hide that.
+    if !folder.is_dir() {
+        return Err(OpenError::Missing(folder.to_owned()));
+    }
+    store.backup(to, &mut |_| {})
+}
+
+/// The store and the folder for its backups.
+fn place(app: &App) -> Result<(&LocalStore, &Path), Fault> {
+    let Some(local) = app.local.get() else {
+        let message = format!(
+            "the store is not in a folder of this server but {}; back it up there, PostgreSQL with pg_dump, or copy it \
+             with `redrive store copy`",
+            app.backend
+        );
+        return Err(Fault::new(Code::NotConfigured, message));
+    };
+    let folder = local.backups.as_deref().ok_or_else(|| {
+        Fault::new(
+            Code::NotConfigured,
+            "the server has no folder for backups; set backups to one (REDRIVE_BACKUPS=DIR, or --set backups=DIR) and \
+             start it again, or run `redrive store backup DIR TO` beside it",
+        )
+    })?;
+    Ok((local, folder))
+}
+
+/// The name that the caller wants: a plain one, which leads nowhere but into that folder.
+fn name(members: &Members<'_>) -> Result<Option<String>, Fault> {
+    let mut problems = Vec::new();
+    members.only(&["name"], &mut problems);
+    let name = members.text("name", &mut problems);
+    if let Some(name) = &name
+        && !is_plain(name)
+    {
+        let allowed =
+            format!("1 to {LONGEST_NAME} letters, digits, \".\", \"_\" and \"-\", the first of them no \".\"");
+        members.wrong("name", &allowed, &mut problems);
+    }
+    if problems.is_empty() { Ok(name.map(Into::into)) } else { Err(Fault::invalid(problems)) }
+}
+
+fn is_plain(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed) && !name.starts_with('.')
+}
+
+/// `redrive-20261118T011500Z`
+fn default_name(app: &App) -> String {
+    let now = rfc3339(app.engine.now());
+    let digits: String = now.chars().take(19).filter(|c| c.is_ascii_alphanumeric()).collect();
+    format!("redrive-{digits}Z")
+}
+
+fn refusal(name: &str, error: &OpenError) -> Fault {
+    match error {
+        OpenError::NotEmpty(path) => {
+            let message = format!("there is something in {} already; give the backup another name", path.display());
+            Fault::new(Code::Duplicate, message)
+        }
+        OpenError::Missing(folder) => {
+            let folder: PathBuf = folder.clone();
+            let message = format!(
+                "the folder for backups, {}, is not there; make it, or see whether its disk is mounted",
+                folder.display()
+            );
+            Fault::new(Code::NotConfigured, message)
+        }
+        other => Fault::new(Code::BackendError, format!("the backup {name} was not made: {other}")),
+    }
+}
