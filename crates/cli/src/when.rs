@@ -21,6 +21,15 @@ pub(crate) fn duration(text: &str) -> Result<Span, String> {
     })
 }
 
+/// A length of time that is longer than none.
+pub(crate) fn above_zero(text: &str) -> Result<Span, String> {
+    let span = duration(text)?;
+    if span.is_zero() {
+        return Err(format!("\"{text}\" is no time at all; allowed is more, such as 90s, 10m, 1h30m, 7d or PT5M"));
+    }
+    Ok(span)
+}
+
 /// A point in time, as RFC 3339: written so, or as a length of time that lies back.
 pub(crate) fn past(text: &str) -> Result<String, String> {
     if parse(text).is_some() {
@@ -82,6 +91,8 @@ mod tests {
         assert_eq!(relative(None, now), "");
         assert_eq!(duration("7d"), Ok(Span::from_secs(7 * 86_400)));
         assert!(duration("7 days").is_err());
+        assert_eq!(above_zero("1ms"), Ok(Span::saturating_ms(1.0)));
+        assert!(above_zero("0s").is_err() && above_zero("PT0S").is_err() && above_zero("0d").is_err());
         assert_eq!(past("2026-01-01T00:00:00Z").as_deref(), Ok("2026-01-01T00:00:00Z"));
         let two_hours_ago = past("2h").ok().and_then(|text| parse(&text)).expect("a time");
         assert!((7_200_000..7_260_000).contains(&(now_ms() - two_hours_ago)), "{two_hours_ago}");

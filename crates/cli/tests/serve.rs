@@ -147,6 +147,35 @@ max_attemps = 3
 }
 
 #[test]
+fn a_name_that_is_no_setting_or_can_never_match_leads_to_the_one_that_is_meant() {
+    let dir = folder("meant");
+    let file = "batch = 7\n[limit]\nfetch = 8\n[limits]\nlong-poll = \"1m\"\n[policies.typs]\n\
+                [policies.queues.My_Queue]\n[policies.types.\"Mail.*\"]\n[caps]\nmax_atempts = 1\n[caps.queues.\"a b\"]\n";
+    std::fs::write(dir.join("redrive.toml"), file).unwrap();
+    let mut command = redrive(&dir);
+    let output = command.args(["serve", "--set", "retention.ded=1h"]).env("REDRIVE_LIMIT_BATCH", "7").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = told(&output);
+    for (wrong, meant) in [
+        ("redrive.toml: batch: ", "limits.batch"),
+        ("redrive.toml: limit.fetch: ", "limits.fetch"),
+        ("redrive.toml: limits.long-poll: ", "limits.long_poll"),
+        ("policies.typs: ", "types"),
+        ("policies.queues: found \"My_Queue\"", "my-queue"),
+        ("policies.types: found \"Mail.*\"", "mail.*"),
+        ("caps.max_atempts: ", "max_attempts"),
+        ("caps.queues: found \"a b\"", "a.b"),
+        ("--set retention.ded: ", "retention.dead"),
+        ("environment REDRIVE_LIMIT_BATCH: ", "REDRIVE_LIMITS_BATCH"),
+    ] {
+        let line = told.lines().find(|line| line.contains(wrong));
+        let line = line.unwrap_or_else(|| panic!("{wrong} is missing in:\n{told}"));
+        assert!(line.ends_with(&format!("did you mean \"{meant}\"?")), "{line}");
+    }
+    assert!(told.contains("10 problems"), "{told}");
+}
+
+#[test]
 fn other_machines_are_let_in_only_with_a_key_and_keys_are_hidden() {
     let dir = folder("keys");
     let key = "0123456789abcdef0123456789abcdef";
@@ -186,6 +215,13 @@ fn a_wrong_command_line_is_told_from_a_wrong_file_by_the_exit_code() {
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", told(&output));
         assert!(told(&output).contains(part), "{args:?}: {}", told(&output));
     }
+}
+
+#[test]
+fn a_timeout_of_no_time_is_refused_before_anything_is_sent() {
+    let output = redrive(&folder("timeout")).args(["enqueue", "a.b", "--timeout", "0s"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(told(&output).contains("\"0s\" is no time at all; allowed is more"), "{}", told(&output));
 }
 
 /// A server that runs until it is stopped.
@@ -314,12 +350,20 @@ max_attempts = 4
 [policies.types."mail.send"]
 dialect = "azolla"
 policy = { stop = { max_attempts = 6 } }
+[policies.types."mail.*"]
+max_attempts = 7
 [caps.queues.tight]
 max_attempts = 2
 "#;
     std::fs::write(dir.join("redrive.toml"), file).unwrap();
     let server = Running::start(&dir, &[]);
-    for (kind, queue, attempts) in [("a.b", "default", 4), ("mail.send", "default", 6), ("mail.send", "tight", 2)] {
+    for (kind, queue, attempts) in [
+        ("a.b", "default", 4),
+        ("mail.send", "default", 6),
+        ("mail.receive", "default", 7),
+        ("mail.list.add", "default", 7),
+        ("mail.send", "tight", 2),
+    ] {
         let job = json!({ "type": kind, "args": [], "options": { "queue": queue } });
         assert_eq!(server.call("POST", "/ojs/v1/jobs", &job).1["job"]["max_attempts"], attempts, "{kind} in {queue}");
     }

@@ -62,7 +62,7 @@ pub struct Layers {
     pub server: Layer,
     /// Policies of queues.
     pub queues: HashMap<String, Layer>,
-    /// Policies of kinds of jobs.
+    /// Policies of kinds of jobs: of one, such as `mail.send`, or of all that begin alike, such as `mail.*`.
     pub kinds: HashMap<String, Layer>,
     /// The operator's cap on everything.
     pub cap: OperatorCap,
@@ -118,9 +118,17 @@ impl Layers {
         Ok(Effective { policy, written, layer, capped_by: tightened_by })
     }
 
+    /// The name under which a policy for a kind of jobs is kept: its own, else that of the longest prefix.
+    #[must_use]
+    pub fn name_of_kind(&self, kind: &str) -> Option<&str> {
+        let named = |name: &str| self.kinds.get_key_value(name).map(|(name, _)| name.as_str());
+        let prefixes = kind.rmatch_indices('.').map(|(dot, _)| format!("{}.*", &kind[..dot]));
+        named(kind).or_else(|| prefixes.filter(|_| !self.kinds.is_empty()).find_map(|prefix| named(&prefix)))
+    }
+
     /// The most specific layer that an operator wrote for such a job, else what the specification says.
     fn configured(&self, kind: &str, queue: &str) -> (&Layer, &'static str) {
-        match (self.kinds.get(kind), self.queues.get(queue)) {
+        match (self.name_of_kind(kind).and_then(|name| self.kinds.get(name)), self.queues.get(queue)) {
             (Some(layer), _) => (layer, "type"),
             (None, Some(layer)) => (layer, "queue"),
             (None, None) => (&self.server, "server"),
@@ -176,6 +184,26 @@ mod tests {
             resolve(Some(ojs(json!({"max_attempts": 2}))), "mail.send", "slow"),
             ("job", AttemptLimit::AtMost(2))
         );
+    }
+
+    #[test]
+    fn a_policy_for_all_types_that_begin_alike_applies_to_them_and_the_longest_prefix_counts() {
+        let mut layers = layers();
+        for (name, attempts) in [("mail.*", 11), ("mail.bulk.*", 12)] {
+            layers.kinds.insert(name.into(), Layer::read(ojs(json!({"max_attempts": attempts}))).expect("valid"));
+        }
+        for (kind, layer, attempts) in [
+            ("mail.send", "type", 9),
+            ("mail.receive", "type", 11),
+            ("mail.send.now", "type", 11),
+            ("mail.bulk.eu.north", "type", 12),
+            ("mail.bulk", "type", 11),
+            ("mail", "queue", 7),
+            ("mailing.send", "queue", 7),
+        ] {
+            let effective = layers.resolve(None, kind, "slow").expect("valid");
+            assert_eq!((effective.layer, effective.policy.attempts), (layer, AttemptLimit::AtMost(attempts)), "{kind}");
+        }
     }
 
     #[test]

@@ -18,3 +18,4 @@ pub use app::{Level, Log, Server, ServerSettings};
 pub use auth::{ApiKeys, SHORTEST_KEY};
 pub use limits::Limits;
 pub use local::LocalStore;
+pub use ojs::{is_queue, is_type};

@@ -1,10 +1,11 @@
 //! From what was said to what the server is started with; every problem is listed.
 
+use super::names;
 use super::setting::Read;
 use super::source::{Origin, Problems, Sources};
 use redrive_engine::{Layer, Layers, OperatorCap, Settings, Written};
-use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
+use redrive_policy::{Span, resembling};
 use redrive_server::{ApiKeys, Limits};
 use redrive_store::Retention;
 use serde_json::Value;
@@ -57,6 +58,9 @@ pub(super) fn build(sources: &Sources) -> Result<Built, Problems> {
         _ => Err(from.problems),
     }
 }
+
+/// Whether a queue or a job type can have a name; if not, why.
+type Fits = fn(&str) -> Result<(), String>;
 
 struct Reader<'s> {
     sources: &'s Sources,
@@ -197,26 +201,36 @@ impl Reader<'_> {
         if let Some(layer) = policies.get("server").and_then(|value| self.layer("policies.server", value)) {
             layers.server = layer;
         }
-        layers.queues = self.named_layers("policies.queues", policies.get("queues"));
-        layers.kinds = self.named_layers("policies.types", policies.get("types"));
+        layers.queues = self.named_layers("policies.queues", policies.get("queues"), names::queue);
+        layers.kinds = self.named_layers("policies.types", policies.get("types"), names::kind);
         let caps =
             Table::of(self.sources.caps(), "caps", &["max_attempts", "max_elapsed", "queues"], &mut self.problems.list);
         layers.cap = self.cap("caps", &caps);
         let queues = Table::of(caps.get("queues"), "caps.queues", &[], &mut self.problems.list);
         for (name, value) in queues.iter() {
             let path = format!("caps.queues.{name}");
+            self.named("caps.queues", name, names::queue);
             let table = Table::of(Some(value), &path, &["max_attempts", "max_elapsed"], &mut self.problems.list);
             layers.queue_caps.insert(name.clone(), self.cap(&path, &table));
         }
         Some(layers)
     }
 
-    fn named_layers(&mut self, path: &str, value: Option<&Value>) -> HashMap<String, Layer> {
+    fn named_layers(&mut self, path: &str, value: Option<&Value>, fits: Fits) -> HashMap<String, Layer> {
         let table = Table::of(value, path, &[], &mut self.problems.list);
-        let layers = table
-            .iter()
-            .filter_map(|(name, value)| Some((name.clone(), self.layer(&format!("{path}.{name}"), value)?)));
+        let layers = table.iter().filter_map(|(name, value)| {
+            self.named(path, name, fits);
+            Some((name.clone(), self.layer(&format!("{path}.{name}"), value)?))
+        });
         layers.collect()
+    }
+
+    /// Refuses a name that nothing can have: what stands under it would be ignored.
+    fn named(&mut self, path: &str, name: &str, fits: Fits) {
+        if let Err(message) = fits(name) {
+            let file = self.sources.file_name().unwrap_or_default();
+            self.problems.list.push(format!("file {file}: {path}: {message}"));
+        }
     }
 
     /// A policy: an OJS object, or one with `dialect` and `policy`.
@@ -284,7 +298,9 @@ impl<'v> Table<'v> {
         }
         for key in table.into_iter().flat_map(serde_json::Map::keys) {
             if !known.is_empty() && !known.contains(&key.as_str()) {
-                problems.push(format!("{path}.{key}: there is no such setting; there are {}", known.join(", ")));
+                let meant =
+                    resembling(key, known).map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+                problems.push(format!("{path}.{key}: there is no such setting; there are {}{meant}", known.join(", ")));
             }
         }
         Self(table)

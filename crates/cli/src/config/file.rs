@@ -1,7 +1,7 @@
 //! The configuration file.
 
 use super::setting::SETTINGS;
-use super::source::known;
+use super::source::{key_of, no_such_setting};
 use crate::exit::Failed;
 use crate::input::{self, Format};
 use serde_json::Value;
@@ -49,7 +49,8 @@ impl Document {
 
     fn check(&self, key: &str, problems: &mut Vec<String>) {
         if !SETTINGS.iter().any(|setting| setting.key == key) {
-            problems.push(format!("file {}: {key}: there is no such setting; {}", self.path.display(), known()));
+            let told = no_such_setting(key, key_of);
+            problems.push(format!("file {}: {key}: {told}", self.path.display()));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod build;
 mod file;
+mod names;
 mod page;
 mod setting;
 mod source;

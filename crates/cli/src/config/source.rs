@@ -4,6 +4,7 @@ use super::Flags;
 use super::file::{self, Document};
 use super::setting::{SETTINGS, Setting};
 use crate::exit::Failed;
+use redrive_policy::resembling;
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -127,7 +128,7 @@ fn by_flag(flags: &Flags, problems: &mut Problems) -> Vec<(String, String, Strin
             Some((key, value)) if SETTINGS.iter().any(|setting| setting.key == key) => {
                 said.push((key.to_owned(), value.to_owned(), format!("--set {key}")));
             }
-            Some((key, _)) => problems.of_usage(format!("--set {key}: there is no such setting; {}", known())),
+            Some((key, _)) => problems.of_usage(format!("--set {key}: {}", no_such_setting(key, key_of))),
             None => problems.of_usage(format!("--set {pair}: found no \"=\"; allowed is KEY=VALUE")),
         }
     }
@@ -147,12 +148,31 @@ fn unknown_in_environment() -> impl Iterator<Item = String> {
     const OTHERS: [&str; 2] = ["REDRIVE_CONFIG", "REDRIVE_SERVER"];
     let known = |name: &str| OTHERS.contains(&name) || SETTINGS.iter().any(|setting| setting.env() == name);
     std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter_map(move |name| {
-        let unknown = name.starts_with("REDRIVE_") && !known(&name);
-        unknown.then(|| format!("environment {name}: there is no such setting; {}", self::known()))
+        let key = name.strip_prefix("REDRIVE_").filter(|_| !known(&name))?;
+        Some(format!("environment {name}: {}", no_such_setting(&key.to_lowercase(), Setting::env)))
     })
 }
 
-pub(super) fn known() -> String {
+/// What is said of a name that is no setting: the one that is meant, else all that there are.
+pub(super) fn no_such_setting(name: &str, shown: fn(&Setting) -> String) -> String {
+    let hint = match meant(name) {
+        Some(setting) => format!("did you mean \"{}\"?", shown(setting)),
+        None => format!("there are {}", SETTINGS.iter().map(shown).collect::<Vec<_>>().join(", ")),
+    };
+    format!("there is no such setting; {hint}")
+}
+
+/// The setting that a wrong name most likely means: one that is written otherwise, stands in a table, or is
+/// misspelt.
+fn meant(name: &str) -> Option<&'static Setting> {
+    let plain = |name: &str| name.to_lowercase().replace(['.', '-'], "_");
     let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
-    format!("there are {}", keys.join(", "))
+    let find = |wanted: &dyn Fn(&str) -> bool| SETTINGS.iter().find(|setting| wanted(setting.key));
+    find(&|key| plain(key) == plain(name))
+        .or_else(|| find(&|key| key.rsplit('.').next() == Some(name)))
+        .or_else(|| resembling(name, &keys).and_then(|near| find(&|key| key == near)))
+}
+
+pub(super) fn key_of(setting: &Setting) -> String {
+    setting.key.to_owned()
 }

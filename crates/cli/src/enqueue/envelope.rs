@@ -23,7 +23,7 @@ pub(super) struct EnvelopeArgs {
     #[command(flatten)]
     policy: RetryFile,
     /// How long one run may take
-    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = when::above_zero)]
     timeout: Option<Span>,
 }
 

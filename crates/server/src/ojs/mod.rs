@@ -21,6 +21,7 @@ mod queues;
 mod schedule;
 mod settle;
 
+pub use names::{is_queue, is_type};
 pub(crate) use policies::Policies;
 
 use crate::app::App;

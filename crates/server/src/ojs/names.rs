@@ -12,14 +12,17 @@ pub(crate) const QUEUE_ALLOWED: &str =
 const TYPE_ALLOWED: &str = "words of lower-case letters, digits, _ and -, with a letter first, joined by dots, such as \
      \"email.send\"";
 
-/// Words joined by dots; each starts with a letter. Hyphens are allowed because the cases of the
-/// suite use them (C20).
-pub(crate) fn is_type(text: &str) -> bool {
+/// Whether a job type can be called so: words joined by dots; each starts with a letter. Hyphens are allowed
+/// because the cases of the suite use them (C20).
+#[must_use]
+pub fn is_type(text: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-';
     text.split('.').all(|word| word.starts_with(|c: char| c.is_ascii_lowercase()) && word.bytes().all(inside))
 }
 
-pub(crate) fn is_queue(text: &str) -> bool {
+/// Whether a queue can be called so: lower-case letters, digits, dots and hyphens, with a letter or digit first.
+#[must_use]
+pub fn is_queue(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.bytes().next().is_some_and(plain) && text.bytes().all(|byte| plain(byte) || byte == b'.' || byte == b'-')
 }

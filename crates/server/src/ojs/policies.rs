@@ -108,7 +108,7 @@ fn remember<K: Eq + Hash, V>(memory: &RwLock<HashMap<K, V>>, key: K, value: V) {
 /// timing to them.
 fn key(layers: &Layers, own: Option<&RawValue>, kind: &str, queue: &str) -> String {
     let own = own.map_or("", RawValue::get);
-    let kind = if layers.kinds.contains_key(kind) { kind } else { "" };
+    let kind = layers.name_of_kind(kind).unwrap_or_default();
     let named = layers.queues.contains_key(queue) || layers.queue_caps.contains_key(queue);
     let queue = if named { queue } else { "" };
     [own, kind, queue].join("\0")
