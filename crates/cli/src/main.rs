@@ -18,6 +18,7 @@ mod output;
 mod policy;
 mod queues;
 mod serve;
+mod signals;
 mod store;
 mod when;
 mod work;
@@ -68,9 +69,6 @@ enum Command {
     Bench(bench::Args),
     /// Work on jobs: run a shell command for each
     Work(work::Args),
-    /// End the commands of a worker that was killed; started by `redrive work` itself
-    #[command(name = work::guard::COMMAND, hide = true)]
-    WorkGuard,
     /// Start the server: Open Job Spec over HTTP on a store in a folder
     Serve(serve::Args),
     /// Print the configuration that is in effect, and where each value came from
@@ -80,6 +78,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // Not a command for people, and so none that a typo is answered with.
+    if std::env::args_os().skip(1).eq([work::guard::COMMAND]) {
+        work::guard::run();
+        return ExitCode::SUCCESS;
+    }
     let result = match Cli::parse().command {
         Command::Policy(command) => policy::run(command),
         Command::Enqueue(args) => enqueue::run(&args),
@@ -90,10 +93,6 @@ fn main() -> ExitCode {
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Work(args) => work::run(&args),
-        Command::WorkGuard => {
-            work::guard::run();
-            Ok(())
-        }
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -3,13 +3,12 @@
 use crate::config::{self, Built, Flags};
 use crate::exit::Failed;
 use crate::house::House;
-use crate::{descriptors, log};
+use crate::{descriptors, log, signals};
 use redrive_engine::{Engine, SystemRandomness, pace};
 use redrive_server::{Log, Server, ServerSettings};
 use redrive_store::embedded::Notice;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 #[derive(clap::Args)]
@@ -27,7 +26,8 @@ Examples:
   REDRIVE_LIMITS_BATCH=5000 redrive serve --config redrive.toml
 
 Settings come from flags, else from REDRIVE_* in the environment, else from redrive.toml;
-`redrive config` lists them. SIGTERM and SIGINT stop the server in good order.";
+`redrive config` lists them. SIGTERM and SIGINT stop the server in good order; the second one
+stops it at once.";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let built = config::load(&args.flags)?;
@@ -84,19 +84,17 @@ async fn take_in(house: &House, server: &Server, stop: watch::Receiver<bool>) {
     }
 }
 
-/// Stops the server at the first SIGTERM or SIGINT.
+/// Stops the server at the first SIGTERM or SIGINT. The second one ends the program at once: what was
+/// acknowledged is safe, as it is when the power fails.
 fn stop_at_signal(stopper: Arc<watch::Sender<bool>>) -> Result<(), Failed> {
-    let listen = |kind| signal(kind).map_err(|error| Failed::unreachable(format!("cannot wait for signals: {error}")));
-    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let signals = signals::counted()?;
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        log::info("stopping: no new connections; running requests are answered");
+        signals::reach(signals.clone(), 1).await;
+        log::info("stopping: no new connections; running requests are answered. A second signal ends them now");
         stopper.send_replace(true);
-        // Kept, so that whoever waits is told by the value and not by the end of the channel.
-        stopper.closed().await;
+        let second = signals::reach(signals, 2).await;
+        log::info("stopped at once, by a second signal; what was acknowledged is safe");
+        std::process::exit(128 + second.last);
     });
     Ok(())
 }

@@ -7,9 +7,11 @@ use tokio::sync::Notify;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cancelled {
-    /// The job is no longer held: the lease ran out, somebody else has it, or it was called off.
-    /// Whatever the handler answers changes nothing.
+    /// The job is no longer held: the lease ran out, or another worker has it. Whatever the handler
+    /// answers changes nothing.
     LeaseLost,
+    /// The job was cancelled while it ran. Whatever the handler answers changes nothing.
+    JobCancelled,
     /// The run has taken longer than it may.
     TimedOut,
     /// The worker stops, and the time that it waits for running handlers is over. The job is given
@@ -18,11 +20,17 @@ pub enum Cancelled {
 }
 
 impl Cancelled {
+    /// Whether the job is no longer held, so that there is nothing to report.
+    pub(crate) const fn ends_the_hold(self) -> bool {
+        matches!(self, Self::LeaseLost | Self::JobCancelled)
+    }
+
     const fn code(self) -> u8 {
         match self {
             Self::LeaseLost => 1,
             Self::TimedOut => 2,
             Self::Stopping => 3,
+            Self::JobCancelled => 4,
         }
     }
 
@@ -31,6 +39,7 @@ impl Cancelled {
             1 => Some(Self::LeaseLost),
             2 => Some(Self::TimedOut),
             3 => Some(Self::Stopping),
+            4 => Some(Self::JobCancelled),
             _ => None,
         }
     }

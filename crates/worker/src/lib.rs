@@ -83,7 +83,7 @@
 //!
 //! A worker holds each job under a lease, and keeps it alive from a task of its own, whatever the
 //! handler does. Where the lease is lost all the same, because the server could not be reached or the
-//! job was called off, the handler is told ([`Context::cancellation`]), and a second later dropped where
+//! job was cancelled, the handler is told ([`Context::cancellation`]), and a second later dropped where
 //! it waits. The same happens when the time for the run is over, and, on [`Worker::run_until`]'s stop,
 //! to handlers that are not done by the deadline; those jobs are given back and spend no attempt.
 //!

@@ -1,8 +1,8 @@
 //! One run of one job, from the moment it was handed out until its end is reported.
 
-use crate::Job;
 use crate::cancel::Cancellation;
 use crate::transport::Lease;
+use crate::{Cancelled, Job};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -31,6 +31,11 @@ impl Run {
     pub(crate) fn note_alive(&self, sent: Instant) {
         let micros = sent.saturating_duration_since(self.fetched).as_micros();
         self.alive_us.fetch_max(u64::try_from(micros).unwrap_or(u64::MAX), Ordering::AcqRel);
+    }
+
+    /// Whether the job is known to be held no longer.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.cancellation.why().is_some_and(Cancelled::ends_the_hold)
     }
 
     /// When the last sign of life was sent.

@@ -313,8 +313,9 @@ async fn a_job_that_is_called_off_ends_its_handler(client: Client) {
     let id = enqueued(&client, job("endless")).await;
     crew.hears("started endless").await;
     assert_eq!(client.cancel(&id).await.unwrap().state(), "cancelled");
-    crew.hears("cancelled endless LeaseLost").await;
-    assert_eq!(crew.stop().await.lost, 1);
+    crew.hears("cancelled endless JobCancelled").await;
+    let summary = crew.stop().await;
+    assert_eq!((summary.cancelled, summary.lost), (1, 0));
     assert_eq!(client.job(&id).await.unwrap().state(), "cancelled");
 }
 

@@ -79,3 +79,27 @@ async fn jobs_that_wait_in_the_worker_are_given_back_at_once() {
     assert_eq!((summary.done, summary.released), (1, 3));
     house.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_abort_ends_what_runs_at_once_and_gives_it_back() {
+    let house = House::open().await;
+    let client = house.client();
+    let started = Arc::new(Notify::new());
+    let worker = Worker::with_state(&client, Arc::clone(&started))
+        .handle("endless", async |_: (), context: Context<Arc<Notify>>| {
+            context.state().notify_one();
+            std::future::pending::<Result<(), Failure>>().await
+        })
+        // No fetch is under way that could get the job once more.
+        .concurrency(1)
+        .stop_within(Duration::from_secs(3_600))
+        .cancel_grace(Duration::from_millis(1));
+    let id = client.enqueue(job("endless")).await.unwrap().id().to_owned();
+    let abort = std::future::ready(());
+    let ended = worker.build().unwrap().run_until_aborted(started.notified(), abort);
+    let summary = common::soon(ended).await.unwrap();
+    assert_eq!((summary.released, summary.lost), (1, 0));
+    let job = client.job(&id).await.unwrap();
+    assert_eq!((job.state(), job.attempt(), job.errors().len()), ("available", 0, 0));
+    house.close().await;
+}

@@ -6,6 +6,7 @@ mod show;
 use crate::client::{Client, Send, ServerArgs, escaped};
 use crate::{exit::Failed, operator, output, when};
 use clap::Subcommand;
+use redrive_policy::Span;
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -66,9 +67,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
             changed(client.ask(Send::Post(&document), &path)?, one.json)
         }
         Command::Cancel(one) => {
-            changed(client.ask(Send::Delete, &format!("/ojs/v1/jobs/{}", escaped(&one.id)))?, one.json)
+            let before = job(&client, &one.id)?;
+            changed(client.ask(Send::Delete, &format!("/ojs/v1/jobs/{}", escaped(&one.id)))?, one.json)?;
+            told_of_worker(&before);
+            Ok(())
         }
     }
+}
+
+/// Says when the worker of a cancelled job will know of it: at its next heartbeat, which comes before its lease
+/// would have ended.
+fn told_of_worker(before: &Value) {
+    if before["state"] != "active" {
+        return;
+    }
+    let worker = before["worker_id"].as_str().map_or_else(String::new, |name| format!(" {name}"));
+    let ends = before["lease_expires_at"].as_str().and_then(when::parse);
+    let within = ends.map_or_else(String::new, |ends| {
+        let left = Span::saturating_ms((ends - when::now_ms()).max(0) as f64);
+        format!(", within {left} at most")
+    });
+    let words = format!("it was running: its worker{worker} notices at its next heartbeat{within}");
+    eprintln!("redrive: {}", output::plain(&words));
 }
 
 /// A job by its id, with its explanation.

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     concurrency: Option<u16>,
     /// How long one command may take; then its whole process group is ended. What the job or the
     /// server allows holds too
-    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = timeout)]
     timeout: Option<Span>,
     /// How long a command that is asked to end (SIGTERM) may take before it is killed (SIGKILL)
     #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "2s")]
@@ -65,10 +65,12 @@ pub(crate) struct Args {
     /// The name of this worker [default: one is made]
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// End when no job of the queues is available or running
+    /// End when no job of the queues is available or running; with exit code 1 where jobs are left in a
+    /// queue that is paused
     #[arg(long)]
     pub(super) once: bool,
-    /// End when no job of the queues is available, running or waiting for a retry
+    /// End when no job of the queues is available, running or waiting for a retry; with exit code 1 where
+    /// jobs are left in a queue that is paused
     #[arg(long, conflicts_with = "once")]
     pub(super) drain: bool,
     #[command(flatten)]
@@ -137,6 +139,16 @@ impl Args {
     pub(super) fn grace(&self) -> Duration {
         length(self.grace)
     }
+}
+
+fn timeout(text: &str) -> Result<Span, String> {
+    let span = when::duration(text)?;
+    if span.is_zero() {
+        return Err(
+            "it would end every command before it starts; allowed is more than 0, and none is the default".into()
+        );
+    }
+    Ok(span)
 }
 
 fn length(span: Span) -> Duration {

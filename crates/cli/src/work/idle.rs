@@ -1,43 +1,59 @@
-//! Knowing when there is nothing left to do, for `--once` and `--drain`.
+//! Knowing when there is nothing left to do, for `--once` and `--drain`, and which queues are paused.
 
 use super::args::Args;
+use super::teller::Teller;
 use crate::client::{Client, Send, escaped, query};
 use crate::exit::Failed;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the queues are looked at.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Completes when the queues hold nothing to do; never, where nobody asked for that.
+/// Completes when the queues hold nothing to do, and answers what is left in paused queues; never, where the
+/// worker has no end. Paused queues are told of, to a worker without an end when it starts.
 ///
 /// # Errors
 /// The server cannot be reached: there is nothing to wait for, as there is for a worker without an end.
-pub(super) fn watch(args: &Args) -> Result<impl Future<Output = ()> + use<>, Failed> {
-    let states: &'static [&'static str] = match (args.once, args.drain) {
-        (_, true) => &["available", "active", "retryable"],
-        (true, false) => &["available", "active"],
-        (false, false) => &[],
-    };
+pub(super) fn watch(args: &Args, teller: &Arc<Teller>) -> Result<impl Future<Output = Held> + use<>, Failed> {
+    let states: &'static [&'static str] = if args.once { &["available"] } else { &["available", "retryable"] };
     let look = Look { client: args.server.client()?, queues: args.queues.clone(), types: args.types.clone(), states };
-    if !states.is_empty() {
-        look.is_idle()?;
+    let ends = args.once || args.drain;
+    if ends {
+        look.look()?;
     }
-    let look = Arc::new(look);
+    let (look, teller) = (Arc::new(look), Arc::clone(teller));
     Ok(async move {
-        if look.states.is_empty() {
-            return std::future::pending().await;
-        }
         loop {
-            tokio::time::sleep(EVERY).await;
             let look = Arc::clone(&look);
             // A server that does not answer may have work; the worker itself tells that it is away.
-            let found = tokio::task::spawn_blocking(move || look.is_idle()).await;
-            if matches!(found, Ok(Ok(true))) {
-                return;
+            if let Ok(Ok(found)) = tokio::task::spawn_blocking(move || look.look()).await {
+                teller.held(&found.held);
+                if ends && !found.busy {
+                    return found.held;
+                }
             }
+            if !ends {
+                return std::future::pending().await;
+            }
+            tokio::time::sleep(EVERY).await;
         }
     })
+}
+
+/// Paused queues, and how many jobs wait in each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held(pub(super) Vec<(String, u64)>);
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (queue, count)) in self.0.iter().enumerate() {
+            let (lead, jobs) = (if index > 0 { "; " } else { "" }, if *count == 1 { "job waits" } else { "jobs wait" });
+            write!(f, "{lead}the queue {queue} is paused, and {count} {jobs} there: `redrive queues resume {queue}`")?;
+        }
+        Ok(())
+    }
 }
 
 struct Look {
@@ -45,38 +61,43 @@ struct Look {
     queues: Vec<String>,
     /// Only these types count; all where there are none.
     types: Vec<String>,
-    /// The states that mean work.
+    /// The states, besides active, that mean work.
     states: &'static [&'static str],
 }
 
+/// What the queues hold.
+struct Found {
+    /// Whether there is anything that can run by itself, or runs.
+    busy: bool,
+    held: Held,
+}
+
 impl Look {
-    fn is_idle(&self) -> Result<bool, Failed> {
+    fn look(&self) -> Result<Found, Failed> {
+        let mut found = Found { busy: false, held: Held::default() };
         for queue in &self.queues {
-            let busy = if self.types.is_empty() { self.any(queue)? } else { self.any_of_types(queue)? };
-            if busy {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn any(&self, queue: &str) -> Result<bool, Failed> {
-        let stats = self.client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", escaped(queue)))?;
-        Ok(self.states.iter().any(|state| stats["stats"][state].as_u64() != Some(0)))
-    }
-
-    fn any_of_types(&self, queue: &str) -> Result<bool, Failed> {
-        for kind in &self.types {
-            for state in self.states {
-                let part = |text: &str| Some(text.to_owned());
-                let parts =
-                    [("queue", part(queue)), ("state", part(state)), ("type", part(kind)), ("per_page", part("1"))];
-                let found = self.client.ask(Send::Get, &format!("/ojs/v1/admin/jobs{}", query(&parts)))?;
-                if found["pagination"]["total"].as_u64() != Some(0) {
-                    return Ok(true);
+            let stats = self.client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", escaped(queue)))?;
+            let count = |state: &str| {
+                if self.types.is_empty() {
+                    // What is not told may be anything.
+                    return Ok(stats["stats"][state].as_u64().unwrap_or(1));
                 }
+                self.types.iter().try_fold(0, |sum, kind| Ok::<u64, Failed>(sum + self.of_type(queue, state, kind)?))
+            };
+            let waiting = self.states.iter().try_fold(0, |sum, state| Ok::<u64, Failed>(sum + count(state)?))?;
+            let paused = stats["status"] == "paused";
+            if paused && waiting > 0 {
+                found.held.0.push((queue.clone(), waiting));
             }
+            found.busy |= count("active")? > 0 || (waiting > 0 && !paused);
         }
-        Ok(false)
+        Ok(found)
+    }
+
+    fn of_type(&self, queue: &str, state: &str, kind: &str) -> Result<u64, Failed> {
+        let part = |text: &str| Some(text.to_owned());
+        let parts = [("queue", part(queue)), ("state", part(state)), ("type", part(kind)), ("per_page", part("1"))];
+        let found = self.client.ask(Send::Get, &format!("/ojs/v1/admin/jobs{}", query(&parts)))?;
+        Ok(found["pagination"]["total"].as_u64().unwrap_or(1))
     }
 }

@@ -14,14 +14,15 @@ pub(crate) use args::Args;
 
 use crate::exit::Failed;
 use crate::log;
+use crate::signals::{self, Signals};
 use guard::Guard;
+use idle::Held;
 use process::Order;
 use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Retry, Worker};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use teller::Teller;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Between the end of a command that was told to end and the worker's giving up on it.
@@ -44,12 +45,14 @@ async fn work(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<(), 
     let (broken, breaks) = watch::channel(None);
     let task = Arc::new(Task { order: args.order(guard()), teller: Arc::clone(teller), broken });
     let worker = built(args, client, args.retry()?.as_ref(), &task).map_err(failed)?;
-    let stop = stop(args, breaks.clone())?;
+    let idle = idle::watch(args, teller)?;
+    let signals = signals::counted()?;
+    let stops = Stops { signals, breaks, ending: Mutex::new((Ending::Asked, 2)), teller: Arc::clone(teller) };
     teller.begins(args);
-    let summary = worker.run_until(stop).await.map_err(failed)?;
+    let summary = worker.run_until_aborted(stops.stop(idle), stops.abort()).await.map_err(failed)?;
     teller.summary(&summary);
-    let broken = breaks.borrow().clone();
-    broken.map_or(Ok(()), |reason| Err(Failed::invalid(reason)))
+    let (ending, _) = stops.ending().clone();
+    ending.result()
 }
 
 /// What is done for each job.
@@ -151,20 +154,63 @@ impl Task {
     }
 }
 
-/// Completes when the worker should stop: at a signal, when there is nothing left to do, or when the command
-/// cannot run.
-fn stop(args: &Args, mut breaks: watch::Receiver<Option<String>>) -> Result<impl Future<Output = ()> + use<>, Failed> {
-    let listen = |kind| signal(kind).map_err(|error| Failed::unreachable(format!("cannot wait for signals: {error}")));
-    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-    let idle = idle::watch(args)?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            () = idle => {}
-            _ = breaks.wait_for(Option::is_some) => {}
+/// Why the worker stops.
+#[derive(Clone, Debug)]
+enum Ending {
+    /// A signal asked for it, or the server did.
+    Asked,
+    /// There is nothing left to do, except for jobs in paused queues.
+    Idle(Held),
+    /// The command cannot run here.
+    Broken(String),
+}
+
+impl Ending {
+    fn result(self) -> Result<(), Failed> {
+        match self {
+            Self::Idle(held) if !held.0.is_empty() => Err(Failed::invalid(format!("not everything was run: {held}"))),
+            Self::Asked | Self::Idle(_) => Ok(()),
+            Self::Broken(reason) => Err(Failed::invalid(reason)),
         }
-    })
+    }
+}
+
+/// The end of a worker, as it comes.
+struct Stops {
+    signals: watch::Receiver<Signals>,
+    breaks: watch::Receiver<Option<String>>,
+    /// Why the worker stops, once it does, and the number of the signal that ends everything at once.
+    ending: Mutex<(Ending, u32)>,
+    teller: Arc<Teller>,
+}
+
+impl Stops {
+    /// Completes when the worker should stop: at a signal, when there is nothing left to do, or when the
+    /// command cannot run.
+    async fn stop(&self, idle: impl Future<Output = Held>) {
+        let mut breaks = self.breaks.clone();
+        let ending = tokio::select! {
+            _ = signals::reach(self.signals.clone(), 1) => Ending::Asked,
+            held = idle => Ending::Idle(held),
+            Ok(reason) = breaks.wait_for(Option::is_some) => Ending::Broken(reason.clone().unwrap_or_default()),
+        };
+        let last = match ending {
+            Ending::Asked => 2,
+            Ending::Idle(_) | Ending::Broken(_) => self.signals.borrow().count + 1,
+        };
+        *self.ending() = (ending, last);
+    }
+
+    /// Completes at the signal after that.
+    async fn abort(&self) {
+        let last = self.ending().1;
+        signals::reach(self.signals.clone(), last).await;
+        self.teller.aborts();
+    }
+
+    fn ending(&self) -> MutexGuard<'_, (Ending, u32)> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn failed(error: ClientError) -> Failed {

@@ -1,6 +1,7 @@
 //! What happens, as it happens: lines for people, or JSON for programs.
 
 use super::args::Args;
+use super::idle::Held;
 use crate::{log, output, when};
 use redrive_policy::Span;
 use redrive_worker::{Cancelled, Event, Failure, Job, Summary};
@@ -13,7 +14,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Teller {
     json: bool,
+    /// How long running commands may go on when the worker stops.
+    grace: Duration,
     runs: Mutex<HashMap<String, Told>>,
+    /// The paused queues that were told of.
+    held: Mutex<Held>,
 }
 
 /// What is known of a run so far.
@@ -28,7 +33,7 @@ struct Told {
 
 impl Teller {
     pub(super) fn new(args: &Args) -> Self {
-        Self { json: args.json, runs: Mutex::default() }
+        Self { json: args.json, grace: args.grace(), runs: Mutex::default(), held: Mutex::default() }
     }
 
     /// What this worker is about to do; for people only, and not on standard output.
@@ -62,7 +67,10 @@ impl Teller {
                 self.aside(said, &format!("takes no jobs of the queue {queue} for {}", span(*wait)));
             }
             Event::Cancelled(job, Cancelled::LeaseLost) => {
-                self.over(job, json!({ "event": "lost" }), "is not ours any more; its command is ended");
+                self.over(job, json!({ "event": "lost" }), "its lease is lost; its command is ended");
+            }
+            Event::Cancelled(job, Cancelled::JobCancelled) => {
+                self.over(job, json!({ "event": "cancelled" }), "cancelled; its command is ended");
             }
             Event::Cancelled(..) => {}
             Event::Settled { job, state, retry_after, dead } => self.settled(job, state, *retry_after, *dead),
@@ -75,23 +83,59 @@ impl Teller {
                 self.aside(said, &format!("{error}; next try in {}", span(*wait)));
             }
             Event::Back => self.aside(json!({ "event": "back" }), "the server answers again"),
-            Event::Stopping => {
-                self.aside(json!({ "event": "stopping" }), "stopping: no new jobs, running commands may finish");
-            }
+            Event::Stopping => self.stops(),
             _ => {}
         }
     }
 
+    /// Which queues are paused, whenever that has changed.
+    pub(super) fn held(&self, held: &Held) {
+        let mut told = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told == *held {
+            return;
+        }
+        told.clone_from(held);
+        drop(told);
+        let queues: Vec<Value> = held.0.iter().map(|(queue, count)| json!({ "queue": queue, "jobs": count })).collect();
+        let words = if held.0.is_empty() { "no queue is paused any more".to_owned() } else { held.to_string() };
+        self.aside(json!({ "event": "held", "queues": queues }), &words);
+    }
+
+    fn stops(&self) {
+        let running = self.running();
+        let words = match running {
+            0 => "stopping: no new jobs".to_owned(),
+            _ => format!(
+                "stopping: no new jobs; waits for {running} running commands, at most {}; Ctrl-C ends them now",
+                span(self.grace)
+            ),
+        };
+        self.aside(json!({ "event": "stopping", "running": running }), &words);
+    }
+
+    /// The worker waits no longer for running commands.
+    pub(super) fn aborts(&self) {
+        let running = self.running();
+        let words = format!("{running} running commands are ended, and their jobs given back");
+        self.aside(json!({ "event": "aborting", "running": running }), &words);
+    }
+
+    /// How many commands run.
+    fn running(&self) -> usize {
+        self.runs().values().filter(|told| told.outcome.is_empty()).count()
+    }
+
     /// What the worker did in all.
     pub(super) fn summary(&self, summary: &Summary) {
-        let Summary { done, failed, released, lost } = summary;
+        let Summary { done, failed, released, cancelled, lost } = summary;
         if self.json {
-            let said =
-                json!({ "event": "summary", "done": done, "failed": failed, "released": released, "lost": lost });
+            let said = json!({ "event": "summary", "done": done, "failed": failed, "released": released, "cancelled": cancelled, "lost": lost });
             print(said);
             return;
         }
-        log::info(format_args!("{done} done, {failed} failed, {released} given back, {lost} lost"));
+        log::info(format_args!(
+            "{done} done, {failed} failed, {released} given back, {cancelled} cancelled, {lost} lost"
+        ));
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<String, Told>> {

@@ -2,7 +2,9 @@
 
 use crate::harness::{Folder, Server, call, redrive, stderr, until};
 use serde_json::{Value, json};
-use std::net::TcpListener;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 
 fn job(queue: &str, more: Value) -> Value {
     let mut job = json!({ "type": "a.b", "args": [1, "two"], "options": { "queue": queue } });
@@ -137,4 +139,22 @@ fn with_keys_only_their_holders_are_let_in() {
         .output()
         .expect("it runs");
     assert_eq!(by_environment.status.code(), Some(0), "{}", stderr(&by_environment));
+}
+
+#[test]
+fn a_second_signal_ends_the_server_at_once_and_what_was_acknowledged_is_safe() {
+    let folder = Folder::new("second-signal");
+    let server = Server::start_with(&folder.at("data"), &["--set", "limits.drain=1h"]);
+    let id = server.enqueue(job("mail", json!({})));
+    // A request whose body does not come keeps the first signal waiting.
+    let mut open = TcpStream::connect(server.url.trim_start_matches("http://")).expect("a connection");
+    open.write_all(b"POST /ojs/v1/jobs HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 5\r\n\r\n").expect("sent");
+    let number = server.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &number]).status().expect("kill runs").success());
+    until("it stops", || server.said().iter().any(|line| line.contains("A second signal ends them now")).then_some(()));
+    let (status, said) = server.stop();
+    assert_eq!(status.code(), Some(143), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("stopped at once")), "{said:?}");
+    let server = Server::start(&folder.at("data"));
+    assert_eq!(server.state(&id), "available");
 }

@@ -126,9 +126,19 @@ fn what_cannot_work_is_said_at_once() {
         &["work", "--exec", "true", "--concurrency", "0"],
         &["work", "--exec", "true", "--once", "--drain"],
         &["work", "--exec", "true", "--lease", "1ms"],
+        &["work", "--exec", "true", "--timeout", "0s"],
     ] {
         let output = redrive(wrong).args(["--server", &url]).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_typo_is_not_answered_with_a_command_that_is_not_for_people() {
+    for typo in ["work-gaurd", "work-guards", "wrok-guard"] {
+        let output = redrive(&[typo]).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{typo}");
+        assert!(!stderr(&output).contains("'work-guard'"), "{}", stderr(&output));
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a worker itself ends.
 
 use super::worker::{Worker, gone, lines};
-use crate::harness::{Folder, Server, until};
+use crate::harness::{Folder, Server, stderr, stdout, until};
 use serde_json::{Value, json};
 
 fn job(server: &Server) -> String {
@@ -21,7 +21,7 @@ fn a_stop_waits_for_running_commands() {
     until("it stops taking jobs", || lines(&told).iter().any(|line| line.contains("\"stopping\"")).then_some(()));
     let late = job(&server);
     folder.file("go", "");
-    assert_eq!(worker.stop().code(), Some(0));
+    assert_eq!(worker.ended().code(), Some(0));
     assert_eq!(server.job(&id)["result"], "finished");
     assert_eq!(server.job(&late)["state"], "available", "no new job was taken");
 }
@@ -63,15 +63,74 @@ fn a_drain_waits_for_retries_and_once_does_not() {
 }
 
 #[test]
-fn a_job_that_is_called_off_takes_its_command_with_it() {
-    let folder = Folder::new("work-called-off");
+fn a_cancelled_job_takes_its_command_with_it_and_is_called_cancelled() {
+    let folder = Folder::new("work-cancelled");
     let server = Server::start(&folder.at("data"));
-    let (id, file) = (job(&server), folder.at("process"));
+    let (id, file, told) = (job(&server), folder.at("process"), folder.at("told"));
     let command = format!("sleep 600 & echo $! > {file}; wait");
-    let worker = Worker::start(&server, &["--exec", &command, "--lease", "1s"]);
+    let worker = Worker::start_telling(&server, &["--exec", &command, "--lease", "1s", "--name", "w7"], &told);
     let process = lines(&file).remove(0);
-    server.ask("DELETE", &format!("/ojs/v1/jobs/{id}"), Value::Null);
+    let output = server.command(&["job", "cancel", &id]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("cancelled, it was active"), "{}", stdout(&output));
+    let said = stderr(&output);
+    assert!(said.contains("its worker w7 notices at its next heartbeat, within "), "{said}");
     gone(&process);
-    assert_eq!(server.state(&id), "cancelled");
     assert_eq!(worker.stop().code(), Some(0));
+    let told = lines(&told);
+    let events = |name: &str| told.iter().filter(|line| line.contains(&format!("\"event\":\"{name}\""))).count();
+    assert_eq!((events("cancelled"), events("lost")), (1, 0), "{told:#?}");
+    assert!(told.last().expect("a summary").contains("\"cancelled\":1"), "{told:#?}");
+    assert_eq!(server.state(&id), "cancelled");
+}
+
+#[test]
+fn a_second_signal_ends_running_commands_and_gives_their_jobs_back() {
+    let folder = Folder::new("work-second");
+    let server = Server::start(&folder.at("data"));
+    let (id, file, told) = (job(&server), folder.at("process"), folder.at("told"));
+    let command = format!("sleep 600 & echo $! > {file}; wait");
+    let worker = Worker::start_telling(&server, &["--exec", &command, "--grace", "10m"], &told);
+    let process = lines(&file).remove(0);
+    worker.ask_to_stop();
+    let stopping = |line: &String| line.contains("\"stopping\"") && line.contains("\"running\":1");
+    until("it says what it waits for", || lines(&told).iter().any(stopping).then_some(()));
+    assert_eq!(worker.stop().code(), Some(0));
+    gone(&process);
+    assert!(lines(&told).iter().any(|line| line.contains("\"aborting\"")), "{:#?}", lines(&told));
+    let job = server.job(&id);
+    assert_eq!((&job["state"], &job["attempt"], job.get("errors")), (&json!("available"), &json!(0), None), "{job}");
+}
+
+#[test]
+fn a_drain_of_a_paused_queue_says_so_and_ends() {
+    let folder = Folder::new("work-paused");
+    let server = Server::start(&folder.at("data"));
+    let (open, held) =
+        (job(&server), server.enqueue(json!({ "type": "a.b", "args": [], "options": { "queue": "mail" } })));
+    server.ask("POST", "/ojs/v1/queues/mail/pause", json!({}));
+    for end in ["--drain", "--once"] {
+        for types in [&[][..], &["--type", "a.b"]] {
+            let output = server
+                .command(&[&["work", end, "--exec", "true", "--queue", "default", "--queue", "mail"], types].concat());
+            assert_eq!(output.status.code(), Some(1), "{end} {types:?}: {}", stderr(&output));
+            let said = stderr(&output);
+            let words = "the queue mail is paused, and 1 job waits there: `redrive queues resume mail`";
+            assert_eq!(said.matches(words).count(), 2, "when it is seen, and at the end: {said}");
+        }
+    }
+    assert_eq!((server.state(&open), server.state(&held)), ("completed".to_owned(), "available".to_owned()));
+}
+
+#[test]
+fn a_worker_without_an_end_says_that_its_queue_is_paused() {
+    let folder = Folder::new("work-waits");
+    let server = Server::start(&folder.at("data"));
+    let (id, told) = (job(&server), folder.at("told"));
+    server.ask("POST", "/ojs/v1/queues/default/pause", json!({}));
+    let _worker = Worker::start_telling(&server, &["--exec", "true"], &told);
+    let held = |line: &String| line.contains("\"held\"") && line.contains("\"jobs\":1");
+    until("it says so", || lines(&told).iter().any(held).then_some(()));
+    server.ask("POST", "/ojs/v1/queues/default/resume", json!({}));
+    until("it goes on", || (server.state(&id) == "completed").then_some(()));
 }

@@ -38,8 +38,13 @@ impl Worker {
     }
 
     /// Asks it to stop, and waits until it has.
-    pub(crate) fn stop(mut self) -> ExitStatus {
+    pub(crate) fn stop(self) -> ExitStatus {
         self.ask_to_stop();
+        self.ended()
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn ended(mut self) -> ExitStatus {
         until("the worker stops", || self.0.try_wait().expect("it can be waited for"))
     }
 }

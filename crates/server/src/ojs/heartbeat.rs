@@ -12,7 +12,7 @@ use crate::request::Payload;
 use axum::extract::State;
 use redrive_engine::EngineError;
 use redrive_policy::{Problem, Span};
-use redrive_store::{Hold, Job};
+use redrive_store::{Hold, Job, JobId, Refusal, State as JobState};
 use serde_json::value::RawValue;
 use std::io::Write;
 use std::sync::Arc;
@@ -32,22 +32,41 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, payload: Payload) -> 
         let _ = write!(out, "\"{}\"", job.id);
     }
     out.push(b']');
-    push_refused(&mut out, ids.iter().zip(&extended).filter_map(|(id, answer)| Some((id, answer.as_ref().err()?))));
+    let mut refused = Vec::new();
+    for (id, answer) in ids.into_iter().zip(&extended) {
+        if let Err(error) = answer {
+            refused.push((id, Fault::from(error.clone()), state_now(&app, id, error).await));
+        }
+    }
+    push_refused(&mut out, &refused);
     push_moment(&mut out, "server_time", app.engine.now());
     out.push(b'}');
     Ok(Answer::ok(out))
 }
 
+/// The state of a job that is not held, so that its worker can tell a cancelled one from a lost one; `None`
+/// where it is not known.
+async fn state_now(app: &App, id: JobId, error: &EngineError) -> Option<JobState> {
+    match error {
+        EngineError::Refused(_, Refusal::WrongState(state)) => Some(*state),
+        EngineError::Refused(_, Refusal::NotFound) => None,
+        _ => app.engine.job(id).await.ok().map(|job| job.state),
+    }
+}
+
 /// Jobs that the worker does not hold any more, so that it can stop working on them.
-fn push_refused<'a>(out: &mut Vec<u8>, refused: impl Iterator<Item = (&'a redrive_store::JobId, &'a EngineError)>) {
+fn push_refused(out: &mut Vec<u8>, refused: &[(JobId, Fault, Option<JobState>)]) {
     member(out, "jobs_refused");
     out.push(b'[');
-    for (id, error) in refused {
+    for (id, fault, state) in refused {
         separate(out);
-        let fault = Fault::from(error.clone());
         let reason = fault.details.as_ref().and_then(|details| details["reason"].as_str());
         let _ = write!(out, "{{\"job_id\":\"{id}\",\"reason\":");
         push_str(out, reason.unwrap_or(fault.code.name()));
+        if let Some(state) = state {
+            member(out, "current_state");
+            push_str(out, state.name());
+        }
         member(out, "message");
         push_str(out, &fault.message);
         out.push(b'}');

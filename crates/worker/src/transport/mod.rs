@@ -7,7 +7,7 @@ pub(crate) mod http;
 
 use crate::info::Told;
 use crate::run::Run;
-use crate::{ClientError, Failure, Job, NewJob};
+use crate::{Cancelled, ClientError, Failure, Job, NewJob};
 use redrive_policy::Policy;
 use serde_json::value::RawValue;
 use std::pin::Pin;
@@ -158,8 +158,8 @@ pub(crate) enum Settled {
 /// The answer to a sign of life.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beat {
-    /// The positions of runs that are no longer held.
-    pub(crate) lost: Vec<usize>,
+    /// The positions of runs that are no longer held, and why.
+    pub(crate) lost: Vec<(usize, Cancelled)>,
     pub(crate) directive: Directive,
 }
 

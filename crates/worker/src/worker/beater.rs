@@ -50,8 +50,7 @@ fn next_look<S: Send + Sync + 'static>(runner: &Runner<S>) -> Instant {
     let desk = runner.desk();
     let shortest = desk.runs().map(|run| run.lease.span).min().unwrap_or(runner.settings.lease);
     let look = shortest.min(runner.settings.lease) / (EVERY * LOOKS);
-    let lost = |run: &Run| run.cancellation.why() == Some(Cancelled::LeaseLost);
-    let first_end = desk.runs().filter(|run| !lost(run)).map(|run| run.lease_until()).min();
+    let first_end = desk.runs().filter(|run| !run.is_lost()).map(|run| run.lease_until()).min();
     let look = now + look;
     first_end.map_or(look, |end| end.min(look)).max(now + SHORTEST_PAUSE)
 }
@@ -70,7 +69,7 @@ fn give_back_overdue<S: Send + Sync + 'static>(runner: &Runner<S>) {
 fn sorted_out<S: Send + Sync + 'static>(runner: &Runner<S>) -> (Vec<Arc<Run>>, Vec<Arc<Run>>) {
     let now = Instant::now();
     let held = runner.desk();
-    let alive = held.runs().filter(|run| run.cancellation.why() != Some(Cancelled::LeaseLost));
+    let alive = held.runs().filter(|run| !run.is_lost());
     let (expired, good): (Vec<_>, Vec<_>) = alive.cloned().partition(|run| run.lease_until() <= now);
     let due = good.into_iter().filter(|run| run.alive() + run.lease.span / EVERY <= now).collect();
     (expired, due)
@@ -86,10 +85,9 @@ async fn beat<S: Send + Sync + 'static>(runner: &Runner<S>, runs: &[Arc<Run>]) {
     let answer = tokio::time::timeout(patience, runner.transport().beat(runs, terms)).await;
     let Ok(Ok(answer)) = answer else { return };
     for (index, run) in runs.iter().enumerate() {
-        if answer.lost.contains(&index) {
-            run.cancellation.give(Cancelled::LeaseLost);
-        } else {
-            run.note_alive(sent);
+        match answer.lost.iter().find(|(lost, _)| *lost == index) {
+            Some((_, why)) => drop(run.cancellation.give(*why)),
+            None => run.note_alive(sent),
         }
     }
     let wanted = match answer.directive {

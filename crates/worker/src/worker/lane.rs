@@ -41,7 +41,9 @@ fn end<S: Send + Sync + 'static>(
     took: Duration,
 ) -> Option<Arc<Run>> {
     let Some(ending) = ending else {
-        runner.tally.lost.fetch_add(1, Ordering::Relaxed);
+        let cancelled = run.cancellation.why() == Some(Cancelled::JobCancelled);
+        let count = if cancelled { &runner.tally.cancelled } else { &runner.tally.lost };
+        count.fetch_add(1, Ordering::Relaxed);
         let next = runner.desk().dropped(&run);
         runner.room.notify_one();
         return next;
@@ -62,9 +64,9 @@ fn end<S: Send + Sync + 'static>(
     next
 }
 
-/// One run. Answers nothing where the lease was lost: then nobody wants to hear about it.
+/// One run. Answers nothing where the job is no longer held: then there is nothing to report.
 pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &Arc<Run>) -> Option<Ending> {
-    if run.cancellation.why() == Some(Cancelled::LeaseLost) {
+    if run.is_lost() {
         return None;
     }
     let Some(endpoint) = runner.registry.endpoint(&run.job.kind) else {
@@ -91,7 +93,7 @@ pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &
         None => tokio::time::timeout(runner.settings.cancel_grace, handler.outcome()).await.ok(),
     };
     match why {
-        Cancelled::LeaseLost => None,
+        Cancelled::LeaseLost | Cancelled::JobCancelled => None,
         Cancelled::TimedOut => {
             Some(late.map_or_else(|| Ending::Failed(timed_out(runner, run)), |late| ending_of(run, late)))
         }

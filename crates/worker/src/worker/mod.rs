@@ -53,6 +53,8 @@ pub struct Summary {
     pub failed: u64,
     /// Runs that were given back unfinished.
     pub released: u64,
+    /// Runs whose job was cancelled meanwhile.
+    pub cancelled: u64,
     /// Runs whose lease was lost, and reports that came too late.
     pub lost: u64,
 }
@@ -86,7 +88,20 @@ impl<S: Send + Sync + 'static> Worker<S> {
     /// The server refuses the worker from the start, as for a key that it does not know. A server
     /// that cannot be reached is no error: the worker waits for it.
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<Summary, ClientError> {
-        Runner::new(&self).run(stop).await
+        self.run_until_aborted(stop, std::future::pending()).await
+    }
+
+    /// The same; where `abort` completes after `stop`, the time that running handlers have to finish is
+    /// over at once: they are cancelled, and their jobs given back.
+    ///
+    /// # Errors
+    /// As [`Worker::run_until`].
+    pub async fn run_until_aborted(
+        self,
+        stop: impl Future<Output = ()>,
+        abort: impl Future<Output = ()>,
+    ) -> Result<Summary, ClientError> {
+        Runner::new(&self).run(stop, abort).await
     }
 }
 

@@ -8,6 +8,7 @@ use crate::run::Run;
 use crate::transport::{Ending, Report, Transport};
 use crate::worker::registry::Registry;
 use crate::{Cancelled, ClientError, Event, Job};
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub(crate) struct Runner<S> {
     pub(super) tally: Tally,
     /// When the worker was told to stop.
     stop_begun: OnceLock<Instant>,
+    /// True once what still runs has to end.
+    aborted: watch::Sender<bool>,
     /// What the server wants.
     pub(super) wanted: watch::Sender<Wanted>,
 }
@@ -53,6 +56,7 @@ pub(super) struct Tally {
     pub(super) done: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) released: AtomicU64,
+    pub(super) cancelled: AtomicU64,
     pub(super) lost: AtomicU64,
 }
 
@@ -63,6 +67,7 @@ impl Tally {
             done: read(&self.done),
             failed: read(&self.failed),
             released: read(&self.released),
+            cancelled: read(&self.cancelled),
             lost: read(&self.lost),
         }
     }
@@ -81,6 +86,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
             room: Notify::new(),
             tally: Tally::default(),
             stop_begun: OnceLock::new(),
+            aborted: watch::channel(false).0,
             wanted: watch::channel(Wanted::Work).0,
         })
     }
@@ -111,9 +117,13 @@ impl<S: Send + Sync + 'static> Runner<S> {
         self.settings.listener.tell(event);
     }
 
-    /// Works until `stop` completes or the server says so, and ends in good order. Everything that it
-    /// starts ends with this future, also where that is dropped.
-    pub(super) async fn run(self: Arc<Self>, stop: impl Future<Output = ()>) -> Result<Summary, ClientError> {
+    /// Works until `stop` completes or the server says so, and ends in good order, or quickly once `abort`
+    /// completes after that. Everything that it starts ends with this future, also where that is dropped.
+    pub(super) async fn run(
+        self: Arc<Self>,
+        stop: impl Future<Output = ()>,
+        abort: impl Future<Output = ()>,
+    ) -> Result<Summary, ClientError> {
         let mut lanes = JoinSet::new();
         let mut helpers = JoinSet::new();
         helpers.spawn(settler::run(Arc::clone(&self)));
@@ -125,13 +135,38 @@ impl<S: Send + Sync + 'static> Runner<S> {
                 _ = wanted.wait_for(|wanted| *wanted == Wanted::Stop) => {}
             }
         };
-        let fetched = fetcher::run(&self, &mut lanes, stopped).await;
-        self.begin_stop();
-        self.wind_up().await;
+        let working = async {
+            let fetched = fetcher::run(&self, &mut lanes, stopped).await;
+            self.begin_stop();
+            self.wind_up().await;
+            fetched
+        };
+        let fetched = tokio::select! {
+            fetched = working => fetched,
+            never = self.abort_on(abort) => match never {},
+        };
         // Lanes that wait for work end; those that block a thread are left behind.
         self.work.close();
         drop((lanes, helpers));
         fetched.map(|()| self.tally.summary())
+    }
+
+    /// Cuts the end short once `abort` completes after the stop has begun.
+    async fn abort_on(&self, abort: impl Future<Output = ()>) -> Infallible {
+        let mut stopping = self.surroundings.stopping.subscribe();
+        // The sender lives as long as the runner.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+        abort.await;
+        self.cancel_all();
+        self.aborted.send_replace(true);
+        std::future::pending().await
+    }
+
+    /// Tells every handler that its time is over.
+    fn cancel_all(&self) {
+        for run in self.desk().runs() {
+            run.cancellation.give(Cancelled::Stopping);
+        }
     }
 
     /// Tells handlers that the worker stops, and gives back what has not started.
@@ -159,12 +194,15 @@ impl<S: Send + Sync + 'static> Runner<S> {
     async fn wind_up(&self) {
         let begun = self.stop_begun.get().copied().unwrap_or_else(Instant::now);
         let deadline = begun + self.settings.stop_within;
-        if self.empty_by(deadline).await {
+        let mut aborted = self.aborted.subscribe();
+        let empty = tokio::select! {
+            empty = self.empty_by(deadline) => empty,
+            _ = aborted.wait_for(|aborted| *aborted) => false,
+        };
+        if empty {
             return;
         }
-        for run in self.desk().runs() {
-            run.cancellation.give(Cancelled::Stopping);
-        }
+        self.cancel_all();
         let last = Instant::now() + self.settings.cancel_grace + LAST_WORDS;
         if !self.empty_by(last).await {
             let left = self.desk().held() as u64;

@@ -15,10 +15,10 @@ use super::{
 use crate::info::Told;
 use crate::job::Text;
 use crate::run::Run;
-use crate::{ClientError, Job, NewJob};
+use crate::{Cancelled, ClientError, Job, NewJob};
 use redrive_engine::{ClaimRequest, Engine, EngineError, ProgressReport, pace};
 use redrive_policy::Span;
-use redrive_store::{Embedded, Enqueued, JobId, Refusal, Revival, Store};
+use redrive_store::{Embedded, Enqueued, JobId, Refusal, Revival, State, Store};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{oneshot, watch};
@@ -100,10 +100,15 @@ impl Transport for Local {
 
     fn beat<'a>(&'a self, runs: &'a [Arc<Run>], _terms: &'a Terms) -> Answer<'a, Beat> {
         Box::pin(async move {
-            let holds = runs.iter().filter_map(|run| report::hold(run)).collect();
+            let holds: Vec<_> = runs.iter().filter_map(|run| report::hold(run)).collect();
+            let ids: Vec<_> = holds.iter().map(|hold| hold.id).collect();
             let answers = self.engine.extend(holds, None).await.map_err(refusal)?;
-            let lost = answers.iter().enumerate().filter(|(_, answer)| answer.is_err()).map(|(index, _)| index);
-            Ok(Beat { lost: lost.collect(), ..Beat::default() })
+            let mut beat = Beat::default();
+            for (index, id) in ids.into_iter().enumerate().filter(|(index, _)| answers[*index].is_err()) {
+                let cancelled = self.engine.job(id).await.is_ok_and(|job| job.state == State::Cancelled);
+                beat.lost.push((index, if cancelled { Cancelled::JobCancelled } else { Cancelled::LeaseLost }));
+            }
+            Ok(beat)
         })
     }
 

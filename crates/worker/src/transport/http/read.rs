@@ -5,7 +5,7 @@ use super::call::read_error;
 use crate::info::Told;
 use crate::job::Text;
 use crate::run::Run;
-use crate::{ClientError, Job, Refused};
+use crate::{Cancelled, ClientError, Job, Refused};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -156,6 +156,14 @@ struct Beaten<'a> {
 struct NotHeld<'a> {
     #[serde(borrow)]
     job_id: Cow<'a, str>,
+    #[serde(borrow, default)]
+    current_state: Cow<'a, str>,
+}
+
+impl NotHeld<'_> {
+    fn why(&self) -> Cancelled {
+        if self.current_state == "cancelled" { Cancelled::JobCancelled } else { Cancelled::LeaseLost }
+    }
 }
 
 pub(super) fn beat(answer: &[u8], runs: &[Arc<Run>]) -> Result<Beat, ClientError> {
@@ -165,9 +173,11 @@ pub(super) fn beat(answer: &[u8], runs: &[Arc<Run>]) -> Result<Beat, ClientError
         "terminate" => Directive::Terminate,
         _ => Directive::Run,
     };
-    let is_lost = |run: &Run| beaten.jobs_refused.iter().any(|lost| lost.job_id == *run.job.id);
-    let lost = runs.iter().enumerate().filter(|(_, run)| is_lost(run)).map(|(index, _)| index).collect();
-    Ok(Beat { lost, directive })
+    let lost = |(index, run): (usize, &Arc<Run>)| {
+        let refused = beaten.jobs_refused.iter().find(|refused| refused.job_id == *run.job.id)?;
+        Some((index, refused.why()))
+    };
+    Ok(Beat { lost: runs.iter().enumerate().filter_map(lost).collect(), directive })
 }
 
 /// The job of an answer, under `job` or at the top.

@@ -1,0 +1,39 @@
+//! Signals that ask for an end: SIGINT, which Ctrl-C sends, and SIGTERM.
+
+use crate::exit::Failed;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// The signals so far: how many, and the number of the last one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Signals {
+    pub(crate) count: u32,
+    pub(crate) last: i32,
+}
+
+/// Counts SIGINT and SIGTERM from now on; they end the program no more.
+pub(crate) fn counted() -> Result<watch::Receiver<Signals>, Failed> {
+    let listen = |kind| signal(kind).map_err(|error| Failed::unreachable(format!("cannot wait for signals: {error}")));
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let (sender, receiver) = watch::channel(Signals::default());
+    tokio::spawn(async move {
+        loop {
+            let last = tokio::select! {
+                _ = terminate.recv() => SignalKind::terminate(),
+                _ = interrupt.recv() => SignalKind::interrupt(),
+            };
+            sender.send_modify(|signals| *signals = Signals { count: signals.count + 1, last: last.as_raw_value() });
+        }
+    });
+    Ok(receiver)
+}
+
+/// Completes with the signal that makes it so many.
+pub(crate) async fn reach(mut signals: watch::Receiver<Signals>, count: u32) -> Signals {
+    let reached = signals.wait_for(|signals| signals.count >= count).await.map(|signals| *signals);
+    match reached {
+        Ok(signals) => signals,
+        // The runtime that counted them is gone, and with it everything that could wait for this.
+        Err(_) => std::future::pending().await,
+    }
+}
