@@ -5,7 +5,7 @@
 //! prints one JSON line for each.
 
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, pace};
-use redrive_server::{ApiKeys, Limits, Log, Server, ServerSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, Log, Server, ServerSettings};
 use redrive_store::{Embedded, embedded::Options};
 use redrive_worker::{Client, Event, Failure, NewJob, Worker};
 use serde_json::{Value, json};
@@ -86,6 +86,8 @@ async fn served(folder: &Path, plan: &Plan) -> Outcome<Duration> {
     let settings = ServerSettings {
         limits: Limits::default(),
         keys: ApiKeys::default(),
+        hosts: Hosts::default(),
+        test_directives: false,
         backend: "embedded",
         log: Log::to(|_, line| eprintln!("{line}")),
     };

@@ -66,8 +66,19 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
             Notice::GoesOn | Notice::CompactionWorks => log::info(notice),
         }
     });
-    let settings =
-        ServerSettings { limits: built.limits, keys: built.keys, backend: house.name(), log: Log::to(log::write) };
+    if built.test_directives {
+        log::warn(
+            "test directives are allowed: a job may stop the worker that runs it; for tests of the protocol only",
+        );
+    }
+    let settings = ServerSettings {
+        limits: built.limits,
+        keys: built.keys,
+        hosts: built.hosts,
+        test_directives: built.test_directives,
+        backend: house.name(),
+        log: Log::to(log::write),
+    };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(house.local(built.backups));
     let (over, ended) = watch::channel(false);
     let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log::error(format_args!("sweep: {error}"))));

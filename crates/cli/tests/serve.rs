@@ -261,7 +261,7 @@ impl Running {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let body = body.to_string();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
         stream.write_all((head + &body).as_bytes()).unwrap();

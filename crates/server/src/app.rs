@@ -3,7 +3,7 @@
 use crate::edge::Edge;
 use crate::listen::{Bounds, Places};
 use crate::ojs::Policies;
-use crate::{ApiKeys, Limits, LocalStore, edge, ojs};
+use crate::{ApiKeys, Hosts, Limits, LocalStore, edge, ojs};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
 use redrive_policy::Moment;
@@ -71,6 +71,12 @@ pub struct ServerSettings {
     pub limits: Limits,
     /// The keys that admit a caller.
     pub keys: ApiKeys,
+    /// The names under which it may be called, beside those of loopback. They are checked where no keys
+    /// are needed, or where the operator names some.
+    pub hosts: Hosts,
+    /// Whether jobs may end their workers with `options.metadata.test_directive`, which the public test
+    /// suite of Open Job Spec needs.
+    pub test_directives: bool,
     /// What the store is called, such as `embedded`.
     pub backend: &'static str,
     /// Where notable events are told.
@@ -90,7 +96,7 @@ impl Server {
     #[must_use]
     pub fn new(engine: Arc<Engine>, settings: ServerSettings) -> Self {
         let (stop, stopping) = watch::channel(false);
-        let ServerSettings { limits, keys, backend, log } = settings;
+        let ServerSettings { limits, keys, hosts, test_directives, backend, log } = settings;
         let bounds = Bounds {
             most: limits.connections,
             most_of_network: limits.connections_per_address,
@@ -106,6 +112,8 @@ impl Server {
             engine,
             limits,
             keys,
+            hosts,
+            test_directives,
             backend,
             log,
             stopping,
@@ -143,6 +151,8 @@ pub(crate) struct App {
     pub(crate) engine: Arc<Engine>,
     pub(crate) limits: Limits,
     pub(crate) keys: ApiKeys,
+    pub(crate) hosts: Hosts,
+    pub(crate) test_directives: bool,
     pub(crate) backend: &'static str,
     pub(crate) log: Log,
     pub(crate) policies: Policies,

@@ -65,6 +65,16 @@ fn request_id(app: &App, headers: &HeaderMap) -> HeaderValue {
 
 fn admit(app: &App, request: &Request) -> Result<(), Fault> {
     let headers = request.headers();
+    // With a key, the caller is no page that a browser was lured into loading.
+    if app.keys.is_empty() || app.hosts.are_named() {
+        app.hosts.admit(request).map_err(|host| {
+            let message = format!(
+                "found the host {host:?}; this server is called as localhost, by its address, or by a name of the \
+                 setting hosts"
+            );
+            Fault::new(Code::Misdirected, message)
+        })?;
+    }
     if !OPEN_PATHS.contains(&request.uri().path()) && !app.keys.admit(headers) {
         return Err(Fault::new(Code::Unauthorized, "this server needs a key, and the request has none that it knows"));
     }

@@ -22,6 +22,7 @@ pub(crate) enum Code {
     Duplicate,
     Conflict,
     PayloadTooLarge,
+    Misdirected,
     ValidationError,
     Unsupported,
     NotConfigured,
@@ -32,7 +33,7 @@ pub(crate) enum Code {
 }
 
 impl Code {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::InvalidRequest,
         Self::InvalidPayload,
         Self::Unauthorized,
@@ -43,6 +44,7 @@ impl Code {
         Self::Duplicate,
         Self::Conflict,
         Self::PayloadTooLarge,
+        Self::Misdirected,
         Self::ValidationError,
         Self::Unsupported,
         Self::NotConfigured,
@@ -64,6 +66,7 @@ impl Code {
             Self::Duplicate => "duplicate",
             Self::Conflict => "conflict",
             Self::PayloadTooLarge => "payload_too_large",
+            Self::Misdirected => "misdirected",
             Self::ValidationError => "validation_error",
             Self::Unsupported => "unsupported",
             Self::NotConfigured => "not_configured",
@@ -84,6 +87,7 @@ impl Code {
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Duplicate | Self::Conflict | Self::NotConfigured => StatusCode::CONFLICT,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::ValidationError | Self::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Self::BackendError | Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
@@ -109,6 +113,7 @@ impl Code {
             Self::Duplicate => "Leave the id out and the server makes one, or look up the job that has it.",
             Self::Conflict => "Look up the job: its state, or its lease, is not what this request needs.",
             Self::PayloadTooLarge => "Send less at once, or raise the limit that the message names.",
+            Self::Misdirected => "Call the server by a name that it knows, or start it with --set hosts=NAME.",
             Self::ValidationError => "Correct the fields that details.problems lists; `redrive policy check` helps.",
             Self::Unsupported => "Send the header \"OJS-Version: 1.0\", or none.",
             Self::NotConfigured => "Configure the server as the message says, and start it again.",

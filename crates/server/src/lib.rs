@@ -6,6 +6,7 @@ mod auth;
 mod edge;
 mod endpoints;
 mod fault;
+mod hosts;
 mod json;
 mod limits;
 mod listen;
@@ -16,6 +17,7 @@ pub mod time;
 
 pub use app::{Level, Log, Server, ServerSettings};
 pub use auth::{ApiKeys, SHORTEST_KEY};
+pub use hosts::Hosts;
 pub use limits::Limits;
 pub use local::LocalStore;
 pub use ojs::{is_queue, is_type};

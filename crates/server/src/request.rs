@@ -140,11 +140,21 @@ impl Query {
 pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
 
 impl FromRequestParts<Arc<App>> for IdempotencyKey {
-    type Rejection = Infallible;
+    type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, Infallible> {
-        let key = parts.headers.get("idempotency-key").and_then(|key| key.to_str().ok());
-        Ok(Self(key.map(str::to_owned)))
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Fault> {
+        let refused = |message: String| Fault::invalid(vec![Problem::told("Idempotency-Key", message)]);
+        let mut keys = parts.headers.get_all("idempotency-key").iter();
+        let Some(key) = keys.next() else { return Ok(Self(None)) };
+        if keys.any(|other| other != key) {
+            return Err(refused("the header stands twice with different keys; keep one of them".to_owned()));
+        }
+        let most = app.limits.name_bytes;
+        match std::str::from_utf8(key.as_bytes()) {
+            Ok(text) if (1..=most).contains(&text.len()) => Ok(Self(Some(text.to_owned()))),
+            Ok(text) => Err(refused(format!("found a key of {} bytes; allowed are 1 to {most}", text.len()))),
+            Err(_) => Err(refused("found bytes that are not UTF-8; allowed is text in UTF-8".to_owned())),
+        }
     }
 }
 

@@ -81,7 +81,7 @@ impl NewJob {
         self
     }
 
-    /// Higher numbers run first; 0 where nothing is said.
+    /// Higher numbers run first, from -100 to 100; 0 where nothing is said.
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = Some(priority);
@@ -109,7 +109,7 @@ impl NewJob {
         self
     }
 
-    /// How long a run may go without a sign of life before it counts as failed.
+    /// How long a run may go without a sign of life before it counts as failed; at least 100 ms.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);

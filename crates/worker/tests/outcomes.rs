@@ -50,6 +50,7 @@ everywhere! {
     in_a_mixed_fleet_the_worker_with_the_handler_runs_them_all,
     a_job_that_its_handler_declines_spends_no_attempt,
     a_key_is_kept_once,
+    a_priority_outside_of_the_range_and_a_lease_that_is_too_short_are_refused,
     dead_letters_are_listed_taken_back_and_forgotten,
     a_job_that_is_called_off_ends_its_handler,
     many_are_kept_all_or_none,
@@ -274,6 +275,16 @@ async fn a_key_is_kept_once(client: Client) {
     let (first, new) = client.enqueue_or_find(job("once").idempotency_key("k")).await.unwrap();
     let (second, newer) = client.enqueue_or_find(job("once").idempotency_key("k")).await.unwrap();
     assert_eq!((new, newer, first.id()), (true, false, second.id()));
+}
+
+async fn a_priority_outside_of_the_range_and_a_lease_that_is_too_short_are_refused(client: Client) {
+    for wrong in [job("a").priority(101), job("a").priority(-101), job("a").lease(Duration::from_millis(99))] {
+        let error = client.enqueue(wrong).await.unwrap_err().to_string();
+        assert!(error.contains("100"), "{error}");
+    }
+    for right in [job("a").priority(100), job("a").priority(-100), job("a").lease(Duration::from_millis(100))] {
+        client.enqueue(right).await.unwrap();
+    }
 }
 
 async fn dead_letters_are_listed_taken_back_and_forgotten(client: Client) {

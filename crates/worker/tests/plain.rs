@@ -10,7 +10,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use common::{Crew, House, PATIENCE};
 use redrive_policy::dialect::Dialect;
-use redrive_server::{ApiKeys, Limits, Log, Server, ServerSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, Log, Server, ServerSettings};
 use redrive_worker::{Client, Failure, NewJob, Outcome, Retry, Worker};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -42,6 +42,8 @@ async fn plain_door(house: &House) -> (String, tokio::task::JoinHandle<()>) {
     let settings = ServerSettings {
         limits: Limits::default(),
         keys: ApiKeys::default(),
+        hosts: Hosts::default(),
+        test_directives: false,
         backend: "memory",
         log: Log::to(|_, _| {}),
     };

@@ -6,7 +6,7 @@ use super::source::{Origin, Problems, Sources};
 use redrive_engine::{Layer, Layers, OperatorCap, Settings, Written};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Span, resembling};
-use redrive_server::{ApiKeys, Limits};
+use redrive_server::{ApiKeys, Hosts, Limits};
 use redrive_store::Retention;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -22,6 +22,8 @@ pub(crate) struct Built {
     pub(crate) backups: Option<PathBuf>,
     pub(crate) threads: usize,
     pub(crate) keys: ApiKeys,
+    pub(crate) hosts: Hosts,
+    pub(crate) test_directives: bool,
     pub(crate) limits: Limits,
     pub(crate) engine: Settings,
 }
@@ -39,6 +41,7 @@ pub(super) fn build(sources: &Sources) -> Result<Built, Problems> {
     let mut from = Reader { sources, problems: sources.problems.clone() };
     let keys = from.keys();
     let listen = from.listen(&keys);
+    let (hosts, test_directives) = (from.hosts(), from.flag("allow_test_directives"));
     let limits = from.limits();
     let layers = from.layers();
     let engine = layers.map(|layers| Settings {
@@ -53,7 +56,7 @@ pub(super) fn build(sources: &Sources) -> Result<Built, Problems> {
     let backups = Some(from.text("backups")).filter(|text| !text.is_empty()).map(PathBuf::from);
     match (engine, listen, place) {
         (Some(engine), Some(listen), Some(place)) if from.problems.list.is_empty() => {
-            Ok(Built { listen, place, backups, threads, keys, limits, engine })
+            Ok(Built { listen, place, backups, threads, keys, hosts, test_directives, limits, engine })
         }
         _ => Err(from.problems),
     }
@@ -106,6 +109,10 @@ impl Reader<'_> {
         }
     }
 
+    fn flag(&mut self, key: &str) -> bool {
+        self.read(key) == Some(Read::Flag(true))
+    }
+
     fn duration(&mut self, key: &str) -> Duration {
         self.span(key).into()
     }
@@ -130,6 +137,14 @@ impl Reader<'_> {
             long_polls: self.number("limits.long_polls"),
             drain: self.duration("limits.drain"),
         }
+    }
+
+    fn hosts(&mut self) -> Hosts {
+        let (list, listen) = (self.text("hosts"), self.text("listen"));
+        Hosts::read(&list, &listen).unwrap_or_else(|message| {
+            self.wrong("hosts", &message);
+            Hosts::default()
+        })
     }
 
     fn keys(&mut self) -> ApiKeys {

@@ -35,6 +35,9 @@ pub(crate) struct Flags {
     /// A file with the keys that admit callers, one on each line
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<String>,
+    /// Obey options.metadata.test_directive of jobs, which the public test suite of Open Job Spec needs
+    #[arg(long)]
+    pub(crate) allow_test_directives: bool,
     /// Any other setting, such as limits.batch=5000; `redrive config` lists them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
@@ -42,8 +45,14 @@ pub(crate) struct Flags {
 
 impl Flags {
     /// The settings that have a flag of their own, with what it says.
-    const fn own(&self) -> [(&'static str, &Option<String>); 4] {
-        [("listen", &self.listen), ("data", &self.data), ("store", &self.store), ("api_key_file", &self.api_key_file)]
+    fn own(&self) -> [(&'static str, Option<String>); 5] {
+        [
+            ("listen", self.listen.clone()),
+            ("data", self.data.clone()),
+            ("store", self.store.clone()),
+            ("api_key_file", self.api_key_file.clone()),
+            ("allow_test_directives", self.allow_test_directives.then(|| "true".to_owned())),
+        ]
     }
 }
 

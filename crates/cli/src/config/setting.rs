@@ -28,6 +28,8 @@ pub(super) enum Kind {
     Bytes(u64, u64),
     /// A length of time, longer than none.
     Duration,
+    /// Yes or no.
+    Flag,
 }
 
 const MIB: u64 = 1 << 20;
@@ -65,6 +67,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting!("backups", Kind::Text, "", "a folder for backups that callers may ask for; none where it is not set"),
     setting!("api_key", Kind::Secret, "", "a key that admits callers; best in the environment"),
     setting!("api_key_file", Kind::Text, "", "a file with such keys, one on each line"),
+    setting!("hosts", Kind::Text, "", "names to be called by, with commas; beside localhost and the address"),
+    setting!(
+        "allow_test_directives",
+        Kind::Flag,
+        "false",
+        "whether a job may stop its worker, for tests of the protocol"
+    ),
     setting!("threads", Kind::Count(1, 256), "2", "threads that answer requests"),
     setting!("lease", Kind::Duration, "30m", "how long a worker may be silent, where nobody says"),
     setting!("timeout", Kind::Duration, "30m", "how long a run may take, where the job does not say"),
@@ -107,6 +116,7 @@ pub(super) fn in_toml(setting: &Setting, text: &str) -> String {
     match setting.kind {
         Kind::Secret if text.is_empty() => format!("# {} is not set", setting.key),
         Kind::Secret => format!("# {} is set, and not shown", setting.key),
+        Kind::Flag => format!("{} = {text}", setting.key),
         _ if number => format!("{} = {text}", setting.key),
         // The escapes of JSON are all known to TOML.
         _ => format!("{} = {}", setting.key, serde_json::Value::from(text)),
@@ -119,6 +129,7 @@ pub(super) enum Read {
     Text(String),
     Number(u64),
     Duration(Span),
+    Flag(bool),
 }
 
 impl Kind {
@@ -130,6 +141,7 @@ impl Kind {
                 text.parse().ok().filter(|number| (least..=most).contains(number)).map(Read::Number)
             }
             Self::Bytes(least, most) => bytes(text).filter(|number| (least..=most).contains(number)).map(Read::Number),
+            Self::Flag => text.parse().ok().map(Read::Flag),
             Self::Duration => {
                 let span = go_duration(text).or_else(|| Some(iso_duration(text)?.span));
                 span.filter(|span| !span.is_zero()).map(Read::Duration)
@@ -147,6 +159,7 @@ impl Kind {
             Self::Bytes(least, most) => {
                 format!("a number of bytes from {least} to {most}, such as \"64KiB\" or \"2MiB\"")
             }
+            Self::Flag => "true or false".to_owned(),
             Self::Duration => {
                 "a length of time above zero, such as \"500ms\", \"30s\", \"1h30m\" or \"PT30S\"".to_owned()
             }

@@ -117,7 +117,7 @@ pub(super) fn flag_of(key: &str) -> String {
 
 /// What the flags say: key, value, and the flag itself.
 fn by_flag(flags: &Flags, problems: &mut Problems) -> Vec<(String, String, String)> {
-    let own = flags.own().into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?, flag_of(key))));
+    let own = flags.own().into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?, flag_of(key))));
     let mut said: Vec<_> = Vec::new();
     for pair in &flags.set {
         match pair.split_once('=') {

@@ -157,6 +157,10 @@ impl Chunk {
             message: format!("lines {} to {} are not enqueued: {}", self.first, self.last, failed.message),
             ..failed
         })?;
+        if let Some(existing) = answer["existing"].as_array() {
+            let (first, last) = (self.first, self.last);
+            eprintln!("lines {first} to {last}: {} were already there, not enqueued", existing.len());
+        }
         let jobs = answer["jobs"].as_array().into_iter().flatten();
         Ok(jobs.filter_map(|job| job["id"].as_str().map(str::to_owned)).collect())
     }

@@ -11,8 +11,8 @@ pub(super) struct EnvelopeArgs {
     /// The queue to wait in [default: default]
     #[arg(long, value_name = "QUEUE")]
     queue: Option<String>,
-    /// Higher numbers run first [default: 0]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    /// Higher numbers run first, from -100 to 100 [default: 0]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-100..=100))]
     priority: Option<i32>,
     /// Run after this time: 90s, 10m, 1h30m, PT5M
     #[arg(long, value_name = "DURATION", value_parser = when::duration, conflicts_with = "at")]

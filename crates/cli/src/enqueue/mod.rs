@@ -83,6 +83,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     })?;
     let answer = client.ask(Send::Post(&document), "/ojs/v1/jobs")?;
     let job = answer.get("job").unwrap_or(&answer);
+    if answer["existing"] == true {
+        eprintln!("already there, not enqueued: the key is that of this job");
+    }
     match args.wait {
         None => told(job, telling),
         Some(longest) => waited(&client, job, longest, telling),

@@ -52,8 +52,12 @@ fn enqueue_passes_on_what_it_is_told() {
         "{delayed}"
     );
     let first = server.told_json(&["enqueue", "a.b", "--idempotency-key", "once", "--json"]);
-    let second = server.told_json(&["enqueue", "a.b", "--idempotency-key", "once", "--json"]);
-    assert_eq!(first["id"], second["id"]);
+    let again = server.command(&["enqueue", "a.b", "--idempotency-key", "once"]);
+    assert!(stdout(&again).starts_with(first["id"].as_str().expect("an id")), "{}", stdout(&again));
+    assert!(stderr(&again).contains("already there, not enqueued"), "{}", stderr(&again));
+    let other = server.command(&["enqueue", "a.b", "7", "--idempotency-key", "once"]);
+    assert_eq!(other.status.code(), Some(1));
+    assert!(stderr(&other).contains("another type, queue or arguments"), "{}", stderr(&other));
 }
 
 #[test]

@@ -67,7 +67,8 @@ fn a_store_moves_to_a_database_and_back_and_its_workers_go_on() {
         server.succeed(&held);
         let id = held["id"].as_str().expect("an id");
         assert_eq!(server.state(id), "completed");
-        let again = server.enqueue(json!({ "type": "work", "args": [], "options": { "idempotency_key": "k" } }));
+        let keyed = json!({ "queue": "later", "idempotency_key": "k" });
+        let again = server.enqueue(json!({ "type": "work", "args": [], "options": keyed }));
         assert_eq!(server.state(&again), "scheduled", "the key leads to the job that was copied");
         assert_eq!(server.fetch("closed", 1), Vec::<Value>::new(), "the queue is closed");
         server.ask("POST", "/ojs/v1/queues/closed/resume", json!({}));

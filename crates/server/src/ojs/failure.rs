@@ -1,6 +1,7 @@
 //! A failed run, as a worker reports it.
 
 use super::intake::Wrong;
+use super::schedule::span_of_seconds;
 use crate::app::App;
 use crate::json::{Members, check_nested, items, member, push_key, push_str, text};
 use crate::time::{parse_http_date, parse_rfc3339};
@@ -81,6 +82,13 @@ fn types<'a>(
     types
 }
 
+/// Whether a report has a code that ends the job, whatever else it says.
+pub(super) fn ends_the_job(report: &Members<'_>) -> bool {
+    let error = report.object("error", "/error", &mut Vec::new());
+    let code = error.as_ref().and_then(|error| error.get("code")).and_then(text);
+    code.is_some_and(|code| signal(&code) != Signal::None)
+}
+
 /// The codes with which a handler speaks to the server; everything else is a label (RET-08, C15).
 fn signal(code: &str) -> Signal {
     match code {
@@ -92,13 +100,12 @@ fn signal(code: &str) -> Signal {
 
 /// The wait that the failure asks for: a number of seconds, also in quotes, or a date.
 fn retry_after(members: &Members<'_>, now: Moment, problems: &mut Vec<Problem>) -> Option<Span> {
-    const ALLOWED: &str = "a number of seconds, or a date such as \"Sun, 06 Nov 1994 08:49:37 GMT\"";
-    members.read("retry_after", ALLOWED, problems, |value| {
+    let most = Span::MAX.secs();
+    let allowed = format!("a number of seconds from 0 to {most}, or a date such as \"Sun, 06 Nov 1994 08:49:37 GMT\"");
+    members.read("retry_after", &allowed, problems, |value| {
         let said = text(value);
         let number = said.as_deref().unwrap_or_else(|| value.get());
-        let seconds = number.parse::<f64>().ok().filter(|secs| *secs >= 0.0);
-        let span = seconds.map(|secs| Span::saturating_ms(secs * 1_000.0));
-        span.or_else(|| {
+        span_of_seconds(number).or_else(|| {
             let date = said.as_deref()?;
             Some(parse_http_date(date).or_else(|| parse_rfc3339(date))?.since(now))
         })

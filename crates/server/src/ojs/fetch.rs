@@ -21,6 +21,9 @@ use tokio::sync::oneshot;
 /// How many queues one fetch may name.
 const MOST_QUEUES: usize = 100;
 
+/// What a fetch may say.
+const FIELDS: [&str; 6] = ["queues", "count", "worker_id", "visibility_timeout_ms", "visibility_timeout", "wait_ms"];
+
 pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
     let mut request = read(&payload.members()?, &app.limits)?;
     let place = if request.wait.is_zero() { None } else { Arc::clone(&app.long_polls).try_acquire_owned().ok() };
@@ -41,6 +44,7 @@ pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Resu
 fn read(members: &Members<'_>, limits: &Limits) -> Result<ClaimRequest, Fault> {
     let mut problems = Vec::new();
     let p = &mut problems;
+    members.only(&FIELDS, p);
     let queues = members.texts("queues", p).unwrap_or_default();
     if !members.has("queues") {
         members.wrong("queues", "an array with the names of queues, the most wanted first,", p);

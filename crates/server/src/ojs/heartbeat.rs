@@ -24,7 +24,8 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, payload: Payload) -> 
     let mut out = Vec::with_capacity(128 + ids.len() * 48);
     out.push(b'{');
     member(&mut out, "state");
-    push_str(&mut out, extended.iter().flatten().find_map(directive).unwrap_or("running"));
+    let directed = if app.test_directives { extended.iter().flatten().find_map(directive) } else { None };
+    push_str(&mut out, directed.unwrap_or("running"));
     member(&mut out, "jobs_extended");
     out.push(b'[');
     for job in extended.iter().flatten() {
@@ -92,9 +93,10 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, Fault> {
     let mut problems = Vec::new();
     let worker = members.worker_name(limits, &mut problems);
     let mut holds: Vec<Hold> = Vec::new();
+    let mut counted = 0;
     for key in ["active_jobs", "active_job_ids"] {
-        let is_count = members.get(key).is_some_and(|value| value.get().parse::<u64>().is_ok());
-        if is_count {
+        if let Some(count) = members.get(key).and_then(|value| value.get().parse::<u64>().ok()) {
+            counted = count;
             continue;
         }
         let jobs = members.read(key, ALLOWED, &mut problems, items).unwrap_or_default();
@@ -115,6 +117,13 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, Fault> {
         holds.push(Hold { id, proof: proof(members, worker.as_deref(), &mut problems) });
     }
     let span = schedule::lease(|_| members, &mut problems);
+    if problems.is_empty() && holds.is_empty() && counted > 0 {
+        let message = format!("found {counted} and no ids; a number extends no lease: list the ids in active_job_ids");
+        members.told("active_jobs", Problem::told("", message), &mut problems);
+    }
+    if problems.is_empty() && holds.is_empty() && worker.as_deref().is_none_or(str::is_empty) {
+        members.told("worker_id", Problem::told("", "missing; a heartbeat names its worker, or jobs"), &mut problems);
+    }
     if problems.is_empty() { Ok(Beat { holds, span }) } else { Err(Fault::invalid(problems)) }
 }
 

@@ -12,6 +12,7 @@ use redrive_policy::{Moment, Problem};
 use redrive_store::{NewJob, Spec};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Members that are read under `options`, or, where it does not have them, at the top (C28).
@@ -67,6 +68,9 @@ const MANAGED: [&str; 32] = [
     "job",
     "redrive",
 ];
+
+/// What OJS allows as a priority.
+const PRIORITIES: RangeInclusive<i64> = -100..=100;
 
 /// What is wrong with a job: with its retry policy, which OJS answers in its own way, and with the rest.
 #[derive(Debug, Default)]
@@ -188,7 +192,7 @@ fn draft<'a>(app: &App, from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<
     check_version(top, problems);
     let tags = from.of("tags");
     let valid_tags = tags.texts("tags", problems);
-    let priority = from.of("priority").whole("priority", i32::MIN.into()..=i32::MAX.into(), problems);
+    let priority = from.of("priority").whole("priority", PRIORITIES, problems);
     Draft {
         kind: top.type_name("type", limits, problems).unwrap_or_default(),
         queue: from.of("queue").queue_name("queue", limits, problems).unwrap_or(Cow::Borrowed("default")),
@@ -279,7 +283,14 @@ fn idempotency_key<'a>(
     problems: &mut Vec<Problem>,
 ) -> Option<Cow<'a, str>> {
     let most = app.limits.name_bytes;
-    let key = from.of("idempotency_key").text("idempotency_key", problems).or(header.map(Cow::Borrowed))?;
+    let own = from.of("idempotency_key").text("idempotency_key", problems);
+    if let (Some(own), Some(header)) = (&own, header)
+        && own != header
+    {
+        let message = "differs from the key that came in the header Idempotency-Key; keep one of them";
+        problems.push(Problem::told("/options/idempotency_key", message));
+    }
+    let key = own.or(header.map(Cow::Borrowed))?;
     if key.is_empty() || key.len() > most {
         let found = format!("a key of {} bytes", key.len());
         problems.push(Problem::new("/options/idempotency_key", found, format!("from 1 to {most} bytes")));

@@ -3,6 +3,7 @@
 use super::envelope::{flattened, push_explanation, push_job, push_members, push_moment};
 use super::intake::{self, Wrong};
 use super::names::id_in_path;
+use super::repeat;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::{Code, Fault};
@@ -11,7 +12,7 @@ use crate::request::{IdempotencyKey, Payload};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use redrive_policy::Problem;
-use redrive_store::Enqueued;
+use redrive_store::{Enqueued, Spec};
 use std::sync::Arc;
 
 pub(crate) async fn enqueue(
@@ -21,29 +22,43 @@ pub(crate) async fn enqueue(
 ) -> Result<Answer, Fault> {
     let now = app.engine.now();
     let mut ids = app.engine.new_ids(now);
-    let job = intake::read(&app, &payload.members()?, key.as_deref(), now, &mut ids)?;
-    let mut enqueued = app.engine.keep(vec![job]).await?;
+    let new = intake::read(&app, &payload.members()?, key.as_deref(), now, &mut ids)?;
+    let spec = Arc::clone(&new.spec);
+    let mut enqueued = app.engine.keep(vec![new]).await?;
     let (job, status) = match enqueued.pop() {
         Some(Enqueued::Created(job)) => (job, StatusCode::CREATED),
-        Some(Enqueued::Existing(job)) => (job, StatusCode::OK),
+        Some(Enqueued::Existing(job)) if repeat::is_same(&job.spec, &spec) => (job, StatusCode::OK),
+        Some(Enqueued::Existing(job)) => return Err(repeat::other_job(&job)),
         None => return Err(Fault::new(Code::InternalError, "the store kept a job and did not say which")),
     };
     let mut out = Vec::with_capacity(1_024);
     out.extend_from_slice(b"{\"job\":");
     push_job(&mut out, &job, &app);
+    if status == StatusCode::OK {
+        member(&mut out, "existing");
+        out.extend_from_slice(b"true");
+    }
     out.push(b'}');
     Ok(Answer::ok(out).status(status).location(&format!("/ojs/v1/jobs/{}", job.id)))
 }
 
-pub(crate) async fn enqueue_batch(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+pub(crate) async fn enqueue_batch(
+    State(app): State<Arc<App>>,
+    IdempotencyKey(key): IdempotencyKey,
+    payload: Payload,
+) -> Result<Answer, Fault> {
     let members = payload.members()?;
     let mut problems = Vec::new();
+    members.only(&["jobs"], &mut problems);
     let Some(jobs) = members.read("jobs", "an array of jobs", &mut problems, items) else {
         if problems.is_empty() {
             members.wrong("jobs", "an array of jobs", &mut problems);
         }
         return Err(Fault::invalid(problems));
     };
+    if !problems.is_empty() {
+        return Err(Fault::invalid(problems));
+    }
     let (count, most) = (jobs.len(), app.limits.batch);
     if count == 0 || count > most {
         let problem = Problem::new("/jobs", format!("{count} jobs"), format!("from 1 to {most} (limits.batch)"));
@@ -54,8 +69,9 @@ pub(crate) async fn enqueue_batch(State(app): State<Arc<App>>, payload: Payload)
     let mut wrong = Wrong::default();
     let mut read = Vec::with_capacity(count);
     for (index, job) in jobs.into_iter().enumerate() {
+        let key = key.as_ref().map(|key| repeat::key_in_batch(key, index));
         let job = match Members::parse(job.get()) {
-            Ok(members) => intake::read(&app, &members, None, now, &mut ids),
+            Ok(members) => intake::read(&app, &members, key.as_deref(), now, &mut ids),
             Err(error) => Err(Wrong::request(Problem::told("", format!("not a job: {error}")))),
         };
         match job {
@@ -66,7 +82,9 @@ pub(crate) async fn enqueue_batch(State(app): State<Arc<App>>, payload: Payload)
     if !wrong.is_empty() {
         return Err(wrong.into());
     }
+    let specs: Vec<Arc<Spec>> = read.iter().map(|new| Arc::clone(&new.spec)).collect();
     let enqueued = app.engine.keep(read).await?;
+    repeat::check_batch(&specs, &enqueued)?;
     let mut out = Vec::with_capacity(count * 1_024);
     out.extend_from_slice(b"{\"jobs\":[");
     for (index, Enqueued::Created(job) | Enqueued::Existing(job)) in enqueued.iter().enumerate() {
@@ -78,6 +96,7 @@ pub(crate) async fn enqueue_batch(State(app): State<Arc<App>>, payload: Payload)
     out.push(b']');
     member(&mut out, "count");
     push_u64(&mut out, enqueued.len() as u64);
+    repeat::push_existing(&mut out, &enqueued);
     out.push(b'}');
     Ok(Answer::ok(out).status(StatusCode::CREATED))
 }

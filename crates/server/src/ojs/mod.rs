@@ -18,6 +18,7 @@ mod names;
 mod policies;
 mod progress;
 mod queues;
+mod repeat;
 mod schedule;
 mod settle;
 

@@ -2,11 +2,14 @@
 
 use super::intake::Sources;
 use crate::json::{Members, push_time, text};
-use crate::time::parse_rfc3339;
+use crate::time::{parse_rfc3339, rfc3339};
 use redrive_policy::dialect::iso_duration;
 use redrive_policy::{Moment, Problem, Span};
 use redrive_store::Start;
 use serde_json::value::RawValue;
+
+/// The shortest lease, in milliseconds. A shorter one is over before its worker can answer.
+const SHORTEST_LEASE_MS: i64 = 100;
 
 /// When a job may run.
 pub(super) struct Times<'a> {
@@ -39,6 +42,14 @@ pub(super) struct Spans {
 pub(super) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<Problem>) -> Times<'a> {
     let mut read = |key: &str| moment(from.of(key), key, now, problems);
     let (scheduled, delayed, expires) = (read("scheduled_at"), read("delay_until"), read("expires_at"));
+    if let Some(said) = expires.as_ref().filter(|said| said.at <= now) {
+        let message = format!(
+            "found {}, and it is {} now; allowed is a time to come: this job would be discarded unrun",
+            rfc3339(said.at),
+            rfc3339(now)
+        );
+        from.of("expires_at").told("expires_at", Problem::told("", message), problems);
+    }
     if let (Some(one), Some(other)) = (&scheduled, &delayed)
         && one.at != other.at
     {
@@ -83,9 +94,11 @@ fn moment<'a>(members: &Members<'a>, key: &str, now: Moment, problems: &mut Vec<
 }
 
 pub(super) fn spans(from: &Sources<'_, '_>, problems: &mut Vec<Problem>) -> Spans {
-    let timeout = milliseconds(from.of("timeout_ms"), "timeout_ms", problems);
+    let timeout = milliseconds(from.of("timeout_ms"), "timeout_ms", 1, problems);
     // OJS core counts this one in seconds.
-    let timeout = timeout.or_else(|| from.of("timeout").read("timeout", SECONDS, problems, seconds));
+    let above_zero = |value: &RawValue| seconds(value).filter(|span| !span.is_zero());
+    let allowed = format!("a number of seconds above zero, at most {}", Span::MAX.secs());
+    let timeout = timeout.or_else(|| from.of("timeout").read("timeout", &allowed, problems, above_zero));
     Spans { timeout, lease: lease(|key| from.of(key), problems) }
 }
 
@@ -94,27 +107,34 @@ pub(super) fn lease<'m, 'a: 'm>(
     of: impl Fn(&'static str) -> &'m Members<'a>,
     problems: &mut Vec<Problem>,
 ) -> Option<Span> {
-    const ALLOWED: &str = "a duration such as \"PT30S\", or a number of seconds, above zero";
     const IN_MS: &str = "visibility_timeout_ms";
     const OTHERWISE: &str = "visibility_timeout";
-    let whole = milliseconds(of(IN_MS), IN_MS, problems);
+    let whole = milliseconds(of(IN_MS), IN_MS, SHORTEST_LEASE_MS, problems);
     whole.or_else(|| {
-        of(OTHERWISE).read(OTHERWISE, ALLOWED, problems, |value| match text(value) {
-            Some(said) => Some(iso_duration(&said)?.span).filter(|span| !span.is_zero()),
-            None => seconds(value),
+        let shortest = Span::saturating_ms(SHORTEST_LEASE_MS as f64);
+        let allowed = format!("a duration such as \"PT30S\", or a number of seconds, at least {} s", shortest.secs());
+        of(OTHERWISE).read(OTHERWISE, &allowed, problems, |value| {
+            let span = match text(value) {
+                Some(said) => iso_duration(&said)?.span,
+                None => seconds(value)?,
+            };
+            Some(span).filter(|span| *span >= shortest)
         })
     })
 }
 
-const SECONDS: &str = "a number of seconds above zero";
-
+/// A number of seconds that a span can hold.
 fn seconds(value: &RawValue) -> Option<Span> {
-    let secs = value.get().parse::<f64>().ok().filter(|secs| *secs > 0.0)?;
-    Some(Span::saturating_ms(secs * 1_000.0))
+    span_of_seconds(value.get())
 }
 
-/// A whole number of milliseconds above zero.
-fn milliseconds(members: &Members<'_>, key: &str, problems: &mut Vec<Problem>) -> Option<Span> {
+/// As many seconds as a text says: not negative, and no more than a span can hold.
+pub(super) fn span_of_seconds(text: &str) -> Option<Span> {
+    Span::try_from(text.parse::<f64>().ok()? * 1_000.0).ok()
+}
+
+/// A whole number of milliseconds.
+fn milliseconds(members: &Members<'_>, key: &str, least: i64, problems: &mut Vec<Problem>) -> Option<Span> {
     let most = Span::MAX.ms() as i64;
-    members.whole(key, 1..=most, problems).map(|ms| Span::saturating_ms(ms as f64))
+    members.whole(key, least..=most, problems).map(|ms| Span::saturating_ms(ms as f64))
 }

@@ -23,6 +23,26 @@ enum Kind {
     Nack,
 }
 
+impl Kind {
+    /// What a report may say. All are sent by client libraries or are extensions of this server.
+    const fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Ack => &["action", "job_id", "worker_id", "lease_token", "result"],
+            Self::Nack => &[
+                "action",
+                "job_id",
+                "worker_id",
+                "lease_token",
+                "error",
+                "requeue",
+                "snooze_ms",
+                "retry_after",
+                "retry",
+            ],
+        }
+    }
+}
+
 pub(crate) async fn ack(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
     settle_one(&app, &payload, Kind::Ack).await
 }
@@ -50,6 +70,7 @@ fn unsaid() -> Fault {
 pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
     let members = payload.members()?;
     let mut problems = Vec::new();
+    members.only(&["settlements"], &mut problems);
     let reports = members.read("settlements", "an array of reports", &mut problems, items).unwrap_or_default();
     let (count, most) = (reports.len(), app.limits.batch);
     if problems.is_empty() && !(1..=most).contains(&count) {
@@ -134,6 +155,7 @@ struct Report {
 impl Report {
     fn read(app: &App, members: &Members<'_>, kind: Kind, now: Moment) -> Result<Self, Wrong> {
         let mut wrong = Wrong::default();
+        members.only(kind.fields(), &mut wrong.request);
         let hold = hold(members, &app.limits, &mut wrong.request);
         let ending = match kind {
             Kind::Ack => success(members, &app.limits, &mut wrong.request),
@@ -191,6 +213,9 @@ fn success(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) 
 
 /// A failure; or a run that is given back, which needs no error.
 fn failure(app: &App, members: &Members<'_>, now: Moment, wrong: &mut Wrong) -> Option<Ending> {
+    if failure::ends_the_job(members) {
+        return failure::read(app, members, now, wrong).map(Ending::Failed);
+    }
     let problems = &mut wrong.request;
     let requeue = members.flag("requeue", problems).unwrap_or(false);
     let most = Span::MAX.ms() as i64;

@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use redrive_engine::{Engine, Layers, ManualClock, Randomness, Settings, SystemRandomness};
 use redrive_policy::{Moment, Span};
-use redrive_server::{ApiKeys, Limits, LocalStore, Log, Server, ServerSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, Log, Server, ServerSettings};
 use redrive_store::{Memory, Store};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +33,8 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     pub(crate) keys: ApiKeys,
     pub(crate) local: Option<LocalStore>,
+    pub(crate) hosts: Hosts,
+    pub(crate) test_directives: bool,
 }
 
 impl Default for Parts {
@@ -44,6 +46,8 @@ impl Default for Parts {
             limits: Limits::default(),
             keys: ApiKeys::default(),
             local: None,
+            hosts: Hosts::default(),
+            test_directives: false,
         }
     }
 }
@@ -86,7 +90,14 @@ impl Bench {
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
         let told = Log::to(move |_, line: &str| lines.lock().expect("no panic").push(line.to_owned()));
-        let settings = ServerSettings { limits: parts.limits, keys: parts.keys, backend: "memory", log: told };
+        let settings = ServerSettings {
+            limits: parts.limits,
+            keys: parts.keys,
+            hosts: parts.hosts,
+            test_directives: parts.test_directives,
+            backend: "memory",
+            log: told,
+        };
         let server = Server::new(Arc::clone(&engine), settings).with_local_store(parts.local);
         Self { engine, server, log, clock }
     }

@@ -40,7 +40,7 @@ async fn ask(stream: &mut TcpStream) {
 
 /// The same with a key, for something that needs one.
 async fn ask_with_key(stream: &mut TcpStream) {
-    let head = format!("GET /ojs/v1/queues HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n\r\n");
+    let head = format!("GET /ojs/v1/queues HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     assert!(read_until(stream, "}}").await.starts_with("HTTP/1.1 200"));
 }
@@ -157,7 +157,9 @@ async fn where_every_connection_is_at_work_a_new_client_is_told_to_come_back() {
 async fn a_request_that_stops_half_way_makes_room_and_its_client_is_told() {
     let bench = bench(Limits { connections: 1, ..Limits::default() });
     served(&bench, async |address| {
-        for part in ["GET /ojs/v1/health HTT", "POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"] {
+        for part in
+            ["GET /ojs/v1/health HTT", "POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"]
+        {
             let mut slow = connect(address).await;
             slow.write_all(part.as_bytes()).await.unwrap();
             ask(&mut connect(address).await).await;

@@ -16,7 +16,7 @@ pub(crate) async fn listener() -> (TcpListener, SocketAddr) {
 }
 
 pub(crate) fn request(method: &str, path: &str, body: &str) -> String {
-    format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
 /// Everything that comes until the server closes the connection.
@@ -87,7 +87,7 @@ async fn a_body_that_does_not_come_is_answered() {
     let (stop, stopped) = oneshot::channel::<()>();
     let client = async {
         let mut slow = TcpStream::connect(address).await.unwrap();
-        slow.write_all(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").await.unwrap();
+        slow.write_all(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{").await.unwrap();
         let answer = read_until(&mut slow, "}}").await;
         assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("request_timeout"), "{answer}");
         stop.send(()).unwrap();

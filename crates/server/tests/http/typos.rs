@@ -93,12 +93,12 @@ async fn all_dead_letters_are_meant_where_the_request_says_so() {
     two_dead_letters(&bench).await;
     let counted = bench.post("/dead-letter/retry", json!({ "dry_run": true })).await.expect(200);
     assert_eq!(counted["matched"], 2, "counting destroys nothing and needs no more words");
-    bench.post("/dead-letter/retry", json!({ "all": true, "confirm": true })).await.expect(200);
+    bench.delete("/dead-letter?all=true&confirm=true").await.expect(200);
     assert!(bench.dead().await.is_empty());
     // On another bench, where no worker can fetch what was taken back.
     let bench = Bench::new();
     two_dead_letters(&bench).await;
-    bench.delete("/dead-letter?all=true&confirm=true").await.expect(200);
+    bench.post("/dead-letter/retry", json!({ "all": true, "confirm": true })).await.expect(200);
     assert!(bench.dead().await.is_empty());
 }
 

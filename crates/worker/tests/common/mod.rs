@@ -5,7 +5,7 @@
 pub(crate) mod proxy;
 
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, pace};
-use redrive_server::{ApiKeys, Limits, Log, Server, ServerSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, Log, Server, ServerSettings};
 use redrive_store::{Memory, Store};
 use redrive_worker::{Builder, Client, ClientError, Event, Summary};
 use std::net::SocketAddr;
@@ -40,7 +40,14 @@ impl House {
         let listener = TcpListener::bind(address).await.expect("a loopback port");
         let address = listener.local_addr().expect("an address");
         let limits = Limits { drain: Duration::from_millis(50), ..Limits::default() };
-        let settings = ServerSettings { limits, keys: ApiKeys::default(), backend: "memory", log: Log::to(|_, _| {}) };
+        let settings = ServerSettings {
+            limits,
+            keys: ApiKeys::default(),
+            hosts: Hosts::default(),
+            test_directives: true,
+            backend: "memory",
+            log: Log::to(|_, _| {}),
+        };
         let server = Server::new(Arc::clone(&engine), settings);
         let (stop, stopping) = watch::channel(false);
         let paced = pace::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});

@@ -24,17 +24,17 @@ DECLARE
 BEGIN
     IF form = 'object' THEN RETURN kind = 'object';
     ELSIF form = 'flag' THEN RETURN kind = 'boolean';
-    ELSIF form IN ('whole', 'count', 'milliseconds', 'seconds', 'coefficient') THEN
+    ELSIF form IN ('priority', 'count', 'milliseconds', 'lease_ms', 'seconds', 'coefficient') THEN
         IF kind <> 'number' THEN RETURN false; END IF;
-        IF form = 'seconds' THEN RETURN word::numeric > 0; END IF;
+        IF form = 'seconds' THEN RETURN word::numeric > 0 AND word::numeric <= 31536000000; END IF;
         IF form = 'coefficient' THEN RETURN word::numeric >= 1; END IF;
         RETURN word::numeric = trunc(word::numeric) AND word::numeric BETWEEN
-            CASE form WHEN 'whole' THEN -2147483648 WHEN 'count' THEN 0 ELSE 1 END AND
-            CASE form WHEN 'whole' THEN 2147483647 WHEN 'count' THEN 4294967295 ELSE 9007199254740992 END;
+            CASE form WHEN 'priority' THEN -100 WHEN 'count' THEN 0 WHEN 'lease_ms' THEN 100 ELSE 1 END AND
+            CASE form WHEN 'priority' THEN 100 WHEN 'count' THEN 4294967295 ELSE 31536000000000 END;
     ELSIF form = 'texts' THEN
         IF kind <> 'array' THEN RETURN false; END IF;
         RETURN NOT EXISTS (SELECT FROM jsonb_array_elements(value) AS e (item) WHERE jsonb_typeof(e.item) <> 'string');
-    ELSIF form = 'lease' AND kind = 'number' THEN RETURN word::numeric > 0;
+    ELSIF form = 'lease' AND kind = 'number' THEN RETURN word::numeric BETWEEN 0.1 AND 31536000000;
     ELSIF kind <> 'string' THEN RETURN false;
     ELSIF form IN ('span', 'lease') THEN RETURN word ~ ('^' || span || '$');
     ELSIF form = 'moment' THEN RETURN word ~ ('^(' || stamp || '|[+]' || span || ')$');
@@ -77,11 +77,11 @@ CREATE FUNCTION inbox_problems(document jsonb) RETURNS text LANGUAGE sql IMMUTAB
         UNION ALL
         SELECT 'options.' || name, o -> name, allowed, inbox_fits(o -> name, form) FROM options, (VALUES
             ('queue', 'queue', 'lower-case letters, digits, dots and hyphens, with a letter or digit first; at most 255 bytes'),
-            ('priority', 'whole', 'a whole number from -2147483648 to 2147483647'),
+            ('priority', 'priority', 'a whole number from -100 to 100'),
             ('timeout_ms', 'milliseconds', 'a whole number of milliseconds above zero'),
             ('timeout', 'seconds', 'a number of seconds above zero'),
-            ('visibility_timeout_ms', 'milliseconds', 'a whole number of milliseconds above zero'),
-            ('visibility_timeout', 'lease', 'a duration such as "PT30S", or a number of seconds, above zero'),
+            ('visibility_timeout_ms', 'lease_ms', 'a whole number of milliseconds, at least 100'),
+            ('visibility_timeout', 'lease', 'a duration such as "PT30S", or a number of seconds, at least 0.1 s'),
             ('scheduled_at', 'moment', 'a timestamp such as "2026-02-13T10:00:00Z", or a time from now such as "+PT2S"'),
             ('delay_until', 'moment', 'a timestamp such as "2026-02-13T10:00:00Z", or a time from now such as "+PT2S"'),
             ('expires_at', 'moment', 'a timestamp such as "2026-02-13T10:00:00Z", or a time from now such as "+PT2S"'),
@@ -147,6 +147,12 @@ BEGIN
     IF problems IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = 'the job is not valid: ' || replace(problems, E'\n', '; '),
+            HINT = 'Nothing was handed in. Correct what is listed, and call the function again.';
+    END IF;
+    IF options ->> 'expires_at' NOT LIKE '+%' AND (options ->> 'expires_at')::timestamptz <= clock_timestamp() THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('the job is not valid: options.expires_at: found "%s", and it is %s now; allowed is a time to come',
+                options ->> 'expires_at', clock_timestamp()),
             HINT = 'Nothing was handed in. Correct what is listed, and call the function again.';
     END IF;
     IF options ? 'idempotency_key' THEN

@@ -8,9 +8,12 @@ use redrive_policy::dialect::Dialect;
 use redrive_store::{Blob, Start};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The longest name of a type or a queue, and the longest key, in bytes; as a server has it.
 const NAME_BYTES: usize = 255;
+/// The shortest lease of a job; as a server has it.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 /// A job as the engine takes it.
 ///
@@ -22,6 +25,13 @@ pub(super) fn submission(job: NewJob, now: Moment) -> Result<Submission, ClientE
     check("queue", &queue, is_queue(&queue), "a-z, 0-9, dots and hyphens, with a letter or digit first")?;
     if let Some(key) = &job.idempotency_key {
         check("idempotency key", key, !key.is_empty(), "at least one character")?;
+    }
+    if let Some(priority) = job.priority.filter(|priority| !(-100..=100).contains(priority)) {
+        return Err(ClientError::Invalid(format!("the priority {priority} is not allowed; allowed is -100 to 100")));
+    }
+    if let Some(lease) = job.lease.filter(|lease| *lease < SHORTEST_LEASE) {
+        let message = format!("a lease of {lease:?} is too short; allowed is {SHORTEST_LEASE:?} or more");
+        return Err(ClientError::Invalid(message));
     }
     let id = job.id.map(|id| id.parse()).transpose().map_err(ClientError::Invalid)?;
     Ok(Submission {

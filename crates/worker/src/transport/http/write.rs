@@ -115,7 +115,7 @@ fn push_failure(out: &mut Vec<u8>, run: &Run, failure: &Failure, terms: &Terms, 
     if let Wish::After(delay) = failure.wish
         && extensions.retry_after
     {
-        push_raw(out, "retry_after", &delay.as_secs_f64().to_string());
+        push_raw(out, "retry_after", &Span::from(delay).secs().to_string());
     }
     out.extend_from_slice(b",\"error\":{\"type\":");
     push_text(out, &failure.type_name);
