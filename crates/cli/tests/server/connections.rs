@@ -1,8 +1,9 @@
 //! Many connections that do nothing, and few file descriptors.
 
 use crate::harness::{Folder, PATIENCE, Server, until};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use serde_json::{Value, json};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,6 @@ const MANY: usize = 1_129;
 
 /// Lets this process open so many connections.
 fn allow_descriptors() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })
         .expect("up to the hard limit");
@@ -27,23 +27,27 @@ fn connect(server: &Server) -> TcpStream {
 
 /// A request with a key on a connection that stays open; the status and the document.
 fn ask(stream: &mut TcpStream, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    try_ask(stream, method, path, body).expect("an answer")
+}
+
+fn try_ask(stream: &mut TcpStream, method: &str, path: &str, body: &Value) -> io::Result<(u16, Value)> {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let length = body.len();
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {length}\r\n\r\n"
     );
-    stream.write_all((head + &body).as_bytes()).expect("the server reads");
+    stream.write_all((head + &body).as_bytes())?;
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).expect("an answer");
+        stream.read_exact(&mut byte)?;
         head.push(byte[0]);
     }
     let head = String::from_utf8_lossy(&head).to_lowercase();
     let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()?.parse().ok());
     let mut body = vec![0; length.expect("a length")];
-    stream.read_exact(&mut body).expect("a body");
-    (head[9..12].parse().expect("a status"), serde_json::from_slice(&body).expect("JSON"))
+    stream.read_exact(&mut body)?;
+    Ok((head[9..12].parse().expect("a status"), serde_json::from_slice(&body).expect("JSON")))
 }
 
 /// How long a new client waits for its answer.
@@ -113,6 +117,42 @@ fn few_descriptors_are_kept_for_the_store_and_the_server_recovers() {
         Some(ask(&mut connect(&server), "GET", "/ojs/v1/health", &Value::Null)).filter(|(status, _)| *status == 200)
     });
     answered(&server);
+    let (status, said) = server.stop();
+    assert_eq!(status.code(), Some(0), "{said:?}");
+}
+
+#[test]
+fn a_server_that_runs_out_of_descriptors_says_so_and_lets_holders_of_a_key_in() {
+    allow_descriptors();
+    let folder = Folder::new("exhausted");
+    let keys = folder.file("keys", KEY);
+    let server = Server::start_with(&folder.at("data"), &["--api-key-file", &keys]);
+    let mut worker = connect(&server);
+    let job = json!({ "type": "a.b", "args": [] });
+    assert_eq!(ask(&mut worker, "POST", "/ojs/v1/jobs", &job).0, 201);
+
+    // Less than it was started with, and than it counts on.
+    let process = Pid::from_raw(i32::try_from(server.id()).expect("an id")).expect("an id");
+    let open = std::fs::read_dir(format!("/proc/{}/fd", server.id())).expect("Linux").count() as u64;
+    let few = Rlimit { current: Some(open + 8), maximum: getrlimit(Resource::Nofile).maximum };
+    let before = prlimit(Some(process), Resource::Nofile, few).expect("its limit is lowered");
+    let silent: Vec<TcpStream> = (0..40).map(|_| connect(&server)).collect();
+    until("the log says so", || {
+        server
+            .said()
+            .iter()
+            .any(|line| line.contains("warn refused") && line.contains("no more file descriptors"))
+            .then_some(())
+    });
+    let enqueue =
+        |stream: &mut TcpStream| try_ask(stream, "POST", "/ojs/v1/jobs", &job).ok().filter(|told| told.0 == 201);
+    assert!(enqueue(&mut worker).is_some(), "a connection that is there is served");
+    until("a holder of a key is served", || enqueue(&mut connect(&server)));
+
+    drop(silent);
+    prlimit(Some(process), Resource::Nofile, before).expect("its limit is raised again");
+    until("everybody is served", || enqueue(&mut connect(&server)));
+    assert!(enqueue(&mut worker).is_some());
     let (status, said) = server.stop();
     assert_eq!(status.code(), Some(0), "{said:?}");
 }

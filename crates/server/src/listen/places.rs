@@ -68,6 +68,13 @@ pub(super) enum Limit {
     OfNetwork,
 }
 
+impl Limit {
+    /// The network whose connections alone can make room under this limit, if it is about one.
+    fn within(self, network: IpAddr) -> Option<IpAddr> {
+        (self == Self::OfNetwork).then_some(network)
+    }
+}
+
 /// Whether there is a place.
 #[derive(Debug)]
 pub(super) enum Found {
@@ -107,10 +114,11 @@ impl Places {
     pub(super) fn take(self: &Arc<Self>, client: IpAddr, now: Instant) -> Found {
         let mut open = self.open();
         let place = Arc::new(Place::new(client, now));
+        let share = self.bounds.most.div_ceil(SHARE_WITHOUT_KEY);
         let made = match self.reached(&open, place.network) {
             None => None,
             Some(_) if open.places.len() >= self.bounds.most + CLOSING => return Found::Soon(now + GRACE),
-            Some(limit) => match self.expendable(&open, (limit == Limit::OfNetwork).then_some(place.network), now) {
+            Some(limit) => match self.expendable(&open, limit.within(place.network), share, now) {
                 Ok(candidates) => Some((limit, self.close(candidates, limit))),
                 Err(Some(ripe)) => return Found::Soon(ripe),
                 Err(None) => return Found::Full(limit),
@@ -129,7 +137,7 @@ impl Places {
     /// Tells a connection to close, if there is one that waits for its client.
     pub(super) fn close_one(&self, now: Instant) {
         let open = self.open();
-        if let Ok(candidates) = self.expendable(&open, None, now) {
+        if let Ok(candidates) = self.expendable(&open, None, 1, now) {
             self.close(candidates, Limit::Connections);
         }
     }
@@ -147,11 +155,13 @@ impl Places {
     }
 
     /// The connections that may be closed for a new one, of one network or of all. Where none has waited long
-    /// enough, the time at which one will have; `None` where none waits.
+    /// enough, the time at which one will have; `None` where none waits. Connections that have shown a key are
+    /// among them only where fewer than this share have not.
     fn expendable<'o>(
         &self,
         open: &'o Open,
         network: Option<IpAddr>,
+        share: usize,
         now: Instant,
     ) -> Result<Vec<Candidate<'o>>, Option<Instant>> {
         let (mut without_key, mut others) = (Vec::new(), Vec::new());
@@ -165,7 +175,7 @@ impl Places {
             }
         }
         let mut candidates = without_key;
-        if candidates.len() < self.bounds.most.div_ceil(SHARE_WITHOUT_KEY) {
+        if candidates.len() < share {
             candidates.append(&mut others);
         }
         let first = candidates.iter().map(|(since, _)| *since + GRACE).min();
@@ -288,6 +298,20 @@ mod tests {
         assert_eq!(closing([&kept[0], &kept[1], &kept[2]]), [true, true, false], "two are an eighth of sixteen");
         let third = connect(&places, HERE).await;
         assert_eq!(closing([&kept[2], &first, &third]), [false, true, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_descriptors_run_out_those_with_a_key_are_kept_as_long_as_there_are_others() {
+        let places = places(100, 0, true);
+        let with_key = connect(&places, HERE).await;
+        with_key.place.begin(true);
+        with_key.place.end();
+        let silent = connect(&places, HERE).await;
+        tokio::time::advance(GRACE).await;
+        places.close_one(Instant::now());
+        assert_eq!(closing([&with_key, &silent]), [false, true]);
+        places.close_one(Instant::now());
+        assert_eq!(closing([&with_key]), [true], "better than a server that accepts nobody");
     }
 
     #[tokio::test(start_paused = true)]
