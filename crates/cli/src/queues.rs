@@ -20,7 +20,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Hand out no more jobs of a queue; it still takes new ones
-    Pause(Name),
+    Pause(Pause),
     /// Hand out jobs of a queue again
     Resume(Name),
 }
@@ -31,10 +31,20 @@ struct Name {
     name: String,
 }
 
+#[derive(clap::Args)]
+struct Pause {
+    #[command(flatten)]
+    queue: Name,
+    /// Pause it also where it has had no job yet, as before a deployment
+    #[arg(long)]
+    create: bool,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   redrive queues
-  redrive queues pause mail";
+  redrive queues pause mail
+  redrive queues pause --create reports";
 
 /// The states that a queue is counted by, in the order in which they are shown.
 const STATES: [&str; 8] =
@@ -44,8 +54,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;
     match &args.command {
         None => listed(&client, args.json),
-        Some(Command::Pause(name)) => switched(&client, &name.name, "pause", args.json),
-        Some(Command::Resume(name)) => switched(&client, &name.name, "resume", args.json),
+        Some(Command::Pause(Pause { queue, create })) => {
+            switched(&client, &queue.name, "pause", &json!({ "create": create }), args.json)
+        }
+        Some(Command::Resume(queue)) => switched(&client, &queue.name, "resume", &json!({}), args.json),
     }
 }
 
@@ -71,8 +83,14 @@ fn row(queue: &Value) -> Vec<String> {
     [text("queue"), text("status")].into_iter().chain(STATES.map(count)).collect()
 }
 
-fn switched(client: &Client, name: &str, verb: &str, json: bool) -> Result<(), Failed> {
-    let answer = client.ask(Send::Post(&json!({})), &format!("/ojs/v1/queues/{}/{verb}", escaped(name)))?;
+fn switched(client: &Client, name: &str, verb: &str, said: &Value, json: bool) -> Result<(), Failed> {
+    let answer = client.try_ask(Send::Post(said), &format!("/ojs/v1/queues/{}/{verb}", escaped(name)))?;
+    let answer = answer.map_err(|mut refused| {
+        if verb == "pause" && refused.status == 404 {
+            refused.message.push_str("\nto pause a queue before its first job, add --create");
+        }
+        refused
+    })?;
     if json {
         return output::json(&answer);
     }

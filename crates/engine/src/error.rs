@@ -3,6 +3,7 @@
 use redrive_policy::Problems;
 use redrive_store::{JobId, Refusal, StoreError};
 use std::fmt;
+use std::sync::Arc;
 
 /// A command that was not carried out. Nothing has changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,8 @@ pub enum EngineError {
     Duplicate(JobId),
     /// The job does not allow it.
     Refused(JobId, Refusal),
+    /// There is no such queue.
+    NoSuchQueue(Arc<str>),
     /// The store did not answer. Whether the command was carried out is not known.
     Store(StoreError),
 }
@@ -26,6 +29,7 @@ impl fmt::Display for EngineError {
             Self::InvalidPolicy(problems) => write!(f, "the retry policy is not valid: {problems}"),
             Self::Duplicate(id) => write!(f, "a job {id} is kept already"),
             Self::Refused(id, refusal) => write!(f, "job {id}: {refusal}"),
+            Self::NoSuchQueue(name) => write!(f, "there is no queue \"{name}\""),
             Self::Store(error) => error.fmt(f),
         }
     }

@@ -3,7 +3,7 @@
 use crate::engine::refused;
 use crate::events::Happening;
 use crate::{Engine, EngineError};
-use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Page, Queue, Refusal, Revival};
+use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Missing, Page, Queue, Refusal, Revival};
 use std::sync::Arc;
 
 impl Engine {
@@ -34,15 +34,16 @@ impl Engine {
     /// Closes or opens a queue.
     ///
     /// # Errors
-    /// The store did not answer.
-    pub async fn pause(&self, queue: Arc<str>, paused: bool) -> Result<Queue, EngineError> {
+    /// There is no such queue and `missing` says that none is made, or the store did not answer.
+    pub async fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing) -> Result<Queue, EngineError> {
         let _noting = self.gates.noting.lock().await;
         if !paused {
             // Before the store is asked: where its answer gets lost, a gate that stays closed would hold
             // jobs back in an open queue. An open gate before a closed queue lets none of them run.
             self.gates.open(&queue);
         }
-        let queue = self.store.pause(queue, paused, self.now()).await?;
+        let found = self.store.pause(Arc::clone(&queue), paused, missing, self.now()).await?;
+        let queue = found.ok_or(EngineError::NoSuchQueue(queue))?;
         self.gates.note(&queue);
         if !paused {
             self.waiting.wake_all(&queue.name);

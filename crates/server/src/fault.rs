@@ -210,6 +210,7 @@ impl From<EngineError> for Fault {
                 Self::new(Code::Duplicate, format!("a job {id} is kept already; ids are used once"))
             }
             EngineError::Refused(id, refusal) => refused(id, &refusal),
+            EngineError::NoSuchQueue(name) => Self::new(Code::NotFound, format!("there is no queue \"{name}\"")),
             EngineError::Store(StoreError::Unavailable(why)) => {
                 Self::new(Code::Unavailable, format!("the store cannot be reached: {why}")).retry_after(1)
             }

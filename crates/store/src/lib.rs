@@ -27,6 +27,6 @@ pub use memory::Memory;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
 pub use store::{
-    Answer, Cancelled, Claim, Enqueued, Filter, Held, Hold, Judge, Listed, Overdue, Page, Proof, Queue, Report,
-    Retention, Ruling, Settlement, Store,
+    Answer, Cancelled, Claim, Enqueued, Filter, Held, Hold, Judge, Listed, Missing, Overdue, Page, Proof, Queue,
+    Report, Retention, Ruling, Settlement, Store,
 };

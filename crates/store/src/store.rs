@@ -77,8 +77,9 @@ pub trait Store: Send + Sync {
     /// then those that are, of each what ended first, then by name. Answers how many.
     fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize>;
 
-    /// Closes or opens a queue for claims, whether or not it has had a job.
-    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue>;
+    /// Closes or opens a queue for claims. One that is not known, because no job and no pause has named it so
+    /// far, is made or refused as `missing` says; `None` is the refusal, and nothing has changed.
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>>;
 
     /// One job.
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>>;
@@ -199,6 +200,15 @@ pub enum Overdue {
 
 /// Decides about a run that is overdue.
 pub type Judge<'a> = dyn Fn(&Job, Overdue) -> Ruling + Send + Sync + 'a;
+
+/// What to do about a queue that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Make it.
+    Create,
+    /// Leave everything as it is, and say that there is none.
+    Refuse,
+}
 
 /// The names of the queues whose due jobs must not become available.
 pub type Held = BTreeSet<Arc<str>>;

@@ -1,6 +1,6 @@
 //! What happens to jobs, seen by those who look with the commands.
 
-use crate::harness::{Folder, Server, until};
+use crate::harness::{Folder, Server, stderr, until};
 use serde_json::{Value, json};
 
 /// Short waits, and dead letters.
@@ -162,7 +162,7 @@ fn a_paused_queue_takes_jobs_and_hands_out_none() {
     let folder = Folder::new("pause");
     let server = Server::start(&folder.at("data"));
     assert!(server.told(&["queues"]).starts_with("no queues yet"));
-    assert_eq!(server.told(&["queues", "pause", "mail"]), "queue mail is paused\n");
+    assert_eq!(server.told(&["queues", "pause", "mail", "--create"]), "queue mail is paused\n");
     server.enqueue(quick_job("mail"));
     assert!(server.fetch("mail", 1).is_empty());
     let queues = server.told_json(&["queues", "--json"]);
@@ -174,6 +174,22 @@ fn a_paused_queue_takes_jobs_and_hands_out_none() {
     assert!(table.lines().nth(1).is_some_and(|line| line.starts_with("mail   paused          1")), "{table}");
     assert_eq!(server.told(&["queues", "resume", "mail"]), "queue mail is active\n");
     assert_eq!(server.fetch("mail", 1).len(), 1);
+}
+
+#[test]
+fn a_misspelt_queue_is_not_paused() {
+    let folder = Folder::new("misspelt");
+    let server = Server::start(&folder.at("data"));
+    server.enqueue(quick_job("mail"));
+    for verb in ["pause", "resume"] {
+        let refused = server.command(&["queues", verb, "mails"]);
+        let told = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{told}");
+        assert!(told.contains("there is no queue \"mails\"") && told.contains("did you mean \"mail\"?"), "{told}");
+        assert_eq!(told.contains("--create"), verb == "pause", "{told}");
+    }
+    assert_eq!(server.told(&["queues"]).lines().count(), 2, "the head and one queue");
+    assert_eq!(server.told(&["queues", "pause", "mail"]), "queue mail is paused\n");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::rig::{QUEUE, Rig, START, WORKER, failure, job, ms, refused, secs, wit
 use redrive_engine::{Ending, Submission};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Moment, Outcome, Reason};
-use redrive_store::{Job, Refusal, State};
+use redrive_store::{Job, Missing, Refusal, State};
 use serde_json::{Value, json};
 
 fn leased(lease_s: u32, policy: Value) -> Submission {
@@ -67,7 +67,7 @@ async fn ret_12_the_due_time_is_never_before_the_end_of_the_lease() {
     rig.submit(leased(30, json!({"initial_interval": "PT10S", "jitter": false}))).await;
     let claimed = rig.claim().await;
     // Behind a closed gate the job stays as the sweep left it.
-    rig.engine.pause(QUEUE.into(), true).await.expect("an answer");
+    rig.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     rig.at(START.after(secs(300))).await;
     let held = rig.job(claimed.id).await;
     assert_eq!((held.state, held.due), (State::Retryable, Some(START.after(secs(30)))));

@@ -5,7 +5,7 @@ use super::common::{Around, Passing, Verb, Wrapped};
 use super::rig::{QUEUE, Rig, START, failure, job, request, secs, with_ojs};
 use redrive_engine::{ClaimRequest, Engine, Submission};
 use redrive_policy::Span;
-use redrive_store::{Job, Memory, Revival, Start};
+use redrive_store::{Job, Memory, Missing, Revival, Start};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,9 +111,10 @@ async fn it_is_woken_by_a_release_an_activation_a_revival_and_an_opened_queue() 
         .await;
 
     let rig = Rig::new();
-    rig.engine.pause(QUEUE.into(), true).await.expect("an answer");
+    rig.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     rig.submit(job()).await;
-    woken_by(&rig, async |rig| drop(rig.engine.pause(QUEUE.into(), false).await.expect("an answer"))).await;
+    woken_by(&rig, async |rig| drop(rig.engine.pause(QUEUE.into(), false, Missing::Create).await.expect("an answer")))
+        .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use redrive_engine::{
     ClaimRequest, Clock, Ending, Engine, EngineError, Layers, Settings, Submission, SystemRandomness, pace,
 };
 use redrive_policy::{Moment, Span};
-use redrive_store::{Memory, Start, State, StoreError};
+use redrive_store::{Memory, Missing, Start, State, StoreError};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -125,12 +125,12 @@ async fn while_nothing_is_due_it_sleeps_also_where_a_gate_holds_something_back()
     tokio::time::sleep(Duration::from_secs(60)).await;
     let idle = running.watch.sweeps.swap(0, Ordering::Relaxed);
     assert!(idle < 150, "{idle} sweeps in an idle minute");
-    running.engine.pause(QUEUE.into(), true).await.expect("an answer");
+    running.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     running.submit(Submission { start: Start::Scheduled(START.after(secs(61))), ..job() }).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let held = running.watch.sweeps.swap(0, Ordering::Relaxed);
     assert!(held <= idle + 1, "{held} sweeps in a minute with a closed queue, {idle} in an idle one");
-    running.engine.pause(QUEUE.into(), false).await.expect("an answer");
+    running.engine.pause(QUEUE.into(), false, Missing::Create).await.expect("an answer");
     assert_about(running.waits(QUEUE).await, 0);
 }
 
@@ -141,7 +141,7 @@ async fn retries_in_a_closed_queue_do_not_wake_the_sweeper() {
         running.submit(with_ojs(json!({"initial_interval": "PT0.01S", "jitter": false}))).await;
     }
     let jobs = running.engine.claim(&request(50)).await.expect("an answer");
-    running.engine.pause(QUEUE.into(), true).await.expect("an answer");
+    running.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     tokio::time::sleep(Duration::from_millis(10)).await;
     running.watch.sweeps.store(0, Ordering::Relaxed);
     for job in &jobs {
@@ -152,7 +152,7 @@ async fn retries_in_a_closed_queue_do_not_wake_the_sweeper() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     let sweeps = running.watch.sweeps.swap(0, Ordering::Relaxed);
     assert!(sweeps <= 1, "{sweeps} sweeps for {} retries that are held back", jobs.len());
-    running.engine.pause(QUEUE.into(), false).await.expect("an answer");
+    running.engine.pause(QUEUE.into(), false, Missing::Create).await.expect("an answer");
     assert_about(running.waits(QUEUE).await, 0);
 }
 

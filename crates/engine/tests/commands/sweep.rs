@@ -3,7 +3,7 @@
 use super::common::{Around, Passing, Verb, Wrapped};
 use super::rig::{QUEUE, Rig, START, failure, job, secs, with_ojs};
 use redrive_engine::{EngineError, Submission};
-use redrive_store::{Memory, Start, State, StoreError};
+use redrive_store::{Memory, Missing, Start, State, StoreError};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -102,9 +102,9 @@ async fn a_lost_answer_can_be_asked_for_again() {
 async fn a_queue_that_was_opened_lets_jobs_through_although_the_answer_was_lost() {
     let (rig, outage) = Outage::rig(Verb::Pause, true);
     let scheduled = rig.submit(Submission { start: Start::Scheduled(START.after(secs(1))), ..job() }).await;
-    rig.engine.pause(QUEUE.into(), true).await.expect("an answer");
+    rig.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     outage.switch(true);
-    assert!(rig.engine.pause(QUEUE.into(), false).await.is_err());
+    assert!(rig.engine.pause(QUEUE.into(), false, Missing::Create).await.is_err());
     rig.at(START.after(secs(1))).await;
     assert_eq!(rig.claim().await.id, scheduled.id);
     assert!(outage.met.lock().expect("no panic before").contains(&Verb::Promote));

@@ -2,8 +2,8 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Page,
-    Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
+    Page, Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -117,8 +117,8 @@ impl<A: Around> Store for Wrapped<A> {
         self.around(Verb::Prune, move |store| store.prune(retention, limit, now))
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
-        self.around(Verb::Pause, move |store| store.pause(queue, paused, now))
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+        self.around(Verb::Pause, move |store| store.pause(queue, paused, missing, now))
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

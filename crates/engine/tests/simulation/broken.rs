@@ -4,8 +4,8 @@ use super::common::wrapped::in_place;
 use super::ground::Ground;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
-    Page, Proof, Queue, Refusal, Report, Retention, Revival, Ruling, Settlement, State, Store,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
+    NewJob, Page, Proof, Queue, Refusal, Report, Retention, Revival, Ruling, Settlement, State, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -319,11 +319,11 @@ impl Store for Broken {
         self.inner.prune(retention, limit, now)
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
         Box::pin(async move {
             let kept = paused && self.flaw != Flaw::IgnoresPauses;
-            let told = self.inner.pause(queue, kept, now).await?;
-            Ok(Queue { paused, ..told })
+            let told = self.inner.pause(queue, kept, missing, now).await?;
+            Ok(told.map(|told| Queue { paused, ..told }))
         })
     }
 

@@ -12,7 +12,7 @@ use super::tally::Tally;
 use super::weather::{Climate, Weather};
 use super::world::{Heard, World};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Filter, Job, Page, Queue, Store};
+use redrive_store::{Filter, Job, Missing, Page, Queue, Store};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -250,7 +250,7 @@ async fn sweep(world: &World) -> bool {
 async fn finish(world: Rc<World>, dice: Seeded) {
     for queue in queues(&world).await.into_iter().filter(|queue| queue.paused) {
         let name = Arc::clone(&queue.name);
-        let (when, _) = world.ask(None, |engine| async move { engine.pause(name, false).await }).await;
+        let (when, _) = world.ask(None, |engine| async move { engine.pause(name, false, Missing::Refuse).await }).await;
         let known = super::house::QUEUES.into_iter().find(|known| **known == *queue.name);
         let queue = known.expect("one of the queues");
         world.ledger.borrow_mut().pauses.push(Pause { queue, paused: false, when, surely: true });

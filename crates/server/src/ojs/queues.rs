@@ -5,12 +5,14 @@ use super::lists::{page, push_pagination};
 use super::names::queue_in_path;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::fault::Fault;
+use crate::fault::{Code, Fault};
 use crate::json::{member, push_str};
-use crate::request::{NamesVersion, Query};
+use crate::request::{NamesVersion, Payload, Query};
 use crate::time::rfc3339;
 use axum::extract::{Path, State};
-use redrive_store::{Queue, State as JobState};
+use redrive_engine::EngineError;
+use redrive_policy::resembling;
+use redrive_store::{Missing, Queue, State as JobState};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -73,17 +75,43 @@ const fn status(paused: bool) -> &'static str {
     if paused { "paused" } else { "active" }
 }
 
-pub(crate) async fn pause(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Answer, Fault> {
-    set_paused(&app, &name, true).await
+/// Closes a queue. One that has had no job yet is made, because that is what the conformance cases do
+/// (L4-PAUSE-002); with `"create": false` it is refused.
+pub(crate) async fn pause(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    payload: Payload,
+) -> Result<Answer, Fault> {
+    let create = flag(&payload, &["create"])?;
+    let missing = if create.unwrap_or(true) { Missing::Create } else { Missing::Refuse };
+    set_paused(&app, &name, true, missing).await
 }
 
-pub(crate) async fn resume(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Answer, Fault> {
-    set_paused(&app, &name, false).await
+/// Opens a queue, which must be known.
+pub(crate) async fn resume(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    payload: Payload,
+) -> Result<Answer, Fault> {
+    flag(&payload, &[])?;
+    set_paused(&app, &name, false, Missing::Refuse).await
 }
 
-async fn set_paused(app: &App, name: &str, paused: bool) -> Result<Answer, Fault> {
+/// What the body says under the one key that is known, if any is. No body is an empty object.
+fn flag(payload: &Payload, known: &[&str]) -> Result<Option<bool>, Fault> {
+    let mut problems = Vec::new();
+    let members = payload.members_or_none()?;
+    members.only(known, &mut problems);
+    let flag = known.first().and_then(|key| members.flag(key, &mut problems));
+    if problems.is_empty() { Ok(flag) } else { Err(Fault::invalid(problems)) }
+}
+
+async fn set_paused(app: &App, name: &str, paused: bool, missing: Missing) -> Result<Answer, Fault> {
     queue_in_path(name, &app.limits)?;
-    let queue = app.engine.pause(Arc::from(name), paused).await?;
+    let queue = match app.engine.pause(Arc::from(name), paused, missing).await {
+        Err(EngineError::NoSuchQueue(name)) => return Err(no_such_queue(app, &name).await?),
+        answer => answer?,
+    };
     let (word, when) = if paused { ("closed", "paused_at") } else { ("opened", "resumed_at") };
     app.log.line(format_args!("queue {name} was {word}"));
     let now = rfc3339(app.engine.now());
@@ -92,4 +120,23 @@ async fn set_paused(app: &App, name: &str, paused: bool) -> Result<Answer, Fault
         "status": status(queue.paused),
         when: now,
     })))
+}
+
+/// How many queues a refusal names at most.
+const NAMED: usize = 20;
+
+/// That there is no such queue, which there are, and which of them may be meant.
+async fn no_such_queue(app: &App, name: &str) -> Result<Fault, Fault> {
+    let queues = app.engine.queues().await?;
+    let known: Vec<&str> = queues.iter().map(|queue| &*queue.name).collect();
+    let near = resembling(name, &known).map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+    let more = known.len().saturating_sub(NAMED);
+    let shown = known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let are = match (known.len(), more) {
+        (0, _) => "there are no queues yet".to_owned(),
+        (_, 0) => format!("known queues: {shown}"),
+        (_, more) => format!("known queues: {shown} and {more} more"),
+    };
+    let why = format!("there is no queue \"{name}\"; a queue comes into being with its first job; {are}{near}");
+    Ok(Fault::new(Code::NotFound, why))
 }

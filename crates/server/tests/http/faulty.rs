@@ -2,8 +2,8 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
-    Page, Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
+    NewJob, Page, Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
 };
 use std::sync::{Arc, Mutex};
 
@@ -84,8 +84,8 @@ impl Store for Faulty {
         self.tried(self.inner.prune(retention, limit, now))
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
-        self.tried(self.inner.pause(queue, paused, now))
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+        self.tried(self.inner.pause(queue, paused, missing, now))
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

@@ -36,3 +36,45 @@ async fn a_closed_queue_takes_jobs_and_hands_out_none() {
     bench.advance_ms(0.0).await;
     assert!(bench.fetch().await.is_some() && bench.fetch().await.is_some());
 }
+
+#[tokio::test]
+async fn a_misspelt_queue_is_neither_paused_nor_resumed() {
+    let bench = Bench::new();
+    bench.enqueue_with(json!({ "queue": "reports" })).await;
+    let paused = bench.post("/queues/reprots/pause", json!({ "create": false })).await.expect(404);
+    let resumed = bench.post("/queues/reprots/resume", json!({})).await.expect(404);
+    for refused in [paused, resumed] {
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("there is no queue \"reprots\"") && message.contains("known queues: reports"),
+            "{message}"
+        );
+        assert!(message.contains("did you mean \"reports\"?"), "{message}");
+    }
+    let queues = bench.get("/queues").await.expect(200);
+    assert_eq!(queues["queues"].as_array().map(Vec::len), Some(1), "{queues}");
+    let known = bench.post("/queues/reports/pause", json!({ "create": false })).await.expect(200);
+    assert_eq!(known["queue"]["paused"], true);
+    let before = bench.post("/queues/soon/pause", json!({ "create": true })).await.expect(200);
+    assert_eq!(before["queue"], json!({ "name": "soon", "paused": true }));
+}
+
+#[tokio::test]
+async fn pause_and_resume_refuse_what_they_do_not_know() {
+    let bench = Bench::new();
+    bench.enqueue_with(json!({})).await;
+    for verb in ["pause", "resume"] {
+        let path = format!("/ojs/v1/queues/default/{verb}");
+        for body in ["[]", "\"create\"", "1", "null", "{", "nonsense"] {
+            let refused = bench.call_text("POST", &path, body).await.expect(400);
+            assert!(refused["error"]["message"].as_str().unwrap().contains("the body"), "{verb} {body}: {refused}");
+        }
+        let refused = bench.call_text("POST", &path, r#"{"craete": false, "reason": "x"}"#).await.expect(400);
+        let problems = refused["error"]["details"]["problems"].as_array().unwrap();
+        assert_eq!(problems.len(), 2, "{verb}: {refused}");
+    }
+    let wrong = bench.call_text("POST", "/ojs/v1/queues/default/pause", r#"{"create": "no"}"#).await.expect(400);
+    assert!(wrong["error"]["message"].as_str().unwrap().contains("true or false"), "{wrong}");
+    bench.call_text("POST", "/ojs/v1/queues/default/resume", r#"{"create": true}"#).await.expect(400);
+    assert_eq!(bench.get("/queues").await.expect(200)["queues"][0]["paused"], false, "nothing of it was carried out");
+}

@@ -138,6 +138,7 @@ macro_rules! for_each_conformance_case {
                 queues_count_their_jobs_by_state,
                 queues_stay_when_their_jobs_are_gone,
                 pause_answers_the_queue_and_makes_one_where_there_is_none,
+                pause_refuses_a_queue_that_nobody_knows_where_it_shall_make_none,
                 pause_does_not_stop_running_jobs,
                 next_wake_is_the_earliest_of_all_times,
                 next_wake_forgets_what_has_ended,

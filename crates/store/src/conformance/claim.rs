@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, LEASE_MS, QUEUE, SEED, START, WORKER, ids, token};
 use super::{Verified, holds, same};
-use crate::{Claim, Job, Lease, LeaseToken, NewJob, Start, State};
+use crate::{Claim, Job, Lease, LeaseToken, Missing, NewJob, Start, State};
 use redrive_policy::Span;
 
 pub(super) async fn claim_takes_queues_in_the_order_given(bench: &mut Bench<'_>) -> Verified {
@@ -78,9 +78,9 @@ pub(super) async fn claim_of_an_unknown_queue_gives_nothing_and_makes_none(bench
 pub(super) async fn claim_passes_over_paused_queues(bench: &mut Bench<'_>) -> Verified {
     let here = bench.added().await?;
     let there = bench.added_with(|spec| spec.queue = "there".into()).await?;
-    bench.store().pause(QUEUE.into(), true, bench.now()).await?;
+    bench.store().pause(QUEUE.into(), true, Missing::Create, bench.now()).await?;
     same!(ids(&bench.claim_by(bench.request(&[QUEUE, "there"], 9)).await?), [there.id], "with the first one paused");
-    bench.store().pause(QUEUE.into(), false, bench.now()).await?;
+    bench.store().pause(QUEUE.into(), false, Missing::Create, bench.now()).await?;
     same!(ids(&bench.claim(9).await?), [here.id], "with the queue open again");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, DELAY_MS, QUEUE, ids, policy};
 use super::{Verified, same};
-use crate::{Filter, Job, NewJob, Spec, Start, State};
+use crate::{Filter, Job, Missing, NewJob, Spec, Start, State};
 use redrive_policy::{AttemptLimit, Disposition, Moment};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) async fn promote_makes_the_job_available_from_now(bench: &mut Bench<'
 
 pub(super) async fn promote_is_not_stopped_by_a_paused_queue(bench: &mut Bench<'_>) -> Verified {
     let id = scheduled(bench, 10).await?;
-    bench.store().pause(QUEUE.into(), true, bench.now()).await?;
+    bench.store().pause(QUEUE.into(), true, Missing::Create, bench.now()).await?;
     bench.pass(10);
     same!(ids(&bench.promote(9).await?), [id], "what is promoted in a paused queue");
     same!(bench.claim(9).await?, Vec::new(), "what can be claimed there");

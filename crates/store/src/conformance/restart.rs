@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, failed_run, held_by_token, ids, ruling, token};
 use super::{Flaw, Verified, same};
-use crate::{Blob, Enqueued, Job, NewJob, Refusal, Report, Retention, Revival, Spec, Start, State};
+use crate::{Blob, Enqueued, Job, Missing, NewJob, Refusal, Report, Retention, Revival, Spec, Start, State};
 use redrive_policy::{
     AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Disposition, Jitter, Matcher, Parts, Pattern, Policy,
     Rounding, Rule, Span, Unmatched,
@@ -117,15 +117,15 @@ pub(super) async fn restart_keeps_pauses_and_counts(bench: &mut Bench<'_>) -> Ve
         bench.job_in(state).await?;
     }
     bench.pass(5);
-    bench.store().pause(State::Available.name().into(), true, bench.now()).await?;
-    bench.store().pause("empty".into(), true, bench.now()).await?;
+    bench.store().pause(State::Available.name().into(), true, Missing::Create, bench.now()).await?;
+    bench.store().pause("empty".into(), true, Missing::Create, bench.now()).await?;
     let queues = bench.store().queues().await?;
     bench.pass(5);
     bench.restart();
     same!(bench.store().queues().await?, queues, "the queues");
     let request = bench.request(&[State::Available.name()], 9);
     same!(bench.claim_by(request.clone()).await?, Vec::new(), "what a paused queue gives");
-    bench.store().pause(State::Available.name().into(), false, bench.now()).await?;
+    bench.store().pause(State::Available.name().into(), false, Missing::Create, bench.now()).await?;
     bench.restart();
     same!(bench.claim_by(request).await?.len(), 1, "what the opened queue gives");
     Ok(())

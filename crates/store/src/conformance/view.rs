@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, LEASE_MS, QUEUE, START, held_by_token, ids};
 use super::{Verified, same};
-use crate::{Filter, NewJob, Page, Queue, Start, State};
+use crate::{Filter, Missing, NewJob, Page, Queue, Start, State};
 use redrive_policy::{Moment, Span};
 
 pub(super) async fn get_of_an_unknown_job_is_nothing(bench: &mut Bench<'_>) -> Verified {
@@ -93,22 +93,55 @@ pub(super) async fn queues_stay_when_their_jobs_are_gone(bench: &mut Bench<'_>) 
 
 pub(super) async fn pause_answers_the_queue_and_makes_one_where_there_is_none(bench: &mut Bench<'_>) -> Verified {
     let expected = Queue { name: "new".into(), paused: true, created: START, counts: [0; 8] };
-    same!(bench.store().pause("new".into(), true, bench.now()).await?, expected, "a queue that nobody knew");
+    same!(
+        bench.store().pause("new".into(), true, Missing::Create, bench.now()).await?,
+        Some(expected.clone()),
+        "a queue that nobody knew"
+    );
     bench.pass(5);
-    same!(bench.store().pause("new".into(), true, bench.now()).await?, expected, "the same queue, paused again");
+    same!(
+        bench.store().pause("new".into(), true, Missing::Create, bench.now()).await?,
+        Some(expected.clone()),
+        "the same queue, paused again"
+    );
     bench.added_with(|spec| spec.queue = "new".into()).await?;
     let mut open = Queue { paused: false, ..expected };
     open.counts[2] = 1;
-    same!(bench.store().pause("new".into(), false, bench.now()).await?, open, "the same queue with a job, opened");
+    same!(
+        bench.store().pause("new".into(), false, Missing::Create, bench.now()).await?,
+        Some(open.clone()),
+        "the same queue with a job, opened"
+    );
     let other = Queue { name: "other".into(), paused: false, created: bench.now(), counts: [0; 8] };
-    same!(bench.store().pause("other".into(), false, bench.now()).await?, other, "an unknown queue, opened");
+    same!(
+        bench.store().pause("other".into(), false, Missing::Create, bench.now()).await?,
+        Some(other.clone()),
+        "an unknown queue, opened"
+    );
     same!(bench.store().queues().await?, [open, other], "the queues");
+    Ok(())
+}
+
+pub(super) async fn pause_refuses_a_queue_that_nobody_knows_where_it_shall_make_none(
+    bench: &mut Bench<'_>,
+) -> Verified {
+    for paused in [true, false] {
+        let refused = bench.store().pause("misspelt".into(), paused, Missing::Refuse, bench.now()).await?;
+        same!(refused, None, "an unknown queue, paused: {paused}");
+    }
+    same!(bench.store().queues().await?, Vec::new(), "the queues");
+    bench.added().await?;
+    let known = bench.store().pause(QUEUE.into(), true, Missing::Refuse, bench.now()).await?;
+    same!(known.map(|queue| (queue.paused, queue.counts[2])), Some((true, 1)), "a queue with a job");
+    bench.store().pause("made".into(), true, Missing::Create, bench.now()).await?;
+    let made = bench.store().pause("made".into(), false, Missing::Refuse, bench.now()).await?;
+    same!(made.map(|queue| queue.paused), Some(false), "a queue that a pause has made");
     Ok(())
 }
 
 pub(super) async fn pause_does_not_stop_running_jobs(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
-    bench.store().pause(QUEUE.into(), true, bench.now()).await?;
+    bench.store().pause(QUEUE.into(), true, Missing::Create, bench.now()).await?;
     bench.extend(held_by_token(&held)?, None).await??;
     same!(bench.done(&held).await?.state, State::Completed, "a job whose queue was paused meanwhile");
     Ok(())

@@ -6,8 +6,8 @@ use super::ledger::Ledger;
 use super::notice::{Notice, reason};
 use super::ticket::Durable;
 use crate::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Page,
-    Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
+    Page, Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -221,8 +221,8 @@ impl Store for Embedded {
         self.answer(|ledger| Ok(ledger.prune(retention, limit, now)))
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
-        self.answer(|ledger| Ok(ledger.pause_queue(&queue, paused, now)))
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+        self.answer(|ledger| Ok(ledger.pause_queue(&queue, paused, missing, now)))
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

@@ -3,8 +3,8 @@
 
 use super::rules;
 use crate::{
-    Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Overdue,
-    Page, Queue, Refusal, Retention, Revival, Settlement, State,
+    Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
+    Overdue, Page, Queue, Refusal, Retention, Revival, Settlement, State,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -141,11 +141,14 @@ impl Book {
         ended.len()
     }
 
-    pub(super) fn pause(&mut self, name: &Arc<str>, paused: bool, now: Moment) -> Queue {
+    pub(super) fn pause(&mut self, name: &Arc<str>, paused: bool, missing: Missing, now: Moment) -> Option<Queue> {
+        if missing == Missing::Refuse && !self.queues.contains_key(name) {
+            return None;
+        }
         let standing = self.standing(name, now);
         standing.paused = paused;
         let standing = *standing;
-        self.queue(name, standing)
+        Some(self.queue(name, standing))
     }
 
     pub(super) fn get(&self, id: JobId) -> Option<Job> {

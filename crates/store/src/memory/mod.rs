@@ -4,8 +4,8 @@ mod book;
 pub(crate) mod rules;
 
 use crate::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob, Page,
-    Queue, Refusal, Retention, Revival, Settlement, Store,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
+    Page, Queue, Refusal, Retention, Revival, Settlement, Store,
 };
 use book::Book;
 use redrive_policy::{Moment, Span};
@@ -84,8 +84,8 @@ impl Store for Memory {
         Box::pin(async move { Ok(self.book().prune(retention, limit, now)) })
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
-        Box::pin(async move { Ok(self.book().pause(&queue, paused, now)) })
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+        Box::pin(async move { Ok(self.book().pause(&queue, paused, missing, now)) })
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

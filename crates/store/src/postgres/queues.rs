@@ -9,9 +9,11 @@ use redrive_policy::Moment;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Closes or opens a queue that is known.
+pub(super) const PAUSE: &str = "UPDATE queues SET paused = $2 WHERE name = $1 RETURNING id";
 /// Closes or opens a queue, which need not be known yet.
-pub(super) const PAUSE: &str = "INSERT INTO queues (name, paused, created_us) VALUES ($1, $2, $3) \
-     ON CONFLICT (name) DO UPDATE SET paused = excluded.paused";
+pub(super) const PAUSE_OR_CREATE: &str = "INSERT INTO queues (name, paused, created_us) VALUES ($1, $2, $3) \
+     ON CONFLICT (name) DO UPDATE SET paused = excluded.paused RETURNING id";
 
 /// All queues, or the one named, with one row for each state that has jobs.
 const READ: &str = "SELECT q.name, q.paused, q.created_us, c.state, c.jobs FROM queues q LEFT JOIN (\

@@ -10,8 +10,8 @@ use super::verbs::{claim, enqueue, inbox, list, manage, runs, sweep};
 use super::{pooler, queues, schema, tidy};
 use crate::memory::rules;
 use crate::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, NewJob,
-    Opener, Page, Queue, Received, Refusal, Retention, Revival, Settlement, Store, StoreError,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing,
+    NewJob, Opener, Page, Queue, Received, Refusal, Retention, Revival, Settlement, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -131,8 +131,8 @@ impl Store for Postgres {
         answer!(self, |core| sweep::prune(core, retention, limit, now))
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
-        answer!(self, |core| manage::pause(core, &queue, paused, now))
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+        answer!(self, |core| manage::pause(core, &queue, paused, missing, now))
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

@@ -6,7 +6,7 @@ use crate::workload::{Workload, everything};
 use redrive_policy::Moment;
 use redrive_store::conformance::block_on;
 use redrive_store::embedded::{Notice, Options};
-use redrive_store::{Store, StoreError};
+use redrive_store::{Missing, Store, StoreError};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn a_compaction_that_fails_is_told_once_tried_again_and_told_when_it_works() {
     Workload::new(1).batch_of_bytes(3, 10).play(&store).unwrap();
     // Each change of a queue makes the log longer, and the snapshot of it not.
     for paused in [true, false].into_iter().cycle().take(20) {
-        block_on(store.pause("one".into(), paused, Moment::ORIGIN)).unwrap();
+        block_on(store.pause("one".into(), paused, Missing::Create, Moment::ORIGIN)).unwrap();
     }
     let Notice::CompactionFails(StoreError::Unavailable(why)) = notices.recv_timeout(PATIENCE).unwrap() else {
         panic!("another notice")

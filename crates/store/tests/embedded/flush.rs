@@ -5,7 +5,7 @@ use crate::subject::{SMALL, open};
 use crate::workload::Workload;
 use redrive_policy::Moment;
 use redrive_store::conformance::block_on;
-use redrive_store::{Filter, Held, JobId, Page, Store};
+use redrive_store::{Filter, Held, JobId, Missing, Page, Store};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Waker};
@@ -82,9 +82,9 @@ fn what_changes_nothing_writes_nothing() {
     for op in workload.ops(50) {
         op.play(&store).unwrap();
     }
-    block_on(store.pause("one".into(), true, Moment::ORIGIN)).unwrap();
+    block_on(store.pause("one".into(), true, Missing::Create, Moment::ORIGIN)).unwrap();
     let before = store.status();
-    block_on(store.pause("one".into(), true, Moment::ORIGIN)).unwrap();
+    block_on(store.pause("one".into(), true, Missing::Create, Moment::ORIGIN)).unwrap();
     assert!(block_on(store.cancel(JobId::new(Moment::ORIGIN, 1), Moment::ORIGIN)).unwrap().is_err());
     assert_eq!(block_on(store.enqueue(Vec::new(), Moment::ORIGIN)).unwrap(), Ok(Vec::new()));
     store.close().unwrap();

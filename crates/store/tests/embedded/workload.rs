@@ -6,8 +6,8 @@ use redrive_policy::{
 };
 use redrive_store::conformance::block_on;
 use redrive_store::{
-    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Revival,
-    Ruling, Settlement, Spec, Start, Store, StoreError,
+    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, Missing, NewJob, Overdue, Page, Proof, Report, Retention,
+    Revival, Ruling, Settlement, Spec, Start, Store, StoreError,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -76,7 +76,7 @@ impl Op {
             Verb::Revive(id, spec) => told!(store.revive(id, Revival { spec, by: "ada".into() }, now)),
             Verb::Remove(id) => told!(store.remove(id)),
             Verb::Prune(retention, limit) => told!(store.prune(retention, limit, now)),
-            Verb::Pause(queue, paused) => told!(store.pause(queue, paused, now)),
+            Verb::Pause(queue, paused) => told!(store.pause(queue, paused, Missing::Create, now)),
             Verb::Get(id) => told!(store.get(id)),
             Verb::List(filter, page) => told!(store.list(filter, page)),
             Verb::Queues => told!(store.queues()),

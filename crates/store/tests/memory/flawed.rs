@@ -4,8 +4,8 @@ use crate::Kept;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, NewJob,
-    Overdue, Page, Proof, Queue, Refusal, Report, Retention, Revival, Settlement, State, Store, StoreError,
+    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
+    NewJob, Overdue, Page, Proof, Queue, Refusal, Report, Retention, Revival, Settlement, State, Store, StoreError,
 };
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ pub(crate) enum Flaw {
     EnqueuesOneByOne,
     ForgetsKeys,
     ClaimsFromPausedQueues,
+    PausesUnknownQueues,
     ClaimsNewestFirst,
     ClaimsOneTooMany,
     ExtendsByItsOwnSpan,
@@ -49,7 +50,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 34] = [
+    pub(crate) const ALL: [Self; 35] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -57,6 +58,7 @@ impl Flaw {
         Self::EnqueuesOneByOne,
         Self::ForgetsKeys,
         Self::ClaimsFromPausedQueues,
+        Self::PausesUnknownQueues,
         Self::ClaimsNewestFirst,
         Self::ClaimsOneTooMany,
         Self::ExtendsByItsOwnSpan,
@@ -127,7 +129,7 @@ impl Flawed {
     async fn lose(&self) -> Result<(), StoreError> {
         for queue in self.memory.queues().await? {
             if self.has(Flaw::LosesPausesAtRestart) {
-                self.memory.pause(queue.name, false, queue.created).await?;
+                self.memory.pause(queue.name, false, Missing::Refuse, queue.created).await?;
             }
         }
         let active = Filter { state: Some(State::Active), ..Filter::default() };
@@ -222,11 +224,11 @@ impl Store for Flawed {
             let paused: Vec<Queue> = open.filter(|_| self.has(Flaw::ClaimsFromPausedQueues)).collect();
             claim.count += usize::from(self.has(Flaw::ClaimsOneTooMany));
             for queue in &paused {
-                self.memory.pause(Arc::clone(&queue.name), false, now).await?;
+                self.memory.pause(Arc::clone(&queue.name), false, Missing::Refuse, now).await?;
             }
             let mut claimed = self.memory.claim(claim, now).await?;
             for queue in &paused {
-                self.memory.pause(Arc::clone(&queue.name), true, now).await?;
+                self.memory.pause(Arc::clone(&queue.name), true, Missing::Refuse, now).await?;
             }
             if self.has(Flaw::ClaimsNewestFirst) {
                 claimed.reverse();
@@ -321,8 +323,9 @@ impl Store for Flawed {
         self.memory.prune(Retention { dead, ..retention }, limit, now)
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, now: Moment) -> Answer<'_, Queue> {
-        self.memory.pause(queue, paused, now)
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+        let missing = if self.has(Flaw::PausesUnknownQueues) { Missing::Create } else { missing };
+        self.memory.pause(queue, paused, missing, now)
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

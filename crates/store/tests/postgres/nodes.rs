@@ -3,7 +3,7 @@
 use crate::subject::{cut, database_time, new_schema, open, runtime};
 use crate::work::{claim, job, now};
 use redrive_store::postgres::{Change, Postgres};
-use redrive_store::{Enqueued, Hold, Job, NewJob, Proof, Report, Settlement, State, Store};
+use redrive_store::{Enqueued, Hold, Job, Missing, NewJob, Proof, Report, Settlement, State, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn a_node_hears_what_becomes_available_elsewhere_and_not_its_own_doing() {
         there.enqueue(vec![job("yours"), job("yours")], now()).await.unwrap().unwrap();
         let told = next(&mut ear_here, |change| *change != Change::Anything).await;
         assert_eq!(told, Change::Available("yours".into(), 2));
-        there.pause("yours".into(), true, now()).await.unwrap();
+        there.pause("yours".into(), true, Missing::Create, now()).await.unwrap();
         assert_eq!(next(&mut ear_here, |change| *change != Change::Anything).await, Change::Gates);
     });
 }

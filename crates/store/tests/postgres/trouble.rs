@@ -6,7 +6,7 @@ use crate::work::{claim, failed, job, later, now, ruling};
 use redrive_policy::{Moment, Span};
 use redrive_store::postgres::Postgres;
 use redrive_store::{
-    Filter, Held, Hold, Job, JobId, Listed, NewJob, Page, Proof, Queue, Refusal, Report, Retention, Revival,
+    Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob, Page, Proof, Queue, Refusal, Report, Retention, Revival,
     Settlement, Store, StoreError,
 };
 
@@ -80,8 +80,8 @@ impl Cast {
             Step::Remove => state(vec![store.remove(third.id).await?]),
             Step::Prune => many(store.prune(at_once(), 9, later(99_000)).await?),
             Step::Pause => {
-                let queue = store.pause("q".into(), true, later(99_000)).await?;
-                if queue.paused { "paused" } else { "open" }.to_owned()
+                let queue = store.pause("q".into(), true, Missing::Create, later(99_000)).await?;
+                if queue.is_some_and(|queue| queue.paused) { "paused" } else { "open" }.to_owned()
             }
         })
     }

@@ -6,7 +6,7 @@ use crate::house::QUEUES;
 use crate::ledger::{Call, Pause, Revival, Sight, Told};
 use crate::world::{Heard, World};
 use redrive_engine::EngineError;
-use redrive_store::{Filter, JobId, Page, Spec, State};
+use redrive_store::{Filter, JobId, Missing, Page, Spec, State};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -36,8 +36,9 @@ fn some_job(world: &World, dice: &Seeded) -> Option<(usize, JobId)> {
 async fn pause(world: &World, dice: &Seeded) {
     let queue = *dice.pick(&QUEUES);
     let paused = dice.permille(400);
-    let (when, heard) =
-        world.ask(patience(dice), |engine| async move { engine.pause(queue.into(), paused).await }).await;
+    let (when, heard) = world
+        .ask(patience(dice), |engine| async move { engine.pause(queue.into(), paused, Missing::Create).await })
+        .await;
     let surely = matches!(heard, Heard::Answer(_));
     world.ledger.borrow_mut().pauses.push(Pause { queue, paused, when, surely });
 }

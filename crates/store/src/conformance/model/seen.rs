@@ -19,7 +19,7 @@ pub enum Seen {
     /// To a pruning.
     Count(usize),
     /// To a pause.
-    Queue(Queue),
+    Queue(Option<Queue>),
     /// To a look at one job.
     Job(Option<Job>),
     /// To a list.

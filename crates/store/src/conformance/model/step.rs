@@ -44,8 +44,8 @@ pub enum Step {
     Remove(u8),
     /// Forget what ended so many milliseconds ago, and dead letters of another age.
     Prune(u32, u32, usize),
-    /// Close or open a queue.
-    Pause(u8, bool),
+    /// Close or open a queue; only where it is known, or else it is made.
+    Pause(u8, bool, bool),
     /// Look at a job.
     Get(u8),
     /// List jobs.
@@ -135,7 +135,7 @@ fn people() -> impl Strategy<Value = Step> {
         8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(name, spec)| Step::Revive(name, spec)),
         2 => plan::back().prop_map(Step::Remove),
         2 => (wait_ms(), wait_ms(), limit()).prop_map(|(ended, dead, limit)| Step::Prune(ended, dead, limit)),
-        2 => (0..FEW, any::<bool>()).prop_map(|(queue, paused)| Step::Pause(queue, paused)),
+        2 => (0..FEW, any::<bool>(), any::<bool>()).prop_map(|(queue, paused, only_known)| Step::Pause(queue, paused, only_known)),
     ]
 }
 

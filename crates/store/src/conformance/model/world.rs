@@ -5,8 +5,8 @@ use super::policies::policies;
 use super::seen::Seen;
 use super::step::Step;
 use crate::{
-    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, NewJob, Overdue, Page, Proof, Report, Retention, Revival,
-    Ruling, Settlement, Spec, Start, Store, StoreError,
+    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, Missing, NewJob, Overdue, Page, Proof, Report, Retention,
+    Revival, Ruling, Settlement, Spec, Start, Store, StoreError,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
@@ -70,7 +70,10 @@ impl World {
                 let [finished, dead] = [*finished_ms, *dead_ms].map(Span::from_millis);
                 Seen::Count(store.prune(Retention { finished, dead }, *limit, now).await?)
             }
-            Step::Pause(queue, paused) => Seen::Queue(store.pause(word("queue", *queue), *paused, now).await?),
+            Step::Pause(queue, paused, only_known) => {
+                let missing = if *only_known { Missing::Refuse } else { Missing::Create };
+                Seen::Queue(store.pause(word("queue", *queue), *paused, missing, now).await?)
+            }
             _ => self.look(store, step).await?,
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::embedded::ledger::Ledger;
 use crate::memory::rules;
-use crate::{Cancelled, Event, Job, JobId, Queue, Refusal, Revival, StoreError};
+use crate::{Cancelled, Event, Job, JobId, Missing, Queue, Refusal, Revival, StoreError};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -44,10 +44,19 @@ impl Ledger {
         self.remove(place).ok_or(Refusal::NotFound)
     }
 
-    pub(in crate::embedded) fn pause_queue(&mut self, name: &Arc<str>, paused: bool, now: Moment) -> Queue {
+    pub(in crate::embedded) fn pause_queue(
+        &mut self,
+        name: &Arc<str>,
+        paused: bool,
+        missing: Missing,
+        now: Moment,
+    ) -> Option<Queue> {
+        if missing == Missing::Refuse && self.indexes.lane(name).is_none() {
+            return None;
+        }
         let lane = self.lane(name, now);
         self.pause(lane, paused);
-        self.indexes.lanes[lane as usize].queue()
+        Some(self.indexes.lanes[lane as usize].queue())
     }
 
     pub(in crate::embedded) fn queues(&self) -> Vec<Queue> {

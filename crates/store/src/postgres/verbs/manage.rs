@@ -1,6 +1,6 @@
 //! What people do to single jobs and queues.
 
-use super::super::core::{Core, held};
+use super::super::core::{BEGIN, Core, held};
 use super::super::kept::{Kept, uuids};
 use super::super::queues;
 use super::super::row::encode_revisions;
@@ -8,7 +8,7 @@ use super::super::trouble::Trouble;
 use super::super::value::{Order, Param};
 use super::super::{sql, text, write};
 use crate::memory::rules;
-use crate::{Cancelled, Event, Job, JobId, Queue, Refusal, Revival};
+use crate::{Cancelled, Event, Job, JobId, Missing, Queue, Refusal, Revival};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -103,12 +103,24 @@ pub(in crate::postgres) async fn pause(
     core: &Core,
     name: &Arc<str>,
     paused: bool,
+    missing: Missing,
     now: Moment,
-) -> Result<Queue, Trouble> {
+) -> Result<Option<Queue>, Trouble> {
     let mut session = core.session().await?;
-    let params: Vec<Param<'_>> = vec![Box::new(text::kept(name)), Box::new(paused), Box::new(now.micros())];
-    session.write(&Order::new(queues::PAUSE, params)).await?;
+    let mut params: Vec<Param<'_>> = vec![Box::new(text::kept(name)), Box::new(paused)];
+    let sql = match missing {
+        Missing::Refuse => queues::PAUSE,
+        Missing::Create => {
+            params.push(Box::new(now.micros()));
+            queues::PAUSE_OR_CREATE
+        }
+    };
+    if session.begin(BEGIN, &Order::new(sql, params)).await?.is_empty() {
+        session.roll_back().await?;
+        return Ok(None);
+    }
+    let found = queues::read(&mut session, Some(name)).await?.pop();
+    session.commit(&[]).await?;
     core.bell.gates();
-    let mut found = queues::read(&mut session, Some(name)).await?;
-    found.pop().ok_or_else(|| Trouble::Broken(format!("the queue \"{name}\" is gone")))
+    Ok(found)
 }

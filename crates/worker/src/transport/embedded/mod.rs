@@ -239,7 +239,9 @@ fn refusal(error: EngineError) -> ClientError {
         EngineError::Invalid(_) => ClientError::refused(400, "invalid_request", error),
         EngineError::InvalidPolicy(_) => ClientError::refused(422, "validation_error", error),
         EngineError::Duplicate(_) => ClientError::refused(409, "duplicate", error),
-        EngineError::Refused(_, Refusal::NotFound) => ClientError::refused(404, "not_found", error),
+        EngineError::Refused(_, Refusal::NotFound) | EngineError::NoSuchQueue(_) => {
+            ClientError::refused(404, "not_found", error)
+        }
         EngineError::Refused(..) => ClientError::refused(409, "conflict", error),
         EngineError::Store(_) => ClientError::Unreachable(error.to_string()),
     }
