@@ -62,8 +62,8 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
                 log::error(notice);
                 stopper.send_replace(true);
             }
-            Notice::Waits(_) | Notice::CompactionFails(_) => log::warn(notice),
-            Notice::GoesOn | Notice::CompactionWorks => log::info(notice),
+            Notice::Waits(_) | Notice::CompactionFails(_) | Notice::FileLost(_) => log::warn(notice),
+            Notice::GoesOn | Notice::CompactionWorks | Notice::FileReplaced => log::info(notice),
         }
     });
     if built.test_directives {

@@ -7,6 +7,7 @@ use super::frame::Frame;
 use super::names::Name;
 use super::notice::Notice;
 use super::options::Options;
+use super::read::survey;
 use super::record;
 use super::snapshot::{Cursor, Draft};
 use crate::StoreError;
@@ -14,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest time between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -25,6 +26,14 @@ pub(super) struct Compactor {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
     pub(super) options: Options,
+}
+
+/// What is to be done next.
+enum Next {
+    Compact,
+    /// There was nothing to do for a while.
+    Look,
+    End,
 }
 
 /// Where a snapshot begins.
@@ -49,25 +58,60 @@ impl From<Trouble> for Stopped {
 }
 
 impl Compactor {
-    /// Makes a snapshot whenever one is wanted, until it is told to end.
+    /// Makes a snapshot whenever one is wanted, and looks after the files, until it is told to end.
     pub(super) fn run(self) {
-        let mut start = None;
-        while self.wait() {
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.compact(&mut start)));
-            let outcome = outcome.unwrap_or_else(|_| {
-                let why = "the log was not compacted because the compactor panicked; this is a bug".to_owned();
-                Err(Stopped::Store(StoreError::Broken(why)))
-            });
-            let notice = self.conclude(outcome.map_err(|why| self.explain(why)));
-            self.shared.compacted.notify_all();
-            if let Some(notice) = notice {
-                self.shared.notices.tell(&notice);
-            }
+        let (mut start, mut retry_at) = (None, None);
+        loop {
+            let notices = match self.wait(retry_at) {
+                Next::End => return,
+                Next::Look => self.look(&mut start).into_iter().collect(),
+                Next::Compact => {
+                    let outcome = catch_unwind(AssertUnwindSafe(|| self.compact(&mut start)));
+                    let outcome = outcome.unwrap_or_else(|_| {
+                        let why = "the log was not compacted because the compactor panicked; this is a bug".to_owned();
+                        Err(Stopped::Store(StoreError::Broken(why)))
+                    });
+                    let notices = self.conclude(outcome.map_err(|why| self.explain(why)));
+                    self.shared.compacted.notify_all();
+                    let failures = self.shared.lock().compaction.failures;
+                    retry_at = self.pause(failures).map(|pause| Instant::now() + pause);
+                    notices
+                }
+            };
+            notices.iter().for_each(|notice| self.shared.notices.tell(notice));
         }
     }
 
+    /// Looks whether a file is gone without which the store could not be opened again. All jobs are in memory,
+    /// so that a new snapshot makes up for it.
+    fn look(&self, start: &mut Option<Start>) -> Option<Notice> {
+        let lost = self.lost_file()?;
+        let mut core = self.shared.lock();
+        if core.stopped().is_some() {
+            return None;
+        }
+        let known = std::mem::replace(&mut core.compaction.file_lost, true);
+        if known {
+            return None;
+        }
+        core.compaction.wanted += 1;
+        // An earlier beginning may need the very file that is gone.
+        *start = None;
+        Some(Notice::FileLost(lost))
+    }
+
+    /// A file before the present segment that is not there any more. Where the folder cannot be read, the next
+    /// write finds out why.
+    fn lost_file(&self) -> Option<PathBuf> {
+        let base = self.shared.lock().base.number;
+        let found = survey(&*self.disk, &self.dir).ok()?;
+        let snapshot = (base > 0 && found.snapshot != Some(base)).then_some(Name::Snapshot(base));
+        let lost = snapshot.or(found.missing.map(Name::Segment))?;
+        Some(lost.within(&self.dir))
+    }
+
     /// Takes note of how a compaction ended. Answers what the operator should know.
-    fn conclude(&self, outcome: Result<(), StoreError>) -> Option<Notice> {
+    fn conclude(&self, outcome: Result<(), StoreError>) -> Vec<Notice> {
         let mut core = self.shared.lock();
         // A store that stops, or is being closed, has its own reasons.
         let own_failure = core.stopped().is_none() && !core.compactor_ends;
@@ -78,34 +122,40 @@ impl Compactor {
         match outcome {
             Ok(()) => {
                 compaction.failures = 0;
-                (failures > 0).then_some(Notice::CompactionWorks)
+                let replaced = std::mem::take(&mut compaction.file_lost);
+                let works = (failures > 0).then_some(Notice::CompactionWorks);
+                works.into_iter().chain(replaced.then_some(Notice::FileReplaced)).collect()
             }
             Err(why) => {
                 compaction.failures = failures.saturating_add(1);
-                (failures == 0 && own_failure).then_some(Notice::CompactionFails(why))
+                (failures == 0 && own_failure).then_some(Notice::CompactionFails(why)).into_iter().collect()
             }
         }
     }
 
-    /// False when it is time to end.
-    fn wait(&self) -> bool {
+    /// Waits until there is something to do; at `retry_at`, what failed is tried again.
+    fn wait(&self, retry_at: Option<Instant>) -> Next {
         let mut core = self.shared.lock();
         loop {
             if core.compactor_ends {
-                return false;
+                return Next::End;
             }
             if core.compaction.wanted > core.compaction.over {
                 core.compaction.begun = core.compaction.wanted;
-                return true;
+                return Next::Compact;
             }
-            let Some(pause) = self.pause(core.compaction.failures) else {
-                core = self.shared.to_compact.wait(core).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
+            let look = self.options.look_every;
+            let retry = retry_at.map(|at| at.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero());
+            let pause = retry.map_or(look, |left| left.min(look));
             let woken = self.shared.to_compact.wait_timeout(core, pause).unwrap_or_else(PoisonError::into_inner);
             core = woken.0;
-            if woken.1.timed_out() && self.shared.is_long(&core, &self.options) {
-                core.compaction.wanted += 1;
+            if !woken.1.timed_out() {
+                continue;
+            }
+            let is_wanted = self.shared.is_long(&core, &self.options) || core.compaction.file_lost;
+            match retry_at.is_some_and(|at| at <= Instant::now()) && is_wanted {
+                true => core.compaction.wanted += 1,
+                false => return Next::Look,
             }
         }
     }
@@ -138,7 +188,7 @@ impl Compactor {
             return Err(why);
         }
         let (bytes, number) = (draft.publish()?, rotated.segment);
-        self.shared.lock().base = Base { at: rotated.appended, bytes };
+        self.shared.lock().base = Base { number, at: rotated.appended, bytes };
         *kept = None;
         Ok(self.remove_before(number)?)
     }

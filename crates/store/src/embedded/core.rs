@@ -82,6 +82,8 @@ pub(super) struct Compaction {
     pub(super) last: Option<Result<(), StoreError>>,
     /// How many have failed in a row.
     pub(super) failures: u32,
+    /// A file before the present segment is gone, and a new snapshot has to make up for it.
+    pub(super) file_lost: bool,
 }
 
 /// What is on disk: never behind what was acknowledged.
@@ -100,6 +102,8 @@ pub(super) struct Written {
 /// The newest snapshot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Base {
+    /// Its number; 0 where there is none.
+    pub(super) number: u64,
     /// What [`Written::appended`] was where it begins.
     pub(super) at: u64,
     /// Its length; 0 where there is none.

@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// A change in how a store is doing.
@@ -17,6 +18,10 @@ pub enum Notice {
     CompactionFails(StoreError),
     /// The log was compacted after that had failed.
     CompactionWorks,
+    /// A file is gone without which the store could not be opened again.
+    FileLost(PathBuf),
+    /// A new snapshot has made up for it.
+    FileReplaced,
 }
 
 impl fmt::Display for Notice {
@@ -25,7 +30,14 @@ impl fmt::Display for Notice {
             Self::Stopped(why) | Self::CompactionFails(why) => f.write_str(reason(why)),
             Self::Waits(why) => f.write_str(why),
             Self::GoesOn => f.write_str("the store has what it waited for, and goes on"),
-            Self::CompactionWorks => write!(f, "the log can be compacted again"),
+            Self::CompactionWorks => f.write_str("the log can be compacted again"),
+            Self::FileLost(path) => write!(
+                f,
+                "{} was deleted or moved while the store was open; without it the store could not be opened again, so \
+                 that a new snapshot of all jobs is being written",
+                path.display()
+            ),
+            Self::FileReplaced => f.write_str("the new snapshot is complete; nothing is lost"),
         }
     }
 }

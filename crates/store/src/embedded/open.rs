@@ -195,7 +195,8 @@ fn recover(folder: &Folder, survey: &Survey) -> Result<Ready, OpenError> {
     let Folder { disk, dir, .. } = folder;
     let mut contents = Reader::new(&**disk, dir, false, &mut |_| {}).read(survey)?;
     let Some(tail) = contents.tail.take() else { return Err(OpenError::Missing(dir.clone())) };
-    let (base, log_bytes) = (Base { at: 0, bytes: contents.snapshot_bytes }, contents.log_bytes);
+    let (base, log_bytes) =
+        (Base { number: survey.snapshot.unwrap_or(0), at: 0, bytes: contents.snapshot_bytes }, contents.log_bytes);
     let path = Name::Segment(tail.header.number).within(dir);
     let clean = contents.loader.marks.closed && tail.torn.is_none();
     let confirmed = contents.high_water.is_some();

@@ -120,6 +120,43 @@ fn a_store_that_has_stopped_says_so_to_whoever_asks_later() {
     assert_eq!(store.status().stopped, Some(why));
 }
 
+/// A store with a snapshot and three segments, one of whose files goes away.
+fn makes_up_for(ending: &str) {
+    let disk = SimDisk::default();
+    let options = Options { look_every: Duration::from_millis(1), ..SMALL };
+    let (store, _) = open(&disk, options).unwrap();
+    let mut workload = Workload::new(1);
+    workload.batch_of_bytes(3, 10).play(&store).unwrap();
+    store.compact().unwrap();
+    let files = |ending: &str| disk.names().into_iter().filter(|name| name.ends_with(ending)).collect::<Vec<_>>();
+    while files(".log").len() < 3 {
+        workload.batch_of_bytes(5, 300).play(&store).unwrap();
+    }
+    let (sender, notices) = channel();
+    store.watch(move |notice| drop(sender.send(notice.clone())));
+    let lost = files(ending).remove(0);
+    disk.delete(&lost);
+    let notice = notices.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(&notice, Notice::FileLost(path) if path.ends_with(&lost)), "{notice:?}");
+    assert!(notice.to_string().contains("snapshot of all jobs"), "{notice}");
+    assert_eq!(notices.recv_timeout(PATIENCE).unwrap(), Notice::FileReplaced);
+    workload.batch_of_bytes(1, 10).play(&store).unwrap();
+    let shown = everything(&store).unwrap();
+    let (copy, opened) = open(&disk.copy(), SMALL).unwrap();
+    assert!(opened.confirmed, "{opened:?}");
+    assert_eq!(everything(&copy).unwrap(), shown);
+}
+
+#[test]
+fn a_lost_segment_of_a_running_store_is_made_up_for() {
+    makes_up_for(".log");
+}
+
+#[test]
+fn a_lost_snapshot_of_a_running_store_is_made_up_for() {
+    makes_up_for(".snapshot");
+}
+
 #[cfg(unix)]
 mod access {
     use super::*;
