@@ -1,11 +1,9 @@
 //! `redrive jobs`: which jobs there are.
 
-use crate::client::{Client, Send, ServerArgs, query};
+use crate::client::ServerArgs;
+use crate::pages::{List, Listed};
 use crate::{exit::Failed, output, when};
-use serde_json::{Value, json};
-
-/// How many jobs one request asks for.
-const PAGE: usize = 500;
+use serde_json::Value;
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -45,55 +43,21 @@ fn state(text: &str) -> Result<String, String> {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;
-    let filter = [("queue", args.queue.clone()), ("state", args.state.clone()), ("type", args.kind.clone())];
-    let found = listed(&client, &filter, args.limit as usize)?;
-    if args.json {
-        return output::json(&json!({ "jobs": found.jobs, "total": found.total }));
-    }
-    told(&found)
-}
-
-/// Jobs of a list, and how many there are in all.
-struct Listed {
-    jobs: Vec<Value>,
-    total: usize,
-}
-
-/// Reads a list page by page, until there are enough of them.
-fn listed(client: &Client, filter: &[(&str, Option<String>)], limit: usize) -> Result<Listed, Failed> {
-    let mut jobs = Vec::new();
-    let mut page = 1;
-    loop {
-        let per_page = PAGE.min(limit);
-        let mut parts = filter.to_vec();
-        parts.push(("page", Some(page.to_string())));
-        parts.push(("per_page", Some(per_page.to_string())));
-        let mut answer = client.ask(Send::Get, &format!("/ojs/v1/admin/jobs{}", query(&parts)))?;
-        let total = answer["pagination"]["total"].as_u64().unwrap_or(0) as usize;
-        let Value::Array(items) = answer["items"].take() else {
-            return Err(Failed { code: 3, message: "the server's answer has no list of jobs".to_owned() });
-        };
-        let last = items.len() < per_page;
-        jobs.extend(items);
-        if last || jobs.len() >= limit {
-            jobs.truncate(limit);
-            return Ok(Listed { jobs, total });
-        }
-        page += 1;
-    }
+    let filter = vec![("queue", args.queue.clone()), ("state", args.state.clone()), ("type", args.kind.clone())];
+    let list = List { path: "/ojs/v1/admin/jobs", entries: "items", limit: "per_page", filter };
+    let found = list.read(&client, args.limit as usize)?;
+    if args.json { output::json(&found.object("jobs")) } else { told(&found) }
 }
 
 fn told(found: &Listed) -> Result<(), Failed> {
     let now = when::now_ms();
     let head = ["ID", "TYPE", "QUEUE", "STATE", "ATTEMPT", "SINCE"].map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(found.jobs.iter().map(|job| row(job, now))).collect();
-    if found.jobs.is_empty() {
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(found.entries.iter().map(|job| row(job, now))).collect();
+    if found.entries.is_empty() {
         return output::text("no jobs\n");
     }
     output::text(&output::listing(&rows))?;
-    if found.total > found.jobs.len() {
-        eprintln!("{} of {} jobs; --limit shows more", found.jobs.len(), found.total);
-    }
+    found.tell_rest("jobs");
     Ok(())
 }
 

@@ -15,6 +15,7 @@ mod jobs;
 mod log;
 mod operator;
 mod output;
+mod pages;
 mod policy;
 mod queues;
 mod serve;

@@ -19,6 +19,8 @@ pub struct Limits {
     pub fetch: usize,
     /// How many jobs one page of a list holds.
     pub page: usize,
+    /// About how many bytes one answer with several jobs has; a single job is always answered whole.
+    pub answer_bytes: usize,
     /// How many dead letters one bulk request changes.
     pub bulk: usize,
     /// The longest name of a queue, of a job type, and of a worker, in bytes.
@@ -52,6 +54,7 @@ impl Default for Limits {
             batch: 1_000,
             fetch: 1_000,
             page: 1_000,
+            answer_bytes: 8 << 20,
             bulk: 10_000,
             name_bytes: 255,
             connections: 1_000,

@@ -104,6 +104,41 @@ pub struct Job {
     pub completed_by: Option<Arc<str>>,
 }
 
+/// How many bytes a job has besides its texts, at most about.
+pub(crate) const FIXED_BYTES: usize = 1 << 10;
+/// How many bytes a failed run or a revision has besides its text, at most about.
+const ITEM_BYTES: usize = 256;
+
+impl Job {
+    /// About how many bytes it takes to tell all about the job: what was handed in, what that replaced, what came
+    /// back, and the errors of its failures.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let payload = payload_bytes(&self.spec.body, self.result.as_ref(), &self.revisions);
+        FIXED_BYTES + payload + failure_bytes(&self.failures)
+    }
+
+    /// Takes away what can be large and is not needed to tell jobs from each other: bodies and the result.
+    pub(crate) fn strip(&mut self) {
+        self.result = None;
+        self.revisions.clear();
+        if !self.spec.body.is_empty() {
+            self.spec = Arc::new(Spec { body: Blob::default(), ..Spec::clone(&self.spec) });
+        }
+    }
+}
+
+/// The part of the failed runs in [`Job::bytes`].
+pub(crate) fn failure_bytes(failures: &[FailedRun]) -> usize {
+    failures.iter().map(|run| run.error.len() + ITEM_BYTES).sum()
+}
+
+/// The part of [`Job::bytes`] that can be left out of lists.
+pub(crate) fn payload_bytes(body: &Blob, result: Option<&Blob>, revisions: &[Revision]) -> usize {
+    let replaced: usize = revisions.iter().map(|revision| revision.body.len() + ITEM_BYTES).sum();
+    body.len() + result.map_or(0, |result| result.len()) + replaced
+}
+
 /// When things happened to a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {

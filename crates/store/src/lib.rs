@@ -9,6 +9,7 @@ mod id;
 mod inbox;
 mod job;
 mod lifecycle;
+mod listing;
 mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -23,10 +24,11 @@ pub use job::{
     Blob, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, NewJob, Revision, Revival, Spec, Start, Times,
 };
 pub use lifecycle::{Event, State};
+pub use listing::{Entry, Filter, Listed, Page};
 pub use memory::Memory;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
 pub use store::{
-    Answer, Cancelled, Claim, Enqueued, Filter, Held, Hold, Judge, Listed, Missing, Overdue, Page, Proof, Queue,
-    Report, Retention, Ruling, Settlement, Store,
+    Answer, Cancelled, Claim, Enqueued, Held, Hold, Judge, Missing, Overdue, Proof, Queue, Report, Retention, Ruling,
+    Settlement, Store,
 };

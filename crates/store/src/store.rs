@@ -1,6 +1,9 @@
 //! The verbs of a store. Each is atomic, and each is told what time it is.
 
-use crate::{Blob, DuplicateId, Job, JobId, LeaseToken, NewJob, Opener, Received, Refusal, Revival, State, StoreError};
+use crate::{
+    Blob, DuplicateId, Filter, Job, JobId, LeaseToken, Listed, NewJob, Opener, Page, Received, Refusal, Revival, State,
+    StoreError,
+};
 use redrive_policy::{Moment, Span, Verdict};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -84,7 +87,11 @@ pub trait Store: Send + Sync {
     /// One job.
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>>;
 
-    /// Jobs that fit a filter, newest first by name.
+    /// Jobs that fit a filter: dead letters by when they ended, the latest first, then by name; everything else
+    /// newest first by name.
+    ///
+    /// A list holds up no other verb for longer than a moment. Its pages are no picture of one moment: a job that
+    /// is there, and fits, from the first page to the last is on exactly one of them.
     fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed>;
 
     /// All queues that have, or had, jobs, or were closed or opened, by name.
@@ -229,55 +236,6 @@ pub struct Retention {
     pub finished: Span,
     /// Dead letters.
     pub dead: Span,
-}
-
-/// Which jobs to list. What is absent fits all.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filter {
-    /// In this queue.
-    pub queue: Option<Arc<str>>,
-    /// Of this kind.
-    pub kind: Option<Arc<str>>,
-    /// In this state.
-    pub state: Option<State>,
-    /// Among the dead letters, or not.
-    pub dead: Option<bool>,
-    /// Ended at this time or later.
-    pub finished_since: Option<Moment>,
-    /// Ended before this time.
-    pub finished_before: Option<Moment>,
-}
-
-impl Filter {
-    /// Whether a job fits.
-    #[must_use]
-    pub fn fits(&self, job: &Job) -> bool {
-        let finished = job.times.finished;
-        self.queue.as_ref().is_none_or(|queue| *queue == job.spec.queue)
-            && self.kind.as_ref().is_none_or(|kind| *kind == job.spec.kind)
-            && self.state.is_none_or(|state| state == job.state)
-            && self.dead.is_none_or(|dead| dead == job.dead)
-            && self.finished_since.is_none_or(|since| finished.is_some_and(|at| at >= since))
-            && self.finished_before.is_none_or(|before| finished.is_some_and(|at| at < before))
-    }
-}
-
-/// Which part of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// How many to pass over.
-    pub offset: usize,
-    /// How many to hand out.
-    pub limit: usize,
-}
-
-/// A part of a list.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
-    /// The jobs of the page.
-    pub jobs: Vec<Job>,
-    /// How many fit the filter in all.
-    pub total: usize,
 }
 
 /// A queue and what is in it.

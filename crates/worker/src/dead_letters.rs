@@ -1,6 +1,6 @@
 //! Jobs that failed for good and wait for people.
 
-use crate::transport::{DeadFilter, Transport};
+use crate::transport::{DeadFilter, Start, Transport};
 use crate::{ClientError, JobInfo};
 use std::fmt;
 use std::sync::Arc;
@@ -46,16 +46,33 @@ impl DeadLetters {
     /// # Errors
     /// The server cannot be reached.
     pub async fn count(&self) -> Result<usize, ClientError> {
-        Ok(self.transport.dead_letters(&self.filter, 0, 1).await?.total)
+        match self.transport.dead_letters(&self.filter, &Start::Offset(0), 1).await?.total {
+            Some(total) => Ok(total),
+            None => Ok(self.ids().await?.len()),
+        }
     }
 
-    /// A page of them, newest first.
+    /// A page of them, what died last first.
     ///
     /// # Errors
-    /// The server cannot be reached.
+    /// The server cannot be reached, or refuses to pass over so many.
     pub async fn list(&self, offset: usize, limit: usize) -> Result<Vec<JobInfo>, ClientError> {
-        let page = self.transport.dead_letters(&self.filter, offset, limit).await?;
-        Ok(page.jobs.into_iter().map(JobInfo::new).collect())
+        let mut jobs = Vec::new();
+        self.walk(offset, limit, |job| jobs.push(job)).await?;
+        Ok(jobs)
+    }
+
+    /// Reads so many of them, in as many steps as the server needs.
+    async fn walk(&self, offset: usize, limit: usize, mut each: impl FnMut(JobInfo)) -> Result<(), ClientError> {
+        let mut left = limit;
+        let mut start = Some(Start::Offset(offset));
+        while let Some(from) = start.filter(|_| left > 0) {
+            let page = self.transport.dead_letters(&self.filter, &from, STEP.min(left)).await?;
+            left = left.saturating_sub(page.jobs.len());
+            page.jobs.into_iter().map(JobInfo::new).for_each(&mut each);
+            start = page.next;
+        }
+        Ok(())
     }
 
     /// Takes one back, to run again as if it were new. Its history stays.
@@ -102,13 +119,8 @@ impl DeadLetters {
 
     async fn ids(&self) -> Result<Vec<String>, ClientError> {
         let mut ids = Vec::new();
-        loop {
-            let page = self.list(ids.len(), STEP).await?;
-            ids.extend(page.iter().map(|job| job.id().to_owned()));
-            if page.len() < STEP {
-                return Ok(ids);
-            }
-        }
+        self.walk(0, usize::MAX, |job| ids.push(job.id().to_owned())).await?;
+        Ok(ids)
     }
 }
 

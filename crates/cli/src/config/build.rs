@@ -126,6 +126,7 @@ impl Reader<'_> {
             batch: self.number("limits.batch"),
             fetch: self.number("limits.fetch"),
             page: self.number("limits.page"),
+            answer_bytes: self.number("limits.answer_bytes"),
             bulk: self.number("limits.bulk"),
             name_bytes: self.number("limits.name_bytes"),
             connections: self.number("limits.connections"),

@@ -87,6 +87,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     limit!(batch, Kind::Count(1, 100_000), "jobs in a batch, reports in a settlement"),
     limit!(fetch, Kind::Count(1, 100_000), "jobs in one fetch"),
     limit!(page, Kind::Count(1, 100_000), "entries on one page of a list"),
+    limit!(answer_bytes, Kind::Bytes(1 << 10, 1_024 * MIB), "the longest answer with several jobs"),
     limit!(bulk, Kind::Count(1, 10_000_000), "dead letters changed by one request"),
     limit!(name_bytes, Kind::Count(16, 4_096), "the longest name of a queue, type or worker"),
     limit!(connections, Kind::Count(1, 1_000_000), "open connections; for a new one, one that does nothing is closed"),

@@ -6,6 +6,7 @@ mod select;
 use crate::client::{Client, Send, ServerArgs, escaped};
 use crate::enqueue::{RetryFile, json_argument};
 use crate::job::{error_line, told, unwrapped};
+use crate::pages::List;
 use crate::{exit::Failed, operator, output, when};
 use change::Act;
 use clap::Subcommand;
@@ -26,7 +27,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List dead letters, the newest first
+    /// List dead letters, what died last first
     List(ListArgs),
     /// What is known of one dead letter
     Show(Id),
@@ -41,7 +42,7 @@ struct ListArgs {
     #[command(flatten)]
     filter: Filter,
     /// How many to list at most
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit: u32,
 }
 
@@ -116,23 +117,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
 }
 
 fn listed(client: &Client, args: &ListArgs, json: bool) -> Result<(), Failed> {
-    let query = args.filter.query(&[("limit", args.limit.to_string())]);
-    let answer = client.ask(Send::Get, &format!("/ojs/v1/dead-letter{query}"))?;
-    let jobs = answer["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let total = answer["pagination"]["total"].as_u64().unwrap_or(0);
+    let filter = args.filter.parts().to_vec();
+    let list = List { path: "/ojs/v1/dead-letter", entries: "jobs", limit: "limit", filter };
+    let found = list.read(client, args.limit as usize)?;
     if json {
-        return output::json(&json!({ "jobs": jobs, "total": total }));
+        return output::json(&found.object("jobs"));
     }
-    if jobs.is_empty() {
+    if found.entries.is_empty() {
         return output::text("no dead letters\n");
     }
     let now = when::now_ms();
     let head = ["ID", "TYPE", "QUEUE", "ATTEMPT", "DIED", "LAST ERROR"].map(str::to_owned).to_vec();
-    let rows = std::iter::once(head).chain(jobs.iter().map(|job| row(job, now)));
+    let rows = std::iter::once(head).chain(found.entries.iter().map(|job| row(job, now)));
     output::text(&output::listing(&rows.collect::<Vec<_>>()))?;
-    if total > jobs.len() as u64 {
-        eprintln!("{} of {total} dead letters; --limit shows more", jobs.len());
-    }
+    found.tell_rest("dead letters");
     Ok(())
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    fn parts(&self) -> [(&'static str, Option<String>); 5] {
+    pub(super) fn parts(&self) -> [(&'static str, Option<String>); 5] {
         [
             ("queue", self.queue.clone()),
             ("type", self.kind.clone()),

@@ -2,12 +2,15 @@
 
 use super::args::Args;
 use super::teller::Teller;
-use crate::client::{Client, Send, escaped, query};
+use crate::client::{Client, Send, escaped};
 use crate::exit::Failed;
+use crate::pages::List;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Jobs of a type are counted one by one, and no further than this.
+const MANY: usize = 500;
 /// How often the queues are looked at.
 const EVERY: Duration = Duration::from_millis(100);
 
@@ -50,7 +53,9 @@ impl fmt::Display for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (queue, count)) in self.0.iter().enumerate() {
             let (lead, jobs) = (if index > 0 { "; " } else { "" }, if *count == 1 { "job waits" } else { "jobs wait" });
-            write!(f, "{lead}the queue {queue} is paused, and {count} {jobs} there: `redrive queues resume {queue}`")?;
+            let least = if *count >= MANY as u64 { "at least " } else { "" };
+            write!(f, "{lead}the queue {queue} is paused, and {least}{count} {jobs} there: ")?;
+            write!(f, "`redrive queues resume {queue}`")?;
         }
         Ok(())
     }
@@ -94,10 +99,11 @@ impl Look {
         Ok(found)
     }
 
+    /// How many jobs of a type are in a state, counted up to [`MANY`].
     fn of_type(&self, queue: &str, state: &str, kind: &str) -> Result<u64, Failed> {
         let part = |text: &str| Some(text.to_owned());
-        let parts = [("queue", part(queue)), ("state", part(state)), ("type", part(kind)), ("per_page", part("1"))];
-        let found = self.client.ask(Send::Get, &format!("/ojs/v1/admin/jobs{}", query(&parts)))?;
-        Ok(found["pagination"]["total"].as_u64().unwrap_or(1))
+        let filter = vec![("queue", part(queue)), ("state", part(state)), ("type", part(kind))];
+        let list = List { path: "/ojs/v1/admin/jobs", entries: "items", limit: "per_page", filter };
+        Ok(list.read(&self.client, MANY)?.entries.len() as u64)
     }
 }

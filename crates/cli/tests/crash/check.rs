@@ -12,13 +12,15 @@ use std::time::{Duration, Instant};
 /// Everything that the server has, against everything that is known.
 pub(crate) fn compared(server: &Server, book: &Mutex<Book>, when: &str) {
     let mut listed = Vec::new();
-    for page in 1.. {
-        let mut answer = server.ask("GET", &format!("/ojs/v1/admin/jobs?per_page=500&page={page}"), Value::Null);
-        let items = answer["items"].as_array_mut().expect("items");
-        if items.is_empty() {
-            break;
+    let mut next = String::new();
+    loop {
+        let path = format!("/ojs/v1/admin/jobs?include=payload&per_page=500{next}");
+        let mut answer = server.ask("GET", &path, Value::Null);
+        listed.append(answer["items"].as_array_mut().expect("items"));
+        match answer["pagination"]["next_cursor"].as_str() {
+            Some(cursor) => next = format!("&cursor={cursor}"),
+            None => break,
         }
-        listed.append(items);
     }
     let mut book = book.lock().expect("no thread panicked");
     book.compare(&listed);

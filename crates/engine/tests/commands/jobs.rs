@@ -6,7 +6,7 @@ use redrive_policy::Span;
 use redrive_store::{Filter, JobId, Page, Refusal, Revival, State};
 use serde_json::json;
 
-const ALL: Page = Page { offset: 0, limit: 100 };
+const ALL: Page = Page::new(0, 100);
 
 #[tokio::test]
 async fn what_is_not_there_is_not_found_by_any_command() {
@@ -29,10 +29,10 @@ async fn jobs_are_listed_newest_first_in_pages() {
         ids.push(rig.submit(Submission { kind: kind.into(), ..job() }).await.id);
     }
     let filter = Filter { kind: Some("a.b".into()), ..Filter::default() };
-    let listed = rig.engine.list(filter.clone(), Page { offset: 1, limit: 1 }).await.expect("an answer");
-    assert_eq!((listed.total, listed.jobs.len(), listed.jobs[0].id), (3, 1, ids[2]));
-    let listed = rig.engine.list(filter, Page { offset: 9, limit: 1 }).await.expect("an answer");
-    assert_eq!((listed.total, listed.jobs.len()), (3, 0));
+    let listed = rig.engine.list(filter.clone(), Page::new(1, 1)).await.expect("an answer");
+    assert_eq!((listed.total, listed.jobs.len(), listed.jobs[0].id), (None, 1, ids[2]));
+    let listed = rig.engine.list(filter, Page::new(9, 1)).await.expect("an answer");
+    assert_eq!((listed.next, listed.jobs.len()), (None, 0));
 }
 
 #[tokio::test]

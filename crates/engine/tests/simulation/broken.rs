@@ -128,7 +128,7 @@ impl Ground for BrokenGround {
     fn reopen(&mut self) -> Arc<dyn Store> {
         if self.flaw == Flaw::ForgetsOnRestart {
             let waiting = Filter { state: Some(State::Available), ..Filter::default() };
-            let listed = in_place(self.memory.list(waiting, Page { offset: 0, limit: 1 })).expect("memory answers");
+            let listed = in_place(self.memory.list(waiting, Page::new(0, 1))).expect("memory answers");
             for job in listed.jobs {
                 drop(in_place(self.memory.cancel(job.id, Moment::ORIGIN)).expect("memory answers"));
                 drop(in_place(self.memory.remove(job.id)).expect("memory answers"));
@@ -290,7 +290,7 @@ impl Store for Broken {
         Box::pin(async move {
             if self.errs(Flaw::WakesTheDead, 20) {
                 let ended = Filter { state: Some(State::Completed), ..Filter::default() };
-                for job in self.inner.list(ended, Page { offset: 0, limit: 1 }).await?.jobs {
+                for job in self.inner.list(ended, Page::new(0, 1)).await?.jobs {
                     drop(self.inner.revive(job.id, Revival::default(), now).await?);
                 }
             }

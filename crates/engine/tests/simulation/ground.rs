@@ -45,6 +45,8 @@ impl OnDisk {
         snapshot_chunk_jobs: 3,
         look_every: Duration::from_secs(3_600),
         retry_compaction_after: Duration::from_secs(3_600),
+        list_step_jobs: 10,
+        list_most_jobs: usize::MAX,
     };
 }
 

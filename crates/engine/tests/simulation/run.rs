@@ -196,7 +196,7 @@ impl<'a> Simulation<'a> {
         self.alone(async move {
             let mut jobs: Vec<Rc<Job>> = Vec::new();
             loop {
-                let page = Page { offset: jobs.len(), limit: 7 };
+                let page = Page::new(jobs.len(), 7);
                 let (_, heard) =
                     world.ask(None, |engine| async move { engine.list(Filter::default(), page).await }).await;
                 let Heard::Answer(listed) = heard else { panic!("the store works") };

@@ -1,50 +1,52 @@
 //! For operators: which jobs there are, and taking any of them back.
 
 use super::dead;
-use super::envelope::push_job;
+use super::envelope::{push_bare_job, push_job};
+use super::lists::Asked;
 use super::names::id_in_path;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::Fault;
-use crate::json::{member, push_u64};
 use crate::request::{Payload, Query};
 use axum::extract::{Path, State};
 use redrive_policy::Problem;
 use redrive_store::{Filter, Page, State as JobState};
 use std::sync::Arc;
 
-/// How many jobs a page holds where the caller does not say.
-const DEFAULT: usize = 50;
+/// A filter, which page, and with what.
+pub(crate) const LIST_PARAMETERS: &[&str] = &["queue", "type", "state", "page", "per_page", "cursor", "include"];
 
+/// Lists jobs without their arguments, metadata, results and error details, which can be large, unless `include`
+/// asks for them.
 pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
     let mut problems = Vec::new();
-    let number = query.number("page", 1, usize::MAX, &mut problems).max(1);
-    let limit = query.number("per_page", DEFAULT, app.limits.page, &mut problems).max(1);
     let state = state(&query, &mut problems);
+    let payloads = payloads(&query, &mut problems);
     if !problems.is_empty() {
         return Err(Fault::invalid(problems));
     }
     let name = |key: &str| query.get(key).map(Arc::from);
     let filter = Filter { queue: name("queue"), kind: name("type"), state, ..Filter::default() };
-    let page = Page { offset: (number - 1).saturating_mul(limit), limit };
-    let listed = app.engine.list(filter, page).await?;
-    let mut out = Vec::with_capacity(64 + listed.jobs.len() * 1_024);
-    out.extend_from_slice(b"{\"items\":[");
-    for (index, job) in listed.jobs.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        push_job(&mut out, job, &app);
-    }
-    out.push(b']');
-    member(&mut out, "pagination");
-    out.push(b'{');
-    for (key, number) in [("total", listed.total), ("page", number), ("per_page", limit)] {
-        member(&mut out, key);
-        push_u64(&mut out, number as u64);
-    }
-    out.extend_from_slice(b"}}");
+    let asked = Asked::numbered(&query, &app.limits, &filter)?;
+    let found = app.engine.list(filter.clone(), Page { payloads, ..asked.page }).await?;
+    let mut out = b"{\"items\":".to_vec();
+    let push = if payloads { push_job } else { push_bare_job };
+    let shown = asked.push_jobs(&mut out, &filter, &found, |out, job| push(out, job, &app));
+    shown.push_numbered(&mut out);
+    out.push(b'}');
     Ok(Answer::ok(out))
+}
+
+/// Whether jobs are listed with all that belongs to them.
+fn payloads(query: &Query, problems: &mut Vec<Problem>) -> bool {
+    match query.get("include") {
+        None => false,
+        Some("payload") => true,
+        Some(other) => {
+            problems.push(Problem::new("?include", format!("\"{other}\""), "\"payload\", or nothing"));
+            false
+        }
+    }
 }
 
 fn state(query: &Query, problems: &mut Vec<Problem>) -> Option<JobState> {

@@ -7,6 +7,8 @@ use crate::app::App;
 use crate::json::{member, push_i64, push_str, push_time, push_u64};
 use redrive_policy::{Moment, Outcome, Span};
 use redrive_store::{FailedRun, Job, Revision, State};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::io::Write;
 
 const LEASE: &str = "visibility_timeout_ms";
@@ -18,6 +20,26 @@ pub(crate) fn push_job(out: &mut Vec<u8>, job: &Job, app: &App) {
     out.push(b'}');
 }
 
+/// Writes a job as an object for lists: what identifies it and how it stands, without what can be large.
+pub(crate) fn push_bare_job(out: &mut Vec<u8>, job: &Job, app: &App) {
+    out.push(b'{');
+    push_head(out, job, app);
+    if let (State::Scheduled, Some(due)) = (job.state, job.due) {
+        push_moment(out, "scheduled_at", due);
+    }
+    if let Some(expires) = job.spec.expires {
+        push_moment(out, "expires_at", expires);
+    }
+    push_present_run(out, job, app);
+    push_end(out, job);
+    push_next(out, job);
+    if let Some(last) = present_failure(job) {
+        member(out, "error");
+        push_bare_failure(out, last);
+    }
+    out.push(b'}');
+}
+
 /// Writes an object both ways: its members at the top, and under `job` (C3).
 pub(crate) fn flattened(members: &[u8]) -> Vec<u8> {
     [b"{", members, b",\"job\":{", members, b"}}"].concat()
@@ -25,8 +47,19 @@ pub(crate) fn flattened(members: &[u8]) -> Vec<u8> {
 
 /// Writes the members of a job, without braces. What is not set is absent.
 pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job, app: &App) {
+    out.reserve(job.spec.body.len() + 600);
+    push_head(out, job, app);
+    body::push_members(out, job);
+    push_present_run(out, job, app);
+    push_end(out, job);
+    push_result(out, job);
+    push_next(out, job);
+    push_failures(out, job);
+}
+
+/// What the job is, and what was said about it in so many words.
+fn push_head(out: &mut Vec<u8>, job: &Job, app: &App) {
     let spec = &job.spec;
-    out.reserve(spec.body.len() + 600);
     member(out, "id");
     push_id(out, job);
     member(out, "state");
@@ -48,7 +81,10 @@ pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job, app: &App) {
             push_ms(out, span);
         }
     }
-    body::push_members(out, job);
+}
+
+/// The run that is under way, or was last.
+fn push_present_run(out: &mut Vec<u8>, job: &Job, app: &App) {
     if let Some(started) = job.times.started {
         push_moment(out, "started_at", started);
     }
@@ -60,11 +96,9 @@ pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job, app: &App) {
         push_moment(out, "lease_expires_at", lease.until);
         progress::push_members(out, job, app);
     }
-    push_end(out, job);
-    push_failures(out, job);
 }
 
-/// How long ago the job ended, and with what.
+/// When the job ended.
 fn push_end(out: &mut Vec<u8>, job: &Job) {
     if let Some(finished) = job.times.finished {
         match job.state {
@@ -79,14 +113,18 @@ fn push_end(out: &mut Vec<u8>, job: &Job) {
             _ => push_moment(out, "completed_at", finished),
         }
     }
+}
+
+/// What the handler returned.
+fn push_result(out: &mut Vec<u8>, job: &Job) {
     if let Some(result) = &job.result {
         member(out, "result");
         out.extend_from_slice(result);
     }
 }
 
-/// The failed runs, and when the next run is due.
-fn push_failures(out: &mut Vec<u8>, job: &Job) {
+/// When the next run is due after a failure.
+fn push_next(out: &mut Vec<u8>, job: &Job) {
     if let Some(delay) = job.last_delay {
         member(out, "retry_delay_ms");
         push_ms(out, delay);
@@ -95,8 +133,19 @@ fn push_failures(out: &mut Vec<u8>, job: &Job) {
         push_moment(out, "next_attempt_at", due);
         push_moment(out, "next_retry_at", due);
     }
-    let Some(last) = job.failures.last() else { return };
-    if last.life == job.revivals && job.state != State::Completed {
+}
+
+/// The failure that the job stands under.
+fn present_failure(job: &Job) -> Option<&FailedRun> {
+    job.failures.last().filter(|last| last.life == job.revivals && job.state != State::Completed)
+}
+
+/// The failed runs.
+fn push_failures(out: &mut Vec<u8>, job: &Job) {
+    if job.failures.is_empty() {
+        return;
+    }
+    if let Some(last) = present_failure(job) {
         member(out, "error");
         push_failure(out, last);
     }
@@ -125,6 +174,30 @@ fn push_failure(out: &mut Vec<u8>, failure: &FailedRun) {
             out.extend_from_slice(members);
         }
     }
+}
+
+/// A failure without its details.
+fn push_bare_failure(out: &mut Vec<u8>, failure: &FailedRun) {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Kept<'a> {
+        #[serde(borrow)]
+        r#type: Option<&'a RawValue>,
+        code: Option<&'a RawValue>,
+        message: Option<&'a RawValue>,
+    }
+    let kept: Kept<'_> = serde_json::from_slice(&failure.error).unwrap_or_default();
+    out.push(b'{');
+    member(out, "attempt");
+    push_u64(out, failure.attempt.into());
+    push_moment(out, "occurred_at", failure.at);
+    for (key, value) in [("type", kept.r#type), ("code", kept.code), ("message", kept.message)] {
+        if let Some(value) = value {
+            member(out, key);
+            out.extend_from_slice(value.get().as_bytes());
+        }
+    }
+    out.push(b'}');
 }
 
 /// What only this server tells: the effective policy, where it came from, and why each failure ended

@@ -1,41 +1,208 @@
-//! Pages of lists.
+//! Pages of lists: which one a caller asks for, and how its answer says where to go on.
 
+use super::cursor::Cursor;
 use crate::fault::Fault;
 use crate::json::{member, push_str, push_u64};
+use crate::limits::Limits;
 use crate::request::Query;
-use redrive_store::Page;
+use redrive_policy::Problem;
+use redrive_store::{Filter, Job, Listed, Page};
 
 /// How many entries a page holds where the caller does not say.
 const DEFAULT: usize = 50;
+/// How many entries a caller may pass over by their number: the store looks at each of them.
+const MOST_OFFSET: usize = 10_000;
 
-/// What [`page`] reads.
+/// What a page of a list is asked for with.
 pub(super) const PARAMETERS: &[&str] = &["limit", "offset", "cursor"];
 
-/// The page that a caller asks for: by `offset`, or by the `cursor` that came with the page before.
-pub(super) fn page(query: &Query, most: usize) -> Result<Page, Fault> {
-    let mut problems = Vec::new();
-    let limit = query.number("limit", DEFAULT, most, &mut problems).max(1);
-    let key = if query.get("cursor").is_some() { "cursor" } else { "offset" };
-    let offset = query.number(key, 0, usize::MAX, &mut problems);
-    if problems.is_empty() { Ok(Page { offset, limit }) } else { Err(Fault::invalid(problems)) }
+/// The page of a list that a caller asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) page: Page,
+    /// How many entries come before it, as far as is known.
+    pub(super) before: usize,
 }
 
-/// Writes which page this was, of how many entries (C32).
-pub(super) fn push_pagination(out: &mut Vec<u8>, page: Page, total: usize) {
-    let next = page.offset.saturating_add(page.limit);
-    member(out, "pagination");
-    out.push(b'{');
-    for (key, number) in [("total", total), ("limit", page.limit), ("offset", page.offset)] {
-        member(out, key);
-        push_u64(out, number as u64);
+impl Asked {
+    /// By `limit` and `offset`, or by the `cursor` that came with the page before.
+    pub(super) fn of(query: &Query, limits: &Limits, filter: &Filter) -> Result<Self, Fault> {
+        let mut problems = Vec::new();
+        let limit = limit(query, "limit", limits, &mut problems);
+        let offset = offset(query, &mut problems);
+        Self::read(query, limits, filter, (offset, limit), problems)
     }
-    member(out, "has_more");
-    out.extend_from_slice(if next < total { b"true" } else { b"false" });
-    member(out, "next_cursor");
-    if next < total {
-        push_str(out, &next.to_string())
-    } else {
-        out.extend_from_slice(b"null")
+
+    /// By `page`, from 1, and `per_page`, or by the `cursor` that came with the page before.
+    pub(super) fn numbered(query: &Query, limits: &Limits, filter: &Filter) -> Result<Self, Fault> {
+        let mut problems = Vec::new();
+        let limit = limit(query, "per_page", limits, &mut problems);
+        let number = query.number("page", 1, usize::MAX, &mut problems).max(1);
+        let offset = (number - 1).saturating_mul(limit);
+        if offset > MOST_OFFSET {
+            let allowed = format!("up to page {}; go on with the next_cursor of a page", MOST_OFFSET / limit + 1);
+            problems.push(Problem::new("?page", number.to_string(), allowed));
+        }
+        Self::read(query, limits, filter, (offset, limit), problems)
     }
-    out.push(b'}');
+
+    fn read(
+        query: &Query,
+        limits: &Limits,
+        filter: &Filter,
+        (offset, limit): (usize, usize),
+        mut problems: Vec<Problem>,
+    ) -> Result<Self, Fault> {
+        let cursor = query.get("cursor").map(|text| (text, Cursor::parse(text, filter)));
+        if let Some((text, None)) = cursor {
+            problems.push(Problem::new("?cursor", format!("\"{text}\""), "the next_cursor of a page of this list"));
+        }
+        if !problems.is_empty() {
+            return Err(Fault::invalid(problems));
+        }
+        let page = Page { bytes: limits.answer_bytes, ..Page::new(offset, limit) };
+        Ok(match cursor.and_then(|(_, cursor)| cursor) {
+            Some(Cursor { before, after, offset }) => {
+                Self { page: Page { after: Some(after), offset, ..page }, before }
+            }
+            None => Self { page, before: offset },
+        })
+    }
+
+    /// Writes the jobs that were found as an array, as far as the answer has room, and answers where the list goes on.
+    pub(super) fn push_jobs(
+        &self,
+        out: &mut Vec<u8>,
+        filter: &Filter,
+        found: &Listed,
+        push: impl Fn(&mut Vec<u8>, &Job),
+    ) -> Shown {
+        out.push(b'[');
+        let written = push_fitting(out, &found.jobs, self.page.bytes, push);
+        out.push(b']');
+        let before = self.before + written;
+        let goes_on = match found.jobs[..written].last().filter(|_| written < found.jobs.len()) {
+            Some(last) => Some(Cursor { before, after: filter.entry(last), offset: 0 }),
+            None => found.next.and_then(|next| Some(Cursor { before, after: next.after?, offset: next.offset })),
+        };
+        let counted = match goes_on {
+            None if self.before == 0 || written > 0 => Some(before),
+            _ => None,
+        };
+        let total = found.total.or(counted).map_or(Total::AtLeast(written), Total::Exactly);
+        Shown { total, limit: self.page.limit, before: self.before, next: goes_on.map(|cursor| cursor.to_string()) }
+    }
+}
+
+/// Writes jobs, one after the other, until the answer is full; the first is always written. Answers how many.
+pub(super) fn push_fitting(
+    out: &mut Vec<u8>,
+    jobs: &[Job],
+    most_bytes: usize,
+    push: impl Fn(&mut Vec<u8>, &Job),
+) -> usize {
+    for (index, job) in jobs.iter().enumerate() {
+        let end = out.len();
+        if index > 0 {
+            out.push(b',');
+        }
+        push(out, job);
+        if out.len() > most_bytes && index > 0 {
+            out.truncate(end);
+            return index;
+        }
+    }
+    jobs.len()
+}
+
+fn limit(query: &Query, key: &str, limits: &Limits, problems: &mut Vec<Problem>) -> usize {
+    query.number(key, DEFAULT, limits.page, problems).max(1)
+}
+
+/// How many entries a caller passes over.
+fn offset(query: &Query, problems: &mut Vec<Problem>) -> usize {
+    let offset = query.number("offset", 0, usize::MAX, problems);
+    if offset > MOST_OFFSET {
+        let allowed = format!("up to {MOST_OFFSET}; go on with the next_cursor of a page");
+        problems.push(Problem::new("?offset", offset.to_string(), allowed));
+    }
+    offset
+}
+
+/// How many entries a list has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Total {
+    Exactly(usize),
+    /// To know more, all of them would have to be looked at.
+    AtLeast(usize),
+}
+
+/// What an answer says about its page.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub(super) total: Total,
+    pub(super) limit: usize,
+    /// How many entries come before the page.
+    pub(super) before: usize,
+    /// The cursor of the page behind this one, where there may be one.
+    pub(super) next: Option<String>,
+}
+
+impl Shown {
+    /// Writes which page this was, of how many entries (C32).
+    pub(super) fn push(&self, out: &mut Vec<u8>) {
+        self.push_with(out, [("limit", self.limit), ("offset", self.before)]);
+    }
+
+    /// The same for lists with numbered pages.
+    pub(super) fn push_numbered(&self, out: &mut Vec<u8>) {
+        self.push_with(out, [("page", self.before / self.limit + 1), ("per_page", self.limit)]);
+    }
+
+    fn push_with(&self, out: &mut Vec<u8>, place: [(&str, usize); 2]) {
+        member(out, "pagination");
+        out.push(b'{');
+        let (total, is_exact) = match self.total {
+            Total::Exactly(total) => (total, true),
+            Total::AtLeast(found) => (self.before + found, false),
+        };
+        for (key, number) in [("total", total)].into_iter().chain(place) {
+            member(out, key);
+            push_u64(out, number as u64);
+        }
+        if !is_exact {
+            member(out, "total_at_least");
+            out.extend_from_slice(b"true");
+        }
+        member(out, "has_more");
+        out.extend_from_slice(if self.next.is_some() { b"true" } else { b"false" });
+        member(out, "next_cursor");
+        match &self.next {
+            Some(next) => push_str(out, next),
+            None => out.extend_from_slice(b"null"),
+        }
+        out.push(b'}');
+    }
+}
+
+/// A page of a list that is in memory, whose entries have names. Its cursors are the names.
+pub(super) fn named_page<'a, T>(
+    query: &Query,
+    limits: &Limits,
+    entries: &'a [T],
+    name: impl Fn(&T) -> &str,
+) -> Result<(&'a [T], Shown), Fault> {
+    let mut problems = Vec::new();
+    let limit = limit(query, "limit", limits, &mut problems);
+    let offset = offset(query, &mut problems);
+    if !problems.is_empty() {
+        return Err(Fault::invalid(problems));
+    }
+    let before = match query.get("cursor") {
+        Some(last) => entries.partition_point(|entry| name(entry) <= last),
+        None => offset.min(entries.len()),
+    };
+    let page = &entries[before..entries.len().min(before.saturating_add(limit))];
+    let next = page.last().filter(|_| before + page.len() < entries.len()).map(|last| name(last).to_owned());
+    Ok((page, Shown { total: Total::Exactly(entries.len()), limit, before, next }))
 }

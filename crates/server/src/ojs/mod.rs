@@ -4,6 +4,7 @@ mod about;
 mod admin;
 mod backup;
 mod body;
+mod cursor;
 mod dead;
 mod envelope;
 mod events;
@@ -64,7 +65,7 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .delete("/ojs/v1/dead-letter/{id}", &[], dead::delete)
         .post("/ojs/v1/dead-letter/{id}/retry", &[], dead::retry)
         .get("/ojs/v1/events", &["types", "queues", "after", "limit"], events::list)
-        .get("/ojs/v1/admin/jobs", &["queue", "type", "state", "page", "per_page"], admin::jobs)
+        .get("/ojs/v1/admin/jobs", admin::LIST_PARAMETERS, admin::jobs)
         .post("/ojs/v1/admin/jobs/{id}/retry", &[], admin::retry)
         .post("/ojs/v1/admin/backup", &[], backup::backup)
         .finish(no_such_path)

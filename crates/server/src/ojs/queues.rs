@@ -1,7 +1,7 @@
 //! Queues: listing, counting, closing and opening.
 
 use super::envelope::push_moment;
-use super::lists::{page, push_pagination};
+use super::lists::named_page;
 use super::names::queue_in_path;
 use crate::answer::Answer;
 use crate::app::App;
@@ -17,10 +17,10 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
-    let page = page(&query, app.limits.page)?;
     let queues = app.engine.queues().await?;
+    let (page, shown) = named_page(&query, &app.limits, &queues, |queue| &queue.name)?;
     let mut out = b"{\"queues\":[".to_vec();
-    for (index, queue) in queues.iter().skip(page.offset).take(page.limit).enumerate() {
+    for (index, queue) in page.iter().enumerate() {
         out.extend_from_slice(if index > 0 { b",{" } else { b"{" });
         member(&mut out, "name");
         push_str(&mut out, &queue.name);
@@ -32,7 +32,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<An
         out.push(b'}');
     }
     out.push(b']');
-    push_pagination(&mut out, page, queues.len());
+    shown.push(&mut out);
     out.push(b'}');
     Ok(Answer::ok(out))
 }

@@ -1,7 +1,7 @@
 //! Operating the dead-letter queue.
 
 use crate::common::{Bench, text};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A job that has become a dead letter.
 async fn dead_letter(bench: &Bench, kind: &str, queue: &str, error_type: &str) -> String {
@@ -147,16 +147,40 @@ async fn a_filter_that_is_misspelt_is_refused() {
 }
 
 #[tokio::test]
+async fn what_died_last_is_listed_first_whenever_it_was_enqueued() {
+    let bench = Bench::new();
+    let retry = json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" });
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(bench.enqueue(retry.clone()).await);
+        bench.fetch().await.unwrap();
+        bench.advance_clock_ms(1_000.0);
+    }
+    for place in [1, 2, 0] {
+        bench.fail(&ids[place]).await;
+        bench.advance_clock_ms(1_000.0);
+    }
+    assert_eq!(bench.dead().await, [0, 2, 1].map(|place| ids[place].clone()));
+    let first = bench.get("/dead-letter?limit=1").await.expect(200);
+    let cursor = text(&first["pagination"]["next_cursor"]);
+    let next = bench.get(&format!("/dead-letter?limit=1&cursor={cursor}")).await.expect(200);
+    assert_eq!(next["jobs"][0]["id"], json!(ids[2]));
+}
+
+#[tokio::test]
 async fn pages_and_numbers_of_the_dead_letters() {
     let bench = Bench::new();
     let [one, _, _, four] = four(&bench).await;
     let first = bench.get("/dead-letter?limit=3").await.expect(200);
-    let page = &first["pagination"];
-    assert_eq!(*page, json!({ "total": 4, "limit": 3, "offset": 0, "has_more": true, "next_cursor": "3" }));
+    let mut page = first["pagination"].clone();
+    let cursor = text(&page["next_cursor"].take());
+    assert_eq!(page, json!({ "total": 4, "limit": 3, "offset": 0, "has_more": true, "next_cursor": null }));
     assert_eq!(first["jobs"][0]["id"], json!(four), "newest first");
-    let last = bench.get("/dead-letter?limit=3&cursor=3").await.expect(200);
-    assert_eq!(last["jobs"][0]["id"], json!(one));
-    assert_eq!((&last["pagination"]["has_more"], &last["pagination"]["next_cursor"]), (&json!(false), &Value::Null));
+    let expected = json!({ "total": 4, "limit": 3, "offset": 3, "has_more": false, "next_cursor": null });
+    for place in [format!("cursor={cursor}"), "offset=3".to_owned()] {
+        let last = bench.get(&format!("/dead-letter?limit=3&{place}")).await.expect(200);
+        assert_eq!((&last["jobs"][0]["id"], &last["pagination"]), (&json!(one), &expected), "{place}");
+    }
     let stats = bench.get("/dead-letter/stats").await.expect(200);
     assert_eq!((&stats["total"], &stats["by_queue"]), (&json!(4), &json!({ "q1": 3, "q2": 1 })));
     assert_eq!(stats["by_error_type"], json!({ "Boom": 2, "Timeout": 2 }));

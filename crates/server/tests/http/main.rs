@@ -17,11 +17,14 @@ mod headers;
 mod hosts;
 mod keys;
 mod limits;
+mod lists;
 mod local;
 mod progress;
 mod queues;
 mod redrive;
 mod repeats;
+#[path = "../../../store/tests/common/scratch.rs"]
+mod scratch;
 mod socket;
 mod typos;
 mod values;

@@ -3,7 +3,7 @@
 use super::{Flaw, Subject};
 use crate::{
     Answer, Claim, DuplicateId, Enqueued, FailedRun, Filter, Held, Hold, Job, JobId, LeaseToken, Listed, Memory,
-    NewJob, Page, Proof, Queue, Refusal, Report, Ruling, Settlement, Spec, Start, State, Store,
+    NewJob, Page, Proof, Queue, Refusal, Report, Ruling, Settlement, Spec, Start, State, Store, StoreError,
 };
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
@@ -206,7 +206,17 @@ impl<'s> Bench<'s> {
     }
 
     pub(super) async fn list(&self, filter: Filter) -> Result<Listed, Flaw> {
-        Ok(self.store.list(filter, Page { offset: 0, limit: usize::MAX }).await?)
+        self.walk(filter, Page::new(0, usize::MAX)).await
+    }
+
+    /// A page of a list, whole: a store that stops early is asked to go on.
+    pub(super) async fn page(&self, filter: Filter, page: Page) -> Result<Listed, Flaw> {
+        Ok(filled(&*self.store, filter, page).await?)
+    }
+
+    /// A list from a page on to its end.
+    pub(super) async fn walk(&self, filter: Filter, page: Page) -> Result<Listed, Flaw> {
+        Ok(walked(&*self.store, filter, page).await?)
     }
 
     pub(super) async fn everything(&self) -> Result<Everything, Flaw> {
@@ -261,6 +271,31 @@ impl<'s> Bench<'s> {
         let answered = answers.into_iter().map(|answer| answer.ok_or_else(|| Flaw::new("a thread got no answer")));
         answered.map(|answer| Ok(answer??)).collect()
     }
+}
+
+/// A page of a list, whole: a store that stops early is asked to go on.
+async fn filled(store: &dyn Store, filter: Filter, page: Page) -> Result<Listed, StoreError> {
+    let mut listed = store.list(filter.clone(), page).await?;
+    while let Some(next) = listed.next.filter(|next| next.after.is_some() && listed.jobs.len() < page.limit) {
+        let rest = Page { limit: page.limit - listed.jobs.len(), ..next };
+        let further = store.list(filter.clone(), rest).await?;
+        listed.jobs.extend(further.jobs);
+        listed.next = further.next.filter(|further| further.after < next.after);
+    }
+    Ok(listed)
+}
+
+/// A list from a page on to its end, page by page. Ends early where a store does not get on.
+pub(super) async fn walked(store: &dyn Store, filter: Filter, page: Page) -> Result<Listed, StoreError> {
+    let mut listed = filled(store, filter.clone(), page).await?;
+    while let Some(next) = listed.next.filter(|next| next.limit > 0) {
+        let next = Page { limit: page.limit, ..next };
+        let further = filled(store, filter.clone(), next).await?;
+        listed.jobs.extend(further.jobs);
+        listed.next = further.next.filter(|further| further.after < next.after);
+    }
+    // Where a store stops is its own affair.
+    Ok(Listed { next: None, ..listed })
 }
 
 /// A policy that waits the same time after every failure.

@@ -134,6 +134,10 @@ macro_rules! for_each_conformance_case {
             view {
                 get_of_an_unknown_job_is_nothing,
                 list_is_newest_first_and_in_pages,
+                list_goes_on_behind_an_entry_whatever_came_and_went,
+                list_of_dead_letters_begins_with_what_died_last,
+                list_ends_a_page_before_it_has_too_many_bytes,
+                list_without_payloads_has_everything_else,
                 list_shows_what_fits_the_filter,
                 queues_count_their_jobs_by_state,
                 queues_stay_when_their_jobs_are_gone,

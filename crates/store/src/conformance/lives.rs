@@ -212,7 +212,7 @@ pub(super) async fn remove_forgets_what_has_ended(bench: &mut Bench<'_>) -> Veri
         same!(bench.store().remove(job.id).await?, Err(Refusal::NotFound), "the same job, removed again");
     }
     let (listed, queues, wake) = bench.everything().await?;
-    same!((listed.total, queues.len(), wake), (0, 3, None), "jobs, queues and next moment of what is left");
+    same!((listed.total, queues.len(), wake), (Some(0), 3, None), "jobs, queues and next moment of what is left");
     Ok(())
 }
 
@@ -252,7 +252,7 @@ pub(super) async fn prune_goes_by_the_time_of_the_end(bench: &mut Bench<'_>) -> 
     same!(bench.get(ended[2]).await?.dead, true, "the dead letter, which is kept longer");
     bench.pass(10);
     same!(bench.store().prune(kept, 9, bench.now()).await?, 1, "how many go after 20 ms");
-    same!(bench.everything().await?.0.total, 0, "how many are left");
+    same!(bench.everything().await?.0.total, Some(0), "how many are left");
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! What a store shows: lists, queues, and the next moment.
 
-use super::bench::{Bench, LEASE_MS, QUEUE, START, held_by_token, ids};
+use super::bench::{Bench, LEASE_MS, QUEUE, START, held_by_token, ids, stopped};
 use super::{Verified, same};
 use crate::{Filter, Missing, NewJob, Page, Queue, Start, State};
 use redrive_policy::{Moment, Span};
@@ -19,10 +19,103 @@ pub(super) async fn list_is_newest_first_and_in_pages(bench: &mut Bench<'_>) -> 
     jobs.swap(1, 5);
     bench.enqueue(jobs).await??;
     for (offset, limit) in [(0, 3), (3, 3), (6, 3), (7, 3), (99, 3), (0, 0), (0, usize::MAX), (usize::MAX, 1)] {
-        let page = bench.store().list(Filter::default(), Page { offset, limit }).await?;
+        let page = bench.page(Filter::default(), Page::new(offset, limit)).await?;
         let expected: Vec<_> = names.iter().copied().skip(offset).take(limit).collect();
-        same!((ids(&page.jobs), page.total), (expected, 7), "{limit} jobs from {offset}");
+        same!((ids(&page.jobs), page.total), (expected, Some(7)), "{limit} jobs from {offset}");
+        same!(
+            page.next.is_some(),
+            offset.saturating_add(limit) < 7,
+            "whether there are more after {limit} from {offset}"
+        );
     }
+    for (offset, limit) in [(0, 1), (0, 2), (0, 7), (2, 3), (6, 1)] {
+        let walked = bench.walk(Filter::default(), Page::new(offset, limit)).await?;
+        same!(ids(&walked.jobs), names[offset..], "all from {offset} on, {limit} at a time");
+    }
+    Ok(())
+}
+
+pub(super) async fn list_goes_on_behind_an_entry_whatever_came_and_went(bench: &mut Bench<'_>) -> Verified {
+    let mut names = Vec::new();
+    for _ in 0..7 {
+        names.push(bench.added().await?.id);
+    }
+    let first = bench.page(Filter::default(), Page::new(0, 3)).await?;
+    same!(ids(&first.jobs), [names[6], names[5], names[4]], "the first page");
+    bench.added().await?;
+    for gone in [names[4], names[2]] {
+        bench.store().cancel(gone, bench.now()).await??;
+        bench.store().remove(gone).await??;
+    }
+    let next = first.next.ok_or_else(|| super::Flaw::new("there are four jobs behind the first page"))?;
+    let rest = bench.walk(Filter::default(), Page { limit: 2, ..next }).await?;
+    same!(ids(&rest.jobs), [names[3], names[1], names[0]], "the rest, after the last entry of the first page is gone");
+    Ok(())
+}
+
+pub(super) async fn list_of_dead_letters_begins_with_what_died_last(bench: &mut Bench<'_>) -> Verified {
+    let mut held = Vec::new();
+    for queue in ["a", "b", "a", "b", "a"] {
+        held.push(bench.held_with(|spec| spec.queue = queue.into()).await?);
+    }
+    let mut died = Vec::new();
+    // Two die at the same moment.
+    for (place, wait) in [(3, 5), (0, 5), (4, 0), (1, 5), (2, 5)] {
+        bench.pass(wait);
+        let report = stopped(redrive_policy::Disposition::DeadLetter);
+        died.push(bench.settle(held_by_token(&held[place])?, report).await??);
+    }
+    let expected = [2, 1, 4, 0, 3].map(|place| held[place].id);
+    let dead = Filter { dead: Some(true), ..Filter::default() };
+    for limit in [1, 2, 5, usize::MAX] {
+        let walked = bench.walk(dead.clone(), Page::new(0, limit)).await?;
+        same!((ids(&walked.jobs), walked.total), (expected.to_vec(), Some(5)), "dead letters, {limit} at a time");
+    }
+    let of_queue = Filter { queue: Some("a".into()), ..dead.clone() };
+    let walked = bench.walk(of_queue, Page::new(0, 2)).await?;
+    same!(
+        (ids(&walked.jobs), walked.total),
+        (vec![expected[0], expected[2], expected[3]], Some(3)),
+        "those of a queue"
+    );
+    let times = Filter { finished_since: died[1].times.finished, finished_before: died[4].times.finished, ..dead };
+    let walked = bench.walk(times.clone(), Page::new(0, 2)).await?;
+    same!(ids(&walked.jobs), expected[1..4], "those between two times");
+    let backwards = Filter { finished_since: times.finished_before, finished_before: times.finished_since, ..times };
+    same!(
+        bench.walk(backwards, Page::new(0, 2)).await?.jobs,
+        [],
+        "those between two times that are the wrong way round"
+    );
+    Ok(())
+}
+
+pub(super) async fn list_ends_a_page_before_it_has_too_many_bytes(bench: &mut Bench<'_>) -> Verified {
+    let mut names = Vec::new();
+    for length in [10, 10_000, 60_000, 10_000, 10_000, 10] {
+        names.push(bench.added_with(|spec| spec.body = vec![b'x'; length].into()).await?.id);
+    }
+    names.reverse();
+    let mut page = Page { bytes: 30_000, ..Page::new(0, 9) };
+    for expected in [&names[..3], &names[3..4], &names[4..]] {
+        let listed = bench.store().list(Filter::default(), page).await?;
+        same!(ids(&listed.jobs), expected, "a page of at most 30 kB, or one job");
+        page = listed.next.unwrap_or(page);
+    }
+    Ok(())
+}
+
+pub(super) async fn list_without_payloads_has_everything_else(bench: &mut Bench<'_>) -> Verified {
+    let job = bench.job_in(State::Completed).await?;
+    let page = Page { payloads: false, bytes: 30_000, ..Page::new(0, 9) };
+    bench.added_with(|spec| spec.body = vec![b'x'; 60_000].into()).await?;
+    let listed = bench.page(Filter::default(), page).await?;
+    same!(listed.jobs.len(), 2, "a page on which bodies do not count");
+    let mut expected = job.clone();
+    expected.result = None;
+    expected.spec = std::sync::Arc::new(crate::Spec { body: [].into(), ..crate::Spec::clone(&job.spec) });
+    same!(listed.jobs.last(), Some(&expected), "a job without its body and its result");
+    same!(bench.get(job.id).await?, job, "the same job by its name");
     Ok(())
 }
 
@@ -52,9 +145,11 @@ pub(super) async fn list_shows_what_fits_the_filter(bench: &mut Bench<'_>) -> Ve
     for (filter, total) in filters {
         let listed = bench.list(filter.clone()).await?;
         let expected: Vec<_> = all.iter().filter(|job| filter.fits(job)).cloned().collect();
-        same!((listed.jobs, listed.total), (expected, total), "{filter:?}");
-        let page = bench.store().list(filter.clone(), Page { offset: 1, limit: 1 }).await?;
-        same!((page.jobs.len(), page.total), (usize::from(total > 1), total), "the second of {filter:?}");
+        let counted = filter.is_counted().then_some(total);
+        same!((listed.jobs.len(), listed.total), (total, counted), "how many fit {filter:?}");
+        same!(listed.jobs, expected, "{filter:?}");
+        let page = bench.page(filter.clone(), Page::new(1, 1)).await?;
+        same!((page.jobs.len(), page.total), (usize::from(total > 1), counted), "the second of {filter:?}");
     }
     Ok(())
 }

@@ -8,12 +8,15 @@ use super::options::Options;
 use super::ticket::Ticket;
 use crate::StoreError;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The one lock of the store, and the signals that go with it.
 pub(super) struct Shared {
     core: Mutex<Core>,
+    /// How many wait for the lock.
+    waiting: AtomicUsize,
     written: Mutex<Written>,
     /// There is something to write, or to stop for.
     pub(super) to_flush: Condvar,
@@ -131,6 +134,7 @@ impl Shared {
         let [to_flush, to_compact, compacted] = [(); 3].map(|()| Condvar::new());
         Self {
             core: Mutex::new(core),
+            waiting: AtomicUsize::new(0),
             written: Mutex::new(written),
             to_flush,
             to_compact,
@@ -141,7 +145,22 @@ impl Shared {
 
     /// The core, also after a ruling panicked: the ledger was whole at that moment.
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+        match self.core.try_lock() {
+            Ok(core) => core,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.waiting.fetch_add(1, Ordering::SeqCst);
+                let core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+                self.waiting.fetch_sub(1, Ordering::SeqCst);
+                core
+            }
+        }
+    }
+
+    /// Whether another thread waits for the lock. Work in many steps gives way then: the lock does not queue, and
+    /// a thread that takes it again at once can keep the others out.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
     }
 
     pub(super) fn written(&self) -> Written {

@@ -1,7 +1,7 @@
 //! Where jobs are found without looking at all of them.
 
 use super::due::Due;
-use super::lane::{Lane, Shelf, Timeline, shelf};
+use super::lane::{Filled, Lane, Timeline, shelf};
 use super::slot::{Places, Slot};
 use crate::JobId;
 use redrive_policy::Moment;
@@ -97,6 +97,9 @@ impl Indexes {
                 lane.ready.entry(Reverse(places.priority)).or_default().push(((since, job.id), slot));
             }
             lane.due.extend(places.due.map(|due| ((due, job.id), slot)));
+            if let Some(finished) = places.finished.filter(|_| places.dead) {
+                lane.dead.push(((finished, job.id), slot));
+            }
             let ended = if places.dead { 3 } else { 2 };
             let times = [(0, places.expires), (1, places.overdue), (ended, places.finished)];
             for (draft, at) in times {
@@ -107,7 +110,11 @@ impl Indexes {
         for (lane, draft) in self.lanes.iter_mut().zip(lanes) {
             due.push(draft.due.into_iter().collect());
             let ready = draft.ready.into_iter().map(|(priority, line)| (priority, line.into_iter().collect()));
-            lane.fill(draft.shelves.map(|shelf| shelf.into_iter().collect::<Shelf>()), ready.collect());
+            lane.fill(Filled {
+                ready: ready.collect(),
+                shelves: draft.shelves.map(|shelf| shelf.into_iter().collect()),
+                dead: draft.dead.into_iter().collect(),
+            });
         }
         self.due = Due::new((0..).zip(due));
         [self.expires, self.overdue, self.finished, self.dead] = drafts.map(|draft| draft.into_iter().collect());
@@ -123,4 +130,5 @@ struct LaneDraft {
     shelves: [Vec<(JobId, u32)>; 9],
     ready: BTreeMap<Reverse<i32>, TimelineDraft>,
     due: TimelineDraft,
+    dead: TimelineDraft,
 }

@@ -24,11 +24,26 @@ pub(super) struct Lane {
     /// The available jobs of each priority, the longest waiting first.
     ready: BTreeMap<Reverse<i32>, Timeline>,
     shelves: [Shelf; DEAD + 1],
+    /// The dead letters by their end.
+    dead: Timeline,
+}
+
+/// The indexes of a queue, built in one go.
+#[derive(Debug, Default)]
+pub(super) struct Filled {
+    pub(super) ready: BTreeMap<Reverse<i32>, Timeline>,
+    pub(super) shelves: [Shelf; DEAD + 1],
+    pub(super) dead: Timeline,
 }
 
 impl Lane {
     pub(super) fn new(name: Arc<str>, paused: bool, created: Moment) -> Self {
-        Self { name, paused, created, ready: BTreeMap::new(), shelves: Default::default() }
+        Self { name, paused, created, ready: BTreeMap::new(), shelves: Default::default(), dead: Timeline::new() }
+    }
+
+    /// The dead letters by their end.
+    pub(super) const fn dead(&self) -> &Timeline {
+        &self.dead
     }
 
     /// The available jobs in the order in which they are handed out.
@@ -54,6 +69,9 @@ impl Lane {
 
     pub(super) fn insert(&mut self, id: JobId, slot: u32, places: &Places) {
         self.shelves[shelf(places)].insert(id, slot);
+        if let Some(finished) = places.finished.filter(|_| places.dead) {
+            self.dead.insert((finished, id), slot);
+        }
         if let Some(since) = places.ready {
             self.ready.entry(Reverse(places.priority)).or_default().insert((since, id), slot);
         }
@@ -61,6 +79,9 @@ impl Lane {
 
     pub(super) fn remove(&mut self, id: JobId, places: &Places) {
         self.shelves[shelf(places)].remove(&id);
+        if let Some(finished) = places.finished.filter(|_| places.dead) {
+            self.dead.remove(&(finished, id));
+        }
         if let Some(since) = places.ready
             && let Some(waiting) = self.ready.get_mut(&Reverse(places.priority))
         {
@@ -72,9 +93,8 @@ impl Lane {
     }
 
     /// Takes over indexes that were built in one go.
-    pub(super) fn fill(&mut self, shelves: [Shelf; DEAD + 1], ready: BTreeMap<Reverse<i32>, Timeline>) {
-        self.shelves = shelves;
-        self.ready = ready;
+    pub(super) fn fill(&mut self, filled: Filled) {
+        (self.ready, self.shelves, self.dead) = (filled.ready, filled.shelves, filled.dead);
     }
 }
 

@@ -32,6 +32,7 @@ mod slot;
 mod slots;
 mod snapshot;
 mod spare;
+mod steps;
 mod store;
 mod terms;
 mod ticket;

@@ -279,5 +279,5 @@ fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, Ope
         }
     };
     let running = Mutex::new(Some(Running { flusher, compactor, _lock: lock }));
-    Ok(Embedded { shared, disk, dir, running })
+    Ok(Embedded { shared, disk, dir, options, running })
 }

@@ -20,6 +20,11 @@ pub struct Options {
     /// How soon a compaction that failed is tried again. Each further time in a row it takes twice as long, up
     /// to five minutes.
     pub retry_compaction_after: Duration,
+    /// How many jobs a list looks at while it holds the lock that every verb needs. Between two such steps other
+    /// verbs are let in.
+    pub list_step_jobs: usize,
+    /// How many jobs a list looks at in one call, at most.
+    pub list_most_jobs: usize,
 }
 
 impl Default for Options {
@@ -30,6 +35,8 @@ impl Default for Options {
             snapshot_chunk_jobs: 1_000,
             look_every: Duration::from_secs(1),
             retry_compaction_after: Duration::from_secs(1),
+            list_step_jobs: 500,
+            list_most_jobs: 100_000,
         }
     }
 }

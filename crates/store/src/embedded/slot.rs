@@ -2,6 +2,7 @@
 
 use super::terms::Terms;
 use crate::codec::row::Row;
+use crate::job::{FIXED_BYTES, failure_bytes, payload_bytes};
 use crate::{Blob, Event, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Revision, Spec, State};
 use redrive_policy::Moment;
 use std::sync::Arc;
@@ -174,6 +175,13 @@ impl Slot {
             Life::Past(past) => Some(past),
             Life::Fresh(..) => None,
         }
+    }
+
+    /// As [`Job::bytes`], with or without what lists can leave out.
+    pub(super) fn bytes(&self, payloads: bool) -> usize {
+        let result = self.row().and_then(|row| row.result.as_ref());
+        let payload = if payloads { payload_bytes(&self.body, result, self.revisions()) } else { 0 };
+        FIXED_BYTES + failure_bytes(self.failures()) + payload
     }
 
     /// About how many bytes its records take.

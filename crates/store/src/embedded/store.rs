@@ -4,6 +4,7 @@ use super::core::{Core, Shared};
 use super::disk::Disk;
 use super::ledger::Ledger;
 use super::notice::{Notice, reason};
+use super::options::Options;
 use super::ticket::Durable;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
@@ -18,14 +19,16 @@ use std::thread::JoinHandle;
 /// A durable store in one folder. It keeps all jobs in memory, and answers once what it says is safe
 /// from a power cut.
 ///
-/// A verb does its work when it is called; its answer only waits for the disk. Rulings and judges run while
-/// the store is locked, so they must not call it.
+/// A verb does its work when it is called; its answer only waits for the disk. A list that looks at many jobs goes on
+/// while its answer is waited for, and lets other verbs in. Rulings and judges run while the store is locked, so they
+/// must not call it.
 ///
 /// The memory is that of the jobs: up to 400 bytes for each that waits, beside what was handed in.
 pub struct Embedded {
     pub(super) shared: Arc<Shared>,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
+    pub(super) options: Options,
     pub(super) running: Mutex<Option<Running>>,
 }
 
@@ -230,7 +233,7 @@ impl Store for Embedded {
     }
 
     fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
-        self.answer(|ledger| Ok(ledger.list(&filter, page)))
+        self.list_in_steps(filter, page)
     }
 
     fn queues(&self) -> Answer<'_, Vec<Queue>> {

@@ -156,9 +156,26 @@ impl Book {
     }
 
     pub(super) fn list(&self, filter: &Filter, page: Page) -> Listed {
-        let fitting: Vec<&Job> = self.jobs.values().rev().filter(|job| filter.fits(job)).collect();
-        let total = fitting.len();
-        Listed { jobs: fitting.into_iter().skip(page.offset).take(page.limit).cloned().collect(), total }
+        let mut fitting: Vec<&Job> = self.jobs.values().filter(|job| filter.fits(job)).collect();
+        fitting.sort_by_key(|job| Reverse(filter.entry(job)));
+        let total = filter.is_counted().then_some(fitting.len());
+        let behind = |job: &&Job| page.after.is_none_or(|after| filter.entry(job) < after);
+        let rest: Vec<&Job> = fitting.into_iter().filter(behind).collect();
+        let offset = page.offset.min(rest.len());
+        let mut bytes = 0;
+        let mut jobs: Vec<Job> = Vec::new();
+        for job in &rest[offset..] {
+            let job = page.shown((*job).clone());
+            bytes += job.bytes();
+            if jobs.len() >= page.limit || (bytes > page.bytes && !jobs.is_empty()) {
+                break;
+            }
+            jobs.push(job);
+        }
+        let passed = offset + jobs.len();
+        let last = passed.checked_sub(1).map(|last| filter.entry(rest[last]));
+        let next = Page { after: last.or(page.after), offset: page.offset - offset, ..page };
+        Listed { jobs, next: (passed < rest.len()).then_some(next), total }
     }
 
     pub(super) fn queues(&self) -> Vec<Queue> {

@@ -2,6 +2,7 @@
 
 use super::bell::Bell;
 use super::catalogue::Catalogue;
+use super::counts::Counts;
 use super::kept::{Kept, uuids};
 use super::options::Options;
 use super::pool::{Pool, Session};
@@ -38,6 +39,7 @@ pub(super) struct Core {
     pub(super) catalogue: Catalogue,
     pub(super) bell: Arc<Bell>,
     pub(super) remembered: Remembered,
+    pub(super) counts: Counts,
     pub(super) tidy: Arc<Tidy>,
 }
 
@@ -48,6 +50,7 @@ impl Core {
             catalogue: Catalogue::default(),
             bell: Arc::default(),
             remembered: Remembered::default(),
+            counts: Counts::default(),
             tidy: Arc::default(),
         })
     }

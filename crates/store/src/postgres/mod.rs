@@ -9,6 +9,7 @@ mod bell;
 mod catalogue;
 mod clock;
 mod core;
+mod counts;
 mod inbox;
 mod kept;
 mod lane;

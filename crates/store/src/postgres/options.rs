@@ -13,6 +13,8 @@ use tokio_postgres::Config;
 const LONGEST_SCHEMA: usize = 63 - "redrive_".len();
 /// How long to wait for a connection, where the address does not say.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many jobs a list looks at in one call, where nothing else is said.
+const LIST_MOST: usize = 20_000;
 /// How long the database may take for one answer to whoever reads or writes a store as a whole.
 const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
@@ -24,6 +26,8 @@ pub struct Options {
     pub(super) schema: String,
     pub(super) connections: usize,
     pub(super) access: Access,
+    /// How many jobs a list looks at in one call, at most.
+    pub(super) list_most: usize,
     /// How long the database may take for one answer.
     pub(super) patience: Duration,
 }
@@ -63,7 +67,8 @@ impl Options {
         }
         let tls = Tls::new(wishes, &mut config)?;
         let (name, access) = (Self::SCHEMA.to_owned(), Access::Shared);
-        let options = Self { config, tls, schema: name, connections: 16, access, patience: PATIENCE };
+        let (connections, list_most, patience) = (16, LIST_MOST, PATIENCE);
+        let options = Self { config, tls, schema: name, connections, access, list_most, patience };
         schema.map_or(Ok(options.clone()), |schema| options.in_schema(&schema))
     }
 
@@ -87,6 +92,13 @@ impl Options {
     #[must_use]
     pub const fn with_connections(mut self, connections: usize) -> Self {
         self.connections = connections;
+        self
+    }
+
+    /// With lists that look at no more than so many jobs in one call.
+    #[must_use]
+    pub const fn with_list_most(mut self, jobs: usize) -> Self {
+        self.list_most = jobs;
         self
     }
 

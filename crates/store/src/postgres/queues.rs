@@ -1,5 +1,7 @@
 //! Queues and what is in them.
 
+use super::core::Core;
+use super::counts::Count;
 use super::pool::Session;
 use super::text;
 use super::trouble::Trouble;
@@ -15,11 +17,8 @@ pub(super) const PAUSE: &str = "UPDATE queues SET paused = $2 WHERE name = $1 RE
 pub(super) const PAUSE_OR_CREATE: &str = "INSERT INTO queues (name, paused, created_us) VALUES ($1, $2, $3) \
      ON CONFLICT (name) DO UPDATE SET paused = excluded.paused RETURNING id";
 
-/// All queues, or the one named, with one row for each state that has jobs.
-const READ: &str = "SELECT q.name, q.paused, q.created_us, c.state, c.jobs FROM queues q LEFT JOIN (\
-       SELECT queue, state, count(*) AS jobs FROM live GROUP BY queue, state UNION ALL \
-       SELECT queue, state, count(*) AS jobs FROM ended GROUP BY queue, state) c ON c.queue = q.id \
-     WHERE $1::text IS NULL OR q.name = $1 ORDER BY q.name";
+/// All queues, or the one named.
+const READ: &str = "SELECT name, paused, created_us FROM queues WHERE $1::text IS NULL OR name = $1 ORDER BY name";
 
 /// Makes sure that these queues are known, in the transaction that is open.
 const NOTE: &str = "INSERT INTO queues (name, paused, created_us) \
@@ -69,24 +68,22 @@ pub(super) async fn number(session: &mut Session, name: &Arc<str>, now: Moment) 
     number.ok_or_else(|| Trouble::Collided(format!("the queue \"{name}\" is being made by somebody else")))
 }
 
-/// All queues by name, or the one that is named.
-pub(super) async fn read(session: &mut Session, name: Option<&str>) -> Result<Vec<Queue>, Trouble> {
+/// All queues by name, or the one that is named, with what is in them.
+pub(super) async fn read(core: &Core, name: Option<&str>) -> Result<Vec<Queue>, Trouble> {
+    let counts = core.counts.all(core).await?;
     let name = name.map(text::kept);
-    let rows = session.query(&Order::new(READ, vec![Box::new(name)])).await?;
-    let mut queues: Vec<Queue> = Vec::new();
+    let rows = core.session().await?.query(&Order::new(READ, vec![Box::new(name)])).await?;
+    let mut queues: Vec<Queue> = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut row = Reader::new(row);
-        let name: Arc<str> = text::read(row.next()?).into();
+        let name = text::read(row.next()?).into();
         let (paused, created) = (row.next()?, Moment::from_micros(row.next()?));
-        let (state, jobs): (Option<i16>, Option<i64>) = (row.next()?, row.next()?);
-        if queues.last().is_none_or(|last| last.name != name) {
-            queues.push(Queue { name, paused, created, counts: [0; 8] });
-        }
-        let place = state.and_then(|state| usize::try_from(state).ok());
-        if let (Some(last), Some(place), Some(jobs)) = (queues.last_mut(), place, jobs)
-            && let Some(count) = last.counts.get_mut(place)
-        {
-            *count += usize::try_from(jobs).unwrap_or(0);
+        queues.push(Queue { name, paused, created, counts: [0; 8] });
+    }
+    for Count { queue, state, jobs, .. } in &*counts {
+        let place = queues.binary_search_by(|other| other.name.cmp(queue)).ok();
+        if let Some(count) = place.and_then(|place| queues[place].counts.get_mut(*state)) {
+            *count += jobs;
         }
     }
     Ok(queues)

@@ -157,11 +157,30 @@ statements! {
            SELECT due_us, id FROM live WHERE queue = q.id AND {DUE_NOW} ORDER BY due_us, id LIMIT 1) j \
          WHERE q.name <> ALL ($3::text[]) ORDER BY j.due_us, j.id LIMIT $2"
     );
-    /// A page of jobs that fit a filter: $1 queue, $2 kind, $3 state, $4 dead, $5 since, $6 before,
-    /// $7 offset, $8 limit.
-    LIST = format!("SELECT {} FROM {} ORDER BY j.id DESC OFFSET $7 LIMIT $8", job_columns(), fitting());
-    /// How many fit the same filter.
-    COUNT = format!("SELECT count(*) FROM {}", fitting());
+    /// Jobs by name, wherever they are, without their bodies and revisions.
+    READ_BARE = READ.replace("s.body", "''::bytea").replace("s.revisions", "NULL::bytea");
+    /// The next jobs of a list in the order of names: of the $6 that come before the name $5, those that fit $1 kind,
+    /// $2 queue, $3 state, $4 dead, $7 since, $8 before.
+    LIST = {
+        let window = |table: &str, dead: &str, finished: &str| format!(
+            "(SELECT id, queue, state, {dead} AS dead, {finished} AS finished_us, {SIZE} AS bytes FROM {table} \
+              WHERE id < $5 ORDER BY id DESC LIMIT $6)"
+        );
+        let fits = "($2::text IS NULL OR coalesce(queue = (SELECT id FROM queues WHERE name = $2), false)) \
+            AND ($3::smallint IS NULL OR state = $3) AND ($4::boolean IS NULL OR dead = $4) \
+            AND ($7::bigint IS NULL OR coalesce(finished_us >= $7, false)) \
+            AND ($8::bigint IS NULL OR coalesce(finished_us < $8, false))";
+        entries(&format!(
+            "SELECT id, finished_us, bytes, {fits} AS fits, row_number() OVER (ORDER BY id DESC) AS place FROM (\
+               SELECT * FROM ({} UNION ALL {}) both_tables ORDER BY id DESC LIMIT $6) seen",
+            window("live", "false", "NULL::bigint"), window("ended", "dead", "finished_us")
+        ))
+    };
+    /// The next dead letters of a list in the order of ends: of the $6 that come before the end $2 and the name $5,
+    /// not before $3 and before $4, those that fit $1 kind.
+    LIST_DEAD = dead("true");
+    /// The same for the queue $7.
+    LIST_DEAD_OF_QUEUE = dead("queue = (SELECT id FROM queues WHERE name = $7)");
     PRUNE_FINISHED = prune("NOT dead");
     PRUNE_DEAD = prune("dead");
 }
@@ -189,19 +208,28 @@ fn prune(which: &str) -> String {
     )
 }
 
-/// The jobs that fit a filter.
-fn fitting() -> String {
-    let columns = ROW.join(", ");
-    let both = "($1::text IS NULL OR queue = (SELECT id FROM queues WHERE name = $1)) \
-                AND ($3::smallint IS NULL OR state = $3)";
-    let live = "$4::boolean IS NOT TRUE AND $5::bigint IS NULL AND $6::bigint IS NULL";
-    let ended = "($4::boolean IS NULL OR dead = $4) \
-                 AND ($5::bigint IS NULL OR finished_us >= $5) AND ($6::bigint IS NULL OR finished_us < $6)";
+/// About how many bytes a row takes besides its fixed columns. It is not read for that.
+const SIZE: &str = "octet_length(rest) + coalesce(octet_length(failures), 0)";
+/// The same of what was said about a job.
+const SAID_SIZE: &str = "octet_length(s.body) + coalesce(octet_length(s.revisions), 0)";
+
+/// Of the entries of a list that were looked at, those that fit a kind as well, in their order: name, end, whether it
+/// fits, bytes of the row and of what was said. The last one is told in any case where there may be more behind it.
+fn entries(seen: &str) -> String {
     format!(
-        "(SELECT {columns} FROM live WHERE {both} AND {live} UNION ALL \
-          SELECT {columns} FROM ended WHERE {both} AND {ended}) j \
-         JOIN specs s ON s.id = j.id WHERE ($2::text IS NULL OR s.kind = $2)"
+        "SELECT j.id, j.finished_us, j.fits AND ($1::text IS NULL OR s.kind = $1), j.bytes, {SAID_SIZE}, \
+           j.place = $6 FROM ({seen}) j JOIN specs s ON s.id = j.id \
+         WHERE j.place = $6 OR (j.fits AND ($1::text IS NULL OR s.kind = $1)) ORDER BY j.place"
     )
+}
+
+fn dead(which: &str) -> String {
+    entries(&format!(
+        "SELECT id, finished_us, bytes, true AS fits, row_number() OVER (ORDER BY finished_us DESC, id DESC) AS place \
+         FROM (SELECT id, finished_us, {SIZE} AS bytes FROM ended WHERE dead AND {which} \
+           AND finished_us >= $3 AND finished_us < $4 AND (finished_us, id) < ($2, $5) \
+           ORDER BY finished_us DESC, id DESC LIMIT $6) seen"
+    ))
 }
 
 pub(super) const UPDATE_SPEC: &str = "UPDATE specs SET kind = $2, body = $3, policy = $4, own_policy = $5, \

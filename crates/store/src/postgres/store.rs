@@ -160,5 +160,5 @@ impl Store for Postgres {
 }
 
 async fn all_queues(core: &Core) -> Result<Vec<Queue>, Trouble> {
-    queues::read(&mut core.session().await?, None).await
+    queues::read(core, None).await
 }

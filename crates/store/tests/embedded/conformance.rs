@@ -18,7 +18,8 @@ impl Subject for InMemory {
     }
 
     fn reopen(&self) -> Box<dyn Store> {
-        let (store, opened) = open(&self.0.lock().unwrap(), TINY).unwrap();
+        let (store, opened) =
+            open(&self.0.lock().unwrap(), Options { list_step_jobs: 2, list_most_jobs: 5, ..TINY }).unwrap();
         assert!(opened.clean && opened.repairs.is_empty(), "{opened:?}");
         Box::new(store)
     }

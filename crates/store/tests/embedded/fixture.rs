@@ -47,7 +47,7 @@ fn line(job: &Job) -> String {
 }
 
 fn description(store: &dyn Store) -> String {
-    let all = block_on(store.list(Filter::default(), Page { offset: 0, limit: usize::MAX })).unwrap();
+    let all = block_on(store.list(Filter::default(), Page::new(0, usize::MAX))).unwrap();
     let mut text: String = all.jobs.iter().map(|job| line(job) + "\n").collect();
     for queue in block_on(store.queues()).unwrap() {
         let _ = writeln!(text, "{} {} {} {:?}", queue.name, queue.paused, queue.created.micros(), queue.counts);
@@ -92,7 +92,7 @@ fn write_fixture(folder: &Path) {
     let seed = (0..).find(|seed| {
         let model = Memory::new();
         Workload::new(*seed).ops(150).iter().for_each(|op| drop(op.play(&model).unwrap()));
-        let counts = |filter| block_on(model.list(filter, Page { offset: 0, limit: 0 })).unwrap().total;
+        let counts = |filter| block_on(model.list(filter, Page::new(0, 0))).unwrap().total.unwrap();
         let states = State::ALL.map(|state| counts(Filter { state: Some(state), ..Filter::default() }));
         states.iter().all(|count| *count > 0) && counts(Filter { dead: Some(true), ..Filter::default() }) > 0
     });

@@ -20,7 +20,7 @@ fn a_read_waits_for_what_it_has_seen_and_for_nothing_else() {
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(1);
     let id = JobId::new(Moment::ORIGIN, 1);
-    let page = Page { offset: 0, limit: 9 };
+    let page = Page::new(0, 9);
     assert!(is_ready(&mut store.get(id)), "nothing is pending");
     let held = disk.hold_flushes();
     let first = workload.batch_of_bytes(1, 10);

@@ -109,8 +109,8 @@ fn opening_says_what_it_found() {
     for op in Workload::new(33).ops(600) {
         op.play(&store).unwrap();
     }
-    let page = Page { offset: 0, limit: 0 };
-    let count = |filter: Filter| block_on(store.list(filter, page)).unwrap().total;
+    let page = Page::new(0, 0);
+    let count = |filter: Filter| block_on(store.list(filter, page)).unwrap().total.unwrap();
     let expected = State::ALL.map(|state| count(Filter { state: Some(state), ..Filter::default() }));
     let dead = count(Filter { dead: Some(true), ..Filter::default() });
     assert!(dead > 0 && expected.iter().all(|count| *count > 0), "{expected:?}, {dead}");

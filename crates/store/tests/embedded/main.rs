@@ -12,6 +12,7 @@ mod fixture;
 mod flush;
 mod folder;
 mod history;
+mod lists;
 mod model;
 mod place;
 mod power;

@@ -19,6 +19,8 @@ pub(crate) const SMALL: Options = Options {
     snapshot_chunk_jobs: 3,
     look_every: NEVER,
     retry_compaction_after: NEVER,
+    list_step_jobs: usize::MAX,
+    list_most_jobs: usize::MAX,
 };
 
 /// The folder of every store on a disk in memory.

@@ -118,7 +118,7 @@ static HELD: LazyLock<Held> = LazyLock::new(|| Held::from(["three".into()]));
 /// All that a store shows, as text.
 pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
     block_on(async {
-        let all = store.list(Filter::default(), Page { offset: 0, limit: usize::MAX }).await?;
+        let all = store.list(Filter::default(), Page::new(0, usize::MAX)).await?;
         let (queues, wake) = (store.queues().await?, store.next_wake(&HELD).await?);
         Ok(format!("{all:?}\n{queues:?}\n{wake:?}"))
     })
@@ -317,7 +317,7 @@ impl Workload {
         if self.random.u8(..4) == 0 {
             return if self.random.bool() { Verb::Queues } else { Verb::NextWake };
         }
-        let page = Page { offset: self.random.usize(..4), limit: self.random.usize(..9) };
+        let page = Page::new(self.random.usize(..4), self.random.usize(..9));
         let finished = |workload: &mut Self| {
             let ago = Span::from_millis(workload.random.u32(..5_000));
             (workload.random.u8(..4) == 0)

@@ -40,6 +40,8 @@ pub(crate) enum Flaw {
     PrunesDeadLettersEarly,
     PrunesWithoutLimit,
     ListsOldestFirst,
+    ListsDeadLettersByName,
+    BeginsEveryPageAnew,
     CountsThePageOnly,
     NeverWakes,
     WakesForHeldJobs,
@@ -50,7 +52,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 35] = [
+    pub(crate) const ALL: [Self; 37] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -79,6 +81,8 @@ impl Flaw {
         Self::PrunesDeadLettersEarly,
         Self::PrunesWithoutLimit,
         Self::ListsOldestFirst,
+        Self::ListsDeadLettersByName,
+        Self::BeginsEveryPageAnew,
         Self::CountsThePageOnly,
         Self::NeverWakes,
         Self::WakesForHeldJobs,
@@ -133,7 +137,7 @@ impl Flawed {
             }
         }
         let active = Filter { state: Some(State::Active), ..Filter::default() };
-        for job in self.memory.list(active, Page { offset: 0, limit: usize::MAX }).await?.jobs {
+        for job in self.memory.list(active, Page::new(0, usize::MAX)).await?.jobs {
             if self.has(Flaw::LosesLeasesAtRestart) {
                 let hold = Hold { id: job.id, proof: Proof::None };
                 let report = Report::Released { delay: Span::ZERO, most: u32::MAX };
@@ -145,7 +149,7 @@ impl Flawed {
 
     /// How many due jobs these queues have.
     async fn held_jobs(&self, held: &Held, now: Moment) -> Result<usize, StoreError> {
-        let all = self.memory.list(Filter::default(), Page { offset: 0, limit: usize::MAX }).await?.jobs;
+        let all = self.memory.list(Filter::default(), Page::new(0, usize::MAX)).await?.jobs;
         let due = |job: &&Job| held.contains(&job.spec.queue) && job.due.is_some_and(|due| due <= now);
         Ok(all.iter().filter(due).count())
     }
@@ -334,13 +338,17 @@ impl Store for Flawed {
 
     fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
         Box::pin(async move {
+            let page = Page { after: page.after.filter(|_| !self.has(Flaw::BeginsEveryPageAnew)), ..page };
             let mut listed = self.memory.list(filter, page).await?;
+            if self.has(Flaw::ListsDeadLettersByName) {
+                listed.jobs.sort_by_key(|job| std::cmp::Reverse(job.id));
+            }
             listed.jobs = listed.jobs.into_iter().map(|job| self.shown(job)).collect();
             if self.has(Flaw::ListsOldestFirst) {
                 listed.jobs.reverse();
             }
             if self.has(Flaw::CountsThePageOnly) {
-                listed.total = listed.jobs.len();
+                listed.total = Some(listed.jobs.len());
             }
             Ok(listed)
         })

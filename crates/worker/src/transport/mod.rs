@@ -41,7 +41,7 @@ pub(crate) trait Transport: Send + Sync + 'static {
     fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Told>;
 
     /// A page of dead letters, newest first.
-    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, offset: usize, limit: usize) -> Answer<'a, DeadPage>;
+    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, start: &'a Start, limit: usize) -> Answer<'a, DeadPage>;
 
     /// Takes a dead letter back, to run again as if it were new; answers its envelope.
     fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Told>;
@@ -98,8 +98,20 @@ pub(crate) struct DeadFilter {
 #[derive(Clone, Debug)]
 pub(crate) struct DeadPage {
     pub(crate) jobs: Vec<Told>,
-    /// How many fit in all.
-    pub(crate) total: usize,
+    /// How many fit in all, where the server knows.
+    pub(crate) total: Option<usize>,
+    /// Where the next page starts; absent behind the last one. A page may have fewer jobs than were asked for, and
+    /// still not be the last.
+    pub(crate) next: Option<Start>,
+}
+
+/// Where a page of dead letters starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Behind so many.
+    Offset(usize),
+    /// Where the page before ended, in the words of whoever handed it out.
+    Cursor(String),
 }
 
 /// A job that was handed out.

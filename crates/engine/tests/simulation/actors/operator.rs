@@ -45,7 +45,7 @@ async fn pause(world: &World, dice: &Seeded) {
 
 async fn list(world: &World, dice: &Seeded) {
     let filter = Filter { state: Some(*dice.pick(&State::ALL)), ..Filter::default() };
-    let page = Page { offset: dice.below(3) as usize, limit: 5 };
+    let page = Page::new(dice.below(3) as usize, 5);
     let (when, heard) = world.ask(patience(dice), |engine| async move { engine.list(filter, page).await }).await;
     if let Heard::Answer(listed) = heard {
         let mut ledger = world.ledger.borrow_mut();

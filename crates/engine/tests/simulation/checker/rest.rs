@@ -8,7 +8,7 @@ use redrive_store::{Filter, Job, Page, Queue, State, Store};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-const ALL: Page = Page { offset: 0, limit: usize::MAX };
+const ALL: Page = Page::new(0, usize::MAX);
 
 /// Looks at the store itself, without any fault in between.
 pub(crate) fn at_rest(world: &World, store: &dyn Store) {

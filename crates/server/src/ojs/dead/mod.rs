@@ -10,7 +10,7 @@ pub(crate) use select::FILTER;
 pub(crate) use stats::stats;
 
 use super::envelope::{flattened, push_explanation, push_job, push_members, push_redriven};
-use super::lists::{page, push_pagination};
+use super::lists::Asked;
 use super::names::id_in_path;
 use crate::answer::Answer;
 use crate::app::App;
@@ -31,18 +31,12 @@ pub(crate) const DELETE_PARAMETERS: &[&str] =
     &["queue", "type", "error_type", "since", "until", "all", "confirm", "dry_run"];
 
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
-    let page = page(&query, app.limits.page)?;
     let selection = Selection::of_query(&query)?;
-    let listed = selection.page(&app, page).await?;
-    let mut out = b"{\"jobs\":[".to_vec();
-    for (index, job) in listed.jobs.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        push_job(&mut out, job, &app);
-    }
-    out.push(b']');
-    push_pagination(&mut out, page, listed.total);
+    let asked = Asked::of(&query, &app.limits, selection.filter())?;
+    let found = selection.page(&app, asked.page).await?;
+    let mut out = b"{\"jobs\":".to_vec();
+    let shown = asked.push_jobs(&mut out, selection.filter(), &found, |out, job| push_job(out, job, &app));
+    shown.push(&mut out);
     out.push(b'}');
     Ok(Answer::ok(out))
 }

@@ -9,10 +9,13 @@ use redrive_policy::{Moment, Problem};
 use redrive_store::{Filter, Job, Listed, Page, State};
 use serde::Deserialize;
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// How many jobs are read from the store at once.
 const STEP: usize = 500;
+/// How often the store is asked for one page of jobs with a certain error, which it does not know of.
+const LOOKS: usize = 20;
 /// What a filter can name, in a query and in a body.
 pub(crate) const FILTER: [&str; 5] = ["queue", "type", "error_type", "since", "until"];
 
@@ -79,33 +82,67 @@ impl Selection {
             && self.error_type.is_none()
     }
 
-    /// One page of what fits, newest first, and how many fit in all.
+    /// The filter of the store.
+    pub(super) const fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// How many fit in all, where that is known without looking at them.
+    pub(super) async fn total(&self, app: &App) -> Result<Option<u64>, Fault> {
+        let listed = app.engine.list(self.filter.clone(), Page::new(0, 0)).await?;
+        Ok(listed.total.filter(|_| self.error_type.is_none()).map(|total| total as u64))
+    }
+
+    /// One page of what fits, the latest to die first.
     pub(super) async fn page(&self, app: &App, page: Page) -> Result<Listed, Fault> {
         if self.error_type.is_none() {
             return Ok(app.engine.list(self.filter.clone(), page).await?);
         }
-        let (mut jobs, mut total) = (Vec::new(), 0);
-        self.for_each(app, |job| {
-            if (page.offset..page.offset.saturating_add(page.limit)).contains(&total) {
-                jobs.push(job);
+        let (mut rest, mut jobs, mut bytes) = (page, Vec::new(), 0_usize);
+        for _ in 0..LOOKS {
+            let listed = app.engine.list(self.filter.clone(), Page { offset: 0, limit: STEP, ..rest }).await?;
+            for job in listed.jobs {
+                let entry = self.filter.entry(&job);
+                if !self.fits_error(&job) {
+                    // Passed over.
+                } else if rest.offset > 0 {
+                    rest.offset -= 1;
+                } else {
+                    bytes = bytes.saturating_add(job.bytes());
+                    if jobs.len() >= page.limit || (bytes > page.bytes && !jobs.is_empty()) {
+                        return Ok(Listed { jobs, next: Some(rest), total: None });
+                    }
+                    jobs.push(job);
+                }
+                rest.after = Some(entry);
             }
-            total += 1;
-        })
-        .await?;
-        Ok(Listed { jobs, total })
+            let Some(next) = listed.next else { return Ok(Listed { jobs, next: None, total: None }) };
+            rest.after = next.after;
+        }
+        Ok(Listed { jobs, next: Some(rest), total: None })
     }
 
-    /// Everything that fits, one after the other.
+    /// Everything that fits, one after the other, without bodies and results.
     pub(super) async fn for_each(&self, app: &App, mut each: impl FnMut(Job)) -> Result<(), Fault> {
-        let mut page = Page { offset: 0, limit: STEP };
+        let whole = |job| {
+            each(job);
+            ControlFlow::Continue(())
+        };
+        self.walk(app, whole).await
+    }
+
+    /// As [`Selection::for_each`], until `each` breaks off.
+    pub(super) async fn walk(&self, app: &App, mut each: impl FnMut(Job) -> ControlFlow<()>) -> Result<(), Fault> {
+        let mut page = Page { bytes: app.limits.answer_bytes, payloads: false, ..Page::new(0, STEP) };
         loop {
             let listed = app.engine.list(self.filter.clone(), page).await?;
-            let count = listed.jobs.len();
-            listed.jobs.into_iter().filter(|job| self.fits_error(job)).for_each(&mut each);
-            if count < page.limit {
-                return Ok(());
+            for job in listed.jobs.into_iter().filter(|job| self.fits_error(job)) {
+                if each(job).is_break() {
+                    return Ok(());
+                }
             }
-            page.offset += count;
+            let Some(next) = listed.next else { return Ok(()) };
+            page = next;
         }
     }
 

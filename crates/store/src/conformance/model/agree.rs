@@ -78,7 +78,12 @@ fn compare(index: usize, length: usize, step: &Step, expected: &Seen, found: &Se
 /// Everything that can be seen, twice, with a restart between; and to which jobs the keys lead.
 fn last_look() -> Vec<Step> {
     let all = || {
-        let looks = [Step::List(ListPlan::ALL), Step::Queues, Step::NextWake(HeldPlan::None)];
+        let looks = [
+            Step::List(ListPlan::ALL),
+            Step::List(ListPlan { dead: Some(true), ..ListPlan::ALL }),
+            Step::Queues,
+            Step::NextWake(HeldPlan::None),
+        ];
         looks.into_iter().chain((0..8).map(Step::Get))
     };
     let keys = (0..plan::FEW).map(|key| {

@@ -4,6 +4,7 @@ use super::plan::{End, FEW, HeldPlan, HoldPlan, JobPlan, ProofPlan, SpecPlan, St
 use super::policies::policies;
 use super::seen::Seen;
 use super::step::Step;
+use crate::conformance::bench::walked;
 use crate::{
     Claim, Filter, Held, Hold, Job, JobId, LeaseToken, Missing, NewJob, Overdue, Page, Proof, Report, Retention,
     Revival, Ruling, Settlement, Spec, Start, Store, StoreError,
@@ -92,7 +93,7 @@ impl World {
                     finished_since: plan.since_ms.map(ago),
                     finished_before: plan.before_ms.map(ago),
                 };
-                Seen::Listed(store.list(filter, Page { offset: plan.offset, limit: plan.limit }).await?)
+                Seen::Listed(walked(store, filter, Page::new(plan.offset, plan.limit)).await?)
             }
             Step::Queues => Seen::Queues(store.queues().await?),
             Step::NextWake(plan) => Seen::Wake(store.next_wake(&held(*plan)).await?),

@@ -2,7 +2,7 @@
 //! is found here is which jobs they meet, in which order.
 
 mod enqueue;
-mod list;
+pub(super) mod list;
 mod manage;
 mod restore;
 mod sweep;

@@ -73,3 +73,4 @@ CREATE TABLE ended (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX ended_id ON ended (id);
 CREATE INDEX ended_finished ON ended (dead, finished_us, id);
+CREATE INDEX ended_dead ON ended (queue, finished_us, id) WHERE dead;

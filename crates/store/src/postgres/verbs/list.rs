@@ -2,12 +2,22 @@
 
 use super::super::core::{BEGIN_SNAPSHOT, Core};
 use super::super::kept::uuids;
+use super::super::pool::Session;
 use super::super::row::state_number;
 use super::super::trouble::Trouble;
 use super::super::value::{Order, Param, Reader, limit};
 use super::super::{read, sql, text};
-use crate::{Filter, Job, JobId, Listed, Page};
+use crate::job::FIXED_BYTES;
+use crate::listing::Gathering;
+use crate::{Entry, Filter, Job, JobId, Listed, Page, State};
 use redrive_policy::Moment;
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// How many jobs are looked at first, where some of them may not fit.
+const FIRST_LOOK: usize = 1_000;
+/// How many times as many the next look takes.
+const GROWTH: usize = 4;
 
 /// The jobs of these names, as of one moment.
 pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Job>, Trouble> {
@@ -20,26 +30,97 @@ pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Jo
 }
 
 pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listed, Trouble> {
+    let total = if filter.is_counted() { Some(core.counts.fitting(core, filter).await?) } else { None };
+    if filter.is_by_end() && filter.state.is_some_and(|state| state != State::Discarded) {
+        return Ok(Listed { jobs: Vec::new(), next: None, total });
+    }
     let mut session = core.session().await?;
-    let rows = session.begin(BEGIN_SNAPSHOT, &Order::new(&sql::COUNT, fitting(filter))).await?;
-    let total: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
-    let mut params = fitting(filter);
-    params.extend([Box::new(limit(page.offset)) as Param<'_>, Box::new(limit(page.limit))]);
-    let rows = session.query(&Order::new(&sql::LIST, params)).await?;
+    session.begin_by(BEGIN_SNAPSHOT).await?;
+    let mut gathering = Gathering::new(page);
+    let goes_on = gather(&mut session, core, filter, &mut gathering).await?;
+    let next = goes_on.then(|| gathering.rest());
+    let ids = gathering.into_found();
+    let statement: &'static str = if page.payloads { &sql::READ } else { &sql::READ_BARE };
+    let rows = session.query(&Order::new(statement, vec![Box::new(uuids(&ids))])).await?;
     let jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
     session.roll_back().await?;
-    let total = total.and_then(|total| usize::try_from(total).ok()).unwrap_or(0);
-    Ok(Listed { jobs: jobs.into_iter().map(|kept| kept.job).collect(), total })
+    let mut jobs: HashMap<JobId, Job> = jobs.into_iter().map(|kept| (kept.job.id, kept.job)).collect();
+    let jobs = ids.iter().filter_map(|id| jobs.remove(id)).map(|job| page.shown(job)).collect();
+    Ok(Listed { jobs, next, total })
 }
 
-/// A filter as parameters.
-fn fitting(filter: &Filter) -> Vec<Param<'_>> {
-    vec![
-        Box::new(filter.queue.as_deref().map(text::kept)),
-        Box::new(filter.kind.as_deref().map(text::kept)),
-        Box::new(filter.state.map(state_number)),
-        Box::new(filter.dead),
-        Box::new(filter.finished_since.map(Moment::micros)),
-        Box::new(filter.finished_before.map(Moment::micros)),
-    ]
+/// Finds the jobs of a page, and whether the list goes on behind it.
+async fn gather(
+    session: &mut Session,
+    core: &Core,
+    filter: &Filter,
+    page: &mut Gathering<JobId>,
+) -> Result<bool, Trouble> {
+    let mut left = core.pool.options().list_most.max(1);
+    let wanted = page.rest().offset.saturating_add(page.rest().limit).saturating_add(1);
+    let mut look = if all_fit(filter) { wanted } else { wanted.saturating_mul(GROWTH).max(FIRST_LOOK) };
+    while left > 0 {
+        let window = look.min(left);
+        let rows = session.query(&order(filter, page.rest(), window)).await?;
+        let mut is_last = true;
+        for row in &rows {
+            let mut row = Reader::new(row);
+            let (id, finished) = (row.id()?, row.moment()?);
+            let entry = Entry { ended: finished.filter(|_| filter.is_by_end()), id };
+            let (fits, bytes, body): (bool, i32, i32) = (row.next()?, row.next()?, row.next()?);
+            let body = if page.rest().payloads { body } else { 0 };
+            let bytes = FIXED_BYTES + bytes.saturating_add(body).unsigned_abs() as usize;
+            if !fits {
+                page.pass(entry);
+            } else if !page.take(entry, bytes, || id) {
+                return Ok(true);
+            }
+            is_last = !row.next::<bool>()?;
+        }
+        if is_last {
+            return Ok(false);
+        }
+        left -= window;
+        look = look.saturating_mul(GROWTH);
+    }
+    Ok(true)
+}
+
+/// Whether every job that is looked at fits.
+fn all_fit(filter: &Filter) -> bool {
+    filter.kind.is_none() && (filter.is_by_end() || *filter == Filter::default())
+}
+
+/// The statement that looks at the next `window` jobs of a list.
+fn order(filter: &Filter, page: Page, window: usize) -> Order<'_> {
+    let kind = filter.kind.as_deref().map(text::kept);
+    let queue = filter.queue.as_deref().map(text::kept);
+    let since = filter.finished_since.map(Moment::micros);
+    let before = filter.finished_before.map(Moment::micros);
+    let after = page.after.map_or(Uuid::max(), |after| Uuid::from_bytes(after.id.to_bytes()));
+    if !filter.is_by_end() {
+        let params: Vec<Param<'_>> = vec![
+            Box::new(kind),
+            Box::new(queue),
+            Box::new(filter.state.map(state_number)),
+            Box::new(filter.dead),
+            Box::new(after),
+            Box::new(limit(window)),
+            Box::new(since),
+            Box::new(before),
+        ];
+        return Order::new(&sql::LIST, params);
+    }
+    let ended = page.after.map_or(i64::MAX, |after| after.ended.map_or(i64::MIN, Moment::micros));
+    let mut params: Vec<Param<'_>> = vec![
+        Box::new(kind),
+        Box::new(ended),
+        Box::new(since.unwrap_or(i64::MIN)),
+        Box::new(before.unwrap_or(i64::MAX)),
+        Box::new(after),
+        Box::new(limit(window)),
+    ];
+    let Some(queue) = queue else { return Order::new(&sql::LIST_DEAD, params) };
+    params.push(Box::new(queue));
+    Order::new(&sql::LIST_DEAD_OF_QUEUE, params)
 }

@@ -1,6 +1,6 @@
 //! What people do to single jobs and queues.
 
-use super::super::core::{BEGIN, Core, held};
+use super::super::core::{Core, held};
 use super::super::kept::{Kept, uuids};
 use super::super::queues;
 use super::super::row::encode_revisions;
@@ -115,12 +115,10 @@ pub(in crate::postgres) async fn pause(
             queues::PAUSE_OR_CREATE
         }
     };
-    if session.begin(BEGIN, &Order::new(sql, params)).await?.is_empty() {
-        session.roll_back().await?;
+    if session.write(&Order::new(sql, params)).await?.is_empty() {
         return Ok(None);
     }
-    let found = queues::read(&mut session, Some(name)).await?.pop();
-    session.commit(&[]).await?;
     core.bell.gates();
-    Ok(found)
+    drop(session);
+    Ok(queues::read(core, Some(name)).await?.pop())
 }

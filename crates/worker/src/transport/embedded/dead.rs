@@ -1,20 +1,21 @@
 //! The dead letters of the engine.
 
-use super::super::{DeadFilter, DeadPage};
+use super::super::{DeadFilter, DeadPage, Start};
 use super::{refusal, told};
 use crate::ClientError;
 use redrive_engine::Engine;
-use redrive_store::{Filter, Job, JobId, Page, State};
+use redrive_policy::Moment;
+use redrive_store::{Entry, Filter, Job, JobId, Page, State};
 use serde::Deserialize;
 
 /// How many jobs are read from the store at once.
 const STEP: usize = 500;
 
-/// One page of what fits, newest first.
+/// One page of what fits, the latest to die first.
 pub(super) async fn page(
     engine: &Engine,
     wanted: &DeadFilter,
-    offset: usize,
+    start: &Start,
     limit: usize,
 ) -> Result<DeadPage, ClientError> {
     let filter = Filter {
@@ -24,22 +25,44 @@ pub(super) async fn page(
         dead: Some(true),
         ..Filter::default()
     };
-    let mut found = DeadPage { jobs: Vec::new(), total: 0 };
-    let mut step = Page { offset: 0, limit: STEP };
+    let (after, mut offset) = match start {
+        Start::Offset(offset) => (None, *offset),
+        Start::Cursor(text) => (Some(entry(text)?), 0),
+    };
+    let mut found = DeadPage { jobs: Vec::new(), total: None, next: None };
+    let mut step = Page { after, ..Page::new(0, STEP) };
     loop {
         let listed = engine.list(filter.clone(), step).await.map_err(refusal)?;
-        let count = listed.jobs.len();
-        for job in listed.jobs.into_iter().filter(|job| fits(job, wanted)) {
-            if (offset..offset.saturating_add(limit)).contains(&found.total) {
-                found.jobs.push(told(job));
+        found.total = listed.total.filter(|_| wanted.error_type.is_none());
+        for job in listed.jobs {
+            let entry = filter.entry(&job);
+            if fits(&job, wanted) {
+                if offset > 0 {
+                    offset -= 1;
+                } else if found.jobs.len() < limit {
+                    found.jobs.push(told(job));
+                } else {
+                    found.next = step.after.map(cursor);
+                    return Ok(found);
+                }
             }
-            found.total += 1;
+            step.after = Some(entry);
         }
-        if count < STEP {
-            return Ok(found);
-        }
-        step.offset += STEP;
+        let Some(next) = listed.next else { return Ok(found) };
+        step = next;
     }
+}
+
+fn cursor(entry: Entry) -> Start {
+    Start::Cursor(format!("{}.{}", entry.ended.unwrap_or_default().micros(), entry.id))
+}
+
+fn entry(cursor: &str) -> Result<Entry, ClientError> {
+    let parsed = cursor.split_once('.').and_then(|(ended, id)| {
+        let ended = Some(Moment::from_micros(ended.parse().ok()?));
+        Some(Entry { ended, id: id.parse().ok()? })
+    });
+    parsed.ok_or_else(|| ClientError::refused(400, "invalid_request", format_args!("\"{cursor}\" is no cursor")))
 }
 
 /// Whether the most recent failure is of the type that is meant.

@@ -10,7 +10,7 @@ mod time;
 pub(crate) use kept::Kept;
 
 use super::{
-    Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, Progress, Proof, Report, Settled, Terms, Transport,
+    Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, Progress, Proof, Report, Settled, Start, Terms, Transport,
 };
 use crate::info::Told;
 use crate::job::Text;
@@ -151,8 +151,8 @@ impl Transport for Local {
         Box::pin(async move { Ok(told(self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
     }
 
-    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, offset: usize, limit: usize) -> Answer<'a, DeadPage> {
-        Box::pin(dead::page(&self.engine, filter, offset, limit))
+    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, start: &'a Start, limit: usize) -> Answer<'a, DeadPage> {
+        Box::pin(dead::page(&self.engine, filter, start, limit))
     }
 
     fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {

@@ -5,7 +5,7 @@ mod manifest;
 mod read;
 mod write;
 
-use super::{Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Progress, Report, Settled, Terms, Transport};
+use super::{Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Progress, Report, Settled, Start, Terms, Transport};
 use crate::info::Told;
 use crate::run::Run;
 use crate::{ClientError, NewJob};
@@ -148,10 +148,10 @@ impl Transport for Http {
         Box::pin(async move { read::job(&self.caller.delete(&path_of(id), ANSWER).await?) })
     }
 
-    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, offset: usize, limit: usize) -> Answer<'a, DeadPage> {
+    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, start: &'a Start, limit: usize) -> Answer<'a, DeadPage> {
         Box::pin(async move {
-            let path = write::dead_path(filter, offset, limit);
-            read::dead_page(&self.caller.get(&path, ANSWER).await?)
+            let path = write::dead_path(filter, start, limit);
+            read::dead_page(&self.caller.get(&path, ANSWER).await?, start, limit)
         })
     }
 

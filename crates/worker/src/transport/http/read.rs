@@ -1,6 +1,6 @@
 //! Answers of a server.
 
-use super::super::{Ask, Beat, DeadPage, Delivery, Directive, Lease, Proof, Settled};
+use super::super::{Ask, Beat, DeadPage, Delivery, Directive, Lease, Proof, Settled, Start};
 use super::call::read_error;
 use crate::info::Told;
 use crate::job::Text;
@@ -212,8 +212,17 @@ struct Dead {
     pagination: Value,
 }
 
-pub(super) fn dead_page(answer: &[u8]) -> Result<DeadPage, ClientError> {
+/// A page that started there and was asked for so many. Servers that know no cursors go on by number.
+pub(super) fn dead_page(answer: &[u8], start: &Start, limit: usize) -> Result<DeadPage, ClientError> {
     let Dead { jobs, pagination } = parsed(answer)?;
-    let total = pagination["total"].as_u64().and_then(|total| usize::try_from(total).ok());
-    Ok(DeadPage { total: total.unwrap_or(jobs.len()), jobs: jobs.into_iter().map(Told::Text).collect() })
+    let exact = pagination["total_at_least"].as_bool() != Some(true);
+    let total = pagination["total"].as_u64().filter(|_| exact).and_then(|total| usize::try_from(total).ok());
+    let has_more = pagination["has_more"].as_bool().unwrap_or(jobs.len() >= limit);
+    let next = match (pagination["next_cursor"].as_str(), start) {
+        _ if !has_more => None,
+        (Some(cursor), _) => Some(Start::Cursor(cursor.to_owned())),
+        (None, Start::Offset(offset)) if !jobs.is_empty() => Some(Start::Offset(offset + jobs.len())),
+        (None, _) => None,
+    };
+    Ok(DeadPage { total, next, jobs: jobs.into_iter().map(Told::Text).collect() })
 }

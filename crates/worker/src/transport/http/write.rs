@@ -1,6 +1,6 @@
 //! Requests as JSON text, written without building trees where there is one per job.
 
-use super::super::{Ask, DeadFilter, Ending, Progress, Proof, Report, Terms};
+use super::super::{Ask, DeadFilter, Ending, Progress, Proof, Report, Start, Terms};
 use super::manifest::Extensions;
 use crate::failure::Wish;
 use crate::run::Run;
@@ -184,8 +184,12 @@ pub(super) fn progress(run: &Run, progress: &Progress) -> Vec<u8> {
 }
 
 /// The path of a page of dead letters.
-pub(super) fn dead_path(filter: &DeadFilter, offset: usize, limit: usize) -> String {
-    let mut path = format!("/ojs/v1/dead-letter?limit={limit}&offset={offset}");
+pub(super) fn dead_path(filter: &DeadFilter, start: &Start, limit: usize) -> String {
+    let start = match start {
+        Start::Offset(offset) => format!("offset={offset}"),
+        Start::Cursor(cursor) => format!("cursor={}", escaped(cursor)),
+    };
+    let mut path = format!("/ojs/v1/dead-letter?limit={limit}&{start}");
     for (key, value) in [("queue", &filter.queue), ("type", &filter.kind), ("error_type", &filter.error_type)] {
         if let Some(value) = value {
             path.push_str(&format!("&{key}={}", escaped(value)));
