@@ -1,0 +1,159 @@
+//! One random client: requests that are complete as HTTP, and right or wrong as Open Job Spec.
+
+use crate::mutate;
+use crate::neighbour;
+use crate::vocabulary::{ENDPOINTS, HEADERS, METHODS, PARAMETERS, QUEUES, STRANGE_QUEUES, VALUES, document};
+use crate::wire::{Answer, Caller, Request};
+use fastrand::Rng;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::SocketAddr;
+use tokio::time::Instant;
+
+/// How many ids a client remembers.
+const IDS: usize = 64;
+
+/// What a client was told.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// How often each status came.
+    statuses: BTreeMap<u16, usize>,
+    /// How many connections ended without an answer.
+    unanswered: usize,
+    /// The queues that answers named.
+    pub(crate) queues: BTreeSet<String>,
+    /// How many jobs were kept, less those that were forgotten.
+    pub(crate) jobs: i64,
+}
+
+impl Told {
+    pub(crate) fn add(&mut self, other: Self) {
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        self.unanswered += other.unanswered;
+        self.jobs += other.jobs;
+        self.queues.extend(other.queues);
+    }
+
+    pub(crate) fn note(&mut self, request: &Request, answer: &Answer) {
+        *self.statuses.entry(answer.status).or_default() += 1;
+        let body = &answer.body;
+        if answer.status >= 400 && request.method != "HEAD" && answer.status != 431 {
+            assert!(body["error"]["code"].is_string() || body.is_null(), "{answer} to {request}");
+        }
+        let named = jobs_of(body).map(|job| &job["queue"]).chain([&body["queue"]["name"]]);
+        self.queues.extend(named.filter_map(Value::as_str).map(str::to_owned));
+        let target = request.target.strip_prefix("http://localhost").unwrap_or(&request.target);
+        let path = target.split('?').next().unwrap_or_default();
+        let count = |value: &Value| value.as_i64().unwrap_or(0);
+        self.jobs += match (&*request.method, path, answer.status) {
+            ("POST", "/ojs/v1/jobs", 201) => 1,
+            ("POST", "/ojs/v1/jobs/batch", 201) => {
+                count(&body["count"]) - body["existing"].as_array().map_or(0, Vec::len) as i64
+            }
+            ("POST", "/ojs/v1/jobs/batch", 409) => count(&body["error"]["details"]["enqueued"]),
+            ("DELETE", "/ojs/v1/dead-letter", 200) => -count(&body["succeeded"]),
+            ("DELETE", _, 200) if body["deleted"] == true => -1,
+            _ => 0,
+        };
+    }
+
+    /// Whether the client met what it should: successes and refusals of many kinds.
+    pub(crate) fn is_telling(&self) {
+        for status in [200, 201, 400, 404, 405, 409, 421] {
+            assert!(self.statuses.contains_key(&status), "never {status}: {self}");
+        }
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "answers {:?}, {} without one, {} jobs", self.statuses, self.unanswered, self.jobs)
+    }
+}
+
+pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Told {
+    let mut caller = Caller::new(address);
+    let mut told = Told::default();
+    let mut ids = vec!["019539a4-0000-7000-8000-ffffffffffff".to_owned()];
+    while Instant::now() < until {
+        let request = request(&ids, &mut random);
+        match caller.send(&request).await {
+            Some(answer) => {
+                told.note(&request, &answer);
+                remember(&answer.body, &mut ids, &mut random);
+            }
+            // A body that is refused unread, or a head that is no HTTP, may cost the connection.
+            None => told.unanswered += 1,
+        }
+    }
+    told
+}
+
+/// The jobs that an answer holds.
+fn jobs_of(body: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["jobs", "items"].into_iter().filter_map(|key| body[key].as_array()).flatten();
+    lists.chain([&body["job"]])
+}
+
+/// Takes the ids of jobs from an answer, except those of the neighbour.
+fn remember(body: &Value, ids: &mut Vec<String>, random: &mut Rng) {
+    for job in jobs_of(body) {
+        if let Some(id) = job["id"].as_str()
+            && job["queue"] != neighbour::QUEUE
+        {
+            if ids.len() < IDS {
+                ids.push(id.to_owned());
+            } else {
+                ids[random.usize(..IDS)] = id.to_owned();
+            }
+        }
+    }
+}
+
+fn request(ids: &[String], random: &mut Rng) -> Request {
+    let (method, path) = ENDPOINTS[random.usize(..ENDPOINTS.len())];
+    let id = &ids[random.usize(..ids.len())];
+    let method = if random.u8(..20) == 0 { METHODS[random.usize(..METHODS.len())] } else { method };
+    let target = target(path, id, random);
+    let body = match method {
+        "GET" | "HEAD" if random.u8(..10) > 0 => Vec::new(),
+        _ => mutate::text(document(path, id, random), random),
+    };
+    let mut request = Request::new(method, &target, body);
+    while random.u8(..4) == 0 {
+        let (name, value) = HEADERS[random.usize(..HEADERS.len())];
+        request.headers.push((name, value.to_vec()));
+    }
+    request
+}
+
+fn target(path: &str, id: &str, random: &mut Rng) -> String {
+    let queue = match random.u8(..10) {
+        0 => STRANGE_QUEUES[random.usize(..STRANGE_QUEUES.len())],
+        1 => "No%20Queue",
+        _ => QUEUES[random.usize(..QUEUES.len())],
+    };
+    let word = ["not_found", "nonsense", "%F0%9F%98%80", "%ff"][random.usize(..4)];
+    let mut target = path.replace("{id}", id).replace("{queue}", queue).replace("{word}", word);
+    match random.u8(..40) {
+        0 => target.push_str("/more"),
+        1 => target.insert(0, '/'),
+        2 => target.push_str(&"x".repeat(random.usize(..9_000))),
+        3 => target.truncate(random.usize(1..=target.len())),
+        4 => target = format!("http://localhost{target}"),
+        5 => target = format!("http://evil.example{target}"),
+        _ => {}
+    }
+    let mut sign = '?';
+    let chance =
+        if path.ends_with("dead-letter") || path.ends_with("jobs") || path.ends_with("events") { 2 } else { 10 };
+    while random.u8(..chance) == 0 {
+        let name = PARAMETERS[random.usize(..PARAMETERS.len())];
+        target.push_str(&format!("{sign}{name}={}", VALUES[random.usize(..VALUES.len())]));
+        sign = '&';
+    }
+    target
+}

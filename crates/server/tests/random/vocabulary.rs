@@ -1,0 +1,156 @@
+//! What requests are made of: endpoints, parameters, documents that are right.
+
+use serde_json::{Value, json};
+
+/// The queues that random clients use.
+pub(crate) const QUEUES: [&str; 4] = ["alpha", "beta", "gamma.low", "delta-2"];
+/// Words that stand where they should not; some of them are names of queues too.
+pub(crate) const STRANGE_QUEUES: [&str; 3] = ["true", "0", "p1y"];
+
+/// Every endpoint, with what it takes.
+pub(crate) const ENDPOINTS: [(&str, &str); 32] = [
+    ("GET", "/ojs/v1/health"),
+    ("GET", "/health"),
+    ("GET", "/ojs/manifest"),
+    ("GET", "/ojs/v1/errors/{word}"),
+    ("POST", "/ojs/v1/jobs"),
+    ("POST", "/ojs/v1/jobs/batch"),
+    ("GET", "/ojs/v1/jobs/{id}"),
+    ("DELETE", "/ojs/v1/jobs/{id}"),
+    ("POST", "/ojs/v1/jobs/{id}/activate"),
+    ("GET", "/ojs/v1/jobs/{id}/progress"),
+    ("PUT", "/ojs/v1/jobs/{id}/progress"),
+    ("POST", "/ojs/v1/workers/fetch"),
+    ("POST", "/ojs/v1/workers/ack"),
+    ("POST", "/ojs/v1/workers/nack"),
+    ("POST", "/ojs/v1/workers/settle"),
+    ("POST", "/ojs/v1/workers/heartbeat"),
+    ("POST", "/ojs/v1/workers/progress"),
+    ("GET", "/ojs/v1/queues"),
+    ("GET", "/ojs/v1/queues/{queue}/stats"),
+    ("POST", "/ojs/v1/queues/{queue}/pause"),
+    ("POST", "/ojs/v1/queues/{queue}/resume"),
+    ("GET", "/ojs/v1/dead-letter"),
+    ("DELETE", "/ojs/v1/dead-letter"),
+    ("GET", "/ojs/v1/dead-letter/stats"),
+    ("POST", "/ojs/v1/dead-letter/retry"),
+    ("GET", "/ojs/v1/dead-letter/{id}"),
+    ("DELETE", "/ojs/v1/dead-letter/{id}"),
+    ("POST", "/ojs/v1/dead-letter/{id}/retry"),
+    ("GET", "/ojs/v1/events"),
+    ("GET", "/ojs/v1/admin/jobs"),
+    ("POST", "/ojs/v1/admin/jobs/{id}/retry"),
+    ("POST", "/ojs/v1/admin/backup"),
+];
+
+pub(crate) const METHODS: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "BREW"];
+
+/// Parameters and values of queries, right and wrong.
+pub(crate) const PARAMETERS: [&str; 17] = [
+    "queue",
+    "type",
+    "error_type",
+    "since",
+    "until",
+    "limit",
+    "offset",
+    "cursor",
+    "state",
+    "page",
+    "per_page",
+    "types",
+    "queues",
+    "after",
+    "confirm",
+    "dry_run",
+    "all",
+];
+pub(crate) const VALUES: [&str; 16] = [
+    "alpha",
+    "work.do",
+    "Boom",
+    "2026-02-13T10:00:00Z",
+    "0",
+    "3",
+    "1000",
+    "18446744073709551616",
+    "-1",
+    "true",
+    "false",
+    "discarded",
+    "",
+    "%",
+    "%ff%00",
+    "evt-00000000-5",
+];
+
+/// Headers that mean something, right and wrong.
+pub(crate) const HEADERS: [(&str, &[u8]); 16] = [
+    ("OJS-Version", b"1.0"),
+    ("OJS-Version", b"2.0"),
+    ("OJS-Version", b"\xff"),
+    ("Content-Type", b"application/json"),
+    ("Content-Type", b"text/plain; charset=utf-16"),
+    ("Idempotency-Key", b"once"),
+    ("Idempotency-Key", b"twice-\xc3\xbc"),
+    ("Idempotency-Key", b"\xff\xfe"),
+    ("Idempotency-Key", b""),
+    ("X-Request-Id", b"given"),
+    ("Origin", b"http://evil.example"),
+    ("Origin", b"null"),
+    ("Host", b"evil.example"),
+    ("Authorization", b"Bearer nonsense"),
+    ("Accept-Encoding", b"gzip, br"),
+    ("Expect", b"100-continue"),
+];
+
+/// A job that is right.
+pub(crate) fn job(random: &mut fastrand::Rng) -> Value {
+    let queue = QUEUES[random.usize(..QUEUES.len())];
+    let retry =
+        json!({ "max_attempts": random.u8(0..4), "initial_interval": "PT0.01S", "on_exhaustion": "dead_letter" });
+    let mut options = json!({ "queue": queue, "retry": retry, "priority": random.i32(-100..=100) });
+    match random.u8(..12) {
+        0 => options["scheduled_at"] = json!("+PT1S"),
+        1 => options["expires_at"] = json!("+PT2S"),
+        2 => options["pending"] = json!(true),
+        3 => options["idempotency_key"] = json!(format!("key-{}", random.u8(..20))),
+        4 => options["timeout_ms"] = json!(50),
+        5 => options["visibility_timeout_ms"] = json!(100),
+        6 => options["retry"] = json!({ "dialect": "azolla", "policy": { "stop": { "max_attempts": 2 } } }),
+        7 => options["tags"] = json!(["a", "b"]),
+        _ => {}
+    }
+    json!({ "type": "work.do", "args": [random.u8(..), { "text": "ü" }], "meta": { "trace": "t" }, "options": options })
+}
+
+/// The document that an endpoint takes; `id` is that of a job that may be there.
+pub(crate) fn document(path: &str, id: &str, random: &mut fastrand::Rng) -> Value {
+    let code = ["x", "RETRY", "DISCARD", "DEAD_LETTER"][random.usize(..4)];
+    let error = json!({ "type": "Boom", "code": code, "message": "m" });
+    match path {
+        "/ojs/v1/jobs" => job(random),
+        "/ojs/v1/jobs/batch" => json!({ "jobs": (0..random.u8(1..5)).map(|_| job(random)).collect::<Vec<_>>() }),
+        "/ojs/v1/workers/fetch" => json!({
+            "queues": QUEUES, "count": random.u8(1..10), "worker_id": "w", "wait_ms": u32::from(random.u8(..)) * 2,
+            "visibility_timeout_ms": random.u16(100..2_000),
+        }),
+        "/ojs/v1/workers/ack" => json!({ "job_id": id, "worker_id": "w", "result": [1, { "a": null }] }),
+        "/ojs/v1/workers/nack" => match random.u8(..3) {
+            0 => json!({ "job_id": id, "requeue": true }),
+            1 => json!({ "job_id": id, "snooze_ms": random.u8(..), "error": error }),
+            _ => json!({ "job_id": id, "error": error, "retry_after": 0.01 }),
+        },
+        "/ojs/v1/workers/settle" => json!({ "settlements": [
+            { "action": "ack", "job_id": id }, { "action": "nack", "job_id": id, "error": error },
+        ] }),
+        "/ojs/v1/workers/heartbeat" => json!({ "worker_id": "w", "active_jobs": [id], "visibility_timeout_ms": 500 }),
+        "/ojs/v1/workers/progress" => json!({ "job_id": id, "percentage": 50, "message": "half", "data": { "n": 1 } }),
+        "/ojs/v1/jobs/{id}/progress" => json!({ "progress": 0.5, "message": "half" }),
+        "/ojs/v1/dead-letter" | "/ojs/v1/dead-letter/retry" => {
+            json!({ "filter": { "queue": "alpha", "type": "work.do" }, "confirm": random.bool(), "dry_run": random.bool() })
+        }
+        "/ojs/v1/dead-letter/{id}/retry" => json!({ "override": { "queue": "beta", "args": [2], "meta": { "x": 1 } } }),
+        _ => json!({}),
+    }
+}

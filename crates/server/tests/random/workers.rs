@@ -1,0 +1,50 @@
+//! Workers that take what random clients hand in, and end it in all the ways there are.
+
+use crate::lane::Told;
+use crate::vocabulary::QUEUES;
+use crate::wire::{Caller, Request};
+use fastrand::Rng;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use tokio::time::Instant;
+
+pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Told {
+    let mut caller = Caller::new(address);
+    let mut told = Told::default();
+    while Instant::now() < until {
+        let fetch = json!({ "queues": QUEUES, "count": 5, "worker_id": "worker", "wait_ms": 100 });
+        let jobs = asked(&mut caller, &mut told, "fetch", &fetch).await["jobs"].take();
+        for job in jobs.as_array().into_iter().flatten() {
+            let mut hold = json!({ "job_id": job["id"], "lease_token": job["lease_token"] });
+            let path = match random.u8(..8) {
+                0 => {
+                    hold["percentage"] = random.u8(..100).into();
+                    "progress"
+                }
+                1 => {
+                    hold["requeue"] = true.into();
+                    "nack"
+                }
+                2..=4 => {
+                    hold["error"] = json!({ "type": "Boom", "message": "boom" });
+                    "nack"
+                }
+                5 => {
+                    hold = json!({ "worker_id": "worker", "active_jobs": [hold] });
+                    "heartbeat"
+                }
+                _ => "ack",
+            };
+            asked(&mut caller, &mut told, path, &hold).await;
+        }
+    }
+    told
+}
+
+async fn asked(caller: &mut Caller, told: &mut Told, path: &str, body: &Value) -> Value {
+    let request = Request::new("POST", &format!("/ojs/v1/workers/{path}"), body.to_string().into_bytes());
+    let answer = caller.send(&request).await.unwrap_or_else(|| panic!("no answer to {request}"));
+    assert!([200, 404, 409, 429].contains(&answer.status), "{answer} to {request}");
+    told.note(&request, &answer);
+    answer.body
+}

@@ -1,0 +1,155 @@
+//! The server that is called: on an embedded store, with data.
+
+use crate::lane::Told;
+use crate::neighbour;
+use crate::vocabulary::QUEUES;
+use crate::wire::Caller;
+use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, pace};
+use redrive_server::{ApiKeys, Hosts, Level, Limits, Log, Server, ServerSettings};
+use redrive_store::embedded::Options;
+use redrive_store::{Embedded, State};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Jobs that are there from the start.
+const JOBS: usize = 200;
+/// How many events the engine remembers.
+const EVENTS: usize = 10_000;
+
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    folder: Folder,
+    store: Arc<Embedded>,
+    engine: Arc<Engine>,
+    server: Arc<Server>,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// A folder that goes with its value.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Short, so that slow clients are answered within the test.
+fn limits() -> Limits {
+    Limits {
+        body_bytes: 64 << 10,
+        args_bytes: 32 << 10,
+        header_timeout: Duration::from_secs(3),
+        body_timeout: Duration::from_secs(1),
+        long_poll: Duration::from_secs(1),
+        long_polls: 4,
+        drain: Duration::from_secs(5),
+        ..Limits::default()
+    }
+}
+
+impl World {
+    pub(crate) async fn open() -> Self {
+        let folder = Folder(std::env::temp_dir().join(format!("redrive-random-{}", std::process::id())));
+        let (store, _) = Embedded::open(&folder.0, Options::default()).expect("a store");
+        let store = Arc::new(store);
+        let settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
+        let (clock, randomness) = (SystemClock::default(), SystemRandomness::default());
+        let engine = Engine::new(Arc::clone(&store) as _, Arc::new(clock), Arc::new(randomness), settings);
+        let engine = Arc::new(engine);
+        let settings = ServerSettings {
+            limits: limits(),
+            keys: ApiKeys::default(),
+            hosts: Hosts::default(),
+            test_directives: false,
+            backend: "embedded",
+            // What the server says of its own faults; everything else is told by its answers.
+            log: Log::to(|level, line| {
+                if level == Level::Error {
+                    eprintln!("{line}");
+                }
+            }),
+        };
+        let server = Arc::new(Server::new(Arc::clone(&engine), settings));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopping) = watch::channel(false);
+        let sweeper = pace::run(Arc::clone(&engine), stopped(stopping.clone()), |error| panic!("sweep: {error}"));
+        let serving = {
+            let server = Arc::clone(&server);
+            async move { server.serve(listener, stopped(stopping)).await }
+        };
+        let tasks = vec![tokio::spawn(sweeper), tokio::spawn(serving)];
+        let world = Self { address, folder, store, engine, server, stop, tasks };
+        world.fill().await;
+        world
+    }
+
+    /// Jobs in every queue, some of them later ones, some with little patience.
+    async fn fill(&self) {
+        let retry = json!({ "max_attempts": 2, "initial_interval": "PT0.01S", "on_exhaustion": "dead_letter" });
+        let jobs: Vec<_> = (0..JOBS)
+            .map(|index| {
+                let mut options = json!({ "queue": QUEUES[index % QUEUES.len()], "retry": retry });
+                match index % 10 {
+                    7 => options["scheduled_at"] = json!("+PT20S"),
+                    8 => options["pending"] = json!(true),
+                    9 => options["expires_at"] = json!("+PT30S"),
+                    _ => {}
+                }
+                json!({ "type": "work.do", "args": [index], "options": options })
+            })
+            .collect();
+        let answer = Caller::new(self.address).post("/ojs/v1/jobs/batch", &json!({ "jobs": jobs })).await;
+        assert_eq!(answer.status, 201, "{answer}");
+    }
+
+    async fn jobs(&self) -> usize {
+        let queues = self.engine.queues().await.expect("queues");
+        queues.iter().flat_map(|queue| State::ALL.into_iter().map(|state| queue.count(state))).sum()
+    }
+
+    /// Whether there is no more than what callers were told of, `rounds` jobs of the neighbour among it.
+    pub(crate) async fn has_not_grown(&self, told: &Told, rounds: usize) {
+        let jobs = self.jobs().await as i64;
+        assert_eq!(jobs, told.jobs + (JOBS + rounds) as i64, "jobs that no answer named, or that are gone");
+        for queue in self.engine.queues().await.expect("queues") {
+            let known = told.queues.contains(&*queue.name) || QUEUES.contains(&&*queue.name);
+            assert!(known || &*queue.name == neighbour::QUEUE, "a queue that no answer named: {}", queue.name);
+        }
+        let (events, _) = self.engine.events(0, usize::MAX, |_| true);
+        assert!(events.len() <= EVENTS, "{} events", events.len());
+        let patience = tokio::time::timeout(Duration::from_secs(20), async {
+            while self.server.waiting_fetches() > 0 {
+                tokio::task::yield_now().await;
+            }
+        });
+        patience.await.expect("no fetch waits for ever");
+        assert_eq!(Caller::new(self.address).get("/ojs/v1/health").await.status, 200);
+    }
+
+    /// Stops in good order, and finds everything again.
+    pub(crate) async fn close(self) {
+        let before = self.jobs().await;
+        self.stop.send_replace(true);
+        for task in self.tasks {
+            task.await.expect("no task panics");
+        }
+        drop((self.engine, self.server));
+        tokio::task::block_in_place(|| self.store.close()).expect("the store closes");
+        drop(self.store);
+        let (_, opened) = Embedded::open(&self.folder.0, Options::default()).expect("the store opens again");
+        assert_eq!(opened.jobs.iter().sum::<usize>(), before);
+    }
+}
+
+async fn stopped(mut stopping: watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|stopped| *stopped).await;
+}
