@@ -20,6 +20,8 @@ pub(super) struct Setting {
 pub(super) enum Kind {
     /// Any text.
     Text,
+    /// Text that is more than that: what is allowed, for people. It is checked where it is used.
+    Named(&'static str),
     /// Text that is never shown.
     Secret,
     /// A whole number between two bounds.
@@ -61,12 +63,17 @@ macro_rules! setting {
 
 /// All of them, in the order in which they are shown.
 pub(super) const SETTINGS: &[Setting] = &[
-    setting!("listen", Kind::Text, "127.0.0.1:8080", "the address to listen on"),
-    setting!("data", Kind::Text, "redrive-data", "the folder of the store"),
+    setting!(
+        "listen",
+        Kind::Named("an address with a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\""),
+        "127.0.0.1:8080",
+        "the address to listen on"
+    ),
+    setting!("data", Kind::Named("a folder, which is made if missing"), "redrive-data", "the folder of the store"),
     setting!("store", Kind::Secret, "", "the database in place of the folder: postgres://user:password@host/database"),
     setting!("backups", Kind::Text, "", "a folder for backups that callers may ask for; none where it is not set"),
     setting!("api_key", Kind::Secret, "", "a key that admits callers; best in the environment"),
-    setting!("api_key_file", Kind::Text, "", "a file with such keys, one on each line"),
+    setting!("api_key_file", Kind::Named("a file"), "", "a file with such keys, one on each line"),
     setting!("hosts", Kind::Text, "", "names to be called by, with commas; beside localhost and the address"),
     setting!(
         "allow_test_directives",
@@ -75,7 +82,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "whether a job may stop its worker, for tests of the protocol"
     ),
     setting!("threads", Kind::Count(1, 256), "2", "threads that answer requests"),
-    setting!("lease", Kind::Duration, "30m", "how long a worker may be silent, where nobody says"),
+    setting!("lease", Kind::Duration, "30m", "how long a worker may be silent, where neither it nor the job says"),
     setting!("timeout", Kind::Duration, "30m", "how long a run may take, where the job does not say"),
     setting!("releases", Kind::Count(0, 1_000_000), "100", "how often in a row a job may be given back"),
     setting!("retention.finished", Kind::Duration, "24h", "how long ended jobs are kept"),
@@ -98,8 +105,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     limit!(long_polls, Kind::Count(0, 1_000_000), "fetches that wait for a job at once"),
     limit!(long_poll, "how long a fetch may wait for a job"),
-    limit!(header_timeout, "how long a head may take, and a connection be idle"),
-    limit!(body_timeout, "how long a body may take"),
+    limit!(header_timeout, "how long a client may take to send the head of a request, and a connection be idle"),
+    limit!(body_timeout, "how long a client may take to send the body of a request"),
     limit!(write_timeout, "how long a client may take to read its answer, or 16 KiB of a long one"),
     limit!(drain, "how long a stop waits for running requests"),
 ];
@@ -113,7 +120,7 @@ impl Setting {
 
 /// A setting as a line of the file would say it.
 pub(super) fn in_toml(setting: &Setting, text: &str) -> String {
-    let number = !matches!(setting.kind, Kind::Text | Kind::Secret | Kind::Duration) && text.parse::<u64>().is_ok();
+    let number = matches!(setting.kind, Kind::Count(..) | Kind::Bytes(..)) && text.parse::<u64>().is_ok();
     match setting.kind {
         Kind::Secret if text.is_empty() => format!("# {} is not set", setting.key),
         Kind::Secret => format!("# {} is set, and not shown", setting.key),
@@ -137,7 +144,7 @@ impl Kind {
     /// Reads a value; `Err` says what is allowed.
     pub(super) fn read(self, text: &str) -> Result<Read, String> {
         let read = match self {
-            Self::Text | Self::Secret => Some(Read::Text(text.to_owned())),
+            Self::Text | Self::Named(_) | Self::Secret => Some(Read::Text(text.to_owned())),
             Self::Count(least, most) => {
                 text.parse().ok().filter(|number| (least..=most).contains(number)).map(Read::Number)
             }
@@ -155,6 +162,7 @@ impl Kind {
     pub(super) fn allowed(self) -> String {
         match self {
             Self::Text => "text".to_owned(),
+            Self::Named(allowed) => allowed.to_owned(),
             Self::Secret => "text, which is never shown".to_owned(),
             Self::Count(least, most) => format!("a whole number from {least} to {most}"),
             Self::Bytes(least, most) => {
