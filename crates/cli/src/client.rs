@@ -1,10 +1,15 @@
-//! Talking to a running server: plain HTTP, JSON both ways.
+//! Talking to a running server: HTTP, encrypted for `https://`, and JSON both ways.
 
 use crate::exit::Failed;
+use crate::output;
+use redrive_worker::Trust;
 use serde_json::Value;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
 use std::time::Duration;
-use ureq::http::StatusCode;
+use ureq::http::{StatusCode, Uri};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body, http::Response};
 
 /// How long to wait for a connection.
@@ -13,6 +18,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(60);
 /// An answer larger than this is not one of ours.
 const MAX_ANSWER: u64 = 256 << 20;
+
+/// The way out for a server whose authority is not known here.
+pub(crate) const NAME_AUTHORITY: &str = "--ca FILE or REDRIVE_CA names the certificate of an authority";
 
 /// The server that a command talks to.
 #[derive(clap::Args, Clone, Debug)]
@@ -23,11 +31,38 @@ pub(crate) struct ServerArgs {
     /// A file that holds the API key; without it, REDRIVE_API_KEY counts
     #[arg(long, value_name = "FILE", global = true)]
     api_key_file: Option<PathBuf>,
+    /// A PEM file with the certificates of authorities that vouch for an https:// server, beside those of
+    /// the system
+    #[arg(long, env = "REDRIVE_CA", value_name = "FILE", global = true)]
+    ca: Option<PathBuf>,
 }
 
 impl ServerArgs {
-    pub(crate) const fn new(server: String, api_key_file: Option<PathBuf>) -> Self {
-        Self { server, api_key_file }
+    pub(crate) const fn new(server: String, api_key_file: Option<PathBuf>, ca: Option<PathBuf>) -> Self {
+        Self { server, api_key_file, ca }
+    }
+
+    /// The address, and whom to trust there where it is encrypted.
+    pub(crate) fn address(&self) -> Result<(&str, Option<Trust>), Failed> {
+        let base = self.server.trim_end_matches('/');
+        if base.starts_with("http://") {
+            return Ok((base, None));
+        }
+        if !base.starts_with("https://") {
+            return Err(Failed::usage(format!(
+                "\"{}\" is not the address of a server: allowed is http://HOST:PORT or https://HOST:PORT",
+                self.server
+            )));
+        }
+        let trust = Trust::system();
+        let trust = match &self.ca {
+            Some(ca) => trust.and_file(ca).map_err(|error| Failed::usage(format!("--ca: {error}")))?,
+            None => trust,
+        };
+        if trust.certificates().next().is_none() {
+            return Err(Failed::usage(format!("this system has no certificates of authorities; {NAME_AUTHORITY}")));
+        }
+        Ok((base, Some(trust)))
     }
 
     /// The way to the server. Nothing is sent yet.
@@ -37,23 +72,19 @@ impl ServerArgs {
 
     /// A way to the server for a request that may take so long.
     pub(crate) fn client_within(&self, patience: Duration) -> Result<Client, Failed> {
-        let base = self.server.trim_end_matches('/').to_owned();
-        if !base.starts_with("http://") {
-            return Err(Failed::usage(format!(
-                "\"{}\" is not the address of a server: allowed is http://HOST:PORT; for a server behind TLS, go \
-                 through a local proxy or a tunnel",
-                self.server
-            )));
-        }
+        let (base, trust) = self.address()?;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             // A proxy from the environment is meant for the outside world, not for this server.
             .proxy(None)
             .max_redirects(0)
             .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(patience))
-            .build();
-        Ok(Client { agent: config.into(), base, key: self.api_key()? })
+            .timeout_global(Some(patience));
+        let config = match &trust {
+            Some(trust) => config.tls_config(tls(trust)),
+            None => config,
+        };
+        Ok(Client { agent: config.build().into(), base: base.to_owned(), key: self.api_key()? })
     }
 
     /// The API key, where one is given.
@@ -68,9 +99,43 @@ impl ServerArgs {
             Some(key) if !key.chars().all(|c| c.is_ascii_graphic()) => Err(Failed::usage(
                 "the API key holds blanks or characters outside of ASCII; look at where it comes from",
             )),
-            key => Ok(key),
+            key => {
+                if key.is_some() {
+                    self.warn_of_plain_key();
+                }
+                Ok(key)
+            }
         }
     }
+
+    /// Says once that a key leaves this machine in the clear.
+    fn warn_of_plain_key(&self) {
+        static SAID: Once = Once::new();
+        if leaves_in_the_clear(&self.server) {
+            SAID.call_once(|| {
+                let server = output::plain(&self.server);
+                eprintln!("redrive: the API key travels unencrypted to {server}; use https:// if others can listen");
+            });
+        }
+    }
+}
+
+/// Whether what is sent there can be read on the way.
+fn leaves_in_the_clear(url: &str) -> bool {
+    let uri = url.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http"));
+    uri.as_ref().and_then(Uri::host).is_some_and(|host| {
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
+    })
+}
+
+fn tls(trust: &Trust) -> TlsConfig {
+    let roots = trust.certificates().map(|der| Certificate::from_der(der).to_owned()).collect();
+    TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::new(roots)))
+        // The process may have another provider for other things.
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build()
 }
 
 fn key_from(path: &Path) -> Result<String, Failed> {
@@ -155,6 +220,14 @@ impl Client {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> Failed {
+        let refusal = match error {
+            ureq::Error::Io(error) => Trust::refusal_in(error),
+            ureq::Error::Rustls(error) => Trust::refusal_in(error),
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            return Failed { code: 3, message: format!("{}: {refusal}; {NAME_AUTHORITY}", self.base) };
+        }
         Failed {
             code: 3,
             message: format!(
@@ -227,6 +300,16 @@ pub(crate) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_own_machine_and_tls_keep_a_key_to_themselves() {
+        for url in ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:80", "https://jobs.example.org"] {
+            assert!(!leaves_in_the_clear(url), "{url}");
+        }
+        for url in ["http://jobs.example.org", "http://10.0.0.1:8080", "http://localhost.example.org"] {
+            assert!(leaves_in_the_clear(url), "{url}");
+        }
+    }
 
     #[test]
     fn a_query_holds_what_is_given_and_nothing_that_could_be_misread() {

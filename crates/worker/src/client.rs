@@ -18,8 +18,11 @@ pub struct Client {
 impl Client {
     /// A server of Open Job Spec, such as `http://127.0.0.1:8080`. Nothing is sent yet.
     ///
+    /// With the feature `tls` also `https://`: the server's certificate is verified against the roots of
+    /// the system.
+    ///
     /// # Errors
-    /// The address is none.
+    /// The address is none, or there is nothing to verify a server with.
     #[cfg(feature = "http")]
     pub fn http(url: &str) -> Result<Self, ClientError> {
         Ok(Self::over(crate::transport::http::Http::new(url, None)?))
@@ -32,6 +35,15 @@ impl Client {
     #[cfg(feature = "http")]
     pub fn http_with_key(url: &str, key: &str) -> Result<Self, ClientError> {
         Ok(Self::over(crate::transport::http::Http::new(url, Some(key))?))
+    }
+
+    /// The same with authorities that the program names.
+    ///
+    /// # Errors
+    /// As [`Client::http_with_key`].
+    #[cfg(feature = "tls")]
+    pub fn http_trusting(url: &str, key: Option<&str>, trust: &crate::Trust) -> Result<Self, ClientError> {
+        Ok(Self::over(crate::transport::http::Http::trusting(url, key, trust)?))
     }
 
     /// A folder of this program, which is made where there is none: a durable queue without a server.

@@ -10,6 +10,8 @@ pub enum ClientError {
     /// The server, or the store in this process, did not answer. The command may have been carried
     /// out; it is safe to repeat where it has an idempotency key or a lease.
     Unreachable(String),
+    /// The certificate of the server is not to be trusted; nothing was sent.
+    Untrusted(String),
     /// The server said no.
     Refused(Refused),
     /// What was handed in is not usable; nothing was sent.
@@ -49,7 +51,7 @@ impl ClientError {
         match self {
             Self::Unreachable(_) => true,
             Self::Refused(refused) => refused.status >= 500 || refused.status == 429 || refused.status == 408,
-            Self::Invalid(_) | Self::Garbled(_) | Self::TimedOut | Self::Failed(_) => false,
+            Self::Untrusted(_) | Self::Invalid(_) | Self::Garbled(_) | Self::TimedOut | Self::Failed(_) => false,
         }
     }
 }
@@ -57,7 +59,7 @@ impl ClientError {
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreachable(why) | Self::Invalid(why) | Self::Garbled(why) => f.write_str(why),
+            Self::Unreachable(why) | Self::Untrusted(why) | Self::Invalid(why) | Self::Garbled(why) => f.write_str(why),
             Self::Refused(refused) => refused.fmt(f),
             Self::TimedOut => f.write_str("the time is over, and the job has not ended; wait longer, or look again"),
             Self::Failed(job) => {

@@ -105,6 +105,7 @@
 //!
 //! - `http` (default): servers of Open Job Spec over HTTP. What a Redrive server does beyond the
 //!   specification (long polling, lists of reports, lease tokens) is used where its manifest names it.
+//! - `tls`: `https://` for the above, with rustls and ring; `Trust` names authorities beside the system's.
 //! - `embedded`: the engine in this process, and the bench for tests.
 
 #[cfg(not(any(feature = "http", feature = "embedded")))]
@@ -130,6 +131,8 @@ mod run;
 #[cfg(feature = "embedded")]
 pub mod testing;
 mod transport;
+#[cfg(feature = "tls")]
+mod trust;
 mod worker;
 
 pub use cancel::Cancelled;
@@ -146,4 +149,6 @@ pub use middleware::{Middleware, Next};
 pub use new_job::NewJob;
 pub use outcome::{IntoOutcome, Outcome};
 pub use retry::Retry;
+#[cfg(feature = "tls")]
+pub use trust::Trust;
 pub use worker::{Builder, Summary, Worker};

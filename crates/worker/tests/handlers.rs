@@ -285,5 +285,5 @@ fn a_builder_names_everything_that_is_wrong() {
     let error = Worker::builder(&client).build().unwrap_err();
     assert!(error.to_string().contains("there is no handler"), "{error}");
     let error = Client::http("localhost:8080").unwrap_err();
-    assert!(error.to_string().contains("allowed is http://HOST:PORT"), "{error}");
+    assert!(error.to_string().contains("allowed is http://HOST:PORT or https://HOST:PORT"), "{error}");
 }

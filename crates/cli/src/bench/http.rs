@@ -19,6 +19,11 @@ pub(super) struct Target {
 impl Target {
     /// From `http://HOST:PORT` and an API key.
     pub(super) fn of(url: &str, key: Option<&str>) -> Result<Self, Failed> {
+        if url.starts_with("https://") {
+            return Err(Failed::usage(format!(
+                "{url}: the bench measures without encryption; allowed is http://HOST:PORT, the server itself"
+            )));
+        }
         let host = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
         let with_port = if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
             host.to_owned()

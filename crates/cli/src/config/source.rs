@@ -144,8 +144,8 @@ fn of_environment(setting: &Setting) -> Option<Said> {
 }
 
 fn unknown_in_environment() -> impl Iterator<Item = String> {
-    // The second one is for the commands that talk to a server, which may share their environment.
-    const OTHERS: [&str; 2] = ["REDRIVE_CONFIG", "REDRIVE_SERVER"];
+    // The last ones are for the commands that talk to a server, which may share their environment.
+    const OTHERS: [&str; 3] = ["REDRIVE_CONFIG", "REDRIVE_SERVER", "REDRIVE_CA"];
     let known = |name: &str| OTHERS.contains(&name) || SETTINGS.iter().any(|setting| setting.env() == name);
     std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter_map(move |name| {
         let key = name.strip_prefix("REDRIVE_").filter(|_| !known(&name))?;

@@ -30,6 +30,10 @@ pub(super) struct Args {
     /// A file that holds the API key of the server; without it, REDRIVE_API_KEY counts
     #[arg(long, value_name = "FILE", requires = "server")]
     api_key_file: Option<PathBuf>,
+    /// A PEM file with the certificates of authorities that vouch for an https:// server, beside those of
+    /// the system
+    #[arg(long, env = "REDRIVE_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -49,7 +53,7 @@ pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
         return told(to, &findings, json);
     }
     let Some(server) = &args.server else { return Err(Failed::usage("name the folders DIR and TO, or --server URL")) };
-    let server = ServerArgs::new(server.clone(), args.api_key_file.clone());
+    let server = ServerArgs::new(server.clone(), args.api_key_file.clone(), args.ca.clone());
     let mut body = Map::new();
     if let Some(name) = &args.name {
         body.insert("name".to_owned(), name.clone().into());

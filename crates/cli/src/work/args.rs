@@ -98,10 +98,11 @@ Examples:
 impl Args {
     /// The way to the server. Nothing is sent yet.
     pub(super) fn client(&self) -> Result<Client, Failed> {
-        let url = self.server.server.trim_end_matches('/');
-        let client = match self.server.api_key()? {
-            Some(key) => Client::http_with_key(url, &key),
-            None => Client::http(url),
+        let (url, trust) = self.server.address()?;
+        let client = match (trust, self.server.api_key()?) {
+            (Some(trust), key) => Client::http_trusting(url, key.as_deref(), &trust),
+            (None, Some(key)) => Client::http_with_key(url, &key),
+            (None, None) => Client::http(url),
         };
         client.map_err(|error| Failed::usage(error.to_string()))
     }

@@ -12,6 +12,7 @@ mod teller;
 
 pub(crate) use args::Args;
 
+use crate::client::NAME_AUTHORITY;
 use crate::exit::Failed;
 use crate::log;
 use crate::signals::{self, Signals};
@@ -216,6 +217,7 @@ impl Stops {
 fn failed(error: ClientError) -> Failed {
     match error {
         ClientError::Invalid(message) => Failed::usage(message),
+        ClientError::Untrusted(message) => Failed::unreachable(format!("{message}; {NAME_AUTHORITY}")),
         other => Failed::unreachable(other),
     }
 }

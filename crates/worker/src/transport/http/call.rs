@@ -1,6 +1,10 @@
 //! One request, and its answer read whole.
 
+#[cfg(feature = "tls")]
+use super::tls::Connector;
 use crate::ClientError;
+#[cfg(feature = "tls")]
+use crate::trust::Trust;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -10,6 +14,12 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde_json::Value;
 use std::time::Duration;
+
+#[cfg(not(feature = "tls"))]
+type Connector = HttpConnector;
+/// Without encryption there is nothing to trust.
+#[cfg(not(feature = "tls"))]
+pub(super) enum Trust {}
 
 /// How long to wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -21,22 +31,25 @@ const MAX_ANSWER: usize = 256 << 20;
 /// Sends requests to one server over connections that are used again.
 #[derive(Clone)]
 pub(super) struct Caller {
-    client: Client<HttpConnector, Full<Bytes>>,
-    /// `http://HOST:PORT`, without a slash at the end.
+    client: Client<Connector, Full<Bytes>>,
+    /// `http://HOST:PORT` or `https://HOST:PORT`, without a slash at the end.
     base: String,
     key: Option<HeaderValue>,
 }
 
 impl Caller {
-    pub(super) fn new(url: &str, key: Option<&str>) -> Result<Self, ClientError> {
+    pub(super) fn new(url: &str, key: Option<&str>, trust: Option<&Trust>) -> Result<Self, ClientError> {
         let base = url.trim_end_matches('/').to_owned();
-        let usable = base.parse::<Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http") && uri.host().is_some());
-        if !usable {
-            return Err(ClientError::Invalid(format!(
-                "\"{url}\" is not the address of a server: allowed is http://HOST:PORT; for a server behind TLS, go \
-                 through a local proxy or a tunnel"
-            )));
-        }
+        let uri = base.parse::<Uri>().ok().filter(|uri| uri.host().is_some());
+        let encrypted = match uri.as_ref().and_then(Uri::scheme_str) {
+            Some("http") => false,
+            Some("https") => true,
+            _ => {
+                return Err(ClientError::Invalid(format!(
+                    "\"{url}\" is not the address of a server: allowed is http://HOST:PORT or https://HOST:PORT"
+                )));
+            }
+        };
         let key = key.map(|key| HeaderValue::try_from(format!("Bearer {key}"))).transpose();
         let mut key = key.map_err(|_| {
             ClientError::Invalid("the API key holds characters that no header can carry; look where it is from".into())
@@ -50,7 +63,7 @@ impl Caller {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
-            .build(connector);
+            .build(fitted(connector, encrypted, trust)?);
         Ok(Self { client, base, key })
     }
 
@@ -112,6 +125,10 @@ impl Caller {
     }
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> ClientError {
+        #[cfg(feature = "tls")]
+        if let Some(why) = Trust::refusal_in(error) {
+            return ClientError::Untrusted(format!("{}: {why}", self.base));
+        }
         let mut message = format!("no answer from the server at {}: {error}", self.base);
         let mut next = error.source();
         while let Some(cause) = next {
@@ -120,6 +137,25 @@ impl Caller {
         }
         ClientError::Unreachable(message)
     }
+}
+
+/// Encrypts connections where that is wanted.
+#[cfg(feature = "tls")]
+fn fitted(tcp: HttpConnector, encrypted: bool, trust: Option<&Trust>) -> Result<Connector, ClientError> {
+    let system = || Trust::system().config();
+    let tls = encrypted.then(|| trust.map_or_else(system, Trust::config)).transpose()?;
+    Ok(Connector::new(tcp, tls))
+}
+
+#[cfg(not(feature = "tls"))]
+fn fitted(tcp: HttpConnector, encrypted: bool, _trust: Option<&Trust>) -> Result<Connector, ClientError> {
+    if encrypted {
+        return Err(ClientError::Invalid(
+            "this program speaks no TLS: build redrive-worker with its feature `tls`, or use http://HOST:PORT"
+                .to_owned(),
+        ));
+    }
+    Ok(tcp)
 }
 
 /// What the server says about a request that it does not carry out.

@@ -3,6 +3,8 @@
 mod call;
 mod manifest;
 mod read;
+#[cfg(feature = "tls")]
+mod tls;
 mod write;
 
 use super::{Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Progress, Report, Settled, Start, Terms, Transport};
@@ -30,7 +32,12 @@ pub(crate) struct Http {
 
 impl Http {
     pub(crate) fn new(url: &str, key: Option<&str>) -> Result<Self, ClientError> {
-        Ok(Self { caller: Caller::new(url, key)?, extensions: OnceCell::new() })
+        Ok(Self { caller: Caller::new(url, key, None)?, extensions: OnceCell::new() })
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) fn trusting(url: &str, key: Option<&str>, trust: &crate::Trust) -> Result<Self, ClientError> {
+        Ok(Self { caller: Caller::new(url, key, Some(trust))?, extensions: OnceCell::new() })
     }
 
     /// What the server can do. A server that is away is asked again next time.
