@@ -1,13 +1,16 @@
-//! `redrive jobs`: which jobs there are.
+//! `redrive jobs`: which jobs there are, and taking back those that have ended.
 
 use crate::client::ServerArgs;
+use crate::dead::ended;
 use crate::pages::{List, Listed};
 use crate::{exit::Failed, output, when};
 use serde_json::Value;
 
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Only jobs of this queue
     #[arg(long)]
     queue: Option<String>,
@@ -24,13 +27,21 @@ pub(crate) struct Args {
     #[command(flatten)]
     server: ServerArgs,
     /// Print JSON for programs
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Take back jobs that have ended, to run again as if they were new; says how many unless --yes is given
+    Retry(ended::Args),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   redrive jobs --state retryable --queue mail
+  redrive jobs retry --state discarded --type report.build --since 2h         says how many
+  redrive jobs retry --state discarded --type report.build --since 2h --yes   carries it out
   redrive jobs --type report.build --limit 1000 --json | jq -r '.jobs[].id'";
 
 const STATES: [&str; 8] =
@@ -43,6 +54,9 @@ fn state(text: &str) -> Result<String, String> {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;
+    if let Some(Command::Retry(retry)) = &args.command {
+        return ended::run(&client, retry, args.json);
+    }
     let filter = vec![("queue", args.queue.clone()), ("state", args.state.clone()), ("type", args.kind.clone())];
     let list = List { path: "/ojs/v1/admin/jobs", entries: "items", limit: "per_page", filter };
     let found = list.read(&client, args.limit as usize)?;

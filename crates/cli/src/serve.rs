@@ -23,6 +23,7 @@ Examples:
   redrive serve --listen 127.0.0.1:8080 --data ./redrive-data
   redrive serve --listen 0.0.0.0:8080 --data /var/lib/redrive --api-key-file /etc/redrive.keys
   REDRIVE_STORE=postgres://redrive:secret@db.internal/app redrive serve --listen 127.0.0.1:8080
+  redrive serve --default-policy retry.json
   REDRIVE_LIMITS_BATCH=5000 redrive serve --config redrive.toml
 
 Settings come from flags, else from REDRIVE_* in the environment, else from redrive.toml;
@@ -82,7 +83,11 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(house.local(built.backups));
     let (over, ended) = watch::channel(false);
     let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log::error(format_args!("sweep: {error}"))));
-    tokio::join!(server.serve(listener, wait_for(stop.clone())), take_in(&house, &server, stop));
+    tokio::join!(
+        server.serve(listener, wait_for(stop.clone())),
+        server.tell_discarded(wait_for(stop.clone())),
+        take_in(&house, &server, stop),
+    );
     over.send_replace(true);
     let _ = sweeper.await;
     house.close().await

@@ -69,6 +69,12 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
     time::parse_rfc3339(text).map(|at| at.micros().div_euclid(1_000))
 }
 
+/// How long it is from one time in RFC 3339 to another; nothing where the clock went back in between.
+pub(crate) fn between(from: Option<&str>, to: Option<&str>) -> Option<Span> {
+    let [from, to] = [from?, to?].map(time::parse_rfc3339);
+    Some(to?.since(from?))
+}
+
 /// A time for people, seen from now: `3 min ago`, `in 20 s`; empty where there is none.
 pub(crate) fn relative(text: Option<&str>, now_ms: i64) -> String {
     let Some(text) = text else { return String::new() };

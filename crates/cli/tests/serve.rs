@@ -380,3 +380,43 @@ fn an_address_that_is_taken_is_an_error_of_its_own() {
     assert!(told(&second).contains("cannot listen on"), "{}", told(&second));
     assert_eq!(server.stop("-TERM").0, Some(0));
 }
+
+#[test]
+fn the_default_policy_is_read_from_a_file_in_any_dialect() {
+    let dir = folder("default-policy");
+    std::fs::write(dir.join("safe.yaml"), "max_attempts: 7\non_exhaustion: dead_letter\n").unwrap();
+    let server = Running::start(&dir, &["--default-policy", "safe.yaml"]);
+    let (status, answer) = server.call("POST", "/ojs/v1/jobs", &json!({ "type": "a.b", "args": [] }));
+    assert_eq!((status, &answer["job"]["max_attempts"]), (201, &json!(7)), "{answer}");
+    assert_eq!(answer["job"]["retry"]["on_exhaustion"], "dead_letter");
+    server.stop("-TERM");
+    let shown = redrive(&dir).args(["config", "--json", "--default-policy", "safe.yaml"]).output().unwrap();
+    let shown = settings(&shown);
+    assert_eq!(shown["default_policy"]["value"], "safe.yaml", "{shown}");
+
+    std::fs::write(dir.join("azolla.json"), r#"{"stop": {"max_attempts": 4}, "retry": {"include_errors": ["A"]}}"#)
+        .unwrap();
+    std::fs::write(dir.join("redrive.toml"), "default_policy = \"azolla.json\"\n").unwrap();
+    let server = Running::start(&dir, &[]);
+    let (_, answer) = server.call("POST", "/ojs/v1/jobs", &json!({ "type": "a.b", "args": [] }));
+    assert_eq!(answer["job"]["max_attempts"], 4, "{answer}");
+    server.stop("-TERM");
+}
+
+#[test]
+fn a_default_policy_that_is_wrong_or_said_twice_is_refused() {
+    let dir = folder("default-policy-wrong");
+    std::fs::write(dir.join("typo.json"), r#"{"max_atempts": 7}"#).unwrap();
+    for (file, told) in [("typo.json", "max_attempts"), ("missing.json", "cannot read missing.json")] {
+        let output = redrive(&dir).args(["config", "--default-policy", file]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{file}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("default_policy: ") && said.contains(told), "{said}");
+    }
+    std::fs::write(dir.join("good.json"), r#"{"max_attempts": 7}"#).unwrap();
+    let both = "default_policy = \"good.json\"\n[policies.server]\nmax_attempts = 5\n";
+    std::fs::write(dir.join("redrive.toml"), both).unwrap();
+    let output = redrive(&dir).args(["config"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && said.contains("found beside [policies.server]"), "{said}");
+}

@@ -1,5 +1,6 @@
 //! The engine: one store, one clock, one source of randomness, and the rules.
 
+use crate::discards::Discards;
 use crate::events::Chronicle;
 use crate::gate::Gates;
 use crate::progress::Watch;
@@ -54,6 +55,7 @@ pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) gates: Gates,
     pub(crate) chronicle: Chronicle,
+    pub(crate) discards: Discards,
     pub(crate) waiting: Waiting,
     pub(crate) watch: Watch,
     /// Rung when something has to happen earlier than the sweeper plans to look.
@@ -81,6 +83,7 @@ impl Engine {
             settings,
             gates: Gates::default(),
             chronicle: Chronicle::default(),
+            discards: Discards::default(),
             waiting: Waiting::default(),
             watch: Watch::default(),
             earlier: Notify::new(),

@@ -3,6 +3,7 @@
 
 mod claim;
 mod clock;
+mod discards;
 mod elsewhere;
 mod engine;
 mod error;
@@ -21,6 +22,7 @@ mod waiting;
 
 pub use claim::ClaimRequest;
 pub use clock::{Clock, ManualClock, Randomness, SystemClock, SystemRandomness};
+pub use discards::Discarded;
 pub use engine::{Engine, Settings};
 pub use error::EngineError;
 pub use events::{Happening, Occurrence};

@@ -38,6 +38,7 @@ impl Engine {
         };
         let answers = self.store.settle(endings.into_iter().map(settlement).collect(), now).await?;
         self.chronicle.note(now, answers.iter().flatten().map(|job| (events::outcome(job), job)));
+        self.discards.note(answers.iter().flatten());
         self.watch.forget(answers.iter().flatten());
         self.ring(answers.iter().flatten());
         Ok(ids.into_iter().zip(answers).map(|(id, answer)| refused(id, answer)).collect())

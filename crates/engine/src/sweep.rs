@@ -32,6 +32,7 @@ impl Engine {
                 _ => (Happening::Expired, job),
             });
             self.chronicle.note(now, reclaimed.iter().map(|job| (events::outcome(job), job)).chain(opened));
+            self.discards.note(reclaimed.iter().chain(&promoted));
             self.watch.forget(reclaimed.iter());
             self.ring(reclaimed.iter().chain(&promoted));
             swept.reclaimed += reclaimed.len();

@@ -3,6 +3,7 @@
 mod answer;
 mod app;
 mod auth;
+mod discards;
 mod edge;
 mod endpoints;
 mod fault;

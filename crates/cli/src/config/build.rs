@@ -3,6 +3,7 @@
 use super::names;
 use super::setting::Read;
 use super::source::{Origin, Problems, Sources};
+use crate::enqueue::policy_document;
 use redrive_engine::{Layer, Layers, OperatorCap, Settings, Written};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Span, resembling};
@@ -11,7 +12,7 @@ use redrive_store::Retention;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What the server is started with.
@@ -214,7 +215,7 @@ impl Reader<'_> {
         };
         let policies =
             Table::of(self.sources.policies(), "policies", &["server", "queues", "types"], &mut self.problems.list);
-        if let Some(layer) = policies.get("server").and_then(|value| self.layer("policies.server", value)) {
+        if let Some(layer) = self.server_layer(policies.get("server")) {
             layers.server = layer;
         }
         layers.queues = self.named_layers("policies.queues", policies.get("queues"), names::queue);
@@ -230,6 +231,24 @@ impl Reader<'_> {
             layers.queue_caps.insert(name.clone(), self.cap(&path, &table));
         }
         Some(layers)
+    }
+
+    /// The policy of jobs that no other is for: from a file of its own, or as it stands in the configuration.
+    fn server_layer(&mut self, own: Option<&Value>) -> Option<Layer> {
+        const KEY: &str = "default_policy";
+        let path = self.text(KEY);
+        if path.is_empty() {
+            return own.and_then(|value| self.layer("policies.server", value));
+        }
+        if own.is_some() && matches!(self.sources.get(KEY), Some((_, _, Origin::File(_)))) {
+            self.wrong(KEY, "found beside [policies.server]; keep one of them");
+        }
+        let document = policy_document(Path::new(&path), None, None).map_err(|failed| failed.message);
+        let layer = document.and_then(|(dialect, value)| {
+            let lines = |problems: redrive_policy::Problems| format!("{path} is not valid: {problems}");
+            Layer::read(Written { dialect, value }).map_err(lines)
+        });
+        layer.map_err(|message| self.wrong(KEY, &message)).ok()
     }
 
     fn named_layers(&mut self, path: &str, value: Option<&Value>, fits: Fits) -> HashMap<String, Layer> {

@@ -38,6 +38,9 @@ pub(crate) struct Flags {
     /// Obey options.metadata.test_directive of jobs, which the public test suite of Open Job Spec needs
     #[arg(long)]
     pub(crate) allow_test_directives: bool,
+    /// The retry policy of jobs for which nothing else says one: JSON, YAML or TOML, in any dialect
+    #[arg(long, value_name = "FILE")]
+    pub(crate) default_policy: Option<String>,
     /// Any other setting, such as limits.batch=5000; `redrive config` lists them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
@@ -45,13 +48,14 @@ pub(crate) struct Flags {
 
 impl Flags {
     /// The settings that have a flag of their own, with what it says.
-    fn own(&self) -> [(&'static str, Option<String>); 5] {
+    fn own(&self) -> [(&'static str, Option<String>); 6] {
         [
             ("listen", self.listen.clone()),
             ("data", self.data.clone()),
             ("store", self.store.clone()),
             ("api_key_file", self.api_key_file.clone()),
             ("allow_test_directives", self.allow_test_directives.then(|| "true".to_owned())),
+            ("default_policy", self.default_policy.clone()),
         ]
     }
 }

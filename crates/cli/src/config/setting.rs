@@ -81,6 +81,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "false",
         "whether a job may stop its worker, for tests of the protocol"
     ),
+    setting!("default_policy", Kind::Text, "", "a file with the retry policy of jobs for which nothing else says one"),
     setting!("threads", Kind::Count(1, 256), "2", "threads that answer requests"),
     setting!("lease", Kind::Duration, "30m", "how long a worker may be silent, where neither it nor the job says"),
     setting!("timeout", Kind::Duration, "30m", "how long a run may take, where the job does not say"),

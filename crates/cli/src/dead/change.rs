@@ -1,4 +1,5 @@
-//! Taking back and forgetting dead letters: single ones, or all that a filter fits.
+//! Taking back and forgetting dead letters: single ones, or all that a filter fits. Other jobs that have ended are
+//! taken back by a filter in the same way.
 
 use super::select::{Filter, Selection};
 use crate::client::{Client, Send, escaped};
@@ -12,14 +13,24 @@ pub(super) enum Act {
     Retry(Value),
     /// They are forgotten.
     Drop,
+    /// Jobs of this state, dead letters or not, run again.
+    RetryEnded(String),
 }
 
 impl Act {
     const fn done(&self) -> &'static str {
         match self {
-            Self::Retry(_) => "taken back",
+            Self::Retry(_) | Self::RetryEnded(_) => "taken back",
             Self::Drop => "dropped",
         }
+    }
+
+    fn counted(&self, count: u64) -> String {
+        let noun = match self {
+            Self::Retry(_) | Self::Drop => "dead letter",
+            Self::RetryEnded(state) => &format!("{state} job"),
+        };
+        if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
     }
 
     fn one(&self, client: &Client, id: &str) -> Result<Value, Failed> {
@@ -27,6 +38,9 @@ impl Act {
         match self {
             Self::Retry(document) => client.ask(Send::Post(document), &format!("{path}/retry")),
             Self::Drop => client.ask(Send::Delete, &path),
+            Self::RetryEnded(_) => {
+                client.ask(Send::Post(&json!({})), &format!("/ojs/v1/admin/jobs/{}/retry", escaped(id)))
+            }
         }
     }
 
@@ -42,12 +56,17 @@ impl Act {
                 let query = filter.query(&[("all", said(filter.is_empty())), (switch, said(true))]);
                 client.ask(Send::Delete, &format!("/ojs/v1/dead-letter{query}"))
             }
+            Self::RetryEnded(state) => {
+                let mut object = filter.object();
+                object.insert("state".to_owned(), state.as_str().into());
+                let document = json!({ "filter": object, "all": filter.is_empty(), switch: true });
+                client.ask(Send::Post(&document), "/ojs/v1/admin/jobs/retry")
+            }
         }
     }
 }
 
 pub(super) fn run(client: &Client, selection: &Selection, act: &Act, json: bool) -> Result<(), Failed> {
-    selection.check()?;
     if !selection.ids.is_empty() {
         return by_id(client, &selection.ids, act, json);
     }
@@ -59,7 +78,7 @@ pub(super) fn run(client: &Client, selection: &Selection, act: &Act, json: bool)
         return output::json(&answer);
     }
     let matched = answer["matched"].as_u64().unwrap_or(0);
-    output::text(&format!("{} would be {}; --yes carries it out\n", counted(matched), act.done()))
+    output::text(&format!("{} would be {}; --yes carries it out\n", act.counted(matched), act.done()))
 }
 
 fn by_id(client: &Client, ids: &[String], act: &Act, json: bool) -> Result<(), Failed> {
@@ -77,35 +96,36 @@ fn by_id(client: &Client, ids: &[String], act: &Act, json: bool) -> Result<(), F
     if json { output::json(&told) } else { Ok(()) }
 }
 
-/// The server changes so many at a time; this goes on until none are left.
+/// The server changes so many at a time; this goes on until none are left. A job that is no dead letter may come
+/// back to the same state meanwhile, and would be run again and again: such jobs are changed once.
 fn carried_out(client: &Client, filter: &Filter, act: &Act, json: bool) -> Result<(), Failed> {
     let (mut succeeded, mut cleared, mut errors) = (0, 0, Vec::new());
-    loop {
+    let left = loop {
         let answer = act.many(client, filter, "confirm")?;
         let count = |key: &str| answer[key].as_u64().unwrap_or(0);
         succeeded += count("succeeded");
         cleared += answer["redrive"]["cleared_expiry"].as_u64().unwrap_or(0);
         errors.extend(answer["errors"].as_array().into_iter().flatten().cloned());
-        if count("remaining") == 0 || count("succeeded") == 0 {
-            break;
+        if count("remaining") == 0 || count("succeeded") == 0 || matches!(act, Act::RetryEnded(_)) {
+            break count("remaining");
         }
-    }
+    };
     if json {
-        output::json(&json!({ "succeeded": succeeded, "cleared_expiry": cleared, "errors": errors }))?;
+        let told = json!({ "succeeded": succeeded, "cleared_expiry": cleared, "remaining": left, "errors": errors });
+        output::json(&told)?;
     } else {
-        let expiry = match cleared {
+        let mut expiry = match cleared {
             0 => String::new(),
             some => format!("; the expiry of {some} of them is cleared"),
         };
-        output::text(&format!("{} {}{expiry}\n", counted(succeeded), act.done()))?;
+        if left > 0 {
+            expiry.push_str(&format!("; {left} are left, give the command again for them"));
+        }
+        output::text(&format!("{} {}{expiry}\n", act.counted(succeeded), act.done()))?;
     }
     if errors.is_empty() {
         return Ok(());
     }
     let told: Vec<&str> = errors.iter().filter_map(|error| error["message"].as_str()).collect();
     Err(Failed::invalid(format!("not all of them:\n{}", told.join("\n"))))
-}
-
-fn counted(count: u64) -> String {
-    if count == 1 { "1 dead letter".to_owned() } else { format!("{count} dead letters") }
 }

@@ -1,6 +1,7 @@
 //! `redrive dead`: jobs that have failed for good and are kept for people to look at.
 
 mod change;
+pub(crate) mod ended;
 mod select;
 
 use crate::client::{Client, Send, ServerArgs, escaped};
@@ -111,8 +112,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
             let job = unwrapped(client.ask(Send::Get, &format!("/ojs/v1/dead-letter/{}", escaped(id)))?);
             if args.json { output::json(&job) } else { output::text(&told(&job)) }
         }
-        Command::Retry(retry) => change::run(&client, &retry.selection, &Act::Retry(retry.revision()?), args.json),
-        Command::Drop(selection) => change::run(&client, selection, &Act::Drop, args.json),
+        Command::Retry(retry) => {
+            retry.selection.check()?;
+            change::run(&client, &retry.selection, &Act::Retry(retry.revision()?), args.json)
+        }
+        Command::Drop(selection) => {
+            selection.check()?;
+            change::run(&client, selection, &Act::Drop, args.json)
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{client, exit::Failed, when};
 use serde_json::{Map, Value};
 
 /// A filter; what is not given fits all.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(super) struct Filter {
     /// Only those of this queue
     #[arg(long)]
@@ -60,14 +60,14 @@ pub(super) struct Selection {
     pub(super) filter: Filter,
     /// All of them
     #[arg(long)]
-    all: bool,
+    pub(super) all: bool,
     /// With a filter or --all: carry it out, in place of saying how many it would be
     #[arg(long)]
     pub(super) yes: bool,
 }
 
 impl Selection {
-    /// Refuses what is said twice, or not at all: nobody loses dead letters to a slip.
+    /// Refuses what is said twice, or not at all: no dead letter is lost to a slip.
     pub(super) fn check(&self) -> Result<(), Failed> {
         let ways = [!self.ids.is_empty(), !self.filter.is_empty(), self.all].into_iter().filter(|way| *way).count();
         match ways {

@@ -2,6 +2,7 @@
 
 mod explain;
 mod show;
+mod trace;
 
 use crate::client::{Client, Send, ServerArgs, escaped};
 use crate::{exit::Failed, operator, output, when};
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;
     match &args.command {
         Command::Show(one) => show::run(&job(&client, &one.id)?, one.json),
-        Command::Explain(one) => explain::run(&job(&client, &one.id)?, one.json),
+        Command::Explain(one) => explain::run(&client, &job(&client, &one.id)?, one.json),
         Command::Retry(RetryArgs { one, expires }) => {
             let path = format!("/ojs/v1/admin/jobs/{}/retry", escaped(&one.id));
             let mut document = json!({ "by": operator::name() });

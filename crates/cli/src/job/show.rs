@@ -1,5 +1,6 @@
 //! What is known of a job.
 
+use super::trace;
 use crate::jobs::attempt;
 use crate::{exit::Failed, output, when};
 use serde_json::Value;
@@ -56,7 +57,8 @@ pub(crate) fn told(job: &Value) -> String {
         add(&format!("failed run {}", error["attempt"]), format!("{} ({at})", error_line(error)));
     }
     let width = rows.iter().map(|[name, _]| name.len()).max().unwrap_or(0);
-    rows.iter().map(|[name, value]| format!("{name:width$}  {value}\n")).collect()
+    let table: String = rows.iter().map(|[name, value]| format!("{name:width$}  {value}\n")).collect();
+    table + &trace::of(job)
 }
 
 /// `external.timeout: no answer`: the type of an error and what it says.

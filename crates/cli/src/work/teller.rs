@@ -171,7 +171,13 @@ impl Teller {
         if !told.notes.is_empty() {
             said["notes"] = json!(told.notes);
         }
-        self.line(job, said, &words(&told, state, retry_after, dead));
+        let mut words = words(&told, state, retry_after, dead);
+        if state == "discarded" && !dead && keeps_no_dead_letters(job) {
+            said["on_exhaustion"] = "discard".into();
+            words.push_str(": on_exhaustion is discard");
+        }
+        told.notes.iter().for_each(|note| words.push_str(&format!("; {note}")));
+        self.line(job, said, &words);
     }
 
     /// The end of a run that does not count.
@@ -213,11 +219,15 @@ fn words(told: &Told, state: &str, retry_after: Option<Duration>, dead: bool) ->
     match retry_after {
         _ if dead => words.push_str("; dead letter"),
         Some(wait) if told.outcome == "failed" => words.push_str(&format!("; retried in {}", span(wait))),
-        None if state == "discarded" => words.push_str("; discarded"),
+        None if state == "discarded" => words.push_str("; discarded, not kept as a dead letter"),
         _ => {}
     }
-    told.notes.iter().for_each(|note| words.push_str(&format!("; {note}")));
     words
+}
+
+/// Whether the job's policy discards what it gives up.
+fn keeps_no_dead_letters(job: &Job) -> bool {
+    job.member::<Value>("retry").is_some_and(|retry| retry["on_exhaustion"] == "discard")
 }
 
 /// The start of a message, on one line.

@@ -249,3 +249,107 @@ fn a_redrive_says_that_it_cleared_the_expiry() {
     assert_eq!(server.told(&["job", "retry", &id, "--expires", "2h"]), format!("{id}  available\n"));
     assert!(server.job(&id)["expires_at"].is_string());
 }
+
+#[test]
+fn waiting_running_and_age_are_three_times_and_each_run_has_its_worker() {
+    let folder = Folder::new("three-times");
+    let server = Server::start(&folder.at("data"));
+    let id = server.enqueue(quick_job("mail"));
+    let first = server.take("mail");
+    server.fail(&first, "external.timeout");
+    server.succeed(&server.take("mail"));
+    let job = server.job(&id);
+    let run = &job["redrive"]["failures"][0];
+    let told = server.told(&["job", "explain", &id]);
+    let lines: Vec<&str> = told.lines().filter(|line| line.starts_with("    Started ")).collect();
+    assert_eq!(lines.len(), 2, "one line for each run: {told}");
+    let (started, finally) = (run["started_at"].as_str().unwrap(), job["started_at"].as_str().unwrap());
+    for (line, started) in lines.iter().zip([started, finally]) {
+        assert!(line.starts_with(&format!("    Started {started} on worker tester, ")), "{told}");
+        let words = [" since created; waited ", ", ran "];
+        assert!(words.iter().all(|word| line.contains(word)), "{told}");
+    }
+    assert!(!told.contains("failed after"), "{told}");
+}
+
+#[test]
+fn explain_says_that_a_queue_is_paused() {
+    let folder = Folder::new("explain-paused");
+    let server = Server::start(&folder.at("data"));
+    let id = server.enqueue(quick_job("mail"));
+    assert!(!server.told(&["job", "explain", &id]).contains("paused"));
+    server.told(&["queues", "pause", "mail"]);
+    let told = server.told(&["job", "explain", &id]);
+    let expected = "Queue mail is paused: no worker gets the job until `redrive queues resume mail`.";
+    assert!(told.lines().any(|line| line == expected), "{told}");
+}
+
+#[test]
+fn explain_says_the_budget_of_the_rule_that_handles_a_failure() {
+    let folder = Folder::new("budget");
+    let server = Server::start(&folder.at("data"));
+    let policies = json!([
+        { "match": { "codes": ["Net.*"] }, "attempts": 5 },
+        { "match": { "codes": ["*"] }, "attempts": 2 },
+    ]);
+    let retry = json!({ "dialect": "mwl", "policy": { "policies": policies } });
+    let id = server.enqueue(json!({ "type": "a.b", "args": [], "options": { "queue": "mail", "retry": retry } }));
+    let job = server.take("mail");
+    let error = json!({ "type": "error", "code": "Net.Timeout", "message": "m" });
+    server.ask("POST", "/ojs/v1/workers/nack", json!({ "job_id": job["id"], "error": error }));
+    let told = server.told(&["job", "explain", &id]);
+    assert!(told.contains("2 rules with budgets of 5, 2 failures each of its own"), "{told}");
+    assert!(told.contains("Policy 0 handles it (") && told.contains("): failure 1 of its budget of 5."), "{told}");
+}
+
+#[test]
+fn a_discarded_job_says_why_it_is_not_kept_and_comes_back_by_id_and_by_filter() {
+    let folder = Folder::new("discarded");
+    let server = Server::start(&folder.at("data"));
+    let mut job = quick_job("mail");
+    job["options"]["retry"]["on_exhaustion"] = "discard".into();
+    server.enqueue(job.clone());
+    let one = let_die(&server, "mail", "auth.expired");
+    server.enqueue(job);
+    let two = let_die(&server, "mail", "auth.expired");
+    let told = server.told(&["job", "explain", &one]);
+    assert!(told.contains("It was discarded, not kept as a dead letter: on_exhaustion is discard."), "{told}");
+    assert!(told.contains(&format!("`redrive job retry {one}` takes it back")), "{told}");
+    assert_eq!(server.told(&["job", "retry", &one]), format!("{one}  available\n"));
+
+    for args in [&["jobs", "retry", "--type", "mail.send"][..], &["jobs", "retry", "--state", "discarded"]] {
+        assert_eq!(server.command(args).status.code(), Some(2), "{args:?}");
+    }
+    let filter = ["jobs", "retry", "--state", "discarded", "--type", "mail.send"];
+    assert_eq!(server.told(&filter), "1 discarded job would be taken back; --yes carries it out\n");
+    assert_eq!(server.state(&two), "discarded");
+    assert_eq!(server.told(&[&filter[..], &["--yes"]].concat()), "1 discarded job taken back\n");
+    assert_eq!(server.state(&two), "available");
+}
+
+#[test]
+fn explain_shows_what_an_operator_replaced() {
+    let folder = Folder::new("explain-revisions");
+    let server = Server::start(&folder.at("data"));
+    server.enqueue(quick_job("mail"));
+    let id = let_die(&server, "mail", "auth.expired");
+    server.told(&["dead", "retry", &id, "--args", "[1]"]);
+    let told = server.told(&["job", "explain", &id]);
+    let replaced = told.lines().find(|line| line.contains(" replaced args at ")).unwrap_or_default();
+    assert!(replaced.ends_with(r#"; before: [{"to":"ada"}]"#), "{told}");
+    assert!(!told.contains("replaced meta"), "{told}");
+}
+
+#[test]
+fn a_dead_letter_shows_the_stack_trace_of_its_last_run() {
+    let folder = Folder::new("trace");
+    let server = Server::start(&folder.at("data"));
+    let id = server.enqueue(quick_job("mail"));
+    server.take("mail");
+    let error =
+        json!({ "type": "auth.expired", "message": "no\nway", "backtrace": ["a.py:1 in f", "b.py:2 \u{1b}[2J"] });
+    server.ask("POST", "/ojs/v1/workers/nack", json!({ "job_id": id, "error": error }));
+    let shown = server.told(&["dead", "show", &id]);
+    assert!(shown.contains("message of failed run 1:\n    no\n    way\n"), "{shown}");
+    assert!(shown.contains("stack trace of failed run 1:\n    a.py:1 in f\n    b.py:2 \\u{1b}[2J\n"), "{shown}");
+}

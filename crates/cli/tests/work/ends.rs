@@ -134,3 +134,19 @@ fn a_worker_without_an_end_says_that_its_queue_is_paused() {
     server.ask("POST", "/ojs/v1/queues/default/resume", json!({}));
     until("it goes on", || (server.state(&id) == "completed").then_some(()));
 }
+
+#[test]
+fn a_job_that_is_thrown_away_is_told_of_by_worker_and_server() {
+    let folder = Folder::new("work-discarded");
+    let server = Server::start(&folder.at("data"));
+    server.enqueue(json!({ "type": "a.b", "args": [], "options": { "retry": { "max_attempts": 1 } } }));
+    let told = server.told(&["work", "--once", "--exec", "echo broken >&2; exit 1"]);
+    let expected = "; discarded, not kept as a dead letter: on_exhaustion is discard";
+    assert!(told.lines().any(|line| line.contains("broken") && line.ends_with(expected)), "{told}");
+    until("the log of the server says it", || {
+        let said = server.said();
+        said.iter()
+            .any(|line| line.contains("discarded, not kept as a dead letter: on_exhaustion is discard"))
+            .then_some(())
+    });
+}

@@ -10,6 +10,7 @@ mod common;
 mod attempts;
 mod cancel;
 mod dialects;
+mod discards;
 mod due;
 mod errors;
 mod expiry;

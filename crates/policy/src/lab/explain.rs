@@ -56,6 +56,19 @@ pub fn summary(policy: &Policy, rule: usize) -> String {
     said
 }
 
+/// Why a job that was discarded is not kept as a dead letter. `last` is the verdict on the last failure of its
+/// present life.
+#[must_use]
+pub fn why_not_kept(policy: &Policy, last: Option<&Verdict>) -> &'static str {
+    let Some(last) = last else { return "it expired before a run of it failed" };
+    match (last.outcome, policy.on_stop) {
+        (Outcome::Stop { reason: Reason::Handler, .. }, _) => "its handler asked for that",
+        (Outcome::Stop { reason: Reason::Pruned, .. }, _) => "its handler pruned it",
+        (_, Disposition::Discard) => "on_exhaustion is discard",
+        (_, Disposition::Fail | Disposition::DeadLetter) => "its policy keeps no dead letters",
+    }
+}
+
 fn fate(disposition: Disposition) -> &'static str {
     match disposition {
         Disposition::Discard => "the job is discarded",
@@ -66,11 +79,8 @@ fn fate(disposition: Disposition) -> &'static str {
 
 fn waits(policy: &Policy, backoff: &Backoff, step: &Step, computed: Computed) -> Vec<String> {
     let mut said = Vec::new();
-    if let Some(rule) = step.verdict.rule.filter(|_| policy.rules.len() > 1) {
-        let matcher = describe::matcher(&policy.rules[rule].matcher);
-        said.push(format!("Policy {rule} handles it ({matcher}).",));
-    }
     let n = computed.retry;
+    said.extend(handled(policy, step, n));
     if backoff.jitter == Jitter::Decorrelated {
         said.push(format!("Retry {n} is drawn between {} and three times the delay before it.", backoff.initial));
     } else {
@@ -95,6 +105,18 @@ fn waits(policy: &Policy, backoff: &Backoff, step: &Step, computed: Computed) ->
         said.push(format!("Over all draws it lies between {min} and {max}."));
     }
     said
+}
+
+/// Which rule handles the `n`th failure that it meets, and how much of its budget is spent.
+fn handled(policy: &Policy, step: &Step, n: u32) -> Option<String> {
+    let position = step.verdict.rule?;
+    let rule = policy.rules.get(position)?;
+    let budget = rule.budget.map(|budget| format!("failure {n} of its budget of {budget}"));
+    if policy.rules.len() == 1 {
+        return budget.map(|budget| format!("The rule handles it: {budget}."));
+    }
+    let budget = budget.map_or_else(String::new, |budget| format!(": {budget}"));
+    Some(format!("Policy {position} handles it ({}){budget}.", describe::matcher(&rule.matcher)))
 }
 
 fn stopped(policy: &Policy, failure: &Failure<'_>, verdict: &Verdict, reason: Reason) -> String {

@@ -66,6 +66,7 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .post("/ojs/v1/dead-letter/{id}/retry", &[], dead::retry)
         .get("/ojs/v1/events", &["types", "queues", "after", "limit"], events::list)
         .get("/ojs/v1/admin/jobs", admin::LIST_PARAMETERS, admin::jobs)
+        .post("/ojs/v1/admin/jobs/retry", &[], dead::retry_ended)
         .post("/ojs/v1/admin/jobs/{id}/retry", &[], admin::retry)
         .post("/ojs/v1/admin/backup", &[], backup::backup)
         .finish(no_such_path)

@@ -10,6 +10,7 @@ mod about;
 mod batches;
 mod connections;
 mod dead;
+mod discards;
 mod envelope;
 mod faults;
 mod faulty;

@@ -8,7 +8,7 @@ pub(crate) const QUEUES: [&str; 4] = ["alpha", "beta", "gamma.low", "delta-2"];
 pub(crate) const STRANGE_QUEUES: [&str; 3] = ["true", "0", "p1y"];
 
 /// Every endpoint, with what it takes.
-pub(crate) const ENDPOINTS: [(&str, &str); 32] = [
+pub(crate) const ENDPOINTS: [(&str, &str); 33] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -39,6 +39,7 @@ pub(crate) const ENDPOINTS: [(&str, &str); 32] = [
     ("POST", "/ojs/v1/dead-letter/{id}/retry"),
     ("GET", "/ojs/v1/events"),
     ("GET", "/ojs/v1/admin/jobs"),
+    ("POST", "/ojs/v1/admin/jobs/retry"),
     ("POST", "/ojs/v1/admin/jobs/{id}/retry"),
     ("POST", "/ojs/v1/admin/backup"),
 ];
@@ -150,7 +151,12 @@ pub(crate) fn document(path: &str, id: &str, random: &mut fastrand::Rng) -> Valu
         "/ojs/v1/dead-letter" | "/ojs/v1/dead-letter/retry" => {
             json!({ "filter": { "queue": "alpha", "type": "work.do" }, "confirm": random.bool(), "dry_run": random.bool() })
         }
-        "/ojs/v1/dead-letter/{id}/retry" => json!({ "override": { "queue": "beta", "args": [2], "meta": { "x": 1 } } }),
+        "/ojs/v1/admin/jobs/retry" => {
+            json!({ "filter": { "state": "discarded", "queue": "alpha" }, "confirm": random.bool(), "dry_run": random.bool() })
+        }
+        "/ojs/v1/dead-letter/{id}/retry" | "/ojs/v1/admin/jobs/{id}/retry" => {
+            json!({ "by": "ada", "override": { "queue": "beta", "args": [2], "meta": { "x": 1 }, "expires_at": "+PT1H" } })
+        }
         _ => json!({}),
     }
 }

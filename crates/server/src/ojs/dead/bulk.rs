@@ -1,7 +1,7 @@
-//! Taking back and dropping many dead letters at once.
+//! Taking back and dropping many dead letters at once, and taking back other jobs that have ended.
 
 use super::super::body;
-use super::select::{FILTER, Selection};
+use super::select::{Among, FILTER, Selection};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::Fault;
@@ -44,15 +44,20 @@ impl Action {
 }
 
 pub(crate) async fn retry_many(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
-    run(app, Order::read(&payload.members_or_none()?, &Query::default())?, Action::Retry).await
+    run(app, Order::read(Among::DeadLetters, &payload.members_or_none()?, &Query::default())?, Action::Retry).await
+}
+
+/// Takes back jobs of one of the states in which jobs have ended.
+pub(crate) async fn retry_ended(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    run(app, Order::read(Among::Ended, &payload.members_or_none()?, &Query::default())?, Action::Retry).await
 }
 
 /// The order stands in the body, or in the query for clients that send no body with a DELETE.
 pub(crate) async fn delete_many(State(app): State<Arc<App>>, query: Query, payload: Payload) -> Result<Answer, Fault> {
-    run(app, Order::read(&payload.members_or_none()?, &query)?, Action::Delete).await
+    run(app, Order::read(Among::DeadLetters, &payload.members_or_none()?, &query)?, Action::Delete).await
 }
 
-/// Which dead letters are meant, and whether anything happens to them.
+/// Which jobs are meant, and whether anything happens to them.
 struct Order {
     selection: Selection,
     dry_run: bool,
@@ -60,9 +65,9 @@ struct Order {
 }
 
 impl Order {
-    /// Reads an order. What it does not know it refuses, and so what is said twice; all dead letters are
-    /// meant only where it says so: nothing that is misspelt or forgotten makes an order larger.
-    fn read(members: &Members<'_>, query: &Query) -> Result<Self, Fault> {
+    /// Reads an order. What it does not know it refuses, and so what is said twice; all jobs are meant
+    /// only where it says so: nothing that is misspelt or forgotten makes an order larger.
+    fn read(among: Among, members: &Members<'_>, query: &Query) -> Result<Self, Fault> {
         let mut problems = Vec::new();
         members.only(&["filter", "all", "confirm", "dry_run"], &mut problems);
         let filter = members.object("filter", "/filter", &mut problems);
@@ -75,14 +80,16 @@ impl Order {
         if !problems.is_empty() {
             return Err(Fault::invalid(problems));
         }
-        let selection = match filter {
-            Some(filter) => Selection::of_members(&filter)?,
-            None => Selection::of_query(query)?,
+        let selection = match (filter, among) {
+            (Some(filter), _) => Selection::of_members(among, &filter)?,
+            (None, Among::DeadLetters) => Selection::of_query(query)?,
+            (None, Among::Ended) => Selection::of_members(among, &Members::default())?,
         };
         let problem = match (all, selection.fits_all()) {
             (false, true) if !dry_run => format!(
-                "missing; name at least one of {}, or say \"all\": true for every dead letter there is",
-                FILTER.join(", ")
+                "missing; name at least one of {}, or say \"all\": true for all {} there are",
+                FILTER.join(", "),
+                selection.noun()
             ),
             (true, false) => "contradicts \"all\": true; keep one of them".to_owned(),
             _ => return Ok(Self { selection, dry_run, confirm }),
@@ -101,6 +108,7 @@ fn flag(members: &Members<'_>, query: &Query, key: &str, problems: &mut Vec<Prob
 
 async fn run(app: Arc<App>, order: Order, action: Action) -> Result<Answer, Fault> {
     let Order { selection, dry_run, confirm } = order;
+    let noun = selection.noun();
     let mut ids = Vec::new();
     selection.for_each(&app, |job| ids.push(job.id)).await?;
     let matched = ids.len();
@@ -109,13 +117,13 @@ async fn run(app: Arc<App>, order: Order, action: Action) -> Result<Answer, Faul
     }
     if !confirm {
         let message =
-            format!("missing; this would {} {matched} dead letters: send \"confirm\": true to do it", action.name());
+            format!("missing; this would {} {matched} {noun}: send \"confirm\": true to do it", action.name());
         return Err(Fault::invalid(vec![Problem::told("/confirm", message)]));
     }
     ids.truncate(app.limits.bulk);
     let attempted = ids.len();
     let Applied { succeeded, cleared, errors } = apply_all(&app, action, ids).await;
-    app.log.line(format_args!("dead letters: {} of {succeeded} of {matched} that fit", action.name()));
+    app.log.line(format_args!("{noun}: {} of {succeeded} of {matched} that fit", action.name()));
     let mut answer = json!({
         "action": action.name(),
         "matched": matched,

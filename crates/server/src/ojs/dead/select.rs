@@ -1,4 +1,4 @@
-//! Which dead letters are meant.
+//! Which dead letters, or which other ended jobs, are meant.
 
 use crate::app::App;
 use crate::fault::Fault;
@@ -18,8 +18,28 @@ const STEP: usize = 500;
 const LOOKS: usize = 20;
 /// What a filter can name, in a query and in a body.
 pub(crate) const FILTER: [&str; 5] = ["queue", "type", "error_type", "since", "until"];
+/// The same for jobs of any ended state, which it must name.
+const ENDED_FILTER: [&str; 6] = ["state", "queue", "type", "error_type", "since", "until"];
 
-/// Which dead letters are meant; what is absent fits all.
+/// Among which jobs a selection is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Among {
+    /// The dead letters.
+    DeadLetters,
+    /// All jobs that have ended, of one state.
+    Ended,
+}
+
+impl Among {
+    const fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::DeadLetters => &FILTER,
+            Self::Ended => &ENDED_FILTER,
+        }
+    }
+}
+
+/// Which jobs are meant; what is absent fits all of them.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
     filter: Filter,
@@ -27,21 +47,24 @@ pub(super) struct Selection {
 }
 
 impl Selection {
+    /// Dead letters by the parameters of a query.
     pub(super) fn of_query(query: &Query) -> Result<Self, Fault> {
-        Self::of(|key| query.get(key).map(Cow::Borrowed), |key| format!("?{key}"), &mut Vec::new())
+        let get = |key: &str| query.get(key).map(Cow::Borrowed);
+        Self::of(Among::DeadLetters, get, |key| format!("?{key}"), &mut Vec::new())
     }
 
     /// A filter in a body. What it does not know it refuses: a filter that is misspelt would fit all.
-    pub(super) fn of_members(members: &Members<'_>) -> Result<Self, Fault> {
+    pub(super) fn of_members(among: Among, members: &Members<'_>) -> Result<Self, Fault> {
         let mut problems = Vec::new();
-        members.only(&FILTER, &mut problems);
-        for key in FILTER {
+        members.only(among.keys(), &mut problems);
+        for key in among.keys() {
             let _ = members.text(key, &mut problems);
         }
-        Self::of(|key| members.get(key).and_then(text), |key| format!("/filter/{key}"), &mut problems)
+        Self::of(among, |key| members.get(key).and_then(text), |key| format!("/filter/{key}"), &mut problems)
     }
 
     fn of<'a>(
+        among: Among,
         get: impl Fn(&str) -> Option<Cow<'a, str>>,
         path: impl Fn(&str) -> String,
         problems: &mut Vec<Problem>,
@@ -56,6 +79,10 @@ impl Selection {
             at
         };
         let (since, until) = (moment("since"), moment("until"));
+        let (state, dead) = match among {
+            Among::DeadLetters => (Some(State::Discarded), Some(true)),
+            Among::Ended => (ended_state(get("state").as_deref(), path("state"), problems), None),
+        };
         if !problems.is_empty() {
             return Err(Fault::invalid(std::mem::take(problems)));
         }
@@ -63,8 +90,8 @@ impl Selection {
             filter: Filter {
                 queue: get("queue").map(|queue| Arc::from(&*queue)),
                 kind: get("type").map(|kind| Arc::from(&*kind)),
-                state: Some(State::Discarded),
-                dead: Some(true),
+                state,
+                dead,
                 finished_since: since,
                 finished_before: until,
             },
@@ -72,7 +99,15 @@ impl Selection {
         })
     }
 
-    /// Whether every dead letter fits.
+    /// What is meant, in words.
+    pub(super) fn noun(&self) -> String {
+        match (self.filter.dead, self.filter.state) {
+            (Some(true), _) | (_, None) => "dead letters".to_owned(),
+            (_, Some(state)) => format!("{state} jobs"),
+        }
+    }
+
+    /// Whether everything fits among which the selection is made.
     pub(super) const fn fits_all(&self) -> bool {
         let Filter { queue, kind, finished_since, finished_before, .. } = &self.filter;
         queue.is_none()
@@ -150,6 +185,21 @@ impl Selection {
     fn fits_error(&self, job: &Job) -> bool {
         self.error_type.as_ref().is_none_or(|wanted| error_type(job) == *wanted)
     }
+}
+
+/// The state of jobs that have ended, which must be named: each means something else to take back.
+fn ended_state(said: Option<&str>, path: String, problems: &mut Vec<Problem>) -> Option<State> {
+    let ended = || State::ALL.into_iter().filter(|state| state.is_terminal());
+    let known = ended().find(|state| Some(state.name()) == said);
+    if known.is_none() {
+        let allowed: Vec<&str> = ended().map(State::name).collect();
+        let allowed = format!("a state in which jobs have ended: {}", allowed.join(", "));
+        problems.push(match said {
+            Some(said) => Problem::new(path, format!("\"{said}\""), allowed),
+            None => Problem::told(path, format!("missing; {allowed} is required")),
+        });
+    }
+    known
 }
 
 /// The type of the most recent failure.

@@ -1,0 +1,60 @@
+//! What became of a job after its last failure, or without any.
+
+use super::Told;
+use super::run::Run;
+use crate::when;
+use redrive_policy::lab::explain::why_not_kept;
+use serde_json::Value;
+
+pub(super) fn ending(job: &Value, told: &Told) -> String {
+    let now = when::now_ms();
+    let ago = |key: &str| when::relative(job[key].as_str(), now);
+    let attempt = job["attempt"].as_u64().unwrap_or(0);
+    let mut said = match job["state"].as_str().unwrap_or_default() {
+        "completed" => {
+            let run = Run::latest(job, told).told();
+            format!("Attempt {attempt} succeeded {}.\n{}", ago("completed_at"), run.trim_end())
+        }
+        "retryable" => format!("Attempt {} is due {}.", attempt + 1, ago("next_attempt_at")),
+        "scheduled" => format!("It may run from {} on, {}.", job["scheduled_at"], ago("scheduled_at")),
+        "pending" => "It waits for its activation.".to_owned(),
+        "available" => {
+            format!("Attempt {} waits for a worker; the job became available {}.", attempt + 1, ago("enqueued_at"))
+        }
+        "active" => {
+            let worker = job["worker_id"].as_str().map_or_else(String::new, |worker| format!(" on worker {worker}"));
+            let run = Run::latest(job, told).told();
+            format!("Attempt {attempt} runs{worker}; it started {}.\n{}", ago("started_at"), run.trim_end())
+        }
+        "cancelled" => format!("It was called off {}.", ago("cancelled_at")),
+        "discarded" => discarded(job, told, &ago("discarded_at")),
+        other => format!("Its state, {other}, is not known to this command."),
+    };
+    if let Some(expiry) = &told.cleared_expiry {
+        said.push_str(&format!("\nIts expiry {expiry} was cleared when it was taken back; it does not expire."));
+    }
+    let releases = job["redrive"]["releases"].as_u64().unwrap_or(0);
+    if releases > 0 {
+        said.push_str(&format!("\nSince its last failure it was given back unfinished {releases} times, at no cost."));
+    }
+    format!("{said}\n")
+}
+
+/// A job that does not run again: whether it is kept for people, and the way back.
+fn discarded(job: &Value, told: &Told, ago: &str) -> String {
+    let last = told.failures.last().filter(|last| last.life == told.life).map(|last| &last.verdict);
+    let expired = match last {
+        Some(last) if last.delay().is_none() => String::new(),
+        Some(_) => format!("Its time to live was over {ago}, before its next run. "),
+        None => format!("Its time to live was over {ago}, before it ran. "),
+    };
+    let id = job["id"].as_str().unwrap_or("ID");
+    if job["redrive"]["dead_letter"] == true {
+        return format!("{expired}It is kept as a dead letter; `redrive dead retry {id}` takes it back.");
+    }
+    let why = why_not_kept(&told.policy, last);
+    format!(
+        "{expired}It was discarded, not kept as a dead letter: {why}. `redrive job retry {id}` takes it back until its \
+         retention is over (retention.finished)."
+    )
+}

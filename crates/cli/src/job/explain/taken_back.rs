@@ -1,0 +1,45 @@
+//! That a job was taken back, and what was replaced then.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// How many characters of a replaced value are shown.
+const LONGEST: usize = 1_000;
+
+/// What a redrive replaced: the members of the job as they were until then.
+#[derive(Deserialize)]
+pub(super) struct Revision {
+    pub(super) life: u32,
+    replaced_at: String,
+    replaced_by: Option<String>,
+    #[serde(flatten)]
+    members: Map<String, Value>,
+}
+
+/// Says how a life ended: the job was taken back, sometimes as something else.
+pub(super) fn said(job: &Value, revisions: &[Revision], life: u32) -> String {
+    let mut out = "It was taken back, to run again as if it were new.\n".to_owned();
+    let Some(place) = revisions.iter().position(|revision| revision.life == life) else { return out };
+    let revision = &revisions[place];
+    let later = |key: &str| match revisions.get(place + 1) {
+        Some(next) => next.members.get(key),
+        None => job.get(key),
+    };
+    let by = revision.replaced_by.as_deref().unwrap_or("somebody");
+    let replaced: Vec<_> = revision.members.iter().filter(|(key, old)| later(key) != Some(old)).collect();
+    for (key, old) in &replaced {
+        out.push_str(&format!("    {by} replaced {key} at {}; before: {}\n", revision.replaced_at, shortened(old)));
+    }
+    if replaced.is_empty() {
+        out.push_str(&format!("    {by} changed where or how it runs at {}.\n", revision.replaced_at));
+    }
+    out
+}
+
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}… ({} bytes; --json shows all)", &text[..end], text.len()),
+        None => text,
+    }
+}

@@ -1,0 +1,49 @@
+//! Jobs that were discarded and are no dead letters, counted until they are told.
+
+use crate::Engine;
+use redrive_policy::lab::explain::why_not_kept;
+use redrive_store::{Job, State};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many groups are told apart. What comes beyond them is counted together.
+const GROUPS: usize = 100;
+
+/// Jobs of one type and queue that were discarded for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Discarded {
+    /// What kind of work they were; absent for the rest, beyond the groups that are told apart.
+    pub kind: Option<Arc<str>>,
+    /// Their queue; absent as above.
+    pub queue: Option<Arc<str>>,
+    /// Why they are not kept as dead letters.
+    pub why: &'static str,
+}
+
+/// The counts.
+#[derive(Debug, Default)]
+pub(crate) struct Discards(Mutex<BTreeMap<Discarded, u64>>);
+
+impl Discards {
+    /// Takes note of jobs that have just ended, or not.
+    pub(crate) fn note<'a>(&self, jobs: impl Iterator<Item = &'a Job>) {
+        for job in jobs.filter(|job| job.state == State::Discarded && !job.dead) {
+            let last = job.failures.last().filter(|last| last.life == job.revivals);
+            let why = why_not_kept(&job.spec.policy, last.map(|last| &last.verdict));
+            let group =
+                Discarded { kind: Some(Arc::clone(&job.spec.kind)), queue: Some(Arc::clone(&job.spec.queue)), why };
+            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = counts.len() < GROUPS || counts.contains_key(&group);
+            let group = if known { group } else { Discarded { kind: None, queue: None, why } };
+            *counts.entry(group).or_default() += 1;
+        }
+    }
+}
+
+impl Engine {
+    /// How many jobs were discarded and not kept as dead letters since the last call, by type, queue and reason.
+    pub fn take_discarded(&self) -> Vec<(Discarded, u64)> {
+        let mut counts = self.discards.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *counts).into_iter().collect()
+    }
+}

@@ -1,0 +1,47 @@
+//! Jobs that are thrown away are told of: in the log, with the way back.
+
+use crate::app::Server;
+use redrive_engine::Discarded;
+use std::pin::pin;
+use std::time::Duration;
+
+/// How soon the log tells of a job that was discarded.
+const SOON: Duration = Duration::from_secs(1);
+/// How often it tells of more of them: a queue whose jobs all fail must not fill the disk.
+const AGAIN: Duration = Duration::from_secs(30);
+
+impl Server {
+    /// Tells the log of jobs that were discarded and not kept as dead letters, until `stopped` completes.
+    pub async fn tell_discarded(&self, stopped: impl Future<Output = ()>) {
+        let mut stopped = pin!(stopped);
+        let mut nap = SOON;
+        loop {
+            let over = tokio::select! {
+                () = &mut stopped => true,
+                () = tokio::time::sleep(nap) => false,
+            };
+            let discarded = self.app.engine.take_discarded();
+            nap = if discarded.is_empty() { SOON } else { AGAIN };
+            discarded.iter().for_each(|(group, count)| self.app.log.warn(line(group, *count)));
+            if over {
+                return;
+            }
+        }
+    }
+}
+
+fn line(group: &Discarded, count: u64) -> String {
+    let jobs = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
+    let kept = if count == 1 { "a dead letter" } else { "dead letters" };
+    let (which, filter) = match (&group.kind, &group.queue) {
+        (Some(kind), Some(queue)) => {
+            (format!("of type {kind} in queue {queue}"), format!("--type {kind} --queue {queue}"))
+        }
+        _ => ("of further types and queues".to_owned(), "--type TYPE".to_owned()),
+    };
+    let why = group.why;
+    format!(
+        "{jobs} {which} discarded, not kept as {kept}: {why}; `redrive jobs retry --state discarded {filter}` takes back \
+         what is still there"
+    )
+}
