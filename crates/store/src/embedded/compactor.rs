@@ -4,6 +4,7 @@ use super::core::{Base, Rotated, Shared};
 use super::disk::Disk;
 use super::fault::{Doing, Trouble};
 use super::frame::Frame;
+use super::high_water::MarkFlusher;
 use super::names::Name;
 use super::notice::Notice;
 use super::options::Options;
@@ -26,6 +27,7 @@ pub(super) struct Compactor {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
     pub(super) options: Options,
+    pub(super) mark: MarkFlusher,
 }
 
 /// What is to be done next.
@@ -59,12 +61,15 @@ impl From<Trouble> for Stopped {
 
 impl Compactor {
     /// Makes a snapshot whenever one is wanted, and looks after the files, until it is told to end.
-    pub(super) fn run(self) {
+    pub(super) fn run(mut self) {
         let (mut start, mut retry_at) = (None, None);
         loop {
             let notices = match self.wait(retry_at) {
                 Next::End => return,
-                Next::Look => self.look(&mut start).into_iter().collect(),
+                Next::Look => {
+                    self.mark.flush(self.shared.written().last_frame);
+                    self.look(&mut start).into_iter().collect()
+                }
                 Next::Compact => {
                     let outcome = catch_unwind(AssertUnwindSafe(|| self.compact(&mut start)));
                     let outcome = outcome.unwrap_or_else(|_| {

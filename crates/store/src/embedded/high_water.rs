@@ -2,9 +2,9 @@
 //!
 //! Zeros behind the last frame can be the end of the log, or the place of frames that were lost. The
 //! high-water mark tells them apart: the number of the last frame that was flushed. It is written after each
-//! flush and before anyone is told, and costs no flush of its own: it goes to the disk when the operating
-//! system gets to it, at the end of a segment, when the store rests, and when it is closed. So it is never
-//! ahead of the log; it is exact when the process was killed, and may be behind when the power failed.
+//! flush and before anyone is told, and costs no flush of its own: another thread flushes it now and then, and
+//! the log does so at the end of a segment, when it rests, and when it is closed. So it is never ahead of the
+//! log; it is exact when the process was killed, and may be a little behind when the power failed.
 //!
 //! ```text
 //! two slots of 512 bytes, written in turn, so that one is whole whatever happens to the other:
@@ -22,6 +22,28 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"hi-water";
+
+/// Flushes the mark from another thread, so that the log never waits for it.
+pub(super) struct MarkFlusher {
+    file: Box<dyn DiskFile>,
+    /// The frame up to which the mark was flushed.
+    flushed: u64,
+}
+
+impl MarkFlusher {
+    pub(super) fn new(disk: &dyn Disk, dir: &Path) -> Result<Self, Trouble> {
+        let path = dir.join(HIGH_WATER);
+        Ok(Self { file: disk.open(&path, true).doing("open", &path)?, flushed: 0 })
+    }
+
+    /// Flushes the mark where it has moved to another frame. A failure is met by the log as well, which stops
+    /// for it.
+    pub(super) fn flush(&mut self, last_frame: u64) {
+        if self.flushed != last_frame && self.file.sync().is_ok() {
+            self.flushed = last_frame;
+        }
+    }
+}
 
 /// The mark of an open store.
 pub(super) struct HighWater {

@@ -6,7 +6,7 @@ use super::disk::{Disk, Identity, LockError, NativeDisk};
 use super::fault::{Damage, Doing, OpenError, Trouble, TroubleKind};
 use super::flusher::Flusher;
 use super::header::FIRST_FRAME;
-use super::high_water::HighWater;
+use super::high_water::{HighWater, MarkFlusher};
 use super::ledger::Ledger;
 use super::load::Loader;
 use super::log::Log;
@@ -262,7 +262,8 @@ fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, Ope
     );
     let Folder { disk, dir, lock, .. } = folder;
     let flusher = Flusher { shared: Arc::clone(&shared), log, options };
-    let compactor = Compactor { shared: Arc::clone(&shared), disk: reserve, dir: dir.clone(), options };
+    let mark = MarkFlusher::new(&*disk, &dir)?;
+    let compactor = Compactor { shared: Arc::clone(&shared), disk: reserve, dir: dir.clone(), options, mark };
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|error| {
             let doing = "start a thread of the store".to_owned();

@@ -14,7 +14,8 @@ pub struct Options {
     pub snapshot_after_bytes: u64,
     /// How many jobs are written to a snapshot at a time. The verbs wait that long.
     pub snapshot_chunk_jobs: usize,
-    /// How often a store looks whether its files are still in their place. The file that is written to is looked
+    /// How often the high-water mark is flushed, and how often a store looks whether its files are still in their
+    /// place. The file that is written to is looked
     /// for with every write besides.
     pub look_every: Duration,
     /// How soon a compaction that failed is tried again. Each further time in a row it takes twice as long, up

@@ -5,9 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// The unit that a disk writes whole or not at all.
 pub(crate) const SECTOR: usize = 512;
+
+/// However slow the machine is, what a test waits for happens within this time.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A disk. A clone is the same disk.
 #[derive(Clone, Default)]
@@ -139,14 +143,17 @@ impl SimDisk {
 
     /// Returns once that was tried so often.
     pub(crate) fn wait_for_refusals(&self, count: usize) {
-        let world = self.world();
-        drop(self.0.gate.wait_while(world, |world| world.refusals < count).unwrap());
+        self.wait_while(|world| world.refusals < count);
+    }
+
+    fn wait_while(&self, condition: impl Fn(&World) -> bool) {
+        let waited = self.0.gate.wait_timeout_while(self.world(), PATIENCE, |world| condition(world)).unwrap();
+        assert!(!waited.1.timed_out(), "what the test waits for does not happen");
     }
 
     /// Returns once so many calls are held back.
     pub(crate) fn wait_for_held_calls(&self, count: usize) {
-        let world = self.world();
-        drop(self.0.gate.wait_while(world, |world| world.waiting < count).unwrap());
+        self.wait_while(|world| world.waiting < count);
     }
 
     /// The world at the moment of a call to a file, which may be held back for a while.

@@ -1,9 +1,10 @@
 //! A log whose end is lost, and how that is told from one that ends there.
 
-use crate::sim::{SECTOR, SimDisk};
+use crate::sim::{Call, Point, SECTOR, SimDisk};
 use crate::subject::{DIR, SMALL, open};
 use crate::workload::{Workload, everything};
-use redrive_store::embedded::{OpenError, check_on};
+use redrive_store::embedded::{OpenError, Options, check_on};
+use std::time::Duration;
 
 const MARK: &str = "high-water";
 
@@ -160,4 +161,17 @@ fn a_damaged_mark_never_refuses_a_sound_log() {
         // One of the two slots is whole.
         assert!(opened.confirmed, "bit {bit}: {opened:?}");
     }
+}
+
+#[test]
+fn the_mark_is_flushed_beside_the_log_and_not_by_it() {
+    let disk = SimDisk::default();
+    let options = Options { look_every: Duration::from_millis(1), ..SMALL };
+    let (store, _) = open(&disk, options).unwrap();
+    let mark = disk.hold(Point { call: Call::Flush, ending: MARK, after: 0 });
+    Workload::new(1).batch_of_bytes(1, 10).play(&store).unwrap();
+    // The thread of the log flushes it because it has nothing else to do, the other one because it is time.
+    disk.wait_for_held_calls(2);
+    drop(mark);
+    store.close().unwrap();
 }
