@@ -124,7 +124,8 @@ impl NewJob {
         self
     }
 
-    /// A second job with the same key is not kept; the first one is answered in its place.
+    /// A second job with the same key is not kept; the first one is answered in its place. Where the first
+    /// one has another type, queue or arguments, the second is refused.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());

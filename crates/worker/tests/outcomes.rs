@@ -275,6 +275,11 @@ async fn a_key_is_kept_once(client: Client) {
     let (first, new) = client.enqueue_or_find(job("once").idempotency_key("k")).await.unwrap();
     let (second, newer) = client.enqueue_or_find(job("once").idempotency_key("k")).await.unwrap();
     assert_eq!((new, newer, first.id()), (true, false, second.id()));
+    let key = |job: NewJob| job.idempotency_key("k");
+    for other in [key(job("other")), key(job("once").queue("other")), key(NewJob::new("once", (7,)).unwrap())] {
+        let error = client.enqueue(other).await.unwrap_err().to_string();
+        assert!(error.contains(first.id()) && error.contains("another type, queue or arguments"), "{error}");
+    }
 }
 
 async fn a_priority_outside_of_the_range_and_a_lease_that_is_too_short_are_refused(client: Client) {

@@ -38,6 +38,13 @@ pub(super) fn members_from(body: &[u8]) -> usize {
     end.map_or(0, |end| end + 1)
 }
 
+/// Whether two bodies have the same arguments, however they are written.
+pub(super) fn same_args(one: &[u8], other: &[u8]) -> bool {
+    let (one, other) = (&one[args_in(one)], &other[args_in(other)]);
+    let read = |args: &[u8]| serde_json::from_slice::<Value>(args).ok();
+    one == other || read(one).is_some_and(|args| Some(args) == read(other))
+}
+
 /// Where in a body the arguments are.
 fn args_in(body: &[u8]) -> Range<usize> {
     const FIRST: &[u8] = b"\"args\":";

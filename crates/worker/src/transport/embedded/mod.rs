@@ -16,7 +16,7 @@ use crate::info::Told;
 use crate::job::Text;
 use crate::run::Run;
 use crate::{Cancelled, ClientError, Job, NewJob};
-use redrive_engine::{ClaimRequest, Engine, EngineError, ProgressReport, pace};
+use redrive_engine::{ClaimRequest, Engine, EngineError, ProgressReport, Submission, pace};
 use redrive_policy::Span;
 use redrive_store::{Embedded, Enqueued, JobId, Refusal, Revival, State, Store};
 use serde_json::Value;
@@ -128,14 +128,29 @@ impl Transport for Local {
         Box::pin(async move {
             let now = self.engine.now();
             let bodies: Vec<_> = jobs.iter().map(|job| submit::members(job, now)).collect();
-            let submissions = jobs.into_iter().map(|job| submit::submission(job, now)).collect::<Result<_, _>>()?;
+            let submissions: Vec<Submission> =
+                jobs.into_iter().map(|job| submit::submission(job, now)).collect::<Result<_, _>>()?;
+            let asked: Vec<_> =
+                submissions.iter().map(|asked| (Arc::clone(&asked.kind), Arc::clone(&asked.queue))).collect();
             let body = |index: usize, effective: &_| submit::body(effective, &bodies[index]);
             let kept = self.engine.submit(submissions, body).await.map_err(refusal)?;
-            let told = |kept| match kept {
-                Enqueued::Created(job) => (told(job), true),
-                Enqueued::Existing(job) => (told(job), false),
-            };
-            Ok(kept.into_iter().map(told).collect())
+            let answers = kept.into_iter().zip(asked.iter().zip(&bodies)).map(|(kept, ((kind, queue), members))| {
+                let job = match kept {
+                    Enqueued::Created(job) => return Ok((told(job), true)),
+                    Enqueued::Existing(job) => job,
+                };
+                let named_alike = job.spec.kind == *kind && job.spec.queue == *queue;
+                if named_alike && kept::same_args(&job.spec.body, members.as_bytes()) {
+                    return Ok((told(job), false));
+                }
+                let message = format!(
+                    "the idempotency key is that of job {}, which has another type, queue or arguments; use another \
+                     key for another job",
+                    job.id
+                );
+                Err(ClientError::refused(409, "conflict", message))
+            });
+            answers.collect()
         })
     }
 
