@@ -3,7 +3,7 @@
 use crate::config::Place;
 use crate::exit::Failed;
 use crate::log;
-use redrive_engine::{Clock, Engine, SystemClock};
+use redrive_engine::{Clock, Engine, Step, SystemClock, Wall};
 use redrive_policy::Moment;
 use redrive_server::LocalStore;
 use redrive_store::embedded::{Access, Notice, Opened, Options, Repair};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// An open store.
 pub(crate) enum House {
-    Folder(Arc<Embedded>, PathBuf),
+    Folder(Arc<Embedded>, PathBuf, Arc<SystemClock>),
     Postgres(Arc<Postgres>),
 }
 
@@ -24,6 +24,14 @@ struct ClusterClock(Arc<DatabaseClock>);
 impl Clock for ClusterClock {
     fn now(&self) -> Moment {
         self.0.now()
+    }
+
+    fn wall(&self) -> Wall {
+        self.0.wall()
+    }
+
+    fn look(&self) -> Option<Step> {
+        self.0.stepped()
     }
 }
 
@@ -43,14 +51,14 @@ impl House {
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         match self {
-            Self::Folder(store, _) => Arc::clone(store) as _,
+            Self::Folder(store, ..) => Arc::clone(store) as _,
             Self::Postgres(store) => Arc::clone(store) as _,
         }
     }
 
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         match self {
-            Self::Folder(..) => Arc::new(SystemClock::default()),
+            Self::Folder(.., clock) => Arc::clone(clock) as _,
             Self::Postgres(store) => Arc::new(ClusterClock(store.clock())),
         }
     }
@@ -77,7 +85,7 @@ impl House {
 
     /// Tells what happens to the store while it runs. A store in a database has its own ways to say it.
     pub(crate) fn watch(&self, tell: impl Fn(&Notice) + Send + Sync + 'static) {
-        if let Self::Folder(store, _) = self {
+        if let Self::Folder(store, ..) = self {
             store.watch(tell);
         }
     }
@@ -85,7 +93,7 @@ impl House {
     /// The store in a folder, which the server looks after itself, and where its backups go.
     pub(crate) fn local(&self, backups: Option<PathBuf>) -> Option<LocalStore> {
         match self {
-            Self::Folder(store, _) => Some(LocalStore::new(Arc::clone(store), backups)),
+            Self::Folder(store, ..) => Some(LocalStore::new(Arc::clone(store), backups)),
             Self::Postgres(_) => None,
         }
     }
@@ -100,7 +108,7 @@ impl House {
 
     /// Closes the store; what was acknowledged is safe already, this only spares the next start work.
     pub(crate) async fn close(self) -> Result<(), Failed> {
-        let Self::Folder(store, data) = self else {
+        let Self::Folder(store, data, _) = self else {
             log::info("stopped");
             return Ok(());
         };
@@ -125,7 +133,9 @@ fn open_folder(data: &Path) -> Result<(House, Vec<String>), Failed> {
                 .to_owned(),
         );
     }
-    Ok((House::Folder(Arc::new(store), data.to_owned()), lines))
+    let store = Arc::new(store);
+    let clock = Arc::new(SystemClock::of(&store, &opened));
+    Ok((House::Folder(store, data.to_owned(), clock), lines))
 }
 
 /// What the store held when the server started, in a line.

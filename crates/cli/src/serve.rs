@@ -82,7 +82,10 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
     };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(house.local(built.backups));
     let (over, ended) = watch::channel(false);
-    let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |error| log::error(format_args!("sweep: {error}"))));
+    let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |notice| match notice {
+        pace::Notice::Failed(_) => log::error(notice),
+        pace::Notice::ClockStepped(_) | pace::Notice::StoodStill(_) => log::warn(notice),
+    }));
     tokio::join!(
         server.serve(listener, wait_for(stop.clone())),
         server.tell_discarded(wait_for(stop.clone())),

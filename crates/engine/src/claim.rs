@@ -89,11 +89,11 @@ impl Engine {
             timeout: self.settings.timeout,
             seed: self.randomness.bits(),
         };
-        let now = self.now();
+        let now = self.clock.now();
         let jobs = self.store.claim(claim, now).await?;
         self.chronicle.note(now, jobs.iter().map(|job| (Happening::Started, job)));
         self.ring(jobs.iter());
-        Ok(jobs)
+        Ok(self.shown_jobs(jobs))
     }
 
     /// A sign of life for several jobs; each answers for itself.
@@ -106,8 +106,8 @@ impl Engine {
         span: Option<Span>,
     ) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
         let ids: Vec<_> = holds.iter().map(|hold| hold.id).collect();
-        let answers = self.store.extend(holds, span, self.now()).await?;
+        let answers = self.store.extend(holds, span, self.clock.now()).await?;
         self.ring(answers.iter().flatten());
-        Ok(ids.into_iter().zip(answers).map(|(id, answer)| refused(id, answer)).collect())
+        Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_job(refused(id, answer)?))).collect())
     }
 }

@@ -65,6 +65,8 @@ pub struct Engine {
     /// When the sweeper looks next, in microseconds; the end of time while it is looking, so that
     /// whatever comes in between rings.
     pub(crate) planned: AtomicI64,
+    /// When it was made.
+    pub(crate) begun: Moment,
 }
 
 impl Engine {
@@ -78,6 +80,7 @@ impl Engine {
     ) -> Self {
         Self {
             store,
+            begun: clock.now(),
             clock,
             randomness,
             settings,
@@ -90,12 +93,6 @@ impl Engine {
             letters: Notify::new(),
             planned: AtomicI64::new(i64::MAX),
         }
-    }
-
-    /// The time, by the engine's clock.
-    #[must_use]
-    pub fn now(&self) -> Moment {
-        self.clock.now()
     }
 
     /// What the operator has set.

@@ -101,7 +101,11 @@ impl Engine {
         let ring = self.chronicle.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let start = ring.1.partition_point(|event| event.number <= after);
         let mut fitting = ring.1.range(start..).filter(|event| fits(event));
-        let events: Vec<Occurrence> = fitting.by_ref().take(limit).cloned().collect();
+        let shown = |event: &Occurrence| {
+            let (at, started) = (self.shown(event.at), event.started.map(|at| self.shown(at)));
+            Occurrence { at, started, ..event.clone() }
+        };
+        let events: Vec<Occurrence> = fitting.by_ref().take(limit).map(shown).collect();
         let more = fitting.next().is_some();
         (events, more)
     }

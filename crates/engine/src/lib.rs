@@ -19,6 +19,7 @@ mod settle;
 mod submit;
 mod sweep;
 mod waiting;
+mod wall;
 
 pub use claim::ClaimRequest;
 pub use clock::{Clock, ManualClock, Randomness, SystemClock, SystemRandomness};
@@ -29,6 +30,7 @@ pub use events::{Happening, Occurrence};
 pub use judge::FailureReport;
 pub use layers::{Effective, Layer, Layers, OperatorCap, Written};
 pub use progress::{Progress, ProgressReport};
+pub use redrive_store::{Step, Wall};
 pub use settle::Ending;
 pub use submit::{NewIds, Submission};
 pub use sweep::Swept;

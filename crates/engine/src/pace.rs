@@ -1,8 +1,9 @@
 //! The only place that waits: it runs the sweeps when they are due, and takes in what comes from outside.
 
 use crate::{Engine, EngineError, Swept};
-use redrive_policy::Span;
-use redrive_store::{Opener, Received};
+use redrive_policy::{Moment, Span};
+use redrive_store::{Opener, Received, Step};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,6 +16,12 @@ const LONGEST_NAP: Span = Span::from_secs(1);
 const SHORTEST_NAP: Span = Span::from_millis(5);
 /// How often ended jobs are pruned, to the length of a nap: so often that there is never a mountain of them.
 const PRUNE_EVERY: Duration = Duration::from_secs(2);
+
+/// From one turn to the next it takes no longer, unless the server stood still: it was stopped or suspended, or its
+/// store did not answer.
+const LONGEST_TURN: Span = Span::from_secs(2);
+/// Nobody knows how long a server was away before it started; no run is granted more than this.
+const LONGEST_STANDSTILL: Span = Span::from_secs(86_400);
 
 /// How many letters are taken in at a time.
 const LETTERS: usize = 100;
@@ -52,26 +59,84 @@ pub async fn receive(
     }
 }
 
-/// Sweeps and prunes until `stopped` completes. Errors of the store are handed to `report`, and the
-/// work goes on at the next turn.
-pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report: impl Fn(&EngineError)) {
+/// Something that the operator should know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice<'e> {
+    /// The store did not answer; the work goes on at the next turn.
+    Failed(&'e EngineError),
+    /// The wall clock was set.
+    ClockStepped(Step),
+    /// The server stood still for so long, or could not reach its store.
+    StoodStill(Span),
+}
+
+impl fmt::Display for Notice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(error) => write!(f, "sweep: {error}"),
+            Self::ClockStepped(step) => {
+                let (by, way) = (Span::saturating_ms(step.by_us.unsigned_abs() as f64 / 1e3), step.by_us > 0);
+                let way = if way { "forward" } else { "back" };
+                write!(f, "clock: the wall clock was set {way} by {by}; leases and delays go on by elapsed time")
+            }
+            Self::StoodStill(length) => {
+                write!(f, "stood still for {length}; no run is taken from its worker before it had time to be heard")
+            }
+        }
+    }
+}
+
+/// Sweeps and prunes until `stopped` completes. What is notable is handed to `report`.
+pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report: impl Fn(Notice<'_>)) {
     tokio::pin!(stopped);
     let mut pruned = None;
     let mut held_back = SHORTEST_NAP;
+    let mut heard = None;
     loop {
-        let nap = match turn(&engine, &mut held_back, &mut pruned).await {
-            Ok(nap) => nap,
+        if let Some(step) = engine.clock.look() {
+            report(Notice::ClockStepped(step));
+        }
+        let still = standstill(&engine, heard);
+        if heard.is_some() && still.is_some() {
+            // What waits in the sockets is read first.
+            tokio::select! {
+                () = &mut stopped => break,
+                () = tokio::time::sleep(LONGEST_NAP.into()) => {}
+            }
+        }
+        let begun = engine.clock.now();
+        let turned = match still {
+            Some(length) => engine.stood_still(length).await,
+            None => Ok(()),
+        };
+        let turned = match turned {
+            Ok(()) => turn(&engine, &mut held_back, &mut pruned).await,
+            Err(error) => Err(error),
+        };
+        let nap = match turned {
+            Ok(nap) => {
+                still.filter(|_| heard.is_some()).into_iter().for_each(|length| report(Notice::StoodStill(length)));
+                heard = Some(begun);
+                nap
+            }
             Err(error) => {
-                report(&error);
+                report(Notice::Failed(&error));
                 LONGEST_NAP
             }
         };
         tokio::select! {
-            () = &mut stopped => return,
+            () = &mut stopped => break,
             () = tokio::time::sleep(nap.into()) => {}
             () = engine.earlier.notified() => {}
         }
     }
+    engine.clock.rest();
+}
+
+/// For how long nobody was heard, where that is longer than from one turn to the next. Before the start, nobody was.
+fn standstill(engine: &Engine, heard: Option<Moment>) -> Option<Span> {
+    let Some(heard) = heard else { return Some(LONGEST_STANDSTILL) };
+    Some(engine.clock.now().since(heard)).filter(|since| *since > LONGEST_TURN)
 }
 
 /// One sweep, and now and then a pruning; answers how long nothing is due. A store that does not answer is
@@ -84,7 +149,7 @@ async fn turn(engine: &Engine, held_back: &mut Span, pruned: &mut Option<Instant
         *pruned = Some(Instant::now());
     }
     let next = engine.next_sweep().await?;
-    let now = engine.now();
+    let now = engine.clock.now();
     let nap = match next.map(|next| next.since(now)) {
         None => LONGEST_NAP,
         Some(Span::ZERO) if swept == Swept::default() => {

@@ -100,7 +100,7 @@ impl Engine {
     pub async fn report_progress(&self, hold: Hold, report: ProgressReport) -> Result<Job, EngineError> {
         check(&report)?;
         let id = hold.id;
-        let now = self.now();
+        let now = self.clock.now();
         let extended = self.extend(vec![hold], None).await?.pop();
         let job = extended.unwrap_or_else(|| refused(id, Err(redrive_store::Refusal::NotFound)))?;
         if let Some(lease) = &job.lease {
@@ -112,7 +112,8 @@ impl Engine {
     /// How far the present run of a job has come, where its worker has said so.
     #[must_use]
     pub fn progress(&self, job: &Job) -> Option<Progress> {
-        self.watch.of(job)
+        let progress = self.watch.of(job)?;
+        Some(Progress { at: self.shown(progress.at), ..progress })
     }
 }
 

@@ -12,7 +12,8 @@ impl Engine {
     /// # Errors
     /// There is no such job, or the store did not answer.
     pub async fn job(&self, id: JobId) -> Result<Job, EngineError> {
-        self.store.get(id).await?.ok_or(EngineError::Refused(id, Refusal::NotFound))
+        let job = self.store.get(id).await?.ok_or(EngineError::Refused(id, Refusal::NotFound))?;
+        Ok(self.shown_job(job))
     }
 
     /// Jobs that fit a filter, newest first.
@@ -20,7 +21,8 @@ impl Engine {
     /// # Errors
     /// The store did not answer.
     pub async fn list(&self, filter: Filter, page: Page) -> Result<Listed, EngineError> {
-        Ok(self.store.list(filter, page).await?)
+        let listed = self.store.list(self.kept_filter(filter), self.kept_page(page)).await?;
+        Ok(self.shown_listed(listed))
     }
 
     /// All queues, by name.
@@ -28,7 +30,8 @@ impl Engine {
     /// # Errors
     /// The store did not answer.
     pub async fn queues(&self) -> Result<Vec<Queue>, EngineError> {
-        Ok(self.store.queues().await?)
+        let queues = self.store.queues().await?;
+        Ok(queues.into_iter().map(|queue| self.shown_queue(queue)).collect())
     }
 
     /// Closes or opens a queue.
@@ -42,14 +45,14 @@ impl Engine {
             // jobs back in an open queue. An open gate before a closed queue lets none of them run.
             self.gates.open(&queue);
         }
-        let found = self.store.pause(Arc::clone(&queue), paused, missing, self.now()).await?;
+        let found = self.store.pause(Arc::clone(&queue), paused, missing, self.clock.now()).await?;
         let queue = found.ok_or(EngineError::NoSuchQueue(queue))?;
         self.gates.note(&queue);
         if !paused {
             self.waiting.wake_all(&queue.name);
             self.earlier.notify_one();
         }
-        Ok(queue)
+        Ok(self.shown_queue(queue))
     }
 
     /// Reads back which queues are closed; to be called once after a start.
@@ -67,11 +70,11 @@ impl Engine {
     /// # Errors
     /// There is no such job, it has ended, or the store did not answer.
     pub async fn cancel(&self, id: JobId) -> Result<Cancelled, EngineError> {
-        let now = self.now();
+        let now = self.clock.now();
         let cancelled = refused(id, self.store.cancel(id, now).await?)?;
         self.watch.forget(std::iter::once(&cancelled.job));
         self.chronicle.note(now, [(Happening::Cancelled, &cancelled.job)]);
-        Ok(cancelled)
+        Ok(self.shown_cancelled(cancelled))
     }
 
     /// Makes a pending job available.
@@ -79,11 +82,11 @@ impl Engine {
     /// # Errors
     /// There is no such job, it is not pending, or the store did not answer.
     pub async fn activate(&self, id: JobId) -> Result<Job, EngineError> {
-        let now = self.now();
+        let now = self.clock.now();
         let job = refused(id, self.store.activate(id, now).await?)?;
         self.chronicle.note(now, [(Happening::Available, &job)]);
         self.ring(std::iter::once(&job));
-        Ok(job)
+        Ok(self.shown_job(job))
     }
 
     /// Takes a job back from where it ended, with another specification if one is given. Without one it does
@@ -92,11 +95,12 @@ impl Engine {
     /// # Errors
     /// There is no such job, it has not ended, or the store did not answer.
     pub async fn revive(&self, id: JobId, revival: Revival) -> Result<Job, EngineError> {
-        let now = self.now();
+        let now = self.clock.now();
+        let revival = Revival { spec: revival.spec.map(|spec| self.kept_spec(spec)), ..revival };
         let job = refused(id, self.store.revive(id, revival, now).await?)?;
         self.chronicle.note(now, [(Happening::Revived, &job)]);
         self.ring(std::iter::once(&job));
-        Ok(job)
+        Ok(self.shown_job(job))
     }
 
     /// Forgets a job that has ended.
@@ -105,7 +109,7 @@ impl Engine {
     /// There is no such job, it has not ended, or the store did not answer.
     pub async fn remove(&self, id: JobId) -> Result<Job, EngineError> {
         let job = refused(id, self.store.remove(id).await?)?;
-        self.chronicle.note(self.now(), [(Happening::Removed, &job)]);
-        Ok(job)
+        self.chronicle.note(self.clock.now(), [(Happening::Removed, &job)]);
+        Ok(self.shown_job(job))
     }
 }

@@ -23,7 +23,7 @@ impl Engine {
     /// # Errors
     /// The store did not answer.
     pub async fn settle(&self, endings: Vec<(Hold, Ending)>) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
-        let now = self.now();
+        let now = self.clock.now();
         let ids: Vec<_> = endings.iter().map(|(hold, _)| hold.id).collect();
         let settlement = |(hold, ending)| {
             let report = match ending {
@@ -41,6 +41,6 @@ impl Engine {
         self.discards.note(answers.iter().flatten());
         self.watch.forget(answers.iter().flatten());
         self.ring(answers.iter().flatten());
-        Ok(ids.into_iter().zip(answers).map(|(id, answer)| refused(id, answer)).collect())
+        Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_job(refused(id, answer)?))).collect())
     }
 }

@@ -43,7 +43,7 @@ impl Engine {
         submissions: Vec<Submission>,
         body: impl Fn(usize, &Effective) -> Blob,
     ) -> Result<Vec<Enqueued>, EngineError> {
-        let mut ids = self.new_ids(self.now());
+        let mut ids = self.new_ids(self.clock.now());
         let mut jobs = Vec::with_capacity(submissions.len());
         for (index, submission) in submissions.into_iter().enumerate() {
             jobs.push(self.new_job(submission, &mut ids, |effective| body(index, effective))?);
@@ -56,7 +56,8 @@ impl Engine {
     /// # Errors
     /// A name that is taken; nothing is kept then.
     pub async fn keep(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EngineError> {
-        let now = self.now();
+        let now = self.clock.now();
+        let jobs = jobs.into_iter().map(|job| self.kept_job(job)).collect();
         let enqueued = self.store.enqueue(jobs, now).await?;
         let enqueued = enqueued.map_err(|duplicate| EngineError::Duplicate(duplicate.id))?;
         let created = || {
@@ -67,7 +68,7 @@ impl Engine {
         };
         self.chronicle.note(now, created().map(|job| (Happening::Enqueued, job)));
         self.ring(created());
-        Ok(enqueued)
+        Ok(enqueued.into_iter().map(|enqueued| self.shown_enqueued(enqueued)).collect())
     }
 
     fn new_job(

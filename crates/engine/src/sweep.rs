@@ -2,8 +2,8 @@
 
 use crate::events::{self, Happening};
 use crate::{Engine, EngineError, judge};
-use redrive_policy::Moment;
-use redrive_store::State;
+use redrive_policy::{Moment, Span};
+use redrive_store::{Standstill, State};
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Engine {
     pub async fn sweep(&self) -> Result<Swept, EngineError> {
         let mut swept = Swept::default();
         loop {
-            let now = self.now();
+            let now = self.clock.now();
             let step = self.sweep_step();
             let judge = |job: &_, why| judge::overdue(job, why, now, self.randomness.draw());
             let reclaimed = self.store.reclaim(&judge, step, now).await?;
@@ -43,6 +43,15 @@ impl Engine {
         }
     }
 
+    /// Takes note that the server stood still for so long, until now, and could not hear its workers. Their runs
+    /// are not ended before they have had time to be heard.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn stood_still(&self, length: Span) -> Result<(), EngineError> {
+        Ok(self.store.stood_still(Standstill { ended: self.clock.now(), length }).await?)
+    }
+
     /// Forgets jobs that ended long enough ago; answers how many.
     ///
     /// # Errors
@@ -51,7 +60,7 @@ impl Engine {
         let mut pruned = 0;
         loop {
             let step = self.sweep_step();
-            let count = self.store.prune(self.settings.retention, step, self.now()).await?;
+            let count = self.store.prune(self.settings.retention, step, self.clock.now()).await?;
             pruned += count;
             if count < step {
                 return Ok(pruned);
@@ -64,7 +73,7 @@ impl Engine {
         self.settings.sweep_step.max(1)
     }
 
-    /// When the next sweep has something to do; absent where nothing waits. What is held back gives a sweep
+    /// When the next sweep has something to do, by the engine's own clock; absent where nothing waits. What is held back gives a sweep
     /// nothing to do.
     ///
     /// # Errors

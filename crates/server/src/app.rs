@@ -6,7 +6,6 @@ use crate::ojs::Policies;
 use crate::{ApiKeys, Hosts, Limits, LocalStore, edge, ojs};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
-use redrive_policy::Moment;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -104,7 +103,6 @@ impl Server {
         };
         let places = Places::new(bounds);
         let app = App {
-            started: engine.now(),
             policies: Policies::default(),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             boot: SystemRandomness::default().bits() as u32,
@@ -156,7 +154,6 @@ pub(crate) struct App {
     pub(crate) backend: &'static str,
     pub(crate) log: Log,
     pub(crate) policies: Policies,
-    pub(crate) started: Moment,
     pub(crate) long_polls: Arc<Semaphore>,
     /// True once the server stops.
     pub(crate) stopping: watch::Receiver<bool>,

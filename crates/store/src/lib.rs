@@ -13,8 +13,10 @@ mod listing;
 mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod standstill;
 mod store;
 pub mod transfer;
+mod wall;
 
 pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
@@ -28,7 +30,9 @@ pub use listing::{Entry, Filter, Listed, Page};
 pub use memory::Memory;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
+pub use standstill::Standstill;
 pub use store::{
     Answer, Cancelled, Claim, Enqueued, Held, Hold, Judge, Missing, Overdue, Proof, Queue, Report, Retention, Ruling,
     Settlement, Store,
 };
+pub use wall::{STEP_US, Step, Wall, elapsed_us};

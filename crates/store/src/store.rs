@@ -1,8 +1,8 @@
 //! The verbs of a store. Each is atomic, and each is told what time it is.
 
 use crate::{
-    Blob, DuplicateId, Filter, Job, JobId, LeaseToken, Listed, NewJob, Opener, Page, Received, Refusal, Revival, State,
-    StoreError,
+    Blob, DuplicateId, Filter, Job, JobId, LeaseToken, Listed, NewJob, Opener, Page, Received, Refusal, Revival,
+    Standstill, State, StoreError,
 };
 use redrive_policy::{Moment, Span, Verdict};
 use std::collections::BTreeSet;
@@ -45,9 +45,21 @@ pub trait Store: Send + Sync {
 
     /// Ends runs whose lease ran out or whose time is over, at most `limit`, by the same decision as
     /// reported failures: what was overdue first comes first, then by name. Where both are over, the
-    /// run took too long.
+    /// run took too long. After a standstill, runs have their time as [`Store::stood_still`] says.
     fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
 
+    /// Takes note that the server stood still, and could not hear the workers meanwhile: their signs of life, and
+    /// their reports, may only be on their way. A run that gave no sign of life since then is not overdue before
+    /// one span of its lease has passed from the end of the standstill, or as much time as the standstill took,
+    /// where that is less.
+    ///
+    /// This concerns the server that calls it: it is not kept, and other servers on the same store go on.
+    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()>;
+
+    /// Discards waiting jobs that have expired, then makes due jobs available, each as far as the gate
+    /// lets it through; at most `limit` of both, each in the order of time, then by name. A job that
+    /// the gate holds back stays as it is, holds up no other, and does not count. A closed queue is
+    /// no concern of this verb.
     /// Discards waiting jobs that have expired, in the order of time, then by name; then makes due jobs
     /// available; at most `limit` of both.
     ///
@@ -99,7 +111,8 @@ pub trait Store: Send + Sync {
 
     /// The next moment at which there is something to reclaim or to promote, which may be past; absent
     /// where nothing waits. Due times in the queues in `held` do not count; leases and expiries there do. A
-    /// time that has come counts as over: due at 5 is due at 5.
+    /// time that has come counts as over: due at 5 is due at 5. Of a run that is spared after a standstill, it may
+    /// be the end of the lease all the same.
     fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>>;
 
     /// Makes jobs of what applications have left in the store in their own transactions, at most `limit`, what

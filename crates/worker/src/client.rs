@@ -60,9 +60,9 @@ impl Client {
         let folder = folder.as_ref().to_owned();
         let opened = tokio::task::spawn_blocking(move || Embedded::open(folder, Options::default())).await;
         let opened = opened.map_err(|error| ClientError::Unreachable(format!("cannot open the folder: {error}")))?;
-        let (store, _) = opened.map_err(|error| ClientError::Unreachable(error.to_string()))?;
+        let (store, opened) = opened.map_err(|error| ClientError::Unreachable(error.to_string()))?;
         let store = Arc::new(store);
-        let (clock, randomness) = (Arc::new(SystemClock::default()), Arc::new(SystemRandomness::default()));
+        let (clock, randomness) = (Arc::new(SystemClock::of(&store, &opened)), Arc::new(SystemRandomness::default()));
         let engine = engine_on(Arc::clone(&store) as _, clock, randomness)?;
         engine.recall_pauses().await.map_err(|error| ClientError::Unreachable(error.to_string()))?;
         Ok(Self::over(Local::paced(engine, Some(store))))

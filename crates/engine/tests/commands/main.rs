@@ -9,6 +9,7 @@ mod common;
 
 mod attempts;
 mod cancel;
+mod clock;
 mod dialects;
 mod discards;
 mod due;

@@ -8,7 +8,7 @@ use redrive_engine::{
 use redrive_policy::{Moment, Span};
 use redrive_store::{Memory, Missing, Start, State, StoreError};
 use serde_json::json;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -16,11 +16,16 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// The paused time of tokio as the engine's clock, so that waits and due times go together.
-struct Paused(Instant);
+struct Paused {
+    begun: Instant,
+    /// Time that passed while everything stood still.
+    stood_still_ms: AtomicU32,
+}
 
 impl Clock for Paused {
     fn now(&self) -> Moment {
-        START.after(Span::from(self.0.elapsed()))
+        let still = Span::from_millis(self.stood_still_ms.load(Ordering::Relaxed));
+        START.after(Span::from(self.begun.elapsed())).after(still)
     }
 }
 
@@ -46,26 +51,33 @@ impl Around for Watch {
 
 struct Running {
     engine: Arc<Engine>,
+    clock: Arc<Paused>,
     watch: Arc<Watch>,
     stop: oneshot::Sender<()>,
     sweeper: JoinHandle<()>,
     told: Arc<Mutex<Vec<EngineError>>>,
+    still: Arc<Mutex<Vec<Span>>>,
 }
 
 fn running() -> Running {
     let watch = Arc::new(Watch::default());
     let store = Arc::new(Wrapped::new(Arc::new(Memory::new()), Arc::clone(&watch)));
     let settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
-    let clock = Arc::new(Paused(Instant::now()));
-    let engine = Arc::new(Engine::new(store, clock, Arc::new(SystemRandomness::default()), settings));
+    let clock = Arc::new(Paused { begun: Instant::now(), stood_still_ms: AtomicU32::new(0) });
+    let engine = Arc::new(Engine::new(store, Arc::clone(&clock) as _, Arc::new(SystemRandomness::default()), settings));
     let (stop, stopped) = oneshot::channel::<()>();
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let (told, still) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     let report = {
+        let still = Arc::clone(&still);
         let told = Arc::clone(&told);
-        move |error: &EngineError| told.lock().expect("no panic").push(error.clone())
+        move |notice: pace::Notice<'_>| match notice {
+            pace::Notice::Failed(error) => told.lock().expect("no panic").push(error.clone()),
+            pace::Notice::StoodStill(length) => still.lock().expect("no panic").push(length),
+            pace::Notice::ClockStepped(step) => panic!("no clock was set: {step:?}"),
+        }
     };
     let sweeper = tokio::spawn(pace::run(Arc::clone(&engine), async { drop(stopped.await) }, report));
-    Running { engine, watch, stop, sweeper, told }
+    Running { engine, clock, watch, stop, sweeper, told, still }
 }
 
 impl Running {
@@ -117,6 +129,43 @@ async fn a_silent_run_ends_in_time() {
     running.submit(Submission { lease: Some(secs(3)), ..job() }).await;
     assert_eq!(running.engine.claim(&request(1)).await.expect("an answer").len(), 1);
     assert_about(running.waits(QUEUE).await, 3_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_standstill_a_run_has_one_span_of_its_lease_to_be_heard() {
+    let running = running();
+    running.submit(Submission { lease: Some(secs(20)), ..job() }).await;
+    running.submit(Submission { lease: Some(secs(20)), queue: "alive".into(), ..job() }).await;
+    let silent = running.engine.claim(&request(1)).await.expect("an answer").remove(0);
+    let request = ClaimRequest { queues: vec!["alive".into()], ..request(1) };
+    let alive = running.engine.claim(&request).await.expect("an answer").remove(0);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    running.clock.stood_still_ms.store(60_000, Ordering::Relaxed);
+    let woke = Instant::now();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(running.engine.job(silent.id).await.expect("kept").state, State::Active);
+    running.engine.extend(vec![super::rig::hold(&alive)], None).await.expect("an answer").remove(0).expect("heard");
+    assert_about(running.waits(QUEUE).await, 11_000);
+    assert!(woke.elapsed() > Duration::from_secs(20), "{:?}", woke.elapsed());
+    assert_eq!(running.engine.job(alive.id).await.expect("kept").state, State::Active);
+    let still = running.still.lock().expect("no panic").clone();
+    assert!(still.len() == 1 && (60.0..62.0).contains(&still[0].secs()), "{still:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_store_is_a_standstill_too() {
+    let running = running();
+    running.submit(Submission { lease: Some(secs(20)), ..job() }).await;
+    let silent = running.engine.claim(&request(1)).await.expect("an answer").remove(0);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    running.watch.out.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    running.watch.out.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(18)).await;
+    assert_eq!(running.engine.job(silent.id).await.expect("kept").state, State::Active, "it may still be heard");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_ne!(running.engine.job(silent.id).await.expect("kept").state, State::Active);
+    assert_eq!(running.still.lock().expect("no panic").len(), 1, "it is told once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use redrive_policy::{Moment, Span};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Page, Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
+    Page, Queue, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -19,6 +19,7 @@ pub(crate) enum Verb {
     Extend,
     Settle,
     Reclaim,
+    StoodStill,
     Promote,
     Cancel,
     Activate,
@@ -91,6 +92,10 @@ impl<A: Around> Store for Wrapped<A> {
 
     fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
         self.around(Verb::Reclaim, move |store| store.reclaim(judge, limit, now))
+    }
+
+    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+        self.around(Verb::StoodStill, move |store| store.stood_still(standstill))
     }
 
     fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {

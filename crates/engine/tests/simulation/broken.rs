@@ -5,7 +5,7 @@ use super::ground::Ground;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
-    NewJob, Page, Proof, Queue, Refusal, Report, Retention, Revival, Ruling, Settlement, State, Store,
+    NewJob, Page, Proof, Queue, Refusal, Report, Retention, Revival, Ruling, Settlement, Standstill, State, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,6 +27,8 @@ pub(crate) enum Flaw {
     HandsOutEarly,
     /// A lease that has ten more seconds is over.
     EndsLeasesEarly,
+    /// A standstill is no reason to wait for anybody.
+    IgnoresStandstills,
     /// An extension is answered, and not made.
     IgnoresSignsOfLife,
     /// Any token is good.
@@ -56,7 +58,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::LosesJobs,
         Self::TearsBatches,
         Self::IgnoresKeys,
@@ -64,6 +66,7 @@ impl Flaw {
         Self::HandsOutTwice,
         Self::HandsOutEarly,
         Self::EndsLeasesEarly,
+        Self::IgnoresStandstills,
         Self::IgnoresSignsOfLife,
         Self::TakesAnyToken,
         Self::ForgivesSilence,
@@ -85,7 +88,9 @@ impl Flaw {
             Self::LosesJobs | Self::ForgetsOnRestart | Self::TearsBatches => &["kept", "one lease"],
             Self::IgnoresKeys => &["once"],
             Self::LosesSuccess | Self::WakesTheDead => &["terminal", "state"],
-            Self::HandsOutTwice | Self::EndsLeasesEarly | Self::TakesAnyToken => &["one lease"],
+            Self::HandsOutTwice | Self::EndsLeasesEarly | Self::IgnoresStandstills | Self::TakesAnyToken => {
+                &["one lease"]
+            }
             Self::IgnoresSignsOfLife => &["one lease", "history", "early"],
             Self::HandsOutEarly | Self::SkipsWaits | Self::IgnoresPauses | Self::IgnoresExpiry => &["early"],
             Self::ForgivesSilence | Self::IgnoresLimits => &["attempts", "law"],
@@ -134,6 +139,7 @@ impl Ground for BrokenGround {
                 drop(in_place(self.memory.remove(job.id)).expect("memory answers"));
             }
         }
+        self.memory = self.memory.reopened();
         let (inner, calls) = (self.memory.clone(), Arc::clone(&self.calls));
         Arc::new(Broken { inner, flaw: self.flaw, calls, last: Mutex::default() })
     }
@@ -284,6 +290,13 @@ impl Store for Broken {
             let now = if self.flaw == Flaw::EndsLeasesEarly { later(now, 10) } else { now };
             self.inner.reclaim(&flawed, limit, now).await
         })
+    }
+
+    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+        match self.flaw {
+            Flaw::IgnoresStandstills => Box::pin(std::future::ready(Ok(()))),
+            _ => self.inner.stood_still(standstill),
+        }
     }
 
     fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {

@@ -29,6 +29,7 @@ impl Ground for InMemory {
     }
 
     fn reopen(&mut self) -> Arc<dyn Store> {
+        self.0 = self.0.reopened();
         Arc::new(self.0.clone())
     }
 }

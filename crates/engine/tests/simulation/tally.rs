@@ -22,6 +22,7 @@ impl Tally {
         }
         tally.add("prunings", ledger.prunes.len());
         tally.add("pauses", ledger.pauses.len());
+        tally.add("standstills", ledger.standstills.len());
         tally.add("clock steps back", ledger.steps_back());
         tally
     }

@@ -104,6 +104,7 @@ impl World {
     /// The server dies. Whoever waits for an answer gets none, the next time it looks.
     pub(crate) fn die(&self) {
         self.starts.set(self.starts.get() + 1);
+        self.ledger.borrow_mut().died();
         *self.engine.borrow_mut() = None;
     }
 

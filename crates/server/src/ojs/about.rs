@@ -3,8 +3,11 @@
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::{Code, Fault};
+use crate::time::rfc3339;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use redrive_engine::Wall;
+use redrive_policy::Moment;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -62,8 +65,9 @@ pub(crate) async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> A
     let mut health = json!({
         "status": word,
         "version": VERSION,
-        "uptime_seconds": app.engine.now().since(app.started).secs() as u64,
+        "uptime_seconds": app.engine.uptime().secs() as u64,
         "backend": { "type": app.backend, "status": backend, "latency_ms": latency_ms },
+        "clock": clock(app.engine.wall(), app.engine.now()),
     });
     let insider = app.keys.admit(&headers);
     if let Some(local) = app.local.get() {
@@ -73,6 +77,22 @@ pub(crate) async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> A
         health["backend"]["message"] = Value::from(error.to_string());
     }
     Answer::json(&health).status(status)
+}
+
+/// How the wall clock stands to the time by which leases and delays are measured: whether it was set since the
+/// start, and by how much in all.
+fn clock(wall: Wall, now: Moment) -> Value {
+    let seconds = |micros: i64| micros as f64 / 1e6;
+    let mut clock = json!({
+        "time": rfc3339(now),
+        "wall_clock_ahead_seconds": seconds(wall.ahead_us),
+        "steps": wall.steps,
+    });
+    if let Some(step) = wall.last {
+        let at = Moment::from_micros(step.at.micros().saturating_add(wall.ahead_us));
+        clock["last_step"] = json!({ "at": rfc3339(at), "seconds": seconds(step.by_us) });
+    }
+    clock
 }
 
 /// The page that `docs_url` of an error points to.

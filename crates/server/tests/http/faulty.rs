@@ -3,7 +3,7 @@
 use redrive_policy::{Moment, Span};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
-    NewJob, Page, Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
+    NewJob, Page, Queue, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
 };
 use std::sync::{Arc, Mutex};
 
@@ -58,6 +58,10 @@ impl Store for Faulty {
 
     fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
         self.tried(self.inner.reclaim(judge, limit, now))
+    }
+
+    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+        self.tried(self.inner.stood_still(standstill))
     }
 
     fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {

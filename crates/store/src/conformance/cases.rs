@@ -93,6 +93,10 @@ macro_rules! for_each_conformance_case {
                 reclaim_counts_a_run_as_stalled_before_its_deadline,
                 reclaim_takes_the_longest_overdue_first_and_at_most_the_limit,
                 reclaim_goes_by_the_deadline_whatever_the_signs_of_life,
+                reclaim_after_a_standstill_leaves_every_run_one_span_of_its_lease,
+                reclaim_after_a_standstill_goes_by_the_times_of_runs_that_were_heard_since,
+                reclaim_after_a_short_standstill_grants_no_more_than_it_took,
+                reclaim_after_a_standstill_takes_first_what_was_overdue_first,
             }
             promote {
                 promote_goes_by_due_time_and_stops_at_the_limit,

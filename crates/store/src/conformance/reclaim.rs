@@ -1,9 +1,9 @@
 //! Runs that the store ends.
 
 use super::bench::{Bench, LEASE_MS, QUEUE, held_by_token, ids, ruling};
-use super::{Verified, same};
-use crate::{Claim, Job, Overdue, Refusal, Report, State};
-use redrive_policy::Span;
+use super::{Flaw, Verified, same};
+use crate::{Claim, Job, JobId, Overdue, Refusal, Report, Spec, Standstill, State};
+use redrive_policy::{Moment, Span};
 use std::sync::Mutex;
 
 pub(super) async fn reclaim_ends_a_run_at_the_end_of_its_lease_and_not_before(bench: &mut Bench<'_>) -> Verified {
@@ -85,5 +85,73 @@ pub(super) async fn reclaim_goes_by_the_deadline_whatever_the_signs_of_life(benc
         bench.extend(held_by_token(&held)?, None).await??;
     }
     same!(ids(&bench.reclaim(9).await?), [held.id], "what is reclaimed at the deadline");
+    Ok(())
+}
+
+/// The server stands still for so long, until now.
+async fn stand_still(bench: &mut Bench<'_>, ms: u32) -> Result<Moment, Flaw> {
+    bench.pass(ms);
+    let standstill = Standstill { ended: bench.now(), length: Span::from_millis(ms) };
+    bench.store().stood_still(standstill).await?;
+    Ok(standstill.ended)
+}
+
+/// Ends the case unless these runs are reclaimed at a moment, and not before.
+async fn reclaimed_at(bench: &mut Bench<'_>, moment: Moment, runs: &[JobId]) -> Verified {
+    bench.pass_to_just_before(moment);
+    same!(bench.reclaim(9).await?, Vec::new(), "what is reclaimed a microsecond early");
+    bench.pass_to(moment);
+    same!(ids(&bench.reclaim(9).await?), runs, "what is reclaimed then");
+    Ok(())
+}
+
+fn lease(ms: u32) -> impl FnOnce(&mut Spec) {
+    move |spec| spec.lease = Some(Span::from_millis(ms))
+}
+
+pub(super) async fn reclaim_after_a_standstill_leaves_every_run_one_span_of_its_lease(
+    bench: &mut Bench<'_>,
+) -> Verified {
+    let (short, long) = (bench.held_with(lease(20)).await?, bench.held_with(lease(40)).await?);
+    let timed = bench.held_with(|spec| spec.timeout = Some(Span::from_millis(30))).await?;
+    let awake = stand_still(bench, 60_000).await?;
+    same!(bench.reclaim(9).await?, Vec::new(), "what is reclaimed at once");
+    same!(bench.get(short.id).await?, short, "a run that is spared");
+    for (run, span_ms) in [(short, 20), (long, 40), (timed, LEASE_MS)] {
+        reclaimed_at(bench, awake.after(Span::from_millis(span_ms)), &[run.id]).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn reclaim_after_a_standstill_goes_by_the_times_of_runs_that_were_heard_since(
+    bench: &mut Bench<'_>,
+) -> Verified {
+    let timed = bench.held_with(|spec| spec.timeout = Some(Span::from_millis(30))).await?;
+    let awake = stand_still(bench, 20).await?;
+    let new = bench.held_with(lease(5)).await?;
+    reclaimed_at(bench, awake.after(Span::from_millis(5)), &[new.id]).await?;
+    bench.extend(held_by_token(&timed)?, None).await??;
+    reclaimed_at(bench, awake.after(Span::from_millis(10)), &[timed.id]).await?;
+    Ok(())
+}
+
+pub(super) async fn reclaim_after_a_short_standstill_grants_no_more_than_it_took(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    bench.pass(LEASE_MS - 10);
+    let awake = stand_still(bench, 50).await?;
+    reclaimed_at(bench, awake.after(Span::from_millis(50)), &[held.id]).await?;
+    Ok(())
+}
+
+pub(super) async fn reclaim_after_a_standstill_takes_first_what_was_overdue_first(bench: &mut Bench<'_>) -> Verified {
+    // The lease of the first runs out before that of the others, and is granted the most time.
+    let long = bench.held_with(lease(1_000)).await?;
+    bench.pass(990);
+    let (short, shorter) = (bench.held_with(lease(90)).await?, bench.held_with(lease(80)).await?);
+    stand_still(bench, 60_000).await?;
+    bench.pass(1_000);
+    let lost = bench.held_with(lease(0)).await?;
+    same!(ids(&bench.reclaim(2).await?), [shorter.id, short.id], "the first two");
+    same!(ids(&bench.reclaim(9).await?), [long.id, lost.id], "the others, by name among equals");
     Ok(())
 }

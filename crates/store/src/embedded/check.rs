@@ -136,7 +136,7 @@ fn findings(dir: &Path, found: &Survey, contents: Contents) -> Findings {
     };
     for (_, slot) in contents.loader.slots().iter() {
         findings.jobs[slot.state() as usize] += 1;
-        findings.dead += usize::from(slot.places().dead);
+        findings.dead += usize::from(slot.is_dead());
         if let Some(contradiction) = contradiction(slot).filter(|_| findings.contradictions.len() < LISTED) {
             findings.contradictions.push(format!("job {} {contradiction}", slot.id));
         }

@@ -4,6 +4,7 @@ use super::due::Due;
 use super::lane::{Filled, Lane, Timeline, shelf};
 use super::slot::{Places, Slot};
 use crate::JobId;
+use crate::standstill::Grace;
 use redrive_policy::Moment;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -86,11 +87,11 @@ impl Indexes {
 
     /// Builds the indexes of all jobs at once: faster than one by one, and in half the memory, because
     /// trees that are built from sorted lists have full nodes.
-    pub(super) fn build<'a>(&mut self, jobs: impl Iterator<Item = (u32, &'a Slot)>) {
+    pub(super) fn build<'a>(&mut self, jobs: impl Iterator<Item = (u32, &'a Slot)>, grace: &Grace) {
         let mut lanes: Vec<LaneDraft> = self.lanes.iter().map(|_| LaneDraft::default()).collect();
         let mut drafts: [TimelineDraft; 4] = Default::default();
         for (slot, job) in jobs {
-            let places = job.places();
+            let places = job.places(grace);
             let lane = &mut lanes[places.lane as usize];
             lane.shelves[shelf(&places)].push((job.id, slot));
             if let Some(since) = places.ready {

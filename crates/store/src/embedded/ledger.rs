@@ -8,6 +8,7 @@ use super::slot::{Slot, order};
 use super::slots::Slots;
 use super::terms::{Catalogue, Terms};
 use crate::codec::row::Row;
+use crate::standstill::Grace;
 use crate::{Job, JobId, Refusal, Spec, StoreError};
 use redrive_policy::Moment;
 use std::collections::HashMap;
@@ -28,6 +29,10 @@ pub(super) struct Ledger {
     pub(super) live_bytes: u64,
     /// What changed since the last frame was taken away.
     pub(super) frame: Frame,
+    /// What was kept last: what time it was, and how far the wall clock was ahead of it, in microseconds.
+    pub(super) clock: Option<(Moment, i64)>,
+    /// What runs are granted because this process stood still, or was not there.
+    pub(super) grace: Grace,
 }
 
 /// Idempotency keys, both ways.
@@ -63,9 +68,10 @@ impl Keys {
 impl Ledger {
     /// With what was read, of which no index has been built yet.
     pub(super) fn new(slots: Slots, ids: Ids, mut indexes: Indexes, catalogue: Catalogue, keys: Keys) -> Self {
-        indexes.build(slots.iter());
+        let grace = Grace::default();
+        indexes.build(slots.iter(), &grace);
         let live_bytes = slots.iter().map(|(_, slot)| slot.weight() as u64).sum();
-        Self { slots, ids, indexes, catalogue, keys, live_bytes, frame: Frame::new() }
+        Self { slots, ids, indexes, catalogue, keys, live_bytes, frame: Frame::new(), clock: None, grace }
     }
 
     pub(super) fn find(&self, id: JobId) -> Option<u32> {
@@ -93,6 +99,11 @@ impl Ledger {
         self.indexes.add_lane(Arc::clone(name), false, now)
     }
 
+    pub(super) fn keep_clock(&mut self, at: Moment, ahead_us: i64) {
+        record::clock(self.frame.records(), at, ahead_us);
+        self.clock = Some((at, ahead_us));
+    }
+
     pub(super) fn pause(&mut self, lane: u32, paused: bool) {
         let lane = &mut self.indexes.lanes[lane as usize];
         if lane.paused != paused {
@@ -111,7 +122,7 @@ impl Ledger {
         record::put(self.frame.records(), job, terms.number, key.as_deref());
         let slot = Slot::of(job, terms);
         self.live_bytes += slot.weight() as u64;
-        let places = slot.places();
+        let places = slot.places(&self.grace);
         let place = self.slots.insert(slot);
         self.ids.insert(job.id, place);
         self.indexes.insert(job.id, place, &places);
@@ -145,7 +156,7 @@ impl Ledger {
 
     fn update(&mut self, place: u32, job: &Job, terms: Option<Arc<Terms>>) {
         let Some(slot) = self.slots.get_mut(place) else { return };
-        let (from, weight) = (slot.places(), slot.weight() as u64);
+        let (from, weight) = (slot.places(&self.grace), slot.weight() as u64);
         let out = self.frame.records();
         if let Some(terms) = terms {
             let body = &job.spec.body;
@@ -169,7 +180,7 @@ impl Ledger {
             slot.add_revision(revision.clone());
         }
         self.live_bytes = self.live_bytes - weight + slot.weight() as u64;
-        self.indexes.shift(job.id, place, &from, &slot.places());
+        self.indexes.shift(job.id, place, &from, &slot.places(&self.grace));
     }
 
     /// Forgets a job.
@@ -178,7 +189,7 @@ impl Ledger {
         record::delete(self.frame.records(), slot.id);
         let job = slot.job();
         self.live_bytes -= slot.weight() as u64;
-        self.indexes.remove(slot.id, &slot.places());
+        self.indexes.remove(slot.id, &slot.places(&self.grace));
         self.ids.remove(slot.id);
         self.keys.remove(place);
         self.catalogue.release(slot.terms);

@@ -27,6 +27,9 @@ pub(super) struct Loader {
     unknown: HashSet<JobId>,
     pub(super) marks: Marks,
     pub(super) records: u64,
+    clock: Option<(Moment, i64)>,
+    /// The latest moment at which something happened.
+    latest: Option<Moment>,
 }
 
 /// The records that concern no job.
@@ -69,25 +72,38 @@ impl Loader {
             }
             Record::Terms(terms) => self.terms(&terms),
             Record::Queue { name, paused, created } => {
+                self.happened([Some(created)]);
                 self.queue(name, paused, created);
                 Ok(())
             }
-            Record::Put { id, created, key, spec, row } => self.put(id, created, key, &spec, row),
+            Record::Put { id, created, key, spec, row } => {
+                self.happened([Some(created)]);
+                self.happened(moments(&row));
+                self.put(id, created, key, &spec, row)
+            }
             Record::Row { id, row } => {
+                self.happened(moments(&row));
                 self.known(id, |slot| slot.set_row(row));
                 Ok(())
             }
             Record::Failure { id, run } => {
+                self.happened([Some(run.at)]);
                 self.known(id, |slot| slot.add_failure(run));
                 Ok(())
             }
             Record::Revision { id, revision } => {
+                self.happened([Some(revision.at)]);
                 self.known(id, |slot| slot.add_revision(revision));
                 Ok(())
             }
             Record::Respec { id, spec } => self.respec(id, &spec),
             Record::Delete { id } => {
                 self.delete(id);
+                Ok(())
+            }
+            Record::Clock { at, ahead_us } => {
+                self.happened([Some(at)]);
+                self.clock = Some((at, ahead_us));
                 Ok(())
             }
             Record::Sealed => {
@@ -107,6 +123,10 @@ impl Loader {
                 Ok(())
             }
         }
+    }
+
+    fn happened(&mut self, moments: impl IntoIterator<Item = Option<Moment>>) {
+        self.latest = moments.into_iter().chain([self.latest]).flatten().max();
     }
 
     fn known(&mut self, id: JobId, then: impl FnOnce(&mut Slot)) {
@@ -194,6 +214,14 @@ impl Loader {
             return Err("two jobs with one idempotency key".to_owned());
         }
         let catalogue = self.catalogue.finish().ok_or("two numbers for the same terms")?;
-        Ok(Ledger::new(self.slots, self.ids, self.indexes, catalogue, keys))
+        let mut ledger = Ledger::new(self.slots, self.ids, self.indexes, catalogue, keys);
+        // The latest moment is known by now, and is not to be forgotten when those jobs are.
+        ledger.clock = self.latest.map(|latest| (latest, self.clock.map_or(0, |(_, ahead_us)| ahead_us)));
+        Ok(ledger)
     }
+}
+
+/// When something happened to a job, other than that it was created.
+fn moments(row: &Row) -> [Option<Moment>; 4] {
+    [row.available, row.started, row.finished, row.lease.as_ref().map(|lease| lease.alive)]
 }

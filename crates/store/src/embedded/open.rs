@@ -17,6 +17,7 @@ use super::reserve::Reserve;
 use super::segment::Segment;
 use super::store::{Embedded, Running};
 use crate::State;
+use redrive_policy::Moment;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -40,6 +41,10 @@ pub struct Opened {
     pub repairs: Vec<Repair>,
     /// Files and folders that other users had access to.
     pub access: Vec<Access>,
+    /// The latest moment that is known, at which something happened or [`Embedded::keep_clock`] was called.
+    pub latest: Option<Moment>,
+    /// How far the wall clock was ahead then, as [`Embedded::keep_clock`] was told, in microseconds.
+    pub wall_ahead_us: i64,
 }
 
 /// A file or a folder that other users than its owner had access to.
@@ -160,6 +165,8 @@ impl Embedded {
             confirmed: ready.confirmed,
             repairs: ready.repairs.clone(),
             access: folder.restrict()?,
+            latest: ready.ledger.clock.map(|(at, _)| at),
+            wall_ahead_us: ready.ledger.clock.map_or(0, |(_, ahead_us)| ahead_us),
         };
         for (_, slot) in ready.ledger.slots.iter() {
             opened.jobs[slot.state() as usize] += 1;

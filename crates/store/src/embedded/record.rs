@@ -73,6 +73,11 @@ pub(super) enum Record<'a> {
     Delete {
         id: JobId,
     },
+    /// What time it was, and how far the wall clock was ahead of it, in microseconds.
+    Clock {
+        at: Moment,
+        ahead_us: i64,
+    },
     /// The log goes on in the next segment.
     Sealed,
     /// The store was closed in good order.
@@ -101,6 +106,7 @@ mod tag {
     pub(super) const BEGIN: u8 = 11;
     pub(super) const END: u8 = 12;
     pub(super) const REVISION: u8 = 13;
+    pub(super) const CLOCK: u8 = 14;
 }
 
 pub(super) fn policy(out: &mut Vec<u8>, number: u64, text: &[u8]) {
@@ -172,6 +178,12 @@ pub(super) fn delete(out: &mut Vec<u8>, id: JobId) {
     out.raw(&id.to_bytes());
 }
 
+pub(super) fn clock(out: &mut Vec<u8>, at: Moment, ahead_us: i64) {
+    out.byte(tag::CLOCK);
+    out.moment(at);
+    out.moment(Moment::from_micros(ahead_us));
+}
+
 pub(super) fn sealed(out: &mut Vec<u8>) {
     out.byte(tag::SEALED);
 }
@@ -220,6 +232,7 @@ impl<'a> Record<'a> {
             tag::REVISION => Ok(Self::Revision { id: decode_id(from)?, revision: revision::decode(from)? }),
             tag::RESPEC => Ok(Self::Respec { id: decode_id(from)?, spec: decode_spec(from)? }),
             tag::DELETE => Ok(Self::Delete { id: decode_id(from)? }),
+            tag::CLOCK => Ok(Self::Clock { at: from.moment()?, ahead_us: from.moment()?.micros() }),
             tag::SEALED => Ok(Self::Sealed),
             tag::CLOSED => Ok(Self::Closed),
             tag::BEGIN => Ok(Self::Begin { next_sequence: from.count()? }),

@@ -3,6 +3,7 @@
 use super::terms::Terms;
 use crate::codec::row::Row;
 use crate::job::{FIXED_BYTES, failure_bytes, payload_bytes};
+use crate::standstill::Grace;
 use crate::{Blob, Event, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Revision, Spec, State};
 use redrive_policy::Moment;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub(super) struct Places {
     pub(super) ready: Option<Moment>,
     pub(super) due: Option<Moment>,
     pub(super) expires: Option<Moment>,
-    /// When the lease or the time of the run is over, whichever comes first.
+    /// When the run is overdue, with all that it is granted.
     pub(super) overdue: Option<Moment>,
     pub(super) finished: Option<Moment>,
 }
@@ -85,11 +86,10 @@ impl Slot {
         Arc::new(self.terms.spec(&self.body, self.expires))
     }
 
-    pub(super) fn places(&self) -> Places {
+    pub(super) fn places(&self, grace: &Grace) -> Places {
         let state = self.state();
         let row = self.row();
         let lease = row.and_then(|row| row.lease.as_ref());
-        let ends = lease.map(|lease| lease.deadline.map_or(lease.until, |deadline| deadline.min(lease.until)));
         let (available, due) = match &self.life {
             Life::Fresh(_, at) => (Some(*at), Some(*at)),
             Life::Past(past) => (past.row.available, past.row.due),
@@ -98,11 +98,11 @@ impl Slot {
             lane: self.terms.lane,
             priority: self.terms.priority,
             state,
-            dead: row.is_some_and(|row| row.dead) && state == State::Discarded,
+            dead: self.is_dead(),
             ready: available.filter(|_| state == State::Available),
             due: due.filter(|_| state.after(Event::Due).is_some()),
             expires: self.expires.filter(|_| state.after(Event::Expire).is_some()),
-            overdue: ends,
+            overdue: lease.map(|lease| grace.overdue(lease)),
             finished: row.and_then(|row| row.finished).filter(|_| state.is_terminal()),
         }
     }
@@ -112,6 +112,11 @@ impl Slot {
             Life::Fresh(state, _) => *state,
             Life::Past(past) => past.row.state,
         }
+    }
+
+    /// Whether it is a dead letter.
+    pub(super) fn is_dead(&self) -> bool {
+        self.state() == State::Discarded && self.row().is_some_and(|row| row.dead)
     }
 
     /// What has happened to it; nothing so far is `None`.

@@ -24,6 +24,7 @@ pub(super) struct Cursor {
     /// The next numbers of terms and policies.
     numbers: (u64, u64),
     lanes: usize,
+    clock: bool,
     place: usize,
     pub(super) jobs: u64,
 }
@@ -36,6 +37,11 @@ impl Cursor {
         }
         self.lanes = ledger.indexes.lanes.len();
         self.numbers = ledger.catalogue.write(self.numbers, out);
+        if !std::mem::replace(&mut self.clock, true)
+            && let Some((at, ahead_us)) = ledger.clock
+        {
+            record::clock(out, at, ahead_us);
+        }
     }
 
     /// The next jobs, about `most`, after what they refer to. False when there are no more.

@@ -8,7 +8,7 @@ use super::options::Options;
 use super::ticket::Durable;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Page, Queue, Refusal, Retention, Revival, Settlement, Store, StoreError,
+    Page, Queue, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -144,6 +144,15 @@ impl Embedded {
         stopped.or(failed).map_or(Ok(()), Err)
     }
 
+    /// Keeps what time it is, and how far the wall clock is ahead of it, in microseconds: whoever opens the store
+    /// next goes on from there. What is acknowledged later than this call is not safe before it.
+    pub fn keep_clock(&self, at: Moment, ahead_us: i64) {
+        drop(self.answer(|ledger| {
+            ledger.keep_clock(at, ahead_us);
+            Ok(())
+        }));
+    }
+
     /// Does the work of a verb at once, and hands out an answer that waits for the disk.
     pub(super) fn answer<'a, T: Send + 'a>(
         &'a self,
@@ -198,6 +207,13 @@ impl Store for Embedded {
 
     fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
         self.answer(|ledger| Ok(ledger.reclaim(judge, limit, now)))
+    }
+
+    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+        self.answer(|ledger| {
+            ledger.stood_still(standstill);
+            Ok(())
+        })
     }
 
     fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {

@@ -2,6 +2,7 @@
 //! job, takes those that its rule names, sorts them by its order, and applies the rule.
 
 use super::rules;
+use crate::standstill::Grace;
 use crate::{
     Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
     Overdue, Page, Queue, Refusal, Retention, Revival, Settlement, State,
@@ -74,10 +75,10 @@ impl Book {
         self.change(settlement.hold.id, |job| rules::settle(job, settlement, now))
     }
 
-    pub(super) fn reclaim(&mut self, judge: &Judge<'_>, limit: usize, now: Moment) -> Vec<Job> {
+    pub(super) fn reclaim(&mut self, judge: &Judge<'_>, limit: usize, grace: &Grace, now: Moment) -> Vec<Job> {
         let overdue: Vec<(Moment, JobId, Overdue)> = {
             let found = self.jobs.values().filter_map(|job| {
-                let (since, why) = rules::overdue(job, now)?;
+                let (since, why) = rules::overdue(job, grace, now)?;
                 Some((since, job.id, why))
             });
             sorted(found, |(since, id, _)| (*since, *id))
@@ -182,8 +183,8 @@ impl Book {
         self.queues.iter().map(|(name, standing)| self.queue(name, *standing)).collect()
     }
 
-    pub(super) fn next_wake(&self, held: &Held) -> Option<Moment> {
-        self.jobs.values().filter_map(|job| rules::wake(job, held.contains(&job.spec.queue))).min()
+    pub(super) fn next_wake(&self, held: &Held, grace: &Grace) -> Option<Moment> {
+        self.jobs.values().filter_map(|job| rules::wake(job, held.contains(&job.spec.queue), grace)).min()
     }
 
     /// Applies a rule to one job: whole, or not at all where the rule refuses.

@@ -3,9 +3,10 @@
 mod book;
 pub(crate) mod rules;
 
+use crate::standstill::Grace;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Page, Queue, Refusal, Retention, Revival, Settlement, Store,
+    Page, Queue, Refusal, Retention, Revival, Settlement, Standstill, Store,
 };
 use book::Book;
 use redrive_policy::{Moment, Span};
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     book: Arc<Mutex<Book>>,
+    grace: Arc<Mutex<Grace>>,
 }
 
 impl Memory {
@@ -25,6 +27,16 @@ impl Memory {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same jobs for a server that has just started: what concerned only the one before it is forgotten.
+    #[must_use]
+    pub fn reopened(&self) -> Self {
+        Self { book: Arc::clone(&self.book), grace: Arc::default() }
+    }
+
+    fn grace(&self) -> MutexGuard<'_, Grace> {
+        self.grace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The book, also after a ruling panicked: it runs before its job is changed.
@@ -57,7 +69,12 @@ impl Store for Memory {
     }
 
     fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        Box::pin(async move { Ok(self.book().reclaim(judge, limit, now)) })
+        Box::pin(async move { Ok(self.book().reclaim(judge, limit, &self.grace(), now)) })
+    }
+
+    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+        self.grace().add(standstill);
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
@@ -101,6 +118,6 @@ impl Store for Memory {
     }
 
     fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
-        Box::pin(async move { Ok(self.book().next_wake(held)) })
+        Box::pin(async move { Ok(self.book().next_wake(held, &self.grace())) })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Every function changes the job whole or refuses; the state moves by [`State::after`] only.
 
+use crate::standstill::Grace;
 use crate::{
     Claim, Event, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken, NewJob, Overdue, Proof, Refusal,
     Report, Revision, Revival, Ruling, Settlement, Spec, Start, State, Times,
@@ -119,13 +120,11 @@ pub(crate) fn fail(job: &mut Job, ruling: Ruling, now: Moment) -> Result<(), Ref
 
 /// Since when the run is overdue, and why it is ended. Where both times are over, the earlier one says
 /// since when, and the deadline says why: no sign of life could have saved that run.
-pub(crate) fn overdue(job: &Job, now: Moment) -> Option<(Moment, Overdue)> {
+pub(crate) fn overdue(job: &Job, grace: &Grace, now: Moment) -> Option<(Moment, Overdue)> {
     let lease = job.lease.as_ref()?;
-    let over = |at: &Moment| *at <= now;
-    let deadline = lease.deadline.filter(over);
-    let until = Some(lease.until).filter(over);
-    let since = deadline.into_iter().chain(until).min()?;
-    Some((since, if deadline.is_some() { Overdue::TimedOut } else { Overdue::Stalled }))
+    let since = Some(grace.overdue(lease)).filter(|since| *since <= now)?;
+    let timed_out = lease.deadline.is_some_and(|deadline| deadline <= now);
+    Some((since, if timed_out { Overdue::TimedOut } else { Overdue::Stalled }))
 }
 
 /// Since when a waiting job may become available.
@@ -142,12 +141,11 @@ pub(crate) fn expired(job: &Job, now: Moment) -> Option<Moment> {
 
 /// The next moment at which something happens to the job by itself. Where its queue is held, that it is due is
 /// nothing that happens.
-pub(crate) fn wake(job: &Job, held: bool) -> Option<Moment> {
+pub(crate) fn wake(job: &Job, held: bool, grace: &Grace) -> Option<Moment> {
     let due = job.state.after(Event::Due).and(job.due).filter(|_| !held);
     let expires = job.state.after(Event::Expire).and(job.spec.expires);
-    let lease = job.lease.as_ref();
-    let ends = [lease.map(|lease| lease.until), lease.and_then(|lease| lease.deadline)];
-    [due, expires].into_iter().chain(ends).flatten().min()
+    let overdue = job.lease.as_ref().map(|lease| grace.overdue(lease));
+    [due, expires, overdue].into_iter().flatten().min()
 }
 
 /// The job may run from now on.

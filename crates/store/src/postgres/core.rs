@@ -12,11 +12,12 @@ use super::tidy::Tidy;
 use super::trouble::Trouble;
 use super::value::Order;
 use super::{read, write};
-use crate::{Job, JobId, Refusal, State};
+use crate::standstill::Grace;
+use crate::{Job, JobId, Refusal, Standstill, State};
 use redrive_policy::{Policy, Retryable};
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A transaction in which each statement sees what is committed by then.
@@ -41,6 +42,7 @@ pub(super) struct Core {
     pub(super) remembered: Remembered,
     pub(super) counts: Counts,
     pub(super) tidy: Arc<Tidy>,
+    grace: Mutex<Grace>,
 }
 
 impl Core {
@@ -52,7 +54,17 @@ impl Core {
             remembered: Remembered::default(),
             counts: Counts::default(),
             tidy: Arc::default(),
+            grace: Mutex::default(),
         })
+    }
+
+    /// What this node grants to runs because it stood still.
+    pub(super) fn grace(&self) -> Grace {
+        self.grace.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn stood_still(&self, standstill: Standstill) {
+        self.grace.lock().unwrap_or_else(PoisonError::into_inner).add(standstill);
     }
 
     pub(super) async fn session(&self) -> Result<Session, Trouble> {

@@ -3,8 +3,9 @@
 use super::kept::Kept;
 use super::trouble::Trouble;
 use crate::codec::{Decoder, Encode, Malformed, revision, row, verdict};
-use crate::{Job, JobId, Lease, Spec, State};
-use redrive_policy::Moment;
+use crate::standstill::ends;
+use crate::{Job, JobId, Spec, State};
+use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
 /// What is kept of a job besides its columns, its failures and what was said about it: when it was handed
@@ -64,8 +65,22 @@ fn all<T>(
 
 /// When a waiting job is due, or a run overdue.
 pub(super) fn due(job: &Job) -> Option<Moment> {
-    let ends = |lease: &Lease| lease.deadline.map_or(lease.until, |deadline| deadline.min(lease.until));
     job.lease.as_ref().map(ends).or(job.due)
+}
+
+/// The last sign of life of a run.
+pub(super) fn alive(job: &Job) -> Option<Moment> {
+    job.lease.as_ref().map(|lease| lease.alive)
+}
+
+/// How long each sign of life of a run lasts, in microseconds.
+pub(super) fn lease_us(job: &Job) -> Option<i64> {
+    job.lease.as_ref().map(|lease| micros(lease.span))
+}
+
+/// A span in microseconds.
+pub(super) fn micros(span: Span) -> i64 {
+    Moment::ORIGIN.after(span).micros()
 }
 
 /// States are kept as their place in [`State::ALL`].

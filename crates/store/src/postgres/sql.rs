@@ -49,11 +49,11 @@ statements! {
     /// answers which were written. Failures that have not changed are not handed over.
     CHANGE = format!(
         "UPDATE live j SET revision = j.revision + 1, available_us = u.available_us, due_us = u.due_us, \
-           state = u.state, rest = u.rest, failures = coalesce(u.failures, j.failures) \
+           alive_us = u.alive_us, lease_us = u.lease_us, state = u.state, rest = u.rest, failures = coalesce(u.failures, j.failures) \
          FROM {} WHERE j.id = u.id AND j.revision = u.revision RETURNING j.id",
         unnested(&[
             ("id", "uuid"), ("revision", "bigint"), ("state", "smallint"), ("rest", "bytea"), ("failures", "bytea"),
-            ("available_us", "bigint"), ("due_us", "bigint"),
+            ("available_us", "bigint"), ("due_us", "bigint"), ("alive_us", "bigint"), ("lease_us", "bigint"),
         ])
     );
     /// What became of jobs that have come to their end, on the same condition.
@@ -71,25 +71,26 @@ statements! {
     /// Jobs that come back from their end.
     REVIVE = format!(
         "WITH back AS (DELETE FROM ended j USING {} WHERE j.id = u.id AND j.revision = u.revision \
-           RETURNING j.id, j.revision + 1, u.available_us, u.due_us, u.expires_us, u.queue, u.priority, \
-           u.state, u.rest, coalesce(u.failures, j.failures)) \
-         INSERT INTO live (id, revision, available_us, due_us, expires_us, queue, priority, state, rest, \
-           failures) \
+           RETURNING j.id, j.revision + 1, u.available_us, u.due_us, u.alive_us, u.lease_us, u.expires_us, u.queue, \
+           u.priority, u.state, u.rest, coalesce(u.failures, j.failures)) \
+         INSERT INTO live (id, revision, available_us, due_us, alive_us, lease_us, expires_us, queue, priority, \
+           state, rest, failures) \
          SELECT * FROM back RETURNING id",
         unnested(&[
             ("id", "uuid"), ("revision", "bigint"), ("state", "smallint"), ("rest", "bytea"), ("failures", "bytea"),
-            ("available_us", "bigint"), ("due_us", "bigint"), ("expires_us", "bigint"),
-            ("queue", "integer"), ("priority", "integer"),
+            ("available_us", "bigint"), ("due_us", "bigint"), ("alive_us", "bigint"), ("lease_us", "bigint"),
+            ("expires_us", "bigint"), ("queue", "integer"), ("priority", "integer"),
         ])
     );
     /// Jobs that were elsewhere and can still run, as they are.
     ARRIVE_LIVE = format!(
-        "INSERT INTO live (id, revision, state, rest, failures, available_us, due_us, expires_us, queue, priority) \
+        "INSERT INTO live (id, revision, state, rest, failures, available_us, due_us, alive_us, lease_us, expires_us, \
+           queue, priority) \
          SELECT * FROM {}",
         unnested(&[
             ("id", "uuid"), ("revision", "bigint"), ("state", "smallint"), ("rest", "bytea"), ("failures", "bytea"),
-            ("available_us", "bigint"), ("due_us", "bigint"), ("expires_us", "bigint"), ("queue", "integer"),
-            ("priority", "integer"),
+            ("available_us", "bigint"), ("due_us", "bigint"), ("alive_us", "bigint"), ("lease_us", "bigint"),
+            ("expires_us", "bigint"), ("queue", "integer"), ("priority", "integer"),
         ])
     );
     /// Jobs that were elsewhere and have ended there.
@@ -138,8 +139,12 @@ statements! {
            LIMIT $2) j JOIN specs s ON s.id = j.id",
         job_columns()
     );
-    /// Runs that are overdue at $1, at most $2.
-    OVERDUE = next("state = 3 AND due_us <= $1", "due_us");
+    /// Runs that are overdue at $1, at most $2, where the server stood still until $3, each for as long as $4 says.
+    OVERDUE = {
+        let overdue = "GREATEST(due_us, (SELECT max(s.ended_us + LEAST(lease_us, s.length_us)) \
+           FROM unnest($3::bigint[], $4::bigint[]) AS s (ended_us, length_us) WHERE alive_us < s.ended_us))";
+        next(&format!("state = 3 AND due_us <= $1 AND {overdue} <= $1"), overdue)
+    };
     /// Waiting jobs that have expired at $1, at most $2.
     EXPIRED = next("state <> 3 AND expires_us <= $1", "expires_us");
     /// The next jobs that are due at $1 in each of the queues $3, at most $2 of each, after those at ($4, $5).

@@ -11,7 +11,7 @@ use super::{pooler, queues, schema, tidy};
 use crate::memory::rules;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing,
-    NewJob, Opener, Page, Queue, Received, Refusal, Retention, Revival, Settlement, Store, StoreError,
+    NewJob, Opener, Page, Queue, Received, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -105,6 +105,11 @@ impl Store for Postgres {
 
     fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
         answer!(self, |core| sweep::reclaim(core, judge, limit, now))
+    }
+
+    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+        self.core.stood_still(standstill);
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {

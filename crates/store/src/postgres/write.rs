@@ -3,7 +3,7 @@
 use super::catalogue::{Catalogue, Written};
 use super::kept::{Kept, uuids};
 use super::pool::Session;
-use super::row::{due, encode, encode_failures, state_number};
+use super::row::{alive, due, encode, encode_failures, lease_us, state_number};
 use super::trouble::Trouble;
 use super::value::{Order, Param};
 use super::{sql, text};
@@ -57,6 +57,8 @@ fn waiting<'j>(jobs: &[&'j Kept]) -> Vec<Param<'j>> {
     let mut params = common(jobs);
     params.push(Box::new(moments(jobs, |job| job.times.available)));
     params.push(Box::new(moments(jobs, due)));
+    params.push(Box::new(moments(jobs, alive)));
+    params.push(Box::new(jobs.iter().map(|kept| lease_us(&kept.job)).collect::<Vec<_>>()));
     params
 }
 

@@ -122,6 +122,28 @@ fn opening_says_what_it_found() {
 }
 
 #[test]
+fn the_latest_moment_and_the_distance_of_the_wall_clock_are_kept() {
+    let disk = SimDisk::default();
+    let at = |micros| Some(Moment::from_micros(micros));
+    let (store, opened) = open(&disk, TINY).unwrap();
+    assert_eq!((opened.latest, opened.wall_ahead_us), (None, 0), "a new store knows nothing of time");
+    let mut workload = Workload::new(3);
+    workload.play_batch(&store, 1);
+    drop(store);
+    let (store, opened) = open(&disk, TINY).unwrap();
+    let created = block_on(store.list(Filter::default(), Page::new(0, 1))).unwrap().jobs[0].times.created;
+    assert_eq!((opened.latest, opened.wall_ahead_us), (Some(created), 0), "when the last thing happened");
+    store.keep_clock(Moment::from_micros(created.micros() + 7), -5);
+    drop(store);
+    let (store, opened) = open(&disk, TINY).unwrap();
+    assert_eq!((opened.latest, opened.wall_ahead_us), (at(created.micros() + 7), -5));
+    store.compact().unwrap();
+    drop(store);
+    let (_store, opened) = open(&disk, TINY).unwrap();
+    assert_eq!((opened.latest, opened.wall_ahead_us), (at(created.micros() + 7), -5), "in a snapshot, too");
+}
+
+#[test]
 fn checking_nothing_finds_no_store() {
     let scratch = Scratch::new();
     for dir in [scratch.path().to_owned(), scratch.path().join("none")] {

@@ -5,7 +5,8 @@ use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
-    NewJob, Overdue, Page, Proof, Queue, Refusal, Report, Retention, Revival, Settlement, State, Store, StoreError,
+    NewJob, Overdue, Page, Proof, Queue, Refusal, Report, Retention, Revival, Settlement, Standstill, State, Store,
+    StoreError,
 };
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub(crate) enum Flaw {
     ReclaimsLate,
     ReclaimsWithoutLimit,
     CallsEveryRunStalled,
+    IgnoresStandstills,
+    GrantsAWholeSpanAfterEveryStandstill,
     PromotesEarly,
     PromotesWithoutLimit,
     StopsAtAHeldJob,
@@ -52,7 +55,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 37] = [
+    pub(crate) const ALL: [Self; 39] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -67,6 +70,8 @@ impl Flaw {
         Self::ReclaimsLate,
         Self::ReclaimsWithoutLimit,
         Self::CallsEveryRunStalled,
+        Self::IgnoresStandstills,
+        Self::GrantsAWholeSpanAfterEveryStandstill,
         Self::PromotesEarly,
         Self::PromotesWithoutLimit,
         Self::StopsAtAHeldJob,
@@ -270,6 +275,14 @@ impl Store for Flawed {
             let jobs = self.memory.reclaim(&judge, limit, late).await?;
             Ok(jobs.into_iter().map(|job| self.shown(job)).collect())
         })
+    }
+
+    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+        let length = if self.has(Flaw::GrantsAWholeSpanAfterEveryStandstill) { Span::MAX } else { standstill.length };
+        if self.has(Flaw::IgnoresStandstills) {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        self.memory.stood_still(Standstill { length, ..standstill })
     }
 
     fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {

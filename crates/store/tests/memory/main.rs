@@ -29,6 +29,6 @@ impl Subject for Kept {
     }
 
     fn reopen(&self) -> Box<dyn Store> {
-        Box::new(self.store())
+        Box::new(self.store().reopened())
     }
 }

@@ -2,12 +2,17 @@
 
 use super::patience;
 use crate::common::Seeded;
-use crate::world::World;
+use crate::ledger::Still;
+use crate::world::{Heard, World};
+use redrive_policy::Span;
 use std::rc::Rc;
 
 pub(crate) async fn sweeper(world: Rc<World>, dice: Seeded) {
     while !world.is_closing() {
         world.idle(dice.between(1, 12)).await;
+        if dice.permille(25) {
+            stand_still(&world, &dice).await;
+        }
         let (when, _) = world.ask(patience(&dice), |engine| async move { engine.sweep().await }).await;
         world.ledger.borrow_mut().sweeps.push(when);
         if dice.permille(30) && world.unresolved.get() == 0 {
@@ -16,5 +21,16 @@ pub(crate) async fn sweeper(world: Rc<World>, dice: Seeded) {
             world.ledger.borrow_mut().prunes.push(when);
             world.pruning.set(false);
         }
+    }
+}
+
+/// The server stands still for a while, and takes note of that before it sweeps again.
+async fn stand_still(world: &World, dice: &Seeded) {
+    let most = *dice.pick(&[10_u64, 100, 5_000]);
+    let length = Span::from_secs(dice.between(1, most) as u32);
+    world.advance(length);
+    let (when, heard) = world.ask(None, |engine| async move { engine.stood_still(length).await }).await;
+    if matches!(heard, Heard::Answer(())) {
+        world.ledger.borrow_mut().standstills.push(Still { when, length, over: None });
     }
 }

@@ -1,8 +1,8 @@
 //! How long a lease can have lasted.
 
 use super::Case;
-use crate::ledger::{Extend, Seq, Told, When};
-use redrive_policy::Moment;
+use crate::ledger::{Extend, Seq, Still, Told, When};
+use redrive_policy::{Moment, Span};
 
 /// A sign of life: the claim, or an extension.
 pub(super) struct Sign {
@@ -28,7 +28,7 @@ pub(super) fn last_signs(case: &Case<'_>, run: u32, by: Seq) -> Vec<Sign> {
     signs
 }
 
-fn sign(case: &Case<'_>, extend: &Extend, own: redrive_policy::Span) -> Option<Sign> {
+fn sign(case: &Case<'_>, extend: &Extend, own: Span) -> Option<Sign> {
     let when = extend.when;
     match &extend.told {
         Told::Yes(job) => {
@@ -46,7 +46,26 @@ fn sign(case: &Case<'_>, extend: &Extend, own: redrive_policy::Span) -> Option<S
 /// Whether somebody may have found a run overdue by a point.
 pub(super) fn may_be_overdue(case: &Case<'_>, run: u32, by: Seq) -> bool {
     let Some(first) = case.account.runs.get(&run) else { return true };
-    let deadline = first.job.lease.as_ref().and_then(|lease| lease.deadline);
-    let too_long = deadline.is_some_and(|deadline| case.ledger.latest_swept(first.when.from, by) >= deadline);
-    too_long || last_signs(case, run, by).iter().any(|sign| case.ledger.latest_swept(sign.when.from, by) >= sign.until)
+    let Some(lease) = &first.job.lease else { return false };
+    last_signs(case, run, by).iter().any(|sign| {
+        let swept = |ends, from| {
+            let spared = |still: &&Still| spared(case, sign, **still, lease.span, (from, by), ends);
+            case.ledger.latest_swept(from, by) >= ends && !case.ledger.standstills.iter().any(|still| spared(&still))
+        };
+        let too_long = lease.deadline.is_some_and(|deadline| swept(deadline, first.when.from));
+        too_long || swept(sign.until, sign.when.from)
+    })
+}
+
+/// Whether a standstill kept every sweep between two points from finding a run overdue whose last sign of life this
+/// was, and which ends at a moment.
+fn spared(case: &Case<'_>, sign: &Sign, still: Still, span: Span, (from, by): (Seq, Seq), ends: Moment) -> bool {
+    let ended = case.ledger.earliest(still.when.from, still.when.to);
+    if !sign.when.before(still.when) || sign.alive >= ended {
+        return false;
+    }
+    let granted = ended.after(span.at_most(still.length));
+    let (known, over) = (still.when.to.min(by), still.over.unwrap_or(by).min(by));
+    let swept = |from, to, ends| case.ledger.swept_after(from, to, ends);
+    !swept(from, known, ends) && !swept(known, over, ends.max(granted)) && !swept(over, by, ends)
 }

@@ -8,7 +8,7 @@ pub(crate) use account::{Account, Call, Ended, Extend, Revival, Run, Settle, Sig
 pub(crate) use story::short;
 
 use super::order::Order;
-use redrive_policy::Moment;
+use redrive_policy::{Moment, Span};
 use redrive_store::{Job, Refusal};
 use std::rc::Rc;
 
@@ -71,6 +71,15 @@ pub(crate) struct Pause {
     pub(crate) surely: bool,
 }
 
+/// The server stood still, and its store knows that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Still {
+    pub(crate) when: When,
+    pub(crate) length: Span,
+    /// When the server died that knew it.
+    pub(crate) over: Option<Seq>,
+}
+
 /// Something that must not be.
 #[derive(Clone, Debug)]
 pub(crate) struct Breach {
@@ -92,6 +101,7 @@ pub(crate) struct Ledger {
     pub(crate) sweeps: Vec<When>,
     pub(crate) prunes: Vec<When>,
     pub(crate) pauses: Vec<Pause>,
+    pub(crate) standstills: Vec<Still>,
     /// How many failures were reported; each carries its number.
     pub(crate) failures_sent: usize,
     pub(crate) breaches: Vec<Breach>,
@@ -104,6 +114,14 @@ impl Ledger {
     pub(crate) fn mark(&mut self) -> Seq {
         self.seq += 1;
         self.seq
+    }
+
+    /// The server died, and what it knew besides its store.
+    pub(crate) fn died(&mut self) {
+        let seq = self.mark();
+        for still in &mut self.standstills {
+            still.over.get_or_insert(seq);
+        }
     }
 
     pub(crate) fn clock_set(&mut self, now: Moment) {
@@ -143,6 +161,12 @@ impl Ledger {
         self.latest(under_way(self.sweeps.iter().copied(), from), to)
     }
 
+    /// Whether a sweep that was under way between two points may have taken this moment, or a later one, for now.
+    pub(crate) fn swept_after(&self, from: Seq, to: Seq, moment: Moment) -> bool {
+        let mut sweeps = self.sweeps.iter().filter(|sweep| sweep.from < to && from < sweep.to);
+        sweeps.any(|sweep| self.latest(sweep.from, sweep.to.min(to)) >= moment)
+    }
+
     pub(crate) fn breach(&mut self, proof: &'static str, account: Option<usize>, told: String) {
         self.breaches.push(Breach { proof, told, account });
     }
@@ -178,13 +202,7 @@ impl Ledger {
     }
 
     /// A job was handed out.
-    pub(crate) fn handed_out(
-        &mut self,
-        when: When,
-        worker: &str,
-        lease_asked: Option<redrive_policy::Span>,
-        job: &Rc<Job>,
-    ) {
+    pub(crate) fn handed_out(&mut self, when: When, worker: &str, lease_asked: Option<Span>, job: &Rc<Job>) {
         self.saw(when, job);
         let Some((number, _)) = Order::of(job).filter(|(account, _)| *account < self.accounts.len()) else { return };
         let Some(lease) = &job.lease else {

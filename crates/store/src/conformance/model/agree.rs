@@ -42,18 +42,22 @@ pub fn agree(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<Seen>, Disagre
 
 async fn told(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<Seen>, Disagreement> {
     let mut world = World::new().map_err(|problems| Disagreement(format!("the model's own policies: {problems}")))?;
-    let model = Memory::new();
+    let mut model = Memory::new();
     let mut store = subject.open();
     let mut answers = Vec::new();
+    let mut stood_still = false;
     for (index, step) in steps.iter().chain(&last_look()).enumerate() {
         if matches!(step, Step::Restart) {
             // Something must stand in for the store while it is closed and not open yet.
             drop(std::mem::replace(&mut store, Box::new(Memory::new())));
             store = subject.reopen();
+            model = model.reopened();
         }
+        stood_still = matches!(step, Step::StoodStill(_)) || stood_still && !matches!(step, Step::Restart);
         let expected = world.act(&model, step).await?;
         let found = world.act(&*store, step).await?;
-        compare(index, steps.len(), step, &expected, &found)?;
+        let place = if index < steps.len() { format!("step {index}") } else { "the look at the end".to_owned() };
+        compare(&format!("{place}, {step:?}"), &expected, &found, stood_still)?;
         world.note(step, &found);
         answers.push(found);
     }
@@ -61,15 +65,14 @@ async fn told(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<Seen>, Disagr
     Ok(answers)
 }
 
-fn compare(index: usize, length: usize, step: &Step, expected: &Seen, found: &Seen) -> Result<(), Disagreement> {
-    let place = if index < length { format!("step {index}") } else { "the look at the end".to_owned() };
-    if expected != found {
+fn compare(place: &str, expected: &Seen, found: &Seen, stood_still: bool) -> Result<(), Disagreement> {
+    if !found.agrees_with(expected, stood_still) {
         let answers = format!("the model answers\n  {expected:?}\nand the store\n  {found:?}");
-        return Err(Disagreement(format!("{place}, {step:?}: {answers}")));
+        return Err(Disagreement(format!("{place}: {answers}")));
     }
     for job in found.jobs() {
         if let Some(rule) = unsound(job) {
-            return Err(Disagreement(format!("{place}, {step:?}: a job {rule}, but this one is\n  {job:?}")));
+            return Err(Disagreement(format!("{place}: a job {rule}, but this one is\n  {job:?}")));
         }
     }
     Ok(())

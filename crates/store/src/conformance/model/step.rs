@@ -60,6 +60,8 @@ pub enum Step {
     PassToNextWake,
     /// Set the clock back by so many milliseconds.
     StepBack(u32),
+    /// The server stood still for so many milliseconds, until now.
+    StoodStill(u32),
     /// Close the store and open it again.
     Restart,
 }
@@ -122,6 +124,7 @@ fn time() -> impl Strategy<Value = Step> {
         3 => wait_ms().prop_map(Step::Pass),
         3 => Just(Step::PassToNextWake),
         1 => wait_ms().prop_map(Step::StepBack),
+        2 => wait_ms().prop_map(Step::StoodStill),
         4 => limit().prop_map(Step::Reclaim),
         6 => (plan::held(), limit()).prop_map(|(held, limit)| Step::Promote(held, limit)),
     ]

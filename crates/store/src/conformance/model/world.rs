@@ -7,7 +7,7 @@ use super::step::Step;
 use crate::conformance::bench::walked;
 use crate::{
     Claim, Filter, Held, Hold, Job, JobId, LeaseToken, Missing, NewJob, Overdue, Page, Proof, Report, Retention,
-    Revival, Ruling, Settlement, Spec, Start, Store, StoreError,
+    Revival, Ruling, Settlement, Spec, Standstill, Start, Store, StoreError,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
@@ -58,6 +58,10 @@ impl World {
                 let judge =
                     |job: &Job, why: Overdue| ruling(job, &Failure::of_type("overdue"), &format!("{why:?}"), now);
                 Seen::Jobs(store.reclaim(&judge, *limit, now).await?)
+            }
+            Step::StoodStill(ms) => {
+                store.stood_still(Standstill { ended: now, length: Span::from_millis(*ms) }).await?;
+                Seen::Nothing
             }
             Step::Promote(plan, limit) => Seen::Jobs(store.promote(&held(*plan), *limit, now).await?),
             Step::Cancel(job) => Seen::Cancelled(store.cancel(self.name(*job), now).await?),

@@ -119,6 +119,7 @@ fn all(job: &Job) -> Vec<u8> {
     }
     respec(&mut out, job.id, &SpecRecord { terms: 1, expires: None, body: b"" });
     delete(&mut out, job.id);
+    clock(&mut out, Moment::from_micros(1), -5);
     sealed(&mut out);
     closed(&mut out);
     begin(&mut out, u64::MAX);
@@ -162,7 +163,13 @@ fn every_record_comes_back_as_it_was() {
     let rest: Vec<_> = records.collect();
     assert_eq!(
         rest,
-        [Record::Sealed, Record::Closed, Record::Begin { next_sequence: u64::MAX }, Record::End { jobs: 3 }]
+        [
+            Record::Clock { at: created, ahead_us: -5 },
+            Record::Sealed,
+            Record::Closed,
+            Record::Begin { next_sequence: u64::MAX },
+            Record::End { jobs: 3 }
+        ]
     );
 }
 

@@ -3,20 +3,32 @@
 use crate::embedded::lane::Timeline;
 use crate::embedded::ledger::Ledger;
 use crate::memory::rules;
-use crate::{Event, Held, Job, Judge, Retention};
+use crate::{Event, Held, Job, Judge, Retention, Standstill};
 use redrive_policy::{Moment, Span};
 
 impl Ledger {
     pub(in crate::embedded) fn reclaim(&mut self, judge: &Judge<'_>, limit: usize, now: Moment) -> Vec<Job> {
+        let grace = self.grace.clone();
         let overdue: Vec<u32> = until(&self.indexes.overdue, now).take(limit).collect();
         let mut ended = Vec::with_capacity(overdue.len());
         for place in overdue {
-            ended.extend(self.change(place, |job| match rules::overdue(job, now) {
+            ended.extend(self.change(place, |job| match rules::overdue(job, &grace, now) {
                 Some((_, why)) => rules::fail(job, judge(job, why), now),
                 None => Ok(()),
             }));
         }
         ended
+    }
+
+    /// Moves each run to the time at which it is overdue now, so that sweeps find none that is spared.
+    pub(in crate::embedded) fn stood_still(&mut self, standstill: Standstill) {
+        let before = self.grace.clone();
+        self.grace.add(standstill);
+        let running: Vec<u32> = self.indexes.overdue.values().copied().collect();
+        for place in running {
+            let Some(slot) = self.slots.get(place) else { continue };
+            self.indexes.shift(slot.id, place, &slot.places(&before), &slot.places(&self.grace));
+        }
     }
 
     pub(in crate::embedded) fn promote(&mut self, held: &Held, limit: usize, now: Moment) -> Vec<Job> {

@@ -1,4 +1,5 @@
--- Times are microseconds since the Unix epoch by the database's clock; spans are milliseconds.
+-- Times are microseconds since the Unix epoch by the cluster's time, which goes on evenly: the database's clock and
+-- `offset_us` of the table `clock`. Spans are milliseconds.
 -- Texts have the character 0, which PostgreSQL cannot keep, written as U+0001 '0' (and U+0001 as U+0001 '1').
 
 CREATE TABLE queues (
@@ -39,6 +40,9 @@ CREATE TABLE live (
     available_us  bigint,
     -- When a waiting job is due, or a run overdue: at the end of its lease or its deadline, whichever is first.
     due_us        bigint,
+    -- Of a run: its last sign of life, and how long each of them lasts.
+    alive_us      bigint,
+    lease_us      bigint,
     expires_us    bigint,
     queue         integer NOT NULL,
     priority      integer NOT NULL,
@@ -74,3 +78,16 @@ CREATE TABLE ended (
 CREATE INDEX ended_id ON ended (id);
 CREATE INDEX ended_finished ON ended (dead, finished_us, id);
 CREATE INDEX ended_dead ON ended (queue, finished_us, id) WHERE dead;
+
+-- The one row that makes the database's clock the time of the cluster. Where somebody sets that clock, a node takes
+-- the step out of the time here.
+CREATE TABLE clock (
+    single    boolean PRIMARY KEY DEFAULT true CHECK (single),
+    -- What is added to the database's clock, in microseconds.
+    offset_us bigint NOT NULL,
+    -- How often that was changed.
+    revision  bigint NOT NULL,
+    -- How far the time had come when a node wrote that down last.
+    latest_us bigint NOT NULL
+);
+INSERT INTO clock (offset_us, revision, latest_us) VALUES (0, 0, 0);

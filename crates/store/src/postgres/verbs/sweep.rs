@@ -2,6 +2,7 @@
 
 use super::super::core::{BEGIN, Core};
 use super::super::kept::Kept;
+use super::super::row::micros;
 use super::super::trouble::Trouble;
 use super::super::value::{Order, Param, Reader, limit};
 use super::super::{read, sql};
@@ -9,6 +10,9 @@ use super::due::{in_turn, names};
 use crate::memory::rules;
 use crate::{Event, Held, Job, Judge, Retention};
 use redrive_policy::{Moment, Span};
+
+/// No run is granted more than this, so that the database can add it to any time: 100 years.
+const LONGEST: Span = Span::from_secs(100 * 365 * 86_400);
 
 /// Ends runs that are overdue.
 pub(in crate::postgres) async fn reclaim(
@@ -18,13 +22,18 @@ pub(in crate::postgres) async fn reclaim(
     now: Moment,
 ) -> Result<Vec<Job>, Trouble> {
     let mut session = core.session().await?;
-    let order = Order::new(&sql::OVERDUE, vec![Box::new(now.micros()), Box::new(limit(most))]);
+    let grace = core.grace();
+    let (ended, lengths): (Vec<i64>, Vec<i64>) =
+        grace.standstills().iter().map(|still| (still.ended.micros(), micros(still.length.at_most(LONGEST)))).unzip();
+    let params: Vec<Param<'_>> =
+        vec![Box::new(now.micros()), Box::new(limit(most)), Box::new(ended), Box::new(lengths)];
+    let order = Order::new(&sql::OVERDUE, params);
     let rows = session.begin(BEGIN, &order).await?;
     let mut jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
-    jobs.sort_by_key(|Kept { job, .. }| (rules::overdue(job, now).map(|(since, _)| since), job.id));
+    jobs.sort_by_key(|Kept { job, .. }| (rules::overdue(job, &grace, now).map(|(since, _)| since), job.id));
     let mut ended = Vec::new();
     for kept in &mut jobs {
-        if let Some((_, why)) = rules::overdue(&kept.job, now) {
+        if let Some((_, why)) = rules::overdue(&kept.job, &grace, now) {
             ended.extend(kept.change(|job| rules::fail(job, judge(job, why), now)));
         }
     }

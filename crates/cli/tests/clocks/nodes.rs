@@ -1,20 +1,10 @@
 //! Two servers on one PostgreSQL, one whose clock is an hour ahead and one whose clock is an hour behind.
 //! The database's clock, which is that of this test, holds for all that has to do with time.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
-
-mod harness;
-
-#[path = "../../store/tests/postgres/cluster.rs"]
-#[allow(dead_code, reason = "these tests do not share their database")]
-mod cluster;
-
-use cluster::Cluster;
-use harness::{Server, until};
+use crate::cluster::Cluster;
+use crate::harness::{Server, until};
+use crate::{assert_now, faketime, written};
 use serde_json::{Value, json};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 const HOUR_S: i64 = 3_600;
@@ -38,7 +28,7 @@ impl Nodes {
         let database = Cluster::start();
         let (fast, slow) = (node(&database.address, "+1h"), node(&database.address, "-1h"));
         for (server, expected_s) in [(&fast, HOUR_S), (&slow, -HOUR_S)] {
-            let off_s = clock_of(server) - seconds("now");
+            let off_s = clock_of(server) - crate::seconds("now");
             assert!((off_s - expected_s).abs() < 60, "the clock of the server is {off_s} s off, not {expected_s} s");
         }
         Self { fast, slow, _database: database }
@@ -64,37 +54,15 @@ impl Drop for Nodes {
 
 /// A server on this database whose own clock is off.
 fn node(address: &str, off: &str) -> Server {
-    static LIBRARY: LazyLock<String> = LazyLock::new(|| {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/faketime");
-        let output = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
-        assert!(output.status.success(), "scripts/faketime found no library; see above for why");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    });
-    let environment = [("LD_PRELOAD", &**LIBRARY), ("FAKETIME", off), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
+    let environment = [("LD_PRELOAD", faketime()), ("FAKETIME", off), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
     Server::start_under(&environment, &["--store", address], &[])
-}
-
-/// A moment in seconds, however it is written.
-fn seconds(moment: &str) -> i64 {
-    date(&["--date", moment, "+%s"]).parse().unwrap()
-}
-
-/// A moment as servers write it.
-fn written(moment: &str) -> String {
-    date(&["--utc", "--date", moment, "+%FT%T.%6NZ"])
-}
-
-fn date(args: &[&str]) -> String {
-    let output = Command::new("date").args(args).output().unwrap();
-    assert!(output.status.success(), "date {args:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// What the process itself takes for the time: its HTTP layer knows no other clock.
 fn clock_of(server: &Server) -> i64 {
     let agent: ureq::Agent = ureq::Agent::config_builder().proxy(None).build().into();
     let answer = agent.get(format!("{}/ojs/v1/health", server.url)).call().unwrap();
-    seconds(answer.headers().get("date").expect("answers are dated").to_str().unwrap())
+    crate::seconds(answer.headers().get("date").expect("answers are dated").to_str().unwrap())
 }
 
 /// Takes the job as soon as this server hands it out; answers it and how long after `since` that was.
@@ -106,13 +74,6 @@ fn taken(server: &Server, queue: &str, since: Instant) -> (Value, Duration) {
 fn assert_on_time(waited: Duration, what: &str) {
     assert!(waited + SLACK >= WAIT, "{what} came early, after {waited:?} in place of {WAIT:?}");
     assert!(waited < SOON, "{what} came late, after {waited:?} in place of {WAIT:?}");
-}
-
-/// That this moment is now, give or take what a busy machine needs.
-fn assert_now(job: &Value, pointer: &str) {
-    let found = job.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {job}"));
-    let (from, to) = (written("-5 minutes"), written("+5 minutes"));
-    assert!(*from < *found && *found < *to, "{pointer} is {found}, not between {from} and {to}");
 }
 
 #[test]

@@ -1,0 +1,161 @@
+//! A server on either store, with a wall clock that can be set while it runs.
+
+use crate::cluster::Cluster;
+use crate::faketime;
+use crate::harness::{Folder, Server, until};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// A server's idea of the time may be off by this much on a busy machine.
+const SLACK: Duration = Duration::from_millis(250);
+/// Whatever happens within this time did not wait for an hour to pass.
+const SOON: Duration = Duration::from_secs(40);
+
+/// Where the jobs are, and whose wall clock counts there: the server's own, or the database's.
+enum Store {
+    Folder(Folder),
+    Database(Cluster),
+}
+
+/// A server, and the file that says how far the wall clock is off.
+pub(crate) struct Place {
+    store: Store,
+    clock: PathBuf,
+    server: Option<Server>,
+}
+
+impl Place {
+    /// One on each store.
+    pub(crate) fn both() -> [Self; 2] {
+        let clocks = ["folder", "database"].map(|name| {
+            static COUNT: AtomicUsize = AtomicUsize::new(0);
+            let name = format!("redrive-clock-{}-{}-{name}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+            // Where the user of the database can read it.
+            let path = std::env::temp_dir().join(name);
+            std::fs::write(&path, "+0\n").expect("a file for the test");
+            path
+        });
+        let database = Cluster::start_with(&[&format!("--clock={}", clocks[1].display())]);
+        let stores = [Store::Folder(Folder::new("clocks")), Store::Database(database)];
+        let mut clocks = clocks.into_iter();
+        stores.map(|store| {
+            let mut place = Self { store, clock: clocks.next().expect("one for each"), server: None };
+            place.start();
+            place
+        })
+    }
+
+    pub(crate) fn start(&mut self) {
+        let clock = self.clock.to_str().expect("the path is text");
+        self.server = Some(match &self.store {
+            Store::Folder(folder) => {
+                let environment = [
+                    ("LD_PRELOAD", faketime()),
+                    ("FAKETIME_TIMESTAMP_FILE", clock),
+                    ("FAKETIME_NO_CACHE", "1"),
+                    ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+                ];
+                Server::start_under(&environment, &["--data", &folder.at("data")], &[])
+            }
+            Store::Database(database) => Server::start_at(&["--store", &database.address], &[]),
+        });
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self.store {
+            Store::Folder(_) => "embedded",
+            Store::Database(_) => "postgres",
+        }
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        self.server.as_ref().expect("it runs")
+    }
+
+    pub(crate) fn stop(&mut self) {
+        let (status, said) = self.server.take().expect("it runs").stop();
+        assert!(status.success(), "{said:?}");
+    }
+
+    /// Ends the server as a crash does.
+    pub(crate) fn kill(&mut self) {
+        let mut server = self.server.take().expect("it runs");
+        server.kill();
+        for name in ["faketime_shm_", "sem.faketime_sem_"] {
+            let _ = std::fs::remove_file(format!("/dev/shm/{name}{}", server.id()));
+        }
+    }
+
+    /// Sets the wall clock, as far from the true time as this says.
+    pub(crate) fn set_clock(&self, off: &str) {
+        let draft = self.clock.with_extension("draft");
+        std::fs::write(&draft, format!("{off}\n")).expect("a file for the test");
+        std::fs::rename(draft, &self.clock).expect("a file for the test");
+    }
+
+    /// Waits until the server says in its health that the wall clock stepped by this.
+    pub(crate) fn notices_step(&self, expected_s: f64) -> Value {
+        let health = until("the step is shown", || {
+            let health = self.server().ask("GET", "/ojs/v1/health", Value::Null);
+            health["clock"]["last_step"].is_object().then_some(health)
+        });
+        let by_s = health["clock"]["last_step"]["seconds"].as_f64().expect("a number");
+        assert!((by_s - expected_s).abs() < 60.0, "{}: a step of {by_s} s in place of {expected_s} s", self.name());
+        health
+    }
+
+    /// Runs the server's sweeps for more than a second: a job that is due then was made ready by one of them.
+    pub(crate) fn sweeps(&self) {
+        let options = json!({ "queue": "marker", "scheduled_at": "+PT1.2S" });
+        self.server().enqueue(json!({ "type": "work", "args": [], "options": options }));
+        let marker = self.server().take("marker");
+        self.server().succeed(&marker);
+    }
+
+    /// A new job in the hands of a worker, with a lease of so many milliseconds.
+    pub(crate) fn held(&self, queue: &str, lease_ms: u64) -> Value {
+        self.server().enqueue(json!({ "type": "work", "args": [], "options": { "queue": queue } }));
+        let body = json!({ "queues": [queue], "worker_id": "tester", "visibility_timeout_ms": lease_ms });
+        self.server().ask("POST", "/ojs/v1/workers/fetch", body)["jobs"][0].take()
+    }
+
+    /// A job that has just failed and waits for its retry, so many milliseconds; and since when.
+    pub(crate) fn failed(&self, queue: &str, wait_ms: u64) -> (Value, Instant) {
+        let interval = format!("PT{}S", wait_ms as f64 / 1e3);
+        let retry = json!({ "max_attempts": 3, "initial_interval": interval, "jitter": false });
+        self.server().enqueue(json!({ "type": "work", "args": [], "options": { "queue": queue, "retry": retry } }));
+        let job = self.server().take(queue);
+        let failed = Instant::now();
+        self.server().fail(&job, "planned");
+        (job, failed)
+    }
+
+    pub(crate) fn state(&self, job: &Value) -> String {
+        self.server().state(job["id"].as_str().expect("an id"))
+    }
+
+    /// Sends the server a signal.
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.server().id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.server.is_some() {
+            self.kill();
+        }
+        let _ = std::fs::remove_file(&self.clock);
+    }
+}
+
+/// That something which waits for so long came on time.
+pub(crate) fn assert_on_time(since: Instant, wait: Duration, what: &str) {
+    let waited = since.elapsed();
+    assert!(waited + SLACK >= wait, "{what} came early, after {waited:?} in place of {wait:?}");
+    assert!(waited < wait + SOON, "{what} came late, after {waited:?} in place of {wait:?}");
+}

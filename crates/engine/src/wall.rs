@@ -1,0 +1,129 @@
+//! Between the wall clock of those outside and the elapsed time of the store.
+//!
+//! Whoever calls the engine names moments by the wall clock, and is told them so. Inside, all times are elapsed
+//! time. Where the wall clock was never set, the two are the same.
+
+use crate::Engine;
+use redrive_policy::{Moment, Span};
+use redrive_store::{Cancelled, Enqueued, Entry, Filter, Job, Listed, NewJob, Page, Queue, Spec, Start, Wall};
+use std::sync::Arc;
+
+impl Engine {
+    /// What time it is, by the wall clock.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.shown(self.clock.now())
+    }
+
+    /// How the wall clock stands to the time by which leases and delays are measured.
+    #[must_use]
+    pub fn wall(&self) -> Wall {
+        self.clock.wall()
+    }
+
+    /// How long ago the engine was made.
+    #[must_use]
+    pub fn uptime(&self) -> Span {
+        self.clock.now().since(self.begun)
+    }
+
+    /// A moment of the store, by the wall clock.
+    pub(crate) fn shown(&self, at: Moment) -> Moment {
+        moved(at, self.clock.wall().ahead_us)
+    }
+
+    pub(crate) fn shown_job(&self, job: Job) -> Job {
+        shown_job(job, self.clock.wall().ahead_us)
+    }
+
+    pub(crate) fn shown_jobs(&self, jobs: Vec<Job>) -> Vec<Job> {
+        let ahead_us = self.clock.wall().ahead_us;
+        jobs.into_iter().map(|job| shown_job(job, ahead_us)).collect()
+    }
+
+    pub(crate) fn shown_enqueued(&self, enqueued: Enqueued) -> Enqueued {
+        match enqueued {
+            Enqueued::Created(job) => Enqueued::Created(self.shown_job(job)),
+            Enqueued::Existing(job) => Enqueued::Existing(self.shown_job(job)),
+        }
+    }
+
+    pub(crate) fn shown_cancelled(&self, cancelled: Cancelled) -> Cancelled {
+        Cancelled { job: self.shown_job(cancelled.job), ..cancelled }
+    }
+
+    pub(crate) fn shown_queue(&self, queue: Queue) -> Queue {
+        Queue { created: self.shown(queue.created), ..queue }
+    }
+
+    /// A new job with its times as the store takes them.
+    pub(crate) fn kept_job(&self, new: NewJob) -> NewJob {
+        let start = match new.start {
+            Start::Scheduled(at) => Start::Scheduled(self.kept(at)),
+            other @ (Start::Available | Start::Pending) => other,
+        };
+        NewJob { spec: self.kept_spec(new.spec), start, ..new }
+    }
+
+    pub(crate) fn kept_spec(&self, spec: Arc<Spec>) -> Arc<Spec> {
+        expiring(spec, -self.clock.wall().ahead_us)
+    }
+
+    pub(crate) fn kept_filter(&self, filter: Filter) -> Filter {
+        let [finished_since, finished_before] =
+            [filter.finished_since, filter.finished_before].map(|at| at.map(|at| self.kept(at)));
+        Filter { finished_since, finished_before, ..filter }
+    }
+
+    pub(crate) fn kept_page(&self, page: Page) -> Page {
+        beginning(page, -self.clock.wall().ahead_us)
+    }
+
+    pub(crate) fn shown_listed(&self, listed: Listed) -> Listed {
+        let next = listed.next.map(|page| beginning(page, self.clock.wall().ahead_us));
+        Listed { jobs: self.shown_jobs(listed.jobs), next, ..listed }
+    }
+
+    /// A moment of the wall clock, as the store takes it.
+    fn kept(&self, at: Moment) -> Moment {
+        moved(at, -self.clock.wall().ahead_us)
+    }
+}
+
+fn moved(at: Moment, by_us: i64) -> Moment {
+    Moment::from_micros(at.micros().saturating_add(by_us))
+}
+
+/// The same page, with the entry that it begins behind so much later.
+fn beginning(page: Page, by_us: i64) -> Page {
+    let after = page.after.map(|entry| Entry { ended: entry.ended.map(|ended| moved(ended, by_us)), ..entry });
+    Page { after, ..page }
+}
+
+/// The same, expiring so much later.
+fn expiring(spec: Arc<Spec>, by_us: i64) -> Arc<Spec> {
+    match spec.expires {
+        Some(expires) if by_us != 0 => Arc::new(Spec { expires: Some(moved(expires, by_us)), ..(*spec).clone() }),
+        _ => spec,
+    }
+}
+
+fn shown_job(mut job: Job, by_us: i64) -> Job {
+    if by_us == 0 {
+        return job;
+    }
+    job.spec = expiring(job.spec, by_us);
+    let times = &mut job.times;
+    times.created = moved(times.created, by_us);
+    let mut optional = vec![&mut times.available, &mut times.started, &mut times.finished, &mut job.due];
+    if let Some(lease) = &mut job.lease {
+        (lease.alive, lease.until) = (moved(lease.alive, by_us), moved(lease.until, by_us));
+        optional.push(&mut lease.deadline);
+    }
+    optional.into_iter().flatten().for_each(|at| *at = moved(*at, by_us));
+    for at in job.failures.iter_mut().flat_map(|run| [&mut run.available, &mut run.started, &mut run.at]) {
+        *at = moved(*at, by_us);
+    }
+    job.revisions.iter_mut().for_each(|revision| revision.at = moved(revision.at, by_us));
+    job
+}
