@@ -24,9 +24,14 @@ fn row(setting: &Setting) -> String {
     let default = (setting.default)();
     let default = if default.is_empty() { "none".to_owned() } else { format!("`{default}`") };
     let own = Flags::default().own().iter().any(|(key, _)| *key == setting.key);
-    let flag = if own { flag_of(setting.key) } else { "--set".to_owned() };
+    let flag = match setting.key {
+        // Others could read it in the list of processes.
+        "api_key" => "none".to_owned(),
+        key if own => format!("`{}`", flag_of(key)),
+        _ => "`--set`".to_owned(),
+    };
     let Setting { key, what, .. } = setting;
-    format!("| `{key}` | {default} | {what} | {} | `{}` | `{flag}` |\n", setting.kind.allowed(), setting.env())
+    format!("| `{key}` | {default} | {what} | {} | `{}` | {flag} |\n", setting.kind.allowed(), setting.env())
 }
 
 #[cfg(test)]

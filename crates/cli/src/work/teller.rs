@@ -4,6 +4,7 @@ use super::args::Args;
 use super::idle::Held;
 use crate::{log, output, when};
 use redrive_policy::Span;
+use redrive_server::Level;
 use redrive_worker::{Cancelled, Event, Failure, Job, Summary};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -64,7 +65,7 @@ impl Teller {
             }
             Event::Paused { queue, reason, wait } => {
                 let said = json!({ "event": "paused", "queue": queue, "reason": reason, "wait_ms": ms(*wait) });
-                self.aside(said, &format!("takes no jobs of the queue {queue} for {}", span(*wait)));
+                self.aside(Level::Warn, said, &format!("takes no jobs of the queue {queue} for {}", span(*wait)));
             }
             Event::Cancelled(job, Cancelled::LeaseLost) => {
                 self.over(job, json!({ "event": "lost" }), "its lease is lost; its command is ended");
@@ -80,9 +81,9 @@ impl Teller {
             }
             Event::Away(error, wait) => {
                 let said = json!({ "event": "away", "message": error.to_string(), "retry_after_ms": ms(*wait) });
-                self.aside(said, &format!("{error}; next try in {}", span(*wait)));
+                self.aside(Level::Warn, said, &format!("{error}; next try in {}", span(*wait)));
             }
-            Event::Back => self.aside(json!({ "event": "back" }), "the server answers again"),
+            Event::Back => self.aside(Level::Info, json!({ "event": "back" }), "the server answers again"),
             Event::Stopping => self.stops(),
             _ => {}
         }
@@ -98,7 +99,7 @@ impl Teller {
         drop(told);
         let queues: Vec<Value> = held.0.iter().map(|(queue, count)| json!({ "queue": queue, "jobs": count })).collect();
         let words = if held.0.is_empty() { "no queue is paused any more".to_owned() } else { held.to_string() };
-        self.aside(json!({ "event": "held", "queues": queues }), &words);
+        self.aside(Level::Warn, json!({ "event": "held", "queues": queues }), &words);
     }
 
     fn stops(&self) {
@@ -110,14 +111,14 @@ impl Teller {
                 span(self.grace)
             ),
         };
-        self.aside(json!({ "event": "stopping", "running": running }), &words);
+        self.aside(Level::Info, json!({ "event": "stopping", "running": running }), &words);
     }
 
     /// The worker waits no longer for running commands.
     pub(super) fn aborts(&self) {
         let running = self.running();
         let words = format!("{running} running commands are ended, and their jobs given back");
-        self.aside(json!({ "event": "aborting", "running": running }), &words);
+        self.aside(Level::Warn, json!({ "event": "aborting", "running": running }), &words);
     }
 
     /// How many commands run.
@@ -198,8 +199,8 @@ impl Teller {
         let _ = output::text(&format!("{}  {}  {words}\n", job.id(), job.kind()));
     }
 
-    fn aside(&self, said: Value, words: &str) {
-        if self.json { print(said) } else { log::info(words) }
+    fn aside(&self, level: Level, said: Value, words: &str) {
+        if self.json { print(said) } else { log::write(level, words) }
     }
 }
 
