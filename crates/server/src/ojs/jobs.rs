@@ -27,7 +27,7 @@ pub(crate) async fn enqueue(
     let mut enqueued = app.engine.keep(vec![new]).await?;
     let (job, status) = match enqueued.pop() {
         Some(Enqueued::Created(job)) => (job, StatusCode::CREATED),
-        Some(Enqueued::Existing(job)) if repeat::is_same(&job.spec, &spec) => (job, StatusCode::OK),
+        Some(Enqueued::Existing(job)) if repeat::is_same(&job, &spec) => (job, StatusCode::OK),
         Some(Enqueued::Existing(job)) => return Err(repeat::other_job(&job)),
         None => return Err(Fault::new(Code::InternalError, "the store kept a job and did not say which")),
     };

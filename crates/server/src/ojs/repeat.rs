@@ -13,9 +13,13 @@ pub(super) fn key_in_batch(key: &str, index: usize) -> String {
     format!("{key}#{index}")
 }
 
-/// Whether two jobs ask for the same work: the same type, queue and arguments.
-pub(super) fn is_same(kept: &Spec, new: &Spec) -> bool {
-    kept.kind == new.kind && kept.queue == new.queue && same_args(&kept.body, &new.body)
+/// Whether a new job asks for the same work as a kept one: the same type, queue and arguments. What a
+/// retry has replaced in the kept one counts as it was: the request that made the job is still the same.
+pub(super) fn is_same(kept: &Job, new: &Spec) -> bool {
+    let mut bodies = kept.revisions.iter().map(|revision| &revision.body).chain([&kept.spec.body]);
+    kept.spec.kind == new.kind
+        && (kept.spec.queue == new.queue || kept.revivals > 0)
+        && bodies.any(|body| same_args(body, &new.body))
 }
 
 /// Compares the arguments as text first: a request that is sent again is the same byte for byte.
@@ -49,7 +53,7 @@ pub(super) fn check_batch(specs: &[Arc<Spec>], enqueued: &[Enqueued]) -> Result<
     let mut others = Vec::new();
     for (index, (spec, answer)) in specs.iter().zip(enqueued).enumerate() {
         if let Enqueued::Existing(job) = answer
-            && !is_same(&job.spec, spec)
+            && !is_same(job, spec)
         {
             others.push(json!({ "index": index, "job_id": job.id.to_string() }));
         }

@@ -90,3 +90,19 @@ async fn a_key_of_other_work_is_a_conflict_that_names_the_job() {
     assert_eq!(again["job"]["id"], json!(id), "the same work, written in another way");
     assert_eq!(count(&bench).await, 1);
 }
+
+#[tokio::test]
+async fn a_repeat_is_the_same_although_a_retry_replaced_the_arguments_meanwhile() {
+    let bench = Bench::new();
+    let retry = json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" });
+    let job = json!({ "type": "order.ship", "args": [1], "options": { "idempotency_key": "k", "retry": retry } });
+    let id = text(&bench.post("/jobs", job.clone()).await.expect(201)["job"]["id"]);
+    bench.fetch().await.unwrap();
+    bench.fail(&id).await;
+    let changed = json!({ "override": { "args": [2], "queue": "other" } });
+    bench.post(&format!("/dead-letter/{id}/retry"), changed).await.expect(200);
+    assert_eq!(bench.post("/jobs", job.clone()).await.expect(200)["job"]["id"], json!(id));
+    let mut other = job;
+    other["args"] = json!([3]);
+    bench.post("/jobs", other).await.expect(409);
+}

@@ -139,8 +139,7 @@ impl Transport for Local {
                     Enqueued::Created(job) => return Ok((told(job), true)),
                     Enqueued::Existing(job) => job,
                 };
-                let named_alike = job.spec.kind == *kind && job.spec.queue == *queue;
-                if named_alike && kept::same_args(&job.spec.body, members.as_bytes()) {
+                if submit::is_same(&job, kind, queue, members) {
                     return Ok((told(job), false));
                 }
                 let message = format!(

@@ -1,11 +1,12 @@
 //! Handing in jobs.
 
+use super::kept::same_args;
 use super::time::rfc3339;
 use crate::{ClientError, NewJob};
 use redrive_engine::{Effective, Submission, Written};
 use redrive_policy::Moment;
 use redrive_policy::dialect::Dialect;
-use redrive_store::{Blob, Start};
+use redrive_store::{Blob, Job, Start};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,14 @@ fn is_type(text: &str) -> bool {
 fn is_queue(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.bytes().next().is_some_and(plain) && text.bytes().all(|byte| plain(byte) || byte == b'.' || byte == b'-')
+}
+
+/// Whether a kept job has this type, queue and arguments. What a retry has replaced counts as it was.
+pub(super) fn is_same(kept: &Job, kind: &str, queue: &str, members: &str) -> bool {
+    let mut bodies = kept.revisions.iter().map(|revision| &revision.body).chain([&kept.spec.body]);
+    *kept.spec.kind == *kind
+        && (*kept.spec.queue == *queue || kept.revivals > 0)
+        && bodies.any(|body| same_args(body, members.as_bytes()))
 }
 
 /// The members of the envelope that the engine keeps and never reads.
