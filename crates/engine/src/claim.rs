@@ -16,6 +16,8 @@ pub struct ClaimRequest {
     pub queues: Vec<Arc<str>>,
     /// How many jobs at most.
     pub count: usize,
+    /// How many bytes they may have together, by [`Job::bytes`]; the first job always fits.
+    pub bytes: usize,
     /// Who asks.
     pub worker: Arc<str>,
     /// How long a lease lasts; absent, the engine's default holds. A job's own value comes first.
@@ -57,7 +59,7 @@ impl Engine {
             let jobs = self.claim_now(request).await?;
             // Only now is a call answered: whoever goes away before it has looked passes it on.
             if let Some(called) = called.take() {
-                called.give_up(&jobs, self.most(request));
+                called.give_up(&jobs);
             }
             if !jobs.is_empty() {
                 return Ok(jobs);
@@ -75,15 +77,11 @@ impl Engine {
         }
     }
 
-    /// How many jobs a request gets at most.
-    fn most(&self, request: &ClaimRequest) -> usize {
-        request.count.min(self.settings.most_claimed)
-    }
-
     async fn claim_now(&self, request: &ClaimRequest) -> Result<Vec<Job>, EngineError> {
         let claim = Claim {
             queues: request.queues.clone(),
-            count: self.most(request),
+            count: request.count.min(self.settings.most_claimed),
+            bytes: request.bytes,
             worker: request.worker.clone(),
             lease: request.lease.unwrap_or(self.settings.lease),
             timeout: self.settings.timeout,

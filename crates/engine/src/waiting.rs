@@ -110,11 +110,11 @@ impl Place<'_> {
         self.waiter.call.get().is_some()
     }
 
-    /// Gives up the place after a look that `took` these jobs, out of at most `asked`. That answers the
-    /// call where a job of its queue was taken, or none was left; else the call goes to the next.
-    pub(crate) fn give_up(mut self, took: &[Job], asked: usize) {
+    /// Gives up the place after a look that `took` these jobs. That answers the call where a job of its queue was
+    /// taken, or there was none at all; else the call goes to the next.
+    pub(crate) fn give_up(mut self, took: &[Job]) {
         let of_queue = |queue: &Arc<str>| took.iter().any(|job| job.spec.queue == *queue);
-        self.answered = took.len() < asked || self.waiter.call.get().is_some_and(of_queue);
+        self.answered = took.is_empty() || self.waiter.call.get().is_some_and(of_queue);
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
         assert!(second.is_called() && !third.is_called());
         drop(second);
         assert!(third.is_called() && !fourth.is_called());
-        third.give_up(&[], 1);
+        third.give_up(&[]);
         assert!(!fourth.is_called());
         drop(fourth);
         assert!(waiting.lines().is_empty(), "nothing is left behind");

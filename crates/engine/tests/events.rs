@@ -47,6 +47,7 @@ async fn events_come_oldest_first_and_from_a_number_on() {
     let request = ClaimRequest {
         queues: vec!["default".into()],
         count: 1,
+        bytes: usize::MAX,
         worker: "w".into(),
         lease: None,
         wait: Duration::ZERO,

@@ -26,7 +26,8 @@ pub trait Store: Send + Sync {
 
     /// Hands out available jobs under leases: queues in the order given, in each the highest priority
     /// first, then what became available first, then by name. Closed queues give nothing, and a job
-    /// that has expired is not handed out. The run counts from here on.
+    /// that has expired is not handed out. The run counts from here on. A job that does not fit into the
+    /// bytes of the claim ends it; nothing behind that job is handed out in its place.
     fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>>;
 
     /// A sign of life: each lease lasts `span` from now, or else its own span; its deadline stays.
@@ -143,6 +144,9 @@ pub struct Claim {
     pub queues: Vec<Arc<str>>,
     /// How many jobs at most.
     pub count: usize,
+    /// How many bytes the jobs may have together, by [`Job::bytes`]. The claim ends before the job that would exceed
+    /// it, so that no job is claimed and not delivered. The first job always fits.
+    pub bytes: usize,
     /// Who asks; empty where it gives no name.
     pub worker: Arc<str>,
     /// How long a lease lasts, where the job does not say.

@@ -156,6 +156,7 @@ impl Bench {
         let claim = ClaimRequest {
             queues: settings.queues.to_vec(),
             count: 1,
+            bytes: usize::MAX,
             worker: Arc::clone(&settings.terms.worker),
             lease: Some(Span::from(settings.lease)),
             wait: Duration::ZERO,

@@ -154,7 +154,14 @@ pub(crate) fn with_ojs(value: Value) -> Submission {
 }
 
 pub(crate) fn request(count: usize) -> ClaimRequest {
-    ClaimRequest { queues: vec![QUEUE.into()], count, worker: WORKER.into(), lease: None, wait: Duration::ZERO }
+    ClaimRequest {
+        queues: vec![QUEUE.into()],
+        count,
+        bytes: usize::MAX,
+        worker: WORKER.into(),
+        lease: None,
+        wait: Duration::ZERO,
+    }
 }
 
 /// The hold that comes with a claimed job.

@@ -65,6 +65,7 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<ClaimRequest, Fault> {
     Ok(ClaimRequest {
         queues: queues.iter().map(|queue| Arc::from(&**queue)).collect(),
         count: usize::try_from(count).unwrap_or(1),
+        bytes: limits.answer_bytes,
         worker: Arc::from(&*worker),
         lease,
         wait: Duration::from_millis(wait_ms.unsigned_abs()),

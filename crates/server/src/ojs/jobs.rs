@@ -1,6 +1,6 @@
 //! Jobs: handing in, looking up, calling off, activating.
 
-use super::envelope::{flattened, push_explanation, push_job, push_members, push_moment};
+use super::envelope::{flattened, push_bare_job, push_explanation, push_job, push_members, push_moment};
 use super::intake::{self, Wrong};
 use super::names::id_in_path;
 use super::repeat;
@@ -87,11 +87,18 @@ pub(crate) async fn enqueue_batch(
     repeat::check_batch(&specs, &enqueued)?;
     let mut out = Vec::with_capacity(count * 1_024);
     out.extend_from_slice(b"{\"jobs\":[");
-    for (index, Enqueued::Created(job) | Enqueued::Existing(job)) in enqueued.iter().enumerate() {
+    for (index, enqueued) in enqueued.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        push_job(&mut out, job, &app);
+        match enqueued {
+            // What was there before may have grown since: results and errors are not limited by this request.
+            Enqueued::Existing(job) if out.len() + job.bytes() > app.limits.answer_bytes => {
+                push_bare_job(&mut out, job, &app);
+            }
+            // What is new is no larger than the request.
+            Enqueued::Created(job) | Enqueued::Existing(job) => push_job(&mut out, job, &app),
+        }
     }
     out.push(b']');
     member(&mut out, "count");

@@ -155,3 +155,39 @@ async fn queues_are_paged_by_their_names() {
     let rest = bench.get("/queues?limit=2&cursor=b").await.expect(200);
     assert_eq!((&rest["queues"][0]["name"], &rest["pagination"]["has_more"]), (&json!("c"), &json!(false)));
 }
+
+#[tokio::test]
+async fn a_fetch_hands_out_as_many_jobs_as_fit_into_an_answer_and_claims_no_others() {
+    let limits = Limits { answer_bytes: 100_000, ..Limits::default() };
+    let bench = Bench::with(Parts { limits, ..Parts::default() });
+    for bytes in [30_000, 30_000, 30_000, 30_000, 200_000, 10] {
+        let body = json!({ "type": "a.b", "args": ["x".repeat(bytes)] });
+        bench.post("/jobs", body).await.expect(201);
+        bench.advance_clock_ms(1.0);
+    }
+    for (handed_out, left) in [(3, 3), (1, 2), (1, 1), (1, 0), (0, 0)] {
+        let answer = bench.post("/workers/fetch", json!({ "queues": ["default"], "count": 10 })).await.expect(200);
+        assert_eq!(answer["jobs"].as_array().unwrap().len(), handed_out);
+        let stats = bench.get("/queues/default/stats").await.expect(200);
+        assert_eq!(stats["stats"]["available"], json!(left), "what was not handed out can still be had");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_repeats_large_jobs_is_answered_within_the_limit() {
+    let limits = Limits { answer_bytes: 100_000, ..Limits::default() };
+    let bench = Bench::with(Parts { limits, ..Parts::default() });
+    let job = |key: usize| {
+        let options = json!({ "idempotency_key": format!("k{key}") });
+        json!({ "type": "a.b", "args": ["x".repeat(40_000)], "options": options })
+    };
+    let jobs: Vec<Value> = (0..10).map(job).collect();
+    let first = bench.post("/jobs/batch", json!({ "jobs": jobs })).await.expect(201);
+    let again = bench.post("/jobs/batch", json!({ "jobs": jobs })).await.expect(201);
+    let ids = |answer: &Value| -> Vec<String> {
+        answer["jobs"].as_array().unwrap().iter().map(|job| text(&job["id"])).collect()
+    };
+    assert_eq!(ids(&again), ids(&first));
+    assert!(again["jobs"][0].get("args").is_some() && again["jobs"][9].get("args").is_none());
+    assert!(again.to_string().len() <= 110_000, "{} bytes", again.to_string().len());
+}

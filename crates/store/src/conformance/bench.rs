@@ -126,6 +126,7 @@ impl<'s> Bench<'s> {
         Claim {
             queues: queues.iter().map(|queue| Arc::from(*queue)).collect(),
             count,
+            bytes: usize::MAX,
             worker: WORKER.into(),
             lease: Span::from_millis(LEASE_MS),
             timeout: None,

@@ -28,6 +28,7 @@ macro_rules! for_each_conformance_case {
                 claim_takes_first_what_became_available_first,
                 claim_takes_equal_times_by_name,
                 claim_hands_out_at_most_what_is_asked_and_each_job_once,
+                claim_ends_before_it_has_too_many_bytes,
                 claim_of_an_unknown_queue_gives_nothing_and_makes_none,
                 claim_passes_over_paused_queues,
                 claim_passes_over_what_has_expired,

@@ -69,6 +69,25 @@ pub(super) async fn claim_hands_out_at_most_what_is_asked_and_each_job_once(benc
     Ok(())
 }
 
+pub(super) async fn claim_ends_before_it_has_too_many_bytes(bench: &mut Bench<'_>) -> Verified {
+    let mut names = Vec::new();
+    for (queue, length) in [("a", 10), ("a", 10_000), ("a", 60_000), ("b", 10), ("b", 10_000), ("b", 30_000)] {
+        let body = vec![b'x'; length];
+        names.push(bench.added_with(|spec| (spec.queue, spec.body) = (queue.into(), body.into())).await?.id);
+    }
+    let request = || Claim { bytes: 30_000, ..bench.request(&["a", "b"], 9) };
+    same!(ids(&bench.claim_by(request()).await?), names[..2], "what fits, and nothing in place of what does not");
+    same!(bench.get(names[2]).await?.state, State::Available, "the job that did not fit");
+    same!(ids(&bench.claim_by(request()).await?), names[2..3], "a job that is too large for any claim, alone");
+    same!(ids(&bench.claim_by(request()).await?), names[3..5], "what fits of the next queue");
+    let enough = Claim { bytes: 32_000, ..request() };
+    same!(ids(&bench.claim_by(enough).await?), names[5..], "what is left");
+    let none = Claim { bytes: 0, ..request() };
+    let job = bench.added_with(|spec| spec.queue = "b".into()).await?;
+    same!(ids(&bench.claim_by(none).await?), [job.id], "one job, where no byte is asked for");
+    Ok(())
+}
+
 pub(super) async fn claim_of_an_unknown_queue_gives_nothing_and_makes_none(bench: &mut Bench<'_>) -> Verified {
     same!(bench.claim_by(bench.request(&["nowhere"], 9)).await?, Vec::new(), "a claim on an unknown queue");
     same!(bench.store().queues().await?, Vec::new(), "the queues after it");

@@ -56,12 +56,14 @@ impl Book {
     }
 
     pub(super) fn claim(&mut self, claim: &Claim, now: Moment) -> Vec<Job> {
-        let mut claimed = Vec::new();
+        let (mut claimed, mut bytes) = (Vec::new(), 0_usize);
         for queue in &claim.queues {
             for id in self.line(queue, now) {
-                if claimed.len() < claim.count {
-                    claimed.extend(self.change(id, |job| rules::claim(job, claim, now)));
+                bytes = bytes.saturating_add(self.jobs.get(&id).map_or(0, Job::bytes));
+                if claimed.len() >= claim.count || (bytes > claim.bytes && !claimed.is_empty()) {
+                    return claimed;
                 }
+                claimed.extend(self.change(id, |job| rules::claim(job, claim, now)));
             }
         }
         claimed

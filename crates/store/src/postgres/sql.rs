@@ -128,16 +128,20 @@ statements! {
         columns = job_columns()
     );
     /// The next jobs of the queues $1, in the order of the queues, at most $2, as of $3. The rows come in
-    /// the order of the loops, so that no more are locked than are handed out.
+    /// the order of the loops, so that no more are locked than are asked for. Of those, only the ones are read that
+    /// begin within the first $4 bytes, and in any case the first $5.
     CLAIM = format!(
-        "SELECT {} FROM (\
-           SELECT j.* FROM unnest($1::text[]) WITH ORDINALITY AS q (name, place) CROSS JOIN LATERAL (\
+        "SELECT {read} FROM (SELECT {columns}, {SIZE} + {SAID_SIZE} AS bytes, \
+           sum({SIZE} + {SAID_SIZE}) OVER line AS through, row_number() OVER line AS turn FROM (\
+           SELECT j.*, q.place FROM unnest($1::text[]) WITH ORDINALITY AS q (name, place) CROSS JOIN LATERAL (\
              SELECT * FROM live \
              WHERE queue = (SELECT id FROM queues WHERE queues.name = q.name AND NOT paused) AND state = 2 \
                AND (expires_us IS NULL OR expires_us > $3) \
              ORDER BY priority DESC, available_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j \
-           LIMIT $2) j JOIN specs s ON s.id = j.id",
-        job_columns()
+           LIMIT $2) j JOIN specs s ON s.id = j.id \
+           WINDOW line AS (ORDER BY j.place, j.priority DESC, j.available_us, j.id)) c \
+         WHERE through - bytes < $4 OR turn <= $5",
+        read = [&ROW[..], &SAID[..]].concat().join(", "), columns = job_columns()
     );
     /// Runs that are overdue at $1, at most $2, where the server stood still until $3, each for as long as $4 says.
     OVERDUE = {

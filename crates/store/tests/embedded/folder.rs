@@ -248,6 +248,7 @@ fn work(store: &dyn Store, seed: u64) {
         let claim = Claim {
             queues: vec!["one".into()],
             count: 3,
+            bytes: usize::MAX,
             worker: "ada".into(),
             lease: Span::from_secs(60),
             timeout: None,
@@ -348,6 +349,7 @@ fn a_ruling_that_panics_does_no_harm() {
     let claim = Claim {
         queues: vec!["one".into()],
         count: 3,
+        bytes: usize::MAX,
         worker: "ada".into(),
         lease: Span::from_secs(60),
         timeout: None,

@@ -279,6 +279,7 @@ impl Workload {
         Verb::Claim(Claim {
             queues: vec![self.queue(), self.queue()],
             count: self.random.usize(1..5),
+            bytes: usize::MAX,
             worker: self.worker(),
             lease: Span::from_millis(self.random.u32(200..2_000)),
             timeout: self.random.bool().then(|| Span::from_millis(1_200)),

@@ -23,6 +23,7 @@ pub(crate) enum Flaw {
     PausesUnknownQueues,
     ClaimsNewestFirst,
     ClaimsOneTooMany,
+    ClaimsTooManyBytes,
     ExtendsByItsOwnSpan,
     ReclaimsLate,
     ReclaimsWithoutLimit,
@@ -55,7 +56,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 39] = [
+    pub(crate) const ALL: [Self; 40] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -66,6 +67,7 @@ impl Flaw {
         Self::PausesUnknownQueues,
         Self::ClaimsNewestFirst,
         Self::ClaimsOneTooMany,
+        Self::ClaimsTooManyBytes,
         Self::ExtendsByItsOwnSpan,
         Self::ReclaimsLate,
         Self::ReclaimsWithoutLimit,
@@ -232,6 +234,7 @@ impl Store for Flawed {
             let open = self.memory.queues().await?.into_iter().filter(|queue| queue.paused);
             let paused: Vec<Queue> = open.filter(|_| self.has(Flaw::ClaimsFromPausedQueues)).collect();
             claim.count += usize::from(self.has(Flaw::ClaimsOneTooMany));
+            claim.bytes = if self.has(Flaw::ClaimsTooManyBytes) { usize::MAX } else { claim.bytes };
             for queue in &paused {
                 self.memory.pause(Arc::clone(&queue.name), false, Missing::Refuse, now).await?;
             }

@@ -102,6 +102,7 @@ impl Worker {
         let request = ClaimRequest {
             queues: queues.iter().map(|queue| Arc::from(*queue)).collect(),
             count: self.dice.between(1, 3) as usize,
+            bytes: usize::MAX,
             worker: Arc::from(&*self.name),
             lease,
             wait: Duration::from_secs(u64::from(waits) * 3_600),

@@ -17,6 +17,8 @@ pub enum Step {
         queues: Vec<u8>,
         /// So many.
         count: usize,
+        /// With so many bytes.
+        bytes: usize,
         /// As this worker.
         worker: u8,
         /// For so long, in milliseconds.
@@ -91,7 +93,8 @@ fn day() -> impl Strategy<Value = [Step; 5]> {
     let last = prop_oneof![2 => plan::held().prop_map(Step::NextWake), 1 => plan::back().prop_map(|back| Step::Revive(back, None))];
     (limit(), any::<u64>(), ends, night, plan::held(), last).prop_map(|(count, seed, ends, night, held, last)| {
         let queues = (0..FEW).collect();
-        let claim = Step::Claim { queues, count, worker: 0, lease_ms: 1_000, timeout_ms: None, seed };
+        let claim =
+            Step::Claim { queues, count, bytes: usize::MAX, worker: 0, lease_ms: 1_000, timeout_ms: None, seed };
         [claim, Step::Settle(ends), night, Step::Promote(held, 100), last]
     })
 }
@@ -108,11 +111,12 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// What workers and the engine do all day.
 fn work() -> impl Strategy<Value = Step> {
-    let claim = (vec(0..FEW, 1..4), limit(), 0..FEW, wait_ms(), option::weighted(0.3, wait_ms()), any::<u64>());
+    let size = (limit(), prop_oneof![3 => Just(usize::MAX), 1 => 0..6_000_usize]);
+    let claim = (vec(0..FEW, 1..4), size, 0..FEW, wait_ms(), option::weighted(0.3, wait_ms()), any::<u64>());
     prop_oneof![
         4 => vec(plan::job(), 0..6).prop_map(Step::Enqueue),
-        6 => claim.prop_map(|(queues, count, worker, lease_ms, timeout_ms, seed)| {
-            Step::Claim { queues, count, worker, lease_ms, timeout_ms, seed }
+        6 => claim.prop_map(|(queues, (count, bytes), worker, lease_ms, timeout_ms, seed)| {
+            Step::Claim { queues, count, bytes, worker, lease_ms, timeout_ms, seed }
         }),
         2 => (vec(plan::hold(), 1..4), option::weighted(0.3, wait_ms())).prop_map(|(holds, ms)| Step::Extend(holds, ms)),
         6 => vec((plan::hold(), plan::end()), 1..4).prop_map(Step::Settle),

@@ -34,10 +34,11 @@ impl World {
                 let jobs = (0..).zip(plans).map(|(place, plan)| self.new_job(place, plan)).collect();
                 Seen::Enqueued(store.enqueue(jobs, now).await?)
             }
-            Step::Claim { queues, count, worker, lease_ms, timeout_ms, seed } => {
+            Step::Claim { queues, count, bytes, worker, lease_ms, timeout_ms, seed } => {
                 let claim = Claim {
                     queues: queues.iter().map(|queue| word("queue", *queue)).collect(),
                     count: *count,
+                    bytes: *bytes,
                     worker: word("worker", *worker),
                     lease: Span::from_millis(*lease_ms),
                     timeout: timeout_ms.map(Span::from_millis),

@@ -7,19 +7,26 @@ use redrive_policy::{Moment, Span};
 
 impl Ledger {
     pub(in crate::embedded) fn claim(&mut self, claim: &Claim, now: Moment) -> Vec<Job> {
-        let mut claimed = Vec::new();
+        let (mut claimed, mut bytes, mut is_full) = (Vec::new(), 0_usize, false);
         for queue in &claim.queues {
             let wanted = claim.count.saturating_sub(claimed.len());
             let Some(lane) = self.indexes.lane(queue) else { continue };
             let lane = &self.indexes.lanes[lane as usize];
-            if lane.paused || wanted == 0 {
+            if lane.paused || wanted == 0 || is_full {
                 continue;
             }
             let point_lost = |place: &u32| {
                 let expires = self.slots.get(*place).and_then(|slot| slot.expires);
                 expires.is_some_and(|expires| expires <= now)
             };
-            let next: Vec<u32> = lane.line().filter(|place| !point_lost(place)).take(wanted).collect();
+            let fits = |place: &u32| {
+                let first = bytes == 0;
+                bytes = bytes.saturating_add(self.slots.get(*place).map_or(0, |slot| slot.bytes(true)));
+                is_full = bytes > claim.bytes && !first;
+                !is_full
+            };
+            let line = lane.line().filter(|place| !point_lost(place));
+            let next: Vec<u32> = line.take(wanted).take_while(fits).collect();
             for place in next {
                 claimed.extend(self.change(place, |job| rules::claim(job, claim, now)));
             }

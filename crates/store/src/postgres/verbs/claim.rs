@@ -3,7 +3,7 @@
 use super::super::core::{BEGIN, Core};
 use super::super::kept::Kept;
 use super::super::trouble::Trouble;
-use super::super::value::{Order, limit};
+use super::super::value::{Order, Param, limit};
 use super::super::{read, sql, text};
 use crate::memory::rules;
 use crate::{Claim, Job, StoreError};
@@ -28,10 +28,14 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
 async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, Trouble> {
     let mut answers: Vec<Vec<Job>> = calls.iter().map(|_| Vec::new()).collect();
     let mut taken: Vec<Kept> = Vec::new();
+    let mut left: Vec<Arc<str>> = Vec::new();
     let mut session = core.session().await?;
     let mut begun = false;
     for (queues, places) in groups(calls) {
-        let total = places.iter().fold(0_usize, |total, place| total.saturating_add(calls[*place].0.count));
+        let sum = |part: fn(&Claim) -> usize| {
+            places.iter().fold(0_usize, |total, place| total.saturating_add(part(&calls[*place].0)))
+        };
+        let (count, bytes) = (sum(|claim| claim.count), sum(|claim| claim.bytes));
         // Calls of one batch come at nearly the same time. The latest keeps what expires in between from
         // being handed out by any of them.
         let now = places.iter().map(|place| calls[*place].1).max().unwrap_or_default();
@@ -42,25 +46,41 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, Trouble> 
             }
         }
         // What earlier groups of this transaction took is found again: in the database it is as it was.
-        let total = total.saturating_add(taken.len());
-        let order = Order::new(&sql::CLAIM, vec![Box::new(names), Box::new(limit(total)), Box::new(now.micros())]);
+        let again: usize = taken.iter().map(|kept| kept.job.bytes()).sum();
+        let params: Vec<Param<'_>> = vec![
+            Box::new(names),
+            Box::new(limit(count.saturating_add(taken.len()))),
+            Box::new(now.micros()),
+            Box::new(limit(bytes.saturating_add(again))),
+            Box::new(limit(places.len() + taken.len())),
+        ];
+        let order = Order::new(&sql::CLAIM, params);
         let rows = if begun { session.query(&order).await? } else { session.begin(BEGIN, &order).await? };
         begun = true;
         let mut found = read::jobs(&mut session, &core.catalogue, &rows).await?;
         found.retain(|kept| !taken.iter().any(|other| other.job.id == kept.job.id));
         sort(&mut found, queues);
-        let mut found = found.into_iter();
+        let mut found = found.into_iter().peekable();
         for place in places {
             let (claim, now) = &calls[place];
-            for mut kept in found.by_ref().take(claim.count) {
+            let (answer, mut bytes) = (&mut answers[place], 0_usize);
+            while let Some(kept) = found.peek().filter(|_| answer.len() < claim.count) {
+                bytes = bytes.saturating_add(kept.job.bytes());
+                if bytes > claim.bytes && !answer.is_empty() {
+                    left.push(Arc::clone(&kept.job.spec.queue));
+                    break;
+                }
+                let Some(mut kept) = found.next() else { break };
                 if let Ok(job) = kept.change(|job| rules::claim(job, claim, *now)) {
-                    answers[place].push(job);
+                    answer.push(job);
                     taken.push(kept);
                 }
             }
         }
     }
     core.commit(&mut session, &taken.iter().collect::<Vec<_>>()).await?;
+    // Other nodes have passed over what was locked here and is not taken after all.
+    left.iter().for_each(|queue| core.bell.available(queue));
     core.remembered.keep(taken);
     Ok(answers)
 }

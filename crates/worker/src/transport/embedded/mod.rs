@@ -82,6 +82,7 @@ impl Transport for Local {
             let request = ClaimRequest {
                 queues: ask.queues.to_vec(),
                 count: ask.count,
+                bytes: usize::MAX,
                 worker: Arc::clone(&ask.worker),
                 lease: Some(ask.lease.into()),
                 wait: ask.wait,
