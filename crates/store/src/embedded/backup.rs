@@ -3,12 +3,14 @@
 use super::check::{Findings, check_on, find};
 use super::disk::{Disk, NativeDisk};
 use super::fault::{Doing, OpenError, Trouble};
+use super::frame::Frame;
 use super::gather::{LogEnd, Part, gather, open_all};
 use super::header::{FIRST_FRAME, FileHeader};
 use super::high_water::HighWater;
 use super::names::{HIGH_WATER, Name};
 use super::open::Folder;
 use super::read::{Progress, Reader};
+use super::record;
 use super::store::Embedded;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use std::sync::Arc;
 /// How much is copied at a time.
 const PIECE: u64 = 1 << 20;
 /// What is left free at the end of the copied log, so that a store that is opened there can go on.
-const ROOM: u64 = 4_096;
+const ROOM: usize = 4_096;
 
 impl Embedded {
     /// Copies the store into an empty folder while it goes on, then reads the whole copy to see that it
@@ -124,24 +126,26 @@ fn copy_parts(
             progress(seen);
         };
         let path = part.name.within(to);
-        copy_file(disk, &mut part, &path, length, is_last, &mut copied)?;
+        copy_file(disk, &mut part, &path, length, is_last.then_some(end.last_frame + 1), &mut copied)?;
     }
-    HighWater::create(disk, to, end.last_frame)?;
+    HighWater::create(disk, to, end.last_frame + 1)?;
     match to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => disk.sync_dir(parent).doing("flush the folder", parent),
         None => Ok(()),
     }
 }
 
-/// Copies the first `length` bytes of a file. The last segment gets a new end, close behind them.
+/// Copies the first `length` bytes of a file. The last segment gets a new end, close behind them: a frame of this
+/// number, which says that the store was closed in good order.
 fn copy_file(
     disk: &dyn Disk,
     part: &mut Part,
     to: &Path,
     length: u64,
-    is_last: bool,
+    closing: Option<u64>,
     copied: &mut dyn FnMut(u64),
 ) -> Result<(), Trouble> {
+    let mut tail = Vec::new();
     let mut target = disk.create(to).doing("create", to)?;
     let mut bytes = vec![0; PIECE.min(length) as usize];
     let mut offset = 0;
@@ -152,18 +156,26 @@ fn copy_file(
             break;
         }
         if offset == 0
-            && is_last
+            && let Some(number) = closing
             && let Ok(header) = FileHeader::decode(&bytes[..read])
         {
-            let shortened = FileHeader { length: length + ROOM, ..header }.encode();
+            tail = closed_tail(header.salt, number);
+            let shortened = FileHeader { length: length + tail.len() as u64, ..header }.encode();
             bytes[..FIRST_FRAME as usize].copy_from_slice(&shortened);
         }
         target.write_at(offset, &bytes[..read]).doing("write to", to)?;
         offset += read as u64;
         copied(read as u64);
     }
-    if is_last {
-        target.write_at(length, &[0; ROOM as usize]).doing("write to", to)?;
-    }
+    target.write_at(length, &tail).doing("write to", to)?;
     target.sync().doing("flush", to)
+}
+
+/// What follows the copied log: the mark of a store that was closed in good order, and room to go on.
+fn closed_tail(salt: u32, number: u64) -> Vec<u8> {
+    let mut frame = Frame::new();
+    record::closed(frame.records());
+    let mut tail = frame.finish(salt, number).to_vec();
+    tail.resize(tail.len() + ROOM, 0);
+    tail
 }

@@ -30,7 +30,7 @@ fn a_backup_beside_a_running_store_has_all_that_was_acknowledged() {
             if number % 10 == 0 {
                 let to = format!("/backup{number}");
                 let findings = copy(&disk, &to).unwrap();
-                assert!(findings.is_sound() && findings.torn.is_none(), "{findings:?}");
+                assert!(findings.is_sound() && findings.torn.is_none() && findings.clean, "{findings:?}");
                 let (copy, opened) = Embedded::open_on(Arc::new(disk.clone()), &to, options).unwrap();
                 assert!(opened.repairs.is_empty() && opened.confirmed, "{opened:?}");
                 let reached = Reached { acknowledged: number + 1, called: number + 1 };
