@@ -11,6 +11,7 @@ mod wire;
 use crate::client::{Client, Send, ServerArgs};
 use crate::{exit::Failed, output};
 use phase::{Measured, Phase, Plan};
+use serde_json::json;
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -31,6 +32,9 @@ pub(crate) struct Args {
     /// How many seconds a phase may take before the run is given up
     #[arg(long, default_value_t = 120, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3_600))]
     time_limit: u32,
+    /// Leave the completed jobs on the server, to measure with them there
+    #[arg(long)]
+    keep: bool,
     #[command(flatten)]
     server: ServerArgs,
     /// Print JSON for programs
@@ -49,7 +53,7 @@ Phases:
   d1  the same with the worker of c1
 
 Every phase checks what it counted; a run that does not add up has no figures. The jobs go to queues
-of their own, which are empty again at the end; completed jobs leave with the server's retention.
+of their own, and are removed when their phase is over.
 
 Examples:
   redrive bench
@@ -73,12 +77,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let mut measured = Vec::new();
     for phase in phases {
         eprintln!("{}: {} …", phase.letter(), phase.title(&plan));
-        measured.push(measure(&client, &plan, phase, args.jobs as usize)?);
+        let phase = measure(&client, &plan, phase, args.jobs as usize)?;
+        if !args.keep {
+            remove_jobs(&client, &phase.queue)?;
+        }
+        measured.push(phase);
     }
     if args.json {
         return output::json(&report::to_json(&plan, &measured, &health));
     }
     output::text(&report::told(&plan, &measured))
+}
+
+/// Removes what a phase has left; the server removes so many at a time.
+fn remove_jobs(client: &Client, queue: &str) -> Result<(), Failed> {
+    let order = json!({ "filter": { "state": "completed", "queue": queue }, "confirm": true });
+    loop {
+        let answer = client.ask(Send::Post(&order), "/ojs/v1/admin/jobs/bulk/delete")?;
+        let count = |key: &str| answer[key].as_u64().unwrap_or(0);
+        if count("remaining") == 0 || count("succeeded") == 0 {
+            return Ok(());
+        }
+    }
 }
 
 /// One phase, and the server's own count beside ours.

@@ -60,7 +60,7 @@ impl Act {
                 let mut object = filter.object();
                 object.insert("state".to_owned(), state.as_str().into());
                 let document = json!({ "filter": object, "all": filter.is_empty(), switch: true });
-                client.ask(Send::Post(&document), "/ojs/v1/admin/jobs/retry")
+                client.ask(Send::Post(&document), "/ojs/v1/admin/jobs/bulk/retry")
             }
         }
     }

@@ -18,7 +18,7 @@ fn without_a_server_the_exit_code_is_three_and_the_address_is_named() {
         assert!(output.stdout.is_empty(), "{args:?}");
         assert!(stderr(&output).contains(&url) && stderr(&output).contains("redrive serve"), "{}", stderr(&output));
     }
-    let output = redrive(&["jobs", "--server", "https://example.org"]).output().expect("it runs");
+    let output = redrive(&["jobs", "--server", "ftp://example.org"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
 }
 
@@ -175,6 +175,7 @@ fn bench_measures_every_phase_and_counts_every_run() {
         assert!(phase["jobs_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{phase}");
         assert!(phase["p50_ms"].as_f64() <= phase["p99_ms"].as_f64(), "{phase}");
     }
+    assert_eq!(server.told_json(&["jobs", "--json"])["total"], 0, "nothing is left behind");
     let table = server.told(&["bench", "--jobs", "100", "--phases", "a,d"]);
     assert!(table.contains("fail twice, then succeed, 4 connections"), "{table}");
     assert_eq!(server.command(&["bench", "--phases", "z"]).status.code(), Some(2));

@@ -39,20 +39,37 @@ async fn discarded_jobs_are_taken_back_in_bulk_by_type_queue_and_time() {
         bench.advance_ms(60_000.0).await;
     }
     let filter = json!({ "state": "discarded", "type": "mail.send" });
-    let counted = bench.post("/admin/jobs/retry", json!({ "filter": filter, "dry_run": true })).await.expect(200);
+    let counted = bench.post("/admin/jobs/bulk/retry", json!({ "filter": filter, "dry_run": true })).await.expect(200);
     assert_eq!((&counted["matched"], &counted["dry_run"]), (&json!(2), &json!(true)));
-    let error = bench.post("/admin/jobs/retry", json!({ "filter": filter })).await.expect(400);
+    let error = bench.post("/admin/jobs/bulk/retry", json!({ "filter": filter })).await.expect(400);
     assert!(error["error"]["message"].as_str().unwrap().contains("2 discarded jobs"), "{error}");
     let all = json!("discarded");
     assert_eq!(states(&bench, &ids).await, [all.clone(), all.clone(), all.clone()]);
 
     let since = json!({ "state": "discarded", "type": "mail.send", "since": "2026-02-13T10:01:00Z" });
-    let done = bench.post("/admin/jobs/retry", json!({ "filter": since, "confirm": true })).await.expect(200);
+    let done = bench.post("/admin/jobs/bulk/retry", json!({ "filter": since, "confirm": true })).await.expect(200);
     assert_eq!((&done["matched"], &done["succeeded"]), (&json!(1), &json!(1)));
     assert_eq!(states(&bench, &ids).await, [all.clone(), json!("available"), all.clone()]);
 
     let order = json!({ "filter": { "state": "discarded" }, "all": true, "confirm": true });
-    assert_eq!(bench.post("/admin/jobs/retry", order).await.expect(200)["succeeded"], 2);
+    assert_eq!(bench.post("/admin/jobs/bulk/retry", order).await.expect(200)["succeeded"], 2);
+}
+
+#[tokio::test]
+async fn ended_jobs_are_deleted_in_bulk_and_those_that_wait_are_not() {
+    let bench = Bench::new();
+    let [gone, kept] = [discarded(&bench, "mail.send", "q1").await, discarded(&bench, "mail.send", "q2").await];
+    let order = json!({ "filter": { "state": "discarded", "queue": "q1" }, "confirm": true });
+    let done = bench.post("/admin/jobs/bulk/delete", order).await.expect(200);
+    assert_eq!((&done["action"], &done["succeeded"]), (&json!("delete"), &json!(1)));
+    bench.get(&format!("/jobs/{gone}")).await.expect(404);
+    assert_eq!(bench.job(&kept).await["state"], "discarded");
+    for order in
+        [json!({ "filter": { "state": "discarded" }, "confirm": true }), json!({ "all": true, "confirm": true })]
+    {
+        bench.post("/admin/jobs/bulk/delete", order).await.expect(400);
+    }
+    assert_eq!(bench.job(&kept).await["state"], "discarded");
 }
 
 #[tokio::test]
@@ -69,7 +86,7 @@ async fn an_order_that_names_no_ended_state_or_no_filter_takes_nothing_back() {
         (json!({ "filter": { "state": "discarded", "type": "a" }, "all": true, "confirm": true }), "/filter"),
         (json!({ "state": "discarded", "all": true, "confirm": true }), "/state"),
     ] {
-        let error = bench.post("/admin/jobs/retry", order.clone()).await.expect(400);
+        let error = bench.post("/admin/jobs/bulk/retry", order.clone()).await.expect(400);
         assert_eq!(error["error"]["details"]["problems"][0]["path"], path, "{order}");
     }
     assert_eq!(states(&bench, &[id, waiting]).await, [json!("discarded"), json!("available")]);

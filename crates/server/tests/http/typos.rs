@@ -130,7 +130,7 @@ async fn no_endpoint_passes_over_a_parameter_that_it_does_not_know() {
     bench.call_text("GET", "/ojs/v1/nothing?colour=red", "").await.expect(404);
 }
 
-const ENDPOINTS: [(&str, &str); 33] = [
+const ENDPOINTS: [(&str, &str); 34] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -161,7 +161,8 @@ const ENDPOINTS: [(&str, &str); 33] = [
     ("POST", "/ojs/v1/dead-letter/{id}/retry"),
     ("GET", "/ojs/v1/events"),
     ("GET", "/ojs/v1/admin/jobs"),
-    ("POST", "/ojs/v1/admin/jobs/retry"),
+    ("POST", "/ojs/v1/admin/jobs/bulk/retry"),
+    ("POST", "/ojs/v1/admin/jobs/bulk/delete"),
     ("POST", "/ojs/v1/admin/jobs/{id}/retry"),
     ("POST", "/ojs/v1/admin/backup"),
 ];

@@ -8,7 +8,7 @@ pub(crate) const QUEUES: [&str; 4] = ["alpha", "beta", "gamma.low", "delta-2"];
 pub(crate) const STRANGE_QUEUES: [&str; 3] = ["true", "0", "p1y"];
 
 /// Every endpoint, with what it takes.
-pub(crate) const ENDPOINTS: [(&str, &str); 33] = [
+pub(crate) const ENDPOINTS: [(&str, &str); 34] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -39,7 +39,8 @@ pub(crate) const ENDPOINTS: [(&str, &str); 33] = [
     ("POST", "/ojs/v1/dead-letter/{id}/retry"),
     ("GET", "/ojs/v1/events"),
     ("GET", "/ojs/v1/admin/jobs"),
-    ("POST", "/ojs/v1/admin/jobs/retry"),
+    ("POST", "/ojs/v1/admin/jobs/bulk/retry"),
+    ("POST", "/ojs/v1/admin/jobs/bulk/delete"),
     ("POST", "/ojs/v1/admin/jobs/{id}/retry"),
     ("POST", "/ojs/v1/admin/backup"),
 ];
@@ -151,7 +152,7 @@ pub(crate) fn document(path: &str, id: &str, random: &mut fastrand::Rng) -> Valu
         "/ojs/v1/dead-letter" | "/ojs/v1/dead-letter/retry" => {
             json!({ "filter": { "queue": "alpha", "type": "work.do" }, "confirm": random.bool(), "dry_run": random.bool() })
         }
-        "/ojs/v1/admin/jobs/retry" => {
+        "/ojs/v1/admin/jobs/bulk/retry" | "/ojs/v1/admin/jobs/bulk/delete" => {
             json!({ "filter": { "state": "discarded", "queue": "alpha" }, "confirm": random.bool(), "dry_run": random.bool() })
         }
         "/ojs/v1/dead-letter/{id}/retry" | "/ojs/v1/admin/jobs/{id}/retry" => {

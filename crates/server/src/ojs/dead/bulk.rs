@@ -1,4 +1,4 @@
-//! Taking back and dropping many dead letters at once, and taking back other jobs that have ended.
+//! Taking back and dropping many dead letters, or other jobs that have ended, at once.
 
 use super::super::body;
 use super::select::{Among, FILTER, Selection};
@@ -50,6 +50,11 @@ pub(crate) async fn retry_many(State(app): State<Arc<App>>, payload: Payload) ->
 /// Takes back jobs of one of the states in which jobs have ended.
 pub(crate) async fn retry_ended(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
     run(app, Order::read(Among::Ended, &payload.members_or_none()?, &Query::default())?, Action::Retry).await
+}
+
+/// Forgets jobs of one of the states in which jobs have ended.
+pub(crate) async fn delete_ended(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+    run(app, Order::read(Among::Ended, &payload.members_or_none()?, &Query::default())?, Action::Delete).await
 }
 
 /// The order stands in the body, or in the query for clients that send no body with a DELETE.

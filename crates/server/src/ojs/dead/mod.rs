@@ -5,7 +5,7 @@ mod revise;
 mod select;
 mod stats;
 
-pub(crate) use bulk::{delete_many, retry_ended, retry_many};
+pub(crate) use bulk::{delete_ended, delete_many, retry_ended, retry_many};
 pub(crate) use select::FILTER;
 pub(crate) use stats::stats;
 
