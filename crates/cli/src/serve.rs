@@ -22,7 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   redrive serve --listen 127.0.0.1:8080 --data ./redrive-data
   redrive serve --listen 0.0.0.0:8080 --data /var/lib/redrive --api-key-file /etc/redrive.keys
-  REDRIVE_STORE=postgres://redrive:secret@db.internal/app redrive serve --listen 127.0.0.1:8080
+  REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app redrive serve --listen 127.0.0.1:8080
   redrive serve --default-policy retry.json
   REDRIVE_LIMITS_BATCH=5000 redrive serve --config redrive.toml
 

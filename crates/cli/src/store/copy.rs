@@ -23,7 +23,7 @@ const EXAMPLES: &str = "\
 Everything travels: jobs in every state with leases, tokens, histories, failures, results and
 keys, and queues, closed ones too. Both sides are read again and compared before the copy becomes
 a store; an interrupted copy leaves none, and can be run again. Servers on both sides must be
-stopped. Here, REDRIVE_STORE=postgres://redrive:secret@db.internal/app is in the environment.
+stopped. Here, REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app is in the environment.
 
 Examples:
   redrive store copy ./redrive-data env:REDRIVE_STORE

@@ -27,7 +27,7 @@ pub(super) struct Args {
 const EXAMPLES: &str = "\
 Jobs come here from the SQL function redrive.enqueue. The servers take them in within
 milliseconds; what is not valid is set aside with the reason. Servers may run meanwhile.
-Here, REDRIVE_STORE=postgres://redrive:secret@db.internal/app is in the environment.
+Here, REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app is in the environment.
 
 Examples:
   redrive store inbox postgres://redrive@localhost/app

@@ -16,6 +16,7 @@ mod lane;
 mod options;
 mod pool;
 mod pooler;
+mod privileges;
 mod queues;
 mod read;
 mod remembered;

@@ -31,9 +31,10 @@ pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
     session.begin_by(&format!("BEGIN; SELECT pg_advisory_xact_lock(hashtext('redrive migrations {schema}'))")).await?;
     // Somebody else may have been faster.
     let missing = missing(&mut session, &schema).await?;
+    // Only where it is missing: the statement needs a privilege on the database even if it has nothing to do.
+    let make = if has_schema(&mut session, &schema).await? { "" } else { &format!("CREATE SCHEMA \"{schema}\";") };
     let mut sql = format!(
-        "CREATE SCHEMA IF NOT EXISTS \"{schema}\";\
-         CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, needs integer NOT NULL, \
+        "{make}CREATE TABLE IF NOT EXISTS \"{schema}\".migrations (version integer PRIMARY KEY, needs integer NOT NULL, \
          applied timestamptz NOT NULL DEFAULT now());"
     );
     for Migration { version, needs, sql: step } in missing {
@@ -42,6 +43,16 @@ pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
     }
     session.run(&sql).await?;
     session.commit(&[]).await
+}
+
+async fn has_schema(session: &mut Session, schema: &str) -> Result<bool, Trouble> {
+    let there = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1::text)";
+    yes(session, Order::new(there, vec![Box::new(schema)])).await
+}
+
+async fn yes(session: &mut Session, question: Order<'_>) -> Result<bool, Trouble> {
+    let answer = session.query(&question).await?;
+    Ok(answer.first().map(|row| Reader::new(row).next::<bool>()).transpose()? == Some(true))
 }
 
 /// Whether there are tables of any version.
@@ -54,14 +65,18 @@ pub(super) async fn has_table(session: &mut Session, schema: &str, table: &str) 
     // Not by to_regclass(), which may answer from what this connection saw before it had the lock.
     let there = "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
                  WHERE n.nspname = $1::text AND c.relname = $2::text)";
-    let there = session.query(&Order::new(there, vec![Box::new(schema), Box::new(table)])).await?;
-    Ok(there.first().map(|row| Reader::new(row).next::<bool>()).transpose()? == Some(true))
+    yes(session, Order::new(there, vec![Box::new(schema), Box::new(table)])).await
 }
 
 /// The steps that the tables have not seen yet.
 async fn missing(session: &mut Session, schema: &str) -> Result<Vec<&'static Migration>, Trouble> {
     let (mut version, mut needs) = (0, 0);
     if is_there(session, schema).await? {
+        // What is in a schema that the role may not use is as good as not there for PostgreSQL.
+        let usable = "SELECT has_schema_privilege($1::text, 'USAGE')";
+        if !yes(session, Order::new(usable, vec![Box::new(schema)])).await? {
+            return Err(Trouble::Denied(format!("PostgreSQL says: permission denied for schema {schema}")));
+        }
         let sql = "SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM migrations";
         let rows = session.query(&Order::new(sql, Vec::new())).await?;
         if let Some(row) = rows.first() {

@@ -7,7 +7,7 @@ use super::lane::Lane;
 use super::options::Options;
 use super::trouble::Trouble;
 use super::verbs::{claim, enqueue, inbox, list, manage, runs, sweep};
-use super::{pooler, queues, schema, tidy};
+use super::{pooler, privileges, queues, schema, tidy};
 use crate::memory::rules;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing,
@@ -45,10 +45,10 @@ impl Postgres {
     pub async fn open(options: Options) -> Result<Self, StoreError> {
         let connections = options.connections.max(LEAST_CONNECTIONS);
         let core = Core::new(options.with_connections(connections));
-        core.repeat(|| pooler::refuse(&core.pool)).await?;
-        core.repeat(|| schema::migrate(&core.pool)).await?;
         let clock = Arc::new(DatabaseClock::new());
-        core.repeat(|| clock.look(&core)).await?;
+        if let Err(trouble) = begin(&core, &clock).await {
+            return Err(privileges::explained(&core.pool, trouble).await.into());
+        }
         tokio::spawn(clock::follow(Arc::clone(&clock), Arc::downgrade(&core)));
         tokio::spawn(tidy::run(Arc::clone(&core.tidy), Arc::downgrade(&core)));
         let (for_enqueues, for_claims, for_runs) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
@@ -73,6 +73,13 @@ impl Postgres {
     pub fn clock(&self) -> Arc<DatabaseClock> {
         Arc::clone(&self.clock)
     }
+}
+
+/// Makes sure of all that a node needs.
+async fn begin(core: &Core, clock: &DatabaseClock) -> Result<(), Trouble> {
+    core.repeat(|| pooler::refuse(&core.pool)).await?;
+    core.repeat(|| schema::migrate(&core.pool)).await?;
+    core.repeat(|| clock.look(core)).await
 }
 
 /// An answer of the work of one transaction, repeated where that is safe.

@@ -20,6 +20,8 @@ pub(super) enum Trouble {
     Silent(String),
     /// The connection is gone, and whether the transaction was committed is not known.
     Unknown(String),
+    /// The role lacks a privilege.
+    Denied(String),
     /// The database does not hold what this program needs, or not in the shape it needs.
     Broken(String),
 }
@@ -49,6 +51,7 @@ impl fmt::Display for Trouble {
             | Self::Lost(why)
             | Self::Silent(why)
             | Self::Unknown(why)
+            | Self::Denied(why)
             | Self::Broken(why) => f.write_str(why),
             Self::Taken => f.write_str("a name or key is taken"),
         }
@@ -66,6 +69,7 @@ impl From<tokio_postgres::Error> for Trouble {
                 Self::Collided(why)
             }
             SqlState::UNIQUE_VIOLATION => Self::Taken,
+            SqlState::INSUFFICIENT_PRIVILEGE => Self::Denied(why),
             SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => Self::Lost(why),
             // A standby after a failover, a statement that was cancelled, or resources that ran out: the
             // disk, connections, memory.
@@ -81,7 +85,7 @@ impl From<tokio_postgres::Error> for Trouble {
 impl From<Trouble> for StoreError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
-            Trouble::Broken(why) => Self::Broken(why),
+            Trouble::Broken(why) | Trouble::Denied(why) => Self::Broken(why),
             other => Self::Unavailable(other.to_string()),
         }
     }

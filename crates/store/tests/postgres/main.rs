@@ -13,6 +13,7 @@ mod inbox;
 mod model;
 mod nodes;
 mod pooler;
+mod privileges;
 #[path = "../common/scratch.rs"]
 mod scratch;
 mod subject;
