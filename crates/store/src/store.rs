@@ -30,7 +30,8 @@ pub trait Store: Send + Sync {
     /// bytes of the claim ends it; nothing behind that job is handed out in its place.
     fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>>;
 
-    /// A sign of life: each lease lasts `span` from now, or else its own span; its deadline stays.
+    /// A sign of life: each lease lasts `span` from now, or else its own span, and no less than the job
+    /// asks for; its deadline stays.
     ///
     /// A lease past its time is still extended while nobody has ended it: the worker is alive, and
     /// nobody else has the job. What [`Store::reclaim`] or anything else ended stays ended.

@@ -40,6 +40,7 @@ macro_rules! for_each_conformance_case {
             hold {
                 ret_13_a_sign_of_life_extends_the_lease,
                 extend_takes_a_span_for_one_sign_only,
+                extend_never_shortens_the_lease_that_a_job_asked_for,
                 extend_leaves_the_deadline,
                 extend_revives_a_lease_that_ran_out_but_was_not_ended,
                 extend_does_not_bring_back_what_was_ended,

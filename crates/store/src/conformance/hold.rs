@@ -30,6 +30,19 @@ pub(super) async fn extend_takes_a_span_for_one_sign_only(bench: &mut Bench<'_>)
     Ok(())
 }
 
+pub(super) async fn extend_never_shortens_the_lease_that_a_job_asked_for(bench: &mut Bench<'_>) -> Verified {
+    let own = u32::from(u16::MAX);
+    let held = bench.held_with(|spec| spec.lease = Some(Span::from_millis(own))).await?;
+    bench.pass(1);
+    for (span, ms) in [(5, own), (own - 1, own), (own + 1, own + 1)] {
+        let extended = bench.extend(held_by_token(&held)?, Some(Span::from_millis(span))).await??;
+        same!(extended.lease.map(|lease| lease.until), Some(bench.later(ms)), "the end of the lease with {span} ms");
+    }
+    bench.pass(own);
+    same!(bench.reclaim(9).await?, Vec::new(), "what is reclaimed before the lease runs out");
+    Ok(())
+}
+
 pub(super) async fn extend_leaves_the_deadline(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held_with(|spec| spec.timeout = Some(Span::from_millis(LEASE_MS))).await?;
     let deadline = bench.later(LEASE_MS);

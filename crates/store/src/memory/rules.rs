@@ -57,12 +57,14 @@ pub(crate) fn claim(job: &mut Job, claim: &Claim, now: Moment) -> Result<(), Ref
     Ok(())
 }
 
-/// A sign of life. A span that comes with it holds for this one sign only.
+/// A sign of life. A span that comes with it holds for this one sign only, and not below what the job asks for:
+/// a worker that does not know that must not cut it short.
 pub(crate) fn extend(job: &mut Job, proof: &Proof, span: Option<Span>, now: Moment) -> Result<(), Refusal> {
     check_hold(job, proof)?;
     if let Some(lease) = &mut job.lease {
+        let asked = now.after(span.unwrap_or(lease.span));
         lease.alive = now;
-        lease.until = now.after(span.unwrap_or(lease.span));
+        lease.until = job.spec.lease.map_or(asked, |own| asked.max(now.after(own)));
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ pub(crate) enum Flaw {
     ClaimsOneTooMany,
     ClaimsTooManyBytes,
     ExtendsByItsOwnSpan,
+    ShortensLeases,
     ReclaimsLate,
     ReclaimsWithoutLimit,
     CallsEveryRunStalled,
@@ -56,7 +57,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 40] = [
+    pub(crate) const ALL: [Self; 41] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -69,6 +70,7 @@ impl Flaw {
         Self::ClaimsOneTooMany,
         Self::ClaimsTooManyBytes,
         Self::ExtendsByItsOwnSpan,
+        Self::ShortensLeases,
         Self::ReclaimsLate,
         Self::ReclaimsWithoutLimit,
         Self::CallsEveryRunStalled,
@@ -253,7 +255,11 @@ impl Store for Flawed {
         Box::pin(async move {
             let holds = holds.into_iter().map(|hold| self.believed(hold)).collect();
             let span = span.filter(|_| !self.has(Flaw::ExtendsByItsOwnSpan));
-            let answers = self.memory.extend(holds, span, now).await?;
+            let mut answers = self.memory.extend(holds, span, now).await?;
+            if let (Some(span), true) = (span, self.has(Flaw::ShortensLeases)) {
+                let leases = answers.iter_mut().flatten().filter_map(|job| job.lease.as_mut());
+                leases.for_each(|lease| lease.until = now.after(span));
+            }
             Ok(answers.into_iter().map(|answer| self.refused(answer)).collect())
         })
     }

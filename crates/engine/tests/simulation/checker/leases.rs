@@ -6,6 +6,7 @@ use super::kept::gone;
 use super::signs::may_be_overdue;
 use crate::house::{LEASE, MOST_RELEASES, TIMEOUT};
 use crate::ledger::{Ended, Run, Told, When, short};
+use redrive_policy::Moment;
 use redrive_store::{Job, Refusal, State};
 
 pub(super) fn prove(case: &mut Case<'_>) {
@@ -118,11 +119,16 @@ fn accepted(case: &mut Case<'_>, run: u32, when: When) {
     }
 }
 
+/// Until when a sign of life lasts: as long as the job asks for at the least.
+pub(super) fn lasts(job: &Job, alive: Moment, span: redrive_policy::Span) -> Moment {
+    job.spec.lease.map_or(alive.after(span), |own| alive.after(span).max(alive.after(own)))
+}
+
 fn extended(case: &mut Case<'_>, run: u32, when: When, span: Option<redrive_policy::Span>, job: &Job) {
     let right = job.lease.as_ref().is_some_and(|lease| {
         lease.token.number == run
             && case.ledger.showed(when, lease.alive)
-            && lease.until == lease.alive.after(span.unwrap_or(lease.span))
+            && lease.until == lasts(job, lease.alive, span.unwrap_or(lease.span))
     });
     if !right {
         case.breach("one lease", format!("lease {run} was not extended as asked for at {when:?}: {}", short(job)));

@@ -1,8 +1,10 @@
 //! How long a lease can have lasted.
 
 use super::Case;
+use super::leases::lasts;
 use crate::ledger::{Extend, Seq, Still, Told, When};
 use redrive_policy::{Moment, Span};
+use redrive_store::Job;
 
 /// A sign of life: the claim, or an extension.
 pub(super) struct Sign {
@@ -22,13 +24,13 @@ pub(super) fn last_signs(case: &Case<'_>, run: u32, by: Seq) -> Vec<Sign> {
     let Some(lease) = &first.job.lease else { return Vec::new() };
     let mut signs = vec![Sign { when: first.when, alive: lease.alive, until: lease.until, surely: true }];
     let extends = case.account.extends.iter().filter(|extend| extend.run == Some(run) && extend.when.from < by);
-    signs.extend(extends.filter_map(|extend| sign(case, extend, lease.span)));
+    signs.extend(extends.filter_map(|extend| sign(case, extend, &first.job, lease.span)));
     let surely = signs.iter().rposition(|sign| sign.surely).unwrap_or(0);
     signs.drain(..surely);
     signs
 }
 
-fn sign(case: &Case<'_>, extend: &Extend, own: Span) -> Option<Sign> {
+fn sign(case: &Case<'_>, extend: &Extend, job: &Job, own: Span) -> Option<Sign> {
     let when = extend.when;
     match &extend.told {
         Told::Yes(job) => {
@@ -37,7 +39,8 @@ fn sign(case: &Case<'_>, extend: &Extend, own: Span) -> Option<Sign> {
         }
         Told::Lost => {
             let alive = case.ledger.earliest(when.from, when.to);
-            Some(Sign { when, alive, until: alive.after(extend.span.unwrap_or(own)), surely: false })
+            let until = lasts(job, alive, extend.span.unwrap_or(own));
+            Some(Sign { when, alive, until, surely: false })
         }
         Told::No(_) => None,
     }
