@@ -44,6 +44,8 @@ fn flags_come_before_the_environment_before_the_file_before_the_defaults() {
     let output = redrive(&dir)
         .args(["config", "--json", "--listen", "127.0.0.1:3", "--set", "limits.fetch=10"])
         .envs([("REDRIVE_LISTEN", "127.0.0.1:2"), ("REDRIVE_DATA", "from-env"), ("REDRIVE_LIMITS_FETCH", "9")])
+        // As in a command of `redrive work`.
+        .env("REDRIVE_JOB_ID", "0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c")
         .output()
         .unwrap();
     let settings = settings(&output);

@@ -146,7 +146,11 @@ fn of_environment(setting: &Setting) -> Option<Said> {
 fn unknown_in_environment() -> impl Iterator<Item = String> {
     // The last ones are for the commands that talk to a server, which may share their environment.
     const OTHERS: [&str; 3] = ["REDRIVE_CONFIG", "REDRIVE_SERVER", "REDRIVE_CA"];
-    let known = |name: &str| OTHERS.contains(&name) || SETTINGS.iter().any(|setting| setting.env() == name);
+    /// What `redrive work` tells its commands, of which a server may be one.
+    const OF_A_JOB: &str = "REDRIVE_JOB_";
+    let known = |name: &str| {
+        OTHERS.contains(&name) || name.starts_with(OF_A_JOB) || SETTINGS.iter().any(|setting| setting.env() == name)
+    };
     std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter_map(move |name| {
         let key = name.strip_prefix("REDRIVE_").filter(|_| !known(&name))?;
         Some(format!("environment {name}: {}", no_such_setting(&key.to_lowercase(), Setting::env)))
