@@ -41,15 +41,8 @@ pub(super) struct Spans {
 
 pub(super) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<Problem>) -> Times<'a> {
     let mut read = |key: &str| moment(from.of(key), key, now, problems);
-    let (scheduled, delayed, expires) = (read("scheduled_at"), read("delay_until"), read("expires_at"));
-    if let Some(said) = expires.as_ref().filter(|said| said.at <= now) {
-        let message = format!(
-            "found {}, and it is {} now; allowed is a time to come: this job would be discarded unrun",
-            rfc3339(said.at),
-            rfc3339(now)
-        );
-        from.of("expires_at").told("expires_at", Problem::told("", message), problems);
-    }
+    let (scheduled, delayed) = (read("scheduled_at"), read("delay_until"));
+    let expires = expiry(from.of(EXPIRES), now, problems);
     if let (Some(one), Some(other)) = (&scheduled, &delayed)
         && one.at != other.at
     {
@@ -70,13 +63,18 @@ pub(super) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<
     Times { start, scheduled, expires }
 }
 
-/// When a redriven job expires, where that is said.
+const EXPIRES: &str = "expires_at";
+
+/// When a job expires, where that is said: at a time to come.
 pub(super) fn expiry<'a>(members: &Members<'a>, now: Moment, problems: &mut Vec<Problem>) -> Option<Said<'a>> {
-    const KEY: &str = "expires_at";
-    let said = moment(members, KEY, now, problems)?;
+    let said = moment(members, EXPIRES, now, problems)?;
     if said.at <= now {
-        let allowed = "a time in the future; leave it out for a job that does not expire";
-        members.wrong(KEY, allowed, problems);
+        let message = format!(
+            "found {}, and it is {} now; allowed is a time to come: this job would be discarded unrun",
+            rfc3339(said.at),
+            rfc3339(now)
+        );
+        members.told(EXPIRES, Problem::told("", message), problems);
     }
     Some(said)
 }
