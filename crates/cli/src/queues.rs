@@ -23,6 +23,8 @@ enum Command {
     Pause(Pause),
     /// Hand out jobs of a queue again
     Resume(Name),
+    /// Forget a queue that has no jobs; one without jobs goes by itself once it is old enough
+    Remove(Name),
 }
 
 #[derive(clap::Args)]
@@ -57,6 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         Some(Command::Pause(Pause { queue, create })) => {
             switched(&client, &queue.name, "pause", &json!({ "create": create }), args.json)
         }
+        Some(Command::Remove(queue)) => removed(&client, &queue.name, args.json),
         Some(Command::Resume(queue)) => switched(&client, &queue.name, "resume", &json!({}), args.json),
     }
 }
@@ -95,4 +98,9 @@ fn switched(client: &Client, name: &str, verb: &str, said: &Value, json: bool) -
         return output::json(&answer);
     }
     output::text(&format!("queue {name} is {}\n", answer["status"].as_str().unwrap_or("in an unknown state")))
+}
+
+fn removed(client: &Client, name: &str, json: bool) -> Result<(), Failed> {
+    let answer = client.ask(Send::Delete, &format!("/ojs/v1/queues/{}", escaped(name)))?;
+    if json { output::json(&answer) } else { output::text(&format!("queue {name} is removed\n")) }
 }

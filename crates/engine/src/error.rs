@@ -1,7 +1,7 @@
 //! What a command can answer besides success.
 
 use redrive_policy::Problems;
-use redrive_store::{JobId, Refusal, StoreError};
+use redrive_store::{JobId, Queue, Refusal, StoreError};
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ pub enum EngineError {
     Refused(JobId, Refusal),
     /// There is no such queue.
     NoSuchQueue(Arc<str>),
+    /// The queue has jobs.
+    QueueHasJobs(Box<Queue>),
     /// The store did not answer. Whether the command was carried out is not known.
     Store(StoreError),
 }
@@ -30,6 +32,7 @@ impl fmt::Display for EngineError {
             Self::Duplicate(id) => write!(f, "a job {id} is kept already"),
             Self::Refused(id, refusal) => write!(f, "job {id}: {refusal}"),
             Self::NoSuchQueue(name) => write!(f, "there is no queue \"{name}\""),
+            Self::QueueHasJobs(queue) => write!(f, "the queue \"{}\" has {} jobs", queue.name, queue.jobs()),
             Self::Store(error) => error.fmt(f),
         }
     }

@@ -22,6 +22,8 @@ const PRUNE_EVERY: Duration = Duration::from_secs(2);
 const LONGEST_TURN: Span = Span::from_secs(2);
 /// Nobody knows how long a server was away before it started; no run is granted more than this.
 const LONGEST_STANDSTILL: Span = Span::from_secs(86_400);
+/// How often queues are pruned. To find those without jobs may take a look at every job.
+const PRUNE_QUEUES_EVERY: Duration = Duration::from_secs(600);
 
 /// How many letters are taken in at a time.
 const LETTERS: usize = 100;
@@ -89,8 +91,7 @@ impl fmt::Display for Notice<'_> {
 /// Sweeps and prunes until `stopped` completes. What is notable is handed to `report`.
 pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report: impl Fn(Notice<'_>)) {
     tokio::pin!(stopped);
-    let mut pruned = None;
-    let mut held_back = SHORTEST_NAP;
+    let mut rounds = Rounds { held_back: SHORTEST_NAP, pruned: None, pruned_queues: None };
     let mut heard = None;
     loop {
         if let Some(step) = engine.clock.look() {
@@ -110,7 +111,7 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
             None => Ok(()),
         };
         let turned = match turned {
-            Ok(()) => turn(&engine, &mut held_back, &mut pruned).await,
+            Ok(()) => turn(&engine, &mut rounds).await,
             Err(error) => Err(error),
         };
         let nap = match turned {
@@ -139,26 +140,42 @@ fn standstill(engine: &Engine, heard: Option<Moment>) -> Option<Span> {
     Some(engine.clock.now().since(heard)).filter(|since| *since > LONGEST_TURN)
 }
 
+/// What the turns of the sweeper remember.
+struct Rounds {
+    /// How long the next nap is, where what is due cannot be done.
+    held_back: Span,
+    pruned: Option<Instant>,
+    pruned_queues: Option<Instant>,
+}
+
+fn is_over(last: Option<Instant>, span: Duration) -> bool {
+    last.is_none_or(|at| at.elapsed() >= span)
+}
+
 /// One sweep, and now and then a pruning; answers how long nothing is due. A store that does not answer is
 /// asked once in a turn.
-async fn turn(engine: &Engine, held_back: &mut Span, pruned: &mut Option<Instant>) -> Result<Span, EngineError> {
+async fn turn(engine: &Engine, rounds: &mut Rounds) -> Result<Span, EngineError> {
     engine.planned.store(i64::MAX, Ordering::Release);
     let swept = engine.sweep().await?;
-    if pruned.is_none_or(|at| at.elapsed() >= PRUNE_EVERY) {
+    if is_over(rounds.pruned, PRUNE_EVERY) {
         engine.prune().await?;
-        *pruned = Some(Instant::now());
+        rounds.pruned = Some(Instant::now());
+    }
+    if is_over(rounds.pruned_queues, PRUNE_QUEUES_EVERY) {
+        engine.prune_queues().await?;
+        rounds.pruned_queues = Some(Instant::now());
     }
     let next = engine.next_sweep().await?;
     let now = engine.clock.now();
     let nap = match next.map(|next| next.since(now)) {
         None => LONGEST_NAP,
         Some(Span::ZERO) if swept == Swept::default() => {
-            let nap = *held_back;
-            *held_back = nap.times(2.0).at_most(LONGEST_NAP);
+            let nap = rounds.held_back;
+            rounds.held_back = nap.times(2.0).at_most(LONGEST_NAP);
             nap
         }
         Some(nap) => {
-            *held_back = SHORTEST_NAP;
+            rounds.held_back = SHORTEST_NAP;
             nap.at_most(LONGEST_NAP)
         }
     };

@@ -3,7 +3,7 @@
 use crate::engine::refused;
 use crate::events::Happening;
 use crate::{Engine, EngineError};
-use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Missing, Page, Queue, Refusal, Revival};
+use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Missing, Page, Queue, QueueRefusal, Refusal, Revival};
 use std::sync::Arc;
 
 impl Engine {
@@ -53,6 +53,20 @@ impl Engine {
             self.earlier.notify_one();
         }
         Ok(self.shown_queue(queue))
+    }
+
+    /// Forgets a queue that has no jobs, paused or not.
+    ///
+    /// # Errors
+    /// There is no such queue, it has jobs, or the store did not answer.
+    pub async fn remove_queue(&self, name: Arc<str>) -> Result<Queue, EngineError> {
+        let _noting = self.gates.noting.lock().await;
+        let queue = self.store.forget_queue(Arc::clone(&name)).await?.map_err(|refusal| match refusal {
+            QueueRefusal::NotFound => EngineError::NoSuchQueue(name),
+            QueueRefusal::HasJobs(queue) => EngineError::QueueHasJobs(Box::new(queue)),
+        })?;
+        self.gates.open(&queue.name);
+        Ok(queue)
     }
 
     /// Reads back which queues are closed; to be called once after a start.

@@ -4,6 +4,7 @@ use crate::events::{self, Happening};
 use crate::{Engine, EngineError, judge};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Standstill, State};
+use std::sync::Arc;
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +67,14 @@ impl Engine {
                 return Ok(pruned);
             }
         }
+    }
+
+    /// Forgets queues that have no jobs, are not paused, and are older than finished jobs get; answers their names.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn prune_queues(&self) -> Result<Vec<Arc<str>>, EngineError> {
+        Ok(self.store.prune_queues(self.settings.retention.finished, self.now()).await?)
     }
 
     /// At least one: a step that touches nothing would be followed by another for ever.

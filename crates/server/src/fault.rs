@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use redrive_engine::EngineError;
 use redrive_policy::{Problem, Problems};
-use redrive_store::{JobId, Refusal, StoreError};
+use redrive_store::{JobId, Queue, Refusal, State, StoreError};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -211,6 +211,7 @@ impl From<EngineError> for Fault {
             }
             EngineError::Refused(id, refusal) => refused(id, &refusal),
             EngineError::NoSuchQueue(name) => Self::new(Code::NotFound, format!("there is no queue \"{name}\"")),
+            EngineError::QueueHasJobs(queue) => not_empty(&queue),
             EngineError::Store(StoreError::Unavailable(why)) => {
                 Self::new(Code::Unavailable, format!("the store cannot be reached: {why}")).retry_after(1)
             }
@@ -219,6 +220,20 @@ impl From<EngineError> for Fault {
             }
         }
     }
+}
+
+fn not_empty(queue: &Queue) -> Fault {
+    let counts = State::ALL.into_iter().map(|state| (state, queue.count(state))).filter(|(_, jobs)| *jobs > 0);
+    let said = counts.clone().map(|(state, jobs)| format!("{jobs} {state}")).collect::<Vec<_>>().join(", ");
+    let counts: serde_json::Map<String, Value> =
+        counts.map(|(state, jobs)| (state.name().to_owned(), jobs.into())).collect();
+    let name = &queue.name;
+    let message = format!(
+        "the queue \"{name}\" has jobs ({said}), and only one without jobs can be removed; jobs that have ended leave \
+         once their retention is over"
+    );
+    Fault::new(Code::Conflict, message)
+        .with_details(json!({ "queue": &**name, "reason": "queue_has_jobs", "counts": counts }))
 }
 
 fn refused(id: JobId, refusal: &Refusal) -> Fault {

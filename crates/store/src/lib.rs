@@ -32,7 +32,7 @@ pub use memory::Memory;
 pub use postgres::Postgres;
 pub use standstill::Standstill;
 pub use store::{
-    Answer, Cancelled, Claim, Enqueued, Held, Hold, Judge, Missing, Overdue, Proof, Queue, Report, Retention, Ruling,
-    Settlement, Store,
+    Answer, Cancelled, Claim, Enqueued, Held, Hold, Judge, Missing, Overdue, Proof, Queue, QueueRefusal, Report,
+    Retention, Ruling, Settlement, Store,
 };
 pub use wall::{STEP_US, Step, Wall, elapsed_us};

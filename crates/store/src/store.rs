@@ -98,6 +98,13 @@ pub trait Store: Send + Sync {
     /// far, is made or refused as `missing` says; `None` is the refusal, and nothing has changed.
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>>;
 
+    /// Forgets a queue that has no jobs, paused or not. The next job that names it makes it anew.
+    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>>;
+
+    /// Forgets all queues that have no jobs, are not paused, and came into being at least `age` ago. Answers
+    /// their names, in order.
+    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>>;
+
     /// One job.
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>>;
 
@@ -108,7 +115,7 @@ pub trait Store: Send + Sync {
     /// is there, and fits, from the first page to the last is on exactly one of them.
     fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed>;
 
-    /// All queues that have, or had, jobs, or were closed or opened, by name.
+    /// All queues that a job or a pause has named and that were not forgotten since, by name.
     fn queues(&self) -> Answer<'_, Vec<Queue>>;
 
     /// The next moment at which there is something to reclaim or to promote, which may be past; absent
@@ -269,7 +276,22 @@ pub struct Queue {
     pub counts: [usize; 8],
 }
 
+/// Why a queue is not forgotten.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QueueRefusal {
+    /// There is none of this name.
+    NotFound,
+    /// It has jobs.
+    HasJobs(Queue),
+}
+
 impl Queue {
+    /// How many jobs are in it.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
     /// How many jobs are in a state.
     #[must_use]
     pub fn count(&self, state: State) -> usize {

@@ -189,6 +189,11 @@ fn a_misspelt_queue_is_not_paused() {
         assert_eq!(told.contains("--create"), verb == "pause", "{told}");
     }
     assert_eq!(server.told(&["queues"]).lines().count(), 2, "the head and one queue");
+    server.told(&["queues", "pause", "mails", "--create"]);
+    assert_eq!(server.told(&["queues", "remove", "mails"]), "queue mails is removed\n");
+    let refused = server.command(&["queues", "remove", "mail"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("has jobs (1 available)"), "{}", stderr(&refused));
     assert_eq!(server.told(&["queues", "pause", "mail"]), "queue mail is paused\n");
 }
 

@@ -218,6 +218,20 @@ async fn ended_jobs_are_pruned_by_the_way() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn queues_without_jobs_go_by_themselves() {
+    let running = running();
+    running.submit(job()).await;
+    let claimed = running.engine.claim(&request(1)).await.expect("an answer").remove(0);
+    running.engine.settle(vec![(super::rig::hold(&claimed), Ending::Done(None))]).await.expect("an answer");
+    running.engine.pause("closed".into(), true, Missing::Create).await.expect("an answer");
+    tokio::time::sleep(Duration::from_secs(86_300)).await;
+    assert_eq!(running.engine.queues().await.expect("an answer").len(), 2, "the job is still kept");
+    tokio::time::sleep(Duration::from_secs(1_000)).await;
+    let left: Vec<_> = running.engine.queues().await.expect("an answer").into_iter().map(|q| q.name).collect();
+    assert_eq!(left, ["closed".into()]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outage_is_reported_and_survived_and_a_stop_is_obeyed() {
     let running = running();
     running.watch.out.store(true, Ordering::Relaxed);

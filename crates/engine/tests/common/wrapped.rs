@@ -3,7 +3,7 @@
 use redrive_policy::{Moment, Span};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Page, Queue, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
+    Page, Queue, QueueRefusal, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -31,6 +31,8 @@ pub(crate) enum Verb {
     List,
     Queues,
     NextWake,
+    ForgetQueue,
+    PruneQueues,
 }
 
 /// Whether a call goes on.
@@ -124,6 +126,14 @@ impl<A: Around> Store for Wrapped<A> {
 
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
         self.around(Verb::Pause, move |store| store.pause(queue, paused, missing, now))
+    }
+
+    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+        self.around(Verb::ForgetQueue, move |store| store.forget_queue(queue))
+    }
+
+    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+        self.around(Verb::PruneQueues, move |store| store.prune_queues(age, now))
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

@@ -5,7 +5,8 @@ use super::ground::Ground;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
-    NewJob, Page, Proof, Queue, Refusal, Report, Retention, Revival, Ruling, Settlement, Standstill, State, Store,
+    NewJob, Page, Proof, Queue, QueueRefusal, Refusal, Report, Retention, Revival, Ruling, Settlement, Standstill,
+    State, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -338,6 +339,14 @@ impl Store for Broken {
             let told = self.inner.pause(queue, kept, missing, now).await?;
             Ok(told.map(|told| Queue { paused, ..told }))
         })
+    }
+
+    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+        self.inner.forget_queue(queue)
+    }
+
+    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+        self.inner.prune_queues(age, now)
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

@@ -54,6 +54,7 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .post("/ojs/v1/workers/heartbeat", &[], heartbeat::heartbeat)
         .post("/ojs/v1/workers/progress", &[], progress::report)
         .get("/ojs/v1/queues", lists::PARAMETERS, queues::list)
+        .delete("/ojs/v1/queues/{name}", &[], queues::remove)
         .get("/ojs/v1/queues/{name}/stats", &[], queues::stats)
         .post("/ojs/v1/queues/{name}/pause", &[], queues::pause)
         .post("/ojs/v1/queues/{name}/resume", &[], queues::resume)

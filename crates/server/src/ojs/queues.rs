@@ -122,6 +122,18 @@ async fn set_paused(app: &App, name: &str, paused: bool, missing: Missing) -> Re
     })))
 }
 
+/// Forgets a queue that has no jobs.
+pub(crate) async fn remove(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Answer, Fault> {
+    queue_in_path(&name, &app.limits)?;
+    match app.engine.remove_queue(Arc::from(&*name)).await {
+        Err(EngineError::NoSuchQueue(name)) => return Err(no_such_queue(&app, &name).await?),
+        answer => answer?,
+    };
+    app.log.line(format_args!("queue {name} was removed"));
+    let now = rfc3339(app.engine.now());
+    Ok(Answer::json(&json!({ "queue": { "name": name }, "status": "removed", "removed_at": now })))
+}
+
 /// How many queues a refusal names at most.
 const NAMED: usize = 20;
 

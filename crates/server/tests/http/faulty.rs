@@ -3,7 +3,7 @@
 use redrive_policy::{Moment, Span};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
-    NewJob, Page, Queue, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
+    NewJob, Page, Queue, QueueRefusal, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
 };
 use std::sync::{Arc, Mutex};
 
@@ -90,6 +90,14 @@ impl Store for Faulty {
 
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
         self.tried(self.inner.pause(queue, paused, missing, now))
+    }
+
+    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+        self.tried(self.inner.forget_queue(queue))
+    }
+
+    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+        self.tried(self.inner.prune_queues(age, now))
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

@@ -78,3 +78,23 @@ async fn pause_and_resume_refuse_what_they_do_not_know() {
     bench.call_text("POST", "/ojs/v1/queues/default/resume", r#"{"create": true}"#).await.expect(400);
     assert_eq!(bench.get("/queues").await.expect(200)["queues"][0]["paused"], false, "nothing of it was carried out");
 }
+
+#[tokio::test]
+async fn only_a_queue_without_jobs_is_removed() {
+    let bench = Bench::new();
+    let id = bench.enqueue_with(json!({ "queue": "reports" })).await;
+    bench.delete("/queues/reprots").await.expect(404);
+    let refused = bench.delete("/queues/reports").await.expect(409);
+    assert_eq!(refused["error"]["details"]["counts"], json!({ "available": 1 }), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("1 available"), "{refused}");
+    assert_eq!(bench.job(&id).await["state"], "available");
+    bench.post("/queues/soon/pause", json!({})).await.expect(200);
+    let removed = bench.delete("/queues/soon").await.expect(200);
+    assert_eq!((&removed["queue"]["name"], &removed["status"]), (&json!("soon"), &json!("removed")));
+    assert_eq!(bench.get("/queues").await.expect(200)["queues"].as_array().map(Vec::len), Some(1));
+    // What was paused is not paused any more once it is there again.
+    bench.enqueue_with(json!({ "queue": "soon", "scheduled_at": "+PT1S" })).await;
+    bench.advance_ms(1_000.0).await;
+    let stats = bench.get("/queues/soon/stats").await.expect(200);
+    assert_eq!((&stats["paused"], &stats["available"]), (&json!(false), &json!(1)), "{stats}");
+}

@@ -130,7 +130,7 @@ async fn no_endpoint_passes_over_a_parameter_that_it_does_not_know() {
     bench.call_text("GET", "/ojs/v1/nothing?colour=red", "").await.expect(404);
 }
 
-const ENDPOINTS: [(&str, &str); 34] = [
+const ENDPOINTS: [(&str, &str); 35] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -149,6 +149,7 @@ const ENDPOINTS: [(&str, &str); 34] = [
     ("POST", "/ojs/v1/workers/heartbeat"),
     ("POST", "/ojs/v1/workers/progress"),
     ("GET", "/ojs/v1/queues"),
+    ("DELETE", "/ojs/v1/queues/default"),
     ("GET", "/ojs/v1/queues/default/stats"),
     ("POST", "/ojs/v1/queues/default/pause"),
     ("POST", "/ojs/v1/queues/default/resume"),

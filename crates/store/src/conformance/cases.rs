@@ -117,6 +117,9 @@ macro_rules! for_each_conformance_case {
                 held_jobs_do_not_wake,
                 held_queues_wake_for_leases_and_expiries,
                 queues_take_turns_when_they_are_promoted,
+                an_empty_queue_is_forgotten_on_request_and_made_anew,
+                old_queues_without_jobs_are_forgotten,
+                a_job_that_comes_while_its_queue_is_forgotten_is_not_lost,
             }
             lives {
                 cancel_ends_whatever_has_not_ended,

@@ -1,8 +1,8 @@
 //! Queues among themselves: they take turns, and one that is held back delays no other.
 
 use super::bench::{Bench, LEASE_MS, QUEUE, START, ids};
-use super::{Flaw, Verified, same};
-use crate::{Held, Job, JobId, NewJob, Start, State};
+use super::{Flaw, Verified, holds, same};
+use crate::{Held, Job, JobId, Missing, NewJob, QueueRefusal, Start, State};
 use redrive_policy::{Moment, Span};
 
 pub(super) async fn held_jobs_delay_no_other_and_are_not_counted(bench: &mut Bench<'_>) -> Verified {
@@ -100,6 +100,82 @@ pub(super) async fn queues_take_turns_when_they_are_promoted(bench: &mut Bench<'
     same!(ids(&bench.promote(2).await?), [many[0], two[0]], "two, of the queues whose first job is due first");
     same!(ids(&bench.promote(4).await?), [many[1], two[1], late, many[2]], "the next four, by turns");
     same!(ids(&bench.promote(9).await?), many[3..], "the rest");
+    Ok(())
+}
+
+pub(super) async fn an_empty_queue_is_forgotten_on_request_and_made_anew(bench: &mut Bench<'_>) -> Verified {
+    let job = bench.added().await?;
+    let mut kept = bench.store().queues().await?;
+    let refused = bench.store().forget_queue(QUEUE.into()).await?;
+    same!(refused.err(), kept.pop().map(QueueRefusal::HasJobs), "with a job");
+    same!(bench.get(job.id).await?, job, "its job");
+    bench.store().cancel(job.id, bench.now()).await??;
+    let ended = bench.store().forget_queue(QUEUE.into()).await?;
+    holds!(matches!(ended, Err(QueueRefusal::HasJobs(_))), "a queue with a job that has ended: {ended:?}");
+    bench.store().remove(job.id).await??;
+    bench.store().pause(QUEUE.into(), true, Missing::Refuse, bench.now()).await?;
+    let forgotten = bench.store().forget_queue(QUEUE.into()).await?;
+    same!(forgotten.map(|queue| (queue.name, queue.paused)), Ok((QUEUE.into(), true)), "without a job, and paused");
+    same!(bench.store().queues().await?, Vec::new(), "the queues");
+    same!(bench.store().forget_queue(QUEUE.into()).await?, Err(QueueRefusal::NotFound), "a second time");
+    bench.pass(5);
+    let again = bench.added().await?;
+    let other = bench.added_with(|spec| spec.queue = "other".into()).await?;
+    bench.restart();
+    let seen: Vec<_> = bench.store().queues().await?.into_iter().map(|q| (q.name, q.paused, q.created)).collect();
+    let expected = [(QUEUE.into(), false, bench.now()), ("other".into(), false, bench.now())];
+    same!(seen, expected, "made anew, and another, after a restart");
+    same!(ids(&bench.claim(9).await?), [again.id], "its job");
+    same!(bench.get(other.id).await?, other, "the job of the other");
+    Ok(())
+}
+
+pub(super) async fn old_queues_without_jobs_are_forgotten(bench: &mut Bench<'_>) -> Verified {
+    let day = Span::from_millis(1_000);
+    for name in ["paused", "empty", "busy"] {
+        let job = bench.added_with(|spec| spec.queue = name.into()).await?;
+        if name != "busy" {
+            bench.store().cancel(job.id, bench.now()).await??;
+            bench.store().remove(job.id).await??;
+        }
+    }
+    bench.store().pause("paused".into(), true, Missing::Refuse, bench.now()).await?;
+    bench.pass(999);
+    same!(bench.store().prune_queues(day, bench.now()).await?, Vec::new(), "a moment early");
+    bench.pass(1);
+    bench.store().pause("new".into(), false, Missing::Create, bench.now()).await?;
+    same!(bench.store().prune_queues(day, bench.now()).await?, ["empty".into()], "in time");
+    bench.restart();
+    let names: Vec<_> = bench.store().queues().await?.into_iter().map(|queue| queue.name).collect();
+    same!(names, ["busy".into(), "new".into(), "paused".into()], "what is left, after a restart");
+    bench.added_with(|spec| spec.queue = "empty".into()).await?;
+    same!(bench.store().prune_queues(Span::ZERO, bench.now()).await?, ["new".into()], "whatever their age");
+    Ok(())
+}
+
+pub(super) async fn a_job_that_comes_while_its_queue_is_forgotten_is_not_lost(bench: &mut Bench<'_>) -> Verified {
+    const ROUNDS: usize = 20;
+    for _ in 0..ROUNDS {
+        let new = bench.job();
+        let id = new.id;
+        bench.store().pause(QUEUE.into(), false, Missing::Create, bench.now()).await?;
+        let now = bench.now();
+        bench.together(2, |index, store| {
+            let new = new.clone();
+            Box::pin(async move {
+                match index {
+                    0 => store.enqueue(vec![new], now).await.map(drop),
+                    _ => store.prune_queues(Span::ZERO, now).await.map(drop),
+                }
+            })
+        })?;
+        same!(bench.get(id).await?.spec.queue, QUEUE.into(), "the queue of the job");
+        let counts: Vec<_> =
+            bench.store().queues().await?.into_iter().map(|queue| (queue.name, queue.counts[2])).collect();
+        same!(counts, [(QUEUE.into(), 1)], "the queues");
+        bench.store().cancel(id, bench.now()).await??;
+        bench.store().remove(id).await??;
+    }
     Ok(())
 }
 

@@ -13,9 +13,12 @@ use std::sync::Arc;
 /// All indexes but the one by name.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
-    /// The queues. They are never forgotten, so that their places stay.
+    /// The queues. Their places stay while they are known; those of forgotten ones are `free`.
     pub(super) lanes: Vec<Lane>,
     by_name: BTreeMap<Arc<str>, u32>,
+    free: Vec<u32>,
+    /// How often a free place was taken.
+    pub(super) retaken: u64,
     /// Scheduled and retryable jobs by the time at which they may run.
     pub(super) due: Due,
     /// Waiting jobs by the time at which they lose their point.
@@ -36,10 +39,33 @@ impl Indexes {
 
     /// A queue that is not known yet.
     pub(super) fn add_lane(&mut self, name: Arc<str>, paused: bool, created: Moment) -> u32 {
-        let place = self.lanes.len() as u32;
-        self.by_name.insert(Arc::clone(&name), place);
-        self.lanes.push(Lane::new(name, paused, created));
+        let lane = Lane::new(Arc::clone(&name), paused, created);
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.retaken += 1;
+                self.lanes[place as usize] = lane;
+                place
+            }
+            None => {
+                self.lanes.push(lane);
+                self.lanes.len() as u32 - 1
+            }
+        };
+        self.by_name.insert(name, place);
         place
+    }
+
+    /// Forgets a queue to which no job refers.
+    pub(super) fn remove_lane(&mut self, place: u32) {
+        let lane = std::mem::replace(&mut self.lanes[place as usize], Lane::new("".into(), false, Moment::ORIGIN));
+        self.by_name.remove(&lane.name);
+        self.free.push(place);
+    }
+
+    /// The queues from a place on, in the order of their places.
+    pub(super) fn lanes_from(&self, place: usize) -> impl Iterator<Item = &Lane> {
+        let known = |(place, lane): &(usize, &Lane)| self.lane(&lane.name) == Some(*place as u32);
+        self.lanes.iter().enumerate().skip(place).filter(known).map(|(_, lane)| lane)
     }
 
     /// The queues by name.

@@ -61,6 +61,10 @@ impl Lane {
         (0..=DEAD).filter(wanted).map(|index| &self.shelves[index])
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.shelves.iter().all(BTreeMap::is_empty)
+    }
+
     pub(super) fn queue(&self) -> Queue {
         let count = |state| self.shelves(Some(state), None).map(BTreeMap::len).sum();
         let (name, paused, created) = (Arc::clone(&self.name), self.paused, self.created);

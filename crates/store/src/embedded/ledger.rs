@@ -112,6 +112,12 @@ impl Ledger {
         }
     }
 
+    /// Forgets a queue that has no jobs, and with them no terms that refer to it.
+    pub(super) fn remove_lane(&mut self, lane: u32) {
+        record::queue_gone(self.frame.records(), &self.indexes.lanes[lane as usize].name);
+        self.indexes.remove_lane(lane);
+    }
+
     pub(super) fn terms(&mut self, spec: &Spec, now: Moment) -> Result<Arc<Terms>, StoreError> {
         let lane = self.lane(&spec.queue, now);
         self.catalogue.terms_of(spec, lane, self.frame.records())

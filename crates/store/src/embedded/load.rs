@@ -25,6 +25,11 @@ pub(super) struct Loader {
     /// Jobs of which something is said before they are known. A snapshot leaves out what is deleted while
     /// it is being written, so the log may still speak of them, up to their deletion.
     unknown: HashSet<JobId>,
+    /// Queues that were forgotten, by their places. They keep them until everything is read: of what a snapshot has,
+    /// the log may say again how it was before.
+    gone: HashSet<u32>,
+    /// Queues of which terms speak before they are known, by their places; as with `unknown`, they are gone in the end.
+    unmade: HashSet<u32>,
     pub(super) marks: Marks,
     pub(super) records: u64,
     clock: Option<(Moment, i64)>,
@@ -61,7 +66,7 @@ impl Loader {
     }
 
     pub(super) fn queues(&self) -> usize {
-        self.indexes.lanes.len()
+        self.indexes.lanes.len() - self.gone.len()
     }
 
     fn take(&mut self, record: Record<'_>) -> Result<(), String> {
@@ -74,6 +79,10 @@ impl Loader {
             Record::Queue { name, paused, created } => {
                 self.happened([Some(created)]);
                 self.queue(name, paused, created);
+                Ok(())
+            }
+            Record::QueueGone { name } => {
+                self.gone.extend(self.indexes.lane(name));
                 Ok(())
             }
             Record::Put { id, created, key, spec, row } => {
@@ -139,18 +148,21 @@ impl Loader {
     }
 
     fn terms(&mut self, record: &TermsRecord<'_>) -> Result<(), String> {
-        let lane = self.indexes.lane(record.queue).ok_or("terms with a queue that is not known")?;
+        let lane = self.indexes.lane(record.queue).unwrap_or_else(|| {
+            let lane = self.indexes.add_lane(record.queue.into(), false, Moment::ORIGIN);
+            self.unmade.insert(lane);
+            lane
+        });
         let queue = Arc::clone(&self.indexes.lanes[lane as usize].name);
         self.catalogue.terms(record, queue, lane).ok_or_else(|| "terms with a policy that is not known".to_owned())
     }
 
     fn queue(&mut self, name: &str, paused: bool, created: Moment) {
-        match self.indexes.lane(name) {
-            Some(lane) => self.indexes.lanes[lane as usize].paused = paused,
-            None => {
-                self.indexes.add_lane(name.into(), paused, created);
-            }
-        }
+        let lane = self.indexes.lane(name).unwrap_or_else(|| self.indexes.add_lane(name.into(), paused, created));
+        let known = &mut self.indexes.lanes[lane as usize];
+        (known.paused, known.created) = (paused, created);
+        self.gone.remove(&lane);
+        self.unmade.remove(&lane);
     }
 
     fn put(
@@ -201,7 +213,8 @@ impl Loader {
     }
 
     /// The ledger, once everything is read. What does not fit together otherwise.
-    pub(super) fn finish(self) -> Result<Ledger, String> {
+    pub(super) fn finish(mut self) -> Result<Ledger, String> {
+        self.forget_queues()?;
         if let Some(id) = self.unknown.iter().min() {
             return Err(format!("records of job {id}, which was never written"));
         }
@@ -219,9 +232,26 @@ impl Loader {
         ledger.clock = self.latest.map(|latest| (latest, self.clock.map_or(0, |(_, ahead_us)| ahead_us)));
         Ok(ledger)
     }
+
+    /// Gives up the places of queues that are gone.
+    fn forget_queues(&mut self) -> Result<(), String> {
+        if !self.unmade.is_subset(&self.gone) {
+            return Err("terms with a queue that is not known".to_owned());
+        }
+        if let Some((_, slot)) = self.slots.iter().find(|(_, slot)| self.gone.contains(&slot.terms.lane)) {
+            return Err(format!("the job {} in a queue that was forgotten", slot.id));
+        }
+        for lane in self.gone.drain() {
+            self.indexes.remove_lane(lane);
+        }
+        Ok(())
+    }
 }
 
 /// When something happened to a job, other than that it was created.
 fn moments(row: &Row) -> [Option<Moment>; 4] {
     [row.available, row.started, row.finished, row.lease.as_ref().map(|lease| lease.alive)]
 }
+
+#[cfg(test)]
+mod tests;

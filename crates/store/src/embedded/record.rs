@@ -42,6 +42,10 @@ pub(super) enum Record<'a> {
         paused: bool,
         created: Moment,
     },
+    /// A queue is forgotten.
+    QueueGone {
+        name: &'a str,
+    },
     /// A job, and its idempotency key.
     Put {
         id: JobId,
@@ -107,6 +111,7 @@ mod tag {
     pub(super) const END: u8 = 12;
     pub(super) const REVISION: u8 = 13;
     pub(super) const CLOCK: u8 = 14;
+    pub(super) const QUEUE_GONE: u8 = 15;
 }
 
 pub(super) fn policy(out: &mut Vec<u8>, number: u64, text: &[u8]) {
@@ -133,6 +138,11 @@ pub(super) fn queue(out: &mut Vec<u8>, name: &str, paused: bool, created: Moment
     out.text(name);
     out.byte(paused.into());
     out.moment(created);
+}
+
+pub(super) fn queue_gone(out: &mut Vec<u8>, name: &str) {
+    out.byte(tag::QUEUE_GONE);
+    out.text(name);
 }
 
 /// Without the failures and the revisions, each of which is a record of its own.
@@ -223,6 +233,7 @@ impl<'a> Record<'a> {
             tag::POLICY => Ok(Self::Policy { number: from.count()?, text: from.bytes()? }),
             tag::TERMS => decode_terms(from).map(Self::Terms),
             tag::QUEUE => Ok(Self::Queue { name: from.text()?, paused: flag(from)?, created: from.moment()? }),
+            tag::QUEUE_GONE => Ok(Self::QueueGone { name: from.text()? }),
             tag::PUT => decode_put(from),
             tag::ROW => {
                 let (id, created) = (decode_id(from)?, from.moment()?);

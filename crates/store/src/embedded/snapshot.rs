@@ -25,6 +25,8 @@ pub(super) struct Cursor {
     numbers: (u64, u64),
     lanes: usize,
     clock: bool,
+    /// How often a free place among the queues was taken by then.
+    retaken: u64,
     place: usize,
     pub(super) jobs: u64,
 }
@@ -32,7 +34,12 @@ pub(super) struct Cursor {
 impl Cursor {
     /// Queues, policies and terms that have come since the last call.
     pub(super) fn write_common(&mut self, ledger: &Ledger, out: &mut Vec<u8>) {
-        for lane in &ledger.indexes.lanes[self.lanes..] {
+        // A queue that has come to the place of a forgotten one is behind the cursor. To write all of them again
+        // does no harm.
+        if ledger.indexes.retaken != self.retaken {
+            (self.lanes, self.retaken) = (0, ledger.indexes.retaken);
+        }
+        for lane in ledger.indexes.lanes_from(self.lanes) {
             record::queue(out, &lane.name, lane.paused, lane.created);
         }
         self.lanes = ledger.indexes.lanes.len();

@@ -8,7 +8,7 @@ use super::options::Options;
 use super::ticket::Durable;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Page, Queue, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
+    Page, Queue, QueueRefusal, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -242,6 +242,14 @@ impl Store for Embedded {
 
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
         self.answer(|ledger| Ok(ledger.pause_queue(&queue, paused, missing, now)))
+    }
+
+    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+        self.answer(|ledger| Ok(ledger.forget_queue(&queue)))
+    }
+
+    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+        self.answer(|ledger| Ok(ledger.prune_queues(age, now)))
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

@@ -5,7 +5,7 @@ use super::rules;
 use crate::standstill::Grace;
 use crate::{
     Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Overdue, Page, Queue, Refusal, Retention, Revival, Settlement, State,
+    Overdue, Page, Queue, QueueRefusal, Refusal, Retention, Revival, Settlement, State,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -152,6 +152,23 @@ impl Book {
         standing.paused = paused;
         let standing = *standing;
         Some(self.queue(name, standing))
+    }
+
+    pub(super) fn forget_queue(&mut self, name: &Arc<str>) -> Result<Queue, QueueRefusal> {
+        let standing = self.queues.get(name).ok_or(QueueRefusal::NotFound)?;
+        let queue = self.queue(name, *standing);
+        if queue.jobs() > 0 {
+            return Err(QueueRefusal::HasJobs(queue));
+        }
+        self.queues.remove(name);
+        Ok(queue)
+    }
+
+    pub(super) fn prune_queues(&mut self, age: Span, now: Moment) -> Vec<Arc<str>> {
+        let old = |queue: &Queue| queue.jobs() == 0 && !queue.paused && queue.created.after(age) <= now;
+        let names: Vec<_> = self.queues().into_iter().filter(old).map(|queue| queue.name).collect();
+        self.queues.retain(|name, _| !names.contains(name));
+        names
     }
 
     pub(super) fn get(&self, id: JobId) -> Option<Job> {

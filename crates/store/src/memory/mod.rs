@@ -6,7 +6,7 @@ pub(crate) mod rules;
 use crate::standstill::Grace;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Page, Queue, Refusal, Retention, Revival, Settlement, Standstill, Store,
+    Page, Queue, QueueRefusal, Refusal, Retention, Revival, Settlement, Standstill, Store,
 };
 use book::Book;
 use redrive_policy::{Moment, Span};
@@ -103,6 +103,14 @@ impl Store for Memory {
 
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
         Box::pin(async move { Ok(self.book().pause(&queue, paused, missing, now)) })
+    }
+
+    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+        Box::pin(async move { Ok(self.book().forget_queue(&queue)) })
+    }
+
+    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+        Box::pin(async move { Ok(self.book().prune_queues(age, now)) })
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// are made up for every job would fill the memory of all nodes.
 const MOST_SHARED: i64 = 4_096;
 
-/// Queues and policies are never renumbered and never removed, so that what is remembered stays true.
+/// Policies are never renumbered and never removed. Queues are never renumbered; one that is forgotten and made anew
+/// has another number, and the statement that keeps new jobs finds out.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue(Mutex<Known>);
 

@@ -23,7 +23,8 @@ const READ: &str = "SELECT name, paused, created_us FROM queues WHERE $1::text I
 /// Makes sure that these queues are known, in the transaction that is open.
 const NOTE: &str = "INSERT INTO queues (name, paused, created_us) \
      SELECT name, false, $2::bigint FROM unnest($1::text[]) AS n (name) ON CONFLICT DO NOTHING";
-const NUMBERS: &str = "SELECT id, name FROM queues WHERE name = ANY ($1::text[])";
+/// Their numbers. They are kept from being forgotten until the transaction is over.
+const NUMBERS: &str = "SELECT id, name FROM queues WHERE name = ANY ($1::text[]) FOR KEY SHARE";
 
 /// The numbers of queues, which are made where they are new. Sorted, so that two callers do not wait for
 /// each other.

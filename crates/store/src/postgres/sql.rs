@@ -29,7 +29,8 @@ macro_rules! statements {
 }
 
 statements! {
-    /// New jobs: what is said about them and their rows, in one statement.
+    /// New jobs: what is said about them and their rows, in one statement. Their queues are kept from being forgotten
+    /// meanwhile; where one is gone already, the row has no queue, which the table does not take.
     ENQUEUE = {
         let columns = [
             ("id", "uuid"), ("kind", "text"), ("body", "bytea"), ("policy", "integer"), ("own_policy", "bytea"),
@@ -38,11 +39,15 @@ statements! {
             ("queue", "integer"), ("priority", "integer"), ("state", "smallint"), ("rest", "bytea"),
         ];
         let names = columns.map(|(name, _)| name);
+        let row: Vec<&str> = names[8..].iter().copied().filter(|name| *name != "queue").collect();
         format!(
             "WITH u AS MATERIALIZED (SELECT * FROM {}), said AS (\
-               INSERT INTO specs ({said}) SELECT {said} FROM u) \
-             INSERT INTO live (id, revision, {row}) SELECT id, 0, {row} FROM u",
-            unnested(&columns), said = names[..8].join(", "), row = names[8..].join(", ")
+               INSERT INTO specs ({said}) SELECT {said} FROM u), \
+             q AS MATERIALIZED (SELECT id AS queue FROM queues \
+               WHERE id = ANY (ARRAY(SELECT DISTINCT queue FROM u)) FOR KEY SHARE) \
+             INSERT INTO live (id, revision, queue, {row}) \
+             SELECT u.id, 0, q.queue, {row} FROM u LEFT JOIN q ON q.queue = u.queue",
+            unnested(&columns), said = names[..8].join(", "), row = row.join(", ")
         )
     };
     /// What became of jobs that can still run, each on the condition that nobody has written it meanwhile;

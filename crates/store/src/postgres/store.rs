@@ -6,12 +6,13 @@ use super::core::Core;
 use super::lane::Lane;
 use super::options::Options;
 use super::trouble::Trouble;
-use super::verbs::{claim, enqueue, inbox, list, manage, runs, sweep};
+use super::verbs::{self, claim, enqueue, inbox, list, manage, runs, sweep};
 use super::{pooler, privileges, queues, schema, tidy};
 use crate::memory::rules;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing,
-    NewJob, Opener, Page, Queue, Received, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
+    NewJob, Opener, Page, Queue, QueueRefusal, Received, Refusal, Retention, Revival, Settlement, Standstill, Store,
+    StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -145,6 +146,14 @@ impl Store for Postgres {
 
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
         answer!(self, |core| manage::pause(core, &queue, paused, missing, now))
+    }
+
+    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+        answer!(self, |core| verbs::queues::forget(core, &queue))
+    }
+
+    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+        answer!(self, |core| verbs::queues::prune(core, age, now))
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

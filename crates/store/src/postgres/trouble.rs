@@ -10,7 +10,7 @@ pub(super) enum Trouble {
     /// The database rolled the transaction back, and the same one may succeed at once: a deadlock, or
     /// writes that collided.
     Collided(String),
-    /// A name or key is there already, and the transaction was rolled back.
+    /// A name or key is there already, or a queue is there no more, and the transaction was rolled back.
     Taken,
     /// The database is there and refuses for now; nothing was written.
     Refused(String),
@@ -53,7 +53,7 @@ impl fmt::Display for Trouble {
             | Self::Unknown(why)
             | Self::Denied(why)
             | Self::Broken(why) => f.write_str(why),
-            Self::Taken => f.write_str("a name or key is taken"),
+            Self::Taken => f.write_str("a name or key is taken, or a queue is gone"),
         }
     }
 }
@@ -68,7 +68,8 @@ impl From<tokio_postgres::Error> for Trouble {
             SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED | SqlState::LOCK_NOT_AVAILABLE => {
                 Self::Collided(why)
             }
-            SqlState::UNIQUE_VIOLATION => Self::Taken,
+            // The only column of ours that may turn out to be missing is the queue of a new job.
+            SqlState::UNIQUE_VIOLATION | SqlState::NOT_NULL_VIOLATION => Self::Taken,
             SqlState::INSUFFICIENT_PRIVILEGE => Self::Denied(why),
             SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => Self::Lost(why),
             // A standby after a failover, a statement that was cancelled, or resources that ran out: the

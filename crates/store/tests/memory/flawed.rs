@@ -5,8 +5,8 @@ use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
-    NewJob, Overdue, Page, Proof, Queue, Refusal, Report, Retention, Revival, Settlement, Standstill, State, Store,
-    StoreError,
+    NewJob, Overdue, Page, Proof, Queue, QueueRefusal, Refusal, Report, Retention, Revival, Settlement, Standstill,
+    State, Store, StoreError,
 };
 use std::sync::Arc;
 
@@ -44,6 +44,7 @@ pub(crate) enum Flaw {
     ForgetsWhoRanWhat,
     PrunesDeadLettersEarly,
     PrunesWithoutLimit,
+    ForgetsNewQueues,
     ListsOldestFirst,
     ListsDeadLettersByName,
     BeginsEveryPageAnew,
@@ -57,7 +58,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 41] = [
+    pub(crate) const ALL: [Self; 42] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -89,6 +90,7 @@ impl Flaw {
         Self::ForgetsWhoRanWhat,
         Self::PrunesDeadLettersEarly,
         Self::PrunesWithoutLimit,
+        Self::ForgetsNewQueues,
         Self::ListsOldestFirst,
         Self::ListsDeadLettersByName,
         Self::BeginsEveryPageAnew,
@@ -352,6 +354,15 @@ impl Store for Flawed {
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
         let missing = if self.has(Flaw::PausesUnknownQueues) { Missing::Create } else { missing };
         self.memory.pause(queue, paused, missing, now)
+    }
+
+    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+        self.memory.forget_queue(queue)
+    }
+
+    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+        let age = if self.has(Flaw::ForgetsNewQueues) { Span::ZERO } else { age };
+        self.memory.prune_queues(age, now)
     }
 
     fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {

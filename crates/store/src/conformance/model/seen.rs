@@ -1,7 +1,8 @@
 //! What the verbs answer, in one type that can be compared.
 
-use crate::{Cancelled, DuplicateId, Enqueued, Job, Listed, Queue, Refusal};
+use crate::{Cancelled, DuplicateId, Enqueued, Job, Listed, Queue, QueueRefusal, Refusal};
 use redrive_policy::Moment;
+use std::sync::Arc;
 
 /// The answer to one step.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,10 @@ pub enum Seen {
     Count(usize),
     /// To a pause.
     Queue(Option<Queue>),
+    /// To the wish that a queue is forgotten.
+    Forgotten(Result<Queue, QueueRefusal>),
+    /// To a pruning of queues.
+    Names(Vec<Arc<str>>),
     /// To a look at one job.
     Job(Option<Job>),
     /// To a list.

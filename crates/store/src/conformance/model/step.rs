@@ -48,6 +48,10 @@ pub enum Step {
     Prune(u32, u32, usize),
     /// Close or open a queue; only where it is known, or else it is made.
     Pause(u8, bool, bool),
+    /// Forget a queue.
+    ForgetQueue(u8),
+    /// Forget queues without jobs of this age, in milliseconds.
+    PruneQueues(u32),
     /// Look at a job.
     Get(u8),
     /// List jobs.
@@ -142,7 +146,9 @@ fn people() -> impl Strategy<Value = Step> {
         8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(name, spec)| Step::Revive(name, spec)),
         2 => plan::back().prop_map(Step::Remove),
         2 => (wait_ms(), wait_ms(), limit()).prop_map(|(ended, dead, limit)| Step::Prune(ended, dead, limit)),
-        2 => (0..FEW, any::<bool>(), any::<bool>()).prop_map(|(queue, paused, only_known)| Step::Pause(queue, paused, only_known)),
+        2 => (0..=FEW, any::<bool>(), any::<bool>()).prop_map(|(queue, paused, only_known)| Step::Pause(queue, paused, only_known)),
+        1 => (0..=FEW).prop_map(Step::ForgetQueue),
+        1 => wait_ms().prop_map(Step::PruneQueues),
     ]
 }
 

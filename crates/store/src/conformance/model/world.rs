@@ -78,8 +78,10 @@ impl World {
             }
             Step::Pause(queue, paused, only_known) => {
                 let missing = if *only_known { Missing::Refuse } else { Missing::Create };
-                Seen::Queue(store.pause(word("queue", *queue), *paused, missing, now).await?)
+                Seen::Queue(store.pause(any_queue(*queue), *paused, missing, now).await?)
             }
+            Step::ForgetQueue(queue) => Seen::Forgotten(store.forget_queue(any_queue(*queue)).await?),
+            Step::PruneQueues(age) => Seen::Names(store.prune_queues(Span::from_millis(*age), now).await?),
             _ => self.look(store, step).await?,
         })
     }
@@ -210,6 +212,11 @@ fn held(plan: HeldPlan) -> Held {
         HeldPlan::One(queue) => queue..queue + 1,
     };
     queues.map(|queue| word("queue", queue)).collect()
+}
+
+/// One of the queues of jobs, or one that never has any.
+fn any_queue(number: u8) -> Arc<str> {
+    if number < FEW { word("queue", number) } else { "queue-without-jobs".into() }
 }
 
 fn word(what: &str, number: u8) -> Arc<str> {

@@ -1,9 +1,10 @@
 //! What people do to jobs and queues.
 
+use crate::embedded::lane::Lane;
 use crate::embedded::ledger::Ledger;
 use crate::memory::rules;
-use crate::{Cancelled, Event, Job, JobId, Missing, Queue, Refusal, Revival, StoreError};
-use redrive_policy::Moment;
+use crate::{Cancelled, Event, Job, JobId, Missing, Queue, QueueRefusal, Refusal, Revival, StoreError};
+use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
 impl Ledger {
@@ -57,6 +58,25 @@ impl Ledger {
         let lane = self.lane(name, now);
         self.pause(lane, paused);
         Some(self.indexes.lanes[lane as usize].queue())
+    }
+
+    pub(in crate::embedded) fn forget_queue(&mut self, name: &str) -> Result<Queue, QueueRefusal> {
+        let lane = self.indexes.lane(name).ok_or(QueueRefusal::NotFound)?;
+        let queue = self.indexes.lanes[lane as usize].queue();
+        if queue.jobs() > 0 {
+            return Err(QueueRefusal::HasJobs(queue));
+        }
+        self.remove_lane(lane);
+        Ok(queue)
+    }
+
+    pub(in crate::embedded) fn prune_queues(&mut self, age: Span, now: Moment) -> Vec<Arc<str>> {
+        let old = |lane: &&Lane| lane.is_empty() && !lane.paused && lane.created.after(age) <= now;
+        let names: Vec<_> = self.indexes.sorted_lanes().filter(old).map(|lane| Arc::clone(&lane.name)).collect();
+        for lane in names.iter().filter_map(|name| self.indexes.lane(name)).collect::<Vec<_>>() {
+            self.remove_lane(lane);
+        }
+        names
     }
 
     pub(in crate::embedded) fn queues(&self) -> Vec<Queue> {

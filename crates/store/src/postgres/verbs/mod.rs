@@ -6,5 +6,6 @@ pub(super) mod enqueue;
 pub(super) mod inbox;
 pub(super) mod list;
 pub(super) mod manage;
+pub(super) mod queues;
 pub(super) mod runs;
 pub(super) mod sweep;

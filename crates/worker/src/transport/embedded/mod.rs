@@ -257,7 +257,7 @@ fn refusal(error: EngineError) -> ClientError {
         EngineError::Refused(_, Refusal::NotFound) | EngineError::NoSuchQueue(_) => {
             ClientError::refused(404, "not_found", error)
         }
-        EngineError::Refused(..) => ClientError::refused(409, "conflict", error),
+        EngineError::Refused(..) | EngineError::QueueHasJobs(_) => ClientError::refused(409, "conflict", error),
         EngineError::Store(_) => ClientError::Unreachable(error.to_string()),
     }
 }

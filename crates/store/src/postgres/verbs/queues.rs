@@ -1,0 +1,71 @@
+//! Forgetting queues. A queue that is locked as a whole takes no new jobs, and what is in it is seen by the next
+//! statement.
+
+use super::super::core::Core;
+use super::super::text;
+use super::super::trouble::Trouble;
+use super::super::value::{Order, Param, Reader};
+use crate::{Queue, QueueRefusal};
+use redrive_policy::{Moment, Span};
+use std::sync::Arc;
+
+/// A transaction in which tables may be read from front to back, which no index of ours can do for a queue.
+const BEGIN: &str = "BEGIN; SET LOCAL enable_seqscan = on";
+const LOCK: &str = "SELECT id, paused, created_us FROM queues WHERE name = $1 FOR UPDATE";
+const COUNT: &str = "SELECT state, count(*) FROM (SELECT state FROM live WHERE queue = $1 UNION ALL \
+     SELECT state FROM ended WHERE queue = $1) j GROUP BY state";
+const FORGET: &str = "DELETE FROM queues WHERE id = $1";
+/// Queues without jobs that are not paused and as old as $1; those that are in use at this moment are left out.
+const LOCK_EMPTY: &str = "SELECT id FROM queues q WHERE NOT paused AND created_us <= $1 \
+     AND NOT EXISTS (SELECT FROM live WHERE queue = q.id) AND NOT EXISTS (SELECT FROM ended WHERE queue = q.id) \
+     ORDER BY id FOR UPDATE SKIP LOCKED";
+const FORGET_EMPTY: &str = "DELETE FROM queues q WHERE id = ANY ($1::integer[]) \
+     AND NOT EXISTS (SELECT FROM live WHERE queue = q.id) AND NOT EXISTS (SELECT FROM ended WHERE queue = q.id) \
+     RETURNING name";
+
+/// Forgets one queue, where it has no jobs.
+pub(in crate::postgres) async fn forget(core: &Core, name: &Arc<str>) -> Result<Result<Queue, QueueRefusal>, Trouble> {
+    let mut session = core.session().await?;
+    let rows = session.begin(BEGIN, &Order::new(LOCK, vec![Box::new(text::kept(name))])).await?;
+    let Some(row) = rows.first() else {
+        session.roll_back().await?;
+        return Ok(Err(QueueRefusal::NotFound));
+    };
+    let mut row = Reader::new(row);
+    let number: i32 = row.next()?;
+    let (paused, created) = (row.next()?, Moment::from_micros(row.next()?));
+    let mut queue = Queue { name: Arc::clone(name), paused, created, counts: [0; 8] };
+    for row in &session.query(&Order::new(COUNT, vec![Box::new(number)])).await? {
+        let mut row = Reader::new(row);
+        let (state, jobs): (i16, i64) = (row.next()?, row.next()?);
+        if let Some(count) = usize::try_from(state).ok().and_then(|state| queue.counts.get_mut(state)) {
+            *count = usize::try_from(jobs).unwrap_or(0);
+        }
+    }
+    if queue.jobs() > 0 {
+        session.roll_back().await?;
+        return Ok(Err(QueueRefusal::HasJobs(queue)));
+    }
+    session.commit(&[Order::new(FORGET, vec![Box::new(number)])]).await?;
+    core.bell.gates();
+    Ok(Ok(queue))
+}
+
+/// Forgets all queues that have no jobs, are not paused, and are old enough.
+pub(in crate::postgres) async fn prune(core: &Core, age: Span, now: Moment) -> Result<Vec<Arc<str>>, Trouble> {
+    let mut session = core.session().await?;
+    let before = now.micros().saturating_sub(Moment::ORIGIN.after(age).micros());
+    let rows = session.begin(BEGIN, &Order::new(LOCK_EMPTY, vec![Box::new(before)])).await?;
+    if rows.is_empty() {
+        session.roll_back().await?;
+        return Ok(Vec::new());
+    }
+    let numbers: Vec<i32> = rows.iter().map(|row| Reader::new(row).next()).collect::<Result<_, _>>()?;
+    let params: Vec<Param<'_>> = vec![Box::new(numbers)];
+    let rows = session.query(&Order::new(FORGET_EMPTY, params)).await?;
+    let read = |row| Reader::new(row).next().map(|name| Arc::from(text::read(name)));
+    let mut names: Vec<Arc<str>> = rows.iter().map(read).collect::<Result<_, _>>()?;
+    session.commit(&[]).await?;
+    names.sort_unstable();
+    Ok(names)
+}
