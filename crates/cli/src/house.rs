@@ -70,8 +70,9 @@ impl House {
         store.listen(move |change| match change {
             Change::Available(queue, jobs) => engine.available_elsewhere(&queue, jobs),
             Change::Inbox => engine.letters_elsewhere(),
-            Change::Anything => engine.anything_elsewhere(),
-            Change::Gates => {
+            Change::Nothing => engine.anything_elsewhere(),
+            // A pause or its end may be among the news that were lost.
+            Change::Gates | Change::Anything => {
                 let engine = Arc::clone(&engine);
                 runtime.spawn(async move {
                     if let Err(error) = engine.recall_pauses().await {

@@ -40,6 +40,8 @@ pub enum Change {
     Inbox,
     /// Anything may have happened: news may have been lost.
     Anything,
+    /// Nothing was heard of for some seconds, which is a time to look.
+    Nothing,
 }
 
 /// News that have not gone out yet.
@@ -117,7 +119,7 @@ pub(super) async fn run(options: Options, bell: Weak<Bell>, heard: impl Fn(Chang
             let _ = line.serve(&bell, &heard).await;
         }
         tokio::time::sleep(CHECK_DEAF).await;
-        heard(Change::Anything);
+        heard(Change::Nothing);
     }
 }
 
@@ -174,7 +176,7 @@ impl Line {
                     heard_of(async { Ok(self.client.execute(&tell, &[&self.channel, &news]).await?) }).await?;
                 }
                 _ = check.tick() => {
-                    heard(Change::Anything);
+                    heard(Change::Nothing);
                     // Nobody says that a line is dead on which nobody speaks.
                     heard_of(async { Ok(self.client.batch_execute("").await?) }).await?;
                 }

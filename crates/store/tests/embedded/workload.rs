@@ -78,7 +78,11 @@ impl Op {
             Verb::Prune(retention, limit) => told!(store.prune(retention, limit, now)),
             Verb::Pause(queue, paused) => told!(store.pause(queue, paused, Missing::Create, now)),
             Verb::Get(id) => told!(store.get(id)),
-            Verb::List(filter, page) => told!(store.list(filter, page)),
+            // Where a list goes on is the store's own matter: behind the last job that fits, or that was looked at.
+            Verb::List(filter, page) => {
+                let listed = store.list(filter, page);
+                told!(async move { listed.await.map(|listed| (listed.jobs, listed.total)) })
+            }
             Verb::Queues => told!(store.queues()),
             Verb::NextWake => told!(store.next_wake(&HELD)),
         }
