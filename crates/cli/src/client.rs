@@ -258,17 +258,17 @@ fn refusal(status: StatusCode, document: &Value) -> Refused {
         Some(code) => format!("{said} ({code})"),
         None => format!("{said} (status {})", status.as_u16()),
     };
-    if let Some(hint) = error["code"].as_str().and_then(hint) {
+    if let Some(hint) = error["code"].as_str().and_then(|code| hint(code, said)) {
         message.push_str(&format!("\n{hint}"));
     }
     Refused { status: status.as_u16(), message }
 }
 
 /// What a user of this command can do about a refusal; the server's own hint is for programs that speak HTTP.
-fn hint(code: &str) -> Option<&'static str> {
+fn hint(code: &str, said: &str) -> Option<&'static str> {
     match code {
         "unauthorized" => Some("name the API key with --api-key-file FILE or REDRIVE_API_KEY"),
-        "not_found" => Some("jobs that have ended are removed once their retention is over"),
+        "not_found" if said.contains("no job") => Some("jobs that have ended are removed once their retention is over"),
         "duplicate" => Some("leave --id out, and the server makes one"),
         "conflict" => Some("`redrive job explain ID` shows where the job stands"),
         "payload_too_large" => Some("send less at once, or raise the limit that is named, on the server"),

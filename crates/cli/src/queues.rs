@@ -75,15 +75,23 @@ fn listed(client: &Client, json: bool) -> Result<(), Failed> {
     if stats.is_empty() {
         return output::text("no queues yet: a queue comes into being with its first job\n");
     }
-    let head = ["QUEUE", "STATUS"].into_iter().map(str::to_owned).chain(STATES.map(str::to_uppercase));
-    let rows = std::iter::once(head.collect()).chain(stats.iter().map(row));
+    // A column of zeros says nothing, and all of them together are wider than a terminal.
+    let counted =
+        |state: &&str| ["available", "active"].contains(state) || stats.iter().any(|queue| count(queue, state) > 0);
+    let states: Vec<&str> = STATES.into_iter().filter(counted).collect();
+    let head = ["QUEUE".to_owned(), "STATUS".to_owned()].into_iter().chain(states.iter().map(|s| s.to_uppercase()));
+    let rows = std::iter::once(head.collect()).chain(stats.iter().map(|queue| row(queue, &states)));
     output::text(&output::table(&rows.collect::<Vec<Vec<String>>>()))
 }
 
-fn row(queue: &Value) -> Vec<String> {
+fn row(queue: &Value, states: &[&str]) -> Vec<String> {
     let text = |key: &str| queue[key].as_str().unwrap_or_default().to_owned();
-    let count = |state: &str| queue["stats"][state].as_u64().unwrap_or(0).to_string();
-    [text("queue"), text("status")].into_iter().chain(STATES.map(count)).collect()
+    let counts = states.iter().map(|state| count(queue, state).to_string());
+    [text("queue"), text("status")].into_iter().chain(counts).collect()
+}
+
+fn count(queue: &Value, state: &str) -> u64 {
+    queue["stats"][state].as_u64().unwrap_or(0)
 }
 
 fn switched(client: &Client, name: &str, verb: &str, said: &Value, json: bool) -> Result<(), Failed> {
