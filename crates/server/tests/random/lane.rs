@@ -54,8 +54,10 @@ impl Told {
                 count(&body["count"]) - body["existing"].as_array().map_or(0, Vec::len) as i64
             }
             ("POST", "/ojs/v1/jobs/batch", 409) => count(&body["error"]["details"]["enqueued"]),
-            ("DELETE", "/ojs/v1/dead-letter", 200) => -count(&body["succeeded"]),
-            ("DELETE", _, 200) if body["deleted"] == true => -1,
+            ("DELETE", "/ojs/v1/dead-letter", 200) | ("POST", "/ojs/v1/admin/jobs/bulk/delete", 200) => {
+                -count(&body["succeeded"])
+            }
+            ("DELETE", path, 200) if path.starts_with("/ojs/v1/dead-letter/") && body["deleted"] == true => -1,
             _ => 0,
         };
     }

@@ -8,7 +8,7 @@ pub(crate) const QUEUES: [&str; 4] = ["alpha", "beta", "gamma.low", "delta-2"];
 pub(crate) const STRANGE_QUEUES: [&str; 3] = ["true", "0", "p1y"];
 
 /// Every endpoint, with what it takes.
-pub(crate) const ENDPOINTS: [(&str, &str); 34] = [
+pub(crate) const ENDPOINTS: [(&str, &str); 35] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -27,6 +27,7 @@ pub(crate) const ENDPOINTS: [(&str, &str); 34] = [
     ("POST", "/ojs/v1/workers/heartbeat"),
     ("POST", "/ojs/v1/workers/progress"),
     ("GET", "/ojs/v1/queues"),
+    ("DELETE", "/ojs/v1/queues/{queue}"),
     ("GET", "/ojs/v1/queues/{queue}/stats"),
     ("POST", "/ojs/v1/queues/{queue}/pause"),
     ("POST", "/ojs/v1/queues/{queue}/resume"),
