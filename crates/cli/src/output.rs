@@ -76,7 +76,8 @@ pub(crate) fn listing(rows: &[Vec<String>]) -> String {
     }
 }
 
-fn terminal_width() -> Option<usize> {
+/// How wide the terminal is that standard output goes to; `None` where it goes elsewhere.
+pub(crate) fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
     let size = stdout.is_terminal().then(|| tcgetwinsize(&stdout).ok()).flatten()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
@@ -98,6 +99,11 @@ fn fitted(rows: &[Vec<String>], width: usize) -> Vec<Vec<String>> {
         false => cell.clone(),
     };
     rows.iter().map(|row| row.iter().zip(&widths).map(cut).collect()).collect()
+}
+
+/// Whether every line of a text fits into `width`.
+pub(crate) fn fits(text: &str, width: usize) -> bool {
+    text.lines().all(|line| line.chars().count() <= width)
 }
 
 /// How wide each column is.

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         if several {
             output::text(&format!("policy {}\n", schedule.rule))?;
         }
-        output::text(&told(schedule))?;
+        output::text(&told(schedule, output::terminal_width().unwrap_or(usize::MAX)))?;
     }
     Ok(())
 }
@@ -80,7 +80,8 @@ fn numbered(path: &Path, rule: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{rule}{ending}"))
 }
 
-fn told(schedule: &Schedule) -> String {
+/// The schedule for people. Where the whole table is too wide, it goes without the extremes of the sums.
+fn told(schedule: &Schedule, width: usize) -> String {
     let mut rows = vec![head()];
     for row in &schedule.rows {
         let mut cells = vec![row.retry.to_string()];
@@ -89,7 +90,12 @@ fn told(schedule: &Schedule) -> String {
         cells.push(if row.capped { format!("{:.0} %", row.on_one_instant * 100.0) } else { String::new() });
         rows.push(cells);
     }
-    format!("{}\n{}", output::table(&rows), schedule_text(schedule, 80))
+    let mut table = output::table(&rows);
+    if !output::fits(&table, width) {
+        let narrow = |row: &Vec<String>| [&row[..4], &row[5..6], &row[7..]].concat();
+        table = output::table(&rows.iter().map(narrow).collect::<Vec<_>>());
+    }
+    format!("{table}\n{}", schedule_text(schedule, 80))
 }
 
 fn head() -> Vec<String> {
@@ -100,4 +106,22 @@ fn head() -> Vec<String> {
 
 fn cells_of(track: &Track) -> [String; 3] {
     [track.shortest, track.mean, track.longest].map(|span| span.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redrive_policy::dialect::Dialect;
+
+    #[test]
+    fn the_table_fits_into_a_terminal_of_80_columns() {
+        let reading = Dialect::Ojs.read(&json!({ "max_attempts": 12 })).unwrap();
+        let schedule = schedule(&reading.policy, 0, 30);
+        let wide = told(&schedule, usize::MAX);
+        assert!(wide.contains("Σ shortest") && !output::fits(&wide, 80), "{wide}");
+        let narrow = told(&schedule, 80);
+        assert!(!narrow.contains("Σ shortest") && narrow.contains("Σ mean"), "{narrow}");
+        let table = narrow.split("\n\n").next().unwrap_or_default();
+        assert!(output::fits(table, 80), "{table}");
+    }
 }
