@@ -13,6 +13,7 @@ mod listing;
 mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod rules;
 mod standstill;
 mod store;
 pub mod transfer;

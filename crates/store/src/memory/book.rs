@@ -1,7 +1,7 @@
 //! All jobs of a store, and what the verbs do with them. Nothing is indexed: each verb looks at every
 //! job, takes those that its rule names, sorts them by its order, and applies the rule.
 
-use super::rules;
+use crate::rules;
 use crate::standstill::Grace;
 use crate::{
     Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,

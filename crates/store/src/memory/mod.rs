@@ -1,7 +1,6 @@
 //! The reference model of a store: obviously right rather than fast, and gone with the process.
 
 mod book;
-pub(crate) mod rules;
 
 use crate::standstill::Grace;
 use crate::{

@@ -8,7 +8,7 @@ use super::options::Options;
 use super::trouble::Trouble;
 use super::verbs::{self, claim, enqueue, inbox, list, manage, runs, sweep};
 use super::{pooler, privileges, queues, schema, tidy};
-use crate::memory::rules;
+use crate::rules;
 use crate::{
     Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing,
     NewJob, Opener, Page, Queue, QueueRefusal, Received, Refusal, Retention, Revival, Settlement, Standstill, Store,

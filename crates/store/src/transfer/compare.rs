@@ -99,7 +99,7 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::rules;
+    use crate::rules;
     use crate::{Answer, Event, NewJob, Spec, Start};
     use redrive_policy::{Moment, Policy};
     use std::future::{Future, ready};

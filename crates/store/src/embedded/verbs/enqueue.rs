@@ -1,7 +1,7 @@
 //! New jobs.
 
 use crate::embedded::ledger::Ledger;
-use crate::memory::rules;
+use crate::rules;
 use crate::{DuplicateId, Enqueued, NewJob, StoreError};
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};

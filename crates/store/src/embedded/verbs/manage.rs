@@ -2,7 +2,7 @@
 
 use crate::embedded::lane::Lane;
 use crate::embedded::ledger::Ledger;
-use crate::memory::rules;
+use crate::rules;
 use crate::{Cancelled, Event, Job, JobId, Missing, Queue, QueueRefusal, Refusal, Revival, StoreError};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::embedded::lane::Timeline;
 use crate::embedded::ledger::Ledger;
-use crate::memory::rules;
+use crate::rules;
 use crate::{Event, Held, Job, Judge, Retention, Standstill};
 use redrive_policy::{Moment, Span};
 

@@ -1,7 +1,7 @@
 //! What workers do: claim, extend, settle.
 
 use crate::embedded::ledger::Ledger;
-use crate::memory::rules;
+use crate::rules;
 use crate::{Claim, Hold, Job, Refusal, Settlement};
 use redrive_policy::{Moment, Span};
 

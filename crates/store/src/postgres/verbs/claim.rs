@@ -5,7 +5,7 @@ use super::super::kept::Kept;
 use super::super::trouble::Trouble;
 use super::super::value::{Order, Param, limit};
 use super::super::{read, sql, text};
-use crate::memory::rules;
+use crate::rules;
 use crate::{Claim, Job, StoreError};
 use redrive_policy::Moment;
 use std::cmp::Reverse;

@@ -5,7 +5,7 @@ use super::super::kept::uuids;
 use super::super::trouble::Trouble;
 use super::super::value::{Order, Reader};
 use super::super::{queues, read, sql, write};
-use crate::memory::rules;
+use crate::rules;
 use crate::{DuplicateId, Enqueued, Job, JobId, NewJob, StoreError};
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};

@@ -10,7 +10,7 @@ use super::super::trouble::Trouble;
 use super::super::value::{Order, Param, Reader, limit};
 use super::super::{queues, text, write};
 use super::enqueue::LOOK_UP;
-use crate::memory::rules;
+use crate::rules;
 use crate::{JobId, Letter, NewJob, Opener, Received};
 use redrive_policy::Moment;
 use std::collections::HashSet;

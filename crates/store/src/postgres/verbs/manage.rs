@@ -7,7 +7,7 @@ use super::super::row::encode_revisions;
 use super::super::trouble::Trouble;
 use super::super::value::{Order, Param};
 use super::super::{sql, text, write};
-use crate::memory::rules;
+use crate::rules;
 use crate::{Cancelled, Event, Job, JobId, Missing, Queue, Refusal, Revival};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::super::kept::Kept;
 use super::super::trouble::Trouble;
 use super::super::value::Reader;
 use super::super::write;
-use crate::memory::rules;
+use crate::rules;
 use crate::{Hold, Job, JobId, Refusal, Settlement, State, StoreError};
 use redrive_policy::{Moment, Span};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -7,7 +7,7 @@ use super::super::trouble::Trouble;
 use super::super::value::{Order, Param, Reader, limit};
 use super::super::{read, sql};
 use super::due::{in_turn, names};
-use crate::memory::rules;
+use crate::rules;
 use crate::{Event, Held, Job, Judge, Retention};
 use redrive_policy::{Moment, Span};
 
