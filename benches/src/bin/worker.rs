@@ -4,7 +4,7 @@
 //! `cargo run --release --manifest-path benches/Cargo.toml --bin worker -- [--jobs N] [--concurrency N]`
 //! prints one JSON line for each.
 
-use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, pace};
+use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
 use redrive_server::{ApiKeys, Hosts, Limits, Log, Server, ServerSettings};
 use redrive_store::{Embedded, embedded::Options};
 use redrive_worker::{Client, Event, Failure, NewJob, Worker};
@@ -92,7 +92,7 @@ async fn served(folder: &Path, plan: &Plan) -> Outcome<Duration> {
         log: Log::to(|_, line| eprintln!("{line}")),
     };
     let server = Server::new(Arc::clone(&engine), settings);
-    let sweeper = tokio::spawn(pace::run(engine, std::future::pending(), |error| eprintln!("{error}")));
+    let sweeper = tokio::spawn(sweeper::run(engine, std::future::pending(), |error| eprintln!("{error}")));
     let serving = tokio::spawn(async move { server.serve(listener, std::future::pending()).await });
     let took = drained(&Client::http(&url)?, plan).await;
     serving.abort();

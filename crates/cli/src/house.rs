@@ -68,9 +68,9 @@ impl House {
         let Self::Postgres(store) = self else { return };
         let (engine, runtime) = (Arc::clone(engine), tokio::runtime::Handle::current());
         store.listen(move |change| match change {
-            Change::Available(queue, jobs) => engine.available_elsewhere(&queue, jobs),
-            Change::Inbox => engine.letters_elsewhere(),
-            Change::Nothing => engine.anything_elsewhere(),
+            Change::Available(queue, jobs) => engine.notified_available(&queue, jobs),
+            Change::Inbox => engine.notified_inbox(),
+            Change::Nothing => engine.notified_anything(),
             // A pause or its end may be among the news that were lost.
             Change::Gates | Change::Anything => {
                 let engine = Arc::clone(&engine);
@@ -78,7 +78,7 @@ impl House {
                     if let Err(error) = engine.recall_pauses().await {
                         log::error(format_args!("cannot read which queues are closed: {error}"));
                     }
-                    engine.anything_elsewhere();
+                    engine.notified_anything();
                 });
             }
         });

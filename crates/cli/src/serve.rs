@@ -4,7 +4,7 @@ use crate::config::{self, Built, Flags};
 use crate::exit::Failed;
 use crate::house::House;
 use crate::{descriptors, log, signals};
-use redrive_engine::{Engine, SystemRandomness, pace};
+use redrive_engine::{Engine, SystemRandomness, sweeper};
 use redrive_server::{Log, Server, ServerSettings};
 use redrive_store::embedded::Notice;
 use std::sync::Arc;
@@ -82,9 +82,9 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
     };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(house.local(built.backups));
     let (over, ended) = watch::channel(false);
-    let sweeper = tokio::spawn(pace::run(engine, wait_for(ended), |notice| match notice {
-        pace::Notice::Failed(_) => log::error(notice),
-        pace::Notice::ClockStepped(_) | pace::Notice::StoodStill(_) => log::warn(notice),
+    let sweeper = tokio::spawn(sweeper::run(engine, wait_for(ended), |notice| match notice {
+        sweeper::Notice::Failed(_) => log::error(notice),
+        sweeper::Notice::ClockStepped(_) | sweeper::Notice::StoodStill(_) => log::warn(notice),
     }));
     tokio::join!(
         server.serve(listener, wait_for(stop.clone())),
@@ -99,7 +99,7 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
 /// Takes in what applications hand in within their own transactions, where the store lets them.
 async fn take_in(house: &House, server: &Server, stop: watch::Receiver<bool>) {
     if let House::Postgres(_) = house {
-        server.receive(wait_for(stop)).await;
+        server.drain_inbox(wait_for(stop)).await;
     }
 }
 

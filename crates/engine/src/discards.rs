@@ -28,7 +28,7 @@ impl Discards {
     /// Takes note of jobs that have just ended, or not.
     pub(crate) fn note<'a>(&self, jobs: impl Iterator<Item = &'a Job>) {
         for job in jobs.filter(|job| job.state == State::Discarded && !job.dead) {
-            let last = job.failures.last().filter(|last| last.life == job.revivals);
+            let last = job.failures.last().filter(|last| last.generation == job.generation);
             let why = why_not_kept(&job.spec.policy, last.map(|last| &last.verdict));
             let group =
                 Discarded { kind: Some(Arc::clone(&job.spec.kind)), queue: Some(Arc::clone(&job.spec.queue)), why };

@@ -61,7 +61,7 @@ pub struct Engine {
     /// Rung when something has to happen earlier than the sweeper plans to look.
     pub(crate) earlier: Notify,
     /// Rung when an application may have left something in the store.
-    pub(crate) letters: Notify,
+    pub(crate) inbox: Notify,
     /// When the sweeper looks next, in microseconds; the end of time while it is looking, so that
     /// whatever comes in between rings.
     pub(crate) planned: AtomicI64,
@@ -90,7 +90,7 @@ impl Engine {
             waiting: Waiting::default(),
             watch: Watch::default(),
             earlier: Notify::new(),
-            letters: Notify::new(),
+            inbox: Notify::new(),
             planned: AtomicI64::new(i64::MAX),
         }
     }

@@ -31,7 +31,7 @@ pub enum Happening {
     /// A job was called off.
     Cancelled,
     /// A job was taken back from where it ended.
-    Revived,
+    Redriven,
     /// A job was forgotten at somebody's wish.
     Removed,
 }

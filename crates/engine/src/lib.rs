@@ -3,31 +3,31 @@
 
 mod claim;
 mod clock;
+mod decide;
 mod discards;
-mod elsewhere;
+mod drain;
 mod engine;
 mod error;
 mod events;
 mod gate;
-mod judge;
 mod layers;
-pub mod pace;
+mod notifications;
 mod progress;
 mod query;
-mod receive;
 mod settle;
 mod submit;
 mod sweep;
+pub mod sweeper;
 mod waiting;
 mod wall;
 
 pub use claim::ClaimRequest;
 pub use clock::{Clock, ManualClock, Randomness, SystemClock, SystemRandomness};
+pub use decide::FailureReport;
 pub use discards::Discarded;
 pub use engine::{Engine, Settings};
 pub use error::EngineError;
 pub use events::{Happening, Occurrence};
-pub use judge::FailureReport;
 pub use layers::{Effective, Layer, Layers, OperatorCap, Written};
 pub use progress::{Progress, ProgressReport};
 pub use redrive_store::{Step, Wall};

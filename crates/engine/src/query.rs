@@ -3,7 +3,7 @@
 use crate::engine::refused;
 use crate::events::Happening;
 use crate::{Engine, EngineError};
-use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Missing, Page, Queue, QueueRefusal, Refusal, Revival};
+use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Missing, Page, Queue, QueueRefusal, Redrive, Refusal};
 use std::sync::Arc;
 
 impl Engine {
@@ -108,11 +108,11 @@ impl Engine {
     ///
     /// # Errors
     /// There is no such job, it has not ended, or the store did not answer.
-    pub async fn revive(&self, id: JobId, revival: Revival) -> Result<Job, EngineError> {
+    pub async fn redrive(&self, id: JobId, redrive: Redrive) -> Result<Job, EngineError> {
         let now = self.clock.now();
-        let revival = Revival { spec: revival.spec.map(|spec| self.kept_spec(spec)), ..revival };
-        let job = refused(id, self.store.revive(id, revival, now).await?)?;
-        self.chronicle.note(now, [(Happening::Revived, &job)]);
+        let redrive = Redrive { spec: redrive.spec.map(|spec| self.kept_spec(spec)), ..redrive };
+        let job = refused(id, self.store.redrive(id, redrive, now).await?)?;
+        self.chronicle.note(now, [(Happening::Redriven, &job)]);
         self.ring(std::iter::once(&job));
         Ok(self.shown_job(job))
     }

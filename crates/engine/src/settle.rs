@@ -1,7 +1,7 @@
 //! Ending runs.
 
+use crate::decide::{self, FailureReport};
 use crate::engine::refused;
-use crate::judge::{self, FailureReport};
 use crate::{Engine, EngineError, events};
 use redrive_policy::Span;
 use redrive_store::{Blob, Hold, Job, Report, Settlement};
@@ -31,7 +31,7 @@ impl Engine {
                 Ending::Released(delay) => Report::Released { delay, most: self.settings.most_releases },
                 Ending::Failed(report) => {
                     let draw = self.randomness.draw();
-                    Report::Failed(Box::new(move |job: &Job| judge::reported(job, &report, now, draw)))
+                    Report::Failed(Box::new(move |job: &Job| decide::reported(job, &report, now, draw)))
                 }
             };
             Settlement { hold, report }

@@ -1,7 +1,7 @@
 //! What happens by itself: due jobs become ready, overdue runs end, ended jobs leave.
 
 use crate::events::{self, Happening};
-use crate::{Engine, EngineError, judge};
+use crate::{Engine, EngineError, decide};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Standstill, State};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ impl Engine {
         loop {
             let now = self.clock.now();
             let step = self.sweep_step();
-            let judge = |job: &_, why| judge::overdue(job, why, now, self.randomness.draw());
-            let reclaimed = self.store.reclaim(&judge, step, now).await?;
+            let decide = |job: &_, why| decide::overdue(job, why, now, self.randomness.draw());
+            let reclaimed = self.store.reclaim(&decide, step, now).await?;
             let promoted = self.store.promote(&self.gates.held(), step, now).await?;
             let opened = promoted.iter().map(|job| match job.state {
                 State::Available => (Happening::Available, job),

@@ -14,14 +14,14 @@ impl Server {
     /// Tells the log of jobs that were discarded and not kept as dead letters, until `stopped` completes.
     pub async fn tell_discarded(&self, stopped: impl Future<Output = ()>) {
         let mut stopped = pin!(stopped);
-        let mut nap = SOON;
+        let mut interval = SOON;
         loop {
             let over = tokio::select! {
                 () = &mut stopped => true,
-                () = tokio::time::sleep(nap) => false,
+                () = tokio::time::sleep(interval) => false,
             };
             let discarded = self.app.engine.take_discarded();
-            nap = if discarded.is_empty() { SOON } else { AGAIN };
+            interval = if discarded.is_empty() { SOON } else { AGAIN };
             discarded.iter().for_each(|(group, count)| self.app.log.warn(line(group, *count)));
             if over {
                 return;

@@ -5,7 +5,7 @@ use redrive_policy::Moment;
 
 /// A job as an application has left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Letter<'a> {
+pub struct InboxEntry<'a> {
     /// The name that the job will have, and that the application was told.
     pub id: JobId,
     /// When it was left there.
@@ -15,11 +15,11 @@ pub struct Letter<'a> {
 }
 
 /// Makes a job of a letter, or says why that is not possible.
-pub type Opener<'a> = dyn Fn(&Letter<'_>) -> Result<NewJob, String> + Send + Sync + 'a;
+pub type Decoder<'a> = dyn Fn(&InboxEntry<'_>) -> Result<NewJob, String> + Send + Sync + 'a;
 
 /// What became of some letters. None of them is there any more, but those that were set aside.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Received {
+pub struct Drained {
     /// The jobs that they became.
     pub jobs: Vec<Job>,
     /// How many had the idempotency key of a job that is kept.
@@ -28,10 +28,10 @@ pub struct Received {
     pub refused: Vec<(JobId, String)>,
 }
 
-impl Received {
+impl Drained {
     /// How many letters there were.
     #[must_use]
-    pub fn letters(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.jobs.len() + self.known + self.refused.len()
     }
 }

@@ -31,7 +31,7 @@ pub struct Spec {
 
 /// How a job begins another life.
 #[derive(Clone, Debug, Default)]
-pub struct Revival {
+pub struct Redrive {
     /// What is said about it from now on. Absent, what was said before, except that it does not expire.
     pub spec: Option<Arc<Spec>>,
     /// Who takes it back, for the record of what was replaced; empty where that is not known.
@@ -82,7 +82,7 @@ pub struct Job {
     /// How many leases there have been, over all lives.
     pub leases: u32,
     /// How often it was revived.
-    pub revivals: u32,
+    pub generation: u32,
     /// How often it was given back unfinished since its last failure.
     pub releases: u32,
     /// Whether it is kept among the dead letters; only while it is discarded.
@@ -173,7 +173,7 @@ pub struct Lease {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailedRun {
     /// Which life of the job, from 0; a revival begins the next.
-    pub life: u32,
+    pub generation: u32,
     /// Which run of that life, from 1.
     pub attempt: u32,
     /// Since when it had waited for a worker.
@@ -197,7 +197,7 @@ pub const KEPT_FAILURES: usize = 25;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
     /// The last life for which it held, from 0.
-    pub life: u32,
+    pub generation: u32,
     /// When it was replaced.
     pub at: Moment,
     /// Who replaced it; empty where that is not known.

@@ -22,9 +22,9 @@ mod wall;
 pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
 pub use id::{JobId, LeaseToken};
-pub use inbox::{Letter, Opener, Received};
+pub use inbox::{Decoder, Drained, InboxEntry};
 pub use job::{
-    Blob, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, NewJob, Revision, Revival, Spec, Start, Times,
+    Blob, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, NewJob, Redrive, Revision, Spec, Start, Times,
 };
 pub use lifecycle::{Event, State};
 pub use listing::{Entry, Filter, Listed, Page};
@@ -33,7 +33,7 @@ pub use memory::Memory;
 pub use postgres::Postgres;
 pub use standstill::Standstill;
 pub use store::{
-    Answer, Cancelled, Claim, Enqueued, Held, Hold, Judge, Missing, Overdue, Proof, Queue, QueueRefusal, Report,
-    Retention, Ruling, Settlement, Store,
+    Answer, Cancelled, Claim, Decider, Decision, Enqueued, Held, Hold, Missing, Overdue, Proof, Queue, QueueRefusal,
+    Report, Retention, Settlement, Store,
 };
 pub use wall::{STEP_US, Step, Wall, elapsed_us};

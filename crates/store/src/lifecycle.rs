@@ -49,7 +49,7 @@ pub enum Event {
     /// Its time to live is over before it ran.
     Expire,
     /// Somebody takes it back from where it ended, to run again.
-    Revive,
+    Redrive,
 }
 
 impl State {
@@ -82,7 +82,7 @@ impl State {
                 Some(Self::Cancelled)
             }
             (Self::Scheduled | Self::Pending | Self::Available | Self::Retryable, E::Expire) => Some(Self::Discarded),
-            (Self::Completed | Self::Cancelled | Self::Discarded, E::Revive) => Some(Self::Available),
+            (Self::Completed | Self::Cancelled | Self::Discarded, E::Redrive) => Some(Self::Available),
             _ => None,
         }
     }

@@ -4,8 +4,8 @@
 
 use crate::standstill::Grace;
 use crate::{
-    Claim, Event, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken, NewJob, Overdue, Proof, Refusal,
-    Report, Revision, Revival, Ruling, Settlement, Spec, Start, State, Times,
+    Claim, Decision, Event, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken, NewJob, Overdue, Proof,
+    Redrive, Refusal, Report, Revision, Settlement, Spec, Start, State, Times,
 };
 use redrive_policy::{Disposition, History, Moment, Origin, Outcome, Span};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) fn created(new: &NewJob, now: Moment) -> Job {
         due,
         lease: None,
         leases: 0,
-        revivals: 0,
+        generation: 0,
         releases: 0,
         dead: false,
         times: Times { created: now, available: (state == State::Available).then_some(now), ..Times::default() },
@@ -81,7 +81,7 @@ pub(crate) fn settle(job: &mut Job, settlement: &Settlement, now: Moment) -> Res
             job.result.clone_from(result);
             Ok(())
         }
-        Report::Failed(ruling) => fail(job, ruling(job), now),
+        Report::Failed(decision) => fail(job, decision(job), now),
         Report::Released { most, .. } if job.releases >= *most => Err(Refusal::TooManyReleases(*most)),
         Report::Released { delay, .. } => {
             let later = (!delay.is_zero()).then(|| now.after(*delay));
@@ -93,15 +93,15 @@ pub(crate) fn settle(job: &mut Job, settlement: &Settlement, now: Moment) -> Res
 }
 
 /// A run failed: the worker says so, or the store found it overdue.
-pub(crate) fn fail(job: &mut Job, ruling: Ruling, now: Moment) -> Result<(), Refusal> {
-    let verdict = ruling.verdict;
+pub(crate) fn fail(job: &mut Job, decision: Decision, now: Moment) -> Result<(), Refusal> {
+    let verdict = decision.verdict;
     let worker = job.lease.as_ref().map(|lease| Arc::clone(&lease.worker)).unwrap_or_default();
     match verdict.outcome {
-        Outcome::Retry { origin: Origin::Requeue, .. } => return give_back(job, Some(ruling.due), now),
+        Outcome::Retry { origin: Origin::Requeue, .. } => return give_back(job, Some(decision.due), now),
         Outcome::Retry { delay, .. } => {
             advance(job, Event::FailRetry)?;
             job.lease = None;
-            job.due = Some(ruling.due);
+            job.due = Some(decision.due);
             job.last_delay = Some(delay);
         }
         Outcome::Stop { disposition, .. } => {
@@ -111,10 +111,19 @@ pub(crate) fn fail(job: &mut Job, ruling: Ruling, now: Moment) -> Result<(), Ref
     }
     job.history.record(&verdict);
     job.releases = 0;
-    let (life, attempt) = (job.revivals, job.attempt);
+    let (generation, attempt) = (job.generation, job.attempt);
     let started = job.times.started.unwrap_or(now);
     let available = job.times.available.unwrap_or(started);
-    job.failures.push(FailedRun { life, attempt, available, started, at: now, worker, error: ruling.error, verdict });
+    job.failures.push(FailedRun {
+        generation,
+        attempt,
+        available,
+        started,
+        at: now,
+        worker,
+        error: decision.error,
+        verdict,
+    });
     let surplus = job.failures.len().saturating_sub(KEPT_FAILURES);
     job.failures.drain(..surplus);
     Ok(())
@@ -176,13 +185,13 @@ pub(crate) fn expire(job: &mut Job, now: Moment) -> Result<(), Refusal> {
 }
 
 /// The job begins another life.
-pub(crate) fn revive(job: &mut Job, revival: &Revival, now: Moment) -> Result<(), Refusal> {
-    open(job, Event::Revive, now)?;
-    if let Some(spec) = revived_spec(&job.spec, revival) {
-        revise(job, spec, &revival.by, now);
+pub(crate) fn redrive(job: &mut Job, redrive: &Redrive, now: Moment) -> Result<(), Refusal> {
+    open(job, Event::Redrive, now)?;
+    if let Some(spec) = redriven_spec(&job.spec, redrive) {
+        revise(job, spec, &redrive.by, now);
     }
     job.history = History::new(now);
-    job.revivals = job.revivals.saturating_add(1);
+    job.generation = job.generation.saturating_add(1);
     (job.attempt, job.releases) = (0, 0);
     job.dead = false;
     (job.times.finished, job.last_delay) = (None, None);
@@ -192,16 +201,16 @@ pub(crate) fn revive(job: &mut Job, revival: &Revival, now: Moment) -> Result<()
 
 /// What is said about a job in its next life; `None` where nothing changes. The old time to live is cleared:
 /// it would end the next life before its first run.
-pub(crate) fn revived_spec(spec: &Arc<Spec>, revival: &Revival) -> Option<Arc<Spec>> {
+pub(crate) fn redriven_spec(spec: &Arc<Spec>, redrive: &Redrive) -> Option<Arc<Spec>> {
     let lasting = || spec.expires.map(|_| Arc::new(Spec { expires: None, ..(**spec).clone() }));
-    revival.spec.clone().or_else(lasting)
+    redrive.spec.clone().or_else(lasting)
 }
 
 /// Replaces what is said about the job, and keeps the body that is replaced.
 fn revise(job: &mut Job, spec: Arc<Spec>, by: &Arc<str>, now: Moment) {
     if spec.body != job.spec.body {
         let body = Arc::clone(&job.spec.body);
-        job.revisions.push(Revision { life: job.revivals, at: now, by: Arc::clone(by), body });
+        job.revisions.push(Revision { generation: job.generation, at: now, by: Arc::clone(by), body });
         let surplus = job.revisions.len().saturating_sub(KEPT_REVISIONS);
         job.revisions.drain(..surplus);
     }

@@ -1,7 +1,7 @@
 //! The verbs of a store. Each is atomic, and each is told what time it is.
 
 use crate::{
-    Blob, DuplicateId, Filter, Job, JobId, LeaseToken, Listed, NewJob, Opener, Page, Received, Refusal, Revival,
+    Blob, Decoder, Drained, DuplicateId, Filter, Job, JobId, LeaseToken, Listed, NewJob, Page, Redrive, Refusal,
     Standstill, State, StoreError,
 };
 use redrive_policy::{Moment, Span, Verdict};
@@ -48,7 +48,7 @@ pub trait Store: Send + Sync {
     /// Ends runs whose lease ran out or whose time is over, at most `limit`, by the same decision as
     /// reported failures: what was overdue first comes first, then by name. Where both are over, the
     /// run took too long. After a standstill, runs have their time as [`Store::stood_still`] says.
-    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
 
     /// Takes note that the server stood still, and could not hear the workers meanwhile: their signs of life, and
     /// their reports, may only be on their way. A run that gave no sign of life since then is not overdue before
@@ -85,7 +85,7 @@ pub trait Store: Send + Sync {
     /// Takes a job back from where it ended, to run again as if it were new, with what is said about it
     /// replaced where the revival says so. Without a new time at which it expires it does not expire any
     /// more. Its failures are kept, a body that is replaced too, and its leases are counted on.
-    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
 
     /// Forgets a job that has ended, and its idempotency key.
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>>;
@@ -130,9 +130,9 @@ pub trait Store: Send + Sync {
     /// second job.
     ///
     /// Stores to which applications have no access of their own have no letters.
-    fn receive<'a>(&'a self, open: &'a Opener<'a>, limit: usize, now: Moment) -> Answer<'a, Received> {
+    fn drain_inbox<'a>(&'a self, open: &'a Decoder<'a>, limit: usize, now: Moment) -> Answer<'a, Drained> {
         let _ = (open, limit, now);
-        Box::pin(std::future::ready(Ok(Received::default())))
+        Box::pin(std::future::ready(Ok(Drained::default())))
     }
 }
 
@@ -199,7 +199,7 @@ pub enum Report {
     Done(Option<Blob>),
     /// It failed. The ruling is made inside of the atomic step, on the job as it stands there. A
     /// verdict that counts nothing (a requeue) gives back the run, and records nothing.
-    Failed(Box<dyn Fn(&Job) -> Ruling + Send + Sync>),
+    Failed(Box<dyn Fn(&Job) -> Decision + Send + Sync>),
     /// It was given back unfinished, to run again after this time; none is at once. The run does not
     /// count. It is refused when that happened `most` times already since the last failure.
     Released {
@@ -212,7 +212,7 @@ pub enum Report {
 
 /// What was decided about a failure.
 #[derive(Clone, Debug)]
-pub struct Ruling {
+pub struct Decision {
     /// The decision.
     pub verdict: Verdict,
     /// When the next run is due, where there is one.
@@ -231,7 +231,7 @@ pub enum Overdue {
 }
 
 /// Decides about a run that is overdue.
-pub type Judge<'a> = dyn Fn(&Job, Overdue) -> Ruling + Send + Sync + 'a;
+pub type Decider<'a> = dyn Fn(&Job, Overdue) -> Decision + Send + Sync + 'a;
 
 /// What to do about a queue that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -98,9 +98,9 @@ fn dead_letters_go_round_by_id_and_by_filter() {
     assert_eq!(server.state(&dead[0]), "available");
     assert_eq!(server.state(&dead[1]), "discarded");
 
-    let revived = server.take("mail");
-    assert_eq!((&revived["id"], &revived["attempt"]), (&json!(dead[0]), &json!(1)), "as if it were new");
-    server.succeed(&revived);
+    let redriven = server.take("mail");
+    assert_eq!((&redriven["id"], &redriven["attempt"]), (&json!(dead[0]), &json!(1)), "as if it were new");
+    server.succeed(&redriven);
     let told = server.told(&["job", "explain", &dead[0]]);
     assert!(told.contains("It was taken back, to run again as if it were new."), "{told}");
     assert!(told.contains("Attempt 1 succeeded"), "{told}");

@@ -4,7 +4,7 @@ use super::common::Seeded;
 use super::rig::{Rig, failure, job, ms, no_body, runs_until_ended, secs, with_ojs};
 use redrive_engine::Submission;
 use redrive_policy::{Outcome, Reason};
-use redrive_store::{Job, Revival, State};
+use redrive_store::{Job, Redrive, State};
 use serde_json::json;
 
 /// How a run ends.
@@ -83,17 +83,17 @@ async fn ret_01_the_bound_is_exact_for_any_mixture_and_counts_no_release() {
 }
 
 #[tokio::test]
-async fn ret_01_every_life_has_the_whole_number_of_attempts() {
+async fn ret_01_every_generation_has_the_whole_number_of_attempts() {
     let rig = Rig::new();
     let id = rig.submit(limited(3)).await.id;
-    for life in 0..4 {
+    for generation in 0..4 {
         let runs = runs_until_ended(&rig, id, async |rig, job, runs| {
-            assert_eq!((job.attempt, job.revivals), (runs + 1, life));
+            assert_eq!((job.attempt, job.generation), (runs + 1, generation));
             End::COUNTED[runs as usize].happen(rig, job).await;
         })
         .await;
-        assert_eq!(runs, 3, "life {life}");
-        rig.engine.revive(id, Revival::default()).await.expect("it has ended");
+        assert_eq!(runs, 3, "life {generation}");
+        rig.engine.redrive(id, Redrive::default()).await.expect("it has ended");
     }
     assert_eq!(rig.job(id).await.failures.len(), 12, "all lives are remembered");
 }

@@ -36,7 +36,7 @@ async fn ret_12_a_silent_run_is_a_failed_attempt_with_an_error_of_its_own() {
 }
 
 #[tokio::test]
-async fn ret_12_the_next_run_is_due_at_the_later_of_the_end_and_the_wait_since_the_last_sign_of_life() {
+async fn ret_12_the_next_run_is_due_at_the_later_of_the_end_and_the_wait_since_the_last_heartbeat() {
     // (lease, wait, sign of life, due), in seconds since the claim.
     for (lease, wait, alive, due) in
         [(30, 60, 0, 60), (30, 10, 0, 30), (30, 30, 0, 30), (30, 60, 20, 80), (30, 10, 20, 50)]

@@ -3,7 +3,7 @@
 use super::rig::{Rig, START, failure, job, no_body, secs, with_ojs};
 use redrive_engine::{EngineError, Submission};
 use redrive_policy::Span;
-use redrive_store::{Filter, JobId, Page, Refusal, Revival, State};
+use redrive_store::{Filter, JobId, Page, Redrive, Refusal, State};
 use serde_json::json;
 
 const ALL: Page = Page::new(0, 100);
@@ -16,7 +16,7 @@ async fn what_is_not_there_is_not_found_by_any_command() {
     assert_eq!(rig.engine.job(id).await, Err(missing()));
     assert_eq!(rig.engine.cancel(id).await, Err(missing()));
     assert_eq!(rig.engine.activate(id).await, Err(missing()));
-    assert_eq!(rig.engine.revive(id, Revival::default()).await, Err(missing()));
+    assert_eq!(rig.engine.redrive(id, Redrive::default()).await, Err(missing()));
     assert_eq!(rig.engine.remove(id).await, Err(missing()));
 }
 

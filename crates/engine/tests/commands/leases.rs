@@ -55,7 +55,7 @@ async fn the_job_says_how_long_a_lease_lasts_then_the_claim_then_the_settings() 
 }
 
 #[tokio::test]
-async fn ret_13_a_sign_of_life_keeps_a_run_for_as_long_as_it_comes() {
+async fn ret_13_a_heartbeat_keeps_a_run_for_as_long_as_it_comes() {
     let rig = Rig::new();
     rig.submit(Submission { lease: Some(secs(30)), ..job() }).await;
     let claimed = rig.claim().await;
@@ -72,7 +72,7 @@ async fn ret_13_a_sign_of_life_keeps_a_run_for_as_long_as_it_comes() {
 }
 
 #[tokio::test]
-async fn ret_13_a_span_that_comes_with_a_sign_of_life_holds_for_that_one() {
+async fn ret_13_a_span_that_comes_with_a_heartbeat_holds_for_that_one() {
     let rig = Rig::new();
     rig.submit(Submission { lease: Some(secs(30)), ..job() }).await;
     let claimed = rig.claim().await;
@@ -83,7 +83,7 @@ async fn ret_13_a_span_that_comes_with_a_sign_of_life_holds_for_that_one() {
 }
 
 #[tokio::test]
-async fn signs_of_life_answer_each_for_itself() {
+async fn heartbeats_answer_each_for_itself() {
     let rig = Rig::new();
     for _ in 0..3 {
         rig.submit(job()).await;

@@ -5,7 +5,7 @@ use super::common::{Around, Passing, Verb, Wrapped};
 use super::rig::{QUEUE, Rig, START, failure, job, request, secs, with_ojs};
 use redrive_engine::{ClaimRequest, Engine, Submission};
 use redrive_policy::Span;
-use redrive_store::{Job, Memory, Missing, Revival, Start};
+use redrive_store::{Job, Memory, Missing, Redrive, Start};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,7 +94,7 @@ async fn it_is_woken_when_a_silent_run_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_woken_by_a_release_an_activation_a_revival_and_an_opened_queue() {
+async fn it_is_woken_by_a_release_an_activation_a_redrive_and_an_opened_queue() {
     let rig = Rig::new();
     rig.submit(job()).await;
     let claimed = rig.claim().await;
@@ -107,7 +107,7 @@ async fn it_is_woken_by_a_release_an_activation_a_revival_and_an_opened_queue() 
     let rig = Rig::new();
     let ended = rig.submit(job()).await;
     rig.engine.cancel(ended.id).await.expect("it waits");
-    woken_by(&rig, async |rig| drop(rig.engine.revive(ended.id, Revival::default()).await.expect("it has ended")))
+    woken_by(&rig, async |rig| drop(rig.engine.redrive(ended.id, Redrive::default()).await.expect("it has ended")))
         .await;
 
     let rig = Rig::new();

@@ -21,7 +21,7 @@ async fn ret_14_every_failure_is_recorded_with_its_attempt_time_error_and_decisi
     let job = rig.job(id).await;
     assert_eq!((job.attempt, job.history.failures()), (4, 4));
     for (index, run) in job.failures.iter().enumerate() {
-        assert_eq!((run.life, run.attempt, run.at), (0, index as u32 + 1, failed_at[index]));
+        assert_eq!((run.generation, run.attempt, run.at), (0, index as u32 + 1, failed_at[index]));
         assert_eq!(&*run.error, format!("error {index}").as_bytes());
         let waits = failed_at.get(index + 1).map(|next| next.since(run.at).ms() - 3_000.0);
         match (run.verdict.outcome, waits) {

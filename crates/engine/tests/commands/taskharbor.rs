@@ -135,7 +135,7 @@ async fn semantics_a_run_that_nobody_reports_follows_the_documents_default() {
 }
 
 #[tokio::test]
-async fn each_failure_is_judged_by_the_worker_that_reports_it() {
+async fn each_failure_is_decided_by_the_worker_that_reports_it() {
     let rig = Rig::new();
     rig.submit(job(json!({"job": {"max_attempts": 5}}))).await;
     let slow = harbor(json!({"base_delay": "10s", "max_delay": "1h", "jitter": 0}));

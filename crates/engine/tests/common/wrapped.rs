@@ -2,8 +2,8 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Page, Queue, QueueRefusal, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
+    Answer, Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob,
+    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ pub(crate) enum Verb {
     Promote,
     Cancel,
     Activate,
-    Revive,
+    Redrive,
     Remove,
     Prune,
     Pause,
@@ -92,8 +92,8 @@ impl<A: Around> Store for Wrapped<A> {
         self.around(Verb::Settle, move |store| store.settle(settlements, now))
     }
 
-    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        self.around(Verb::Reclaim, move |store| store.reclaim(judge, limit, now))
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.around(Verb::Reclaim, move |store| store.reclaim(decide, limit, now))
     }
 
     fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
@@ -112,8 +112,8 @@ impl<A: Around> Store for Wrapped<A> {
         self.around(Verb::Activate, move |store| store.activate(id, now))
     }
 
-    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.around(Verb::Revive, move |store| store.revive(id, revival, now))
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.around(Verb::Redrive, move |store| store.redrive(id, redrive, now))
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

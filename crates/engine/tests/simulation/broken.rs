@@ -4,8 +4,8 @@ use super::common::wrapped::in_place;
 use super::ground::Ground;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
-    NewJob, Page, Proof, Queue, QueueRefusal, Refusal, Report, Retention, Revival, Ruling, Settlement, Standstill,
+    Answer, Cancelled, Claim, Decider, Decision, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Memory,
+    Missing, NewJob, Page, Proof, Queue, QueueRefusal, Redrive, Refusal, Report, Retention, Settlement, Standstill,
     State, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ pub(crate) enum Flaw {
     /// A standstill is no reason to wait for anybody.
     IgnoresStandstills,
     /// An extension is answered, and not made.
-    IgnoresSignsOfLife,
+    IgnoresHeartbeats,
     /// Any token is good.
     TakesAnyToken,
     /// A run that goes silent does not count.
@@ -68,7 +68,7 @@ impl Flaw {
         Self::HandsOutEarly,
         Self::EndsLeasesEarly,
         Self::IgnoresStandstills,
-        Self::IgnoresSignsOfLife,
+        Self::IgnoresHeartbeats,
         Self::TakesAnyToken,
         Self::ForgivesSilence,
         Self::IgnoresLimits,
@@ -92,7 +92,7 @@ impl Flaw {
             Self::HandsOutTwice | Self::EndsLeasesEarly | Self::IgnoresStandstills | Self::TakesAnyToken => {
                 &["one lease"]
             }
-            Self::IgnoresSignsOfLife => &["one lease", "history", "early"],
+            Self::IgnoresHeartbeats => &["one lease", "history", "early"],
             Self::HandsOutEarly | Self::SkipsWaits | Self::IgnoresPauses | Self::IgnoresExpiry => &["early"],
             Self::ForgivesSilence | Self::IgnoresLimits => &["attempts", "law"],
             Self::HalvesWaits => &["law"],
@@ -171,7 +171,7 @@ impl Broken {
         }
         let flaw = self.flaw;
         settlement.report = match settlement.report {
-            Report::Failed(ruling) => Report::Failed(Box::new(move |job: &Job| bent(flaw, job, ruling(job)))),
+            Report::Failed(decision) => Report::Failed(Box::new(move |job: &Job| bent(flaw, job, decision(job)))),
             report => report,
         };
         settlement
@@ -189,22 +189,22 @@ impl Broken {
 }
 
 /// What a flaw makes of a ruling.
-fn bent(flaw: Flaw, job: &Job, mut ruling: Ruling) -> Ruling {
-    let outcome = &mut ruling.verdict.outcome;
+fn bent(flaw: Flaw, job: &Job, mut decision: Decision) -> Decision {
+    let outcome = &mut decision.verdict.outcome;
     match (flaw, &mut *outcome) {
         (Flaw::IgnoresLimits, Outcome::Stop { reason, .. }) if reason.name() == "max_attempts" => {
             *outcome = Outcome::Retry { delay: Span::ZERO, origin: Origin::Override };
         }
         (Flaw::HalvesWaits, Outcome::Retry { delay, origin: Origin::Backoff(_) }) => {
             let half = delay.times(0.5);
-            let began = Moment::from_micros(ruling.due.micros() - (delay.ms() * 1e3) as i64);
+            let began = Moment::from_micros(decision.due.micros() - (delay.ms() * 1e3) as i64);
             *delay = half;
-            ruling.due = began.after(half);
+            decision.due = began.after(half);
         }
-        (Flaw::SkipsWaits, Outcome::Retry { .. }) => ruling.due = job.times.started.unwrap_or_default(),
+        (Flaw::SkipsWaits, Outcome::Retry { .. }) => decision.due = job.times.started.unwrap_or_default(),
         _ => {}
     }
-    ruling
+    decision
 }
 
 /// As if it were so much later.
@@ -247,7 +247,7 @@ impl Store for Broken {
 
     fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
         Box::pin(async move {
-            if self.flaw != Flaw::IgnoresSignsOfLife {
+            if self.flaw != Flaw::IgnoresHeartbeats {
                 return self.inner.extend(holds, span, now).await;
             }
             let mut answers = Vec::new();
@@ -279,14 +279,14 @@ impl Store for Broken {
         })
     }
 
-    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
         Box::pin(async move {
             let flawed = |job: &Job, why| {
-                let mut ruling = bent(self.flaw, job, judge(job, why));
+                let mut decision = bent(self.flaw, job, decide(job, why));
                 if self.flaw == Flaw::ForgivesSilence {
-                    ruling.verdict.outcome = Outcome::Retry { delay: Span::ZERO, origin: Origin::Requeue };
+                    decision.verdict.outcome = Outcome::Retry { delay: Span::ZERO, origin: Origin::Requeue };
                 }
-                ruling
+                decision
             };
             let now = if self.flaw == Flaw::EndsLeasesEarly { later(now, 10) } else { now };
             self.inner.reclaim(&flawed, limit, now).await
@@ -305,7 +305,7 @@ impl Store for Broken {
             if self.errs(Flaw::WakesTheDead, 20) {
                 let ended = Filter { state: Some(State::Completed), ..Filter::default() };
                 for job in self.inner.list(ended, Page::new(0, 1)).await?.jobs {
-                    drop(self.inner.revive(job.id, Revival::default(), now).await?);
+                    drop(self.inner.redrive(job.id, Redrive::default(), now).await?);
                 }
             }
             let now = if self.flaw == Flaw::HandsOutEarly { later(now, 5) } else { now };
@@ -321,8 +321,8 @@ impl Store for Broken {
         self.inner.activate(id, now)
     }
 
-    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.inner.revive(id, revival, now)
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.inner.redrive(id, redrive, now)
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

@@ -105,8 +105,8 @@ impl Order {
     pub(crate) fn difference(&self, job: &Job) -> Option<&'static str> {
         let spec = &job.spec;
         // A revival that brings no order of its own clears the time at which the job expires.
-        let first_life = job.revisions.last().map_or(0, |replaced| replaced.life + 1);
-        let expires = self.expires.filter(|_| job.revivals == first_life);
+        let first_generation = job.revisions.last().map_or(0, |replaced| replaced.generation + 1);
+        let expires = self.expires.filter(|_| job.generation == first_generation);
         let checks = [
             (&*spec.kind == self.kind, "kind"),
             (&*spec.queue == self.queue, "queue"),

@@ -86,9 +86,9 @@ impl Tally {
         self.add("cancellations", done(&account.cancels));
         self.add("activations", done(&account.activations));
         self.add("removals", done(&account.removals));
-        let revived: Vec<_> = account.revivals.iter().filter(|revival| revival.told.surely()).collect();
-        self.add("revivals", revived.len());
-        self.add("revivals with another policy", revived.iter().filter(|revival| revival.version.is_some()).count());
+        let redriven: Vec<_> = account.generation.iter().filter(|redrive| redrive.told.surely()).collect();
+        self.add("revivals", redriven.len());
+        self.add("revivals with another policy", redriven.iter().filter(|redrive| redrive.version.is_some()).count());
     }
 
     fn failures(&mut self, account: &Account) {

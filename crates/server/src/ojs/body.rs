@@ -40,7 +40,7 @@ pub(super) fn cleared(job: &Job) -> Option<Cleared> {
     const KEY: &[u8] = b"\"expires_at\":";
     let kept = split(&job.spec.body).members;
     // Only a redrive clears it. Most jobs have had none, and most others have never had such a time.
-    if job.revivals == 0 || job.spec.expires.is_some() || !kept.windows(KEY.len()).any(|bytes| bytes == KEY) {
+    if job.generation == 0 || job.spec.expires.is_some() || !kept.windows(KEY.len()).any(|bytes| bytes == KEY) {
         return None;
     }
     let whole = format!("{{{}}}", std::str::from_utf8(kept).ok()?);

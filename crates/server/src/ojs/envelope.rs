@@ -137,7 +137,7 @@ fn push_next(out: &mut Vec<u8>, job: &Job) {
 
 /// The failure that the job stands under.
 fn present_failure(job: &Job) -> Option<&FailedRun> {
-    job.failures.last().filter(|last| last.life == job.revivals && job.state != State::Completed)
+    job.failures.last().filter(|last| last.generation == job.generation && job.state != State::Completed)
 }
 
 /// The failed runs.
@@ -209,7 +209,7 @@ pub(crate) fn push_explanation(out: &mut Vec<u8>, job: &Job) {
     push_serialized(out, &*job.spec.policy);
     member(out, "policy_from");
     push_serialized(out, &origin_of(body::split(&job.spec.body).origin));
-    for (key, number) in [("life", job.revivals), ("releases", job.releases), ("leases", job.leases)] {
+    for (key, number) in [("life", job.generation), ("releases", job.releases), ("leases", job.leases)] {
         member(out, key);
         push_u64(out, number.into());
     }
@@ -261,7 +261,7 @@ fn push_array<T>(out: &mut Vec<u8>, items: &[T], push: impl Fn(&mut Vec<u8>, &T)
 
 /// A failed run: when it waited, ran and ended, where, and what was decided.
 fn push_run(out: &mut Vec<u8>, run: &FailedRun) {
-    for (key, number) in [("life", run.life), ("attempt", run.attempt)] {
+    for (key, number) in [("life", run.generation), ("attempt", run.attempt)] {
         member(out, key);
         push_u64(out, number.into());
     }
@@ -279,7 +279,7 @@ fn push_run(out: &mut Vec<u8>, run: &FailedRun) {
 /// What a redrive replaced: the members of the job as they were until then.
 fn push_revision(out: &mut Vec<u8>, revision: &Revision) {
     member(out, "life");
-    push_u64(out, revision.life.into());
+    push_u64(out, revision.generation.into());
     push_moment(out, "replaced_at", revision.at);
     if !revision.by.is_empty() {
         member(out, "replaced_by");
@@ -292,7 +292,7 @@ fn push_revision(out: &mut Vec<u8>, revision: &Revision) {
 pub(crate) fn stopped_by_failure(job: &Job) -> bool {
     job.failures
         .last()
-        .is_some_and(|last| last.life == job.revivals && matches!(last.verdict.outcome, Outcome::Stop { .. }))
+        .is_some_and(|last| last.generation == job.generation && matches!(last.verdict.outcome, Outcome::Stop { .. }))
 }
 
 /// Writes the name of a job, quoted.

@@ -61,7 +61,7 @@ const fn type_of(what: Happening) -> &'static str {
         Happening::Expired => "job.expired",
         Happening::Released => "job.released",
         Happening::Cancelled => "job.cancelled",
-        Happening::Revived => "dead_letter.retried",
+        Happening::Redriven => "dead_letter.retried",
         Happening::Removed => "dead_letter.deleted",
     }
 }

@@ -5,28 +5,28 @@ use super::intake;
 use crate::app::{App, Server};
 use crate::fault::Fault;
 use crate::json::{Members, plain};
-use redrive_engine::{EngineError, pace};
-use redrive_store::{Letter, NewJob, Received};
+use redrive_engine::{EngineError, sweeper};
+use redrive_store::{Drained, InboxEntry, NewJob};
 
 impl Server {
     /// Takes in what applications leave in the store, until `stopped` completes.
-    pub async fn receive(&self, stopped: impl Future<Output = ()>) {
+    pub async fn drain_inbox(&self, stopped: impl Future<Output = ()>) {
         let app = &*self.app;
-        let open = |letter: &Letter<'_>| read(app, letter);
-        pace::receive(&app.engine, &open, stopped, |outcome| told(app, outcome)).await;
+        let open = |entry: &InboxEntry<'_>| read(app, entry);
+        sweeper::drain_inbox(&app.engine, &open, stopped, |outcome| told(app, outcome)).await;
     }
 }
 
-fn read(app: &App, letter: &Letter<'_>) -> Result<NewJob, String> {
-    let members = Members::parse(letter.text).map_err(|error| format!("not a job: {}", plain(&error)))?;
-    let mut ids = app.engine.new_ids(letter.at);
-    intake::read(app, &members, None, letter.at, &mut ids).map_err(|wrong| Fault::from(wrong).message)
+fn read(app: &App, entry: &InboxEntry<'_>) -> Result<NewJob, String> {
+    let members = Members::parse(entry.text).map_err(|error| format!("not a job: {}", plain(&error)))?;
+    let mut ids = app.engine.new_ids(entry.at);
+    intake::read(app, &members, None, entry.at, &mut ids).map_err(|wrong| Fault::from(wrong).message)
 }
 
-fn told(app: &App, outcome: Result<&Received, &EngineError>) {
+fn told(app: &App, outcome: Result<&Drained, &EngineError>) {
     match outcome {
-        Ok(received) => {
-            for (id, _) in &received.refused {
+        Ok(drained) => {
+            for (id, _) in &drained.refused {
                 app.log.warn(format_args!("inbox: job {id} is set aside; `redrive store inbox` tells why"));
             }
         }

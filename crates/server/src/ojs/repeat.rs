@@ -18,7 +18,7 @@ pub(super) fn key_in_batch(key: &str, index: usize) -> String {
 pub(super) fn is_same(kept: &Job, new: &Spec) -> bool {
     let mut bodies = kept.revisions.iter().map(|revision| &revision.body).chain([&kept.spec.body]);
     kept.spec.kind == new.kind
-        && (kept.spec.queue == new.queue || kept.revivals > 0)
+        && (kept.spec.queue == new.queue || kept.generation > 0)
         && bodies.any(|body| same_args(body, &new.body))
 }
 

@@ -2,8 +2,8 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
-    NewJob, Page, Queue, QueueRefusal, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
+    Answer, Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Memory, Missing,
+    NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError,
 };
 use std::sync::{Arc, Mutex};
 
@@ -56,8 +56,8 @@ impl Store for Faulty {
         self.tried(self.inner.settle(settlements, now))
     }
 
-    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        self.tried(self.inner.reclaim(judge, limit, now))
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.tried(self.inner.reclaim(decide, limit, now))
     }
 
     fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
@@ -76,8 +76,8 @@ impl Store for Faulty {
         self.tried(self.inner.activate(id, now))
     }
 
-    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.tried(self.inner.revive(id, revival, now))
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.tried(self.inner.redrive(id, redrive, now))
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

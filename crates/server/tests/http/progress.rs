@@ -49,7 +49,7 @@ async fn ojs_progress_5_1_values_are_clamped_and_never_shrink() {
 }
 
 #[tokio::test]
-async fn ojs_progress_6_3_a_report_is_a_sign_of_life() {
+async fn ojs_progress_6_3_a_report_is_a_heartbeat() {
     let bench = Bench::new();
     let id = bench.enqueue_with(json!({ "visibility_timeout_ms": 10_000 })).await;
     bench.fetch().await.unwrap();

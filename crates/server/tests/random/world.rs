@@ -4,7 +4,7 @@ use crate::lane::Told;
 use crate::neighbour;
 use crate::vocabulary::QUEUES;
 use crate::wire::Caller;
-use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, pace};
+use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
 use redrive_server::{ApiKeys, Hosts, Level, Limits, Log, Server, ServerSettings};
 use redrive_store::embedded::Options;
 use redrive_store::{Embedded, State};
@@ -81,7 +81,7 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopping) = watch::channel(false);
-        let sweeper = pace::run(Arc::clone(&engine), stopped(stopping.clone()), |error| panic!("sweep: {error}"));
+        let sweeper = sweeper::run(Arc::clone(&engine), stopped(stopping.clone()), |error| panic!("sweep: {error}"));
         let serving = {
             let server = Arc::clone(&server);
             async move { server.serve(listener, stopped(stopping)).await }

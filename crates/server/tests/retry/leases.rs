@@ -80,7 +80,7 @@ async fn ret_12_a_timeout_is_a_failed_run_and_is_never_on_a_list() {
 }
 
 #[tokio::test]
-async fn ret_13_signs_of_life_in_every_form_keep_the_lease() {
+async fn ret_13_heartbeats_in_every_form_keep_the_lease() {
     for beat in [
         json!({ "worker_id": "w1", "active_jobs": ["ID"] }),
         json!({ "worker_id": "w1", "active_jobs": 1, "active_job_ids": ["ID"], "state": "running", "pid": 1 }),

@@ -5,7 +5,7 @@ use crate::Revision;
 
 /// Writes a revision.
 pub(crate) fn encode(revision: &Revision, out: &mut Vec<u8>) {
-    out.count(revision.life.into());
+    out.count(revision.generation.into());
     out.moment(revision.at);
     out.text(&revision.by);
     out.bytes(&revision.body);
@@ -13,6 +13,6 @@ pub(crate) fn encode(revision: &Revision, out: &mut Vec<u8>) {
 
 /// Reads a revision.
 pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<Revision, Malformed> {
-    let (life, at) = (from.small()?, from.moment()?);
-    Ok(Revision { life, at, by: from.text()?.into(), body: from.bytes()?.into() })
+    let (generation, at) = (from.small()?, from.moment()?);
+    Ok(Revision { generation, at, by: from.text()?.into(), body: from.bytes()?.into() })
 }

@@ -15,7 +15,7 @@ pub(crate) struct Row {
     pub(crate) due: Option<Moment>,
     pub(crate) lease: Option<Lease>,
     pub(crate) leases: u32,
-    pub(crate) revivals: u32,
+    pub(crate) generation: u32,
     pub(crate) releases: u32,
     pub(crate) dead: bool,
     pub(crate) available: Option<Moment>,
@@ -37,7 +37,7 @@ impl Row {
             due,
             lease: None,
             leases: 0,
-            revivals: 0,
+            generation: 0,
             releases: 0,
             dead: false,
             available,
@@ -60,7 +60,7 @@ impl Row {
             due: job.due,
             lease: job.lease.clone(),
             leases: job.leases,
-            revivals: job.revivals,
+            generation: job.generation,
             releases: job.releases,
             dead: job.dead,
             available,
@@ -92,7 +92,7 @@ impl Row {
             due: self.due,
             lease: self.lease,
             leases: self.leases,
-            revivals: self.revivals,
+            generation: self.generation,
             releases: self.releases,
             dead: self.dead,
             times: Times { created, available, started, finished },
@@ -134,8 +134,8 @@ pub(crate) fn encode(job: &Job, out: &mut Vec<u8>) {
         present
     };
     note(job.dead, has::DEAD);
-    if note((job.attempt, job.leases, job.revivals, job.releases) != (0, 0, 0, 0), has::COUNTS) {
-        for count in [job.attempt, job.leases, job.revivals, job.releases] {
+    if note((job.attempt, job.leases, job.generation, job.releases) != (0, 0, 0, 0), has::COUNTS) {
+        for count in [job.attempt, job.leases, job.generation, job.releases] {
             out.count(count.into());
         }
     }
@@ -190,7 +190,7 @@ pub(crate) fn decode(from: &mut Decoder<'_>, created: Moment) -> Result<Row, Mal
     let mut row = Row::fresh(created, state, None, None);
     row.dead = has(has::DEAD);
     if has(has::COUNTS) {
-        for count in [&mut row.attempt, &mut row.leases, &mut row.revivals, &mut row.releases] {
+        for count in [&mut row.attempt, &mut row.leases, &mut row.generation, &mut row.releases] {
             *count = from.small()?;
         }
     }

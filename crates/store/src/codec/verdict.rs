@@ -6,7 +6,7 @@ use redrive_policy::{Computed, Disposition, Draw, Mismatch, Origin, Outcome, Rea
 
 /// Writes a failed run.
 pub(crate) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
-    out.count(run.life.into());
+    out.count(run.generation.into());
     out.count(run.attempt.into());
     for moment in [run.available, run.started, run.at] {
         out.moment(moment);
@@ -37,7 +37,7 @@ pub(crate) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
 
 /// Reads a failed run.
 pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<FailedRun, Malformed> {
-    let (life, attempt) = (from.small()?, from.small()?);
+    let (generation, attempt) = (from.small()?, from.small()?);
     let (available, started, at) = (from.moment()?, from.moment()?, from.moment()?);
     let (worker, error) = (from.text()?.into(), from.bytes()?.into());
     let number = from.small()?;
@@ -51,7 +51,7 @@ pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<FailedRun, Malformed> {
         _ => return Err(Malformed("a verdict has an unknown outcome")),
     };
     let verdict = Verdict { attempt: number, rule, outcome };
-    Ok(FailedRun { life, attempt, available, started, at, worker, error, verdict })
+    Ok(FailedRun { generation, attempt, available, started, at, worker, error, verdict })
 }
 
 fn encode_origin(origin: &Origin, out: &mut Vec<u8>) {

@@ -2,8 +2,8 @@
 
 use super::{Flaw, Subject};
 use crate::{
-    Answer, Claim, DuplicateId, Enqueued, FailedRun, Filter, Held, Hold, Job, JobId, LeaseToken, Listed, Memory,
-    NewJob, Page, Proof, Queue, Refusal, Report, Ruling, Settlement, Spec, Start, State, Store, StoreError,
+    Answer, Claim, Decision, DuplicateId, Enqueued, FailedRun, Filter, Held, Hold, Job, JobId, LeaseToken, Listed,
+    Memory, NewJob, Page, Proof, Queue, Refusal, Report, Settlement, Spec, Start, State, Store, StoreError,
 };
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
@@ -189,7 +189,7 @@ impl<'s> Bench<'s> {
     /// Ends overdue runs; the jobs' policies rule.
     pub(super) async fn reclaim(&self, limit: usize) -> Result<Vec<Job>, Flaw> {
         let now = self.now;
-        Ok(self.store.reclaim(&|job: &Job, _| ruling(job, now), limit, now).await?)
+        Ok(self.store.reclaim(&|job: &Job, _| decision(job, now), limit, now).await?)
     }
 
     /// Promotes while no queue is held.
@@ -309,20 +309,20 @@ pub(super) fn policy(attempts: AttemptLimit, delay_ms: u32, on_stop: Disposition
 }
 
 /// What the job's own policy rules about an ordinary failure.
-pub(super) fn ruling(job: &Job, now: Moment) -> Ruling {
-    ruling_of(job, &Failure::of_type("boom"), now)
+pub(super) fn decision(job: &Job, now: Moment) -> Decision {
+    decision_of(job, &Failure::of_type("boom"), now)
 }
 
-pub(super) fn ruling_of(job: &Job, failure: &Failure<'_>, now: Moment) -> Ruling {
+pub(super) fn decision_of(job: &Job, failure: &Failure<'_>, now: Moment) -> Decision {
     let verdict = decide(&job.spec.policy, &job.history, failure, now, Draw::LOWEST);
     let due = now.after(verdict.delay().unwrap_or_default());
-    Ruling { verdict, due, error: format!("\"run {}\"", job.attempt).into_bytes().into() }
+    Decision { verdict, due, error: format!("\"run {}\"", job.attempt).into_bytes().into() }
 }
 
 /// What is kept of a run of a job's first life, from how the job was when a worker had just taken it.
-pub(super) fn failed_run(held: &Job, at: Moment, ruled: Ruling) -> FailedRun {
+pub(super) fn failed_run(held: &Job, at: Moment, ruled: Decision) -> FailedRun {
     FailedRun {
-        life: 0,
+        generation: 0,
         attempt: held.attempt,
         available: held.times.available.unwrap_or(START),
         started: held.times.started.unwrap_or(START),
@@ -335,13 +335,13 @@ pub(super) fn failed_run(held: &Job, at: Moment, ruled: Ruling) -> FailedRun {
 
 /// An ordinary failure, on which the job's own policy rules.
 pub(super) fn failed(now: Moment) -> Report {
-    Report::Failed(Box::new(move |job| ruling(job, now)))
+    Report::Failed(Box::new(move |job| decision(job, now)))
 }
 
 /// A failure that ends the job, whatever its policy says.
 pub(super) fn stopped(disposition: Disposition) -> Report {
     let signal = redrive_policy::Signal::Stop(disposition);
-    Report::Failed(Box::new(move |job| ruling_of(job, &Failure::default().with_signal(signal), START)))
+    Report::Failed(Box::new(move |job| decision_of(job, &Failure::default().with_signal(signal), START)))
 }
 
 pub(super) fn hold(id: JobId, proof: Proof) -> Hold {

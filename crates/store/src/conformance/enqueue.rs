@@ -17,7 +17,7 @@ pub(super) async fn enqueue_answers_the_job_as_it_is_kept(bench: &mut Bench<'_>)
         due: None,
         lease: None,
         leases: 0,
-        revivals: 0,
+        generation: 0,
         releases: 0,
         dead: false,
         times: Times { created: START, available: Some(START), started: None, finished: None },
@@ -121,10 +121,10 @@ pub(super) async fn enqueue_knows_a_key_for_as_long_as_its_job_is_kept(bench: &m
     let done = bench.done(&bench.take(job.id).await?).await?;
     let again = keyed(bench, "k");
     same!(bench.enqueue(vec![again]).await?, Ok(vec![Enqueued::Existing(done)]), "the key of a completed job");
-    bench.store().revive(job.id, crate::Revival::default(), bench.now()).await??;
+    bench.store().redrive(job.id, crate::Redrive::default(), bench.now()).await??;
     let again = keyed(bench, "k");
-    let revived = bench.get(job.id).await?;
-    same!(bench.enqueue(vec![again]).await?, Ok(vec![Enqueued::Existing(revived)]), "the key of a revived job");
+    let redriven = bench.get(job.id).await?;
+    same!(bench.enqueue(vec![again]).await?, Ok(vec![Enqueued::Existing(redriven)]), "the key of a revived job");
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 //! requirements of OJS that a store can break.
 
 use super::bench::{
-    Bench, DELAY_MS, LEASE_MS, QUEUE, failed, failed_run, held_by_token, hold, ids, policy, ruling, ruling_of, stopped,
+    Bench, DELAY_MS, LEASE_MS, QUEUE, decision, decision_of, failed, failed_run, held_by_token, hold, ids, policy,
+    stopped,
 };
 use super::{Verified, holds, same};
 use crate::{Claim, FailedRun, Filter, Job, KEPT_FAILURES, Proof, Report, State};
@@ -104,7 +105,7 @@ pub(super) async fn ret_14_attempt_errors_and_next_retry_are_tracked(bench: &mut
         );
         bench.pass(attempt);
         let failed = bench.fail(&held).await?;
-        let ruled = ruling(&held, bench.now());
+        let ruled = decision(&held, bench.now());
         expected.push(failed_run(&held, bench.now(), ruled));
         same!(failed.failures, expected, "the failures after run {attempt}, the newest last");
         same!((failed.attempt, failed.history.failures()), (attempt, attempt), "the counts after run {attempt}");
@@ -156,7 +157,7 @@ pub(super) async fn ret_17_both_exhaustions(bench: &mut Bench<'_>) -> Verified {
     Ok(())
 }
 
-pub(super) async fn fail_asks_for_the_ruling_on_the_job_as_it_stands(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn fail_asks_for_the_decision_on_the_job_as_it_stands(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
     bench.pass(5);
     let extended = bench.extend(held_by_token(&held)?, None).await??;
@@ -166,7 +167,7 @@ pub(super) async fn fail_asks_for_the_ruling_on_the_job_as_it_stands(bench: &mut
         if let Ok(mut seen) = witness.lock() {
             seen.push(job.clone());
         }
-        ruling(job, now)
+        decision(job, now)
     }));
     bench.settle(held_by_token(&held)?, report).await??;
     let seen = seen.lock().map(|seen| seen.last().cloned()).unwrap_or_default();
@@ -177,7 +178,7 @@ pub(super) async fn fail_asks_for_the_ruling_on_the_job_as_it_stands(bench: &mut
 pub(super) async fn fail_goes_on_from_what_the_policy_remembers(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
     let mut expected = held.history.clone();
-    expected.record(&ruling(&held, bench.now()).verdict);
+    expected.record(&decision(&held, bench.now()).verdict);
     same!(bench.fail(&held).await?.history, expected, "the history after one failure");
     Ok(())
 }
@@ -190,10 +191,10 @@ pub(super) async fn fail_with_an_own_verdict_stops_whatever_the_policy_says(benc
     Ok(())
 }
 
-pub(super) async fn fail_takes_the_due_time_of_the_ruling(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn fail_takes_the_due_time_of_the_decision(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
     let (now, due) = (bench.now(), bench.later(33));
-    let report = Report::Failed(Box::new(move |job| crate::Ruling { due, ..ruling(job, now) }));
+    let report = Report::Failed(Box::new(move |job| crate::Decision { due, ..decision(job, now) }));
     let failed = bench.settle(held_by_token(&held)?, report).await??;
     same!((failed.due, failed.last_delay), (Some(due), Some(Span::from_millis(DELAY_MS))), "due time and delay");
     Ok(())
@@ -216,7 +217,7 @@ pub(super) async fn fail_that_asks_for_a_requeue_is_no_failure(bench: &mut Bench
     let held = bench.take(first.id).await?;
     let now = bench.now();
     let failure = Failure::default().with_signal(Signal::RequeueAfter(Span::from_millis(50)));
-    let report = Report::Failed(Box::new(move |job| ruling_of(job, &failure, now)));
+    let report = Report::Failed(Box::new(move |job| decision_of(job, &failure, now)));
     let requeued = bench.settle(held_by_token(&held)?, report).await??;
     let expected = Job { state: State::Retryable, attempt: 1, due: Some(bench.later(50)), lease: None, ..held.clone() };
     same!(requeued, expected, "a requeued job, which counts and remembers nothing");

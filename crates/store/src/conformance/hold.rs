@@ -1,13 +1,13 @@
 //! Proofs of a hold, and signs of life.
 
-use super::bench::{Bench, LEASE_MS, QUEUE, held_by_token, hold, ids, ruling, token};
+use super::bench::{Bench, LEASE_MS, QUEUE, decision, held_by_token, hold, ids, token};
 use super::{Verified, holds, same};
 use crate::{Claim, Hold, LeaseToken, Proof, Refusal, Report, Settlement, State};
 use redrive_policy::Span;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(super) async fn ret_13_a_sign_of_life_extends_the_lease(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn ret_13_a_heartbeat_extends_the_lease(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
     for _ in 0..3 {
         bench.pass(LEASE_MS - 1);
@@ -54,7 +54,7 @@ pub(super) async fn extend_leaves_the_deadline(bench: &mut Bench<'_>) -> Verifie
     Ok(())
 }
 
-pub(super) async fn extend_revives_a_lease_that_ran_out_but_was_not_ended(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn extend_renews_a_lease_that_ran_out_but_was_not_ended(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
     bench.pass(LEASE_MS * 10);
     let extended = bench.extend(held_by_token(&held)?, None).await??;
@@ -202,7 +202,7 @@ async fn refused_everywhere(bench: &Bench<'_>, hold: Hold, expected: &Refusal) -
     let witness = Arc::clone(&asked);
     let failed = Report::Failed(Box::new(move |job| {
         witness.store(true, Ordering::SeqCst);
-        ruling(job, now)
+        decision(job, now)
     }));
     let reports = [Report::Done(None), failed, Report::Released { delay: Span::ZERO, most: u32::MAX }];
     let settlements = reports.map(|report| Settlement { hold: hold.clone(), report });

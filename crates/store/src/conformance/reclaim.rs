@@ -1,6 +1,6 @@
 //! Runs that the store ends.
 
-use super::bench::{Bench, LEASE_MS, QUEUE, held_by_token, ids, ruling};
+use super::bench::{Bench, LEASE_MS, QUEUE, decision, held_by_token, ids};
 use super::{Flaw, Verified, same};
 use crate::{Claim, Job, JobId, Overdue, Refusal, Report, Spec, Standstill, State};
 use redrive_policy::{Moment, Span};
@@ -34,13 +34,13 @@ pub(super) async fn reclaim_says_why_a_run_is_overdue(bench: &mut Bench<'_>) -> 
     }
     bench.pass(60);
     let seen = Mutex::new(Vec::new());
-    let judge = |job: &Job, why: Overdue| {
+    let decide = |job: &Job, why: Overdue| {
         if let Ok(mut seen) = seen.lock() {
             seen.push((job.id, job.state, why));
         }
-        ruling(job, bench.now())
+        decision(job, bench.now())
     };
-    let ended = bench.store().reclaim(&judge, 9, bench.now()).await?;
+    let ended = bench.store().reclaim(&decide, 9, bench.now()).await?;
     same!(ids(&ended), [both.id, stalled.id, timed.id], "the runs, in the order in which they became overdue");
     let mut seen = seen.lock().map(|seen| seen.clone()).unwrap_or_default();
     seen.dedup();
@@ -53,13 +53,13 @@ pub(super) async fn reclaim_counts_a_run_as_stalled_before_its_deadline(bench: &
     bench.held_with(|spec| spec.timeout = Some(Span::from_millis(LEASE_MS + 1))).await?;
     bench.pass(LEASE_MS);
     let seen = Mutex::new(None);
-    let judge = |job: &Job, why: Overdue| {
+    let decide = |job: &Job, why: Overdue| {
         if let Ok(mut seen) = seen.lock() {
             *seen = Some(why);
         }
-        ruling(job, bench.now())
+        decision(job, bench.now())
     };
-    bench.store().reclaim(&judge, 9, bench.now()).await?;
+    bench.store().reclaim(&decide, 9, bench.now()).await?;
     same!(seen.lock().map(|why| *why).unwrap_or_default(), Some(Overdue::Stalled), "why the run was ended");
     Ok(())
 }
@@ -77,7 +77,7 @@ pub(super) async fn reclaim_takes_the_longest_overdue_first_and_at_most_the_limi
     Ok(())
 }
 
-pub(super) async fn reclaim_goes_by_the_deadline_whatever_the_signs_of_life(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn reclaim_goes_by_the_deadline_whatever_the_heartbeats(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held_with(|spec| spec.timeout = Some(Span::from_millis(100))).await?;
     for _ in 0..10 {
         same!(bench.reclaim(9).await?, Vec::new(), "what is reclaimed before the deadline");

@@ -1,8 +1,8 @@
 //! A restart changes nothing.
 
-use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, failed_run, held_by_token, ids, ruling, token};
+use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, decision, failed_run, held_by_token, ids, token};
 use super::{Flaw, Verified, same};
-use crate::{Blob, Enqueued, Job, Missing, NewJob, Refusal, Report, Retention, Revival, Spec, Start, State};
+use crate::{Blob, Enqueued, Job, Missing, NewJob, Redrive, Refusal, Report, Retention, Spec, Start, State};
 use redrive_policy::{
     AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Disposition, Jitter, Matcher, Parts, Pattern, Policy,
     Rounding, Rule, Span, Unmatched,
@@ -76,7 +76,7 @@ pub(super) async fn restart_keeps_the_history_and_the_failures(bench: &mut Bench
     for attempt in 1..=5 {
         let held = bench.take(job.id).await?;
         // What is expected is ruled on a history that no store has ever held.
-        let ruled = ruling(&Job { history: history.clone(), ..held.clone() }, bench.now());
+        let ruled = decision(&Job { history: history.clone(), ..held.clone() }, bench.now());
         history.record(&ruled.verdict);
         failures.push(failed_run(&held, bench.now(), ruled));
         let failed = bench.fail(&held).await?;
@@ -188,16 +188,16 @@ pub(super) async fn restart_does_not_bring_back_what_was_forgotten(bench: &mut B
     Ok(())
 }
 
-pub(super) async fn restart_keeps_revivals(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn restart_keeps_generation(bench: &mut Bench<'_>) -> Verified {
     let job = bench.job_in(State::Discarded).await?;
     let body: Blob = Arc::from(*b"[2]");
     let spec = Spec { queue: "elsewhere".into(), priority: 3, body, ..(*job.spec).clone() };
-    let revival = Revival { spec: Some(Arc::new(spec)), by: "ada@example.org".into() };
-    let revived = bench.store().revive(job.id, revival, bench.now()).await??;
-    same!(revived.revisions.len(), 1, "how many bodies were replaced");
+    let redrive = Redrive { spec: Some(Arc::new(spec)), by: "ada@example.org".into() };
+    let redriven = bench.store().redrive(job.id, redrive, bench.now()).await??;
+    same!(redriven.revisions.len(), 1, "how many bodies were replaced");
     let before = bench.everything().await?;
     bench.restart();
-    same!(bench.get(job.id).await?, revived, "a revived job");
+    same!(bench.get(job.id).await?, redriven, "a revived job");
     same!(bench.everything().await?, before, "the store");
     same!(bench.take(job.id).await?.attempt, 1, "its first run in the new life");
     Ok(())

@@ -78,10 +78,10 @@ pub(super) async fn settle_again_in_any_other_way_is_refused(bench: &mut Bench<'
     Ok(())
 }
 
-pub(super) async fn settle_done_again_after_a_revival_is_stale(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn settle_done_again_after_a_redrive_is_stale(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
     bench.done(&held).await?;
-    bench.store().revive(held.id, crate::Revival::default(), bench.now()).await??;
+    bench.store().redrive(held.id, crate::Redrive::default(), bench.now()).await??;
     let again = || Report::Done(None);
     same!(bench.settle(held_by_token(&held)?, again()).await?, Err(Refusal::StaleLease), "while it waits");
     bench.take(held.id).await?;

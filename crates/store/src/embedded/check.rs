@@ -169,7 +169,7 @@ fn contradiction(slot: &Slot) -> Option<&'static str> {
         (job.failures.len() <= KEPT_FAILURES, "has more failures than are kept"),
         (job.failures.is_sorted_by(|a, b| order(a) < order(b)), "has failures out of order"),
         (job.revisions.len() <= KEPT_REVISIONS, "has more revisions than are kept"),
-        (job.revisions.is_sorted_by(|a, b| a.life < b.life), "has revisions out of order"),
+        (job.revisions.is_sorted_by(|a, b| a.generation < b.generation), "has revisions out of order"),
     ];
     checks.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
 }

@@ -180,8 +180,8 @@ impl Ledger {
             record::failure(out, job.id, run);
             slot.add_failure(run.clone());
         }
-        let known = slot.revisions().last().map(|last| last.life);
-        for revision in job.revisions.iter().filter(|revision| known.is_none_or(|known| known < revision.life)) {
+        let known = slot.revisions().last().map(|last| last.generation);
+        for revision in job.revisions.iter().filter(|revision| known.is_none_or(|known| known < revision.generation)) {
             record::revision(out, job.id, revision);
             slot.add_revision(revision.clone());
         }

@@ -163,7 +163,7 @@ impl Slot {
     /// followed by at most one revival.
     pub(super) fn add_revision(&mut self, revision: Revision) {
         let Some(past) = self.past() else { return };
-        if past.revisions.last().is_none_or(|last| last.life < revision.life) {
+        if past.revisions.last().is_none_or(|last| last.generation < revision.generation) {
             past.revisions.push(revision);
             let surplus = past.revisions.len().saturating_sub(KEPT_REVISIONS);
             past.revisions.drain(..surplus);
@@ -205,7 +205,7 @@ impl Slot {
 
 /// In which order runs fail.
 pub(super) fn order(run: &FailedRun) -> (u32, u32) {
-    (run.life, run.attempt)
+    (run.generation, run.attempt)
 }
 
 fn fresh(created: Moment, state: State, at: Moment) -> Row {

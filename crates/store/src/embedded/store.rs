@@ -7,8 +7,8 @@ use super::notice::{Notice, reason};
 use super::options::Options;
 use super::ticket::Durable;
 use crate::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Page, Queue, QueueRefusal, Refusal, Retention, Revival, Settlement, Standstill, Store, StoreError,
+    Answer, Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob,
+    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -205,8 +205,8 @@ impl Store for Embedded {
         self.answer(|ledger| Ok(settlements.iter().map(|settlement| ledger.settle(settlement, now)).collect()))
     }
 
-    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        self.answer(|ledger| Ok(ledger.reclaim(judge, limit, now)))
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        self.answer(|ledger| Ok(ledger.reclaim(decide, limit, now)))
     }
 
     fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
@@ -228,8 +228,8 @@ impl Store for Embedded {
         self.answer(|ledger| Ok(ledger.activate(id, now)))
     }
 
-    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.answer(|ledger| ledger.revive(id, &revival, now))
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        self.answer(|ledger| ledger.redrive(id, &redrive, now))
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

@@ -47,11 +47,11 @@ pub(super) fn walk(
         let frame = match parse(rest, salt) {
             Some(Ok(frame)) => frame,
             Some(Err(flaw)) => {
-                walked.end = judge(bytes, walked.offset, Some(flaw), salt).unwrap_or_else(damaged);
+                walked.end = decide(bytes, walked.offset, Some(flaw), salt).unwrap_or_else(damaged);
                 return walked;
             }
             None => {
-                walked.end = judge(bytes, walked.offset, None, salt).unwrap_or_else(damaged);
+                walked.end = decide(bytes, walked.offset, None, salt).unwrap_or_else(damaged);
                 return walked;
             }
         };
@@ -70,7 +70,7 @@ pub(super) fn walk(
 }
 
 /// Whether what stands at `offset` is the end or a torn write; if not, what it is.
-fn judge(bytes: &[u8], offset: usize, flaw: Option<Flaw>, salt: u32) -> Result<End, String> {
+fn decide(bytes: &[u8], offset: usize, flaw: Option<Flaw>, salt: u32) -> Result<End, String> {
     let rest = bytes.get(offset..).unwrap_or_default();
     if is_zero(rest) {
         return Ok(End::Clean);

@@ -4,8 +4,8 @@
 use crate::rules;
 use crate::standstill::Grace;
 use crate::{
-    Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Overdue, Page, Queue, QueueRefusal, Refusal, Retention, Revival, Settlement, State,
+    Cancelled, Claim, Decider, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob,
+    Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, State,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -77,7 +77,7 @@ impl Book {
         self.change(settlement.hold.id, |job| rules::settle(job, settlement, now))
     }
 
-    pub(super) fn reclaim(&mut self, judge: &Judge<'_>, limit: usize, grace: &Grace, now: Moment) -> Vec<Job> {
+    pub(super) fn reclaim(&mut self, decide: &Decider<'_>, limit: usize, grace: &Grace, now: Moment) -> Vec<Job> {
         let overdue: Vec<(Moment, JobId, Overdue)> = {
             let found = self.jobs.values().filter_map(|job| {
                 let (since, why) = rules::overdue(job, grace, now)?;
@@ -86,7 +86,7 @@ impl Book {
             sorted(found, |(since, id, _)| (*since, *id))
         };
         let ended = overdue.into_iter().take(limit);
-        ended.filter_map(|(_, id, why)| self.change(id, |job| rules::fail(job, judge(job, why), now)).ok()).collect()
+        ended.filter_map(|(_, id, why)| self.change(id, |job| rules::fail(job, decide(job, why), now)).ok()).collect()
     }
 
     pub(super) fn promote(&mut self, held: &Held, limit: usize, now: Moment) -> Vec<Job> {
@@ -114,8 +114,8 @@ impl Book {
         self.change(id, |job| rules::open(job, Event::Activate, now))
     }
 
-    pub(super) fn revive(&mut self, id: JobId, revival: &Revival, now: Moment) -> Result<Job, Refusal> {
-        let job = self.change(id, |job| rules::revive(job, revival, now))?;
+    pub(super) fn redrive(&mut self, id: JobId, redrive: &Redrive, now: Moment) -> Result<Job, Refusal> {
+        let job = self.change(id, |job| rules::redrive(job, redrive, now))?;
         self.standing(&job.spec.queue, now);
         Ok(job)
     }

@@ -4,8 +4,8 @@ mod book;
 
 use crate::standstill::Grace;
 use crate::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing, NewJob,
-    Page, Queue, QueueRefusal, Refusal, Retention, Revival, Settlement, Standstill, Store,
+    Answer, Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob,
+    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store,
 };
 use book::Book;
 use redrive_policy::{Moment, Span};
@@ -67,8 +67,8 @@ impl Store for Memory {
         })
     }
 
-    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        Box::pin(async move { Ok(self.book().reclaim(judge, limit, &self.grace(), now)) })
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        Box::pin(async move { Ok(self.book().reclaim(decide, limit, &self.grace(), now)) })
     }
 
     fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
@@ -88,8 +88,8 @@ impl Store for Memory {
         Box::pin(async move { Ok(self.book().activate(id, now)) })
     }
 
-    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        Box::pin(async move { Ok(self.book().revive(id, &revival, now)) })
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        Box::pin(async move { Ok(self.book().redrive(id, &redrive, now)) })
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {

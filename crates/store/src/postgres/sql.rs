@@ -74,7 +74,7 @@ statements! {
         ])
     );
     /// Jobs that come back from their end.
-    REVIVE = format!(
+    REDRIVE = format!(
         "WITH back AS (DELETE FROM ended j USING {} WHERE j.id = u.id AND j.revision = u.revision \
            RETURNING j.id, j.revision + 1, u.available_us, u.due_us, u.alive_us, u.lease_us, u.expires_us, u.queue, \
            u.priority, u.state, u.rest, coalesce(u.failures, j.failures)) \

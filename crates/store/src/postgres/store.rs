@@ -10,8 +10,8 @@ use super::verbs::{self, claim, enqueue, inbox, list, manage, runs, sweep};
 use super::{pooler, privileges, queues, schema, tidy};
 use crate::rules;
 use crate::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Judge, Listed, Missing,
-    NewJob, Opener, Page, Queue, QueueRefusal, Received, Refusal, Retention, Revival, Settlement, Standstill, Store,
+    Answer, Cancelled, Claim, Decider, Decoder, Drained, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId,
+    Listed, Missing, NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store,
     StoreError,
 };
 use redrive_policy::{Moment, Span};
@@ -111,8 +111,8 @@ impl Store for Postgres {
         Box::pin(self.runs.call(runs::Call { words: runs::Words::Ended(settlements), now }))
     }
 
-    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        answer!(self, |core| sweep::reclaim(core, judge, limit, now))
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+        answer!(self, |core| sweep::reclaim(core, decide, limit, now))
     }
 
     fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
@@ -132,8 +132,8 @@ impl Store for Postgres {
         answer!(self, |core| manage::change(core, id, move |job| rules::open(job, Event::Activate, now)))
     }
 
-    fn revive(&self, id: JobId, revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        answer!(self, |core| manage::revive(core, id, &revival, now))
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+        answer!(self, |core| manage::redrive(core, id, &redrive, now))
     }
 
     fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
@@ -172,10 +172,10 @@ impl Store for Postgres {
         answer!(self, |core| sweep::next_wake(core, held))
     }
 
-    fn receive<'a>(&'a self, open: &'a Opener<'a>, limit: usize, now: Moment) -> Answer<'a, Received> {
+    fn drain_inbox<'a>(&'a self, open: &'a Decoder<'a>, limit: usize, now: Moment) -> Answer<'a, Drained> {
         Box::pin(async move {
             let _one = self.receiving.lock().await;
-            inbox::receive(&self.core, open, limit, now).await.map_err(StoreError::from)
+            inbox::drain_inbox(&self.core, open, limit, now).await.map_err(StoreError::from)
         })
     }
 }

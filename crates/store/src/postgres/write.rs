@@ -28,7 +28,7 @@ pub(super) fn changes<'j>(jobs: &[&'j Kept], queue: &dyn Fn(&str) -> Option<i32>
     }
     let back = moved(true, false);
     if !back.is_empty() {
-        orders.push(Order::new(&sql::REVIVE, placed(waiting(&back), &back, queue)?));
+        orders.push(Order::new(&sql::REDRIVE, placed(waiting(&back), &back, queue)?));
     }
     Ok(orders)
 }

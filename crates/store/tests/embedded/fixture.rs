@@ -19,7 +19,7 @@ fn line(job: &Job) -> String {
     let (spec, times) = (&job.spec, &job.times);
     let mut line = format!("{} {} {} {} {}", job.id, job.state, spec.queue, spec.kind, spec.priority);
     let at = |moment: Option<redrive_policy::Moment>| moment.map(|moment| moment.micros());
-    let _ = write!(line, " counts {:?}", (job.attempt, job.leases, job.revivals, job.releases, job.dead));
+    let _ = write!(line, " counts {:?}", (job.attempt, job.leases, job.generation, job.releases, job.dead));
     let created = Some(times.created);
     let _ = write!(line, " times {:?}", [created, times.available, times.started, times.finished, job.due].map(at));
     let _ = write!(line, " delay {:?}", job.last_delay.map(|delay| delay.ms()));
@@ -37,11 +37,11 @@ fn line(job: &Job) -> String {
     for run in &job.failures {
         let (error, verdict) = (String::from_utf8_lossy(&run.error), serde_json::to_string(&run.verdict).unwrap());
         let times = [run.available, run.started, run.at].map(|moment| moment.micros());
-        let _ = write!(line, " failure {}.{} {times:?} {} {error} {verdict}", run.life, run.attempt, run.worker);
+        let _ = write!(line, " failure {}.{} {times:?} {} {error} {verdict}", run.generation, run.attempt, run.worker);
     }
     for old in &job.revisions {
         let (length, checksum) = (old.body.len(), crc32fast::hash(&old.body));
-        let _ = write!(line, " revision {} {} {} {length}:{checksum:08x}", old.life, old.at.micros(), old.by);
+        let _ = write!(line, " revision {} {} {} {length}:{checksum:08x}", old.generation, old.at.micros(), old.by);
     }
     line
 }

@@ -340,7 +340,7 @@ fn the_log_is_compacted_by_itself_when_it_has_grown() {
 }
 
 #[test]
-fn a_ruling_that_panics_does_no_harm() {
+fn a_decision_that_panics_does_no_harm() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(8);

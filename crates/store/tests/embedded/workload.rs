@@ -6,8 +6,8 @@ use redrive_policy::{
 };
 use redrive_store::conformance::block_on;
 use redrive_store::{
-    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, Missing, NewJob, Overdue, Page, Proof, Report, Retention,
-    Revival, Ruling, Settlement, Spec, Start, Store, StoreError,
+    Claim, Decision, Filter, Held, Hold, Job, JobId, LeaseToken, Missing, NewJob, Overdue, Page, Proof, Redrive,
+    Report, Retention, Settlement, Spec, Start, Store, StoreError,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -30,7 +30,7 @@ enum Verb {
     Promote(usize),
     Cancel(JobId),
     Activate(JobId),
-    Revive(JobId, Option<Arc<Spec>>),
+    Redrive(JobId, Option<Arc<Spec>>),
     Remove(JobId),
     Prune(Retention, usize),
     Pause(Arc<str>, bool),
@@ -69,11 +69,11 @@ impl Op {
                     list.into_iter().map(|(hold, ending)| Settlement { hold, report: ending.report(now) });
                 told!(store.settle(settlements.collect(), now))
             }
-            Verb::Reclaim(limit) => told!(store.reclaim(&judge, limit, now)),
+            Verb::Reclaim(limit) => told!(store.reclaim(&decide_overdue, limit, now)),
             Verb::Promote(limit) => told!(store.promote(&HELD, limit, now)),
             Verb::Cancel(id) => told!(store.cancel(id, now)),
             Verb::Activate(id) => told!(store.activate(id, now)),
-            Verb::Revive(id, spec) => told!(store.revive(id, Revival { spec, by: "ada".into() }, now)),
+            Verb::Redrive(id, spec) => told!(store.redrive(id, Redrive { spec, by: "ada".into() }, now)),
             Verb::Remove(id) => told!(store.remove(id)),
             Verb::Prune(retention, limit) => told!(store.prune(retention, limit, now)),
             Verb::Pause(queue, paused) => told!(store.pause(queue, paused, Missing::Create, now)),
@@ -104,14 +104,14 @@ impl Ending {
     }
 }
 
-fn rule(job: &Job, now: Moment, draw: f64) -> Ruling {
+fn rule(job: &Job, now: Moment, draw: f64) -> Decision {
     let failure = Failure::of_type(if draw < 0.2 { "fatal" } else { "error" });
     let verdict = decide(&job.spec.policy, &job.history, &failure, now, Draw::try_from(draw).unwrap());
     let error = format!("{{\"draw\":{draw}}}").into_bytes().into();
-    Ruling { verdict, due: now.after(verdict.delay().unwrap_or_default()), error }
+    Decision { verdict, due: now.after(verdict.delay().unwrap_or_default()), error }
 }
 
-fn judge(job: &Job, why: Overdue) -> Ruling {
+fn decide_overdue(job: &Job, why: Overdue) -> Decision {
     let until = job.lease.as_ref().unwrap().until;
     rule(job, until, if why == Overdue::Stalled { 0.3 } else { 0.9 })
 }
@@ -184,7 +184,7 @@ impl Workload {
             25 => Verb::Activate(self.id()),
             26 => {
                 let spec = self.random.bool().then(|| self.spec());
-                Verb::Revive(self.id(), spec)
+                Verb::Redrive(self.id(), spec)
             }
             27 => Verb::Remove(self.id()),
             28 => {

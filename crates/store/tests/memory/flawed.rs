@@ -4,8 +4,8 @@ use crate::Kept;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
-    Answer, Cancelled, Claim, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Judge, Listed, Memory, Missing,
-    NewJob, Overdue, Page, Proof, Queue, QueueRefusal, Refusal, Report, Retention, Revival, Settlement, Standstill,
+    Answer, Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Memory, Missing,
+    NewJob, Overdue, Page, Proof, Queue, QueueRefusal, Redrive, Refusal, Report, Retention, Settlement, Standstill,
     State, Store, StoreError,
 };
 use std::sync::Arc;
@@ -37,8 +37,8 @@ pub(crate) enum Flaw {
     CountsHeldJobs,
     PromotesQueueByQueue,
     HoldsBackPausedQueues,
-    RevivesAsBefore,
-    RevivesWithTheOldExpiry,
+    RedrivesAsBefore,
+    RedrivesWithTheOldExpiry,
     ForgetsRevisions,
     DiscardsWhatFailedAndExpired,
     ForgetsWhoRanWhat,
@@ -83,8 +83,8 @@ impl Flaw {
         Self::CountsHeldJobs,
         Self::PromotesQueueByQueue,
         Self::HoldsBackPausedQueues,
-        Self::RevivesAsBefore,
-        Self::RevivesWithTheOldExpiry,
+        Self::RedrivesAsBefore,
+        Self::RedrivesWithTheOldExpiry,
         Self::ForgetsRevisions,
         Self::DiscardsWhatFailedAndExpired,
         Self::ForgetsWhoRanWhat,
@@ -276,14 +276,14 @@ impl Store for Flawed {
         })
     }
 
-    fn reclaim<'a>(&'a self, judge: &'a Judge<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
         Box::pin(async move {
             let late = Moment::from_micros(now.micros() - i64::from(self.has(Flaw::ReclaimsLate)));
             let limit = if self.has(Flaw::ReclaimsWithoutLimit) { usize::MAX } else { limit };
-            let judge = |job: &Job, why: Overdue| {
-                judge(job, if self.has(Flaw::CallsEveryRunStalled) { Overdue::Stalled } else { why })
+            let decide = |job: &Job, why: Overdue| {
+                decide(job, if self.has(Flaw::CallsEveryRunStalled) { Overdue::Stalled } else { why })
             };
-            let jobs = self.memory.reclaim(&judge, limit, late).await?;
+            let jobs = self.memory.reclaim(&decide, limit, late).await?;
             Ok(jobs.into_iter().map(|job| self.shown(job)).collect())
         })
     }
@@ -328,16 +328,16 @@ impl Store for Flawed {
         self.memory.activate(id, now)
     }
 
-    fn revive(&self, id: JobId, mut revival: Revival, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, mut redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
         Box::pin(async move {
-            if self.has(Flaw::RevivesAsBefore) {
-                revival.spec = None;
+            if self.has(Flaw::RedrivesAsBefore) {
+                redrive.spec = None;
             }
-            if self.has(Flaw::RevivesWithTheOldExpiry) {
+            if self.has(Flaw::RedrivesWithTheOldExpiry) {
                 let old = self.memory.get(id).await?.map(|job| job.spec);
-                revival.spec = revival.spec.or(old);
+                redrive.spec = redrive.spec.or(old);
             }
-            Ok(self.memory.revive(id, revival, now).await?.map(|job| self.shown(job)))
+            Ok(self.memory.redrive(id, redrive, now).await?.map(|job| self.shown(job)))
         })
     }
 

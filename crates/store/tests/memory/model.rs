@@ -34,7 +34,7 @@ fn the_stories_reach_every_state_and_every_refusal() {
             reached.extend(seen.jobs().into_iter().map(|job| job.state.name().to_owned()));
             let jobs = seen.jobs();
             reached.extend(jobs.iter().filter(|job| job.dead).map(|_| "a dead letter".to_owned()));
-            reached.extend(jobs.iter().filter(|job| job.revivals > 1).map(|_| "a third life".to_owned()));
+            reached.extend(jobs.iter().filter(|job| job.generation > 1).map(|_| "a third life".to_owned()));
             reached.extend(jobs.iter().filter(|job| job.attempt > 2).map(|_| "a third run".to_owned()));
             reached.extend(jobs.iter().filter(|job| job.attempt > 30).map(|_| "a thirtieth run".to_owned()));
             reached.extend(jobs.iter().filter(|job| job.releases > 1).map(|_| "a second release".to_owned()));

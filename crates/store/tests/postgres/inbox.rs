@@ -3,7 +3,7 @@
 use crate::subject::{cut, database_time, new_schema, open, plain_client, runtime};
 use crate::work::{job, now};
 use redrive_store::postgres::Postgres;
-use redrive_store::{JobId, Letter, NewJob, Received, State, Store};
+use redrive_store::{Drained, InboxEntry, JobId, NewJob, State, Store};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,12 +28,12 @@ async fn waiting(app: &Client, schema: &str) -> i64 {
     app.query_one(&format!("SELECT count(*) FROM {schema}.inbox"), &[]).await.unwrap().get(0)
 }
 
-fn reader(_: &Letter<'_>) -> Result<NewJob, String> {
+fn reader(_: &InboxEntry<'_>) -> Result<NewJob, String> {
     Ok(job("q"))
 }
 
-async fn received(node: &Postgres) -> Received {
-    node.receive(&reader, 100, now()).await.unwrap()
+async fn drained(node: &Postgres) -> Drained {
+    node.drain_inbox(&reader, 100, now()).await.unwrap()
 }
 
 #[test]
@@ -44,15 +44,15 @@ fn a_job_exists_if_and_only_if_the_transaction_of_the_application_is_committed()
         let mut app = plain_client().await;
         let left = app.transaction().await.unwrap();
         let gone: Uuid = left.query_one(&format!("SELECT {schema}.enqueue('a')"), &[]).await.unwrap().get(0);
-        assert_eq!(received(&nodes[0]).await, Received::default(), "it is not committed yet");
+        assert_eq!(drained(&nodes[0]).await, Drained::default(), "it is not committed yet");
         left.rollback().await.unwrap();
-        assert_eq!(received(&nodes[0]).await, Received::default(), "it never will be");
+        assert_eq!(drained(&nodes[0]).await, Drained::default(), "it never will be");
         assert_eq!(nodes[0].get(JobId::from_bytes(gone.into_bytes())).await.unwrap(), None);
 
         let kept = app.transaction().await.unwrap();
         let id: Uuid = kept.query_one(&format!("SELECT {schema}.enqueue('a')"), &[]).await.unwrap().get(0);
         kept.commit().await.unwrap();
-        let taken = received(&nodes[1]).await;
+        let taken = drained(&nodes[1]).await;
         assert_eq!(taken.jobs.iter().map(|job| job.id.to_string()).collect::<Vec<_>>(), [id.to_string()]);
         let seen = nodes[0].get(taken.jobs[0].id).await.unwrap();
         assert_eq!(seen.as_ref(), taken.jobs.first(), "the other node has it too");
@@ -90,28 +90,28 @@ fn a_node_that_is_cut_off_in_the_middle_neither_loses_nor_doubles_a_job() {
         let app = plain_client().await;
         let id = hand_in(&app, &schema, "'a'").await;
         let (cuts, first) = (AtomicBool::new(false), AtomicBool::new(true));
-        let cutting = |letter: &Letter<'_>| {
+        let cutting = |entry: &InboxEntry<'_>| {
             if first.swap(false, Ordering::SeqCst) {
                 let cut = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(cut(&schema)));
                 cuts.store(cut > 0, Ordering::SeqCst);
             }
-            reader(letter)
+            reader(entry)
         };
-        let mut taken = node.receive(&cutting, 10, now()).await.unwrap().jobs;
+        let mut taken = node.drain_inbox(&cutting, 10, now()).await.unwrap().jobs;
         assert!(cuts.load(Ordering::SeqCst), "the connection was cut while the letter was open");
         // The database may need a moment to see that the connection is gone, and with it the hold on the letter.
         while waiting(&app, &schema).await > 0 {
-            taken.extend(received(&node).await.jobs);
+            taken.extend(drained(&node).await.jobs);
         }
         assert_eq!(taken.iter().map(|job| job.id).collect::<Vec<_>>(), [id]);
         assert_eq!(waiting(&app, &schema).await, 0);
-        assert_eq!(received(&node).await, Received::default());
+        assert_eq!(drained(&node).await, Drained::default());
     });
 }
 
 /// Four nodes take letters while all their connections are cut again and again.
 #[test]
-fn every_letter_becomes_one_job_whatever_happens_to_the_connections() {
+fn every_inbox_entry_becomes_one_job_whatever_happens_to_the_connections() {
     const LETTERS: usize = 300;
     let schema = new_schema();
     let nodes: Vec<Arc<Postgres>> = (0..4).map(|_| Arc::new(open(&schema))).collect();
@@ -145,7 +145,7 @@ fn every_letter_becomes_one_job_whatever_happens_to_the_connections() {
 async fn taker(node: Arc<Postgres>, stop: Arc<AtomicBool>) {
     while !stop.load(Ordering::SeqCst) {
         // A cut may hit the commit, of which nothing is known then; what it left is seen at the end.
-        let _ = node.receive(&reader, 7, now()).await;
+        let _ = node.drain_inbox(&reader, 7, now()).await;
     }
 }
 
@@ -162,14 +162,14 @@ fn what_no_job_can_be_made_of_is_set_aside_with_the_reason_and_holds_up_no_other
         let foreign = format!("INSERT INTO {schema}.inbox SELECT gen_random_uuid(), 1, '{{}}' RETURNING id");
         let foreign: Uuid = app.query_one(&foreign, &[]).await.unwrap().get(0);
         let foreign = JobId::from_bytes(foreign.into_bytes());
-        let strict = |letter: &Letter<'_>| match letter.text {
+        let strict = |entry: &InboxEntry<'_>| match entry.text {
             text if text.contains("\"bad\"") => Err("it is\0bad".to_owned()),
             text if text.contains("\"worse\"") => panic!("a bug of the reader"),
             // The index over the names of queues takes no text that long.
             text if text.contains("\"huge\"") => Ok(job(&incompressible(9_000))),
-            _ => reader(letter),
+            _ => reader(entry),
         };
-        let taken = node.receive(&strict, 10, now()).await.unwrap();
+        let taken = node.drain_inbox(&strict, 10, now()).await.unwrap();
         assert_eq!(taken.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [good]);
         let refused: BTreeSet<JobId> = taken.refused.iter().map(|(id, _)| *id).collect();
         assert_eq!(refused, [bad, worse, huge, foreign].into());
@@ -182,21 +182,25 @@ fn what_no_job_can_be_made_of_is_set_aside_with_the_reason_and_holds_up_no_other
             reasons[0].starts_with("it is") && reasons[1].contains("panicked") && reasons[2].contains("index"),
             "{reasons:?}"
         );
-        assert_eq!(node.receive(&strict, 10, now()).await.unwrap(), Received::default(), "it is not looked at again");
+        assert_eq!(
+            node.drain_inbox(&strict, 10, now()).await.unwrap(),
+            Drained::default(),
+            "it is not looked at again"
+        );
 
         app.execute(&format!("UPDATE {schema}.inbox SET refused_us = NULL, reason = NULL"), &[]).await.unwrap();
-        assert_eq!(received(&node).await.jobs.len(), 3, "once somebody has seen to it, it is");
+        assert_eq!(drained(&node).await.jobs.len(), 3, "once somebody has seen to it, it is");
     });
 }
 
 /// A text that PostgreSQL cannot make shorter.
 fn incompressible(length: usize) -> String {
     let mut bits = 7_u64;
-    let letter = |_| {
+    let entry = |_| {
         bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         char::from(b'a' + (bits >> 59) as u8 % 26)
     };
-    (0..length).map(letter).collect()
+    (0..length).map(entry).collect()
 }
 
 #[test]
@@ -207,8 +211,8 @@ fn a_key_makes_one_job_and_the_application_is_told_which() {
         let app = plain_client().await;
         let keyed = "'a', options => '{\"idempotency_key\": \"order 7\"}'";
         let (first, _second) = (hand_in(&app, &schema, keyed).await, hand_in(&app, &schema, keyed).await);
-        let open = |_: &Letter<'_>| Ok(NewJob { idempotency_key: Some("order 7".into()), ..job("q") });
-        let taken = node.receive(&open, 10, now()).await.unwrap();
+        let open = |_: &InboxEntry<'_>| Ok(NewJob { idempotency_key: Some("order 7".into()), ..job("q") });
+        let taken = node.drain_inbox(&open, 10, now()).await.unwrap();
         assert_eq!((taken.jobs.len(), taken.known, taken.refused.len()), (1, 1, 0));
         assert_eq!(taken.jobs[0].id, first);
         assert_eq!(hand_in(&app, &schema, keyed).await, first, "it is kept already");
@@ -272,7 +276,7 @@ fn the_role_of_an_application_can_call_the_function_and_nothing_else() {
             assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{forbidden}: {error}");
         }
         assert_eq!(app.query_one("SELECT count(*) FROM pg_temp.inbox", &[]).await.unwrap().get::<_, i64>(0), 0);
-        assert_eq!(received(&node).await.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [id]);
+        assert_eq!(drained(&node).await.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [id]);
         let others = format!("RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}");
         app.batch_execute(&others).await.unwrap();
     });
@@ -290,11 +294,11 @@ fn whatever_stands_in_the_arguments_travels_as_it_is() {
         );
         app.query_one(&sql, &[&nasty]).await.unwrap();
         let texts = Mutex::new(Vec::new());
-        let open = |letter: &Letter<'_>| {
-            texts.lock().unwrap().push(letter.text.to_owned());
-            reader(letter)
+        let open = |entry: &InboxEntry<'_>| {
+            texts.lock().unwrap().push(entry.text.to_owned());
+            reader(entry)
         };
-        node.receive(&open, 10, now()).await.unwrap();
+        node.drain_inbox(&open, 10, now()).await.unwrap();
         let texts = texts.into_inner().unwrap();
         let document: serde_json::Value = serde_json::from_str(&texts[0]).unwrap();
         assert_eq!(document["args"][0], nasty);

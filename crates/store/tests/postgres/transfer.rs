@@ -65,7 +65,7 @@ impl AddAssign<&Copied> for Tally {
 }
 
 #[test]
-fn random_lives_travel_from_folder_to_database_to_database_to_folder_unchanged() {
+fn random_jobs_travel_from_folder_to_database_to_database_to_folder_unchanged() {
     let scratch = Scratch::new();
     let mut runner = TestRunner::deterministic();
     let stories = steps(80);

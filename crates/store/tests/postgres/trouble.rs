@@ -2,11 +2,11 @@
 
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::trigger::{self, When};
-use crate::work::{claim, failed, job, later, now, ruling};
+use crate::work::{claim, decision, failed, job, later, now};
 use redrive_policy::{Moment, Span};
 use redrive_store::postgres::Postgres;
 use redrive_store::{
-    Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob, Page, Proof, Queue, Refusal, Report, Retention, Revival,
+    Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob, Page, Proof, Queue, Redrive, Refusal, Report, Retention,
     Settlement, Store, StoreError,
 };
 
@@ -23,7 +23,7 @@ enum Step {
     Succeed,
     Reclaim,
     Cancel,
-    Revive,
+    Redrive,
     CancelAgain,
     Remove,
     Prune,
@@ -42,7 +42,7 @@ const LIFE: [(Step, &str); 15] = [
     (Step::Succeed, "completed"),
     (Step::Reclaim, "2 jobs"),
     (Step::Cancel, "cancelled"),
-    (Step::Revive, "available"),
+    (Step::Redrive, "available"),
     (Step::CancelAgain, "cancelled"),
     (Step::Remove, "cancelled"),
     (Step::Prune, "1 jobs"),
@@ -71,12 +71,12 @@ impl Cast {
             Step::Promote => many(store.promote(&Held::new(), 9, later(2_000)).await?.len()),
             Step::ClaimAll => many(store.claim(claim("q", 9, 2), later(2_000)).await?.len()),
             Step::Succeed => state(settled(store, second.id, Report::Done(None)).await?),
-            Step::Reclaim => many(store.reclaim(&|job, _| ruling(job, later(60_000)), 9, later(60_000)).await?.len()),
+            Step::Reclaim => many(store.reclaim(&|job, _| decision(job, later(60_000)), 9, later(60_000)).await?.len()),
             Step::Cancel | Step::CancelAgain => {
                 let cancelled = store.cancel(third.id, later(60_000)).await?;
                 state(vec![cancelled.map(|cancelled| cancelled.job)])
             }
-            Step::Revive => state(vec![store.revive(third.id, Revival::default(), later(60_000)).await?]),
+            Step::Redrive => state(vec![store.redrive(third.id, Redrive::default(), later(60_000)).await?]),
             Step::Remove => state(vec![store.remove(third.id).await?]),
             Step::Prune => many(store.prune(at_once(), 9, later(99_000)).await?),
             Step::Pause => {

@@ -3,7 +3,7 @@
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
 };
-use redrive_store::{Claim, Job, JobId, NewJob, Report, Ruling, Spec, Start};
+use redrive_store::{Claim, Decision, Job, JobId, NewJob, Report, Spec, Start};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -53,13 +53,13 @@ pub(crate) fn claim(queue: &str, count: usize, seed: u64) -> Claim {
 }
 
 /// What the job's own policy rules about an ordinary failure.
-pub(crate) fn ruling(job: &Job, now: Moment) -> Ruling {
+pub(crate) fn decision(job: &Job, now: Moment) -> Decision {
     let verdict = decide(&job.spec.policy, &job.history, &Failure::of_type("boom"), now, Draw::LOWEST);
     let due = now.after(verdict.delay().unwrap_or_default());
-    Ruling { verdict, due, error: (*b"\"boom\"").into() }
+    Decision { verdict, due, error: (*b"\"boom\"").into() }
 }
 
 /// An ordinary failure.
 pub(crate) fn failed(now: Moment) -> Report {
-    Report::Failed(Box::new(move |job| ruling(job, now)))
+    Report::Failed(Box::new(move |job| decision(job, now)))
 }

@@ -4,7 +4,7 @@
 
 pub(crate) mod proxy;
 
-use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, pace};
+use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
 use redrive_server::{ApiKeys, Hosts, Limits, Log, Server, ServerSettings};
 use redrive_store::{Memory, Store};
 use redrive_worker::{Builder, Client, ClientError, Event, Summary};
@@ -50,7 +50,7 @@ impl House {
         };
         let server = Server::new(Arc::clone(&engine), settings);
         let (stop, stopping) = watch::channel(false);
-        let paced = pace::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});
+        let paced = sweeper::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});
         let serving = tokio::spawn(async move {
             tokio::join!(paced, server.serve(listener, ended(stopping)));
         });

@@ -42,7 +42,7 @@ pub(super) fn ending(job: &Value, told: &Told) -> String {
 
 /// A job that does not run again: whether it is kept for people, and the way back.
 fn discarded(job: &Value, told: &Told, ago: &str) -> String {
-    let last = told.failures.last().filter(|last| last.life == told.life).map(|last| &last.verdict);
+    let last = told.failures.last().filter(|last| last.generation == told.generation).map(|last| &last.verdict);
     let expired = match last {
         Some(last) if last.delay().is_none() => String::new(),
         Some(_) => format!("Its time to live was over {ago}, before its next run. "),

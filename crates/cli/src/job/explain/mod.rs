@@ -27,7 +27,7 @@ const WIDTH: usize = 60;
 struct Told {
     policy: Policy,
     /// Which life the job is in, from 0; being taken back begins the next.
-    life: u32,
+    generation: u32,
     completed_by: Option<String>,
     cleared_expiry: Option<String>,
     failures: Vec<ToldFailure>,
@@ -37,7 +37,7 @@ struct Told {
 
 #[derive(Deserialize)]
 struct ToldFailure {
-    life: u32,
+    generation: u32,
     available_at: String,
     started_at: String,
     at: String,
@@ -70,15 +70,16 @@ fn explained(job: &Value, told: &Told, held_back: bool) -> String {
     out.push_str(&format!("Its retry policy is {}: {}.\n\n", policy_origin(job), in_short(&told.policy)));
     let mut lines = Vec::new();
     let mut position = 0;
-    for life in lives(told) {
-        let failures: Vec<&ToldFailure> = told.failures.iter().filter(|failure| failure.life == life).collect();
-        let steps = push_life(&mut out, job, told, &failures, position);
+    for generation in generations(told) {
+        let failures: Vec<&ToldFailure> =
+            told.failures.iter().filter(|failure| failure.generation == generation).collect();
+        let steps = push_generation(&mut out, job, told, &failures, position);
         position += failures.len();
         if !steps.is_empty() {
             lines.push(time_line(&steps, WIDTH));
         }
-        if life < told.life {
-            out.push_str(&taken_back::said(job, &told.revisions, life));
+        if generation < told.generation {
+            out.push_str(&taken_back::said(job, &told.revisions, generation));
         }
     }
     out.push_str(&ending(job, told));
@@ -97,14 +98,20 @@ fn explained(job: &Value, told: &Told, held_back: bool) -> String {
 }
 
 /// The lives of which something is kept, and the one before the present: it ended somehow.
-fn lives(told: &Told) -> BTreeSet<u32> {
-    let failed = told.failures.iter().map(|failure| failure.life);
-    let revised = told.revisions.iter().map(|revision| revision.life);
-    failed.chain(revised).chain(told.life.checked_sub(1)).collect()
+fn generations(told: &Told) -> BTreeSet<u32> {
+    let failed = told.failures.iter().map(|failure| failure.generation);
+    let revised = told.revisions.iter().map(|revision| revision.generation);
+    failed.chain(revised).chain(told.generation.checked_sub(1)).collect()
 }
 
 /// Says how the runs of one life failed. `position` is the place of their first error in the job's list.
-fn push_life(out: &mut String, job: &Value, told: &Told, failures: &[&ToldFailure], position: usize) -> Vec<Step> {
+fn push_generation(
+    out: &mut String,
+    job: &Value,
+    told: &Told,
+    failures: &[&ToldFailure],
+    position: usize,
+) -> Vec<Step> {
     let nothing = Value::Null;
     let errors: Vec<&Value> =
         (position..).take(failures.len()).map(|index| job["errors"].get(index).unwrap_or(&nothing)).collect();
@@ -170,20 +177,20 @@ fn in_short(policy: &Policy) -> String {
 }
 
 /// The verdicts of one life with the bounds that their delays had.
-fn steps(policies: &[Cow<'_, Policy>], life: &[&ToldFailure], job: &Value) -> Vec<Step> {
+fn steps(policies: &[Cow<'_, Policy>], generation: &[&ToldFailure], job: &Value) -> Vec<Step> {
     // The bounds of a delay may depend on all delays before it.
-    let whole = life.first().is_some_and(|failure| failure.verdict.attempt == 1);
+    let whole = generation.first().is_some_and(|failure| failure.verdict.attempt == 1);
     let has_rule = |(failure, policy): (&&ToldFailure, &Cow<'_, Policy>)| {
         failure.verdict.rule.is_none_or(|rule| rule < policy.rules.len())
     };
-    let known = life.iter().zip(policies).all(has_rule);
+    let known = generation.iter().zip(policies).all(has_rule);
     let mut bounds = (whole && known).then(|| Bounds::new(Moment::ORIGIN));
     let step = |(failure, policy): (&&ToldFailure, &Cow<'_, Policy>)| Step {
         verdict: failure.verdict,
         bounds: bounds.as_mut().and_then(|bounds| bounds.record(policy, &failure.verdict)),
         elapsed: when::between(job["created_at"].as_str(), Some(&failure.at)).unwrap_or(Span::ZERO),
     };
-    life.iter().zip(policies).map(step).collect()
+    generation.iter().zip(policies).map(step).collect()
 }
 
 /// The failure in the words that the decision saw.

@@ -9,7 +9,7 @@ const LONGEST: usize = 1_000;
 /// What a redrive replaced: the members of the job as they were until then.
 #[derive(Deserialize)]
 pub(super) struct Revision {
-    pub(super) life: u32,
+    pub(super) generation: u32,
     replaced_at: String,
     replaced_by: Option<String>,
     #[serde(flatten)]
@@ -17,9 +17,9 @@ pub(super) struct Revision {
 }
 
 /// Says how a life ended: the job was taken back, sometimes as something else.
-pub(super) fn said(job: &Value, revisions: &[Revision], life: u32) -> String {
+pub(super) fn said(job: &Value, revisions: &[Revision], generation: u32) -> String {
     let mut out = "It was taken back, to run again as if it were new.\n".to_owned();
-    let Some(place) = revisions.iter().position(|revision| revision.life == life) else { return out };
+    let Some(place) = revisions.iter().position(|revision| revision.generation == generation) else { return out };
     let revision = &revisions[place];
     let later = |key: &str| match revisions.get(place + 1) {
         Some(next) => next.members.get(key),

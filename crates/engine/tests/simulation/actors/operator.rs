@@ -3,7 +3,7 @@
 use super::{patience, told};
 use crate::common::Seeded;
 use crate::house::QUEUES;
-use crate::ledger::{Call, Pause, Revival, Sight, Told};
+use crate::ledger::{Call, Pause, Redrive, Sight, Told};
 use crate::world::{Heard, World};
 use redrive_engine::EngineError;
 use redrive_store::{Filter, JobId, Missing, Page, Spec, State};
@@ -68,7 +68,7 @@ async fn meddle(world: &World, dice: &Seeded, account: usize, id: JobId) {
             let call = Call { when, told: told(heard) };
             note(world, account, |account| &mut account.activations, call);
         }
-        5..=8 => revive(world, dice, account, id).await,
+        5..=8 => redrive(world, dice, account, id).await,
         9 if world.ledger.borrow().accounts[account].resolved => {
             let (when, heard) = world.ask(patience, |engine| async move { engine.remove(id).await }).await;
             let call = Call { when, told: told(heard) };
@@ -96,7 +96,7 @@ fn note(world: &World, account: usize, list: impl FnOnce(&mut crate::ledger::Acc
 }
 
 /// Takes a job back, sometimes with another policy and another queue.
-async fn revive(world: &World, dice: &Seeded, account: usize, id: JobId) {
+async fn redrive(world: &World, dice: &Seeded, account: usize, id: JobId) {
     let edited = dice.permille(300).then(|| {
         let mut ledger = world.ledger.borrow_mut();
         let orders = &mut ledger.accounts[account].orders;
@@ -122,12 +122,12 @@ async fn revive(world: &World, dice: &Seeded, account: usize, id: JobId) {
                     expires: order.expires,
                 }))
             });
-            let revival = redrive_store::Revival { spec: spec.transpose()?, by: "operator".into() };
-            engine.revive(id, revival).await
+            let redrive = redrive_store::Redrive { spec: spec.transpose()?, by: "operator".into() };
+            engine.redrive(id, redrive).await
         })
         .await;
     let told: Told = told(heard);
     let mut ledger = world.ledger.borrow_mut();
     ledger.told(account, when, &told);
-    ledger.accounts[account].revivals.push(Revival { when, version, told });
+    ledger.accounts[account].generation.push(Redrive { when, version, told });
 }

@@ -29,32 +29,32 @@ pub(super) fn maybe_back(account: &Account, run: u32) -> bool {
 }
 
 /// The law of a life, as far as anybody has seen the job in it.
-pub(super) fn law_of(account: &Account, life: u32) -> Option<&Law> {
-    let (_, job) = account.seen().find(|(_, job)| job.revivals == life)?;
+pub(super) fn law_of(account: &Account, generation: u32) -> Option<&Law> {
+    let (_, job) = account.seen().find(|(_, job)| job.generation == generation)?;
     let (_, version) = Order::of(job)?;
     account.orders.get(version).map(|order| &order.law)
 }
 
 pub(super) fn prove(case: &mut Case<'_>) {
-    let mut lives: BTreeMap<u32, Vec<(u32, &Run)>> = BTreeMap::new();
+    let mut generations: BTreeMap<u32, Vec<(u32, &Run)>> = BTreeMap::new();
     for (number, run) in &case.account.runs {
-        lives.entry(run.job.revivals).or_default().push((*number, run));
+        generations.entry(run.job.generation).or_default().push((*number, run));
     }
-    for (life, runs) in lives {
-        within_limit(case, life, &runs);
+    for (generation, runs) in generations {
+        within_limit(case, generation, &runs);
         for pair in runs.windows(2) {
             step(case, pair[0], pair[1]);
         }
-        releases(case, life, &runs);
+        releases(case, generation, &runs);
     }
 }
 
-fn within_limit(case: &mut Case<'_>, life: u32, runs: &[(u32, &Run)]) {
-    let Some(limit) = law_of(case.account, life).and_then(|law| law.limit) else { return };
+fn within_limit(case: &mut Case<'_>, generation: u32, runs: &[(u32, &Run)]) {
+    let Some(limit) = law_of(case.account, generation).and_then(|law| law.limit) else { return };
     let counted = runs.iter().filter(|(number, _)| !maybe_back(case.account, *number)).count();
     let told = runs.iter().map(|(_, run)| run.job.attempt).max().unwrap_or(0);
     if counted > limit as usize || told > limit {
-        let told = format!("life {life}: {counted} runs, the last as attempt {told}, and {limit} are allowed");
+        let told = format!("life {generation}: {counted} runs, the last as attempt {told}, and {limit} are allowed");
         case.breach("attempts", told);
     }
 }
@@ -74,7 +74,7 @@ fn step(case: &mut Case<'_>, (first, earlier): (u32, &Run), (second, later): (u3
 }
 
 /// Between two failures a job is given back no more often than the settings allow.
-fn releases(case: &mut Case<'_>, life: u32, runs: &[(u32, &Run)]) {
+fn releases(case: &mut Case<'_>, generation: u32, runs: &[(u32, &Run)]) {
     let mut released: BTreeMap<u32, u32> = BTreeMap::new();
     for (number, run) in runs {
         let times = case
@@ -84,6 +84,6 @@ fn releases(case: &mut Case<'_>, life: u32, runs: &[(u32, &Run)]) {
         *released.entry(run.job.attempt).or_default() += times.count() as u32;
     }
     if let Some((attempt, times)) = released.into_iter().find(|(_, times)| *times > MOST_RELEASES) {
-        case.breach("attempts", format!("life {life}, attempt {attempt}: given back {times} times"));
+        case.breach("attempts", format!("life {generation}, attempt {attempt}: given back {times} times"));
     }
 }

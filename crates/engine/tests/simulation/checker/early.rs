@@ -16,7 +16,7 @@ pub(super) fn prove(case: &mut Case<'_>) {
         closed(case, *number, run);
         begins(case, *number, run);
         let previous = number.checked_sub(1).and_then(|before| Some((before, case.account.runs.get(&before)?)));
-        if let Some((before, earlier)) = previous.filter(|(_, earlier)| earlier.job.revivals == run.job.revivals) {
+        if let Some((before, earlier)) = previous.filter(|(_, earlier)| earlier.job.generation == run.job.generation) {
             follows(case, before, earlier, run);
         }
     }
@@ -35,7 +35,7 @@ fn closed(case: &mut Case<'_>, number: u32, run: &Run) {
 
 /// The first life begins when the order says.
 fn begins(case: &mut Case<'_>, number: u32, run: &Run) {
-    if run.job.revivals > 0 {
+    if run.job.generation > 0 {
         return;
     }
     let account = case.account;
@@ -58,7 +58,7 @@ fn follows(case: &mut Case<'_>, before: u32, earlier: &Run, run: &Run) {
             case.ledger.latest_swept(settle.when.from, run.when.to) >= due
         })
     } else {
-        match entry_of(&run.job, earlier.job.revivals, earlier.job.attempt) {
+        match entry_of(&run.job, earlier.job.generation, earlier.job.attempt) {
             Some(entry) => waited(case, before, earlier, run, entry),
             None => {
                 let told = format!("lease {before} failed, and the next one at {:?} has no record of it", run.when);

@@ -25,8 +25,8 @@ fn kind(entry: &FailedRun) -> Option<String> {
 }
 
 /// The record of a failed run.
-pub(super) fn entry_of(job: &Job, life: u32, attempt: u32) -> Option<&FailedRun> {
-    job.failures.iter().find(|entry| entry.life == life && entry.attempt == attempt)
+pub(super) fn entry_of(job: &Job, generation: u32, attempt: u32) -> Option<&FailedRun> {
+    job.failures.iter().find(|entry| entry.generation == generation && entry.attempt == attempt)
 }
 
 pub(super) fn prove(case: &mut Case<'_>) {
@@ -36,13 +36,14 @@ pub(super) fn prove(case: &mut Case<'_>) {
         recorded(case, job);
     }
     // The oldest life may be known in part only.
-    let first = if cut { job.failures[0].life + 1 } else { 0 };
-    for life in first..=job.revivals {
-        let entries: Vec<&FailedRun> = job.failures.iter().filter(|entry| entry.life == life).collect();
-        decided(case, job, life, &entries);
+    let first = if cut { job.failures[0].generation + 1 } else { 0 };
+    for generation in first..=job.generation {
+        let entries: Vec<&FailedRun> = job.failures.iter().filter(|entry| entry.generation == generation).collect();
+        decided(case, job, generation, &entries);
     }
-    let counted = job.failures.iter().filter(|entry| entry.life == job.revivals && entry.verdict.counted()).count();
-    if first <= job.revivals && job.history.failures() as usize != counted {
+    let counted =
+        job.failures.iter().filter(|entry| entry.generation == job.generation && entry.verdict.counted()).count();
+    if first <= job.generation && job.history.failures() as usize != counted {
         let told = format!("{} failures are counted, and {counted} recorded", job.history.failures());
         case.breach("history", told);
     }
@@ -74,16 +75,16 @@ fn recorded(case: &mut Case<'_>, job: &Job) {
 }
 
 /// One life, failure by failure.
-fn decided(case: &mut Case<'_>, job: &Job, life: u32, entries: &[&FailedRun]) {
-    let Some(law) = law_of(case.account, life).cloned() else { return };
-    let began = began(case, job, life);
+fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedRun]) {
+    let Some(law) = law_of(case.account, generation).cloned() else { return };
+    let began = began(case, job, generation);
     let mut before: Vec<Cause> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let attempt = index as u32 + 1;
         if entry.attempt != attempt || entry.verdict.attempt != attempt {
-            return case.breach("history", format!("life {life}: attempt {attempt} is recorded as {entry:?}"));
+            return case.breach("history", format!("life {generation}: attempt {attempt} is recorded as {entry:?}"));
         }
-        let Some(cause) = cause(case, life, entry) else {
+        let Some(cause) = cause(case, generation, entry) else {
             return case.breach("history", format!("nobody knows of this failure: {entry:?}"));
         };
         if began.is_some() || law.max_elapsed_ms.is_none() {
@@ -92,28 +93,28 @@ fn decided(case: &mut Case<'_>, job: &Job, life: u32, entries: &[&FailedRun]) {
         }
         let stopped = entry.verdict.delay().is_none();
         let last = index + 1 == entries.len();
-        let over = job.revivals > life || job.state == State::Discarded;
+        let over = job.generation > generation || job.state == State::Discarded;
         if stopped && !(last && over) {
-            case.breach("terminal", format!("life {life} went on after a stop: {}", short(job)));
+            case.breach("terminal", format!("life {generation} went on after a stop: {}", short(job)));
         }
         before.push(cause);
     }
 }
 
 /// When a life began, where anybody knows.
-fn began(case: &Case<'_>, job: &Job, life: u32) -> Option<Moment> {
-    if life == job.revivals {
+fn began(case: &Case<'_>, job: &Job, generation: u32) -> Option<Moment> {
+    if generation == job.generation {
         return Some(job.history.created());
     }
-    case.account.seen().find(|(_, seen)| seen.revivals == life).map(|(_, seen)| seen.history.created())
+    case.account.seen().find(|(_, seen)| seen.generation == generation).map(|(_, seen)| seen.history.created())
 }
 
 /// What the books know about the cause of a failure; absent where they contradict it.
-fn cause(case: &Case<'_>, life: u32, entry: &FailedRun) -> Option<Cause> {
+fn cause(case: &Case<'_>, generation: u32, entry: &FailedRun) -> Option<Cause> {
     if let Some(number) = sent(entry) {
         return case.account.settles.iter().find_map(|settle| {
             let run = case.account.runs.get(&settle.run?)?;
-            let same_run = run.job.revivals == life && run.job.attempt == entry.attempt;
+            let same_run = run.job.generation == generation && run.job.attempt == entry.attempt;
             match &settle.ending {
                 Ended::Failed { number: same, reported }
                     if *same == number
@@ -128,7 +129,8 @@ fn cause(case: &Case<'_>, life: u32, entry: &FailedRun) -> Option<Cause> {
         });
     }
     let kind = kind(entry)?;
-    let attempt = |(_, run): &(&u32, &crate::ledger::Run)| run.job.revivals == life && run.job.attempt == entry.attempt;
+    let attempt =
+        |(_, run): &(&u32, &crate::ledger::Run)| run.job.generation == generation && run.job.attempt == entry.attempt;
     let known = case.account.runs.iter().filter(attempt).map(|(number, _)| *number).max();
     match known.filter(|run| !maybe_back(case.account, *run)) {
         Some(run) if !was_overdue(case, run, &kind, entry.at) => None,

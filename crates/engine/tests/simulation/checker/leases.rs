@@ -105,7 +105,7 @@ fn was_done(case: &Case<'_>, run: u32, index: usize) -> bool {
     let mut others = account.settles.iter().enumerate().filter(|(other, settle)| {
         *other != index && settle.run == Some(run) && settle.told.maybe() && matches!(settle.ending, Ended::Done { .. })
     });
-    let touched = account.revivals.iter().any(|revival| revival.told.maybe() && revival.when.may_precede(when));
+    let touched = account.generation.iter().any(|redrive| redrive.told.maybe() && redrive.when.may_precede(when));
     completed && others.all(|(_, settle)| settle.when.before(when)) && !touched && !gone(case, when.to)
 }
 
@@ -163,7 +163,7 @@ fn refused(case: &mut Case<'_>, run: u32, when: When, refusal: &Refusal, index: 
 /// How often the job may have been given back since its last failure: those runs are the same attempt.
 fn released(case: &Case<'_>, run: u32, when: When) -> usize {
     let runs = &case.account.runs;
-    let attempt = |run: &u32| runs.get(run).map(|run| (run.job.revivals, run.job.attempt));
+    let attempt = |run: &u32| runs.get(run).map(|run| (run.job.generation, run.job.attempt));
     let before = case.account.settles.iter().filter(|settle| {
         matches!(settle.ending, Ended::Released { .. })
             && settle.told.maybe()

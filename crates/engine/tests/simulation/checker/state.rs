@@ -17,10 +17,10 @@ pub(super) fn prove(case: &mut Case<'_>) {
 
 fn unexplained(case: &Case<'_>, when: When, job: &Job) -> Option<&'static str> {
     let account = case.account;
-    let first_life = job.revivals == 0;
-    let here = || job.failures.iter().filter(|entry| entry.life == job.revivals);
+    let first_generation = job.generation == 0;
+    let here = || job.failures.iter().filter(|entry| entry.generation == job.generation);
     let failed = here().count() as u32;
-    let cut = job.failures.first().is_some_and(|entry| entry.life == job.revivals && entry.attempt > 1);
+    let cut = job.failures.first().is_some_and(|entry| entry.generation == job.generation && entry.attempt > 1);
     let runs = |least, most| cut || (failed + least..=failed + most).contains(&job.attempt);
     let stopped = here().next_back().and_then(|entry| match entry.verdict.outcome {
         Outcome::Stop { disposition, .. } => Some(disposition == Disposition::DeadLetter),
@@ -28,10 +28,10 @@ fn unexplained(case: &Case<'_>, when: When, job: &Job) -> Option<&'static str> {
     });
     let kept = failed > 0 && job.spec.policy.on_stop == Disposition::DeadLetter;
     let expired = job.spec.expires.is_some_and(|expires| expires <= case.ledger.latest_swept(0, when.to));
-    let revived = account.revivals.iter().filter(|revival| revival.told.maybe() && revival.when.may_precede(when));
+    let redriven = account.generation.iter().filter(|redrive| redrive.told.maybe() && redrive.when.may_precede(when));
     let cancelled = || account.cancels.iter().any(|call| call.told.maybe() && call.when.may_precede(when));
     let checks = [
-        (job.revivals as usize <= revived.count(), "it has more lives than it was given"),
+        (job.generation as usize <= redriven.count(), "it has more lives than it was given"),
         ((job.state == State::Active) == job.lease.is_some(), "a lease without a run, or the other way round"),
         (matches!(job.state, State::Scheduled | State::Retryable) == job.due.is_some(), "a time without a wait"),
         (job.state.is_terminal() == job.times.finished.is_some(), "an end without its time, or the other way round"),
@@ -41,8 +41,10 @@ fn unexplained(case: &Case<'_>, when: When, job: &Job) -> Option<&'static str> {
         return Some(why_not);
     }
     let explained = match job.state {
-        State::Scheduled => first_life && matches!(account.orders[0].start, Start::Scheduled(_)) && job.leases == 0,
-        State::Pending => first_life && account.orders[0].start == Start::Pending && job.leases == 0,
+        State::Scheduled => {
+            first_generation && matches!(account.orders[0].start, Start::Scheduled(_)) && job.leases == 0
+        }
+        State::Pending => first_generation && account.orders[0].start == Start::Pending && job.leases == 0,
         State::Available => runs(0, 0) && stopped.is_none(),
         State::Active => runs(1, 1) && stopped.is_none(),
         State::Retryable => runs(0, 0) && stopped.is_none() && job.leases > 0,

@@ -7,13 +7,13 @@ pub(super) fn prove(case: &mut Case<'_>) {
     let mut breaches = Vec::new();
     for (when, job) in case.account.seen() {
         for (later, then) in case.account.seen().filter(|(later, _)| when.before(*later)) {
-            if then.revivals < job.revivals || then.leases < job.leases {
+            if then.generation < job.generation || then.leases < job.leases {
                 breaches.push(format!(
                     "counts went back from {when:?} to {later:?}: {} and {}",
                     short(job),
                     short(then)
                 ));
-            } else if job.state.is_terminal() && then.revivals == job.revivals && then != job {
+            } else if job.state.is_terminal() && then.generation == job.generation && then != job {
                 breaches.push(format!(
                     "it had ended at {when:?}, and changed by {later:?}: {} and {}",
                     short(job),

@@ -24,7 +24,7 @@ pub(crate) struct Account {
     pub(crate) cancels: Vec<Call>,
     pub(crate) activations: Vec<Call>,
     pub(crate) removals: Vec<Call>,
-    pub(crate) revivals: Vec<Revival>,
+    pub(crate) generation: Vec<Redrive>,
     pub(crate) sights: Vec<Sight>,
 }
 
@@ -41,7 +41,7 @@ impl Account {
             cancels: Vec::new(),
             activations: Vec::new(),
             removals: Vec::new(),
-            revivals: Vec::new(),
+            generation: Vec::new(),
             sights: Vec::new(),
         }
     }
@@ -69,7 +69,7 @@ impl Account {
     /// The sight that tells most about it, of those up to a point.
     pub(crate) fn last_seen_by(&self, by: Seq) -> Option<(When, &Rc<Job>)> {
         self.seen().filter(|(when, _)| when.from < by).max_by_key(|(when, job)| {
-            (job.revivals, job.leases, job.history.failures(), job.state.is_terminal(), when.from)
+            (job.generation, job.leases, job.history.failures(), job.state.is_terminal(), when.from)
         })
     }
 }
@@ -144,7 +144,7 @@ pub(crate) struct Call {
 
 /// A job was taken back from where it ended.
 #[derive(Debug)]
-pub(crate) struct Revival {
+pub(crate) struct Redrive {
     pub(crate) when: When,
     /// The order that it brought, if any.
     pub(crate) version: Option<usize>,

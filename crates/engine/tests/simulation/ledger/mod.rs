@@ -4,7 +4,7 @@
 mod account;
 mod story;
 
-pub(crate) use account::{Account, Call, Ended, Extend, Revival, Run, Settle, Sight, Submit, Submitted};
+pub(crate) use account::{Account, Call, Ended, Extend, Redrive, Run, Settle, Sight, Submit, Submitted};
 pub(crate) use story::short;
 
 use super::order::Order;

@@ -45,8 +45,8 @@ fn events(account: &Account, lines: &mut Vec<(When, String)>) {
             line(call.when, format!("{name}: {}", told(&call.told)));
         }
     }
-    for revival in &account.revivals {
-        line(revival.when, format!("revive with order {:?}: {}", revival.version, told(&revival.told)));
+    for redrive in &account.generation {
+        line(redrive.when, format!("revive with order {:?}: {}", redrive.version, told(&redrive.told)));
     }
     for sight in &account.sights {
         line(sight.when, format!("seen: {}", sight.job.as_ref().map_or("not there".to_owned(), |job| short(job))));
@@ -86,13 +86,13 @@ pub(crate) fn short(job: &Job) -> String {
                 Outcome::Retry { delay, .. } => format!("retry after {} ms", delay.ms()),
                 Outcome::Stop { reason, disposition } => format!("{} {disposition}", reason.name()),
             };
-            format!("{}/{} at {} {error}: {decided}", run.life, run.attempt, seconds(run.at))
+            format!("{}/{} at {} {error}: {decided}", run.generation, run.attempt, seconds(run.at))
         })
         .collect();
     format!(
         "{} life {} attempt {} leases {} releases {} due {:?} dead {} lease {:?} failures {failures:?}",
         job.state,
-        job.revivals,
+        job.generation,
         job.attempt,
         job.leases,
         job.releases,

@@ -10,7 +10,7 @@ use crate::request::{Payload, Query};
 use axum::extract::State;
 use redrive_engine::EngineError;
 use redrive_policy::Problem;
-use redrive_store::{JobId, Revival};
+use redrive_store::{JobId, Redrive};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -37,7 +37,7 @@ impl Action {
     /// Answers whether the job was to expire, and does not any more.
     async fn apply(self, app: &App, id: JobId) -> Result<bool, EngineError> {
         match self {
-            Self::Retry => Ok(body::cleared(&app.engine.revive(id, Revival::default()).await?).is_some()),
+            Self::Retry => Ok(body::cleared(&app.engine.redrive(id, Redrive::default()).await?).is_some()),
             Self::Delete => app.engine.remove(id).await.map(|_| false),
         }
     }

@@ -62,8 +62,8 @@ pub(crate) async fn retry(
 
 /// Takes a job back, with what the request wants to be different, and answers what it has become.
 pub(super) async fn redriven(app: &App, members: &Members<'_>, job: &Job) -> Result<Answer, Fault> {
-    let revival = revise::revival(app, members, job)?;
-    let job = app.engine.revive(job.id, revival).await?;
+    let redrive = revise::redrive(app, members, job)?;
+    let job = app.engine.redrive(job.id, redrive).await?;
     let mut members = Vec::with_capacity(1_024);
     push_members(&mut members, &job, app);
     push_redriven(&mut members, &job);

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::fault::{Code, Fault};
 use crate::json::{Members, member, push_key};
 use redrive_policy::Problem;
-use redrive_store::{Job, Revival, Spec};
+use redrive_store::{Job, Redrive, Spec};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ const FIELDS: [&str; 5] = ["queue", "meta", "retry", "args", EXPIRES];
 const UNNAMED: &str = "api";
 
 /// How a job is to run again, and who says so.
-pub(in crate::ojs) fn revival(app: &App, members: &Members<'_>, job: &Job) -> Result<Revival, Fault> {
+pub(in crate::ojs) fn redrive(app: &App, members: &Members<'_>, job: &Job) -> Result<Redrive, Fault> {
     let mut wrong = Wrong::default();
     let by = members.operator_name(&app.limits, &mut wrong.request);
     let spec = spec(app, members, job, wrong)?;
-    Ok(Revival { spec, by: Arc::from(by.as_deref().unwrap_or(UNNAMED)) })
+    Ok(Redrive { spec, by: Arc::from(by.as_deref().unwrap_or(UNNAMED)) })
 }
 
 /// What is said about the job from now on; `None` where nothing changes but that it does not expire.

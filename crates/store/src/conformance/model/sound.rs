@@ -13,7 +13,7 @@ pub(super) fn unsound(job: &Job) -> Option<&'static str> {
         State::Active | State::Completed => 1..=1,
         State::Cancelled => 0..=1,
     };
-    let lives: Vec<(u32, u32)> = job.failures.iter().map(|run| (run.life, run.attempt)).collect();
+    let lives: Vec<(u32, u32)> = job.failures.iter().map(|run| (run.generation, run.attempt)).collect();
     let rules = [
         (job.due.is_some() == waits_for_its_time, "has a due time if and only if it waits for one"),
         (job.lease.is_some() == (state == State::Active), "has a lease if and only if it is active"),
@@ -24,11 +24,14 @@ pub(super) fn unsound(job: &Job) -> Option<&'static str> {
         (state != State::Available || job.times.available.is_some(), "knows since when it is available"),
         (job.failures.len() <= KEPT_FAILURES, "keeps no more failures than allowed"),
         (lives.is_sorted_by(|a, b| a < b), "keeps its failures in order"),
-        (lives.last().is_none_or(|(life, _)| *life <= job.revivals), "has failed in no life that it has not had"),
+        (
+            lives.last().is_none_or(|(generation, _)| *generation <= job.generation),
+            "has failed in no life that it has not had",
+        ),
         (job.completed_by.is_some() == (state == State::Completed), "knows who completed it if and only if that is so"),
         (job.revisions.len() <= KEPT_REVISIONS, "keeps no more revisions than allowed"),
-        (job.revisions.is_sorted_by(|a, b| a.life < b.life), "keeps its revisions in order"),
-        (job.revisions.last().is_none_or(|last| last.life < job.revivals), "was revised by revivals only"),
+        (job.revisions.is_sorted_by(|a, b| a.generation < b.generation), "keeps its revisions in order"),
+        (job.revisions.last().is_none_or(|last| last.generation < job.generation), "was revised by revivals only"),
         (job.lease.as_ref().is_none_or(|lease| lease.token.number == job.leases), "numbers its leases"),
         (runs_beyond_failures.contains(&job.attempt.saturating_sub(failures)), "counts its runs"),
         (job.attempt >= failures, "has not failed more often than it ran"),

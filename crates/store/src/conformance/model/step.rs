@@ -41,7 +41,7 @@ pub enum Step {
     /// Activate a job.
     Activate(u8),
     /// Revive a job.
-    Revive(u8, Option<SpecPlan>),
+    Redrive(u8, Option<SpecPlan>),
     /// Forget a job.
     Remove(u8),
     /// Forget what ended so many milliseconds ago, and dead letters of another age.
@@ -94,7 +94,7 @@ fn day() -> impl Strategy<Value = [Step; 5]> {
     let end = prop_oneof![2 => plan::end(), 6 => (0..2_u8).prop_map(End::Failed), 2 => released];
     let ends = vec(((0..6_u8).prop_map(HoldPlan::by_token), end), 1..6);
     let night = prop_oneof![3 => Just(Step::PassToNextWake), 1 => wait_ms().prop_map(Step::Pass)];
-    let last = prop_oneof![2 => plan::held().prop_map(Step::NextWake), 1 => plan::back().prop_map(|back| Step::Revive(back, None))];
+    let last = prop_oneof![2 => plan::held().prop_map(Step::NextWake), 1 => plan::back().prop_map(|back| Step::Redrive(back, None))];
     (limit(), any::<u64>(), ends, night, plan::held(), last).prop_map(|(count, seed, ends, night, held, last)| {
         let queues = (0..FEW).collect();
         let claim =
@@ -143,7 +143,7 @@ fn people() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => plan::back().prop_map(Step::Cancel),
         2 => plan::back().prop_map(Step::Activate),
-        8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(name, spec)| Step::Revive(name, spec)),
+        8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(name, spec)| Step::Redrive(name, spec)),
         2 => plan::back().prop_map(Step::Remove),
         2 => (wait_ms(), wait_ms(), limit()).prop_map(|(ended, dead, limit)| Step::Prune(ended, dead, limit)),
         2 => (0..=FEW, any::<bool>(), any::<bool>()).prop_map(|(queue, paused, only_known)| Step::Pause(queue, paused, only_known)),

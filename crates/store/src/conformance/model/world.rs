@@ -6,8 +6,8 @@ use super::seen::Seen;
 use super::step::Step;
 use crate::conformance::bench::walked;
 use crate::{
-    Claim, Filter, Held, Hold, Job, JobId, LeaseToken, Missing, NewJob, Overdue, Page, Proof, Report, Retention,
-    Revival, Ruling, Settlement, Spec, Standstill, Start, Store, StoreError,
+    Claim, Decision, Filter, Held, Hold, Job, JobId, LeaseToken, Missing, NewJob, Overdue, Page, Proof, Redrive,
+    Report, Retention, Settlement, Spec, Standstill, Start, Store, StoreError,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
@@ -56,9 +56,9 @@ impl World {
                 Seen::Each(store.settle(plans.iter().map(settlement).collect(), now).await?)
             }
             Step::Reclaim(limit) => {
-                let judge =
-                    |job: &Job, why: Overdue| ruling(job, &Failure::of_type("overdue"), &format!("{why:?}"), now);
-                Seen::Jobs(store.reclaim(&judge, *limit, now).await?)
+                let decide =
+                    |job: &Job, why: Overdue| decision(job, &Failure::of_type("overdue"), &format!("{why:?}"), now);
+                Seen::Jobs(store.reclaim(&decide, *limit, now).await?)
             }
             Step::StoodStill(ms) => {
                 store.stood_still(Standstill { ended: now, length: Span::from_millis(*ms) }).await?;
@@ -67,9 +67,9 @@ impl World {
             Step::Promote(plan, limit) => Seen::Jobs(store.promote(&held(*plan), *limit, now).await?),
             Step::Cancel(job) => Seen::Cancelled(store.cancel(self.name(*job), now).await?),
             Step::Activate(job) => Seen::One(store.activate(self.name(*job), now).await?),
-            Step::Revive(job, plan) => {
-                let revival = Revival { spec: plan.map(|plan| self.spec(plan)), by: word("operator", *job) };
-                Seen::One(store.revive(self.name(*job), revival, now).await?)
+            Step::Redrive(job, plan) => {
+                let redrive = Redrive { spec: plan.map(|plan| self.spec(plan)), by: word("operator", *job) };
+                Seen::One(store.redrive(self.name(*job), redrive, now).await?)
             }
             Step::Remove(job) => Seen::One(store.remove(self.name(*job)).await?),
             Step::Prune(finished_ms, dead_ms, limit) => {
@@ -180,7 +180,7 @@ impl World {
     fn report(&self, end: End) -> Report {
         let now = self.now;
         match (end, end.failure()) {
-            (_, Some(failure)) => Report::Failed(Box::new(move |job| ruling(job, &failure, "told", now))),
+            (_, Some(failure)) => Report::Failed(Box::new(move |job| decision(job, &failure, "told", now))),
             (End::Released { delay_ms, most }, None) => Report::Released { delay: Span::from_millis(delay_ms), most },
             (End::Done(result), _) => Report::Done(result.map(|byte| Arc::from([byte]))),
             (_, None) => Report::Done(None),
@@ -193,11 +193,11 @@ const START: Moment = Moment::from_micros(1_700_000_000_000_000);
 
 /// The policy's ruling. The error tells which job the ruling saw, so that stores that show it a
 /// different one disagree.
-fn ruling(job: &Job, failure: &Failure<'_>, cause: &str, now: Moment) -> Ruling {
+fn decision(job: &Job, failure: &Failure<'_>, cause: &str, now: Moment) -> Decision {
     let seen = digest(&format!("{job:?}"));
     let verdict = decide(&job.spec.policy, &job.history, failure, now, Draw::from_bits(seen));
     let due = now.after(verdict.delay().unwrap_or_default());
-    Ruling { verdict, due, error: format!("{cause} {seen:016x}").into_bytes().into() }
+    Decision { verdict, due, error: format!("{cause} {seen:016x}").into_bytes().into() }
 }
 
 /// A number that stands for a text.

@@ -40,13 +40,13 @@ fn job() -> Job {
             deadline: Some(at(4)),
         }),
         leases: 7,
-        revivals: 1,
+        generation: 1,
         releases: 2,
         dead: true,
         times: Times { created: at(10), available: Some(at(11)), started: Some(at(12)), finished: Some(at(13)) },
         last_delay: Some(Span::saturating_ms(0.3)),
         failures: verdicts().into_iter().map(run).collect(),
-        revisions: vec![Revision { life: 300, at: at(9), by: "ada".into(), body: Arc::from([255, 0]) }],
+        revisions: vec![Revision { generation: 300, at: at(9), by: "ada".into(), body: Arc::from([255, 0]) }],
         result: Some(Arc::from(*b"{}")),
         settled: Some(token),
         completed_by: Some("bob".into()),
@@ -56,7 +56,7 @@ fn job() -> Job {
 fn run(verdict: Verdict) -> FailedRun {
     let [available, started, at] = [1, 2, 3].map(Moment::from_micros);
     FailedRun {
-        life: 1,
+        generation: 1,
         attempt: 2,
         available,
         started,

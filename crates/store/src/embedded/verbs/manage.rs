@@ -3,7 +3,7 @@
 use crate::embedded::lane::Lane;
 use crate::embedded::ledger::Ledger;
 use crate::rules;
-use crate::{Cancelled, Event, Job, JobId, Missing, Queue, QueueRefusal, Refusal, Revival, StoreError};
+use crate::{Cancelled, Event, Job, JobId, Missing, Queue, QueueRefusal, Redrive, Refusal, StoreError};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ impl Ledger {
         self.change(place, |job| rules::open(job, Event::Activate, now))
     }
 
-    pub(in crate::embedded) fn revive(
+    pub(in crate::embedded) fn redrive(
         &mut self,
         id: JobId,
-        revival: &Revival,
+        redrive: &Redrive,
         now: Moment,
     ) -> Result<Result<Job, Refusal>, StoreError> {
         let Some(place) = self.find(id) else { return Ok(Err(Refusal::NotFound)) };
         // Only what will be used may enter the catalogue: nothing would ever release it.
-        let revived = self.slots.get(place).filter(|slot| slot.state().after(Event::Revive).is_some());
-        let terms = match revived.and_then(|slot| rules::revived_spec(&slot.spec(), revival)) {
+        let redriven = self.slots.get(place).filter(|slot| slot.state().after(Event::Redrive).is_some());
+        let terms = match redriven.and_then(|slot| rules::redriven_spec(&slot.spec(), redrive)) {
             Some(spec) => Some(self.terms(&spec, now)?),
             None => None,
         };
-        Ok(self.change_with(place, terms, |job| rules::revive(job, revival, now)))
+        Ok(self.change_with(place, terms, |job| rules::redrive(job, redrive, now)))
     }
 
     pub(in crate::embedded) fn forget(&mut self, id: JobId) -> Result<Job, Refusal> {

@@ -3,17 +3,17 @@
 use crate::embedded::lane::Timeline;
 use crate::embedded::ledger::Ledger;
 use crate::rules;
-use crate::{Event, Held, Job, Judge, Retention, Standstill};
+use crate::{Decider, Event, Held, Job, Retention, Standstill};
 use redrive_policy::{Moment, Span};
 
 impl Ledger {
-    pub(in crate::embedded) fn reclaim(&mut self, judge: &Judge<'_>, limit: usize, now: Moment) -> Vec<Job> {
+    pub(in crate::embedded) fn reclaim(&mut self, decide: &Decider<'_>, limit: usize, now: Moment) -> Vec<Job> {
         let grace = self.grace.clone();
         let overdue: Vec<u32> = until(&self.indexes.overdue, now).take(limit).collect();
         let mut ended = Vec::with_capacity(overdue.len());
         for place in overdue {
             ended.extend(self.change(place, |job| match rules::overdue(job, &grace, now) {
-                Some((_, why)) => rules::fail(job, judge(job, why), now),
+                Some((_, why)) => rules::fail(job, decide(job, why), now),
                 None => Ok(()),
             }));
         }

@@ -34,7 +34,7 @@ impl DatabaseSource {
         }
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {UNHURRIED}");
         let mut vault = Vault::open(core, &begin).await.map_err(failed)?;
-        match vault.letters().await.map_err(failed)? {
+        match vault.entries().await.map_err(failed)? {
             (0, 0) => Ok(Self(vault)),
             (waiting, refused) => Err(CopyError::Refused(format!(
                 "found {waiting} jobs in the inbox of {place} that no server has taken in yet, and {refused} that were \
@@ -54,12 +54,12 @@ impl DatabaseTarget {
         let place = options.to_string();
         let core = Core::new(options.alone());
         let mut vault = Vault::open(core, &format!("BEGIN; {UNHURRIED}")).await.map_err(failed)?;
-        let found = async { Ok((vault.count().await?, vault.queues().await?.len(), vault.letters().await?)) };
+        let found = async { Ok((vault.count().await?, vault.queues().await?.len(), vault.entries().await?)) };
         let (jobs, queues, (waiting, refused)) = found.await.map_err(failed)?;
-        let letters = waiting + refused;
-        if jobs + queues + letters > 0 {
+        let entries = waiting + refused;
+        if jobs + queues + entries > 0 {
             return Err(CopyError::Refused(format!(
-                "found {jobs} jobs, {queues} queues and {letters} jobs in the inbox of {place}; allowed is an empty store: name another schema \
+                "found {jobs} jobs, {queues} queues and {entries} jobs in the inbox of {place}; allowed is an empty store: name another schema \
                  (?schema=name), or drop this one"
             )));
         }
@@ -95,7 +95,7 @@ impl Source for DatabaseSource {
     fn left_behind(&mut self) -> Answer<'_, usize> {
         answer!(async {
             self.0.session.roll_back().await?;
-            Ok::<_, Trouble>(self.0.letters().await?.0)
+            Ok::<_, Trouble>(self.0.entries().await?.0)
         })
     }
 }

@@ -61,7 +61,7 @@ impl Vault {
     }
 
     /// How many letters of applications wait, and how many were set aside.
-    pub(super) async fn letters(&mut self) -> Result<(usize, usize), Trouble> {
+    pub(super) async fn entries(&mut self) -> Result<(usize, usize), Trouble> {
         inbox::count(&mut self.session).await
     }
 

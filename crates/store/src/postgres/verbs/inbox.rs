@@ -11,7 +11,7 @@ use super::super::value::{Order, Param, Reader, limit};
 use super::super::{queues, text, write};
 use super::enqueue::LOOK_UP;
 use crate::rules;
-use crate::{JobId, Letter, NewJob, Opener, Received};
+use crate::{Decoder, Drained, InboxEntry, JobId, NewJob};
 use redrive_policy::Moment;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,26 +31,26 @@ const SET_ASIDE: &str = "UPDATE inbox i SET refused_us = $3, reason = u.reason \
      FROM unnest($1::uuid[], $2::text[]) AS u (id, reason) WHERE i.id = u.id";
 
 /// Makes jobs of the next letters.
-pub(in crate::postgres) async fn receive(
+pub(in crate::postgres) async fn drain_inbox(
     core: &Core,
-    open: &Opener<'_>,
+    open: &Decoder<'_>,
     most: usize,
     now: Moment,
-) -> Result<Received, Trouble> {
+) -> Result<Drained, Trouble> {
     match again(core, open, most, None, now).await {
         // One of them does not fit into the database, whichever it is. It must not hold up the others.
         Err(Trouble::Broken(_)) => one_by_one(core, open, most, now).await,
-        received => received,
+        drained => drained,
     }
 }
 
-async fn one_by_one(core: &Core, open: &Opener<'_>, most: usize, now: Moment) -> Result<Received, Trouble> {
+async fn one_by_one(core: &Core, open: &Decoder<'_>, most: usize, now: Moment) -> Result<Drained, Trouble> {
     let rows = core.session().await?.query(&Order::new(NAMES, vec![Box::new(limit(most))])).await?;
-    let mut all = Received::default();
+    let mut all = Drained::default();
     for row in &rows {
         let id = Reader::new(row).id()?;
         match again(core, open, 1, Some(id), now).await {
-            Ok(Received { jobs, known, refused }) => {
+            Ok(Drained { jobs, known, refused }) => {
                 all.jobs.extend(jobs);
                 all.known += known;
                 all.refused.extend(refused);
@@ -68,15 +68,15 @@ async fn one_by_one(core: &Core, open: &Opener<'_>, most: usize, now: Moment) ->
 
 async fn again(
     core: &Core,
-    open: &Opener<'_>,
+    open: &Decoder<'_>,
     most: usize,
     only: Option<JobId>,
     now: Moment,
-) -> Result<Received, Trouble> {
+) -> Result<Drained, Trouble> {
     for _ in 0..LOOKS {
         match core.repeat(|| taken(core, open, most, only, now)).await {
             Err(Trouble::Taken) => {}
-            received => return received,
+            drained => return drained,
         }
     }
     Err(Trouble::Refused(format!("keys of jobs in the inbox were taken by others {LOOKS} times in a row")))
@@ -84,11 +84,11 @@ async fn again(
 
 async fn taken(
     core: &Core,
-    open: &Opener<'_>,
+    open: &Decoder<'_>,
     most: usize,
     only: Option<JobId>,
     now: Moment,
-) -> Result<Received, Trouble> {
+) -> Result<Drained, Trouble> {
     let mut session = core.session().await?;
     let outcome = transferred(core, &mut session, open, most, only, now).await;
     if outcome.is_err() {
@@ -102,47 +102,47 @@ async fn taken(
 async fn transferred(
     core: &Core,
     session: &mut Session,
-    open: &Opener<'_>,
+    open: &Decoder<'_>,
     most: usize,
     only: Option<JobId>,
     now: Moment,
-) -> Result<Received, Trouble> {
+) -> Result<Drained, Trouble> {
     let only = only.map(|id| Uuid::from_bytes(id.to_bytes()));
     let rows = session.begin(BEGIN, &Order::new(TAKE, vec![Box::new(limit(most)), Box::new(only)])).await?;
     if rows.is_empty() {
         session.roll_back().await?;
-        return Ok(Received::default());
+        return Ok(Drained::default());
     }
-    let mut received = Received::default();
+    let mut drained = Drained::default();
     let mut opened = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut row = Reader::new(row);
         let id = row.id()?;
-        let letter = Letter { id, at: Moment::from_micros(row.next()?), text: row.next()? };
-        match made(open, &letter) {
+        let entry = InboxEntry { id, at: Moment::from_micros(row.next()?), text: row.next()? };
+        match made(open, &entry) {
             Ok(new) => opened.push(new),
-            Err(reason) => received.refused.push((id, reason)),
+            Err(reason) => drained.refused.push((id, reason)),
         }
     }
-    let (created, forgotten) = sorted(session, &opened, &mut received).await?;
-    received.jobs = created.iter().map(|new| rules::created(new, now)).collect();
+    let (created, forgotten) = sorted(session, &opened, &mut drained).await?;
+    drained.jobs = created.iter().map(|new| rules::created(new, now)).collect();
     // On another connection: numbers of policies are remembered, and have to be kept whatever becomes of this
     // transaction.
     let policies = write::policies(&mut core.session().await?, &core.catalogue, &created).await?;
     let (queues, numbers) = queues::of(session, &created, now).await?;
-    let keep = write::enqueued(&created, &received.jobs, policies, queues);
+    let keep = write::enqueued(&created, &drained.jobs, policies, queues);
     let forget = Order::new(FORGET, vec![Box::new(uuids(&forgotten))]);
-    session.commit(&[keep, forget, set_aside(&received.refused, now)]).await?;
+    session.commit(&[keep, forget, set_aside(&drained.refused, now)]).await?;
     numbers.iter().for_each(|(number, name)| core.catalogue.note_queue(*number, name));
-    core.tell(received.jobs.iter());
-    Ok(received)
+    core.tell(drained.jobs.iter());
+    Ok(drained)
 }
 
 /// Which jobs are new, and which letters are done with.
 async fn sorted<'o>(
     session: &mut Session,
     opened: &'o [NewJob],
-    received: &mut Received,
+    drained: &mut Drained,
 ) -> Result<(Vec<&'o NewJob>, Vec<JobId>), Trouble> {
     let keys: Vec<&[u8]> = opened.iter().filter_map(key).collect();
     let ids = uuids(opened.iter().map(|new| &new.id));
@@ -156,9 +156,9 @@ async fn sorted<'o>(
     let (mut created, mut forgotten) = (Vec::with_capacity(opened.len()), Vec::with_capacity(opened.len()));
     for new in opened {
         if key(new).is_some_and(|key| !kept_keys.insert(key.to_vec())) {
-            received.known += 1;
+            drained.known += 1;
         } else if kept_ids.contains(&new.id) {
-            received.refused.push((new.id, "a job with this id is kept already; ids are used once".to_owned()));
+            drained.refused.push((new.id, "a job with this id is kept already; ids are used once".to_owned()));
             continue;
         } else {
             created.push(new);
@@ -170,12 +170,12 @@ async fn sorted<'o>(
 
 /// The job of a letter, under the name that the application was told. Whatever goes wrong with one letter is
 /// no reason to leave the others unread.
-fn made(open: &Opener<'_>, letter: &Letter<'_>) -> Result<NewJob, String> {
+fn made(open: &Decoder<'_>, entry: &InboxEntry<'_>) -> Result<NewJob, String> {
     // The function makes no others, but whoever may write to the table can.
-    letter.id.to_string().parse::<JobId>()?;
-    let opened = catch_unwind(AssertUnwindSafe(|| open(letter)));
+    entry.id.to_string().parse::<JobId>()?;
+    let opened = catch_unwind(AssertUnwindSafe(|| open(entry)));
     let opened = opened.unwrap_or_else(|_| Err("the server panicked while it read this; this is a bug".to_owned()));
-    opened.map(|new| NewJob { id: letter.id, ..new })
+    opened.map(|new| NewJob { id: entry.id, ..new })
 }
 
 fn key(new: &NewJob) -> Option<&[u8]> {

@@ -8,7 +8,7 @@ use super::super::trouble::Trouble;
 use super::super::value::{Order, Param};
 use super::super::{sql, text, write};
 use crate::rules;
-use crate::{Cancelled, Event, Job, JobId, Missing, Queue, Refusal, Revival};
+use crate::{Cancelled, Event, Job, JobId, Missing, Queue, Redrive, Refusal};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -42,19 +42,19 @@ pub(in crate::postgres) async fn cancel(
     Ok(answer)
 }
 
-pub(in crate::postgres) async fn revive(
+pub(in crate::postgres) async fn redrive(
     core: &Core,
     id: JobId,
-    revival: &Revival,
+    redrive: &Redrive,
     now: Moment,
 ) -> Result<Result<Job, Refusal>, Trouble> {
     let mut session = core.session().await?;
-    let policy = match &revival.spec {
+    let policy = match &redrive.spec {
         Some(spec) => Some(core.catalogue.write(&mut session, &spec.policy).await?),
         None => None,
     };
     let mut jobs = core.hold(&mut session, &[id], true).await?;
-    let answer = held(&mut jobs, id).and_then(|kept| kept.change(|job| rules::revive(job, revival, now)));
+    let answer = held(&mut jobs, id).and_then(|kept| kept.change(|job| rules::redrive(job, redrive, now)));
     let Ok(job) = &answer else {
         session.roll_back().await?;
         return Ok(answer);
@@ -62,7 +62,7 @@ pub(in crate::postgres) async fn revive(
     let queue = queues::number(&mut session, &job.spec.queue, now).await?;
     let kept: Vec<&Kept> = jobs.values().collect();
     let mut orders = write::changes(&kept, &|_: &str| Some(queue))?;
-    if let (Some(spec), Some(policy)) = (&revival.spec, policy) {
+    if let (Some(spec), Some(policy)) = (&redrive.spec, policy) {
         let (number, own) = policy.into_columns();
         let params: Vec<Param<'_>> = vec![
             Box::new(Uuid::from_bytes(id.to_bytes())),

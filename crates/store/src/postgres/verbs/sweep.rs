@@ -8,7 +8,7 @@ use super::super::value::{Order, Param, Reader, limit};
 use super::super::{read, sql};
 use super::due::{in_turn, names};
 use crate::rules;
-use crate::{Event, Held, Job, Judge, Retention};
+use crate::{Decider, Event, Held, Job, Retention};
 use redrive_policy::{Moment, Span};
 
 /// No run is granted more than this, so that the database can add it to any time: 100 years.
@@ -17,7 +17,7 @@ const LONGEST: Span = Span::from_secs(100 * 365 * 86_400);
 /// Ends runs that are overdue.
 pub(in crate::postgres) async fn reclaim(
     core: &Core,
-    judge: &Judge<'_>,
+    decide: &Decider<'_>,
     most: usize,
     now: Moment,
 ) -> Result<Vec<Job>, Trouble> {
@@ -34,7 +34,7 @@ pub(in crate::postgres) async fn reclaim(
     let mut ended = Vec::new();
     for kept in &mut jobs {
         if let Some((_, why)) = rules::overdue(&kept.job, &grace, now) {
-            ended.extend(kept.change(|job| rules::fail(job, judge(job, why), now)));
+            ended.extend(kept.change(|job| rules::fail(job, decide(job, why), now)));
         }
     }
     core.commit(&mut session, &jobs.iter().collect::<Vec<_>>()).await?;

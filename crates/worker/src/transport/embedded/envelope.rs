@@ -48,7 +48,7 @@ pub(super) fn of(job: &Job) -> Value {
         set("result", serde_json::from_slice(result).unwrap_or_default());
     }
     if let Some(last) = job.failures.last() {
-        if last.life == job.revivals && job.state != State::Completed {
+        if last.generation == job.generation && job.state != State::Completed {
             set("error", failure(last));
         }
         set("errors", job.failures.iter().map(failure).collect());
@@ -64,7 +64,7 @@ fn explained(job: &Job) -> Value {
         .iter()
         .map(|run| {
             json!({
-                "life": run.life, "attempt": run.attempt, "worker_id": *run.worker,
+                "life": run.generation, "attempt": run.attempt, "worker_id": *run.worker,
                 "available_at": rfc3339(run.available), "started_at": rfc3339(run.started), "at": rfc3339(run.at),
                 "verdict": run.verdict,
             })

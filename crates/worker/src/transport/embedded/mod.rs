@@ -16,9 +16,9 @@ use crate::info::Told;
 use crate::job::Text;
 use crate::run::Run;
 use crate::{Cancelled, ClientError, Job, NewJob};
-use redrive_engine::{ClaimRequest, Engine, EngineError, ProgressReport, Submission, pace};
+use redrive_engine::{ClaimRequest, Engine, EngineError, ProgressReport, Submission, sweeper};
 use redrive_policy::Span;
-use redrive_store::{Embedded, Enqueued, JobId, Refusal, Revival, State, Store};
+use redrive_store::{Embedded, Enqueued, JobId, Redrive, Refusal, State, Store};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{oneshot, watch};
@@ -43,7 +43,7 @@ impl Local {
             let _ = stopping.wait_for(|stop| *stop).await;
         };
         // A store that does not answer is told to whoever asks it for something; the sweeps go on.
-        let sweeper = tokio::spawn(pace::run(Arc::clone(&engine), stopped, |_| {}));
+        let sweeper = tokio::spawn(sweeper::run(Arc::clone(&engine), stopped, |_| {}));
         Self { engine, folder, sweeper: Mutex::new(Some(sweeper)), stop }
     }
 
@@ -173,7 +173,7 @@ impl Transport for Local {
     fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
         Box::pin(async move {
             let id = dead::dead(&self.engine, parsed(id)?).await?.id;
-            Ok(told(self.engine.revive(id, Revival::default()).await.map_err(refusal)?))
+            Ok(told(self.engine.redrive(id, Redrive::default()).await.map_err(refusal)?))
         })
     }
 

@@ -70,7 +70,7 @@ fn is_queue(text: &str) -> bool {
 pub(super) fn is_same(kept: &Job, kind: &str, queue: &str, members: &str) -> bool {
     let mut bodies = kept.revisions.iter().map(|revision| &revision.body).chain([&kept.spec.body]);
     *kept.spec.kind == *kind
-        && (*kept.spec.queue == *queue || kept.revivals > 0)
+        && (*kept.spec.queue == *queue || kept.generation > 0)
         && bodies.any(|body| same_args(body, members.as_bytes()))
 }
 

@@ -1,7 +1,7 @@
 //! The one place where a failure meets its policy.
 
 use redrive_policy::{Draw, Failure, Mismatch, Moment, Policy, Signal, Span, Unmatched, decide};
-use redrive_store::{Blob, Job, Overdue, Ruling};
+use redrive_store::{Blob, Decision, Job, Overdue};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct FailureReport {
 }
 
 /// The ruling on a reported failure.
-pub(crate) fn reported(job: &Job, report: &FailureReport, now: Moment, draw: Draw) -> Ruling {
+pub(crate) fn reported(job: &Job, report: &FailureReport, now: Moment, draw: Draw) -> Decision {
     let met = report.worker_policy.as_ref().map(|worker| job.spec.policy.on_worker(worker));
     let policy = met.as_ref().unwrap_or(&job.spec.policy);
     let failure = Failure {
@@ -36,11 +36,11 @@ pub(crate) fn reported(job: &Job, report: &FailureReport, now: Moment, draw: Dra
         delay: report.delay,
     };
     let verdict = decide(policy, &job.history, &failure, now, draw);
-    Ruling { verdict, due: now.after(verdict.delay().unwrap_or(Span::ZERO)), error: report.error.clone() }
+    Decision { verdict, due: now.after(verdict.delay().unwrap_or(Span::ZERO)), error: report.error.clone() }
 }
 
 /// The ruling on a run that is overdue.
-pub(crate) fn overdue(job: &Job, why: Overdue, now: Moment, draw: Draw) -> Ruling {
+pub(crate) fn overdue(job: &Job, why: Overdue, now: Moment, draw: Draw) -> Decision {
     let failure = Failure::default().with_signal(Signal::Overdue);
     let verdict = decide(&job.spec.policy, &job.history, &failure, now, draw);
     let delay = verdict.delay().unwrap_or(Span::ZERO);
@@ -49,7 +49,7 @@ pub(crate) fn overdue(job: &Job, why: Overdue, now: Moment, draw: Draw) -> Rulin
         (Overdue::Stalled, Some(lease)) => lease.alive.after(delay).max(lease.until),
         _ => now.after(delay),
     };
-    Ruling { verdict, due, error: overdue_error(job, why) }
+    Decision { verdict, due, error: overdue_error(job, why) }
 }
 
 /// The error of a run that nobody reported.

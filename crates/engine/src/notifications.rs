@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 impl Engine {
     /// Another node made so many jobs of a queue available: as many of those who wait here look for them.
-    pub fn available_elsewhere(&self, queue: &Arc<str>, jobs: usize) {
+    pub fn notified_available(&self, queue: &Arc<str>, jobs: usize) {
         self.waiting.wake_some(queue, jobs);
     }
 
     /// Anything may have happened on another node: everybody who waits looks.
-    pub fn anything_elsewhere(&self) {
+    pub fn notified_anything(&self) {
         self.waiting.wake_everybody();
         self.earlier.notify_one();
-        self.letters.notify_one();
+        self.inbox.notify_one();
     }
 
     /// An application has left something in the store.
-    pub fn letters_elsewhere(&self) {
-        self.letters.notify_one();
+    pub fn notified_inbox(&self) {
+        self.inbox.notify_one();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{Engine, EngineError, Swept};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Opener, Received, Step};
+use redrive_store::{Decoder, Drained, Step};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// However quiet it is, the sweeper looks this often: clocks step, and other nodes write.
-const LONGEST_NAP: Span = Span::from_secs(1);
+const LONGEST_INTERVAL: Span = Span::from_secs(1);
 /// How soon the sweeper looks again when what is due cannot be done, as where another node is at it. Each
 /// further time in a row it waits twice as long.
-const SHORTEST_NAP: Span = Span::from_millis(5);
+const SHORTEST_INTERVAL: Span = Span::from_millis(5);
 /// How often ended jobs are pruned, to the length of a nap: so often that there is never a mountain of them.
 const PRUNE_EVERY: Duration = Duration::from_secs(2);
 
@@ -26,37 +26,37 @@ const LONGEST_STANDSTILL: Span = Span::from_secs(86_400);
 const PRUNE_QUEUES_EVERY: Duration = Duration::from_secs(600);
 
 /// How many letters are taken in at a time.
-const LETTERS: usize = 100;
+const INBOX_STEP: usize = 100;
 /// How often is looked for letters that nobody rang for: a notification may be lost.
-const LETTERS_EVERY: Duration = Duration::from_secs(5);
+const INBOX_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Takes in what applications leave in the store until `stopped` completes; `open` reads each letter. What
 /// became of them is handed to `report`, and so is the first of several errors in a row, after which the work
 /// goes on.
-pub async fn receive(
+pub async fn drain_inbox(
     engine: &Engine,
-    open: &Opener<'_>,
+    open: &Decoder<'_>,
     stopped: impl Future<Output = ()>,
-    report: impl Fn(Result<&Received, &EngineError>),
+    report: impl Fn(Result<&Drained, &EngineError>),
 ) {
     tokio::pin!(stopped);
     let mut failing = false;
     loop {
-        let outcome = engine.receive(open, LETTERS).await;
+        let outcome = engine.drain_inbox(open, INBOX_STEP).await;
         if outcome.is_ok() || !failing {
             report(outcome.as_ref());
         }
         failing = outcome.is_err();
-        let nap = match outcome {
-            Ok(received) if received.letters() >= LETTERS => Duration::ZERO,
-            Ok(_) => LETTERS_EVERY,
-            Err(_) => LONGEST_NAP.into(),
+        let interval = match outcome {
+            Ok(drained) if drained.entries() >= INBOX_STEP => Duration::ZERO,
+            Ok(_) => INBOX_INTERVAL,
+            Err(_) => LONGEST_INTERVAL.into(),
         };
         tokio::select! {
             biased;
             () = &mut stopped => return,
-            () = engine.letters.notified() => {}
-            () = tokio::time::sleep(nap) => {}
+            () = engine.inbox.notified() => {}
+            () = tokio::time::sleep(interval) => {}
         }
     }
 }
@@ -91,7 +91,7 @@ impl fmt::Display for Notice<'_> {
 /// Sweeps and prunes until `stopped` completes. What is notable is handed to `report`.
 pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report: impl Fn(Notice<'_>)) {
     tokio::pin!(stopped);
-    let mut rounds = Rounds { held_back: SHORTEST_NAP, pruned: None, pruned_queues: None };
+    let mut rounds = Rounds { held_back: SHORTEST_INTERVAL, pruned: None, pruned_queues: None };
     let mut heard = None;
     loop {
         if let Some(step) = engine.clock.look() {
@@ -102,7 +102,7 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
             // What waits in the sockets is read first.
             tokio::select! {
                 () = &mut stopped => break,
-                () = tokio::time::sleep(LONGEST_NAP.into()) => {}
+                () = tokio::time::sleep(LONGEST_INTERVAL.into()) => {}
             }
         }
         let begun = engine.clock.now();
@@ -114,20 +114,20 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
             Ok(()) => turn(&engine, &mut rounds).await,
             Err(error) => Err(error),
         };
-        let nap = match turned {
-            Ok(nap) => {
+        let interval = match turned {
+            Ok(interval) => {
                 still.filter(|_| heard.is_some()).into_iter().for_each(|length| report(Notice::StoodStill(length)));
                 heard = Some(begun);
-                nap
+                interval
             }
             Err(error) => {
                 report(Notice::Failed(&error));
-                LONGEST_NAP
+                LONGEST_INTERVAL
             }
         };
         tokio::select! {
             () = &mut stopped => break,
-            () = tokio::time::sleep(nap.into()) => {}
+            () = tokio::time::sleep(interval.into()) => {}
             () = engine.earlier.notified() => {}
         }
     }
@@ -167,18 +167,18 @@ async fn turn(engine: &Engine, rounds: &mut Rounds) -> Result<Span, EngineError>
     }
     let next = engine.next_sweep().await?;
     let now = engine.clock.now();
-    let nap = match next.map(|next| next.since(now)) {
-        None => LONGEST_NAP,
+    let interval = match next.map(|next| next.since(now)) {
+        None => LONGEST_INTERVAL,
         Some(Span::ZERO) if swept == Swept::default() => {
-            let nap = rounds.held_back;
-            rounds.held_back = nap.times(2.0).at_most(LONGEST_NAP);
-            nap
+            let interval = rounds.held_back;
+            rounds.held_back = interval.times(2.0).at_most(LONGEST_INTERVAL);
+            interval
         }
-        Some(nap) => {
-            rounds.held_back = SHORTEST_NAP;
-            nap.at_most(LONGEST_NAP)
+        Some(interval) => {
+            rounds.held_back = SHORTEST_INTERVAL;
+            interval.at_most(LONGEST_INTERVAL)
         }
     };
-    engine.planned.store(now.after(nap).micros(), Ordering::Release);
-    Ok(nap)
+    engine.planned.store(now.after(interval).micros(), Ordering::Release);
+    Ok(interval)
 }

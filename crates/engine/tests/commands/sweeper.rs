@@ -3,7 +3,7 @@
 use super::common::{Around, Passing, Verb, Wrapped};
 use super::rig::{QUEUE, START, failure, job, request, secs, with_ojs};
 use redrive_engine::{
-    ClaimRequest, Clock, Ending, Engine, EngineError, Layers, Settings, Submission, SystemRandomness, pace,
+    ClaimRequest, Clock, Ending, Engine, EngineError, Layers, Settings, Submission, SystemRandomness, sweeper,
 };
 use redrive_policy::{Moment, Span};
 use redrive_store::{Memory, Missing, Start, State, StoreError};
@@ -70,13 +70,13 @@ fn running() -> Running {
     let report = {
         let still = Arc::clone(&still);
         let told = Arc::clone(&told);
-        move |notice: pace::Notice<'_>| match notice {
-            pace::Notice::Failed(error) => told.lock().expect("no panic").push(error.clone()),
-            pace::Notice::StoodStill(length) => still.lock().expect("no panic").push(length),
-            pace::Notice::ClockStepped(step) => panic!("no clock was set: {step:?}"),
+        move |notice: sweeper::Notice<'_>| match notice {
+            sweeper::Notice::Failed(error) => told.lock().expect("no panic").push(error.clone()),
+            sweeper::Notice::StoodStill(length) => still.lock().expect("no panic").push(length),
+            sweeper::Notice::ClockStepped(step) => panic!("no clock was set: {step:?}"),
         }
     };
-    let sweeper = tokio::spawn(pace::run(Arc::clone(&engine), async { drop(stopped.await) }, report));
+    let sweeper = tokio::spawn(sweeper::run(Arc::clone(&engine), async { drop(stopped.await) }, report));
     Running { engine, clock, watch, stop, sweeper, told, still }
 }
 

@@ -2,19 +2,19 @@
 
 use super::rig::{Rig, failure, job, no_body, refused, runs_until_ended, secs, wait_ms, with_ojs};
 use redrive_engine::{Ending, EngineError, Submission};
-use redrive_store::{Refusal, Revival, Spec, State};
+use redrive_store::{Redrive, Refusal, Spec, State};
 use serde_json::json;
 use std::sync::Arc;
 
 #[tokio::test]
-async fn any_ended_job_can_be_revived_and_no_other() {
+async fn any_ended_job_can_be_redriven_and_no_other() {
     let rig = Rig::new();
     for ends in [State::Completed, State::Cancelled, State::Discarded] {
         let submitted = rig.submit(with_ojs(json!({"max_attempts": 1}))).await;
         let refusal = |state| Err(EngineError::Refused(submitted.id, Refusal::WrongState(state)));
-        assert_eq!(rig.engine.revive(submitted.id, Revival::default()).await, refusal(State::Available));
+        assert_eq!(rig.engine.redrive(submitted.id, Redrive::default()).await, refusal(State::Available));
         let claimed = rig.claim().await;
-        assert_eq!(rig.engine.revive(submitted.id, Revival::default()).await, refusal(State::Active));
+        assert_eq!(rig.engine.redrive(submitted.id, Redrive::default()).await, refusal(State::Active));
         match ends {
             State::Completed => drop(rig.done(&claimed).await),
             State::Cancelled => drop(rig.engine.cancel(claimed.id).await.expect("it runs")),
@@ -22,10 +22,10 @@ async fn any_ended_job_can_be_revived_and_no_other() {
         }
         let ended = rig.job(submitted.id).await;
         assert_eq!(ended.state, ends);
-        let revived = rig.engine.revive(submitted.id, Revival::default()).await.expect("it has ended");
-        assert_eq!((revived.state, revived.attempt, revived.revivals), (State::Available, 0, 1));
-        assert_eq!((revived.dead, revived.times.finished, &revived.result), (false, None, &None));
-        assert_eq!(revived.failures, ended.failures, "what happened is kept");
+        let redriven = rig.engine.redrive(submitted.id, Redrive::default()).await.expect("it has ended");
+        assert_eq!((redriven.state, redriven.attempt, redriven.generation), (State::Available, 0, 1));
+        assert_eq!((redriven.dead, redriven.times.finished, &redriven.result), (false, None, &None));
+        assert_eq!(redriven.failures, ended.failures, "what happened is kept");
         let claimed = rig.claim().await;
         assert_eq!((claimed.attempt, claimed.leases), (1, 2));
         rig.done(&claimed).await;
@@ -33,10 +33,10 @@ async fn any_ended_job_can_be_revived_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_new_life_begins_the_curve_and_the_clock_anew() {
+async fn a_new_generation_begins_the_curve_and_the_clock_anew() {
     let rig = Rig::with(|settings| settings.layers.cap.max_elapsed = Some(secs(100)));
     let id = rig.submit(with_ojs(json!({"max_attempts": 3, "jitter": false}))).await.id;
-    for life in 0..2 {
+    for generation in 0..2 {
         let mut waits = Vec::new();
         runs_until_ended(&rig, id, async |rig, job, _| {
             let failed_at = job.times.started.expect("it started");
@@ -44,17 +44,18 @@ async fn a_new_life_begins_the_curve_and_the_clock_anew() {
             waits.extend(failed.due.map(|due| wait_ms(failed_at, due)));
         })
         .await;
-        assert_eq!(waits, [1_000.0, 2_000.0], "life {life}");
+        assert_eq!(waits, [1_000.0, 2_000.0], "life {generation}");
         // Far beyond the limit on elapsed time of the life before.
         rig.clock.advance(secs(86_400));
-        rig.engine.revive(id, Revival::default()).await.expect("it has ended");
+        rig.engine.redrive(id, Redrive::default()).await.expect("it has ended");
     }
-    let lives: Vec<(u32, u32)> = rig.job(id).await.failures.iter().map(|run| (run.life, run.attempt)).collect();
-    assert_eq!(lives, [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)]);
+    let generations: Vec<(u32, u32)> =
+        rig.job(id).await.failures.iter().map(|run| (run.generation, run.attempt)).collect();
+    assert_eq!(generations, [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)]);
 }
 
 #[tokio::test]
-async fn a_new_life_can_bring_another_specification() {
+async fn a_new_generation_can_bring_another_specification() {
     let rig = Rig::new();
     let submitted = rig.submit(with_ojs(json!({"max_attempts": 1}))).await;
     let claimed = rig.claim().await;
@@ -62,7 +63,7 @@ async fn a_new_life_can_bring_another_specification() {
     let effective = rig.engine.settings().layers.resolve(None, "mail.send", "other").expect("valid");
     let spec = Spec { queue: "other".into(), policy: effective.policy, ..Spec::clone(&submitted.spec) };
     rig.engine
-        .revive(submitted.id, Revival { spec: Some(Arc::new(spec)), ..Revival::default() })
+        .redrive(submitted.id, Redrive { spec: Some(Arc::new(spec)), ..Redrive::default() })
         .await
         .expect("it has ended");
     assert_eq!(rig.look().await, None, "it left its queue");
@@ -72,12 +73,12 @@ async fn a_new_life_can_bring_another_specification() {
 }
 
 #[tokio::test]
-async fn tokens_of_an_earlier_life_are_stale() {
+async fn tokens_of_an_earlier_generation_are_stale() {
     let rig = Rig::new();
     rig.submit(job()).await;
     let claimed = rig.claim().await;
     rig.done(&claimed).await;
-    rig.engine.revive(claimed.id, Revival::default()).await.expect("it has ended");
+    rig.engine.redrive(claimed.id, Redrive::default()).await.expect("it has ended");
     for ending in [Ending::Done(None), Ending::Failed(failure())] {
         assert_eq!(refused(rig.settle(&claimed, ending).await), Refusal::StaleLease);
     }
@@ -87,12 +88,12 @@ async fn tokens_of_an_earlier_life_are_stale() {
 }
 
 #[tokio::test]
-async fn a_revived_job_keeps_its_idempotency_key() {
+async fn a_redriven_job_keeps_its_idempotency_key() {
     let rig = Rig::new();
     let keyed = || Submission { idempotency_key: Some("k".into()), ..job() };
     let submitted = rig.submit(keyed()).await;
     rig.engine.cancel(submitted.id).await.expect("it waits");
-    let revived = rig.engine.revive(submitted.id, Revival::default()).await.expect("it has ended");
+    let redriven = rig.engine.redrive(submitted.id, Redrive::default()).await.expect("it has ended");
     let answers = rig.engine.submit(vec![keyed()], no_body).await.expect("kept");
-    assert_eq!(answers, [redrive_store::Enqueued::Existing(revived)]);
+    assert_eq!(answers, [redrive_store::Enqueued::Existing(redriven)]);
 }

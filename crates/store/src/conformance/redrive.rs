@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, DELAY_MS, held_by_token, ids, stopped, token};
 use super::{Verified, same};
-use crate::{Cancelled, Job, KEPT_REVISIONS, Refusal, Retention, Revision, Revival, Spec, State};
+use crate::{Cancelled, Job, KEPT_REVISIONS, Redrive, Refusal, Retention, Revision, Spec, State};
 use redrive_policy::{Disposition, History, Span};
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(super) async fn activate_of_anything_else_is_refused(bench: &mut Bench<'_>) 
     Ok(())
 }
 
-pub(super) async fn revive_begins_another_life_wherever_the_last_one_ended(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn redrive_begins_another_generation_wherever_the_last_one_ended(bench: &mut Bench<'_>) -> Verified {
     for state in State::ALL.into_iter().filter(|state| state.is_terminal()) {
         let job = bench.job_in(state).await?;
         bench.pass(3);
@@ -64,7 +64,7 @@ pub(super) async fn revive_begins_another_life_wherever_the_last_one_ended(bench
             state: State::Available,
             attempt: 0,
             history: History::new(bench.now()),
-            revivals: 1,
+            generation: 1,
             dead: false,
             last_delay: None,
             result: None,
@@ -73,8 +73,8 @@ pub(super) async fn revive_begins_another_life_wherever_the_last_one_ended(bench
             ..job
         };
         (expected.times.available, expected.times.finished) = (Some(bench.now()), None);
-        let revived = bench.store().revive(expected.id, Revival::default(), bench.now()).await?;
-        same!(revived, Ok(expected.clone()), "a {state} job, revived");
+        let redriven = bench.store().redrive(expected.id, Redrive::default(), bench.now()).await?;
+        same!(redriven, Ok(expected.clone()), "a {state} job, revived");
         same!(bench.get(expected.id).await?, expected, "the same job, read back");
         let held = bench.take(expected.id).await?;
         same!((held.attempt, token(&held)?.number), (1, expected.leases + 1), "run and lease of the new life");
@@ -82,35 +82,35 @@ pub(super) async fn revive_begins_another_life_wherever_the_last_one_ended(bench
     Ok(())
 }
 
-pub(super) async fn revive_keeps_the_failures_and_counts_lives(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn redrive_keeps_the_failures_and_counts_generations(bench: &mut Bench<'_>) -> Verified {
     let job = bench.added().await?;
-    for _life in 0..3 {
+    for _generation in 0..3 {
         for _run in 0..3 {
             bench.fail(&bench.take(job.id).await?).await?;
             bench.pass(DELAY_MS);
             bench.promote(9).await?;
         }
-        bench.store().revive(job.id, Revival::default(), bench.now()).await??;
+        bench.store().redrive(job.id, Redrive::default(), bench.now()).await??;
     }
     let job = bench.get(job.id).await?;
-    let runs: Vec<_> = job.failures.iter().map(|run| (run.life, run.attempt)).collect();
+    let runs: Vec<_> = job.failures.iter().map(|run| (run.generation, run.attempt)).collect();
     let expected = [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)];
     same!(runs, expected, "life and run of every failure");
-    same!((job.revivals, job.leases, job.attempt, job.history.failures()), (3, 9, 0, 0), "the counts");
+    same!((job.generation, job.leases, job.attempt, job.history.failures()), (3, 9, 0, 0), "the counts");
     same!(job.last_delay, None, "the delay of the last retry of a life that has had none");
     Ok(())
 }
 
-pub(super) async fn revive_counts_releases_anew(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn redrive_counts_releases_anew(bench: &mut Bench<'_>) -> Verified {
     let job = bench.added().await?;
     bench.release(&bench.take(job.id).await?, 0, 1).await??;
     bench.store().cancel(job.id, bench.now()).await??;
-    let revived = bench.store().revive(job.id, Revival::default(), bench.now()).await??;
-    same!(revived.releases, 0, "how often the revived job was given back");
+    let redriven = bench.store().redrive(job.id, Redrive::default(), bench.now()).await??;
+    same!(redriven.releases, 0, "how often the revived job was given back");
     Ok(())
 }
 
-pub(super) async fn revive_may_replace_what_was_said_about_the_job(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn redrive_may_replace_what_was_said_about_the_job(bench: &mut Bench<'_>) -> Verified {
     let job = bench.job_in(State::Discarded).await?;
     let spec = Spec {
         queue: "elsewhere".into(),
@@ -120,9 +120,9 @@ pub(super) async fn revive_may_replace_what_was_said_about_the_job(bench: &mut B
         ..(*job.spec).clone()
     };
     bench.pass(1);
-    let revived = bench.store().revive(job.id, respecified(spec.clone()), bench.now()).await??;
-    same!(*revived.spec, spec, "what is said now");
-    same!(bench.get(job.id).await?, revived, "the same job, read back");
+    let redriven = bench.store().redrive(job.id, respecified(spec.clone()), bench.now()).await??;
+    same!(*redriven.spec, spec, "what is said now");
+    same!(bench.get(job.id).await?, redriven, "the same job, read back");
     let queues = bench.store().queues().await?;
     let seen: Vec<_> = queues
         .iter()
@@ -135,7 +135,7 @@ pub(super) async fn revive_may_replace_what_was_said_about_the_job(bench: &mut B
     Ok(())
 }
 
-pub(super) async fn revive_clears_the_time_at_which_the_job_expires(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn redrive_clears_the_time_at_which_the_job_expires(bench: &mut Bench<'_>) -> Verified {
     let expires = bench.later(50);
     let waiting = bench.added_with(|spec| spec.expires = Some(expires)).await?;
     let failed = bench.held_with(|spec| (spec.expires, spec.priority) = (Some(expires), 1)).await?;
@@ -144,11 +144,11 @@ pub(super) async fn revive_clears_the_time_at_which_the_job_expires(bench: &mut 
     same!(ids(&bench.promote(9).await?), [waiting.id], "what expires");
     for (job, what) in [(waiting, "a job that expired"), (failed, "a dead letter whose time is over")] {
         bench.pass(1);
-        let revived = bench.store().revive(job.id, Revival::default(), bench.now()).await??;
-        same!(*revived.spec, Spec { expires: None, ..(*job.spec).clone() }, "what is said about {what}");
-        same!(revived.revisions, Vec::new(), "what the revival replaced");
+        let redriven = bench.store().redrive(job.id, Redrive::default(), bench.now()).await??;
+        same!(*redriven.spec, Spec { expires: None, ..(*job.spec).clone() }, "what is said about {what}");
+        same!(redriven.revisions, Vec::new(), "what the revival replaced");
         bench.restart();
-        same!(bench.get(job.id).await?, revived, "{what}, revived and read back");
+        same!(bench.get(job.id).await?, redriven, "{what}, revived and read back");
         same!((bench.promote(9).await?, bench.next_wake().await?), (vec![], None), "what time does to it");
         let done = bench.done(&bench.take(job.id).await?).await?;
         same!(done.attempt, 1, "the run of {what}");
@@ -156,30 +156,34 @@ pub(super) async fn revive_clears_the_time_at_which_the_job_expires(bench: &mut 
     Ok(())
 }
 
-pub(super) async fn revive_keeps_the_body_that_it_replaces_and_who_did(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn redrive_keeps_the_body_that_it_replaces_and_who_did(bench: &mut Bench<'_>) -> Verified {
     let job = bench.job_in(State::Cancelled).await?;
     let mut expected = Vec::new();
-    for life in 0..7_u32 {
+    for generation in 0..7_u32 {
         bench.pass(1);
         let before = bench.get(job.id).await?;
-        let by: Arc<str> = format!("ada-{life}").into();
+        let by: Arc<str> = format!("ada-{generation}").into();
         // One in three says the same again, in another place: nothing is replaced.
-        let body = if life % 3 == 2 { before.spec.body.clone() } else { Arc::from(format!("[{life}]").as_bytes()) };
+        let body = if generation % 3 == 2 {
+            before.spec.body.clone()
+        } else {
+            Arc::from(format!("[{generation}]").as_bytes())
+        };
         if body != before.spec.body {
             let (at, body) = (bench.now(), before.spec.body.clone());
-            expected.push(Revision { life, at, by: by.clone(), body });
+            expected.push(Revision { generation, at, by: by.clone(), body });
         }
-        let spec = Spec { body, queue: format!("queue-{life}").into(), ..(*before.spec).clone() };
-        let revival = Revival { spec: Some(Arc::new(spec)), by };
-        bench.store().revive(job.id, revival, bench.now()).await??;
+        let spec = Spec { body, queue: format!("queue-{generation}").into(), ..(*before.spec).clone() };
+        let redrive = Redrive { spec: Some(Arc::new(spec)), by };
+        bench.store().redrive(job.id, redrive, bench.now()).await??;
         bench.store().cancel(job.id, bench.now()).await??;
     }
-    bench.store().revive(job.id, Revival::default(), bench.now()).await??;
+    bench.store().redrive(job.id, Redrive::default(), bench.now()).await??;
     same!(expected.len(), KEPT_REVISIONS, "how many there are");
     same!(bench.get(job.id).await?.revisions, expected, "what was replaced, oldest first");
     let spec = Spec { body: Arc::from(*b"[]"), ..(*bench.get(job.id).await?.spec).clone() };
     bench.store().cancel(job.id, bench.now()).await??;
-    bench.store().revive(job.id, respecified(spec), bench.now()).await??;
+    bench.store().redrive(job.id, respecified(spec), bench.now()).await??;
     let kept = bench.get(job.id).await?.revisions;
     same!(kept[..kept.len() - 1], expected[1..], "what is left when one more comes");
     bench.restart();
@@ -187,17 +191,17 @@ pub(super) async fn revive_keeps_the_body_that_it_replaces_and_who_did(bench: &m
     Ok(())
 }
 
-pub(super) async fn revive_of_what_has_not_ended_is_refused(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn redrive_of_what_has_not_ended_is_refused(bench: &mut Bench<'_>) -> Verified {
     for state in State::ALL.into_iter().filter(|state| !state.is_terminal()) {
         let job = bench.job_in(state).await?;
         let other = respecified(Spec { priority: 9, ..(*job.spec).clone() });
-        let answer = bench.store().revive(job.id, other, bench.now()).await?;
+        let answer = bench.store().redrive(job.id, other, bench.now()).await?;
         same!(answer, Err(Refusal::WrongState(state)), "a {state} job, revived");
         same!(bench.get(job.id).await?, job, "the {state} job");
     }
     let nobody = bench.name();
     same!(
-        bench.store().revive(nobody, Revival::default(), bench.now()).await?,
+        bench.store().redrive(nobody, Redrive::default(), bench.now()).await?,
         Err(Refusal::NotFound),
         "an unknown job"
     );
@@ -231,7 +235,7 @@ pub(super) async fn remove_frees_the_name(bench: &mut Bench<'_>) -> Verified {
     bench.store().cancel(job.id, bench.now()).await??;
     bench.store().remove(job.id).await??;
     let again = bench.add(job).await?;
-    same!((again.state, again.leases, again.revivals), (State::Available, 0, 0), "a new job of the same name");
+    same!((again.state, again.leases, again.generation), (State::Available, 0, 0), "a new job of the same name");
     Ok(())
 }
 
@@ -278,8 +282,8 @@ pub(super) async fn prune_leaves_what_has_not_ended(bench: &mut Bench<'_>) -> Ve
     for state in State::ALL.into_iter().filter(|state| !state.is_terminal()) {
         bench.job_in(state).await?;
     }
-    let revived = bench.job_in(State::Completed).await?;
-    bench.store().revive(revived.id, Revival::default(), bench.now()).await??;
+    let redriven = bench.job_in(State::Completed).await?;
+    bench.store().redrive(redriven.id, Redrive::default(), bench.now()).await??;
     let before = bench.everything().await?;
     bench.pass(1_000_000);
     let at_once = Retention { finished: Span::ZERO, dead: Span::ZERO };
@@ -288,6 +292,6 @@ pub(super) async fn prune_leaves_what_has_not_ended(bench: &mut Bench<'_>) -> Ve
     Ok(())
 }
 
-fn respecified(spec: Spec) -> Revival {
-    Revival { spec: Some(Arc::new(spec)), ..Revival::default() }
+fn respecified(spec: Spec) -> Redrive {
+    Redrive { spec: Some(Arc::new(spec)), ..Redrive::default() }
 }
