@@ -72,7 +72,7 @@ impl House {
             Change::Inbox => engine.notified_inbox(),
             Change::Nothing => engine.notified_anything(),
             // A pause or its end may be among the news that were lost.
-            Change::Gates | Change::Anything => {
+            Change::Pauses | Change::Anything => {
                 let engine = Arc::clone(&engine);
                 runtime.spawn(async move {
                     if let Err(error) = engine.recall_pauses().await {

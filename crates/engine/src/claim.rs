@@ -5,7 +5,7 @@ use crate::events::Happening;
 use crate::waiting::Place;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
-use redrive_store::{Claim, Hold, Job};
+use redrive_store::{Claim, Job, LeaseRef};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,11 +100,11 @@ impl Engine {
     /// The store did not answer.
     pub async fn extend(
         &self,
-        holds: Vec<Hold>,
+        lease_refs: Vec<LeaseRef>,
         span: Option<Span>,
     ) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
-        let ids: Vec<_> = holds.iter().map(|hold| hold.id).collect();
-        let answers = self.store.extend(holds, span, self.clock.now()).await?;
+        let ids: Vec<_> = lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
+        let answers = self.store.extend(lease_refs, span, self.clock.now()).await?;
         self.ring(answers.iter().flatten());
         Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_job(refused(id, answer)?))).collect())
     }

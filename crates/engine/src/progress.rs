@@ -4,7 +4,7 @@
 use crate::engine::refused;
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Problem, Problems};
-use redrive_store::{Blob, Hold, Job, JobId, LeaseToken};
+use redrive_store::{Blob, Job, JobId, LeaseRef, LeaseToken};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -97,11 +97,11 @@ impl Engine {
     ///
     /// # Errors
     /// The report says nothing or too much, the job does not allow it, or the store did not answer.
-    pub async fn report_progress(&self, hold: Hold, report: ProgressReport) -> Result<Job, EngineError> {
+    pub async fn report_progress(&self, lease_ref: LeaseRef, report: ProgressReport) -> Result<Job, EngineError> {
         check(&report)?;
-        let id = hold.id;
+        let id = lease_ref.id;
         let now = self.clock.now();
-        let extended = self.extend(vec![hold], None).await?.pop();
+        let extended = self.extend(vec![lease_ref], None).await?.pop();
         let job = extended.unwrap_or_else(|| refused(id, Err(redrive_store::Refusal::NotFound)))?;
         if let Some(lease) = &job.lease {
             self.watch.note(id, lease.token, report, now);

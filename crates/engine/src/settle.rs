@@ -4,7 +4,7 @@ use crate::decide::{self, FailureReport};
 use crate::engine::refused;
 use crate::{Engine, EngineError, events};
 use redrive_policy::Span;
-use redrive_store::{Blob, Hold, Job, Report, Settlement};
+use redrive_store::{Blob, Job, LeaseRef, RunOutcome, Settlement};
 
 /// How a run ended, as a worker reports it.
 #[derive(Clone, Debug)]
@@ -22,19 +22,19 @@ impl Engine {
     ///
     /// # Errors
     /// The store did not answer.
-    pub async fn settle(&self, endings: Vec<(Hold, Ending)>) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
+    pub async fn settle(&self, endings: Vec<(LeaseRef, Ending)>) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
         let now = self.clock.now();
-        let ids: Vec<_> = endings.iter().map(|(hold, _)| hold.id).collect();
-        let settlement = |(hold, ending)| {
+        let ids: Vec<_> = endings.iter().map(|(lease_ref, _)| lease_ref.id).collect();
+        let settlement = |(lease_ref, ending)| {
             let report = match ending {
-                Ending::Done(result) => Report::Done(result),
-                Ending::Released(delay) => Report::Released { delay, most: self.settings.most_releases },
+                Ending::Done(result) => RunOutcome::Done(result),
+                Ending::Released(delay) => RunOutcome::Released { delay, most: self.settings.most_releases },
                 Ending::Failed(report) => {
                     let draw = self.randomness.draw();
-                    Report::Failed(Box::new(move |job: &Job| decide::reported(job, &report, now, draw)))
+                    RunOutcome::Failed(Box::new(move |job: &Job| decide::reported(job, &report, now, draw)))
                 }
             };
-            Settlement { hold, report }
+            Settlement { lease_ref, report }
         };
         let answers = self.store.settle(endings.into_iter().map(settlement).collect(), now).await?;
         self.chronicle.note(now, answers.iter().flatten().map(|job| (events::outcome(job), job)));

@@ -6,7 +6,7 @@ use redrive_engine::{
     ClaimRequest, Clock, Ending, Engine, Happening, Layers, ManualClock, Settings, Submission, SystemRandomness,
 };
 use redrive_policy::{Moment, Span};
-use redrive_store::{Enqueued, Hold, JobId, Memory, Proof, Start};
+use redrive_store::{Enqueued, JobId, LeaseRef, Memory, Start, Token};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,10 +53,10 @@ async fn events_come_oldest_first_and_from_a_number_on() {
         wait: Duration::ZERO,
     };
     assert_eq!(engine.claim(&request).await.expect("claimed").len(), 1);
-    let hold = || Hold { id, proof: Proof::None };
-    engine.settle(vec![(hold(), Ending::Released(Span::ZERO))]).await.expect("settled");
+    let lease_ref = || LeaseRef { id, token: Token::None };
+    engine.settle(vec![(lease_ref(), Ending::Released(Span::ZERO))]).await.expect("settled");
     engine.claim(&request).await.expect("claimed");
-    engine.settle(vec![(hold(), Ending::Done(None))]).await.expect("settled");
+    engine.settle(vec![(lease_ref(), Ending::Done(None))]).await.expect("settled");
 
     let (events, more) = engine.events(0, 10, |_| true);
     let what: Vec<Happening> = events.iter().map(|event| event.what).collect();

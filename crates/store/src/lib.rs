@@ -33,7 +33,7 @@ pub use memory::Memory;
 pub use postgres::Postgres;
 pub use standstill::Standstill;
 pub use store::{
-    Answer, Cancelled, Claim, Decider, Decision, Enqueued, Held, Hold, Missing, Overdue, Proof, Queue, QueueRefusal,
-    Report, Retention, Settlement, Store,
+    Cancelled, Claim, Decider, Decision, Enqueued, Held, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention,
+    RunOutcome, Settlement, Store, StoreFuture, Token,
 };
 pub use wall::{STEP_US, Step, Wall, elapsed_us};

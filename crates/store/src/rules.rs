@@ -4,8 +4,8 @@
 
 use crate::standstill::Grace;
 use crate::{
-    Claim, Decision, Event, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken, NewJob, Overdue, Proof,
-    Redrive, Refusal, Report, Revision, Settlement, Spec, Start, State, Times,
+    Claim, Decision, Event, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken, NewJob, Overdue, Redrive,
+    Refusal, Revision, RunOutcome, Settlement, Spec, Start, State, Times, Token,
 };
 use redrive_policy::{Disposition, History, Moment, Origin, Outcome, Span};
 use std::sync::Arc;
@@ -59,8 +59,8 @@ pub(crate) fn claim(job: &mut Job, claim: &Claim, now: Moment) -> Result<(), Ref
 
 /// A sign of life. A span that comes with it holds for this one sign only, and not below what the job asks for:
 /// a worker that does not know that must not cut it short.
-pub(crate) fn extend(job: &mut Job, proof: &Proof, span: Option<Span>, now: Moment) -> Result<(), Refusal> {
-    check_hold(job, proof)?;
+pub(crate) fn extend(job: &mut Job, token: &Token, span: Option<Span>, now: Moment) -> Result<(), Refusal> {
+    check_lease(job, token)?;
     if let Some(lease) = &mut job.lease {
         let asked = now.after(span.unwrap_or(lease.span));
         lease.alive = now;
@@ -74,16 +74,16 @@ pub(crate) fn settle(job: &mut Job, settlement: &Settlement, now: Moment) -> Res
     if repeats_success(job, settlement) {
         return Ok(());
     }
-    check_hold(job, &settlement.hold.proof)?;
+    check_lease(job, &settlement.lease_ref.token)?;
     match &settlement.report {
-        Report::Done(result) => {
+        RunOutcome::Done(result) => {
             finish(job, Event::Ack, now)?;
             job.result.clone_from(result);
             Ok(())
         }
-        Report::Failed(decision) => fail(job, decision(job), now),
-        Report::Released { most, .. } if job.releases >= *most => Err(Refusal::TooManyReleases(*most)),
-        Report::Released { delay, .. } => {
+        RunOutcome::Failed(decision) => fail(job, decision(job), now),
+        RunOutcome::Released { most, .. } if job.releases >= *most => Err(Refusal::TooManyReleases(*most)),
+        RunOutcome::Released { delay, .. } => {
             let later = (!delay.is_zero()).then(|| now.after(*delay));
             give_back(job, later, now)?;
             job.releases = job.releases.saturating_add(1);
@@ -218,28 +218,28 @@ fn revise(job: &mut Job, spec: Arc<Spec>, by: &Arc<str>, now: Moment) {
 }
 
 /// Whether a hold on the job is proven.
-pub(crate) fn check_hold(job: &Job, proof: &Proof) -> Result<(), Refusal> {
+pub(crate) fn check_lease(job: &Job, token: &Token) -> Result<(), Refusal> {
     let Some(lease) = &job.lease else {
-        return Err(match proof {
-            Proof::Token(token) if (1..=job.leases).contains(&token.number) => Refusal::StaleLease,
+        return Err(match token {
+            Token::Lease(token) if (1..=job.leases).contains(&token.number) => Refusal::StaleLease,
             _ => Refusal::WrongState(job.state),
         });
     };
-    match proof {
-        Proof::Token(token) if *token == lease.token => Ok(()),
+    match token {
+        Token::Lease(token) if *token == lease.token => Ok(()),
         // Old nonces are not kept: any token with the number of an earlier lease passes for it.
-        Proof::Token(token) if (1..lease.token.number).contains(&token.number) => Err(Refusal::StaleLease),
-        Proof::Token(_) => Err(Refusal::WrongLease),
+        Token::Lease(token) if (1..lease.token.number).contains(&token.number) => Err(Refusal::StaleLease),
+        Token::Lease(_) => Err(Refusal::WrongLease),
         // A lease that was taken without a name is nobody's in particular: any name may claim it.
-        Proof::Worker(worker) if !lease.worker.is_empty() && *worker != lease.worker => Err(Refusal::OtherWorker),
-        Proof::Worker(_) | Proof::None => Ok(()),
+        Token::Worker(worker) if !lease.worker.is_empty() && *worker != lease.worker => Err(Refusal::OtherWorker),
+        Token::Worker(_) | Token::None => Ok(()),
     }
 }
 
 /// Whether this reports the success that completed the job once more, because the answer got lost.
 fn repeats_success(job: &Job, settlement: &Settlement) -> bool {
-    match (&settlement.report, &settlement.hold.proof, job.settled) {
-        (Report::Done(_), Proof::Token(token), Some(settled)) => *token == settled,
+    match (&settlement.report, &settlement.lease_ref.token, job.settled) {
+        (RunOutcome::Done(_), Token::Lease(token), Some(settled)) => *token == settled,
         _ => false,
     }
 }

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// The answer of a store, given once the write is safe from a power cut.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// A store of jobs. It never computes a delay and never reads a clock: who calls it decides, and the
 /// decision runs inside the same atomic step that writes its outcome.
@@ -22,20 +22,25 @@ pub trait Store: Send + Sync {
     ///
     /// A key that a kept job has, of the store or of the same batch, hands that job back. The key
     /// counts before the name, so that a request sent twice with both is no duplicate.
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>>;
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>>;
 
     /// Hands out available jobs under leases: queues in the order given, in each the highest priority
     /// first, then what became available first, then by name. Closed queues give nothing, and a job
     /// that has expired is not handed out. The run counts from here on. A job that does not fit into the
     /// bytes of the claim ends it; nothing behind that job is handed out in its place.
-    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>>;
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>>;
 
     /// A sign of life: each lease lasts `span` from now, or else its own span, and no less than the job
     /// asks for; its deadline stays.
     ///
     /// A lease past its time is still extended while nobody has ended it: the worker is alive, and
     /// nobody else has the job. What [`Store::reclaim`] or anything else ended stays ended.
-    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>>;
+    fn extend(
+        &self,
+        lease_refs: Vec<LeaseRef>,
+        span: Option<Span>,
+        now: Moment,
+    ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>>;
 
     /// Ends runs in the order given, each for itself; a refusal of one does not concern the others.
     ///
@@ -43,12 +48,12 @@ pub trait Store: Send + Sync {
     /// stale and everything else meets the wrong state; the proof fits the lease. As with an
     /// extension, a lease past its time is good while nobody has ended it. Success that is reported
     /// again with the token that reported it first gets the same answer again and changes nothing.
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>>;
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>>;
 
     /// Ends runs whose lease ran out or whose time is over, at most `limit`, by the same decision as
     /// reported failures: what was overdue first comes first, then by name. Where both are over, the
     /// run took too long. After a standstill, runs have their time as [`Store::stood_still`] says.
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>>;
 
     /// Takes note that the server stood still, and could not hear the workers meanwhile: their signs of life, and
     /// their reports, may only be on their way. A run that gave no sign of life since then is not overdue before
@@ -56,7 +61,7 @@ pub trait Store: Send + Sync {
     /// where that is less.
     ///
     /// This concerns the server that calls it: it is not kept, and other servers on the same store go on.
-    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()>;
+    fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()>;
 
     /// Discards waiting jobs that have expired, then makes due jobs available, each as far as the gate
     /// lets it through; at most `limit` of both, each in the order of time, then by name. A job that
@@ -74,55 +79,55 @@ pub trait Store: Send + Sync {
     /// a queue is paused is no concern of this verb.
     ///
     /// What has failed and expires before its retry becomes a dead letter where its policy keeps dead letters.
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>>;
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>>;
 
     /// Calls a job off, whoever holds it.
-    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>>;
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>>;
 
     /// Makes a pending job available.
-    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>>;
 
     /// Takes a job back from where it ended, to run again as if it were new, with what is said about it
     /// replaced where the revival says so. Without a new time at which it expires it does not expire any
     /// more. Its failures are kept, a body that is replaced too, and its leases are counted on.
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>>;
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>>;
 
     /// Forgets a job that has ended, and its idempotency key.
-    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>>;
+    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>>;
 
     /// Forgets jobs that ended long enough ago, at most `limit`: first those that are no dead letters,
     /// then those that are, of each what ended first, then by name. Answers how many.
-    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize>;
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize>;
 
     /// Closes or opens a queue for claims. One that is not known, because no job and no pause has named it so
     /// far, is made or refused as `missing` says; `None` is the refusal, and nothing has changed.
-    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>>;
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>>;
 
     /// Forgets a queue that has no jobs, paused or not. The next job that names it makes it anew.
-    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>>;
+    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>>;
 
     /// Forgets all queues that have no jobs, are not paused, and came into being at least `age` ago. Answers
     /// their names, in order.
-    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>>;
+    fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>>;
 
     /// One job.
-    fn get(&self, id: JobId) -> Answer<'_, Option<Job>>;
+    fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>>;
 
     /// Jobs that fit a filter: dead letters by when they ended, the latest first, then by name; everything else
     /// newest first by name.
     ///
     /// A list holds up no other verb for longer than a moment. Its pages are no picture of one moment: a job that
     /// is there, and fits, from the first page to the last is on exactly one of them.
-    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed>;
+    fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed>;
 
     /// All queues that a job or a pause has named and that were not forgotten since, by name.
-    fn queues(&self) -> Answer<'_, Vec<Queue>>;
+    fn queues(&self) -> StoreFuture<'_, Vec<Queue>>;
 
     /// The next moment at which there is something to reclaim or to promote, which may be past; absent
     /// where nothing waits. Due times in the queues in `held` do not count; leases and expiries there do. A
     /// time that has come counts as over: due at 5 is due at 5. Of a run that is spared after a standstill, it may
     /// be the end of the lease all the same.
-    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>>;
+    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>>;
 
     /// Makes jobs of what applications have left in the store in their own transactions, at most `limit`, what
     /// came first, first. The job is kept, and the letter forgotten, in one atomic step in which `open` reads
@@ -130,7 +135,7 @@ pub trait Store: Send + Sync {
     /// second job.
     ///
     /// Stores to which applications have no access of their own have no letters.
-    fn drain_inbox<'a>(&'a self, open: &'a Decoder<'a>, limit: usize, now: Moment) -> Answer<'a, Drained> {
+    fn drain_inbox<'a>(&'a self, open: &'a Decoder<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Drained> {
         let _ = (open, limit, now);
         Box::pin(std::future::ready(Ok(Drained::default())))
     }
@@ -167,18 +172,18 @@ pub struct Claim {
 
 /// Who says that it holds a job, and how it proves that.
 #[derive(Clone, Debug)]
-pub struct Hold {
+pub struct LeaseRef {
     /// The job.
     pub id: JobId,
     /// The proof.
-    pub proof: Proof,
+    pub token: Token,
 }
 
 /// The proof of a hold. Clients that know no tokens prove less.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub enum Token {
     /// The token of the lease.
-    Token(LeaseToken),
+    Lease(LeaseToken),
     /// The name of the worker. A lease that was taken without a name takes any.
     Worker(Arc<str>),
     /// None: whoever holds it.
@@ -188,13 +193,13 @@ pub enum Proof {
 /// The end of a run.
 pub struct Settlement {
     /// Who ends it.
-    pub hold: Hold,
+    pub lease_ref: LeaseRef,
     /// How it ended.
-    pub report: Report,
+    pub report: RunOutcome,
 }
 
 /// How a run ended.
-pub enum Report {
+pub enum RunOutcome {
     /// It succeeded, with what the handler returned.
     Done(Option<Blob>),
     /// It failed. The ruling is made inside of the atomic step, on the job as it stands there. A

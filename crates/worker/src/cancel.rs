@@ -21,7 +21,7 @@ pub enum Cancelled {
 
 impl Cancelled {
     /// Whether the job is no longer held, so that there is nothing to report.
-    pub(crate) const fn ends_the_hold(self) -> bool {
+    pub(crate) const fn ends_the_lease(self) -> bool {
         matches!(self, Self::LeaseLost | Self::JobCancelled)
     }
 

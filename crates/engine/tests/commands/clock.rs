@@ -1,7 +1,7 @@
 //! The wall clock outside, elapsed time inside: what a step of the wall clock does to times that are named and told.
 
 use super::common::Seeded;
-use super::rig::{START, failure, hold, job, no_body, request, secs, with_ojs};
+use super::rig::{START, failure, job, lease_ref, no_body, request, secs, with_ojs};
 use redrive_engine::{Clock, Ending, Engine, Layers, ManualClock, Settings, Submission, Wall};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Enqueued, Filter, Job, Memory, Page, Start, State};
@@ -90,7 +90,12 @@ async fn a_step_ends_no_lease_and_moves_no_retry_and_no_expiry() {
         let held = submitted(&engine, Submission { lease: Some(secs(30)), ..job() }).await;
         let claimed = engine.claim(&request(2)).await.expect("an answer");
         let claimed = claimed.iter().find(|job| job.id == retried.id).expect("both are claimed");
-        engine.settle(vec![(hold(claimed), Ending::Failed(failure()))]).await.expect("an answer").remove(0).unwrap();
+        engine
+            .settle(vec![(lease_ref(claimed), Ending::Failed(failure()))])
+            .await
+            .expect("an answer")
+            .remove(0)
+            .unwrap();
         clock.step(step);
         let expires = Submission { expires: Some(clock.wall_at(15)), queue: "other".into(), ..job() };
         let expires = submitted(&engine, expires).await;
@@ -119,7 +124,7 @@ async fn all_that_is_told_is_by_the_wall_clock_as_it_stands() {
     let claimed = engine.claim(&request(1)).await.expect("an answer").remove(0);
     clock.step(HOUR_US);
     clock.elapsed.advance(secs(5));
-    let failed = vec![(hold(&claimed), Ending::Failed(failure()))];
+    let failed = vec![(lease_ref(&claimed), Ending::Failed(failure()))];
     let failed = engine.settle(failed).await.expect("an answer").remove(0).expect("accepted");
     let told = engine.job(failed.id).await.expect("kept");
     assert_eq!(told, failed, "whoever tells it");
@@ -148,7 +153,12 @@ async fn pages_go_on_where_the_last_one_ended_after_a_step() {
         submitted(&engine, with_ojs(stop.clone())).await;
         let claimed = engine.claim(&request(1)).await.expect("an answer").remove(0);
         clock.elapsed.advance(secs(1));
-        engine.settle(vec![(hold(&claimed), Ending::Failed(failure()))]).await.expect("an answer").remove(0).unwrap();
+        engine
+            .settle(vec![(lease_ref(&claimed), Ending::Failed(failure()))])
+            .await
+            .expect("an answer")
+            .remove(0)
+            .unwrap();
     }
     let dead = Filter { dead: Some(true), ..Filter::default() };
     let (mut page, mut seen) = (Some(Page::new(0, 1)), Vec::new());

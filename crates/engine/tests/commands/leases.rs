@@ -1,10 +1,10 @@
 //! Claims and leases: the order of claims, how long a lease lasts, RET-13 (a sign of life extends it),
 //! and what each proof is worth.
 
-use super::rig::{QUEUE, Rig, START, WORKER, failure, hold, job, refused, request, secs};
+use super::rig::{QUEUE, Rig, START, WORKER, failure, job, lease_ref, refused, request, secs};
 use redrive_engine::{ClaimRequest, Ending, Submission};
 use redrive_policy::Span;
-use redrive_store::{Hold, Job, LeaseToken, Proof, Refusal, State};
+use redrive_store::{Job, LeaseRef, LeaseToken, Refusal, State, Token};
 
 fn lease(job: &Job) -> &redrive_store::Lease {
     job.lease.as_ref().expect("a lease")
@@ -90,7 +90,7 @@ async fn heartbeats_answer_each_for_itself() {
     }
     let claimed = rig.claim_some(3).await;
     rig.done(&claimed[1]).await;
-    let answers = rig.engine.extend(claimed.iter().map(hold).collect(), None).await.expect("an answer");
+    let answers = rig.engine.extend(claimed.iter().map(lease_ref).collect(), None).await.expect("an answer");
     let accepted: Vec<bool> = answers.iter().map(Result::is_ok).collect();
     assert_eq!(accepted, [true, false, true]);
 }
@@ -103,10 +103,10 @@ async fn endings_of_a_batch_answer_each_for_itself() {
     }
     let claimed = rig.claim_some(3).await;
     let endings = vec![
-        (hold(&claimed[0]), Ending::Done(None)),
-        (hold(&claimed[0]), Ending::Failed(failure())),
-        (hold(&claimed[1]), Ending::Failed(failure())),
-        (hold(&claimed[2]), Ending::Released(Span::ZERO)),
+        (lease_ref(&claimed[0]), Ending::Done(None)),
+        (lease_ref(&claimed[0]), Ending::Failed(failure())),
+        (lease_ref(&claimed[1]), Ending::Failed(failure())),
+        (lease_ref(&claimed[2]), Ending::Released(Span::ZERO)),
     ];
     let answers = rig.engine.settle(endings).await.expect("an answer");
     let states: Vec<Option<State>> = answers.iter().map(|answer| answer.as_ref().ok().map(|job| job.state)).collect();
@@ -121,16 +121,16 @@ async fn a_token_is_good_for_its_own_lease_and_for_nothing_else() {
     rig.release(&first, Span::ZERO).await.expect("accepted");
     let second = rig.claim().await;
     let token = lease(&second).token;
-    let proof = |token| Hold { id: second.id, proof: Proof::Token(token) };
+    let with_token = |token| LeaseRef { id: second.id, token: Token::Lease(token) };
     for (bad, refusal) in [
         (lease(&first).token, Refusal::StaleLease),
         (LeaseToken { number: token.number + 1, ..token }, Refusal::WrongLease),
         (LeaseToken { nonce: token.nonce ^ 1, ..token }, Refusal::WrongLease),
         (LeaseToken { number: 0, ..token }, Refusal::WrongLease),
     ] {
-        let answer = rig.engine.settle(vec![(proof(bad), Ending::Done(None))]).await.expect("an answer").remove(0);
+        let answer = rig.engine.settle(vec![(with_token(bad), Ending::Done(None))]).await.expect("an answer").remove(0);
         assert_eq!(super::rig::refused(answer), refusal, "{bad}");
-        let answer = rig.engine.extend(vec![proof(bad)], None).await.expect("an answer").remove(0);
+        let answer = rig.engine.extend(vec![with_token(bad)], None).await.expect("an answer").remove(0);
         assert_eq!(super::rig::refused(answer), refusal, "{bad}");
         assert_eq!(rig.job(second.id).await, second, "a refusal changes nothing");
     }
@@ -142,7 +142,7 @@ async fn a_worker_can_prove_itself_by_name_and_nobody_else_can() {
     let rig = Rig::new();
     rig.submit(job()).await;
     let claimed = rig.claim().await;
-    let by = |name: &str| Hold { id: claimed.id, proof: Proof::Worker(name.into()) };
+    let by = |name: &str| LeaseRef { id: claimed.id, token: Token::Worker(name.into()) };
     let answer = rig.engine.settle(vec![(by("worker-2"), Ending::Done(None))]).await.expect("an answer").remove(0);
     assert_eq!(refused(answer), Refusal::OtherWorker);
     let answer = rig.engine.settle(vec![(by(WORKER), Ending::Done(None))]).await.expect("an answer").remove(0);

@@ -6,7 +6,7 @@ use redrive_engine::{
 };
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Moment, Signal, Span};
-use redrive_store::{Blob, Enqueued, Hold, Job, JobId, Memory, Proof, Refusal, Start, State, Store};
+use redrive_store::{Blob, Enqueued, Job, JobId, LeaseRef, Memory, Refusal, Start, State, Store, Token};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Rig {
     }
 
     pub(crate) async fn settle(&self, job: &Job, ending: Ending) -> Result<Job, EngineError> {
-        self.engine.settle(vec![(hold(job), ending)]).await.expect("an answer").remove(0)
+        self.engine.settle(vec![(lease_ref(job), ending)]).await.expect("an answer").remove(0)
     }
 
     pub(crate) async fn done(&self, job: &Job) -> Job {
@@ -85,7 +85,7 @@ impl Rig {
     }
 
     pub(crate) async fn extend(&self, job: &Job, span: Option<Span>) -> Result<Job, EngineError> {
-        self.engine.extend(vec![hold(job)], span).await.expect("an answer").remove(0)
+        self.engine.extend(vec![lease_ref(job)], span).await.expect("an answer").remove(0)
     }
 
     pub(crate) async fn job(&self, id: JobId) -> Job {
@@ -165,9 +165,9 @@ pub(crate) fn request(count: usize) -> ClaimRequest {
 }
 
 /// The hold that comes with a claimed job.
-pub(crate) fn hold(job: &Job) -> Hold {
+pub(crate) fn lease_ref(job: &Job) -> LeaseRef {
     let token = job.lease.as_ref().expect("the job was claimed").token;
-    Hold { id: job.id, proof: Proof::Token(token) }
+    LeaseRef { id: job.id, token: Token::Lease(token) }
 }
 
 pub(crate) fn blob(text: &str) -> Blob {

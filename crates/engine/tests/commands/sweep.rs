@@ -89,7 +89,7 @@ async fn a_lost_answer_can_be_asked_for_again() {
     let (rig, outage) = Outage::rig(Verb::Settle, true);
     rig.submit(job()).await;
     let claimed = rig.claim().await;
-    let done = || vec![(super::rig::hold(&claimed), redrive_engine::Ending::Done(None))];
+    let done = || vec![(super::rig::lease_ref(&claimed), redrive_engine::Ending::Done(None))];
     outage.switch(true);
     assert_eq!(rig.engine.settle(done()).await, Err(EngineError::Store(unreachable())));
     outage.switch(false);

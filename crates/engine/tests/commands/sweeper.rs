@@ -118,7 +118,7 @@ async fn what_becomes_due_earlier_than_planned_is_in_time_too() {
     tokio::time::sleep(Duration::from_millis(5_500)).await;
     running.submit(with_ojs(json!({"initial_interval": "PT0.3S", "jitter": false}))).await;
     let jobs = running.engine.claim(&request(1)).await.expect("an answer");
-    let failed = vec![(super::rig::hold(&jobs[0]), Ending::Failed(failure()))];
+    let failed = vec![(super::rig::lease_ref(&jobs[0]), Ending::Failed(failure()))];
     running.engine.settle(failed).await.expect("an answer").remove(0).expect("accepted");
     assert_about(running.waits(QUEUE).await, 300);
 }
@@ -144,7 +144,13 @@ async fn after_a_standstill_a_run_has_one_span_of_its_lease_to_be_heard() {
     let woke = Instant::now();
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(running.engine.job(silent.id).await.expect("kept").state, State::Active);
-    running.engine.extend(vec![super::rig::hold(&alive)], None).await.expect("an answer").remove(0).expect("heard");
+    running
+        .engine
+        .extend(vec![super::rig::lease_ref(&alive)], None)
+        .await
+        .expect("an answer")
+        .remove(0)
+        .expect("heard");
     assert_about(running.waits(QUEUE).await, 11_000);
     assert!(woke.elapsed() > Duration::from_secs(20), "{:?}", woke.elapsed());
     assert_eq!(running.engine.job(alive.id).await.expect("kept").state, State::Active);
@@ -194,7 +200,7 @@ async fn retries_in_a_closed_queue_do_not_wake_the_sweeper() {
     tokio::time::sleep(Duration::from_millis(10)).await;
     running.watch.sweeps.store(0, Ordering::Relaxed);
     for job in &jobs {
-        let failed = vec![(super::rig::hold(job), Ending::Failed(failure()))];
+        let failed = vec![(super::rig::lease_ref(job), Ending::Failed(failure()))];
         running.engine.settle(failed).await.expect("an answer").remove(0).expect("accepted");
         tokio::task::yield_now().await;
     }
@@ -210,7 +216,7 @@ async fn ended_jobs_are_pruned_by_the_way() {
     let running = running();
     running.submit(job()).await;
     let claimed = running.engine.claim(&request(1)).await.expect("an answer").remove(0);
-    running.engine.settle(vec![(super::rig::hold(&claimed), Ending::Done(None))]).await.expect("an answer");
+    running.engine.settle(vec![(super::rig::lease_ref(&claimed), Ending::Done(None))]).await.expect("an answer");
     tokio::time::sleep(Duration::from_secs(86_399)).await;
     assert_eq!(running.engine.job(claimed.id).await.expect("still kept").state, State::Completed);
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -222,7 +228,7 @@ async fn queues_without_jobs_go_by_themselves() {
     let running = running();
     running.submit(job()).await;
     let claimed = running.engine.claim(&request(1)).await.expect("an answer").remove(0);
-    running.engine.settle(vec![(super::rig::hold(&claimed), Ending::Done(None))]).await.expect("an answer");
+    running.engine.settle(vec![(super::rig::lease_ref(&claimed), Ending::Done(None))]).await.expect("an answer");
     running.engine.pause("closed".into(), true, Missing::Create).await.expect("an answer");
     tokio::time::sleep(Duration::from_secs(86_300)).await;
     assert_eq!(running.engine.queues().await.expect("an answer").len(), 2, "the job is still kept");

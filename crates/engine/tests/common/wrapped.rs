@@ -2,8 +2,8 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob,
-    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError,
+    Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
+    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError, StoreFuture,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -64,8 +64,8 @@ impl<A: Around> Wrapped<A> {
     fn around<'a, T: Send + 'a>(
         &'a self,
         verb: Verb,
-        call: impl FnOnce(&'a dyn Store) -> Answer<'a, T> + Send + 'a,
-    ) -> Answer<'a, T> {
+        call: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
         Box::pin(async move {
             self.around.before(verb).await?;
             let answer = in_place(call(&*self.inner));
@@ -76,79 +76,84 @@ impl<A: Around> Wrapped<A> {
 }
 
 impl<A: Around> Store for Wrapped<A> {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
         self.around(Verb::Enqueue, move |store| store.enqueue(jobs, now))
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
         self.around(Verb::Claim, move |store| store.claim(claim, now))
     }
 
-    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
-        self.around(Verb::Extend, move |store| store.extend(holds, span, now))
+    fn extend(
+        &self,
+        lease_refs: Vec<LeaseRef>,
+        span: Option<Span>,
+        now: Moment,
+    ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+        self.around(Verb::Extend, move |store| store.extend(lease_refs, span, now))
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
         self.around(Verb::Settle, move |store| store.settle(settlements, now))
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
         self.around(Verb::Reclaim, move |store| store.reclaim(decide, limit, now))
     }
 
-    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+    fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()> {
         self.around(Verb::StoodStill, move |store| store.stood_still(standstill))
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
         self.around(Verb::Promote, move |store| store.promote(held, limit, now))
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
         self.around(Verb::Cancel, move |store| store.cancel(id, now))
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.around(Verb::Activate, move |store| store.activate(id, now))
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.around(Verb::Redrive, move |store| store.redrive(id, redrive, now))
     }
 
-    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.around(Verb::Remove, move |store| store.remove(id))
     }
 
-    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
         self.around(Verb::Prune, move |store| store.prune(retention, limit, now))
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
         self.around(Verb::Pause, move |store| store.pause(queue, paused, missing, now))
     }
 
-    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
         self.around(Verb::ForgetQueue, move |store| store.forget_queue(queue))
     }
 
-    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+    fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         self.around(Verb::PruneQueues, move |store| store.prune_queues(age, now))
     }
 
-    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+    fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
         self.around(Verb::Get, move |store| store.get(id))
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+    fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
         self.around(Verb::List, move |store| store.list(filter, page))
     }
 
-    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+    fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
         self.around(Verb::Queues, |store| store.queues())
     }
 
-    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
         self.around(Verb::NextWake, move |store| store.next_wake(held))
     }
 }
@@ -162,7 +167,7 @@ impl Wake for Unpark {
 }
 
 /// Waits for an answer without letting anything else go on.
-pub(crate) fn in_place<T>(mut answer: Answer<'_, T>) -> Result<T, StoreError> {
+pub(crate) fn in_place<T>(mut answer: StoreFuture<'_, T>) -> Result<T, StoreError> {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     loop {
         match answer.as_mut().poll(&mut Context::from_waker(&waker)) {

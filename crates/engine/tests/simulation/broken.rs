@@ -4,9 +4,9 @@ use super::common::wrapped::in_place;
 use super::ground::Ground;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, Decider, Decision, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Memory,
-    Missing, NewJob, Page, Proof, Queue, QueueRefusal, Redrive, Refusal, Report, Retention, Settlement, Standstill,
-    State, Store,
+    Cancelled, Claim, Decider, Decision, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory,
+    Missing, NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Settlement, Standstill, State,
+    Store, StoreFuture, Token,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -154,10 +154,10 @@ impl Broken {
 
     /// The answer to a single success, without a trace of it.
     async fn pretend(&self, settlement: &Settlement, now: Moment) -> Option<Job> {
-        let (Report::Done(result), Proof::Token(token)) = (&settlement.report, &settlement.hold.proof) else {
+        let (RunOutcome::Done(result), Token::Lease(token)) = (&settlement.report, &settlement.lease_ref.token) else {
             return None;
         };
-        let mut job = self.inner.get(settlement.hold.id).await.ok()??;
+        let mut job = self.inner.get(settlement.lease_ref.id).await.ok()??;
         let held = job.lease.take().is_some_and(|lease| lease.token == *token);
         job.state = State::Completed;
         job.times.finished = Some(now);
@@ -167,11 +167,13 @@ impl Broken {
 
     fn settlement(&self, mut settlement: Settlement) -> Settlement {
         if self.flaw == Flaw::TakesAnyToken {
-            settlement.hold.proof = Proof::None;
+            settlement.lease_ref.token = Token::None;
         }
         let flaw = self.flaw;
         settlement.report = match settlement.report {
-            Report::Failed(decision) => Report::Failed(Box::new(move |job: &Job| bent(flaw, job, decision(job)))),
+            RunOutcome::Failed(decision) => {
+                RunOutcome::Failed(Box::new(move |job: &Job| bent(flaw, job, decision(job))))
+            }
             report => report,
         };
         settlement
@@ -213,7 +215,7 @@ fn later(now: Moment, secs: u32) -> Moment {
 }
 
 impl Store for Broken {
-    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
         Box::pin(async move {
             if self.flaw == Flaw::IgnoresKeys {
                 jobs.iter_mut().for_each(|job| job.idempotency_key = None);
@@ -231,7 +233,7 @@ impl Store for Broken {
         })
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
         Box::pin(async move {
             let looks_back = if self.flaw == Flaw::IgnoresExpiry { 400_000_000 } else { 0 };
             let mut jobs = self.inner.claim(claim, Moment::from_micros(now.micros() - looks_back)).await?;
@@ -245,19 +247,24 @@ impl Store for Broken {
         })
     }
 
-    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+    fn extend(
+        &self,
+        lease_refs: Vec<LeaseRef>,
+        span: Option<Span>,
+        now: Moment,
+    ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
         Box::pin(async move {
             if self.flaw != Flaw::IgnoresHeartbeats {
-                return self.inner.extend(holds, span, now).await;
+                return self.inner.extend(lease_refs, span, now).await;
             }
             let mut answers = Vec::new();
-            for hold in holds {
+            for lease_ref in lease_refs {
                 // Its own words, and the lease as it was.
-                let kept = self.inner.get(hold.id).await?.and_then(|job| job.lease);
-                let answer = self.inner.extend(vec![hold.clone()], span, now).await?.remove(0);
+                let kept = self.inner.get(lease_ref.id).await?.and_then(|job| job.lease);
+                let answer = self.inner.extend(vec![lease_ref.clone()], span, now).await?.remove(0);
                 if let (Ok(_), Some(kept)) = (&answer, kept) {
                     let left = kept.until.since(now);
-                    drop(self.inner.extend(vec![hold], Some(left), now).await?);
+                    drop(self.inner.extend(vec![lease_ref], Some(left), now).await?);
                 }
                 answers.push(answer);
             }
@@ -265,7 +272,7 @@ impl Store for Broken {
         })
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
         Box::pin(async move {
             if let [only] = &settlements[..]
                 && self.errs(Flaw::LosesSuccess, 20)
@@ -279,7 +286,7 @@ impl Store for Broken {
         })
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
         Box::pin(async move {
             let flawed = |job: &Job, why| {
                 let mut decision = bent(self.flaw, job, decide(job, why));
@@ -293,14 +300,14 @@ impl Store for Broken {
         })
     }
 
-    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+    fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()> {
         match self.flaw {
             Flaw::IgnoresStandstills => Box::pin(std::future::ready(Ok(()))),
             _ => self.inner.stood_still(standstill),
         }
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
         Box::pin(async move {
             if self.errs(Flaw::WakesTheDead, 20) {
                 let ended = Filter { state: Some(State::Completed), ..Filter::default() };
@@ -313,27 +320,27 @@ impl Store for Broken {
         })
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
         self.inner.cancel(id, now)
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.inner.activate(id, now)
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.inner.redrive(id, redrive, now)
     }
 
-    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.inner.remove(id)
     }
 
-    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
         self.inner.prune(retention, limit, now)
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
         Box::pin(async move {
             let kept = paused && self.flaw != Flaw::IgnoresPauses;
             let told = self.inner.pause(queue, kept, missing, now).await?;
@@ -341,26 +348,26 @@ impl Store for Broken {
         })
     }
 
-    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
         self.inner.forget_queue(queue)
     }
 
-    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+    fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         self.inner.prune_queues(age, now)
     }
 
-    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+    fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
         Box::pin(async move { Ok(self.inner.get(id).await?.map(|job| self.told(job))) })
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+    fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
         Box::pin(async move {
             let listed = self.inner.list(filter, page).await?;
             Ok(Listed { jobs: listed.jobs.into_iter().map(|job| self.told(job)).collect(), ..listed })
         })
     }
 
-    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+    fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
         Box::pin(async move {
             let mut queues = self.inner.queues().await?;
             if self.errs(Flaw::Miscounts, 3) {
@@ -370,7 +377,7 @@ impl Store for Broken {
         })
     }
 
-    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
         self.inner.next_wake(held)
     }
 }

@@ -78,7 +78,7 @@ impl Sum {
 fn told(outcome: &Outcome) -> String {
     let mut text = String::new();
     for breach in outcome.breaches.iter().take(5) {
-        let _ = writeln!(text, "  [{}] job {:?}: {}", breach.proof, breach.account, breach.told);
+        let _ = writeln!(text, "  [{}] job {:?}: {}", breach.token, breach.account, breach.told);
     }
     for story in &outcome.stories {
         let _ = writeln!(text, "{story}");
@@ -183,11 +183,11 @@ fn every_flaw_is_seen() {
         let mut ground = BrokenGround::new(flaw);
         let seen = (0..MOST_BROKEN).find_map(|seed| {
             let outcome = simulate(seed, &mut ground);
-            let seen = |proof: &&str| outcome.breaches.iter().any(|breach| breach.proof == *proof);
-            flaw.seen_by().iter().copied().find(seen).map(|proof| (seed, proof))
+            let seen = |token: &&str| outcome.breaches.iter().any(|breach| breach.token == *token);
+            flaw.seen_by().iter().copied().find(seen).map(|token| (seed, token))
         });
         match seen {
-            Some((seed, proof)) => eprintln!("{flaw:?}: seen by \"{proof}\" after {} simulations", seed + 1),
+            Some((seed, token)) => eprintln!("{flaw:?}: seen by \"{token}\" after {} simulations", seed + 1),
             None => unseen.push(flaw),
         }
     }

@@ -199,7 +199,7 @@ impl<'a> Simulation<'a> {
                 let page = Page::new(jobs.len(), 7);
                 let (_, heard) =
                     world.ask(None, |engine| async move { engine.list(Filter::default(), page).await }).await;
-                let Heard::Answer(listed) = heard else { panic!("the store works") };
+                let Heard::StoreFuture(listed) = heard else { panic!("the store works") };
                 if listed.jobs.is_empty() {
                     break;
                 }
@@ -234,7 +234,7 @@ impl<'a> Simulation<'a> {
 
 async fn queues(world: &World) -> Vec<Queue> {
     match world.ask(None, |engine| async move { engine.queues().await }).await.1 {
-        Heard::Answer(queues) => queues,
+        Heard::StoreFuture(queues) => queues,
         Heard::Refused(_) | Heard::Lost => panic!("the store works"),
     }
 }
@@ -243,7 +243,7 @@ async fn queues(world: &World) -> Vec<Queue> {
 async fn sweep(world: &World) -> bool {
     let (when, heard) = world.ask(None, |engine| async move { engine.sweep().await }).await;
     world.ledger.borrow_mut().sweeps.push(when);
-    matches!(heard, Heard::Answer(_))
+    matches!(heard, Heard::StoreFuture(_))
 }
 
 /// Opens what is closed, and lets time go by until every job has ended.
@@ -262,9 +262,9 @@ async fn finish(world: Rc<World>, dice: Seeded) {
             continue;
         }
         match world.ask(None, |engine| async move { engine.next_sweep().await }).await.1 {
-            Heard::Answer(Some(next)) if next > world.now() => world.set_clock(next),
-            Heard::Answer(Some(_)) => world.advance(Span::from_secs(1)),
-            Heard::Answer(None) => return,
+            Heard::StoreFuture(Some(next)) if next > world.now() => world.set_clock(next),
+            Heard::StoreFuture(Some(_)) => world.advance(Span::from_secs(1)),
+            Heard::StoreFuture(None) => return,
             Heard::Refused(_) | Heard::Lost => panic!("the store works"),
         }
     }

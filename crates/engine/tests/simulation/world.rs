@@ -15,7 +15,7 @@ use std::task::{Poll, Waker};
 
 /// What came back from a request.
 pub(crate) enum Heard<T> {
-    Answer(T),
+    StoreFuture(T),
     /// The engine says no.
     Refused(EngineError),
     /// Nothing, or that the store did not answer. It may have been done or not.
@@ -149,7 +149,7 @@ impl World {
                 return Poll::Ready(Heard::Lost);
             };
             under_way.as_mut().poll(context).map(|answer| match answer {
-                Ok(answer) => Heard::Answer(answer),
+                Ok(answer) => Heard::StoreFuture(answer),
                 Err(EngineError::Store(_)) => Heard::Lost,
                 Err(error) => Heard::Refused(error),
             })

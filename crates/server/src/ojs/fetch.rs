@@ -13,7 +13,7 @@ use crate::request::Payload;
 use axum::extract::State;
 use redrive_engine::{ClaimRequest, Ending, EngineError};
 use redrive_policy::{Problem, Span};
-use redrive_store::{Hold, Job, Proof};
+use redrive_store::{Job, LeaseRef, Token};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -97,7 +97,7 @@ async fn delivered(app: Arc<App>, request: ClaimRequest) -> Result<Vec<Job>, Eng
 async fn give_back(app: &App, jobs: &[Job]) {
     let released = |job: &Job| {
         let token = job.lease.as_ref()?.token;
-        Some((Hold { id: job.id, proof: Proof::Token(token) }, Ending::Released(Span::ZERO)))
+        Some((LeaseRef { id: job.id, token: Token::Lease(token) }, Ending::Released(Span::ZERO)))
     };
     let endings: Vec<_> = jobs.iter().filter_map(released).collect();
     if !endings.is_empty() && app.engine.settle(endings).await.is_err() {

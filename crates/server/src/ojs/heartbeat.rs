@@ -2,7 +2,7 @@
 
 use super::envelope::push_moment;
 use super::schedule;
-use super::settle::proof;
+use super::settle::token;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::Fault;
@@ -12,15 +12,16 @@ use crate::request::Payload;
 use axum::extract::State;
 use redrive_engine::EngineError;
 use redrive_policy::{Problem, Span};
-use redrive_store::{Hold, Job, JobId, Refusal, State as JobState};
+use redrive_store::{Job, JobId, LeaseRef, Refusal, State as JobState};
 use serde_json::value::RawValue;
 use std::io::Write;
 use std::sync::Arc;
 
 pub(crate) async fn heartbeat(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
     let beat = read(&payload.members()?, &app.limits)?;
-    let ids: Vec<_> = beat.holds.iter().map(|hold| hold.id).collect();
-    let extended = if beat.holds.is_empty() { Vec::new() } else { app.engine.extend(beat.holds, beat.span).await? };
+    let ids: Vec<_> = beat.lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
+    let extended =
+        if beat.lease_refs.is_empty() { Vec::new() } else { app.engine.extend(beat.lease_refs, beat.span).await? };
     let mut out = Vec::with_capacity(128 + ids.len() * 48);
     out.push(b'{');
     member(&mut out, "state");
@@ -82,7 +83,7 @@ fn separate(out: &mut Vec<u8>) {
 }
 
 struct Beat {
-    holds: Vec<Hold>,
+    lease_refs: Vec<LeaseRef>,
     span: Option<Span>,
 }
 
@@ -92,7 +93,7 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, Fault> {
     const ALLOWED: &str = "an array of job ids, or of objects with a job_id and a lease_token";
     let mut problems = Vec::new();
     let worker = members.worker_name(limits, &mut problems);
-    let mut holds: Vec<Hold> = Vec::new();
+    let mut lease_refs: Vec<LeaseRef> = Vec::new();
     let mut counted = 0;
     for key in ["active_jobs", "active_job_ids"] {
         if let Some(count) = members.get(key).and_then(|value| value.get().parse::<u64>().ok()) {
@@ -107,37 +108,37 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, Fault> {
         }
         for (index, job) in jobs.into_iter().enumerate() {
             match listed(job, worker.as_deref()) {
-                Some(hold) if holds.iter().any(|known| known.id == hold.id) => {}
-                Some(hold) => holds.push(hold),
+                Some(lease_ref) if lease_refs.iter().any(|known| known.id == lease_ref.id) => {}
+                Some(lease_ref) => lease_refs.push(lease_ref),
                 None => problems.push(Problem::new(format!("/{key}/{index}"), job.get(), ALLOWED)),
             }
         }
     }
     if let Some(id) = members.job_id("job_id", &mut problems) {
-        holds.push(Hold { id, proof: proof(members, worker.as_deref(), &mut problems) });
+        lease_refs.push(LeaseRef { id, token: token(members, worker.as_deref(), &mut problems) });
     }
     let span = schedule::lease(|_| members, &mut problems);
-    if problems.is_empty() && holds.is_empty() && counted > 0 {
+    if problems.is_empty() && lease_refs.is_empty() && counted > 0 {
         let message = format!("found {counted} and no ids; a number extends no lease: list the ids in active_job_ids");
         members.told("active_jobs", Problem::told("", message), &mut problems);
     }
-    if problems.is_empty() && holds.is_empty() && worker.as_deref().is_none_or(str::is_empty) {
+    if problems.is_empty() && lease_refs.is_empty() && worker.as_deref().is_none_or(str::is_empty) {
         members.told("worker_id", Problem::told("", "missing; a heartbeat names its worker, or jobs"), &mut problems);
     }
-    if problems.is_empty() { Ok(Beat { holds, span }) } else { Err(Fault::invalid(problems)) }
+    if problems.is_empty() { Ok(Beat { lease_refs, span }) } else { Err(Fault::invalid(problems)) }
 }
 
-fn listed(job: &RawValue, worker: Option<&str>) -> Option<Hold> {
+fn listed(job: &RawValue, worker: Option<&str>) -> Option<LeaseRef> {
     let mut problems = Vec::new();
-    let hold = match text(job) {
-        Some(id) => Hold { id: id.parse().ok()?, proof: proof(&Members::default(), worker, &mut problems) },
+    let lease_ref = match text(job) {
+        Some(id) => LeaseRef { id: id.parse().ok()?, token: token(&Members::default(), worker, &mut problems) },
         None => {
             let members = Members::parse(job.get()).ok()?;
             let id = members.job_id("job_id", &mut problems)?;
-            Hold { id, proof: proof(&members, worker, &mut problems) }
+            LeaseRef { id, token: token(&members, worker, &mut problems) }
         }
     };
-    problems.is_empty().then_some(hold)
+    problems.is_empty().then_some(lease_ref)
 }
 
 /// What a job tells its worker for tests of the protocol: `options.metadata.test_directive`.

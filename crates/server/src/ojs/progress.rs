@@ -2,7 +2,7 @@
 
 use super::envelope::push_moment;
 use super::names::id_in_path;
-use super::settle::{hold, proof};
+use super::settle::{lease_ref, token};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fault::{Code, Fault};
@@ -11,7 +11,7 @@ use crate::request::Payload;
 use axum::extract::{Path, State};
 use redrive_engine::{Progress, ProgressReport};
 use redrive_policy::Problem;
-use redrive_store::{Hold, Job, JobId};
+use redrive_store::{Job, JobId, LeaseRef};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use std::sync::Arc;
 pub(crate) async fn report(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
     let members = payload.members()?;
     let mut problems = Vec::new();
-    let hold = hold(&members, &app.limits, &mut problems);
+    let lease_ref = lease_ref(&members, &app.limits, &mut problems);
     let report = read(&app, &members, "percentage", 100.0, &mut problems);
-    match hold {
-        Some(hold) if problems.is_empty() => noted(&app, hold, report).await,
+    match lease_ref {
+        Some(lease_ref) if problems.is_empty() => noted(&app, lease_ref, report).await,
         _ => Err(Fault::invalid(problems)),
     }
 }
@@ -36,9 +36,9 @@ pub(crate) async fn put(
     let members = payload.members()?;
     let mut problems = Vec::new();
     let worker = members.worker_name(&app.limits, &mut problems);
-    let hold = Hold { id: id_in_path(&id)?, proof: proof(&members, worker.as_deref(), &mut problems) };
+    let lease_ref = LeaseRef { id: id_in_path(&id)?, token: token(&members, worker.as_deref(), &mut problems) };
     let report = read(&app, &members, "progress", 1.0, &mut problems);
-    if problems.is_empty() { noted(&app, hold, report).await } else { Err(Fault::invalid(problems)) }
+    if problems.is_empty() { noted(&app, lease_ref, report).await } else { Err(Fault::invalid(problems)) }
 }
 
 /// `GET /jobs/{id}/progress`. Where nothing was reported the members are null, so that this differs
@@ -63,9 +63,9 @@ fn read(app: &App, members: &Members<'_>, key: &str, whole: f64, problems: &mut 
 
 /// A report about a run that is over is no error, it is merely late (OJS progress, 6.1); the answer says
 /// why it was passed over.
-async fn noted(app: &App, hold: Hold, report: ProgressReport) -> Result<Answer, Fault> {
-    let id = hold.id;
-    match app.engine.report_progress(hold, report).await.map_err(Fault::from) {
+async fn noted(app: &App, lease_ref: LeaseRef, report: ProgressReport) -> Result<Answer, Fault> {
+    let id = lease_ref.id;
+    match app.engine.report_progress(lease_ref, report).await.map_err(Fault::from) {
         Ok(job) => Ok(Answer::ok(written(app, &job, Some(true)))),
         Err(fault) if fault.code == Code::Conflict => Ok(Answer::ok(passed_over(id, &fault))),
         Err(fault) => Err(fault),

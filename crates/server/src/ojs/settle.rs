@@ -13,7 +13,7 @@ use crate::request::Payload;
 use axum::extract::State;
 use redrive_engine::Ending;
 use redrive_policy::{Moment, Policy, Problem, Span};
-use redrive_store::{Hold, Job, Proof, State as JobState};
+use redrive_store::{Job, LeaseRef, State as JobState, Token};
 use std::sync::Arc;
 
 /// What kind of report it is.
@@ -52,8 +52,8 @@ pub(crate) async fn nack(State(app): State<Arc<App>>, payload: Payload) -> Resul
 }
 
 async fn settle_one(app: &App, payload: &Payload, kind: Kind) -> Result<Answer, Fault> {
-    let Report { hold, ending, reply } = Report::read(app, &payload.members()?, kind, app.engine.now())?;
-    let settled = app.engine.settle(vec![(hold, ending)]).await?.pop();
+    let Report { lease_ref, ending, reply } = Report::read(app, &payload.members()?, kind, app.engine.now())?;
+    let settled = app.engine.settle(vec![(lease_ref, ending)]).await?.pop();
     let job = settled.ok_or_else(unsaid)??;
     let mut out = vec![b'{'];
     reply.push(&mut out, &job);
@@ -86,7 +86,7 @@ pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -
     let mut endings = Vec::with_capacity(count);
     for report in reports {
         answers.push(read(report).map(|report| {
-            endings.push((report.hold, report.ending));
+            endings.push((report.lease_ref, report.ending));
             report.reply
         }));
     }
@@ -147,7 +147,7 @@ fn written(answers: impl Iterator<Item = Result<(Reply, Job), Fault>>, count: us
 
 /// The end of a run, as a worker reports it.
 struct Report {
-    hold: Hold,
+    lease_ref: LeaseRef,
     ending: Ending,
     reply: Reply,
 }
@@ -156,19 +156,19 @@ impl Report {
     fn read(app: &App, members: &Members<'_>, kind: Kind, now: Moment) -> Result<Self, Wrong> {
         let mut wrong = Wrong::default();
         members.only(kind.fields(), &mut wrong.request);
-        let hold = hold(members, &app.limits, &mut wrong.request);
+        let lease_ref = lease_ref(members, &app.limits, &mut wrong.request);
         let ending = match kind {
             Kind::Ack => success(members, &app.limits, &mut wrong.request),
             Kind::Nack => failure(app, members, now, &mut wrong),
         };
-        match (hold, ending) {
-            (Some(hold), Some(ending)) if wrong.is_empty() => {
+        match (lease_ref, ending) {
+            (Some(lease_ref), Some(ending)) if wrong.is_empty() => {
                 let reply = match &ending {
                     Ending::Done(_) => Reply::Acknowledged,
                     Ending::Failed(report) => Reply::Failed(report.worker_policy.clone()),
                     Ending::Released(delay) => Reply::Released(*delay),
                 };
-                Ok(Self { hold, ending, reply })
+                Ok(Self { lease_ref, ending, reply })
             }
             _ => Err(wrong),
         }
@@ -177,17 +177,17 @@ impl Report {
 
 /// Which run it is, and what proves that the reporter holds it: a token, else the worker's name, else
 /// nothing, because client libraries know neither (C29).
-pub(super) fn hold(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Hold> {
+pub(super) fn lease_ref(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<LeaseRef> {
     if !members.has("job_id") {
         members.wrong("job_id", "the id of the job", problems);
     }
     let id = members.job_id("job_id", problems);
-    let proof = proof(members, members.worker_name(limits, problems).as_deref(), problems);
-    Some(Hold { id: id?, proof })
+    let token = token(members, members.worker_name(limits, problems).as_deref(), problems);
+    Some(LeaseRef { id: id?, token })
 }
 
 /// What proves a hold, from a token in these members or the name of a worker.
-pub(super) fn proof(members: &Members<'_>, worker: Option<&str>, problems: &mut Vec<Problem>) -> Proof {
+pub(super) fn token(members: &Members<'_>, worker: Option<&str>, problems: &mut Vec<Problem>) -> Token {
     let token = members.text("lease_token", problems).and_then(|token| {
         let token = token.parse().ok();
         if token.is_none() {
@@ -196,9 +196,9 @@ pub(super) fn proof(members: &Members<'_>, worker: Option<&str>, problems: &mut 
         token
     });
     match (token, worker) {
-        (Some(token), _) => Proof::Token(token),
-        (None, Some(worker)) if !worker.is_empty() => Proof::Worker(Arc::from(worker)),
-        _ => Proof::None,
+        (Some(token), _) => Token::Lease(token),
+        (None, Some(worker)) if !worker.is_empty() => Token::Worker(Arc::from(worker)),
+        _ => Token::None,
     }
 }
 

@@ -2,8 +2,9 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Answer, Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Memory, Missing,
+    Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
     NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError,
+    StoreFuture,
 };
 use std::sync::{Arc, Mutex};
 
@@ -29,7 +30,7 @@ impl Faulty {
         *self.mood.lock().unwrap() = mood;
     }
 
-    fn tried<'a, T: Send + 'a>(&self, answer: Answer<'a, T>) -> Answer<'a, T> {
+    fn tried<'a, T: Send + 'a>(&self, answer: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         let mood = self.mood.lock().unwrap().clone();
         match mood {
             Mood::Well => answer,
@@ -40,79 +41,84 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
         self.tried(self.inner.enqueue(jobs, now))
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
         self.tried(self.inner.claim(claim, now))
     }
 
-    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
-        self.tried(self.inner.extend(holds, span, now))
+    fn extend(
+        &self,
+        lease_refs: Vec<LeaseRef>,
+        span: Option<Span>,
+        now: Moment,
+    ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+        self.tried(self.inner.extend(lease_refs, span, now))
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
         self.tried(self.inner.settle(settlements, now))
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
         self.tried(self.inner.reclaim(decide, limit, now))
     }
 
-    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+    fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()> {
         self.tried(self.inner.stood_still(standstill))
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
         self.tried(self.inner.promote(held, limit, now))
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
         self.tried(self.inner.cancel(id, now))
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.tried(self.inner.activate(id, now))
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.tried(self.inner.redrive(id, redrive, now))
     }
 
-    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.tried(self.inner.remove(id))
     }
 
-    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
         self.tried(self.inner.prune(retention, limit, now))
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
         self.tried(self.inner.pause(queue, paused, missing, now))
     }
 
-    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
         self.tried(self.inner.forget_queue(queue))
     }
 
-    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+    fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         self.tried(self.inner.prune_queues(age, now))
     }
 
-    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+    fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
         self.tried(self.inner.get(id))
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+    fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
         self.tried(self.inner.list(filter, page))
     }
 
-    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+    fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
         self.tried(self.inner.queues())
     }
 
-    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
         self.tried(self.inner.next_wake(held))
     }
 }

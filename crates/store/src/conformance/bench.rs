@@ -2,8 +2,8 @@
 
 use super::{Flaw, Subject};
 use crate::{
-    Answer, Claim, Decision, DuplicateId, Enqueued, FailedRun, Filter, Held, Hold, Job, JobId, LeaseToken, Listed,
-    Memory, NewJob, Page, Proof, Queue, Refusal, Report, Settlement, Spec, Start, State, Store, StoreError,
+    Claim, Decision, DuplicateId, Enqueued, FailedRun, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Listed, Memory,
+    NewJob, Page, Queue, Refusal, RunOutcome, Settlement, Spec, Start, State, Store, StoreError, StoreFuture, Token,
 };
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
@@ -164,16 +164,16 @@ impl<'s> Bench<'s> {
         self.take(job.id).await
     }
 
-    pub(super) async fn extend(&self, hold: Hold, span: Option<Span>) -> Result<Result<Job, Refusal>, Flaw> {
-        only(self.store.extend(vec![hold], span, self.now).await?)
+    pub(super) async fn extend(&self, lease_ref: LeaseRef, span: Option<Span>) -> Result<Result<Job, Refusal>, Flaw> {
+        only(self.store.extend(vec![lease_ref], span, self.now).await?)
     }
 
-    pub(super) async fn settle(&self, hold: Hold, report: Report) -> Result<Result<Job, Refusal>, Flaw> {
-        only(self.store.settle(vec![Settlement { hold, report }], self.now).await?)
+    pub(super) async fn settle(&self, lease_ref: LeaseRef, report: RunOutcome) -> Result<Result<Job, Refusal>, Flaw> {
+        only(self.store.settle(vec![Settlement { lease_ref, report }], self.now).await?)
     }
 
     pub(super) async fn done(&self, job: &Job) -> Result<Job, Flaw> {
-        Ok(self.settle(held_by_token(job)?, Report::Done(None)).await??)
+        Ok(self.settle(held_by_token(job)?, RunOutcome::Done(None)).await??)
     }
 
     /// Reports a failure; the job's policy rules.
@@ -183,7 +183,7 @@ impl<'s> Bench<'s> {
 
     pub(super) async fn release(&self, job: &Job, delay_ms: u32, most: u32) -> Result<Result<Job, Refusal>, Flaw> {
         let delay = Span::from_millis(delay_ms);
-        self.settle(held_by_token(job)?, Report::Released { delay, most }).await
+        self.settle(held_by_token(job)?, RunOutcome::Released { delay, most }).await
     }
 
     /// Ends overdue runs; the jobs' policies rule.
@@ -240,7 +240,7 @@ impl<'s> Bench<'s> {
             State::Retryable => self.fail(&self.take(job.id).await?).await?,
             State::Completed => {
                 let held = self.take(job.id).await?;
-                self.settle(held_by_token(&held)?, Report::Done(Some(Arc::from(*b"\"ok\"")))).await??
+                self.settle(held_by_token(&held)?, RunOutcome::Done(Some(Arc::from(*b"\"ok\"")))).await??
             }
             State::Cancelled => self.store.cancel(job.id, self.now).await??.job,
             State::Discarded => {
@@ -248,7 +248,7 @@ impl<'s> Bench<'s> {
                 self.settle(held_by_token(&held)?, stopped(Disposition::DeadLetter)).await??
             }
         };
-        super::holds!(job.state == state, "the way to {state} led to {}", job.state);
+        super::ensure!(job.state == state, "the way to {state} led to {}", job.state);
         Ok(job)
     }
 
@@ -256,7 +256,7 @@ impl<'s> Bench<'s> {
     pub(super) fn together<T: Send>(
         &self,
         count: usize,
-        verb: impl for<'a> Fn(usize, &'a dyn Store) -> Answer<'a, T> + Sync,
+        verb: impl for<'a> Fn(usize, &'a dyn Store) -> StoreFuture<'a, T> + Sync,
     ) -> Result<Vec<T>, Flaw> {
         let (barrier, verb, store, subject) = (&Barrier::new(count), &verb, &*self.store, self.subject);
         let one = |index: usize| {
@@ -334,23 +334,23 @@ pub(super) fn failed_run(held: &Job, at: Moment, ruled: Decision) -> FailedRun {
 }
 
 /// An ordinary failure, on which the job's own policy rules.
-pub(super) fn failed(now: Moment) -> Report {
-    Report::Failed(Box::new(move |job| decision(job, now)))
+pub(super) fn failed(now: Moment) -> RunOutcome {
+    RunOutcome::Failed(Box::new(move |job| decision(job, now)))
 }
 
 /// A failure that ends the job, whatever its policy says.
-pub(super) fn stopped(disposition: Disposition) -> Report {
+pub(super) fn stopped(disposition: Disposition) -> RunOutcome {
     let signal = redrive_policy::Signal::Stop(disposition);
-    Report::Failed(Box::new(move |job| decision_of(job, &Failure::default().with_signal(signal), START)))
+    RunOutcome::Failed(Box::new(move |job| decision_of(job, &Failure::default().with_signal(signal), START)))
 }
 
-pub(super) fn hold(id: JobId, proof: Proof) -> Hold {
-    Hold { id, proof }
+pub(super) fn lease_ref(id: JobId, token: Token) -> LeaseRef {
+    LeaseRef { id, token }
 }
 
 /// The hold on a job by the token that came with it.
-pub(super) fn held_by_token(job: &Job) -> Result<Hold, Flaw> {
-    Ok(hold(job.id, Proof::Token(token(job)?)))
+pub(super) fn held_by_token(job: &Job) -> Result<LeaseRef, Flaw> {
+    Ok(lease_ref(job.id, Token::Lease(token(job)?)))
 }
 
 pub(super) fn token(job: &Job) -> Result<LeaseToken, Flaw> {

@@ -1,7 +1,7 @@
 //! Handing jobs out: the order, and what a lease holds.
 
 use super::bench::{Bench, LEASE_MS, QUEUE, SEED, START, WORKER, ids, token};
-use super::{Verified, holds, same};
+use super::{Verified, ensure, same};
 use crate::{Claim, Job, Lease, LeaseToken, Missing, NewJob, Start, State};
 use redrive_policy::Span;
 
@@ -150,7 +150,7 @@ pub(super) async fn claim_numbers_the_leases_of_a_job(bench: &mut Bench<'_>) -> 
     let tokens = [token(&first)?, token(&second)?];
     let expected = [1, 2].map(|number| LeaseToken::derive(SEED, first.id, number));
     same!(tokens, expected, "the tokens of two leases of one job, claimed with the same bits");
-    holds!(tokens[0].nonce != tokens[1].nonce, "both leases have the nonce of {}", tokens[0]);
+    ensure!(tokens[0].nonce != tokens[1].nonce, "both leases have the nonce of {}", tokens[0]);
     Ok(())
 }
 

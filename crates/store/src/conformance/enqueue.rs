@@ -1,7 +1,7 @@
 //! Handing jobs in: all or none, names and keys.
 
 use super::bench::{Bench, START, ids};
-use super::{Flaw, Verified, holds, same};
+use super::{Flaw, Verified, ensure, same};
 use crate::{DuplicateId, Enqueued, Job, NewJob, Retention, Start, State, Times};
 use redrive_policy::{History, Moment, Span};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub(super) async fn enqueue_refuses_a_taken_name_and_keeps_nothing_of_the_batch(
     same!(refused, Err(DuplicateId { index: 1, id: taken }), "a batch with a taken name");
     same!(bench.everything().await?, before, "the store after the refusal");
     let again = bench.enqueue(vec![first]).await??;
-    holds!(matches!(&again[..], [Enqueued::Created(_)]), "the refused batch left its key behind: {again:?}");
+    ensure!(matches!(&again[..], [Enqueued::Created(_)]), "the refused batch left its key behind: {again:?}");
     Ok(())
 }
 
@@ -132,7 +132,7 @@ pub(super) async fn enqueue_knows_a_key_within_one_batch(bench: &mut Bench<'_>) 
     let (first, other, second) = (keyed(bench, "k"), keyed(bench, "l"), keyed(bench, "k"));
     let answers = bench.enqueue(vec![first.clone(), other, second]).await??;
     let job = bench.get(first.id).await?;
-    holds!(
+    ensure!(
         matches!(&answers[..], [Enqueued::Created(a), Enqueued::Created(_), Enqueued::Existing(b)] if *a == job && *b == job),
         "a batch with one key twice gives {answers:?}"
     );

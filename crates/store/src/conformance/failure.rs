@@ -2,11 +2,11 @@
 //! requirements of OJS that a store can break.
 
 use super::bench::{
-    Bench, DELAY_MS, LEASE_MS, QUEUE, decision, decision_of, failed, failed_run, held_by_token, hold, ids, policy,
+    Bench, DELAY_MS, LEASE_MS, QUEUE, decision, decision_of, failed, failed_run, held_by_token, ids, lease_ref, policy,
     stopped,
 };
-use super::{Verified, holds, same};
-use crate::{Claim, FailedRun, Filter, Job, KEPT_FAILURES, Proof, Report, State};
+use super::{Verified, ensure, same};
+use crate::{Claim, FailedRun, Filter, Job, KEPT_FAILURES, RunOutcome, State, Token};
 use redrive_policy::{AttemptLimit, Disposition, Failure, Outcome, Signal, Span};
 use std::sync::{Arc, Mutex};
 
@@ -133,7 +133,7 @@ pub(super) async fn ret_15_the_latest_failures_are_kept(bench: &mut Bench<'_>) -
     let job = bench.get(job.id).await?;
     let kept: Vec<u32> = job.failures.iter().map(|run| run.attempt).collect();
     same!(kept, (8..=runs).collect::<Vec<u32>>(), "the runs that are kept, the newest last");
-    holds!(KEPT_FAILURES >= 10, "OJS §10.1 asks for ten failures, {KEPT_FAILURES} are kept");
+    ensure!(KEPT_FAILURES >= 10, "OJS §10.1 asks for ten failures, {KEPT_FAILURES} are kept");
     same!((job.attempt, job.history.failures()), (runs, runs), "the counts, which forget nothing");
     Ok(())
 }
@@ -163,7 +163,7 @@ pub(super) async fn fail_asks_for_the_decision_on_the_job_as_it_stands(bench: &m
     let extended = bench.extend(held_by_token(&held)?, None).await??;
     let (seen, now) = (Arc::new(Mutex::new(Vec::new())), bench.now());
     let witness = Arc::clone(&seen);
-    let report = Report::Failed(Box::new(move |job: &Job| {
+    let report = RunOutcome::Failed(Box::new(move |job: &Job| {
         if let Ok(mut seen) = witness.lock() {
             seen.push(job.clone());
         }
@@ -194,7 +194,7 @@ pub(super) async fn fail_with_an_own_verdict_stops_whatever_the_policy_says(benc
 pub(super) async fn fail_takes_the_due_time_of_the_decision(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
     let (now, due) = (bench.now(), bench.later(33));
-    let report = Report::Failed(Box::new(move |job| crate::Decision { due, ..decision(job, now) }));
+    let report = RunOutcome::Failed(Box::new(move |job| crate::Decision { due, ..decision(job, now) }));
     let failed = bench.settle(held_by_token(&held)?, report).await??;
     same!((failed.due, failed.last_delay), (Some(due), Some(Span::from_millis(DELAY_MS))), "due time and delay");
     Ok(())
@@ -217,7 +217,7 @@ pub(super) async fn fail_that_asks_for_a_requeue_is_no_failure(bench: &mut Bench
     let held = bench.take(first.id).await?;
     let now = bench.now();
     let failure = Failure::default().with_signal(Signal::RequeueAfter(Span::from_millis(50)));
-    let report = Report::Failed(Box::new(move |job| decision_of(job, &failure, now)));
+    let report = RunOutcome::Failed(Box::new(move |job| decision_of(job, &failure, now)));
     let requeued = bench.settle(held_by_token(&held)?, report).await??;
     let expected = Job { state: State::Retryable, attempt: 1, due: Some(bench.later(50)), lease: None, ..held.clone() };
     same!(requeued, expected, "a requeued job, which counts and remembers nothing");
@@ -232,12 +232,12 @@ pub(super) async fn fail_by_a_deadline_and_by_report_are_ruled_alike(bench: &mut
     let request = Claim { timeout: Some(Span::from_millis(40)), ..bench.request(&[QUEUE], 9) };
     same!(ids(&bench.claim_by(request).await?), [told.id, timed.id], "the two runs");
     bench.pass(40);
-    let told = bench.settle(hold(told.id, Proof::None), failed(bench.now())).await??;
+    let told = bench.settle(lease_ref(told.id, Token::None), failed(bench.now())).await??;
     let timed = bench.reclaim(9).await?.pop();
     let outcome = |job: &Job| job.failures.last().map(|run| (run.attempt, run.at, run.verdict));
     same!(timed.as_ref().and_then(outcome), outcome(&told), "the record of the two failures");
     same!(timed.map(|job| (job.state, job.due)), Some((told.state, told.due)), "state and due time of the two");
     let retried = outcome(&told).is_some_and(|(_, _, verdict)| matches!(verdict.outcome, Outcome::Retry { .. }));
-    holds!(retried, "the failure was not ruled on");
+    ensure!(retried, "the failure was not ruled on");
     Ok(())
 }

@@ -57,7 +57,7 @@ macro_rules! same {
 }
 
 /// Ends the case unless something holds.
-macro_rules! holds {
+macro_rules! ensure {
     ($condition:expr, $($what:tt)+) => {
         if !$condition {
             return Err($crate::conformance::Flaw::at(file!(), line!(), &format!($($what)+)));
@@ -65,4 +65,4 @@ macro_rules! holds {
     };
 }
 
-pub(super) use {holds, same};
+pub(super) use {ensure, same};

@@ -10,7 +10,7 @@ mod claim;
 mod enqueue;
 mod failure;
 mod flaw;
-mod hold;
+mod lease;
 pub mod model;
 mod promote;
 mod queues;
@@ -27,7 +27,7 @@ pub use bench::Bench;
 pub use flaw::Flaw;
 pub use subject::{Subject, block_on};
 
-use flaw::{Verified, holds, same};
+use flaw::{Verified, ensure, same};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;

@@ -1,7 +1,7 @@
 //! Queues among themselves: they take turns, and one that is held back delays no other.
 
 use super::bench::{Bench, LEASE_MS, QUEUE, START, ids};
-use super::{Flaw, Verified, holds, same};
+use super::{Flaw, Verified, ensure, same};
 use crate::{Held, Job, JobId, Missing, NewJob, QueueRefusal, Start, State};
 use redrive_policy::{Moment, Span};
 
@@ -111,7 +111,7 @@ pub(super) async fn an_empty_queue_is_forgotten_on_request_and_made_anew(bench: 
     same!(bench.get(job.id).await?, job, "its job");
     bench.store().cancel(job.id, bench.now()).await??;
     let ended = bench.store().forget_queue(QUEUE.into()).await?;
-    holds!(matches!(ended, Err(QueueRefusal::HasJobs(_))), "a queue with a job that has ended: {ended:?}");
+    ensure!(matches!(ended, Err(QueueRefusal::HasJobs(_))), "a queue with a job that has ended: {ended:?}");
     bench.store().remove(job.id).await??;
     bench.store().pause(QUEUE.into(), true, Missing::Refuse, bench.now()).await?;
     let forgotten = bench.store().forget_queue(QUEUE.into()).await?;

@@ -1,8 +1,8 @@
 //! Several callers at the same moment: one of them wins, and the others are told.
 
 use super::bench::{Bench, QUEUE, START, failed, held_by_token, ids, token};
-use super::{Verified, holds, same};
-use crate::{Claim, Enqueued, Job, NewJob, Proof, Refusal, Report, Settlement, State};
+use super::{Verified, ensure, same};
+use crate::{Claim, Enqueued, Job, NewJob, Refusal, RunOutcome, Settlement, State, Token};
 use std::collections::BTreeSet;
 
 pub(super) async fn race_of_two_workers_for_one_job(bench: &mut Bench<'_>) -> Verified {
@@ -36,9 +36,9 @@ pub(super) async fn race_of_success_and_failure_has_one_winner(bench: &mut Bench
         let held = bench.held().await?;
         let good = token(&held)?;
         let answers = bench.together(2, |index, store| {
-            let report = if index == 0 { Report::Done(None) } else { failed(START) };
-            let hold = crate::Hold { id: held.id, proof: Proof::Token(good) };
-            store.settle(vec![Settlement { hold, report }], START)
+            let report = if index == 0 { RunOutcome::Done(None) } else { failed(START) };
+            let lease_ref = crate::LeaseRef { id: held.id, token: Token::Lease(good) };
+            store.settle(vec![Settlement { lease_ref, report }], START)
         })?;
         let answers: Vec<_> = answers.into_iter().flatten().collect();
         let lost = answers.iter().filter(|answer| **answer == Err(Refusal::StaleLease)).count();
@@ -51,9 +51,9 @@ pub(super) async fn race_of_success_and_failure_has_one_winner(bench: &mut Bench
 
 pub(super) async fn race_of_repeated_success_gets_one_answer(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
-    let hold = held_by_token(&held)?;
+    let lease_ref = held_by_token(&held)?;
     let answers = bench.together(4, |_, store| {
-        store.settle(vec![Settlement { hold: hold.clone(), report: Report::Done(None) }], START)
+        store.settle(vec![Settlement { lease_ref: lease_ref.clone(), report: RunOutcome::Done(None) }], START)
     })?;
     let done = bench.get(held.id).await?;
     same!(done.state, State::Completed, "the job");
@@ -72,7 +72,7 @@ pub(super) async fn race_of_one_key_keeps_one_job(bench: &mut Bench<'_>) -> Veri
     let all_the_same = answers.iter().all(|answer| match answer {
         Enqueued::Created(job) | Enqueued::Existing(job) => job == created[0],
     });
-    holds!(all_the_same, "the four callers got different jobs: {answers:?}");
+    ensure!(all_the_same, "the four callers got different jobs: {answers:?}");
     same!(bench.everything().await?.0.total, Some(1), "how many jobs are kept");
     Ok(())
 }

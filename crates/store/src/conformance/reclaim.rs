@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, LEASE_MS, QUEUE, decision, held_by_token, ids};
 use super::{Flaw, Verified, same};
-use crate::{Claim, Job, JobId, Overdue, Refusal, Report, Spec, Standstill, State};
+use crate::{Claim, Job, JobId, Overdue, Refusal, RunOutcome, Spec, Standstill, State};
 use redrive_policy::{Moment, Span};
 use std::sync::Mutex;
 
@@ -17,7 +17,7 @@ pub(super) async fn reclaim_ends_a_run_at_the_end_of_its_lease_and_not_before(be
     same!(ids(&ended), [held.id], "what is reclaimed at the end of the lease");
     same!(ended, [bench.get(held.id).await?], "the answer, and the job read back");
     same!(bench.reclaim(9).await?, Vec::new(), "what is reclaimed a second time");
-    let late = bench.settle(held_by_token(&held)?, Report::Done(None)).await?;
+    let late = bench.settle(held_by_token(&held)?, RunOutcome::Done(None)).await?;
     same!(late, Err(Refusal::StaleLease), "success, reported too late");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, decision, failed_run, held_by_token, ids, token};
 use super::{Flaw, Verified, same};
-use crate::{Blob, Enqueued, Job, Missing, NewJob, Redrive, Refusal, Report, Retention, Spec, Start, State};
+use crate::{Blob, Enqueued, Job, Missing, NewJob, Redrive, Refusal, Retention, RunOutcome, Spec, Start, State};
 use redrive_policy::{
     AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Disposition, Jitter, Matcher, Parts, Pattern, Policy,
     Rounding, Rule, Span, Unmatched,
@@ -64,7 +64,7 @@ pub(super) async fn restart_keeps_leases_and_their_numbers(bench: &mut Bench<'_>
     bench.restart();
     let again = bench.take(lost.id).await?;
     same!(token(&again)?.number, 2, "the number of the next lease");
-    let late = bench.settle(held_by_token(&lost)?, Report::Done(None)).await?;
+    let late = bench.settle(held_by_token(&lost)?, RunOutcome::Done(None)).await?;
     same!(late, Err(Refusal::StaleLease), "the lease from before the restarts");
     Ok(())
 }
@@ -160,11 +160,11 @@ pub(super) async fn restart_keeps_what_is_due_and_what_expires(bench: &mut Bench
 
 pub(super) async fn restart_keeps_the_result_and_the_lease_of_a_completed_job(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
-    let result = Report::Done(Some((0..=255).collect()));
+    let result = RunOutcome::Done(Some((0..=255).collect()));
     let done = bench.settle(held_by_token(&held)?, result).await??;
     bench.restart();
     same!(bench.get(held.id).await?, done, "a completed job");
-    let again = bench.settle(held_by_token(&held)?, Report::Done(None)).await?;
+    let again = bench.settle(held_by_token(&held)?, RunOutcome::Done(None)).await?;
     same!(again, Ok(done), "success, reported again after a restart");
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! Ends of runs: success, its repetition, and many at once.
 
-use super::bench::{Bench, LEASE_MS, WORKER, failed, held_by_token, hold, ids, token};
+use super::bench::{Bench, LEASE_MS, WORKER, failed, held_by_token, ids, lease_ref, token};
 use super::{Verified, same};
-use crate::{Blob, Job, LeaseToken, Proof, Refusal, Report, Settlement, State};
+use crate::{Blob, Job, LeaseToken, Refusal, RunOutcome, Settlement, State, Token};
 use redrive_policy::Span;
 use std::sync::Arc;
 
 pub(super) async fn settle_done_completes_the_job_and_keeps_the_result(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
     bench.pass(7);
-    let done = bench.settle(held_by_token(&held)?, Report::Done(Some(result()))).await??;
+    let done = bench.settle(held_by_token(&held)?, RunOutcome::Done(Some(result()))).await??;
     let (settled, completed_by) = (Some(token(&held)?), Some(WORKER.into()));
     let mut expected =
         Job { state: State::Completed, lease: None, result: Some(result()), settled, completed_by, ..held };
@@ -27,17 +27,17 @@ pub(super) async fn settle_done_may_return_nothing(bench: &mut Bench<'_>) -> Ver
     same!(bench.done(&held).await?.result, None, "the result of a handler that returns nothing");
     let held = bench.held().await?;
     let empty: Blob = Arc::from([]);
-    let done = bench.settle(held_by_token(&held)?, Report::Done(Some(Arc::clone(&empty)))).await??;
+    let done = bench.settle(held_by_token(&held)?, RunOutcome::Done(Some(Arc::clone(&empty)))).await??;
     same!(bench.get(done.id).await?.result, Some(empty), "an empty result, which is not the same as none");
     Ok(())
 }
 
 pub(super) async fn settle_done_again_with_the_same_token_changes_nothing(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
-    let done = bench.settle(held_by_token(&held)?, Report::Done(Some(result()))).await??;
+    let done = bench.settle(held_by_token(&held)?, RunOutcome::Done(Some(result()))).await??;
     let before = bench.everything().await?;
     bench.pass(60_000);
-    for report in [Report::Done(Some(result())), Report::Done(None)] {
+    for report in [RunOutcome::Done(Some(result())), RunOutcome::Done(None)] {
         same!(bench.settle(held_by_token(&held)?, report).await?, Ok(done.clone()), "success, reported again");
     }
     same!(bench.everything().await?, before, "the store after the repetitions");
@@ -46,9 +46,9 @@ pub(super) async fn settle_done_again_with_the_same_token_changes_nothing(bench:
 
 pub(super) async fn settle_done_again_in_one_batch_gets_the_same_answer(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
-    let hold = held_by_token(&held)?;
-    let reports = [Report::Done(Some(result())), Report::Done(None), failed(bench.now())];
-    let batch = reports.map(|report| Settlement { hold: hold.clone(), report }).into();
+    let lease_ref = held_by_token(&held)?;
+    let reports = [RunOutcome::Done(Some(result())), RunOutcome::Done(None), failed(bench.now())];
+    let batch = reports.map(|report| Settlement { lease_ref: lease_ref.clone(), report }).into();
     let answers = bench.store().settle(batch, bench.now()).await?;
     let done = bench.get(held.id).await?;
     same!(answers, [Ok(done.clone()), Ok(done), Err(Refusal::StaleLease)], "success twice, and a failure");
@@ -60,19 +60,19 @@ pub(super) async fn settle_again_in_any_other_way_is_refused(bench: &mut Bench<'
     let done = bench.done(&held).await?;
     let good = token(&held)?;
     let completed = Refusal::WrongState(State::Completed);
-    let released = || Report::Released { delay: Span::ZERO, most: 9 };
+    let released = || RunOutcome::Released { delay: Span::ZERO, most: 9 };
     let attempts = [
-        (Proof::Token(good), failed(bench.now()), Refusal::StaleLease),
-        (Proof::Token(good), released(), Refusal::StaleLease),
-        (Proof::Token(LeaseToken { nonce: !good.nonce, ..good }), Report::Done(None), Refusal::StaleLease),
-        (Proof::Token(LeaseToken { number: 2, ..good }), Report::Done(None), completed.clone()),
-        (Proof::Worker("ada".into()), Report::Done(None), completed.clone()),
-        (Proof::None, Report::Done(None), completed.clone()),
-        (Proof::None, failed(bench.now()), completed.clone()),
-        (Proof::None, released(), completed),
+        (Token::Lease(good), failed(bench.now()), Refusal::StaleLease),
+        (Token::Lease(good), released(), Refusal::StaleLease),
+        (Token::Lease(LeaseToken { nonce: !good.nonce, ..good }), RunOutcome::Done(None), Refusal::StaleLease),
+        (Token::Lease(LeaseToken { number: 2, ..good }), RunOutcome::Done(None), completed.clone()),
+        (Token::Worker("ada".into()), RunOutcome::Done(None), completed.clone()),
+        (Token::None, RunOutcome::Done(None), completed.clone()),
+        (Token::None, failed(bench.now()), completed.clone()),
+        (Token::None, released(), completed),
     ];
-    for (proof, report, refusal) in attempts {
-        same!(bench.settle(hold(held.id, proof.clone()), report).await?, Err(refusal), "with {proof:?}");
+    for (token, report, refusal) in attempts {
+        same!(bench.settle(lease_ref(held.id, token.clone()), report).await?, Err(refusal), "with {token:?}");
     }
     same!(bench.get(held.id).await?, done, "the completed job");
     Ok(())
@@ -82,7 +82,7 @@ pub(super) async fn settle_done_again_after_a_redrive_is_stale(bench: &mut Bench
     let held = bench.held().await?;
     bench.done(&held).await?;
     bench.store().redrive(held.id, crate::Redrive::default(), bench.now()).await??;
-    let again = || Report::Done(None);
+    let again = || RunOutcome::Done(None);
     same!(bench.settle(held_by_token(&held)?, again()).await?, Err(Refusal::StaleLease), "while it waits");
     bench.take(held.id).await?;
     same!(bench.settle(held_by_token(&held)?, again()).await?, Err(Refusal::StaleLease), "while it runs again");
@@ -102,11 +102,11 @@ pub(super) async fn settle_answers_each_for_itself_and_in_order(bench: &mut Benc
     let (first, second, third) = (bench.held().await?, bench.held().await?, bench.held().await?);
     let nobody = bench.name();
     let batch = vec![
-        Settlement { hold: held_by_token(&third)?, report: failed(bench.now()) },
-        Settlement { hold: hold(nobody, Proof::None), report: Report::Done(None) },
-        Settlement { hold: held_by_token(&first)?, report: Report::Done(None) },
-        Settlement { hold: hold(second.id, Proof::Worker("bob".into())), report: Report::Done(None) },
-        Settlement { hold: hold(third.id, Proof::None), report: Report::Done(None) },
+        Settlement { lease_ref: held_by_token(&third)?, report: failed(bench.now()) },
+        Settlement { lease_ref: lease_ref(nobody, Token::None), report: RunOutcome::Done(None) },
+        Settlement { lease_ref: held_by_token(&first)?, report: RunOutcome::Done(None) },
+        Settlement { lease_ref: lease_ref(second.id, Token::Worker("bob".into())), report: RunOutcome::Done(None) },
+        Settlement { lease_ref: lease_ref(third.id, Token::None), report: RunOutcome::Done(None) },
     ];
     let answers = bench.store().settle(batch, bench.now()).await?;
     let seen: Vec<_> = answers.into_iter().map(|answer| answer.map(|job| (job.id, job.state))).collect();

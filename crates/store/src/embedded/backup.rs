@@ -2,7 +2,7 @@
 
 use super::check::{Findings, check_on, find};
 use super::disk::{Disk, NativeDisk};
-use super::fault::{Doing, OpenError, Trouble};
+use super::fault::{Doing, IoError, OpenError};
 use super::frame::Frame;
 use super::gather::{LogEnd, Part, gather, open_all};
 use super::header::{FIRST_FRAME, FileHeader};
@@ -112,7 +112,7 @@ fn copy_parts(
     end: LogEnd,
     to: &Path,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(), Trouble> {
+) -> Result<(), IoError> {
     let mut jobs = Vec::new();
     for mut part in parts {
         let is_last = part.name == Name::Segment(end.segment);
@@ -144,7 +144,7 @@ fn copy_file(
     length: u64,
     closing: Option<u64>,
     copied: &mut dyn FnMut(u64),
-) -> Result<(), Trouble> {
+) -> Result<(), IoError> {
     let mut tail = Vec::new();
     let mut target = disk.create(to).doing("create", to)?;
     let mut bytes = vec![0; PIECE.min(length) as usize];

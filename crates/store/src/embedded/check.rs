@@ -1,7 +1,7 @@
 //! Reading a folder from end to end without changing anything.
 
 use super::disk::{Disk, LockError, NativeDisk};
-use super::fault::{Damage, OpenError, Trouble};
+use super::fault::{Damage, IoError, OpenError};
 use super::names::{LOCK, Name};
 use super::read::{Contents, Progress, Reader, Survey, no_log_was_lost, survey};
 use super::slot::{Slot, order};
@@ -106,7 +106,7 @@ fn lock_if_there(disk: &dyn Disk, dir: &Path) -> Result<Option<Box<dyn Send + Sy
         {
             Ok(None)
         }
-        Err(LockError::Disk(error)) => Err(Trouble::new("lock", &path, &error).into()),
+        Err(LockError::Disk(error)) => Err(IoError::new("lock", &path, &error).into()),
     }
 }
 
@@ -171,5 +171,5 @@ fn contradiction(slot: &Slot) -> Option<&'static str> {
         (job.revisions.len() <= KEPT_REVISIONS, "has more revisions than are kept"),
         (job.revisions.is_sorted_by(|a, b| a.generation < b.generation), "has revisions out of order"),
     ];
-    checks.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
+    checks.into_iter().find(|(lease_refs, _)| !lease_refs).map(|(_, what)| what)
 }

@@ -2,7 +2,7 @@
 
 use super::core::{Base, Rotated, Shared};
 use super::disk::Disk;
-use super::fault::{Doing, Trouble};
+use super::fault::{Doing, IoError};
 use super::frame::Frame;
 use super::high_water::MarkFlusher;
 use super::names::Name;
@@ -50,12 +50,12 @@ struct Start {
 enum Stopped {
     /// The store has stopped, or is being closed.
     Store(StoreError),
-    Disk(Trouble),
+    Disk(IoError),
 }
 
-impl From<Trouble> for Stopped {
-    fn from(trouble: Trouble) -> Self {
-        Self::Disk(trouble)
+impl From<IoError> for Stopped {
+    fn from(io_error: IoError) -> Self {
+        Self::Disk(io_error)
     }
 }
 
@@ -207,7 +207,7 @@ impl Compactor {
         if let Some(why) = core.stopped() {
             return Err(Stopped::Store(why.clone()));
         }
-        cursor.write_common(&core.ledger, &mut common);
+        cursor.write_common(&core.store_state, &mut common);
         core.cut(sender);
         drop(core);
         self.shared.to_flush.notify_one();
@@ -222,7 +222,7 @@ impl Compactor {
                 drop(core);
                 return Err(self.stopped());
             }
-            let more = cursor.write_jobs(&core.ledger, self.options.snapshot_chunk_jobs, frame.records());
+            let more = cursor.write_jobs(&core.store_state, self.options.snapshot_chunk_jobs, frame.records());
             drop(core);
             if !more {
                 break;
@@ -234,13 +234,13 @@ impl Compactor {
         draft.append(&mut frame)?;
         // What the snapshot has must be in the log too before it counts: otherwise a power cut could
         // leave a part of a verb that was never flushed.
-        let ticket = self.shared.lock().ticket();
+        let waiter = self.shared.lock().waiter();
         self.shared.to_flush.notify_one();
-        ticket.wait().map_err(Stopped::Store)
+        waiter.wait().map_err(Stopped::Store)
     }
 
     /// Removes the files that a snapshot replaces.
-    fn remove_before(&self, number: u64) -> Result<(), Trouble> {
+    fn remove_before(&self, number: u64) -> Result<(), IoError> {
         let names = self.disk.list(&self.dir).doing("list", &self.dir)?;
         for name in names.iter().filter_map(|name| Name::parse(name)) {
             if matches!(name, Name::Segment(n) | Name::Snapshot(n) if n < number) {
@@ -259,10 +259,10 @@ impl Compactor {
     fn explain(&self, why: Stopped) -> StoreError {
         match why {
             Stopped::Store(error) => error,
-            Stopped::Disk(trouble) => {
-                let way_out = trouble.way_out();
+            Stopped::Disk(io_error) => {
+                let way_out = io_error.way_out();
                 StoreError::Unavailable(format!(
-                    "the log was not compacted because the store {trouble}; it goes on, and the log grows: {way_out}"
+                    "the log was not compacted because the store {io_error}; it goes on, and the log grows: {way_out}"
                 ))
             }
         }

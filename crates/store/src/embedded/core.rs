@@ -1,11 +1,11 @@
 //! What the verbs and the threads of the store share.
 
-use super::fault::Trouble;
+use super::fault::IoError;
 use super::frame::Frame;
-use super::ledger::Ledger;
 use super::notice::Notices;
 use super::options::Options;
-use super::ticket::Ticket;
+use super::store_state::StoreState;
+use super::waiter::CommitWaiter;
 use crate::StoreError;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ pub(super) struct Shared {
     core: Mutex<Core>,
     /// How many wait for the lock.
     waiting: AtomicUsize,
-    written: Mutex<Written>,
+    written: Mutex<OnDisk>,
     /// There is something to write, or to stop for.
     pub(super) to_flush: Condvar,
     /// A compaction is wanted, or it is time to stop.
@@ -29,14 +29,14 @@ pub(super) struct Shared {
 
 /// What is behind the lock.
 pub(super) struct Core {
-    pub(super) ledger: Ledger,
-    outbox: VecDeque<Parcel>,
+    pub(super) store_state: StoreState,
+    outbox: VecDeque<FlushBatch>,
     /// The ticket of the frame that is being filled.
-    open: Arc<Ticket>,
+    open: Arc<CommitWaiter>,
     /// The ticket of the newest frame with records.
-    latest: Arc<Ticket>,
+    latest: Arc<CommitWaiter>,
     /// The ticket of the frame that the flusher has.
-    in_hand: Arc<Ticket>,
+    in_hand: Arc<CommitWaiter>,
     /// An empty frame, to be filled next without a new allocation.
     spare: Option<Frame>,
     /// Why the store answers no more.
@@ -55,22 +55,22 @@ pub(super) struct Core {
 }
 
 /// What goes to the flusher at once.
-pub(super) struct Parcel {
+pub(super) struct FlushBatch {
     pub(super) frame: Frame,
-    pub(super) ticket: Arc<Ticket>,
+    pub(super) waiter: Arc<CommitWaiter>,
     /// Who wants a new segment after this frame.
     pub(super) rotate: Option<Sender<Rotation>>,
 }
 
 /// Where the log goes on after a rotation, or why it goes on where it was.
-pub(super) type Rotation = Result<Rotated, Trouble>;
+pub(super) type Rotation = Result<Rotated, IoError>;
 
 /// Where the log goes on after a rotation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rotated {
     pub(super) segment: u64,
     pub(super) next_sequence: u64,
-    /// What [`Written::appended`] was then.
+    /// What [`OnDisk::appended`] was then.
     pub(super) appended: u64,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Compaction {
 
 /// What is on disk: never behind what was acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Written {
+pub(super) struct OnDisk {
     /// The segment that is written to.
     pub(super) segment: u64,
     /// The number of the last frame that is safe.
@@ -107,20 +107,20 @@ pub(super) struct Written {
 pub(super) struct Base {
     /// Its number; 0 where there is none.
     pub(super) number: u64,
-    /// What [`Written::appended`] was where it begins.
+    /// What [`OnDisk::appended`] was where it begins.
     pub(super) at: u64,
     /// Its length; 0 where there is none.
     pub(super) bytes: u64,
 }
 
 impl Shared {
-    pub(super) fn new(ledger: Ledger, base: Base, written: Written) -> Self {
+    pub(super) fn new(store_state: StoreState, base: Base, written: OnDisk) -> Self {
         let core = Core {
-            ledger,
+            store_state,
             outbox: VecDeque::new(),
             open: Arc::default(),
-            latest: Ticket::served(),
-            in_hand: Ticket::served(),
+            latest: CommitWaiter::served(),
+            in_hand: CommitWaiter::served(),
             spare: None,
             stopped: None,
             waiting: None,
@@ -163,17 +163,17 @@ impl Shared {
         self.waiting.load(Ordering::SeqCst) > 0
     }
 
-    pub(super) fn written(&self) -> Written {
+    pub(super) fn written(&self) -> OnDisk {
         *self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the log is so long that it should be compacted.
     pub(super) fn is_long(&self, core: &Core, options: &Options) -> bool {
         let log = self.written().appended.saturating_sub(core.base.at);
-        log > options.snapshot_after_bytes.max(2 * core.ledger.live_bytes)
+        log > options.snapshot_after_bytes.max(2 * core.store_state.live_bytes)
     }
 
-    pub(super) fn set_written(&self, written: Written) {
+    pub(super) fn set_written(&self, written: OnDisk) {
         *self.written.lock().unwrap_or_else(PoisonError::into_inner) = written;
     }
 }
@@ -186,29 +186,29 @@ impl Core {
 
     /// What an answer must wait for that was found now: its own records, or those of others that it
     /// has seen.
-    pub(super) fn ticket(&mut self) -> Arc<Ticket> {
-        if !self.ledger.frame.is_empty() && !Arc::ptr_eq(&self.latest, &self.open) {
+    pub(super) fn waiter(&mut self) -> Arc<CommitWaiter> {
+        if !self.store_state.frame.is_empty() && !Arc::ptr_eq(&self.latest, &self.open) {
             self.latest = Arc::clone(&self.open);
         }
         Arc::clone(&self.latest)
     }
 
     pub(super) fn has_work(&self) -> bool {
-        !self.outbox.is_empty() || !self.ledger.frame.is_empty()
+        !self.outbox.is_empty() || !self.store_state.frame.is_empty()
     }
 
     /// Everything up to here goes into the present segment, everything after it into another.
     pub(super) fn cut(&mut self, rotate: Sender<Rotation>) {
-        let parcel = self.wrap(Some(rotate));
-        self.outbox.push_back(parcel);
+        let batch = self.wrap(Some(rotate));
+        self.outbox.push_back(batch);
     }
 
     /// What is to be written next.
-    pub(super) fn take(&mut self) -> Option<Parcel> {
+    pub(super) fn take(&mut self) -> Option<FlushBatch> {
         let next = self.outbox.pop_front();
-        let parcel = next.or_else(|| (!self.ledger.frame.is_empty()).then(|| self.wrap(None)))?;
-        self.in_hand = Arc::clone(&parcel.ticket);
-        Some(parcel)
+        let batch = next.or_else(|| (!self.store_state.frame.is_empty()).then(|| self.wrap(None)))?;
+        self.in_hand = Arc::clone(&batch.waiter);
+        Some(batch)
     }
 
     /// Gives back a frame that is on disk.
@@ -217,13 +217,13 @@ impl Core {
         self.spare = Some(frame);
     }
 
-    fn wrap(&mut self, rotate: Option<Sender<Rotation>>) -> Parcel {
-        let ticket = std::mem::take(&mut self.open);
+    fn wrap(&mut self, rotate: Option<Sender<Rotation>>) -> FlushBatch {
+        let waiter = std::mem::take(&mut self.open);
         let empty = self.spare.take().unwrap_or_else(Frame::new);
-        if !self.ledger.frame.is_empty() {
-            self.latest = Arc::clone(&ticket);
+        if !self.store_state.frame.is_empty() {
+            self.latest = Arc::clone(&waiter);
         }
-        Parcel { frame: std::mem::replace(&mut self.ledger.frame, empty), ticket, rotate }
+        FlushBatch { frame: std::mem::replace(&mut self.store_state.frame, empty), waiter, rotate }
     }
 
     /// Answers no more verbs, and still writes what is pending. The first reason counts.
@@ -233,9 +233,9 @@ impl Core {
 
     /// Answers no more, and writes no more. Whoever still waits is told by serving the tickets that come
     /// back.
-    pub(super) fn stop(&mut self, why: StoreError) -> Vec<Arc<Ticket>> {
+    pub(super) fn stop(&mut self, why: StoreError) -> Vec<Arc<CommitWaiter>> {
         self.refuse(why);
-        let waiting = self.outbox.drain(..).map(|parcel| parcel.ticket);
+        let waiting = self.outbox.drain(..).map(|batch| batch.waiter);
         waiting.chain([Arc::clone(&self.in_hand), Arc::clone(&self.open)]).collect()
     }
 }

@@ -29,7 +29,7 @@ pub enum OpenError {
     /// A backup goes to an empty folder only.
     NotEmpty(PathBuf),
     /// The disk did not do what was asked.
-    Disk(Trouble),
+    Disk(IoError),
 }
 
 /// A place at which a file is not what was written.
@@ -47,18 +47,18 @@ pub struct Damage {
 
 /// A call of the operating system that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct IoError {
     /// What was to be done, such as `write to 00000003.log`.
     pub doing: String,
     /// What the operating system said.
     pub error: String,
     /// What kind of trouble it is, which decides about the way out.
-    pub kind: TroubleKind,
+    pub kind: IoErrorKind,
 }
 
 /// What kind of trouble a failed call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TroubleKind {
+pub enum IoErrorKind {
     /// There is no room left on the disk.
     Full,
     /// A file of the open store is not in its place any more.
@@ -93,7 +93,7 @@ impl fmt::Display for OpenError {
             ),
             Self::Missing(dir) => write!(f, "there is no store in {}; check the path", dir.display()),
             Self::NotEmpty(dir) => write!(f, "{} is not empty; give an empty or a new folder", dir.display()),
-            Self::Disk(trouble) => write!(f, "{trouble}"),
+            Self::Disk(io_error) => write!(f, "{io_error}"),
         }
     }
 }
@@ -107,20 +107,20 @@ impl fmt::Display for Damage {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for IoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {}: {}", self.doing, self.error)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for IoError {}
 
-impl Trouble {
+impl IoError {
     pub(super) fn new(verb: &str, path: &Path, error: &io::Error) -> Self {
         let kind = match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => TroubleKind::Full,
-            _ if is_out_of_descriptors(error) => TroubleKind::Descriptors,
-            _ => TroubleKind::Other,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => IoErrorKind::Full,
+            _ if is_out_of_descriptors(error) => IoErrorKind::Descriptors,
+            _ => IoErrorKind::Other,
         };
         Self { doing: format!("{verb} {}", path.display()), error: error.to_string(), kind }
     }
@@ -128,16 +128,16 @@ impl Trouble {
     /// A file is not where it was, although the store has it open.
     pub(super) fn gone(path: &Path) -> Self {
         let error = "it was deleted, moved or replaced while the store was open".to_owned();
-        Self { doing: format!("find {}", path.display()), error, kind: TroubleKind::Gone }
+        Self { doing: format!("find {}", path.display()), error, kind: IoErrorKind::Gone }
     }
 
     /// What to do about it.
     pub(super) const fn way_out(&self) -> &'static str {
         match self.kind {
-            TroubleKind::Full => "make room on the disk",
-            TroubleKind::Gone => "put the folder back in its place, or restore a backup,",
-            TroubleKind::Descriptors => "raise the limit on open files (`ulimit -n`), or close connections,",
-            TroubleKind::Other => "see to the disk",
+            IoErrorKind::Full => "make room on the disk",
+            IoErrorKind::Gone => "put the folder back in its place, or restore a backup,",
+            IoErrorKind::Descriptors => "raise the limit on open files (`ulimit -n`), or close connections,",
+            IoErrorKind::Other => "see to the disk",
         }
     }
 }
@@ -148,9 +148,9 @@ pub(super) fn is_out_of_descriptors(error: &io::Error) -> bool {
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-impl From<Trouble> for OpenError {
-    fn from(trouble: Trouble) -> Self {
-        Self::Disk(trouble)
+impl From<IoError> for OpenError {
+    fn from(io_error: IoError) -> Self {
+        Self::Disk(io_error)
     }
 }
 
@@ -162,11 +162,11 @@ impl From<Damage> for OpenError {
 
 /// Says what was being done when a call failed.
 pub(super) trait Doing<T> {
-    fn doing(self, verb: &str, path: &Path) -> Result<T, Trouble>;
+    fn doing(self, verb: &str, path: &Path) -> Result<T, IoError>;
 }
 
 impl<T> Doing<T> for io::Result<T> {
-    fn doing(self, verb: &str, path: &Path) -> Result<T, Trouble> {
-        self.map_err(|error| Trouble::new(verb, path, &error))
+    fn doing(self, verb: &str, path: &Path) -> Result<T, IoError> {
+        self.map_err(|error| IoError::new(verb, path, &error))
     }
 }

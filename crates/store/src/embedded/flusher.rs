@@ -1,8 +1,8 @@
 //! The thread that writes frames. While it waits for the disk, the next frame fills; a frame with a
 //! single record does not wait for more.
 
-use super::core::{Core, Parcel, Rotated, Rotation, Shared, Written};
-use super::fault::{Trouble, TroubleKind};
+use super::core::{Core, FlushBatch, OnDisk, Rotated, Rotation, Shared};
+use super::fault::{IoError, IoErrorKind};
 use super::log::Log;
 use super::notice::Notice;
 use super::options::Options;
@@ -18,7 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// What is to be done next.
 enum Next {
-    Write(Parcel),
+    Write(FlushBatch),
     /// There was nothing to write for a while.
     Rest,
     End,
@@ -37,28 +37,28 @@ impl Flusher {
         let shared = Arc::clone(&self.shared);
         let why = match catch_unwind(AssertUnwindSafe(|| self.write_all())) {
             Ok(Ok(())) => return,
-            Ok(Err(trouble)) => stopped(&trouble),
+            Ok(Err(io_error)) => stopped(&io_error),
             Err(_) => {
                 StoreError::Broken("the store has stopped because its flusher panicked; this is a bug".to_owned())
             }
         };
         let waiting = shared.lock().stop(why.clone());
-        for ticket in waiting {
-            ticket.serve(Err(why.clone()));
+        for waiter in waiting {
+            waiter.serve(Err(why.clone()));
         }
         shared.notices.tell(&Notice::Stopped(why));
     }
 
-    fn write_all(mut self) -> Result<(), Trouble> {
+    fn write_all(mut self) -> Result<(), IoError> {
         loop {
             match self.next() {
-                Next::Write(parcel) => self.write(parcel)?,
+                Next::Write(batch) => self.write(batch)?,
                 Next::Rest => self.log.rest()?,
                 Next::End => break,
             }
         }
-        if let Err(trouble) = self.log.close() {
-            self.shared.lock().close_failed = Some(stopped(&trouble));
+        if let Err(io_error) = self.log.close() {
+            self.shared.lock().close_failed = Some(stopped(&io_error));
         }
         Ok(())
     }
@@ -67,8 +67,8 @@ impl Flusher {
         let mut core = self.shared.lock();
         loop {
             self.ask_for_compaction(&mut core);
-            if let Some(parcel) = core.take() {
-                return Next::Write(parcel);
+            if let Some(batch) = core.take() {
+                return Next::Write(batch);
             }
             if core.flusher_ends {
                 return Next::End;
@@ -84,37 +84,37 @@ impl Flusher {
         }
     }
 
-    fn write(&mut self, mut parcel: Parcel) -> Result<(), Trouble> {
-        if !parcel.frame.is_empty() {
-            let size = parcel.frame.size() as u64;
+    fn write(&mut self, mut batch: FlushBatch) -> Result<(), IoError> {
+        if !batch.frame.is_empty() {
+            let size = batch.frame.size() as u64;
             self.make_room(size)?;
-            self.log.append(&mut parcel.frame)?;
+            self.log.append(&mut batch.frame)?;
             self.note(1, size);
         }
-        parcel.ticket.serve(Ok(()));
-        if let Some(asker) = parcel.rotate {
+        batch.waiter.serve(Ok(()));
+        if let Some(asker) = batch.rotate {
             match self.rotate() {
                 // Who asked may have given up, and then nobody needs the answer.
                 Ok(rotation) => drop(asker.send(rotation)),
-                Err(trouble) => {
+                Err(io_error) => {
                     // Who asked loses the other end now, and looks here for the reason.
-                    self.shared.lock().refuse(stopped(&trouble));
-                    return Err(trouble);
+                    self.shared.lock().refuse(stopped(&io_error));
+                    return Err(io_error);
                 }
             }
         }
-        self.shared.lock().recycle(parcel.frame);
+        self.shared.lock().recycle(batch.frame);
         Ok(())
     }
 
     /// Sees to it that a frame of this size has a place. Without a descriptor for the next segment nothing is in
     /// doubt, and others will give theirs back: so this waits for one, as long as the store is not being closed.
-    fn make_room(&mut self, size: u64) -> Result<(), Trouble> {
+    fn make_room(&mut self, size: u64) -> Result<(), IoError> {
         let mut pause = SHORTEST_PAUSE;
         loop {
             match self.log.make_room(size) {
-                Err(trouble) if trouble.kind == TroubleKind::Descriptors && !self.shared.lock().flusher_ends => {
-                    self.wait_for_descriptor(&trouble);
+                Err(io_error) if io_error.kind == IoErrorKind::Descriptors && !self.shared.lock().flusher_ends => {
+                    self.wait_for_descriptor(&io_error);
                     thread::sleep(pause);
                     pause = LONGEST_PAUSE.min(2 * pause);
                 }
@@ -129,32 +129,32 @@ impl Flusher {
     }
 
     /// Says why the store waits, once.
-    fn wait_for_descriptor(&self, trouble: &Trouble) {
-        let way_out = trouble.way_out();
-        let why = format!("writes wait because the store {trouble}; to go on, {way_out} soon");
+    fn wait_for_descriptor(&self, io_error: &IoError) {
+        let way_out = io_error.way_out();
+        let why = format!("writes wait because the store {io_error}; to go on, {way_out} soon");
         if self.shared.lock().waiting.replace(why.clone()).is_none() {
             self.shared.notices.tell(&Notice::Waits(why));
         }
     }
 
     /// Only what happens after the next segment is there concerns the log itself.
-    fn rotate(&mut self) -> Result<Rotation, Trouble> {
+    fn rotate(&mut self) -> Result<Rotation, IoError> {
         let next = match self.log.prepare(0) {
             Ok(next) => next,
-            Err(trouble) => return Ok(Err(trouble)),
+            Err(io_error) => return Ok(Err(io_error)),
         };
         self.log.rotate(next)?;
-        let Written { segment, appended, .. } = self.note(0, 0);
+        let OnDisk { segment, appended, .. } = self.note(0, 0);
         Ok(Ok(Rotated { segment, next_sequence: self.log.next_sequence(), appended }))
     }
 
     /// Takes note of how far the log is safe.
-    fn note(&self, flushes: u64, bytes: u64) -> Written {
+    fn note(&self, flushes: u64, bytes: u64) -> OnDisk {
         let before = self.shared.written();
         let segment = self.log.segment();
         let (flushes, appended) = (before.flushes + flushes, before.appended + bytes);
         let last_frame = self.log.next_sequence() - 1;
-        let written = Written { segment, last_frame, flushes, appended };
+        let written = OnDisk { segment, last_frame, flushes, appended };
         self.shared.set_written(written);
         written
     }
@@ -171,13 +171,13 @@ impl Flusher {
 }
 
 /// What everybody is told from now on.
-fn stopped(trouble: &Trouble) -> StoreError {
-    let lost = match trouble.kind {
-        TroubleKind::Gone => "No write was acknowledged after that",
-        TroubleKind::Full | TroubleKind::Descriptors | TroubleKind::Other => "Nothing that was acknowledged is lost",
+fn stopped(io_error: &IoError) -> StoreError {
+    let lost = match io_error.kind {
+        IoErrorKind::Gone => "No write was acknowledged after that",
+        IoErrorKind::Full | IoErrorKind::Descriptors | IoErrorKind::Other => "Nothing that was acknowledged is lost",
     };
-    let way_out = trouble.way_out();
+    let way_out = io_error.way_out();
     StoreError::Unavailable(format!(
-        "the store has stopped because it {trouble}. {lost}. To go on, {way_out} and start again"
+        "the store has stopped because it {io_error}. {lost}. To go on, {way_out} and start again"
     ))
 }

@@ -7,7 +7,7 @@
 
 use super::check::find;
 use super::disk::{Disk, DiskFile};
-use super::fault::{Doing, OpenError, Trouble, TroubleKind};
+use super::fault::{Doing, IoError, IoErrorKind, OpenError};
 use super::frame::{HEADER, Header};
 use super::header::{FIRST_FRAME, FileHeader};
 use super::names::Name;
@@ -54,11 +54,11 @@ pub(super) fn gather(
     }
     let doing = format!("copy {}", dir.display());
     let error = format!("its files were replaced {TRIES} times before they could be opened, or one is missing");
-    Err(Trouble { doing, error, kind: TroubleKind::Other }.into())
+    Err(IoError { doing, error, kind: IoErrorKind::Other }.into())
 }
 
 /// Opens the snapshot and the log behind it; `None` where one of them is gone.
-pub(super) fn open_all(disk: &dyn Disk, dir: &Path, found: &Survey) -> Result<Option<Vec<Part>>, Trouble> {
+pub(super) fn open_all(disk: &dyn Disk, dir: &Path, found: &Survey) -> Result<Option<Vec<Part>>, IoError> {
     if found.missing.is_some() {
         return Ok(None);
     }
@@ -134,7 +134,7 @@ impl Part {
         Ok(header.check(&rest[..read], salt).is_ok_and(|records| record::is_seal(&records)))
     }
 
-    pub(super) fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, Trouble> {
+    pub(super) fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, IoError> {
         self.file.read_at(offset, bytes).doing("read", &self.path)
     }
 }

@@ -15,7 +15,7 @@
 //! ```
 
 use super::disk::{Disk, DiskFile};
-use super::fault::{Doing, Trouble};
+use super::fault::{Doing, IoError};
 use super::frame::{SECTOR, is_zero};
 use super::names::HIGH_WATER;
 use std::io::ErrorKind;
@@ -31,7 +31,7 @@ pub(super) struct MarkFlusher {
 }
 
 impl MarkFlusher {
-    pub(super) fn new(disk: &dyn Disk, dir: &Path) -> Result<Self, Trouble> {
+    pub(super) fn new(disk: &dyn Disk, dir: &Path) -> Result<Self, IoError> {
         let path = dir.join(HIGH_WATER);
         Ok(Self { file: disk.open(&path, true).doing("open", &path)?, flushed: 0 })
     }
@@ -55,7 +55,7 @@ pub(super) struct HighWater {
 
 impl HighWater {
     /// Makes the file, and returns once it is safe.
-    pub(super) fn create(disk: &dyn Disk, dir: &Path, frame: u64) -> Result<Self, Trouble> {
+    pub(super) fn create(disk: &dyn Disk, dir: &Path, frame: u64) -> Result<Self, IoError> {
         let path = dir.join(HIGH_WATER);
         let file = disk.create(&path).doing("create", &path)?;
         let mut mark = Self { file, path, dirty: true };
@@ -68,7 +68,7 @@ impl HighWater {
     }
 
     /// Opens the file for a log that ends with this frame.
-    pub(super) fn open(disk: &dyn Disk, dir: &Path, frame: u64) -> Result<Self, Trouble> {
+    pub(super) fn open(disk: &dyn Disk, dir: &Path, frame: u64) -> Result<Self, IoError> {
         let path = dir.join(HIGH_WATER);
         let file = disk.open(&path, true).doing("open", &path)?;
         let mut mark = Self { file, path, dirty: false };
@@ -78,7 +78,7 @@ impl HighWater {
     }
 
     /// The number of the last frame that is known to have been flushed; `None` where nothing is known.
-    pub(super) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<u64>, Trouble> {
+    pub(super) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<u64>, IoError> {
         let path = dir.join(HIGH_WATER);
         let mut file = match disk.open(&path, false) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -90,13 +90,13 @@ impl HighWater {
     }
 
     /// Frames up to this one are flushed.
-    pub(super) fn note(&mut self, frame: u64) -> Result<(), Trouble> {
+    pub(super) fn note(&mut self, frame: u64) -> Result<(), IoError> {
         self.dirty = true;
         self.file.write_at(frame % 2 * SECTOR as u64, &encode(frame)).doing("write to", &self.path)
     }
 
     /// Returns once the mark itself is safe.
-    pub(super) fn flush(&mut self) -> Result<(), Trouble> {
+    pub(super) fn flush(&mut self) -> Result<(), IoError> {
         if std::mem::take(&mut self.dirty) { self.file.sync().doing("flush", &self.path) } else { Ok(()) }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::ids::Ids;
 use super::indexes::Indexes;
-use super::ledger::{Keys, Ledger};
-use super::record::{Record, SpecRecord, TermsRecord};
+use super::record::{Record, SharedSpecRecord, SpecRecord};
+use super::shared_spec::CatalogueReader;
 use super::slot::Slot;
 use super::slots::Slots;
-use super::terms::CatalogueReader;
+use super::store_state::{Keys, StoreState};
 use crate::JobId;
 use crate::codec::Decoder;
 use crate::codec::row::Row;
@@ -66,7 +66,7 @@ impl Loader {
     }
 
     pub(super) fn queues(&self) -> usize {
-        self.indexes.lanes.len() - self.gone.len()
+        self.indexes.queue_indexes.len() - self.gone.len()
     }
 
     fn take(&mut self, record: Record<'_>) -> Result<(), String> {
@@ -75,14 +75,14 @@ impl Loader {
                 let kept = self.catalogue.policy(number, text);
                 kept.map_err(|error| format!("policy {number}, which cannot be read: {error}"))
             }
-            Record::Terms(terms) => self.terms(&terms),
+            Record::SharedSpec(shared_spec) => self.shared_spec(&shared_spec),
             Record::Queue { name, paused, created } => {
                 self.happened([Some(created)]);
                 self.queue(name, paused, created);
                 Ok(())
             }
             Record::QueueGone { name } => {
-                self.gone.extend(self.indexes.lane(name));
+                self.gone.extend(self.indexes.queue_index(name));
                 Ok(())
             }
             Record::Put { id, created, key, spec, row } => {
@@ -147,22 +147,27 @@ impl Loader {
         }
     }
 
-    fn terms(&mut self, record: &TermsRecord<'_>) -> Result<(), String> {
-        let lane = self.indexes.lane(record.queue).unwrap_or_else(|| {
-            let lane = self.indexes.add_lane(record.queue.into(), false, Moment::ORIGIN);
-            self.unmade.insert(lane);
-            lane
+    fn shared_spec(&mut self, record: &SharedSpecRecord<'_>) -> Result<(), String> {
+        let queue_index = self.indexes.queue_index(record.queue).unwrap_or_else(|| {
+            let queue_index = self.indexes.add_queue_index(record.queue.into(), false, Moment::ORIGIN);
+            self.unmade.insert(queue_index);
+            queue_index
         });
-        let queue = Arc::clone(&self.indexes.lanes[lane as usize].name);
-        self.catalogue.terms(record, queue, lane).ok_or_else(|| "terms with a policy that is not known".to_owned())
+        let queue = Arc::clone(&self.indexes.queue_indexes[queue_index as usize].name);
+        self.catalogue
+            .shared_spec(record, queue, queue_index)
+            .ok_or_else(|| "terms with a policy that is not known".to_owned())
     }
 
     fn queue(&mut self, name: &str, paused: bool, created: Moment) {
-        let lane = self.indexes.lane(name).unwrap_or_else(|| self.indexes.add_lane(name.into(), paused, created));
-        let known = &mut self.indexes.lanes[lane as usize];
+        let queue_index = self
+            .indexes
+            .queue_index(name)
+            .unwrap_or_else(|| self.indexes.add_queue_index(name.into(), paused, created));
+        let known = &mut self.indexes.queue_indexes[queue_index as usize];
         (known.paused, known.created) = (paused, created);
-        self.gone.remove(&lane);
-        self.unmade.remove(&lane);
+        self.gone.remove(&queue_index);
+        self.unmade.remove(&queue_index);
     }
 
     fn put(
@@ -173,8 +178,8 @@ impl Loader {
         spec: &SpecRecord<'_>,
         row: Row,
     ) -> Result<(), String> {
-        let terms = self.catalogue.get(spec.terms).ok_or("a job with terms that are not known")?;
-        let slot = Slot::new(id, created, Arc::clone(terms), spec.body.into(), spec.expires, row);
+        let shared_spec = self.catalogue.get(spec.shared_spec).ok_or("a job with terms that are not known")?;
+        let slot = Slot::new(id, created, Arc::clone(shared_spec), spec.body.into(), spec.expires, row);
         let known = self.ids.get(id).and_then(|place| Some((place, self.slots.get_mut(place)?)));
         let place = match known {
             Some((place, kept)) => {
@@ -195,9 +200,10 @@ impl Loader {
     }
 
     fn respec(&mut self, id: JobId, spec: &SpecRecord<'_>) -> Result<(), String> {
-        let terms = Arc::clone(self.catalogue.get(spec.terms).ok_or("a job with terms that are not known")?);
+        let shared_spec =
+            Arc::clone(self.catalogue.get(spec.shared_spec).ok_or("a job with terms that are not known")?);
         self.known(id, |slot| {
-            slot.terms = terms;
+            slot.shared_spec = shared_spec;
             slot.body = spec.body.into();
             slot.expires = spec.expires;
         });
@@ -213,7 +219,7 @@ impl Loader {
     }
 
     /// The ledger, once everything is read. What does not fit together otherwise.
-    pub(super) fn finish(mut self) -> Result<Ledger, String> {
+    pub(super) fn finish(mut self) -> Result<StoreState, String> {
         self.forget_queues()?;
         if let Some(id) = self.unknown.iter().min() {
             return Err(format!("records of job {id}, which was never written"));
@@ -227,10 +233,10 @@ impl Loader {
             return Err("two jobs with one idempotency key".to_owned());
         }
         let catalogue = self.catalogue.finish().ok_or("two numbers for the same terms")?;
-        let mut ledger = Ledger::new(self.slots, self.ids, self.indexes, catalogue, keys);
+        let mut store_state = StoreState::new(self.slots, self.ids, self.indexes, catalogue, keys);
         // The latest moment is known by now, and is not to be forgotten when those jobs are.
-        ledger.clock = self.latest.map(|latest| (latest, self.clock.map_or(0, |(_, ahead_us)| ahead_us)));
-        Ok(ledger)
+        store_state.clock = self.latest.map(|latest| (latest, self.clock.map_or(0, |(_, ahead_us)| ahead_us)));
+        Ok(store_state)
     }
 
     /// Gives up the places of queues that are gone.
@@ -238,11 +244,11 @@ impl Loader {
         if !self.unmade.is_subset(&self.gone) {
             return Err("terms with a queue that is not known".to_owned());
         }
-        if let Some((_, slot)) = self.slots.iter().find(|(_, slot)| self.gone.contains(&slot.terms.lane)) {
+        if let Some((_, slot)) = self.slots.iter().find(|(_, slot)| self.gone.contains(&slot.shared_spec.queue_index)) {
             return Err(format!("the job {} in a queue that was forgotten", slot.id));
         }
-        for lane in self.gone.drain() {
-            self.indexes.remove_lane(lane);
+        for queue_index in self.gone.drain() {
+            self.indexes.remove_queue_index(queue_index);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The end of the log, where frames are appended.
 
 use super::disk::{Disk, Identity};
-use super::fault::{Doing, Trouble, TroubleKind};
+use super::fault::{Doing, IoError, IoErrorKind};
 use super::frame::{Frame, SECTOR};
 use super::header::FIRST_FRAME;
 use super::high_water::HighWater;
@@ -48,14 +48,14 @@ impl Log {
     }
 
     /// Appends a frame, and returns once it is safe from a power cut.
-    pub(super) fn append(&mut self, frame: &mut Frame) -> Result<(), Trouble> {
+    pub(super) fn append(&mut self, frame: &mut Frame) -> Result<(), IoError> {
         let size = frame.size() as u64;
         if size > u64::from(u32::MAX) {
             let error = format!("one frame has {size} bytes; at most {} are allowed", u32::MAX);
-            return Err(Trouble {
+            return Err(IoError {
                 doing: format!("write to {}", self.segment.path.display()),
                 error,
-                kind: TroubleKind::Other,
+                kind: IoErrorKind::Other,
             });
         }
         self.make_room(size)?;
@@ -68,7 +68,7 @@ impl Log {
     }
 
     /// Goes on in another segment where a frame of this size has no place in the present one.
-    pub(super) fn make_room(&mut self, size: u64) -> Result<(), Trouble> {
+    pub(super) fn make_room(&mut self, size: u64) -> Result<(), IoError> {
         if self.offset + size + SEAL_BYTES <= self.segment.header.length {
             return Ok(());
         }
@@ -78,7 +78,7 @@ impl Log {
 
     /// A segment to go on in, with room for a frame of this size. Where that fails, the log is as good as
     /// before.
-    pub(super) fn prepare(&mut self, size: u64) -> Result<Segment, Trouble> {
+    pub(super) fn prepare(&mut self, size: u64) -> Result<Segment, IoError> {
         let header = self.segment.header;
         let least = FIRST_FRAME + size + SEAL_BYTES;
         let wanted = self.options.next_segment(header.length).max(least);
@@ -92,7 +92,7 @@ impl Log {
     }
 
     /// Goes on in this segment.
-    pub(super) fn rotate(&mut self, next: Segment) -> Result<(), Trouble> {
+    pub(super) fn rotate(&mut self, next: Segment) -> Result<(), IoError> {
         let mut seal = Frame::new();
         record::sealed(seal.records());
         self.write(&mut seal)?;
@@ -102,7 +102,7 @@ impl Log {
     }
 
     /// Closes the log in good order.
-    pub(super) fn close(mut self) -> Result<(), Trouble> {
+    pub(super) fn close(mut self) -> Result<(), IoError> {
         let mut last = Frame::new();
         record::closed(last.records());
         self.append(&mut last)?;
@@ -111,7 +111,7 @@ impl Log {
     }
 
     /// What is done when there is nothing to write.
-    pub(super) fn rest(&mut self) -> Result<(), Trouble> {
+    pub(super) fn rest(&mut self) -> Result<(), IoError> {
         self.look()?;
         self.high_water.flush()
     }
@@ -119,14 +119,14 @@ impl Log {
     /// Whether the log and the lock are still where they were. What is written to a file that no name leads
     /// to any more is lost when the process ends; and without the file of the lock, another process could
     /// write here as well.
-    fn look(&self) -> Result<(), Trouble> {
+    fn look(&self) -> Result<(), IoError> {
         let segment = (&self.segment.path, self.segment.identity);
         for (path, expected) in [segment, (&self.lock.0, self.lock.1)] {
             match self.disk.identity(path) {
                 Ok(found) if found == expected => {}
-                Ok(_) => return Err(Trouble::gone(path)),
+                Ok(_) => return Err(IoError::gone(path)),
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                    return Err(Trouble::gone(path));
+                    return Err(IoError::gone(path));
                 }
                 Err(error) => return Err(error).doing("find", path),
             }
@@ -143,7 +143,7 @@ impl Log {
         self.next_sequence
     }
 
-    fn write(&mut self, frame: &mut Frame) -> Result<(), Trouble> {
+    fn write(&mut self, frame: &mut Frame) -> Result<(), IoError> {
         let Segment { file, path, header, .. } = &mut self.segment;
         let bytes = frame.finish(header.salt, self.next_sequence);
         file.write_at(self.offset, bytes).doing("write to", path)?;

@@ -1,13 +1,12 @@
 //! Opening a folder: read, repair what a crash has left, go on.
 
 use super::compactor::Compactor;
-use super::core::{Base, Shared, Written};
+use super::core::{Base, OnDisk, Shared};
 use super::disk::{Disk, Identity, LockError, NativeDisk};
-use super::fault::{Damage, Doing, OpenError, Trouble, TroubleKind};
+use super::fault::{Damage, Doing, IoError, IoErrorKind, OpenError};
 use super::flusher::Flusher;
 use super::header::FIRST_FRAME;
 use super::high_water::{HighWater, MarkFlusher};
-use super::ledger::Ledger;
 use super::load::Loader;
 use super::log::Log;
 use super::names::{HIGH_WATER, LOCK, Name, is_own};
@@ -16,6 +15,7 @@ use super::read::{Reader, Survey, Tail, no_log_was_lost, survey};
 use super::reserve::Reserve;
 use super::segment::Segment;
 use super::store::{Embedded, Running};
+use super::store_state::StoreState;
 use crate::State;
 use redrive_policy::Moment;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ impl Folder {
         let path = dir.join(LOCK);
         let lock = disk.lock(&path).map_err(|error| match error {
             LockError::Held(holder) => OpenError::InUse { dir: dir.to_owned(), holder },
-            LockError::Disk(error) => Trouble::new("lock", &path, &error).into(),
+            LockError::Disk(error) => IoError::new("lock", &path, &error).into(),
         })?;
         let identity = disk.identity(&path).doing("find", &path)?;
         Ok(Self { disk, dir: dir.to_owned(), lock, lock_file: (path, identity) })
@@ -104,7 +104,7 @@ impl Folder {
 
     /// Takes the files of the store, and the folder, away from other users. Where that cannot be done the
     /// store works as well, and whoever runs it is told.
-    fn restrict(&self) -> Result<Vec<Access>, Trouble> {
+    fn restrict(&self) -> Result<Vec<Access>, IoError> {
         let names = self.disk.list(&self.dir).doing("list", &self.dir)?;
         let own = names.iter().filter(|name| is_own(name));
         let paths = [self.dir.clone()].into_iter().chain(own.map(|name| self.dir.join(name)));
@@ -119,7 +119,7 @@ impl Folder {
 
 /// A log that is ready to be written to, and what is in it.
 struct Ready {
-    ledger: Ledger,
+    store_state: StoreState,
     segment: Segment,
     offset: u64,
     next_sequence: u64,
@@ -159,16 +159,16 @@ impl Embedded {
         };
         let mut opened = Opened {
             jobs: [0; 8],
-            dead: ready.ledger.indexes.dead.len(),
+            dead: ready.store_state.indexes.dead.len(),
             took: Duration::ZERO,
             clean: ready.clean,
             confirmed: ready.confirmed,
             repairs: ready.repairs.clone(),
             access: folder.restrict()?,
-            latest: ready.ledger.clock.map(|(at, _)| at),
-            wall_ahead_us: ready.ledger.clock.map_or(0, |(_, ahead_us)| ahead_us),
+            latest: ready.store_state.clock.map(|(at, _)| at),
+            wall_ahead_us: ready.store_state.clock.map_or(0, |(_, ahead_us)| ahead_us),
         };
-        for (_, slot) in ready.ledger.slots.iter() {
+        for (_, slot) in ready.store_state.slots.iter() {
             opened.jobs[slot.state() as usize] += 1;
         }
         let store = start(folder, ready, options)?;
@@ -183,9 +183,9 @@ fn create(folder: &Folder, options: &Options) -> Result<Ready, OpenError> {
     let high_water = HighWater::create(&*folder.disk, &folder.dir, 0)?;
     let mut segment = Segment::prepare(&*folder.disk, &folder.dir, 1, options.first_segment())?;
     segment.publish(&*folder.disk, &folder.dir)?;
-    let ledger = finish(Loader::default(), &segment.path)?;
+    let store_state = finish(Loader::default(), &segment.path)?;
     Ok(Ready {
-        ledger,
+        store_state,
         segment,
         offset: FIRST_FRAME,
         next_sequence: 1,
@@ -207,16 +207,16 @@ fn recover(folder: &Folder, survey: &Survey) -> Result<Ready, OpenError> {
     let path = Name::Segment(tail.header.number).within(dir);
     let clean = contents.loader.marks.closed && tail.torn.is_none();
     let confirmed = contents.high_water.is_some();
-    let ledger = finish(contents.loader, &path)?;
+    let store_state = finish(contents.loader, &path)?;
     let (segment, repairs) = repair(folder, survey, &tail, path)?;
     let (offset, next_sequence) = (tail.offset, tail.next_sequence);
     let mark = if confirmed { HighWater::open } else { HighWater::create };
     let high_water = mark(&**disk, dir, next_sequence.saturating_sub(1))?;
-    Ok(Ready { ledger, segment, offset, next_sequence, high_water, base, log_bytes, clean, confirmed, repairs })
+    Ok(Ready { store_state, segment, offset, next_sequence, high_water, base, log_bytes, clean, confirmed, repairs })
 }
 
 /// The ledger of what was read up to the end of the log in `path`.
-pub(super) fn finish(loader: Loader, path: &Path) -> Result<Ledger, OpenError> {
+pub(super) fn finish(loader: Loader, path: &Path) -> Result<StoreState, OpenError> {
     loader.finish().map_err(|found| {
         let expected = "records that fit together".to_owned();
         OpenError::Damaged(Damage { file: path.to_owned(), offset: 0, found, expected })
@@ -249,13 +249,13 @@ fn repair(folder: &Folder, survey: &Survey, tail: &Tail, path: PathBuf) -> Resul
 }
 
 fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, OpenError> {
-    let written = Written {
+    let written = OnDisk {
         segment: ready.segment.header.number,
         last_frame: ready.next_sequence.saturating_sub(1),
         flushes: 0,
         appended: ready.log_bytes,
     };
-    let shared = Arc::new(Shared::new(ready.ledger, ready.base, written));
+    let shared = Arc::new(Shared::new(ready.store_state, ready.base, written));
     // Backups do without the reserve: they may open many files, and it would be gone when it is needed.
     let reserve = Arc::new(Reserve::new(Arc::clone(&folder.disk), folder.dir.join(HIGH_WATER)));
     let log = Log::new(
@@ -274,7 +274,7 @@ fn start(folder: Folder, ready: Ready, options: Options) -> Result<Embedded, Ope
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|error| {
             let doing = "start a thread of the store".to_owned();
-            OpenError::Disk(Trouble { doing, error: error.to_string(), kind: TroubleKind::Other })
+            OpenError::Disk(IoError { doing, error: error.to_string(), kind: IoErrorKind::Other })
         })
     };
     let compactor = spawn("redrive-compact", Box::new(move || compactor.run()))?;

@@ -1,7 +1,7 @@
 //! Reading a folder: the newest snapshot, then the log after it.
 
 use super::disk::{Disk, DiskFile};
-use super::fault::{Damage, Doing, OpenError, Trouble};
+use super::fault::{Damage, Doing, IoError, OpenError};
 use super::frame::{HEADER, Header, SECTOR, find, is_zero};
 use super::header::{FIRST_FRAME, FileHeader, HeaderFlaw, Kind};
 use super::high_water::HighWater;
@@ -57,7 +57,7 @@ pub(super) struct Contents {
 }
 
 /// Looks at the names in a folder.
-pub(super) fn survey(disk: &dyn Disk, dir: &Path) -> Result<Survey, Trouble> {
+pub(super) fn survey(disk: &dyn Disk, dir: &Path) -> Result<Survey, IoError> {
     let mut survey = Survey::default();
     let (mut segments, mut snapshots) = (Vec::new(), Vec::new());
     for name in disk.list(dir).doing("list", dir)?.iter().filter_map(|name| Name::parse(name)) {
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn open(&self, path: &Path) -> Result<Box<dyn DiskFile>, Trouble> {
+    fn open(&self, path: &Path) -> Result<Box<dyn DiskFile>, IoError> {
         self.disk.open(path, false).doing("open", path)
     }
 
@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
         sequence: u64,
         salt: u32,
         bytes: &mut Vec<u8>,
-    ) -> Result<Result<u64, String>, Trouble> {
+    ) -> Result<Result<u64, String>, IoError> {
         let mut head = [0; HEADER];
         let read = file.read_at(offset, &mut head).doing("read", path)?;
         let header = match Header::read(&head[..read], salt) {
@@ -292,7 +292,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn load(&self, path: &Path) -> Result<Vec<u8>, Trouble> {
+    fn load(&self, path: &Path) -> Result<Vec<u8>, IoError> {
         let mut file = self.open(path)?;
         let size = file.size().doing("measure", path)?;
         let mut bytes = vec![0; size as usize];

@@ -8,7 +8,7 @@ use redrive_policy::{Moment, Span};
 
 /// What many jobs have in common, by the number under which their records refer to it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TermsRecord<'a> {
+pub(super) struct SharedSpecRecord<'a> {
     pub(super) number: u64,
     pub(super) kind: &'a str,
     pub(super) queue: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct TermsRecord<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SpecRecord<'a> {
     /// The number of the terms.
-    pub(super) terms: u64,
+    pub(super) shared_spec: u64,
     pub(super) expires: Option<Moment>,
     pub(super) body: &'a [u8],
 }
@@ -36,7 +36,7 @@ pub(super) enum Record<'a> {
         number: u64,
         text: &'a [u8],
     },
-    Terms(TermsRecord<'a>),
+    SharedSpec(SharedSpecRecord<'a>),
     Queue {
         name: &'a str,
         paused: bool,
@@ -98,7 +98,7 @@ pub(super) enum Record<'a> {
 
 mod tag {
     pub(super) const POLICY: u8 = 1;
-    pub(super) const TERMS: u8 = 2;
+    pub(super) const SHARED_SPEC: u8 = 2;
     pub(super) const QUEUE: u8 = 3;
     pub(super) const PUT: u8 = 4;
     pub(super) const ROW: u8 = 5;
@@ -120,15 +120,15 @@ pub(super) fn policy(out: &mut Vec<u8>, number: u64, text: &[u8]) {
     out.bytes(text);
 }
 
-pub(super) fn terms(out: &mut Vec<u8>, terms: &TermsRecord<'_>) {
-    out.byte(tag::TERMS);
-    out.count(terms.number);
-    out.text(terms.kind);
-    out.text(terms.queue);
-    out.raw(&terms.priority.to_le_bytes());
-    out.count(terms.policy);
-    out.byte(u8::from(terms.timeout.is_some()) | u8::from(terms.lease.is_some()) << 1);
-    for span in [terms.timeout, terms.lease].into_iter().flatten() {
+pub(super) fn shared_spec(out: &mut Vec<u8>, shared_spec: &SharedSpecRecord<'_>) {
+    out.byte(tag::SHARED_SPEC);
+    out.count(shared_spec.number);
+    out.text(shared_spec.kind);
+    out.text(shared_spec.queue);
+    out.raw(&shared_spec.priority.to_le_bytes());
+    out.count(shared_spec.policy);
+    out.byte(u8::from(shared_spec.timeout.is_some()) | u8::from(shared_spec.lease.is_some()) << 1);
+    for span in [shared_spec.timeout, shared_spec.lease].into_iter().flatten() {
         out.span(span);
     }
 }
@@ -146,7 +146,7 @@ pub(super) fn queue_gone(out: &mut Vec<u8>, name: &str) {
 }
 
 /// Without the failures and the revisions, each of which is a record of its own.
-pub(super) fn put(out: &mut Vec<u8>, job: &Job, terms: u64, key: Option<&str>) {
+pub(super) fn put(out: &mut Vec<u8>, job: &Job, shared_spec: u64, key: Option<&str>) {
     out.byte(tag::PUT);
     out.raw(&job.id.to_bytes());
     out.moment(job.times.created);
@@ -154,7 +154,7 @@ pub(super) fn put(out: &mut Vec<u8>, job: &Job, terms: u64, key: Option<&str>) {
     if let Some(key) = key {
         out.text(key);
     }
-    spec(out, &SpecRecord { terms, expires: job.spec.expires, body: &job.spec.body });
+    spec(out, &SpecRecord { shared_spec, expires: job.spec.expires, body: &job.spec.body });
     row::encode(job, out);
 }
 
@@ -218,7 +218,7 @@ pub(super) fn end(out: &mut Vec<u8>, jobs: u64) {
 }
 
 fn spec(out: &mut Vec<u8>, spec: &SpecRecord<'_>) {
-    out.count(spec.terms);
+    out.count(spec.shared_spec);
     out.byte(spec.expires.is_some().into());
     if let Some(expires) = spec.expires {
         out.moment(expires);
@@ -231,7 +231,7 @@ impl<'a> Record<'a> {
     pub(super) fn decode(from: &mut Decoder<'a>) -> Result<Self, Malformed> {
         match from.byte()? {
             tag::POLICY => Ok(Self::Policy { number: from.count()?, text: from.bytes()? }),
-            tag::TERMS => decode_terms(from).map(Self::Terms),
+            tag::SHARED_SPEC => decode_shared_spec(from).map(Self::SharedSpec),
             tag::QUEUE => Ok(Self::Queue { name: from.text()?, paused: flag(from)?, created: from.moment()? }),
             tag::QUEUE_GONE => Ok(Self::QueueGone { name: from.text()? }),
             tag::PUT => decode_put(from),
@@ -259,7 +259,7 @@ fn decode_put<'a>(from: &mut Decoder<'a>) -> Result<Record<'a>, Malformed> {
     Ok(Record::Put { id, created, key, spec: decode_spec(from)?, row: row::decode(from, created)? })
 }
 
-fn decode_terms<'a>(from: &mut Decoder<'a>) -> Result<TermsRecord<'a>, Malformed> {
+fn decode_shared_spec<'a>(from: &mut Decoder<'a>) -> Result<SharedSpecRecord<'a>, Malformed> {
     let (number, kind, queue) = (from.count()?, from.text()?, from.text()?);
     let priority = from.array().map(i32::from_le_bytes)?;
     let policy = from.count()?;
@@ -269,13 +269,13 @@ fn decode_terms<'a>(from: &mut Decoder<'a>) -> Result<TermsRecord<'a>, Malformed
     }
     let timeout = if flags & 1 != 0 { Some(from.span()?) } else { None };
     let lease = if flags & 2 != 0 { Some(from.span()?) } else { None };
-    Ok(TermsRecord { number, kind, queue, priority, policy, timeout, lease })
+    Ok(SharedSpecRecord { number, kind, queue, priority, policy, timeout, lease })
 }
 
 fn decode_spec<'a>(from: &mut Decoder<'a>) -> Result<SpecRecord<'a>, Malformed> {
-    let terms = from.count()?;
+    let shared_spec = from.count()?;
     let expires = if flag(from)? { Some(from.moment()?) } else { None };
-    Ok(SpecRecord { terms, expires, body: from.bytes()? })
+    Ok(SpecRecord { shared_spec, expires, body: from.bytes()? })
 }
 
 fn decode_id(from: &mut Decoder<'_>) -> Result<JobId, Malformed> {

@@ -2,7 +2,7 @@
 //! longer, which would cost a second write to the file system's own journal.
 
 use super::disk::{Disk, DiskFile, Identity};
-use super::fault::{Doing, Trouble};
+use super::fault::{Doing, IoError};
 use super::frame::SECTOR;
 use super::header::{FileHeader, Kind, fresh_salt};
 use super::names::Name;
@@ -22,7 +22,7 @@ pub(super) struct Segment {
 
 impl Segment {
     /// Makes a segment of zeros under its preliminary name, and returns once it is safe.
-    pub(super) fn prepare(disk: &dyn Disk, dir: &Path, number: u64, length: u64) -> Result<Self, Trouble> {
+    pub(super) fn prepare(disk: &dyn Disk, dir: &Path, number: u64, length: u64) -> Result<Self, IoError> {
         let path = Name::Spare(number).within(dir);
         let header = FileHeader { kind: Kind::Segment, number, length, salt: fresh_salt() };
         let mut file = disk.create(&path).doing("create", &path)?;
@@ -47,7 +47,7 @@ impl Segment {
     }
 
     /// Gives it its name in the log, for good.
-    pub(super) fn publish(&mut self, disk: &dyn Disk, dir: &Path) -> Result<(), Trouble> {
+    pub(super) fn publish(&mut self, disk: &dyn Disk, dir: &Path) -> Result<(), IoError> {
         let path = Name::Segment(self.header.number).within(dir);
         disk.rename(&self.path, &path).doing("rename", &self.path)?;
         disk.sync_dir(dir).doing("flush the folder", dir)?;

@@ -1,6 +1,6 @@
 //! A job in memory, in as few bytes as it needs: most jobs have only just been handed in.
 
-use super::terms::Terms;
+use super::shared_spec::SharedSpec;
 use crate::codec::row::Row;
 use crate::job::{FIXED_BYTES, failure_bytes, payload_bytes};
 use crate::standstill::Grace;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) struct Slot {
     pub(super) id: JobId,
     pub(super) created: Moment,
-    pub(super) terms: Arc<Terms>,
+    pub(super) shared_spec: Arc<SharedSpec>,
     pub(super) body: Blob,
     pub(super) expires: Option<Moment>,
     life: Life,
@@ -36,8 +36,8 @@ struct Past {
 
 /// Under which keys a job stands in the indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Places {
-    pub(super) lane: u32,
+pub(super) struct IndexKeys {
+    pub(super) queue_index: u32,
     pub(super) priority: i32,
     pub(super) state: State,
     pub(super) dead: bool,
@@ -58,19 +58,19 @@ impl Slot {
     pub(super) fn new(
         id: JobId,
         created: Moment,
-        terms: Arc<Terms>,
+        shared_spec: Arc<SharedSpec>,
         body: Blob,
         expires: Option<Moment>,
         row: Row,
     ) -> Self {
-        Self { id, created, terms, body, expires, life: Life::of(created, row, Vec::new(), Vec::new()) }
+        Self { id, created, shared_spec, body, expires, life: Life::of(created, row, Vec::new(), Vec::new()) }
     }
 
     /// A job under these terms, which are its own.
-    pub(super) fn of(job: &Job, terms: Arc<Terms>) -> Self {
+    pub(super) fn of(job: &Job, shared_spec: Arc<SharedSpec>) -> Self {
         let (created, spec) = (job.times.created, &job.spec);
         let life = Life::of(created, Row::of(job), job.failures.clone(), job.revisions.clone());
-        Self { id: job.id, created, terms, body: Arc::clone(&spec.body), expires: spec.expires, life }
+        Self { id: job.id, created, shared_spec, body: Arc::clone(&spec.body), expires: spec.expires, life }
     }
 
     pub(super) fn job(&self) -> Job {
@@ -83,10 +83,10 @@ impl Slot {
 
     /// What is said about it.
     pub(super) fn spec(&self) -> Arc<Spec> {
-        Arc::new(self.terms.spec(&self.body, self.expires))
+        Arc::new(self.shared_spec.spec(&self.body, self.expires))
     }
 
-    pub(super) fn places(&self, grace: &Grace) -> Places {
+    pub(super) fn places(&self, grace: &Grace) -> IndexKeys {
         let state = self.state();
         let row = self.row();
         let lease = row.and_then(|row| row.lease.as_ref());
@@ -94,9 +94,9 @@ impl Slot {
             Life::Fresh(_, at) => (Some(*at), Some(*at)),
             Life::Past(past) => (past.row.available, past.row.due),
         };
-        Places {
-            lane: self.terms.lane,
-            priority: self.terms.priority,
+        IndexKeys {
+            queue_index: self.shared_spec.queue_index,
+            priority: self.shared_spec.priority,
             state,
             dead: self.is_dead(),
             ready: available.filter(|_| state == State::Available),

@@ -5,12 +5,12 @@
 //! at, and its records say how things stand, not how they changed.
 
 use super::disk::{Disk, DiskFile};
-use super::fault::{Doing, Trouble};
+use super::fault::{Doing, IoError};
 use super::frame::Frame;
 use super::header::{FIRST_FRAME, FileHeader, Kind, fresh_salt};
-use super::ledger::Ledger;
 use super::names::Name;
 use super::record;
+use super::store_state::StoreState;
 use std::path::{Path, PathBuf};
 
 /// How much is written before it is flushed, so that the flushes of the log never wait for long.
@@ -23,7 +23,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(super) struct Cursor {
     /// The next numbers of terms and policies.
     numbers: (u64, u64),
-    lanes: usize,
+    queue_indexes: usize,
     clock: bool,
     /// How often a free place among the queues was taken by then.
     retaken: u64,
@@ -33,31 +33,31 @@ pub(super) struct Cursor {
 
 impl Cursor {
     /// Queues, policies and terms that have come since the last call.
-    pub(super) fn write_common(&mut self, ledger: &Ledger, out: &mut Vec<u8>) {
+    pub(super) fn write_common(&mut self, store_state: &StoreState, out: &mut Vec<u8>) {
         // A queue that has come to the place of a forgotten one is behind the cursor. To write all of them again
         // does no harm.
-        if ledger.indexes.retaken != self.retaken {
-            (self.lanes, self.retaken) = (0, ledger.indexes.retaken);
+        if store_state.indexes.retaken != self.retaken {
+            (self.queue_indexes, self.retaken) = (0, store_state.indexes.retaken);
         }
-        for lane in ledger.indexes.lanes_from(self.lanes) {
-            record::queue(out, &lane.name, lane.paused, lane.created);
+        for queue_index in store_state.indexes.queue_indexes_from(self.queue_indexes) {
+            record::queue(out, &queue_index.name, queue_index.paused, queue_index.created);
         }
-        self.lanes = ledger.indexes.lanes.len();
-        self.numbers = ledger.catalogue.write(self.numbers, out);
+        self.queue_indexes = store_state.indexes.queue_indexes.len();
+        self.numbers = store_state.catalogue.write(self.numbers, out);
         if !std::mem::replace(&mut self.clock, true)
-            && let Some((at, ahead_us)) = ledger.clock
+            && let Some((at, ahead_us)) = store_state.clock
         {
             record::clock(out, at, ahead_us);
         }
     }
 
     /// The next jobs, about `most`, after what they refer to. False when there are no more.
-    pub(super) fn write_jobs(&mut self, ledger: &Ledger, most: usize, out: &mut Vec<u8>) -> bool {
-        self.write_common(ledger, out);
+    pub(super) fn write_jobs(&mut self, store_state: &StoreState, most: usize, out: &mut Vec<u8>) -> bool {
+        self.write_common(store_state, out);
         let end = self.place.saturating_add(most.max(1));
-        for (place, slot) in ledger.slots.range(self.place..end) {
+        for (place, slot) in store_state.slots.range(self.place..end) {
             let job = slot.job();
-            record::put(out, &job, slot.terms.number, ledger.key(place).map(|key| &**key));
+            record::put(out, &job, slot.shared_spec.number, store_state.key(place).map(|key| &**key));
             for run in &job.failures {
                 record::failure(out, job.id, run);
             }
@@ -67,11 +67,11 @@ impl Cursor {
             self.jobs += 1;
             if out.len() > CHUNK_BYTES {
                 self.place = place as usize + 1;
-                return self.place < ledger.slots.places();
+                return self.place < store_state.slots.places();
             }
         }
         self.place = end;
-        end < ledger.slots.places()
+        end < store_state.slots.places()
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn create(disk: &'a dyn Disk, dir: &'a Path, number: u64) -> Result<Self, Trouble> {
+    pub(super) fn create(disk: &'a dyn Disk, dir: &'a Path, number: u64) -> Result<Self, IoError> {
         let path = Name::Draft(number).within(dir);
         let header = FileHeader { kind: Kind::Snapshot, number, length: 0, salt: fresh_salt() };
         let mut file = disk.create(&path).doing("create", &path)?;
@@ -96,7 +96,7 @@ impl<'a> Draft<'a> {
         Ok(Self { disk, dir, file, path, header, offset: FIRST_FRAME, flushed: 0, sequence: 1 })
     }
 
-    pub(super) fn append(&mut self, frame: &mut Frame) -> Result<(), Trouble> {
+    pub(super) fn append(&mut self, frame: &mut Frame) -> Result<(), IoError> {
         let bytes = frame.finish(self.header.salt, self.sequence);
         self.file.write_at(self.offset, bytes).doing("write to", &self.path)?;
         self.offset += bytes.len() as u64;
@@ -108,7 +108,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Gives it its name, for good. Answers its length.
-    pub(super) fn publish(mut self) -> Result<u64, Trouble> {
+    pub(super) fn publish(mut self) -> Result<u64, IoError> {
         self.flush()?;
         let path = Name::Snapshot(self.header.number).within(self.dir);
         self.disk.rename(&self.path, &path).doing("rename", &self.path)?;
@@ -117,11 +117,11 @@ impl<'a> Draft<'a> {
     }
 
     /// Removes what was written.
-    pub(super) fn discard(self) -> Result<(), Trouble> {
+    pub(super) fn discard(self) -> Result<(), IoError> {
         self.disk.remove(&self.path).doing("remove", &self.path)
     }
 
-    fn flush(&mut self) -> Result<(), Trouble> {
+    fn flush(&mut self) -> Result<(), IoError> {
         self.flushed = self.offset;
         self.file.sync().doing("flush", &self.path)
     }

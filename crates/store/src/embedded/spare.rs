@@ -1,7 +1,7 @@
 //! A thread that prepares the next segment while the present one is filled.
 
 use super::disk::Disk;
-use super::fault::{Doing, Trouble};
+use super::fault::{Doing, IoError};
 use super::segment::Segment;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 pub(super) struct Spares {
     disk: Arc<dyn Disk>,
     requests: Option<Sender<(u64, u64)>>,
-    segments: Receiver<Result<Segment, Trouble>>,
+    segments: Receiver<Result<Segment, IoError>>,
     /// The number of the segment that was asked for and not taken yet.
     asked: Option<u64>,
     thread: Option<JoinHandle<()>>,
@@ -53,7 +53,7 @@ impl Spares {
     }
 
     /// Removes a segment that nobody needs any more.
-    pub(super) fn discard(&mut self) -> Result<(), Trouble> {
+    pub(super) fn discard(&mut self) -> Result<(), IoError> {
         if let Some(segment) = self.take() {
             self.disk.remove(&segment.path).doing("remove", &segment.path)?;
         }

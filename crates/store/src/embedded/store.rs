@@ -2,13 +2,13 @@
 
 use super::core::{Core, Shared};
 use super::disk::Disk;
-use super::ledger::Ledger;
 use super::notice::{Notice, reason};
 use super::options::Options;
-use super::ticket::Durable;
+use super::store_state::StoreState;
+use super::waiter::Durable;
 use crate::{
-    Answer, Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob,
-    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError,
+    Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
+    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError, StoreFuture,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -78,11 +78,11 @@ impl Embedded {
         let core = self.shared.lock();
         let written = self.shared.written();
         Status {
-            jobs: core.ledger.slots.len(),
+            jobs: core.store_state.slots.len(),
             flushes: written.flushes,
             snapshot_bytes: core.base.bytes,
             log_bytes: written.appended.saturating_sub(core.base.at),
-            live_bytes: core.ledger.live_bytes,
+            live_bytes: core.store_state.live_bytes,
             stopped: core.stopped().cloned(),
             waiting: core.waiting.clone(),
             compaction: core.compaction.last.clone(),
@@ -147,8 +147,8 @@ impl Embedded {
     /// Keeps what time it is, and how far the wall clock is ahead of it, in microseconds: whoever opens the store
     /// next goes on from there. What is acknowledged later than this call is not safe before it.
     pub fn keep_clock(&self, at: Moment, ahead_us: i64) {
-        drop(self.answer(|ledger| {
-            ledger.keep_clock(at, ahead_us);
+        drop(self.answer(|store_state| {
+            store_state.keep_clock(at, ahead_us);
             Ok(())
         }));
     }
@@ -156,21 +156,21 @@ impl Embedded {
     /// Does the work of a verb at once, and hands out an answer that waits for the disk.
     pub(super) fn answer<'a, T: Send + 'a>(
         &'a self,
-        verb: impl FnOnce(&mut Ledger) -> Result<T, StoreError>,
-    ) -> Answer<'a, T> {
+        verb: impl FnOnce(&mut StoreState) -> Result<T, StoreError>,
+    ) -> StoreFuture<'a, T> {
         let mut core = self.shared.lock();
         if let Some(why) = core.stopped() {
             return Box::pin(ready(Err(why.clone())));
         }
-        let outcome = verb(&mut core.ledger);
-        let ticket = core.ticket();
+        let outcome = verb(&mut core.store_state);
+        let waiter = core.waiter();
         let wake = should_wake(&mut core);
         drop(core);
         if wake {
             self.shared.to_flush.notify_one();
         }
         match outcome {
-            Ok(answer) => Box::pin(Durable::new(answer, ticket)),
+            Ok(answer) => Box::pin(Durable::new(answer, waiter)),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
@@ -189,82 +189,91 @@ impl Drop for Embedded {
 }
 
 impl Store for Embedded {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
-        self.answer(|ledger| ledger.enqueue(&jobs, now))
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+        self.answer(|store_state| store_state.enqueue(&jobs, now))
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
-        self.answer(|ledger| Ok(ledger.claim(&claim, now)))
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+        self.answer(|store_state| Ok(store_state.claim(&claim, now)))
     }
 
-    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
-        self.answer(|ledger| Ok(holds.iter().map(|hold| ledger.extend(hold, span, now)).collect()))
+    fn extend(
+        &self,
+        lease_refs: Vec<LeaseRef>,
+        span: Option<Span>,
+        now: Moment,
+    ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+        self.answer(|store_state| {
+            Ok(lease_refs.iter().map(|lease_ref| store_state.extend(lease_ref, span, now)).collect())
+        })
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
-        self.answer(|ledger| Ok(settlements.iter().map(|settlement| ledger.settle(settlement, now)).collect()))
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+        self.answer(|store_state| {
+            Ok(settlements.iter().map(|settlement| store_state.settle(settlement, now)).collect())
+        })
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        self.answer(|ledger| Ok(ledger.reclaim(decide, limit, now)))
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+        self.answer(|store_state| Ok(store_state.reclaim(decide, limit, now)))
     }
 
-    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
-        self.answer(|ledger| {
-            ledger.stood_still(standstill);
+    fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()> {
+        self.answer(|store_state| {
+            store_state.stood_still(standstill);
             Ok(())
         })
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        self.answer(|ledger| Ok(ledger.promote(held, limit, now)))
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+        self.answer(|store_state| Ok(store_state.promote(held, limit, now)))
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
-        self.answer(|ledger| Ok(ledger.cancel(id, now)))
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
+        self.answer(|store_state| Ok(store_state.cancel(id, now)))
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.answer(|ledger| Ok(ledger.activate(id, now)))
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+        self.answer(|store_state| Ok(store_state.activate(id, now)))
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        self.answer(|ledger| ledger.redrive(id, &redrive, now))
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+        self.answer(|store_state| store_state.redrive(id, &redrive, now))
     }
 
-    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
-        self.answer(|ledger| Ok(ledger.forget(id)))
+    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
+        self.answer(|store_state| Ok(store_state.forget(id)))
     }
 
-    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
-        self.answer(|ledger| Ok(ledger.prune(retention, limit, now)))
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
+        self.answer(|store_state| Ok(store_state.prune(retention, limit, now)))
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
-        self.answer(|ledger| Ok(ledger.pause_queue(&queue, paused, missing, now)))
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
+        self.answer(|store_state| Ok(store_state.pause_queue(&queue, paused, missing, now)))
     }
 
-    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
-        self.answer(|ledger| Ok(ledger.forget_queue(&queue)))
+    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
+        self.answer(|store_state| Ok(store_state.forget_queue(&queue)))
     }
 
-    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
-        self.answer(|ledger| Ok(ledger.prune_queues(age, now)))
+    fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
+        self.answer(|store_state| Ok(store_state.prune_queues(age, now)))
     }
 
-    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
-        self.answer(|ledger| Ok(ledger.find(id).and_then(|place| ledger.job(place))))
+    fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
+        self.answer(|store_state| Ok(store_state.find(id).and_then(|place| store_state.job(place))))
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+    fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
         self.list_in_steps(filter, page)
     }
 
-    fn queues(&self) -> Answer<'_, Vec<Queue>> {
-        self.answer(|ledger| Ok(ledger.queues()))
+    fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
+        self.answer(|store_state| Ok(store_state.queues()))
     }
 
-    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
-        self.answer(|ledger| Ok(ledger.next_wake(held)))
+    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
+        self.answer(|store_state| Ok(store_state.next_wake(held)))
     }
 }

@@ -2,23 +2,23 @@
 
 use super::check::find;
 use super::disk::NativeDisk;
-use super::fault::{Doing, OpenError, Trouble};
-use super::lane::Lane;
-use super::ledger::Ledger;
+use super::fault::{Doing, IoError, OpenError};
 use super::names::{Name, is_own};
 use super::open::{Folder, finish};
 use super::options::Options;
+use super::queue_index::QueueIndex;
 use super::read::Reader;
 use super::store::Embedded;
+use super::store_state::StoreState;
 use crate::transfer::{CopyError, PAGE_BYTES, PAGE_JOBS, Portable, QueueMark, Source, Target};
-use crate::{Answer, JobId, StoreError};
+use crate::{JobId, StoreError, StoreFuture};
 use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A folder that is read as it stands. Nothing in it is changed, and nobody else can open it meanwhile.
 pub struct FolderSource {
-    ledger: Ledger,
+    store_state: StoreState,
     /// All names in order, each with its place in the ledger.
     names: Vec<(JobId, u32)>,
     folder: Folder,
@@ -36,10 +36,10 @@ impl FolderSource {
         let folder = Folder::lock(disk, dir)?;
         let found = find(&*folder.disk, dir)?;
         let contents = Reader::new(&*folder.disk, dir, false, &mut |_| {}).read(&found)?;
-        let ledger = finish(contents.loader, dir)?;
-        let mut names: Vec<(JobId, u32)> = ledger.slots.iter().map(|(place, slot)| (slot.id, place)).collect();
+        let store_state = finish(contents.loader, dir)?;
+        let mut names: Vec<(JobId, u32)> = store_state.slots.iter().map(|(place, slot)| (slot.id, place)).collect();
         names.sort_unstable();
-        Ok(Self { ledger, names, folder })
+        Ok(Self { store_state, names, folder })
     }
 
     fn page(&self, last: Option<JobId>) -> Vec<Portable> {
@@ -47,9 +47,9 @@ impl FolderSource {
         let mut page = Vec::new();
         let mut bytes = 0;
         for (_, place) in self.names[begin..].iter().take(PAGE_JOBS) {
-            let Some(slot) = self.ledger.slots.get(*place) else { continue };
+            let Some(slot) = self.store_state.slots.get(*place) else { continue };
             bytes += slot.weight();
-            page.push(Portable { job: slot.job(), idempotency_key: self.ledger.key(*place).cloned() });
+            page.push(Portable { job: slot.job(), idempotency_key: self.store_state.key(*place).cloned() });
             if bytes > PAGE_BYTES {
                 break;
             }
@@ -59,17 +59,21 @@ impl FolderSource {
 }
 
 impl Source for FolderSource {
-    fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
-        let lanes = self.ledger.indexes.sorted_lanes();
-        let mark = |lane: &Lane| QueueMark { name: Arc::clone(&lane.name), paused: lane.paused, created: lane.created };
-        Box::pin(ready(Ok(lanes.map(mark).collect())))
+    fn queues(&mut self) -> StoreFuture<'_, Vec<QueueMark>> {
+        let queue_indexes = self.store_state.indexes.sorted_queue_indexes();
+        let mark = |queue_index: &QueueIndex| QueueMark {
+            name: Arc::clone(&queue_index.name),
+            paused: queue_index.paused,
+            created: queue_index.created,
+        };
+        Box::pin(ready(Ok(queue_indexes.map(mark).collect())))
     }
 
-    fn count(&mut self) -> Answer<'_, usize> {
+    fn count(&mut self) -> StoreFuture<'_, usize> {
         Box::pin(ready(Ok(self.names.len())))
     }
 
-    fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+    fn after(&mut self, last: Option<JobId>) -> StoreFuture<'_, Vec<Portable>> {
         Box::pin(ready(Ok(self.page(last))))
     }
 }
@@ -142,27 +146,27 @@ impl FolderTarget {
 }
 
 /// Complete and verified it is, only not where it should be.
-fn stays(place: &Path, trouble: &Trouble) -> StoreError {
+fn stays(place: &Path, io_error: &IoError) -> StoreError {
     let place = place.display();
-    StoreError::Unavailable(format!("{trouble}; the copy is complete in {place}: give the folder its name yourself"))
+    StoreError::Unavailable(format!("{io_error}; the copy is complete in {place}: give the folder its name yourself"))
 }
 
 impl Source for FolderTarget {
-    fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
+    fn queues(&mut self) -> StoreFuture<'_, Vec<QueueMark>> {
         match self.reading() {
             Ok(source) => source.queues(),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
 
-    fn count(&mut self) -> Answer<'_, usize> {
+    fn count(&mut self) -> StoreFuture<'_, usize> {
         match self.reading() {
             Ok(source) => source.count(),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
 
-    fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+    fn after(&mut self, last: Option<JobId>) -> StoreFuture<'_, Vec<Portable>> {
         match self.reading() {
             Ok(source) => source.after(last),
             Err(error) => Box::pin(ready(Err(error))),
@@ -171,28 +175,28 @@ impl Source for FolderTarget {
 }
 
 impl Target for FolderTarget {
-    fn add_queues(&mut self, queues: Vec<QueueMark>) -> Answer<'_, ()> {
+    fn add_queues(&mut self, queues: Vec<QueueMark>) -> StoreFuture<'_, ()> {
         match self.filling() {
-            Ok(store) => store.answer(|ledger| {
-                queues.iter().for_each(|queue| ledger.restore_queue(queue));
+            Ok(store) => store.answer(|store_state| {
+                queues.iter().for_each(|queue| store_state.restore_queue(queue));
                 Ok(())
             }),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
 
-    fn add(&mut self, jobs: Vec<Portable>) -> Answer<'_, ()> {
+    fn add(&mut self, jobs: Vec<Portable>) -> StoreFuture<'_, ()> {
         match self.filling() {
-            Ok(store) => store.answer(|ledger| jobs.into_iter().try_for_each(|moved| ledger.restore(moved))),
+            Ok(store) => store.answer(|store_state| jobs.into_iter().try_for_each(|moved| store_state.restore(moved))),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
 
-    fn seal(&mut self) -> Answer<'_, ()> {
+    fn seal(&mut self) -> StoreFuture<'_, ()> {
         Box::pin(ready(self.read_back()))
     }
 
-    fn finish(self: Box<Self>) -> Answer<'static, ()> {
+    fn finish(self: Box<Self>) -> StoreFuture<'static, ()> {
         Box::pin(ready(self.publish()))
     }
 }
@@ -212,7 +216,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn names(dir: &Path) -> Result<Vec<String>, Trouble> {
+fn names(dir: &Path) -> Result<Vec<String>, IoError> {
     use super::disk::Disk;
     match NativeDisk.list(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -1,13 +1,13 @@
 //! The reference model of a store: obviously right rather than fast, and gone with the process.
 
-mod book;
+mod contents;
 
 use crate::standstill::Grace;
 use crate::{
-    Answer, Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob,
-    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store,
+    Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
+    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreFuture,
 };
-use book::Book;
+use contents::Contents;
 use redrive_policy::{Moment, Span};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A clone is the same store. Answers are ready at the first poll.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    book: Arc<Mutex<Book>>,
+    contents: Arc<Mutex<Contents>>,
     grace: Arc<Mutex<Grace>>,
 }
 
@@ -31,7 +31,7 @@ impl Memory {
     /// The same jobs for a server that has just started: what concerned only the one before it is forgotten.
     #[must_use]
     pub fn reopened(&self) -> Self {
-        Self { book: Arc::clone(&self.book), grace: Arc::default() }
+        Self { contents: Arc::clone(&self.contents), grace: Arc::default() }
     }
 
     fn grace(&self) -> MutexGuard<'_, Grace> {
@@ -39,92 +39,97 @@ impl Memory {
     }
 
     /// The book, also after a ruling panicked: it runs before its job is changed.
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Store for Memory {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
-        Box::pin(async move { Ok(self.book().enqueue(&jobs, now)) })
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+        Box::pin(async move { Ok(self.contents().enqueue(&jobs, now)) })
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
-        Box::pin(async move { Ok(self.book().claim(&claim, now)) })
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+        Box::pin(async move { Ok(self.contents().claim(&claim, now)) })
     }
 
-    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+    fn extend(
+        &self,
+        lease_refs: Vec<LeaseRef>,
+        span: Option<Span>,
+        now: Moment,
+    ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
         Box::pin(async move {
-            let mut book = self.book();
-            Ok(holds.iter().map(|hold| book.extend(hold, span, now)).collect())
+            let mut contents = self.contents();
+            Ok(lease_refs.iter().map(|lease_ref| contents.extend(lease_ref, span, now)).collect())
         })
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
         Box::pin(async move {
-            let mut book = self.book();
-            Ok(settlements.iter().map(|settlement| book.settle(settlement, now)).collect())
+            let mut contents = self.contents();
+            Ok(settlements.iter().map(|settlement| contents.settle(settlement, now)).collect())
         })
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        Box::pin(async move { Ok(self.book().reclaim(decide, limit, &self.grace(), now)) })
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+        Box::pin(async move { Ok(self.contents().reclaim(decide, limit, &self.grace(), now)) })
     }
 
-    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+    fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()> {
         self.grace().add(standstill);
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
-        Box::pin(async move { Ok(self.book().promote(held, limit, now)) })
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+        Box::pin(async move { Ok(self.contents().promote(held, limit, now)) })
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
-        Box::pin(async move { Ok(self.book().cancel(id, now)) })
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
+        Box::pin(async move { Ok(self.contents().cancel(id, now)) })
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        Box::pin(async move { Ok(self.book().activate(id, now)) })
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+        Box::pin(async move { Ok(self.contents().activate(id, now)) })
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
-        Box::pin(async move { Ok(self.book().redrive(id, &redrive, now)) })
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+        Box::pin(async move { Ok(self.contents().redrive(id, &redrive, now)) })
     }
 
-    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
-        Box::pin(async move { Ok(self.book().remove(id)) })
+    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
+        Box::pin(async move { Ok(self.contents().remove(id)) })
     }
 
-    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
-        Box::pin(async move { Ok(self.book().prune(retention, limit, now)) })
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
+        Box::pin(async move { Ok(self.contents().prune(retention, limit, now)) })
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
-        Box::pin(async move { Ok(self.book().pause(&queue, paused, missing, now)) })
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
+        Box::pin(async move { Ok(self.contents().pause(&queue, paused, missing, now)) })
     }
 
-    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
-        Box::pin(async move { Ok(self.book().forget_queue(&queue)) })
+    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
+        Box::pin(async move { Ok(self.contents().forget_queue(&queue)) })
     }
 
-    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
-        Box::pin(async move { Ok(self.book().prune_queues(age, now)) })
+    fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
+        Box::pin(async move { Ok(self.contents().prune_queues(age, now)) })
     }
 
-    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
-        Box::pin(async move { Ok(self.book().get(id)) })
+    fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
+        Box::pin(async move { Ok(self.contents().get(id)) })
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
-        Box::pin(async move { Ok(self.book().list(&filter, page)) })
+    fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
+        Box::pin(async move { Ok(self.contents().list(&filter, page)) })
     }
 
-    fn queues(&self) -> Answer<'_, Vec<Queue>> {
-        Box::pin(async move { Ok(self.book().queues()) })
+    fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
+        Box::pin(async move { Ok(self.contents().queues()) })
     }
 
-    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
-        Box::pin(async move { Ok(self.book().next_wake(held, &self.grace())) })
+    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
+        Box::pin(async move { Ok(self.contents().next_wake(held, &self.grace())) })
     }
 }

@@ -4,9 +4,9 @@
 //! it lives: nodes share it, whoever copies a whole store takes it alone. A node that has lost its connections
 //! cannot go on behind the back of a copy, because it gets no new ones.
 
+use super::db_error::DbError;
 use super::options::Options;
 use super::pool::first;
-use super::trouble::Trouble;
 use std::time::Duration;
 use tokio_postgres::Client;
 
@@ -27,7 +27,7 @@ const TRIES: u32 = 200;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// Takes the lock, until the connection ends.
-pub(super) async fn take(client: &Client, options: &Options) -> Result<(), Trouble> {
+pub(super) async fn take(client: &Client, options: &Options) -> Result<(), DbError> {
     let function = match options.access {
         Access::Shared => "pg_try_advisory_lock_shared",
         Access::Sole => "pg_try_advisory_lock",
@@ -40,7 +40,7 @@ pub(super) async fn take(client: &Client, options: &Options) -> Result<(), Troub
         // Without waiting in the database: whoever waits for the lock there keeps all others from sharing it.
         tokio::time::sleep(BETWEEN_TRIES).await;
     }
-    Err(Trouble::Refused(match options.access {
+    Err(DbError::Refused(match options.access {
         Access::Shared => format!("the store ({options}) is being copied; it can be used again afterwards"),
         Access::Sole => {
             let holders = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted";

@@ -1,9 +1,9 @@
 //! What many jobs have in common: the numbers of queues and of policies, remembered.
 
+use super::db_error::DbError;
 use super::pool::Session;
 use super::text;
-use super::trouble::Trouble;
-use super::value::{Order, Reader};
+use super::value::{Reader, Statement};
 use redrive_policy::Policy;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ struct Known {
 
 /// How a policy is written down.
 #[derive(Clone, Debug)]
-pub(super) enum Written {
+pub(super) enum StoredPolicy {
     Shared(i32),
     Own(Vec<u8>),
 }
@@ -53,11 +53,11 @@ impl Catalogue {
     }
 
     /// Reads all queues, where one of these numbers is new.
-    pub(super) async fn learn_queues(&self, session: &mut Session, numbers: &[i32]) -> Result<(), Trouble> {
+    pub(super) async fn learn_queues(&self, session: &mut Session, numbers: &[i32]) -> Result<(), DbError> {
         if numbers.iter().all(|number| self.known().queue_names.contains_key(number)) {
             return Ok(());
         }
-        let rows = session.query(&Order::new("SELECT id, name FROM queues", Vec::new())).await?;
+        let rows = session.query(&Statement::new("SELECT id, name FROM queues", Vec::new())).await?;
         for row in &rows {
             let mut row = Reader::new(row);
             let (number, name): (i32, &str) = (row.next()?, row.next()?);
@@ -73,14 +73,14 @@ impl Catalogue {
     }
 
     /// Reads the policies among these that are new.
-    pub(super) async fn learn_policies(&self, session: &mut Session, numbers: &[i32]) -> Result<(), Trouble> {
+    pub(super) async fn learn_policies(&self, session: &mut Session, numbers: &[i32]) -> Result<(), DbError> {
         let mut new: Vec<i32> = numbers.to_vec();
         new.retain(|number| !self.known().policies.contains_key(number));
         if new.is_empty() {
             return Ok(());
         }
         let sql = "SELECT id, json FROM policies WHERE id = ANY ($1::integer[])";
-        let rows = session.query(&Order::new(sql, vec![Box::new(new)])).await?;
+        let rows = session.query(&Statement::new(sql, vec![Box::new(new)])).await?;
         for row in &rows {
             let mut row = Reader::new(row);
             let (number, json): (i32, &[u8]) = (row.next()?, row.next()?);
@@ -101,45 +101,45 @@ impl Catalogue {
     }
 
     /// How a policy is written down; it gets a number where it has none and there are any left.
-    pub(super) async fn write(&self, session: &mut Session, policy: &Arc<Policy>) -> Result<Written, Trouble> {
+    pub(super) async fn write(&self, session: &mut Session, policy: &Arc<Policy>) -> Result<StoredPolicy, DbError> {
         if let Some(number) = self.known().policy_places.get(&Arc::as_ptr(policy).addr()) {
-            return Ok(Written::Shared(*number));
+            return Ok(StoredPolicy::Shared(*number));
         }
         let json = serde_json::to_vec(&**policy)
-            .map_err(|error| Trouble::Broken(format!("a policy cannot be written as JSON: {error}")))?;
+            .map_err(|error| DbError::Broken(format!("a policy cannot be written as JSON: {error}")))?;
         if let Some(number) = self.known().policy_numbers.get(&json[..]) {
-            return Ok(Written::Shared(*number));
+            return Ok(StoredPolicy::Shared(*number));
         }
         Ok(match number_of(session, &json).await? {
             Some(number) => {
                 self.note_policy(number, policy, &json);
-                Written::Shared(number)
+                StoredPolicy::Shared(number)
             }
-            None => Written::Own(json),
+            None => StoredPolicy::Own(json),
         })
     }
 }
 
 /// The number of a policy in the database, a new one if need be; none where all are given out.
-async fn number_of(session: &mut Session, json: &[u8]) -> Result<Option<i32>, Trouble> {
+async fn number_of(session: &mut Session, json: &[u8]) -> Result<Option<i32>, DbError> {
     const FIND: &str = "SELECT id FROM policies WHERE sha256(json) = sha256($1::bytea)";
     const ADD: &str = "INSERT INTO policies (json) SELECT $1::bytea \
          WHERE (SELECT count(*) FROM policies) < $2::bigint ON CONFLICT DO NOTHING";
-    let find = Order::new(FIND, vec![Box::new(json)]);
+    let find = Statement::new(FIND, vec![Box::new(json)]);
     let mut found = session.query(&find).await?;
     if found.is_empty() {
-        session.write(&Order::new(ADD, vec![Box::new(json), Box::new(MOST_SHARED)])).await?;
+        session.write(&Statement::new(ADD, vec![Box::new(json), Box::new(MOST_SHARED)])).await?;
         found = session.query(&find).await?;
     }
     found.first().map(|row| Reader::new(row).next()).transpose()
 }
 
 /// A policy from its text.
-pub(super) fn parsed(json: &[u8]) -> Result<Policy, Trouble> {
-    serde_json::from_slice(json).map_err(|error| Trouble::Broken(format!("a kept policy cannot be read: {error}")))
+pub(super) fn parsed(json: &[u8]) -> Result<Policy, DbError> {
+    serde_json::from_slice(json).map_err(|error| DbError::Broken(format!("a kept policy cannot be read: {error}")))
 }
 
-impl Written {
+impl StoredPolicy {
     /// The two columns of it.
     pub(super) fn into_columns(self) -> (Option<i32>, Option<Vec<u8>>) {
         match self {

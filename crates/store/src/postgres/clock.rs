@@ -1,8 +1,8 @@
 //! One time for the cluster: the database's clock, and what is added to it since somebody set it.
 
 use super::core::Core;
-use super::trouble::Trouble;
-use super::value::{Order, Param, Reader};
+use super::db_error::DbError;
+use super::value::{Param, Reader, Statement};
 use crate::{STEP_US, Step, Wall, elapsed_us};
 use redrive_policy::Moment;
 use std::fmt;
@@ -152,13 +152,13 @@ impl DatabaseClock {
     }
 
     /// Asks the database; takes out a step of its clock.
-    pub(super) async fn look(&self, core: &Core) -> Result<(), Trouble> {
+    pub(super) async fn look(&self, core: &Core) -> Result<(), DbError> {
         let mut session = core.session().await?;
         for _ in 0..LOOKS {
             let mut best: Option<Look> = None;
             for _ in 0..LOOKS {
                 let asked = (self.own)();
-                let rows = session.query(&Order::new(LOOK, Vec::new())).await?;
+                let rows = session.query(&Statement::new(LOOK, Vec::new())).await?;
                 let answered = (self.own)();
                 let Some(row) = rows.first() else { continue };
                 let mut row = Reader::new(row);
@@ -169,17 +169,17 @@ impl DatabaseClock {
                     best = Some(look);
                 }
             }
-            let Some(look) = best else { return Err(Trouble::Broken("the table clock has no row".to_owned())) };
+            let Some(look) = best else { return Err(DbError::Broken("the table clock has no row".to_owned())) };
             let Found::Stepped(by_us) = self.note(look) else {
                 let now = self.now().micros();
                 if now.saturating_sub(look.latest_us) > KEEP_EVERY_US {
-                    session.write(&Order::new(KEEP, vec![Box::new(now)])).await?;
+                    session.write(&Statement::new(KEEP, vec![Box::new(now)])).await?;
                 }
                 return Ok(());
             };
             let params: Vec<Param<'_>> = vec![Box::new(by_us.saturating_neg()), Box::new(look.revision)];
             // Where another node was faster, the next look shows what it did.
-            if let Some(row) = session.write(&Order::new(CORRECT, params)).await?.first() {
+            if let Some(row) = session.write(&Statement::new(CORRECT, params)).await?.first() {
                 let mut row = Reader::new(row);
                 let (offset_us, revision) = (row.next()?, row.next()?);
                 self.corrected(Look { offset_us, revision, ..look }, by_us);

@@ -1,16 +1,16 @@
 //! What all verbs share: connections, the catalogue, and when to try again.
 
-use super::bell::Bell;
 use super::catalogue::Catalogue;
 use super::counts::Counts;
-use super::kept::{Kept, uuids};
+use super::db_error::DbError;
+use super::lease_cache::LeaseCache;
+use super::notifier::Notifier;
 use super::options::Options;
 use super::pool::{Pool, Session};
-use super::remembered::Remembered;
 use super::sql;
-use super::tidy::Tidy;
-use super::trouble::Trouble;
-use super::value::Order;
+use super::stored_row::{StoredRow, uuids};
+use super::vacuum::Vacuum;
+use super::value::Statement;
 use super::{read, write};
 use crate::standstill::Grace;
 use crate::{Job, JobId, Refusal, Standstill, State};
@@ -38,10 +38,10 @@ static AGAIN: LazyLock<Option<Policy>> = LazyLock::new(|| {
 pub(super) struct Core {
     pub(super) pool: Arc<Pool>,
     pub(super) catalogue: Catalogue,
-    pub(super) bell: Arc<Bell>,
-    pub(super) remembered: Remembered,
+    pub(super) notifier: Arc<Notifier>,
+    pub(super) lease_cache: LeaseCache,
     pub(super) counts: Counts,
-    pub(super) tidy: Arc<Tidy>,
+    pub(super) vacuum: Arc<Vacuum>,
     grace: Mutex<Grace>,
 }
 
@@ -50,10 +50,10 @@ impl Core {
         Arc::new(Self {
             pool: Pool::new(options),
             catalogue: Catalogue::default(),
-            bell: Arc::default(),
-            remembered: Remembered::default(),
+            notifier: Arc::default(),
+            lease_cache: LeaseCache::default(),
             counts: Counts::default(),
-            tidy: Arc::default(),
+            vacuum: Arc::default(),
             grace: Mutex::default(),
         })
     }
@@ -67,36 +67,36 @@ impl Core {
         self.grace.lock().unwrap_or_else(PoisonError::into_inner).add(standstill);
     }
 
-    pub(super) async fn session(&self) -> Result<Session, Trouble> {
+    pub(super) async fn session(&self) -> Result<Session, DbError> {
         self.pool.session().await
     }
 
     /// Does the work of one transaction, again where it came to nothing and may succeed then.
-    pub(super) async fn repeat<T, F>(&self, mut work: impl FnMut() -> F) -> Result<T, Trouble>
+    pub(super) async fn repeat<T, F>(&self, mut work: impl FnMut() -> F) -> Result<T, DbError>
     where
-        F: Future<Output = Result<T, Trouble>>,
+        F: Future<Output = Result<T, DbError>>,
     {
         match &*AGAIN {
-            Some(policy) => work.retry(policy).when(Trouble::may_repeat).await,
+            Some(policy) => work.retry(policy).when(DbError::may_repeat).await,
             None => work().await,
         }
     }
 
     /// Begins a transaction that holds these jobs for a change; those that have ended only if that is
     /// `wanted`, else they are only read.
-    pub(super) async fn hold(
+    pub(super) async fn lock_rows(
         &self,
         session: &mut Session,
         ids: &[JobId],
         wanted: bool,
-    ) -> Result<HashMap<JobId, Kept>, Trouble> {
-        let mut rows = session.begin(BEGIN, &Order::new(&sql::LOCK_LIVE, vec![Box::new(uuids(ids))])).await?;
+    ) -> Result<HashMap<JobId, StoredRow>, DbError> {
+        let mut rows = session.begin(BEGIN, &Statement::new(&sql::LOCK_LIVE, vec![Box::new(uuids(ids))])).await?;
         let mut held = HashMap::new();
         // A job that moves between the tables while we look is in neither of the two looks; it is there
         // at the next.
         for look in 0..4 {
             let found = read::jobs(session, &self.catalogue, &rows).await?;
-            held.extend(found.into_iter().map(|kept| (kept.job.id, kept)));
+            held.extend(found.into_iter().map(|stored| (stored.job.id, stored)));
             let missing = uuids(ids.iter().filter(|id| !held.contains_key(id)));
             if missing.is_empty() || look == 3 {
                 break;
@@ -106,28 +106,28 @@ impl Core {
                 (_, true) => &sql::LOCK_ENDED,
                 (_, false) => &sql::READ_ENDED,
             };
-            rows = session.query(&Order::new(statement, vec![Box::new(missing)])).await?;
+            rows = session.query(&Statement::new(statement, vec![Box::new(missing)])).await?;
         }
         Ok(held)
     }
 
     /// Writes what has changed, and commits.
-    pub(super) async fn commit(&self, session: &mut Session, jobs: &[&Kept]) -> Result<(), Trouble> {
-        let orders = write::changes(jobs, &|name| self.catalogue.queue(name))?;
-        session.commit(&orders).await?;
-        let changed = || jobs.iter().filter(|kept| kept.changed);
-        self.tidy.wrote(changed().count());
-        self.tell(changed().map(|kept| &kept.job));
+    pub(super) async fn commit(&self, session: &mut Session, jobs: &[&StoredRow]) -> Result<(), DbError> {
+        let statements = write::changes(jobs, &|name| self.catalogue.queue(name))?;
+        session.commit(&statements).await?;
+        let changed = || jobs.iter().filter(|stored| stored.changed);
+        self.vacuum.wrote(changed().count());
+        self.tell(changed().map(|stored| &stored.job));
         Ok(())
     }
 
     /// Tells other nodes which jobs can be had.
     pub(super) fn tell<'j>(&self, jobs: impl Iterator<Item = &'j Job>) {
-        jobs.filter(|job| job.state == State::Available).for_each(|job| self.bell.available(&job.spec.queue));
+        jobs.filter(|job| job.state == State::Available).for_each(|job| self.notifier.available(&job.spec.queue));
     }
 }
 
 /// The job of a name among those that are held.
-pub(super) fn held(jobs: &mut HashMap<JobId, Kept>, id: JobId) -> Result<&mut Kept, Refusal> {
+pub(super) fn held(jobs: &mut HashMap<JobId, StoredRow>, id: JobId) -> Result<&mut StoredRow, Refusal> {
     jobs.get_mut(&id).ok_or(Refusal::NotFound)
 }

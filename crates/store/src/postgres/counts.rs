@@ -2,9 +2,9 @@
 //! counted again for a while.
 
 use super::core::Core;
+use super::db_error::DbError;
 use super::text;
-use super::trouble::Trouble;
-use super::value::{Order, Reader};
+use super::value::{Reader, Statement};
 use crate::{Filter, State};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Counted {
 
 impl Counts {
     /// How many jobs each queue has in each state. Not to be called with a connection in hand: the count needs one.
-    pub(super) async fn all(&self, core: &Core) -> Result<Arc<Vec<Count>>, Trouble> {
+    pub(super) async fn all(&self, core: &Core) -> Result<Arc<Vec<Count>>, DbError> {
         let mut last = self.0.lock().await;
         if let Some(last) = last.as_ref().filter(|last| last.is_good(Instant::now())) {
             return Ok(Arc::clone(&last.counts));
@@ -74,15 +74,15 @@ impl Counts {
     }
 
     /// How many jobs fit a filter that asks for queue, state and dead letters only.
-    pub(super) async fn fitting(&self, core: &Core, filter: &Filter) -> Result<usize, Trouble> {
+    pub(super) async fn fitting(&self, core: &Core, filter: &Filter) -> Result<usize, DbError> {
         let all = self.all(core).await?;
         Ok(all.iter().filter(|count| count.fits(filter)).map(|count| count.jobs).sum())
     }
 }
 
-async fn counted(core: &Core) -> Result<Vec<Count>, Trouble> {
+async fn counted(core: &Core) -> Result<Vec<Count>, DbError> {
     let mut session = core.session().await?;
-    let rows = session.begin(BEGIN, &Order::new(COUNT, Vec::new())).await?;
+    let rows = session.begin(BEGIN, &Statement::new(COUNT, Vec::new())).await?;
     session.roll_back().await?;
     let mut counts = Vec::with_capacity(rows.len());
     for row in &rows {

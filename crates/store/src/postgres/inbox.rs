@@ -1,13 +1,13 @@
 //! The inbox as people see it: what waits, and what was set aside and why.
 
 use super::core::Core;
-use super::kept::uuids;
+use super::db_error::DbError;
 use super::options::Options;
 use super::pool::Session;
 use super::schema;
+use super::stored_row::uuids;
 use super::text;
-use super::trouble::Trouble;
-use super::value::{Order, Param, Reader, limit};
+use super::value::{Param, Reader, Statement, limit};
 use crate::{JobId, StoreError};
 use redrive_policy::Moment;
 use std::sync::Arc;
@@ -80,10 +80,10 @@ impl Inbox {
         Ok(self.contents(most).await?)
     }
 
-    async fn contents(&self, most: usize) -> Result<Contents, Trouble> {
+    async fn contents(&self, most: usize) -> Result<Contents, DbError> {
         let mut session = self.0.session().await?;
         let (waiting, refused) = count(&mut session).await?;
-        let rows = session.query(&Order::new(SET_ASIDE, vec![Box::new(limit(most))])).await?;
+        let rows = session.query(&Statement::new(SET_ASIDE, vec![Box::new(limit(most))])).await?;
         let mut set_aside = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut row = Reader::new(row);
@@ -114,18 +114,18 @@ impl Inbox {
         Ok(self.change(FORGET, ids).await?)
     }
 
-    async fn change(&self, sql: &'static str, ids: Option<&[JobId]>) -> Result<Vec<JobId>, Trouble> {
+    async fn change(&self, sql: &'static str, ids: Option<&[JobId]>) -> Result<Vec<JobId>, DbError> {
         let params: Vec<Param<'_>> = vec![Box::new(ids.map(uuids))];
-        let rows = self.0.session().await?.write(&Order::new(sql, params)).await?;
+        let rows = self.0.session().await?.write(&Statement::new(sql, params)).await?;
         rows.iter().map(|row| Reader::new(row).id()).collect()
     }
 }
 
 /// How many letters wait, and how many were set aside.
-pub(super) async fn count(session: &mut Session) -> Result<(usize, usize), Trouble> {
-    let rows = session.query(&Order::new(COUNT, Vec::new())).await?;
+pub(super) async fn count(session: &mut Session) -> Result<(usize, usize), DbError> {
+    let rows = session.query(&Statement::new(COUNT, Vec::new())).await?;
     let Some(row) = rows.first() else { return Ok((0, 0)) };
     let mut row = Reader::new(row);
-    let mut next = || Ok::<_, Trouble>(usize::try_from(row.next::<i64>()?).unwrap_or(0));
+    let mut next = || Ok::<_, DbError>(usize::try_from(row.next::<i64>()?).unwrap_or(0));
     Ok((next()?, next()?))
 }

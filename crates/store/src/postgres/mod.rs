@@ -5,37 +5,37 @@
 //! transaction that writes their outcome. Calls of several callers share transactions.
 
 mod access;
-mod bell;
+mod batcher;
 mod catalogue;
 mod clock;
 mod core;
 mod counts;
+mod db_error;
 mod inbox;
-mod kept;
-mod lane;
+mod lease_cache;
+mod notifier;
 mod options;
 mod pool;
 mod pooler;
 mod privileges;
 mod queues;
 mod read;
-mod remembered;
 mod row;
 mod schema;
 mod sql;
 mod store;
+mod stored_row;
 mod text;
-mod tidy;
 mod tls;
 mod transfer;
-mod trouble;
+mod vacuum;
 mod value;
 mod verbs;
 mod write;
 
-pub use bell::Change;
 pub use clock::DatabaseClock;
 pub use inbox::{Contents, Inbox, SetAside};
+pub use notifier::Change;
 pub use options::Options;
 pub use store::Postgres;
 pub use transfer::{DatabaseSource, DatabaseTarget};

@@ -1,7 +1,7 @@
 //! Where the database is, and how it is used.
 
 use super::access::Access;
-use super::pool::PATIENCE;
+use super::pool::TIMEOUT;
 use super::tls::{Tls, Wishes};
 use percent_encoding::percent_decode_str;
 use std::fmt;
@@ -16,7 +16,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many jobs a list looks at in one call, where nothing else is said.
 const LIST_MOST: usize = 20_000;
 /// How long the database may take for one answer to whoever reads or writes a store as a whole.
-const LONG_PATIENCE: Duration = Duration::from_secs(600);
+const LONG_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Where the database is, and how it is used.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct Options {
     /// How many jobs a list looks at in one call, at most.
     pub(super) list_most: usize,
     /// How long the database may take for one answer.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 impl Options {
@@ -67,8 +67,8 @@ impl Options {
         }
         let tls = Tls::new(wishes, &mut config)?;
         let (name, access) = (Self::SCHEMA.to_owned(), Access::Shared);
-        let (connections, list_most, patience) = (16, LIST_MOST, PATIENCE);
-        let options = Self { config, tls, schema: name, connections, access, list_most, patience };
+        let (connections, list_most, timeout) = (16, LIST_MOST, TIMEOUT);
+        let options = Self { config, tls, schema: name, connections, access, list_most, timeout };
         schema.map_or(Ok(options.clone()), |schema| options.in_schema(&schema))
     }
 
@@ -104,7 +104,7 @@ impl Options {
 
     /// For one connection that has the store to itself.
     pub(super) fn alone(self) -> Self {
-        Self { connections: 1, access: Access::Sole, patience: LONG_PATIENCE, ..self }
+        Self { connections: 1, access: Access::Sole, timeout: LONG_TIMEOUT, ..self }
     }
 
     /// What each connection is set to. The statements are few and known, each with an index made for it;

@@ -1,10 +1,10 @@
 //! Connections, kept and handed out.
 
 use super::access;
+use super::db_error::{DbError, with_cause};
 use super::options::Options;
 use super::tls::{self, Tls};
-use super::trouble::{Trouble, with_cause};
-use super::value::{Order, Param};
+use super::value::{Param, Statement};
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io::ErrorKind;
@@ -15,11 +15,11 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Connection, Row, SimpleQueryMessage, Socket, Statement};
+use tokio_postgres::{Client, Config, Connection, Row, SimpleQueryMessage, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How long the database may take for one answer. A connection that is silent for longer is given up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Some connections to one database.
 #[derive(Debug)]
@@ -32,12 +32,12 @@ pub(super) struct Pool {
 /// One connection, and what is prepared on it.
 struct Link {
     client: Client,
-    statements: HashMap<&'static str, Statement>,
+    prepared: HashMap<&'static str, tokio_postgres::Statement>,
 }
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("prepared", &self.statements.len()).finish_non_exhaustive()
+        f.debug_struct("Link").field("prepared", &self.prepared.len()).finish_non_exhaustive()
     }
 }
 
@@ -52,9 +52,9 @@ impl Pool {
     }
 
     /// A connection, an idle one if there is one. Waits while all are in use.
-    pub(super) async fn session(self: &Arc<Self>) -> Result<Session, Trouble> {
-        let place = tokio::time::timeout(PATIENCE, Arc::clone(&self.places).acquire_owned()).await;
-        let place = place.map_err(|_| self.all_busy())?.map_err(|_| Trouble::Lost("the store is closed".to_owned()))?;
+    pub(super) async fn session(self: &Arc<Self>) -> Result<Session, DbError> {
+        let place = tokio::time::timeout(TIMEOUT, Arc::clone(&self.places).acquire_owned()).await;
+        let place = place.map_err(|_| self.all_busy())?.map_err(|_| DbError::Lost("the store is closed".to_owned()))?;
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         while let Some(link) = idle() {
             if !link.client.is_closed() {
@@ -62,13 +62,13 @@ impl Pool {
             }
         }
         let client = connect(&self.options).await?;
-        let link = Link { client, statements: HashMap::new() };
+        let link = Link { client, prepared: HashMap::new() };
         Ok(Session { link: Some(link), pool: Arc::clone(self), reusable: true, _place: place })
     }
 
-    fn all_busy(&self) -> Trouble {
-        let (connections, waited) = (self.options.connections, PATIENCE.as_secs());
-        Trouble::Silent(format!("all {connections} connections to PostgreSQL were busy for {waited} s"))
+    fn all_busy(&self) -> DbError {
+        let (connections, waited) = (self.options.connections, TIMEOUT.as_secs());
+        DbError::Silent(format!("all {connections} connections to PostgreSQL were busy for {waited} s"))
     }
 }
 
@@ -76,16 +76,16 @@ type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// A new connection. The client's own limit is for the way to a host only, not for the greeting there, which
 /// never comes from a server that hangs.
-pub(super) async fn reach(config: &Config, tls: &Tls) -> Result<(Client, Connection<Socket, Stream>), Trouble> {
+pub(super) async fn reach(config: &Config, tls: &Tls) -> Result<(Client, Connection<Socket, Stream>), DbError> {
     let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
-    let limit = config.get_connect_timeout().copied().unwrap_or(PATIENCE).saturating_mul(hosts);
-    let late = || Trouble::Silent(format!("PostgreSQL gave no greeting for {} s", limit.as_secs()));
+    let limit = config.get_connect_timeout().copied().unwrap_or(TIMEOUT).saturating_mul(hosts);
+    let late = || DbError::Silent(format!("PostgreSQL gave no greeting for {} s", limit.as_secs()));
     let connected = tokio::time::timeout(limit, config.connect(tls.connector())).await.map_err(|_| late())?;
-    connected.map_err(|error| tls::explained(&error, tls).map_or_else(|| not_connected(error), Trouble::Broken))
+    connected.map_err(|error| tls::explained(&error, tls).map_or_else(|| not_connected(error), DbError::Broken))
 }
 
 /// A new connection, set up for the statements of this store.
-async fn connect(options: &Options) -> Result<Client, Trouble> {
+async fn connect(options: &Options) -> Result<Client, DbError> {
     let (client, connection) = reach(&options.config, &options.tls).await?;
     // It ends with its client; what goes wrong on it is told to whoever waits for an answer.
     tokio::spawn(async move { drop(connection.await) });
@@ -95,7 +95,7 @@ async fn connect(options: &Options) -> Result<Client, Trouble> {
 }
 
 /// The first value of an answer, asked in a way that leaves nothing on the connection.
-pub(super) async fn first(client: &Client, sql: &str) -> Result<Option<String>, Trouble> {
+pub(super) async fn first(client: &Client, sql: &str) -> Result<Option<String>, DbError> {
     let messages = client.simple_query(sql).await?;
     Ok(messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
@@ -105,17 +105,17 @@ pub(super) async fn first(client: &Client, sql: &str) -> Result<Option<String>, 
 
 /// Nothing was under way yet: whatever it is, it may be over later, unless the database says what is wrong
 /// with what it was told.
-fn not_connected(error: tokio_postgres::Error) -> Trouble {
+fn not_connected(error: tokio_postgres::Error) -> DbError {
     let why = with_cause(&error);
     let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
     if cause.is_some_and(|cause| cause.kind() == ErrorKind::TimedOut) {
-        return Trouble::Silent(why);
+        return DbError::Silent(why);
     }
     match error.code().map(|state| state.code().get(..2).unwrap_or_default()) {
         // Who asks, and for which database.
-        Some("28" | "3D" | "42") => Trouble::Broken(why),
-        Some(_) => Trouble::Refused(why),
-        None => Trouble::Lost(why),
+        Some("28" | "3D" | "42") => DbError::Broken(why),
+        Some(_) => DbError::Refused(why),
+        None => DbError::Lost(why),
     }
 }
 
@@ -138,28 +138,29 @@ impl Drop for Session {
 
 impl Session {
     /// The first value of an answer, as [`first`].
-    pub(super) async fn first(&self, sql: &str) -> Result<Option<String>, Trouble> {
+    pub(super) async fn first(&self, sql: &str) -> Result<Option<String>, DbError> {
         within(&self.pool.options, first(self.client()?, sql)).await
     }
 
     /// One statement, in the transaction that is open, or else in one of its own that only reads.
-    pub(super) async fn query(&mut self, order: &Order<'_>) -> Result<Vec<Row>, Trouble> {
-        let statement = self.statement(order.sql).await?;
+    pub(super) async fn query(&mut self, statement: &Statement<'_>) -> Result<Vec<Row>, DbError> {
+        let prepared_statement = self.prepare(statement.sql).await?;
         let was_reusable = std::mem::replace(&mut self.reusable, false);
-        let params = borrowed(&order.params);
-        let rows = within(&self.pool.options, async { Ok(self.client()?.query(&statement, &params).await?) }).await?;
+        let params = borrowed(&statement.params);
+        let rows =
+            within(&self.pool.options, async { Ok(self.client()?.query(&prepared_statement, &params).await?) }).await?;
         self.reusable = was_reusable;
         Ok(rows)
     }
 
     /// Begins a transaction with its first statement.
-    pub(super) async fn begin(&mut self, how: &'static str, order: &Order<'_>) -> Result<Vec<Row>, Trouble> {
-        let statement = self.statement(order.sql).await?;
+    pub(super) async fn begin(&mut self, how: &'static str, statement: &Statement<'_>) -> Result<Vec<Row>, DbError> {
+        let prepared_statement = self.prepare(statement.sql).await?;
         self.reusable = false;
-        let params = borrowed(&order.params);
+        let params = borrowed(&statement.params);
         within(&self.pool.options, async {
             let client = self.client()?;
-            let (begun, rows) = tokio::join!(client.batch_execute(how), client.query(&statement, &params));
+            let (begun, rows) = tokio::join!(client.batch_execute(how), client.query(&prepared_statement, &params));
             begun?;
             Ok(rows?)
         })
@@ -167,13 +168,13 @@ impl Session {
     }
 
     /// The last statements of a transaction, and its commit, all sent together.
-    pub(super) async fn commit(&mut self, orders: &[Order<'_>]) -> Result<(), Trouble> {
-        let statements = self.statements(orders).await?;
-        let params: Vec<_> = orders.iter().map(|order| borrowed(&order.params)).collect();
+    pub(super) async fn commit(&mut self, statements: &[Statement<'_>]) -> Result<(), DbError> {
+        let prepared = self.prepared(statements).await?;
+        let params: Vec<_> = statements.iter().map(|statement| borrowed(&statement.params)).collect();
         let client = self.client()?;
-        let mut sent: Vec<Sent<'_, ()>> = Vec::with_capacity(orders.len() + 1);
-        for (statement, params) in statements.iter().zip(&params) {
-            sent.push(Box::pin(async { client.execute(statement, params).await.map(drop) }));
+        let mut sent: Vec<Sent<'_, ()>> = Vec::with_capacity(statements.len() + 1);
+        for (prepared_statement, params) in prepared.iter().zip(&params) {
+            sent.push(Box::pin(async { client.execute(prepared_statement, params).await.map(drop) }));
         }
         sent.push(Box::pin(client.batch_execute("COMMIT")));
         finished(&self.pool.options, sent).await?;
@@ -182,81 +183,82 @@ impl Session {
     }
 
     /// One statement that writes, in a transaction of its own.
-    pub(super) async fn write(&mut self, order: &Order<'_>) -> Result<Vec<Row>, Trouble> {
-        let statement = self.statement(order.sql).await?;
+    pub(super) async fn write(&mut self, statement: &Statement<'_>) -> Result<Vec<Row>, DbError> {
+        let prepared_statement = self.prepare(statement.sql).await?;
         self.reusable = false;
-        let params = borrowed(&order.params);
-        let answer = within(&self.pool.options, async { Ok(self.client()?.query(&statement, &params).await?) }).await;
+        let params = borrowed(&statement.params);
+        let answer =
+            within(&self.pool.options, async { Ok(self.client()?.query(&prepared_statement, &params).await?) }).await;
         // What the database refused has left nothing behind.
-        self.reusable = matches!(answer, Ok(_) | Err(Trouble::Taken | Trouble::Collided(_)));
-        answer.map_err(Trouble::while_committing)
+        self.reusable = matches!(answer, Ok(_) | Err(DbError::Taken | DbError::Collided(_)));
+        answer.map_err(DbError::while_committing)
     }
 
     /// Statements that write, in a transaction of their own: all or none. The answers of all, one after the
     /// other.
-    pub(super) async fn write_all(&mut self, orders: &[Order<'_>]) -> Result<Vec<Row>, Trouble> {
-        if let [order] = orders {
-            return self.write(order).await;
+    pub(super) async fn write_all(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Row>, DbError> {
+        if let [statement] = statements {
+            return self.write(statement).await;
         }
-        let statements = self.statements(orders).await?;
-        let params: Vec<_> = orders.iter().map(|order| borrowed(&order.params)).collect();
+        let prepared = self.prepared(statements).await?;
+        let params: Vec<_> = statements.iter().map(|statement| borrowed(&statement.params)).collect();
         self.reusable = false;
         let client = self.client()?;
-        let mut sent: Vec<Sent<'_, Vec<Row>>> = vec![Box::pin(order_of(client, "BEGIN"))];
-        for (statement, params) in statements.iter().zip(&params) {
-            sent.push(Box::pin(client.query(statement, params)));
+        let mut sent: Vec<Sent<'_, Vec<Row>>> = vec![Box::pin(statement_of(client, "BEGIN"))];
+        for (prepared_statement, params) in prepared.iter().zip(&params) {
+            sent.push(Box::pin(client.query(prepared_statement, params)));
         }
-        sent.push(Box::pin(order_of(client, "COMMIT")));
+        sent.push(Box::pin(statement_of(client, "COMMIT")));
         let answers = finished(&self.pool.options, sent).await?;
         self.reusable = true;
         Ok(answers.into_iter().flatten().collect())
     }
 
     /// Begins a transaction with statements that answer nothing.
-    pub(super) async fn begin_by(&mut self, sql: &str) -> Result<(), Trouble> {
+    pub(super) async fn begin_by(&mut self, sql: &str) -> Result<(), DbError> {
         self.reusable = false;
         self.run(sql).await
     }
 
     /// Ends a transaction without a trace.
-    pub(super) async fn roll_back(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn roll_back(&mut self) -> Result<(), DbError> {
         self.run("ROLLBACK").await?;
         self.reusable = true;
         Ok(())
     }
 
     /// Statements that are neither prepared nor repeated.
-    pub(super) async fn run(&mut self, sql: &str) -> Result<(), Trouble> {
+    pub(super) async fn run(&mut self, sql: &str) -> Result<(), DbError> {
         within(&self.pool.options, async { Ok(self.client()?.batch_execute(sql).await?) }).await
     }
 
     /// A statement that may take its time, outside of any transaction.
-    pub(super) async fn run_for_long(&mut self, sql: &str) -> Result<(), Trouble> {
+    pub(super) async fn run_for_long(&mut self, sql: &str) -> Result<(), DbError> {
         self.reusable = false;
         self.client()?.batch_execute(sql).await?;
         self.reusable = true;
         Ok(())
     }
 
-    async fn statements(&mut self, orders: &[Order<'_>]) -> Result<Vec<Statement>, Trouble> {
-        let mut statements = Vec::with_capacity(orders.len());
-        for order in orders {
-            statements.push(self.statement(order.sql).await?);
+    async fn prepared(&mut self, statements: &[Statement<'_>]) -> Result<Vec<tokio_postgres::Statement>, DbError> {
+        let mut prepared = Vec::with_capacity(statements.len());
+        for statement in statements {
+            prepared.push(self.prepare(statement.sql).await?);
         }
-        Ok(statements)
+        Ok(prepared)
     }
 
-    async fn statement(&mut self, sql: &'static str) -> Result<Statement, Trouble> {
+    async fn prepare(&mut self, sql: &'static str) -> Result<tokio_postgres::Statement, DbError> {
         let link = self.link.as_mut().ok_or_else(gone)?;
-        if let Some(statement) = link.statements.get(sql) {
-            return Ok(statement.clone());
+        if let Some(prepared_statement) = link.prepared.get(sql) {
+            return Ok(prepared_statement.clone());
         }
-        let statement = within(&self.pool.options, async { Ok(link.client.prepare(sql).await?) }).await?;
-        link.statements.insert(sql, statement.clone());
-        Ok(statement)
+        let prepared_statement = within(&self.pool.options, async { Ok(link.client.prepare(sql).await?) }).await?;
+        link.prepared.insert(sql, prepared_statement.clone());
+        Ok(prepared_statement)
     }
 
-    fn client(&self) -> Result<&Client, Trouble> {
+    fn client(&self) -> Result<&Client, DbError> {
         self.link.as_ref().map(|link| &link.client).ok_or_else(gone)
     }
 }
@@ -264,28 +266,28 @@ impl Session {
 type Sent<'a, T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send + 'a>>;
 
 /// A statement that answers nothing, among others that do.
-async fn order_of(client: &Client, sql: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
+async fn statement_of(client: &Client, sql: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
     client.batch_execute(sql).await.map(|()| Vec::new())
 }
 
 /// The answers of a transaction up to its commit. The first error says why; those after it only that the
 /// transaction is aborted.
-async fn finished<T>(options: &Options, sent: Vec<Sent<'_, T>>) -> Result<Vec<T>, Trouble> {
-    let answers = within(options, async { Ok(all(sent).await) }).await.map_err(Trouble::while_committing)?;
-    answers.into_iter().map(|answer| answer.map_err(|error| Trouble::from(error).while_committing())).collect()
+async fn finished<T>(options: &Options, sent: Vec<Sent<'_, T>>) -> Result<Vec<T>, DbError> {
+    let answers = within(options, async { Ok(all(sent).await) }).await.map_err(DbError::while_committing)?;
+    answers.into_iter().map(|answer| answer.map_err(|error| DbError::from(error).while_committing())).collect()
 }
 
-fn gone() -> Trouble {
-    Trouble::Lost("the connection was given up".to_owned())
+fn gone() -> DbError {
+    DbError::Lost("the connection was given up".to_owned())
 }
 
 fn borrowed<'p>(params: &'p [Param<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
     params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect()
 }
 
-async fn within<T>(options: &Options, answer: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
-    let late = || Trouble::Silent(format!("PostgreSQL gave no answer for {} s", options.patience.as_secs()));
-    tokio::time::timeout(options.patience, answer).await.map_err(|_| late())?
+async fn within<T>(options: &Options, answer: impl Future<Output = Result<T, DbError>>) -> Result<T, DbError> {
+    let late = || DbError::Silent(format!("PostgreSQL gave no answer for {} s", options.timeout.as_secs()));
+    tokio::time::timeout(options.timeout, answer).await.map_err(|_| late())?
 }
 
 /// Polls all of them in their order, so that what they send goes out in that order, without waiting for

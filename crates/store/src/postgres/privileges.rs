@@ -1,8 +1,8 @@
 //! What to grant where the database refuses a node for want of a privilege.
 
+use super::db_error::DbError;
 use super::pool::Pool;
-use super::trouble::Trouble;
-use super::value::{Order, Reader};
+use super::value::{Reader, Statement};
 use std::sync::Arc;
 
 /// Who asks for what, as SQL writes the names: the role, the database and the schema; and whether the schema is
@@ -13,17 +13,17 @@ const WHO: &str = "SELECT quote_ident(current_user), quote_ident(current_databas
          WHERE n.nspname = $1::text AND c.relname = 'migrations')";
 
 /// The same trouble; where a privilege is missing, with the statements that grant it.
-pub(super) async fn explained(pool: &Arc<Pool>, trouble: Trouble) -> Trouble {
-    let Trouble::Denied(why) = trouble else { return trouble };
-    Trouble::Broken(match missing(pool).await {
+pub(super) async fn explained(pool: &Arc<Pool>, db_error: DbError) -> DbError {
+    let DbError::Denied(why) = db_error else { return db_error };
+    DbError::Broken(match missing(pool).await {
         Ok(what) => format!("{why}. {what}"),
         Err(_) => why,
     })
 }
 
-async fn missing(pool: &Arc<Pool>) -> Result<String, Trouble> {
+async fn missing(pool: &Arc<Pool>) -> Result<String, DbError> {
     let mut session = pool.session().await?;
-    let rows = session.query(&Order::new(WHO, vec![Box::new(&*pool.options().schema)])).await?;
+    let rows = session.query(&Statement::new(WHO, vec![Box::new(&*pool.options().schema)])).await?;
     let Some(row) = rows.first() else { return Ok(String::new()) };
     let mut row = Reader::new(row);
     let (role, database, schema): (&str, &str, &str) = (row.next()?, row.next()?, row.next()?);

@@ -2,10 +2,10 @@
 
 use super::core::Core;
 use super::counts::Count;
+use super::db_error::DbError;
 use super::pool::Session;
 use super::text;
-use super::trouble::Trouble;
-use super::value::{Order, Param, Reader};
+use super::value::{Param, Reader, Statement};
 use crate::{NewJob, Queue};
 use redrive_policy::Moment;
 use std::collections::HashMap;
@@ -32,13 +32,13 @@ pub(super) async fn numbers(
     session: &mut Session,
     mut names: Vec<Arc<str>>,
     now: Moment,
-) -> Result<Vec<(i32, Arc<str>)>, Trouble> {
+) -> Result<Vec<(i32, Arc<str>)>, DbError> {
     names.sort_unstable();
     names.dedup();
-    let kept: Vec<_> = names.iter().map(|name| text::kept(name)).collect();
-    let params: Vec<Param<'_>> = vec![Box::new(kept.clone()), Box::new(now.micros())];
-    session.query(&Order::new(NOTE, params)).await?;
-    let rows = session.query(&Order::new(NUMBERS, vec![Box::new(kept)])).await?;
+    let stored: Vec<_> = names.iter().map(|name| text::stored(name)).collect();
+    let params: Vec<Param<'_>> = vec![Box::new(stored.clone()), Box::new(now.micros())];
+    session.query(&Statement::new(NOTE, params)).await?;
+    let rows = session.query(&Statement::new(NUMBERS, vec![Box::new(stored)])).await?;
     let mut numbers = Vec::new();
     for row in &rows {
         let mut row = Reader::new(row);
@@ -53,27 +53,27 @@ pub(super) async fn of(
     session: &mut Session,
     jobs: &[&NewJob],
     now: Moment,
-) -> Result<(Vec<i32>, Vec<(i32, Arc<str>)>), Trouble> {
+) -> Result<(Vec<i32>, Vec<(i32, Arc<str>)>), DbError> {
     let names = jobs.iter().map(|new| Arc::clone(&new.spec.queue)).collect();
     let numbers = numbers(session, names, now).await?;
     let number: HashMap<&str, i32> = numbers.iter().map(|(number, name)| (&**name, *number)).collect();
     let queues: Option<Vec<i32>> = jobs.iter().map(|new| number.get(&*new.spec.queue).copied()).collect();
-    let queues = queues.ok_or_else(|| Trouble::Collided("a queue is being made by somebody else".to_owned()))?;
+    let queues = queues.ok_or_else(|| DbError::Collided("a queue is being made by somebody else".to_owned()))?;
     Ok((queues, numbers))
 }
 
 /// The number of one queue, as [`numbers`].
-pub(super) async fn number(session: &mut Session, name: &Arc<str>, now: Moment) -> Result<i32, Trouble> {
+pub(super) async fn number(session: &mut Session, name: &Arc<str>, now: Moment) -> Result<i32, DbError> {
     let numbers = numbers(session, vec![Arc::clone(name)], now).await?;
     let number = numbers.first().map(|(number, _)| *number);
-    number.ok_or_else(|| Trouble::Collided(format!("the queue \"{name}\" is being made by somebody else")))
+    number.ok_or_else(|| DbError::Collided(format!("the queue \"{name}\" is being made by somebody else")))
 }
 
 /// All queues by name, or the one that is named, with what is in them.
-pub(super) async fn read(core: &Core, name: Option<&str>) -> Result<Vec<Queue>, Trouble> {
+pub(super) async fn read(core: &Core, name: Option<&str>) -> Result<Vec<Queue>, DbError> {
     let counts = core.counts.all(core).await?;
-    let name = name.map(text::kept);
-    let rows = core.session().await?.query(&Order::new(READ, vec![Box::new(name)])).await?;
+    let name = name.map(text::stored);
+    let rows = core.session().await?.query(&Statement::new(READ, vec![Box::new(name)])).await?;
     let mut queues: Vec<Queue> = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut row = Reader::new(row);

@@ -1,9 +1,9 @@
 //! Reading jobs whole: the row, and what was said about the job.
 
 use super::catalogue::{Catalogue, parsed};
-use super::kept::Kept;
+use super::db_error::DbError;
 use super::pool::Session;
-use super::trouble::Trouble;
+use super::stored_row::StoredRow;
 use super::value::Reader;
 use super::{row, sql, text};
 use crate::Spec;
@@ -12,8 +12,12 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 
 /// Reads the jobs of rows, in the order of the rows, with all that belongs to them.
-pub(super) async fn jobs(session: &mut Session, catalogue: &Catalogue, rows: &[Row]) -> Result<Vec<Kept>, Trouble> {
-    let column = |error: tokio_postgres::Error| Trouble::Broken(error.to_string());
+pub(super) async fn jobs(
+    session: &mut Session,
+    catalogue: &Catalogue,
+    rows: &[Row],
+) -> Result<Vec<StoredRow>, DbError> {
+    let column = |error: tokio_postgres::Error| DbError::Broken(error.to_string());
     let (mut queues, mut policies) = (Vec::new(), Vec::new());
     for row in rows {
         queues.push(row.try_get(sql::QUEUE).map_err(column)?);
@@ -25,7 +29,7 @@ pub(super) async fn jobs(session: &mut Session, catalogue: &Catalogue, rows: &[R
 }
 
 /// The columns come in the order of the list of columns.
-fn job(row: &Row, catalogue: &Catalogue) -> Result<Kept, Trouble> {
+fn job(row: &Row, catalogue: &Catalogue) -> Result<StoredRow, DbError> {
     let mut row = Reader::new(row);
     let id = row.id()?;
     let revision = row.next()?;
@@ -45,14 +49,14 @@ fn job(row: &Row, catalogue: &Catalogue) -> Result<Kept, Trouble> {
     row::decode(id, revision, Arc::new(spec), rest, failures, row.next()?)
 }
 
-fn policy(number: Option<i32>, own: Option<&[u8]>, catalogue: &Catalogue) -> Result<Arc<Policy>, Trouble> {
+fn policy(number: Option<i32>, own: Option<&[u8]>, catalogue: &Catalogue) -> Result<Arc<Policy>, DbError> {
     match (number, own) {
         (Some(number), _) => catalogue.policy(number).ok_or_else(|| missing("policy", number)),
         (None, Some(json)) => Ok(Arc::new(parsed(json)?)),
-        (None, None) => Err(Trouble::Broken("found a job without a policy".to_owned())),
+        (None, None) => Err(DbError::Broken("found a job without a policy".to_owned())),
     }
 }
 
-fn missing(what: &str, number: i32) -> Trouble {
-    Trouble::Broken(format!("found a job with the {what} {number}, which is not kept"))
+fn missing(what: &str, number: i32) -> DbError {
+    DbError::Broken(format!("found a job with the {what} {number}, which is not kept"))
 }

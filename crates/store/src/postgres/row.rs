@@ -1,7 +1,7 @@
 //! A job as its row: the columns that the database looks at, and the bytes that hold the rest.
 
-use super::kept::Kept;
-use super::trouble::Trouble;
+use super::db_error::DbError;
+use super::stored_row::StoredRow;
 use crate::codec::{Decoder, Encode, Malformed, revision, row, verdict};
 use crate::standstill::ends;
 use crate::{Job, JobId, Spec, State};
@@ -39,15 +39,15 @@ pub(super) fn decode(
     row: &[u8],
     failures: Option<&[u8]>,
     revisions: Option<&[u8]>,
-) -> Result<Kept, Trouble> {
-    let broken = |Malformed(why)| Trouble::Broken(format!("the job {id} cannot be read: {why}"));
+) -> Result<StoredRow, DbError> {
+    let broken = |Malformed(why)| DbError::Broken(format!("the job {id} cannot be read: {why}"));
     let mut from = Decoder::new(row);
     let created = from.moment().map_err(broken)?;
     let row = row::decode(&mut from, created).map_err(broken)?;
     let failures = all(failures, verdict::decode).map_err(broken)?;
     let revisions = all(revisions, revision::decode).map_err(broken)?;
     let job = row.into_job(id, spec, created, failures, revisions);
-    Ok(Kept { ended: job.state.is_terminal(), job, revision, changed: false, new_failure: false })
+    Ok(StoredRow { ended: job.state.is_terminal(), job, revision, changed: false, new_failure: false })
 }
 
 /// Reads what is written one after the other, up to the end.

@@ -1,8 +1,8 @@
 //! The tables, made and brought up to date at start: forward only, by one node at a time.
 
+use super::db_error::DbError;
 use super::pool::{Pool, Session};
-use super::trouble::Trouble;
-use super::value::{Order, Reader};
+use super::value::{Reader, Statement};
 use std::sync::Arc;
 
 /// A step from one shape of the tables to the next.
@@ -22,7 +22,7 @@ const MIGRATIONS: [Migration; 2] = [
 ];
 
 /// Brings the tables up to date. Where they are already, no privilege but to read them is needed.
-pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
+pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), DbError> {
     let schema = pool.options().schema.clone();
     let mut session = pool.session().await?;
     if missing(&mut session, &schema).await?.is_empty() {
@@ -45,40 +45,40 @@ pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), Trouble> {
     session.commit(&[]).await
 }
 
-async fn has_schema(session: &mut Session, schema: &str) -> Result<bool, Trouble> {
+async fn has_schema(session: &mut Session, schema: &str) -> Result<bool, DbError> {
     let there = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1::text)";
-    yes(session, Order::new(there, vec![Box::new(schema)])).await
+    yes(session, Statement::new(there, vec![Box::new(schema)])).await
 }
 
-async fn yes(session: &mut Session, question: Order<'_>) -> Result<bool, Trouble> {
+async fn yes(session: &mut Session, question: Statement<'_>) -> Result<bool, DbError> {
     let answer = session.query(&question).await?;
     Ok(answer.first().map(|row| Reader::new(row).next::<bool>()).transpose()? == Some(true))
 }
 
 /// Whether there are tables of any version.
-pub(super) async fn is_there(session: &mut Session, schema: &str) -> Result<bool, Trouble> {
+pub(super) async fn is_there(session: &mut Session, schema: &str) -> Result<bool, DbError> {
     has_table(session, schema, "migrations").await
 }
 
 /// Whether there is a table of this name.
-pub(super) async fn has_table(session: &mut Session, schema: &str, table: &str) -> Result<bool, Trouble> {
+pub(super) async fn has_table(session: &mut Session, schema: &str, table: &str) -> Result<bool, DbError> {
     // Not by to_regclass(), which may answer from what this connection saw before it had the lock.
     let there = "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
                  WHERE n.nspname = $1::text AND c.relname = $2::text)";
-    yes(session, Order::new(there, vec![Box::new(schema), Box::new(table)])).await
+    yes(session, Statement::new(there, vec![Box::new(schema), Box::new(table)])).await
 }
 
 /// The steps that the tables have not seen yet.
-async fn missing(session: &mut Session, schema: &str) -> Result<Vec<&'static Migration>, Trouble> {
+async fn missing(session: &mut Session, schema: &str) -> Result<Vec<&'static Migration>, DbError> {
     let (mut version, mut needs) = (0, 0);
     if is_there(session, schema).await? {
         // What is in a schema that the role may not use is as good as not there for PostgreSQL.
         let usable = "SELECT has_schema_privilege($1::text, 'USAGE')";
-        if !yes(session, Order::new(usable, vec![Box::new(schema)])).await? {
-            return Err(Trouble::Denied(format!("PostgreSQL says: permission denied for schema {schema}")));
+        if !yes(session, Statement::new(usable, vec![Box::new(schema)])).await? {
+            return Err(DbError::Denied(format!("PostgreSQL says: permission denied for schema {schema}")));
         }
         let sql = "SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM migrations";
-        let rows = session.query(&Order::new(sql, Vec::new())).await?;
+        let rows = session.query(&Statement::new(sql, Vec::new())).await?;
         if let Some(row) = rows.first() {
             let mut row = Reader::new(row);
             (version, needs) = (row.next::<i32>()?, row.next::<i32>()?);
@@ -86,7 +86,7 @@ async fn missing(session: &mut Session, schema: &str) -> Result<Vec<&'static Mig
     }
     let known = MIGRATIONS.iter().map(|step| step.version).max().unwrap_or(0);
     if needs > known {
-        return Err(Trouble::Broken(format!(
+        return Err(DbError::Broken(format!(
             "found tables of version {version} in the schema \"{schema}\", which need a program that knows \
              version {needs}; this one knows up to {known}: start a newer redrive"
         )));

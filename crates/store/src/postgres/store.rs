@@ -1,24 +1,24 @@
 //! The store: its verbs, each handed to whoever does the work.
 
-use super::bell::{self, Change};
+use super::batcher::Batcher;
 use super::clock::{self, DatabaseClock};
 use super::core::Core;
-use super::lane::Lane;
+use super::db_error::DbError;
+use super::notifier::{self, Change};
 use super::options::Options;
-use super::trouble::Trouble;
 use super::verbs::{self, claim, enqueue, inbox, list, manage, runs, sweep};
-use super::{pooler, privileges, queues, schema, tidy};
+use super::{pooler, privileges, queues, schema, vacuum};
 use crate::rules;
 use crate::{
-    Answer, Cancelled, Claim, Decider, Decoder, Drained, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId,
+    Cancelled, Claim, Decider, Decoder, Drained, DuplicateId, Enqueued, Event, Filter, Held, Job, JobId, LeaseRef,
     Listed, Missing, NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store,
-    StoreError,
+    StoreError, StoreFuture,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
 /// How many batches of each kind are with the database at the same time.
-const ABREAST: usize = 2;
+const CONCURRENCY: usize = 2;
 /// The most that one verb uses at the same time.
 const LEAST_CONNECTIONS: usize = 2;
 
@@ -28,9 +28,9 @@ const LEAST_CONNECTIONS: usize = 2;
 #[derive(Debug)]
 pub struct Postgres {
     core: Arc<Core>,
-    enqueues: Lane<enqueue::Call, enqueue::Answer>,
-    claims: Lane<claim::Call, Vec<Job>>,
-    runs: Lane<runs::Call, runs::Answers>,
+    enqueues: Batcher<enqueue::Call, enqueue::Reply>,
+    claims: Batcher<claim::Call, Vec<Job>>,
+    runs: Batcher<runs::Call, runs::Answers>,
     clock: Arc<DatabaseClock>,
     /// Letters are read one batch at a time: their transaction needs a second connection for a moment, and
     /// two of them could wait for each other.
@@ -47,16 +47,16 @@ impl Postgres {
         let connections = options.connections.max(LEAST_CONNECTIONS);
         let core = Core::new(options.with_connections(connections));
         let clock = Arc::new(DatabaseClock::new());
-        if let Err(trouble) = begin(&core, &clock).await {
-            return Err(privileges::explained(&core.pool, trouble).await.into());
+        if let Err(db_error) = begin(&core, &clock).await {
+            return Err(privileges::explained(&core.pool, db_error).await.into());
         }
         tokio::spawn(clock::follow(Arc::clone(&clock), Arc::downgrade(&core)));
-        tokio::spawn(tidy::run(Arc::clone(&core.tidy), Arc::downgrade(&core)));
+        tokio::spawn(vacuum::run(Arc::clone(&core.vacuum), Arc::downgrade(&core)));
         let (for_enqueues, for_claims, for_runs) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
         Ok(Self {
-            enqueues: Lane::open(ABREAST, move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
-            claims: Lane::open(ABREAST, move |calls| claim::batch(Arc::clone(&for_claims), calls)),
-            runs: Lane::open(ABREAST, move |calls| runs::batch(Arc::clone(&for_runs), calls)),
+            enqueues: Batcher::open(CONCURRENCY, move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
+            claims: Batcher::open(CONCURRENCY, move |calls| claim::batch(Arc::clone(&for_claims), calls)),
+            runs: Batcher::open(CONCURRENCY, move |calls| runs::batch(Arc::clone(&for_runs), calls)),
             core,
             clock,
             receiving: tokio::sync::Mutex::default(),
@@ -66,7 +66,7 @@ impl Postgres {
     /// Tells `heard` what other nodes do from now on, and them what happens here. To be called once.
     pub fn listen(&self, heard: impl Fn(Change) + Send + Sync + 'static) {
         let options = self.core.pool.options().clone();
-        tokio::spawn(bell::run(options, Arc::downgrade(&self.core.bell), heard));
+        tokio::spawn(notifier::run(options, Arc::downgrade(&self.core.notifier), heard));
     }
 
     /// The time as the database has it, for the engine: all nodes on one database share it.
@@ -77,7 +77,7 @@ impl Postgres {
 }
 
 /// Makes sure of all that a node needs.
-async fn begin(core: &Core, clock: &DatabaseClock) -> Result<(), Trouble> {
+async fn begin(core: &Core, clock: &DatabaseClock) -> Result<(), DbError> {
     core.repeat(|| pooler::refuse(&core.pool)).await?;
     core.repeat(|| schema::migrate(&core.pool)).await?;
     core.repeat(|| clock.look(core)).await
@@ -95,84 +95,89 @@ macro_rules! answer {
 }
 
 impl Store for Postgres {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
         Box::pin(self.enqueues.call((jobs, now)))
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
         Box::pin(self.claims.call((claim, now)))
     }
 
-    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
-        Box::pin(self.runs.call(runs::Call { words: runs::Words::Alive(holds, span), now }))
+    fn extend(
+        &self,
+        lease_refs: Vec<LeaseRef>,
+        span: Option<Span>,
+        now: Moment,
+    ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+        Box::pin(self.runs.call(runs::Call { words: runs::Words::Alive(lease_refs, span), now }))
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
         Box::pin(self.runs.call(runs::Call { words: runs::Words::Ended(settlements), now }))
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
         answer!(self, |core| sweep::reclaim(core, decide, limit, now))
     }
 
-    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+    fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()> {
         self.core.stood_still(standstill);
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
         answer!(self, |core| sweep::promote(core, held, limit, now))
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
         answer!(self, |core| manage::cancel(core, id, now))
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
         answer!(self, |core| manage::change(core, id, move |job| rules::open(job, Event::Activate, now)))
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
         answer!(self, |core| manage::redrive(core, id, &redrive, now))
     }
 
-    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
         answer!(self, |core| manage::remove(core, id))
     }
 
-    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
         answer!(self, |core| sweep::prune(core, retention, limit, now))
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
         answer!(self, |core| manage::pause(core, &queue, paused, missing, now))
     }
 
-    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
         answer!(self, |core| verbs::queues::forget(core, &queue))
     }
 
-    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+    fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         answer!(self, |core| verbs::queues::prune(core, age, now))
     }
 
-    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+    fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
         answer!(self, |core| list::get(core, id))
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+    fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
         answer!(self, |core| list::list(core, &filter, page))
     }
 
-    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+    fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
         answer!(self, all_queues)
     }
 
-    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
         answer!(self, |core| sweep::next_wake(core, held))
     }
 
-    fn drain_inbox<'a>(&'a self, open: &'a Decoder<'a>, limit: usize, now: Moment) -> Answer<'a, Drained> {
+    fn drain_inbox<'a>(&'a self, open: &'a Decoder<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Drained> {
         Box::pin(async move {
             let _one = self.receiving.lock().await;
             inbox::drain_inbox(&self.core, open, limit, now).await.map_err(StoreError::from)
@@ -180,6 +185,6 @@ impl Store for Postgres {
     }
 }
 
-async fn all_queues(core: &Core) -> Result<Vec<Queue>, Trouble> {
+async fn all_queues(core: &Core) -> Result<Vec<Queue>, DbError> {
     queues::read(core, None).await
 }

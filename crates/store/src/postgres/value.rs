@@ -1,6 +1,6 @@
 //! Values on their way to PostgreSQL and back.
 
-use super::trouble::Trouble;
+use super::db_error::DbError;
 use crate::JobId;
 use redrive_policy::{Moment, Span};
 use tokio_postgres::Row;
@@ -11,12 +11,12 @@ use uuid::Uuid;
 pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
 /// A statement and its parameters.
-pub(super) struct Order<'a> {
+pub(super) struct Statement<'a> {
     pub(super) sql: &'static str,
     pub(super) params: Vec<Param<'a>>,
 }
 
-impl<'a> Order<'a> {
+impl<'a> Statement<'a> {
     pub(super) fn new(sql: &'static str, params: Vec<Param<'a>>) -> Self {
         Self { sql, params }
     }
@@ -38,21 +38,21 @@ impl<'r> Reader<'r> {
         Self { row, at: 0 }
     }
 
-    pub(super) fn next<T: FromSql<'r>>(&mut self) -> Result<T, Trouble> {
-        let value = self.row.try_get(self.at).map_err(|error| Trouble::Broken(error.to_string()))?;
+    pub(super) fn next<T: FromSql<'r>>(&mut self) -> Result<T, DbError> {
+        let value = self.row.try_get(self.at).map_err(|error| DbError::Broken(error.to_string()))?;
         self.at += 1;
         Ok(value)
     }
 
-    pub(super) fn id(&mut self) -> Result<JobId, Trouble> {
+    pub(super) fn id(&mut self) -> Result<JobId, DbError> {
         Ok(JobId::from_bytes(self.next::<Uuid>()?.into_bytes()))
     }
 
-    pub(super) fn moment(&mut self) -> Result<Option<Moment>, Trouble> {
+    pub(super) fn moment(&mut self) -> Result<Option<Moment>, DbError> {
         Ok(self.next::<Option<i64>>()?.map(Moment::from_micros))
     }
 
-    pub(super) fn span(&mut self) -> Result<Option<Span>, Trouble> {
+    pub(super) fn span(&mut self) -> Result<Option<Span>, DbError> {
         Ok(self.next::<Option<f64>>()?.map(Span::saturating_ms))
     }
 }

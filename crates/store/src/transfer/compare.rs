@@ -100,7 +100,7 @@ impl Pages {
 mod tests {
     use super::*;
     use crate::rules;
-    use crate::{Answer, Event, NewJob, Spec, Start};
+    use crate::{Event, NewJob, Spec, Start, StoreFuture};
     use redrive_policy::{Moment, Policy};
     use std::future::{Future, ready};
     use std::sync::Arc;
@@ -111,15 +111,15 @@ mod tests {
     struct Fixed(Vec<QueueMark>, Vec<Portable>, usize);
 
     impl Source for Fixed {
-        fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
+        fn queues(&mut self) -> StoreFuture<'_, Vec<QueueMark>> {
             Box::pin(ready(Ok(self.0.clone())))
         }
 
-        fn count(&mut self) -> Answer<'_, usize> {
+        fn count(&mut self) -> StoreFuture<'_, usize> {
             Box::pin(ready(Ok(self.1.len())))
         }
 
-        fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+        fn after(&mut self, last: Option<JobId>) -> StoreFuture<'_, Vec<Portable>> {
             let rest = self.1.iter().filter(|moved| last.is_none_or(|last| moved.job.id > last));
             Box::pin(ready(Ok(rest.take(self.2).cloned().collect())))
         }

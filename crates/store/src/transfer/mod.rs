@@ -11,7 +11,7 @@ mod error;
 pub use copy::{Copied, Phase, Progress, copy};
 pub use error::CopyError;
 
-use crate::{Answer, Job, JobId};
+use crate::{Job, JobId, StoreFuture};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -43,17 +43,17 @@ pub struct QueueMark {
 /// A whole store that nobody changes while it is read.
 pub trait Source: Send {
     /// All queues, by name.
-    fn queues(&mut self) -> Answer<'_, Vec<QueueMark>>;
+    fn queues(&mut self) -> StoreFuture<'_, Vec<QueueMark>>;
 
     /// How many jobs there are.
-    fn count(&mut self) -> Answer<'_, usize>;
+    fn count(&mut self) -> StoreFuture<'_, usize>;
 
     /// The jobs after this name, or the first ones, in the order of their names: as many as are good to have
     /// in memory at once, and none only after the last.
-    fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>>;
+    fn after(&mut self, last: Option<JobId>) -> StoreFuture<'_, Vec<Portable>>;
 
     /// How many jobs applications have left to be taken in since the reading began. They stay where they are.
-    fn left_behind(&mut self) -> Answer<'_, usize> {
+    fn left_behind(&mut self) -> StoreFuture<'_, usize> {
         Box::pin(async { Ok(0) })
     }
 }
@@ -62,14 +62,14 @@ pub trait Source: Send {
 /// could be taken for a store is left.
 pub trait Target: Source {
     /// Keeps queues as they are.
-    fn add_queues(&mut self, queues: Vec<QueueMark>) -> Answer<'_, ()>;
+    fn add_queues(&mut self, queues: Vec<QueueMark>) -> StoreFuture<'_, ()>;
 
     /// Keeps jobs as they are. Their queues are there already.
-    fn add(&mut self, jobs: Vec<Portable>) -> Answer<'_, ()>;
+    fn add(&mut self, jobs: Vec<Portable>) -> StoreFuture<'_, ()>;
 
     /// There is nothing to come. From now on the target can be read.
-    fn seal(&mut self) -> Answer<'_, ()>;
+    fn seal(&mut self) -> StoreFuture<'_, ()>;
 
     /// Makes a store of it, safe from a power cut.
-    fn finish(self: Box<Self>) -> Answer<'static, ()>;
+    fn finish(self: Box<Self>) -> StoreFuture<'static, ()>;
 }

@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// However slow the machine is, what a test waits for happens within this time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_compaction_that_fails_is_told_once_tried_again_and_told_when_it_works() {
@@ -26,7 +26,7 @@ fn a_compaction_that_fails_is_told_once_tried_again_and_told_when_it_works() {
     for paused in [true, false].into_iter().cycle().take(20) {
         block_on(store.pause("one".into(), paused, Missing::Create, Moment::ORIGIN)).unwrap();
     }
-    let Notice::CompactionFails(StoreError::Unavailable(why)) = notices.recv_timeout(PATIENCE).unwrap() else {
+    let Notice::CompactionFails(StoreError::Unavailable(why)) = notices.recv_timeout(TIMEOUT).unwrap() else {
         panic!("another notice")
     };
     assert!(why.contains(".draft") && why.contains("the log grows"), "{why}");
@@ -42,7 +42,7 @@ fn a_compaction_that_fails_is_told_once_tried_again_and_told_when_it_works() {
     assert_eq!(store.status().stopped, None);
     assert!(notices.try_recv().is_err(), "it is told once");
     disk.repair();
-    assert_eq!(notices.recv_timeout(PATIENCE).unwrap(), Notice::CompactionWorks);
+    assert_eq!(notices.recv_timeout(TIMEOUT).unwrap(), Notice::CompactionWorks);
     assert_eq!(store.status().warnings(), [""; 0]);
     let shown = everything(&store).unwrap();
     drop(store);

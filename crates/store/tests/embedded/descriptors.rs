@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// However slow the machine is, what a test waits for happens within this time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The names of the log's files, without those that are being prepared.
 fn segments(disk: &SimDisk) -> usize {
@@ -31,9 +31,9 @@ fn a_store_without_descriptors_waits_for_one_and_goes_on() {
         workload.batch_of_bytes(5, 300).play(&store).unwrap();
     }
     assert_eq!(disk.exhausted(), 0);
-    let Notice::Waits(why) = notices.recv_timeout(PATIENCE).unwrap() else { panic!("another notice") };
+    let Notice::Waits(why) = notices.recv_timeout(TIMEOUT).unwrap() else { panic!("another notice") };
     assert!(why.contains("writes wait") && why.contains("ulimit -n"), "{why}");
-    assert_eq!(notices.recv_timeout(PATIENCE).unwrap(), Notice::GoesOn);
+    assert_eq!(notices.recv_timeout(TIMEOUT).unwrap(), Notice::GoesOn);
     let status = store.status();
     assert_eq!((status.stopped.clone(), status.warnings()), (None, Vec::new()));
     let shown = everything(&store).unwrap();

@@ -8,7 +8,9 @@ use crate::workload::{Workload, everything};
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::block_on;
 use redrive_store::embedded::{self, Embedded, OpenError, Options, Progress, backup_on, check_on};
-use redrive_store::{Claim, Filter, Hold, Page, Proof, Report, Retention, Settlement, State, Store, StoreError};
+use redrive_store::{
+    Claim, Filter, LeaseRef, Page, Retention, RunOutcome, Settlement, State, Store, StoreError, Token,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
@@ -259,8 +261,8 @@ fn work(store: &dyn Store, seed: u64) {
             return;
         }
         let settlements = claimed.iter().map(|job| Settlement {
-            hold: Hold { id: job.id, proof: Proof::Token(job.lease.as_ref().unwrap().token) },
-            report: Report::Done(Some(Arc::from(*b"{}"))),
+            lease_ref: LeaseRef { id: job.id, token: Token::Lease(job.lease.as_ref().unwrap().token) },
+            report: RunOutcome::Done(Some(Arc::from(*b"{}"))),
         });
         for outcome in block_on(store.settle(settlements.collect(), now)).unwrap() {
             outcome.unwrap();
@@ -356,14 +358,14 @@ fn a_decision_that_panics_does_no_harm() {
         seed: 1,
     };
     let claimed = block_on(store.claim(claim, now)).unwrap();
-    let hold = |index: usize| Hold { id: claimed[index].id, proof: Proof::None };
+    let lease_ref = |index: usize| LeaseRef { id: claimed[index].id, token: Token::None };
     let settlements = vec![
-        Settlement { hold: hold(0), report: Report::Done(None) },
-        Settlement { hold: hold(1), report: Report::Failed(Box::new(|_| panic!("a bug of the caller"))) },
-        Settlement { hold: hold(2), report: Report::Done(None) },
+        Settlement { lease_ref: lease_ref(0), report: RunOutcome::Done(None) },
+        Settlement { lease_ref: lease_ref(1), report: RunOutcome::Failed(Box::new(|_| panic!("a bug of the caller"))) },
+        Settlement { lease_ref: lease_ref(2), report: RunOutcome::Done(None) },
     ];
     assert!(catch_unwind(AssertUnwindSafe(|| drop(store.settle(settlements, now)))).is_err());
-    let done = Settlement { hold: hold(2), report: Report::Done(None) };
+    let done = Settlement { lease_ref: lease_ref(2), report: RunOutcome::Done(None) };
     assert!(block_on(store.settle(vec![done], now)).unwrap()[0].is_ok());
     let before = everything(&store).unwrap();
     assert_eq!(block_on(store.get(claimed[1].id)).unwrap().map(|job| job.state), Some(State::Active));

@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// However slow the machine is, what a test waits for happens within this time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A store on the real disk with two jobs, whose folder then meets with an accident. The next write must be
 /// refused, and so must everything after it.
@@ -101,7 +101,7 @@ fn an_idle_store_notices_that_its_folder_is_gone() {
     let (sender, notices) = channel();
     store.watch(move |notice| drop(sender.send(notice.clone())));
     fs::remove_dir_all(&dir).unwrap();
-    let Notice::Stopped(StoreError::Unavailable(why)) = notices.recv_timeout(PATIENCE).unwrap() else {
+    let Notice::Stopped(StoreError::Unavailable(why)) = notices.recv_timeout(TIMEOUT).unwrap() else {
         panic!("another notice")
     };
     assert!(why.contains("deleted, moved or replaced"), "{why}");
@@ -116,7 +116,7 @@ fn a_store_that_has_stopped_says_so_to_whoever_asks_later() {
     assert!(Workload::new(1).batch_of_bytes(1, 10).play(&store).is_err());
     let (sender, notices) = channel();
     store.watch(move |notice| drop(sender.send(notice.clone())));
-    let Notice::Stopped(why) = notices.recv_timeout(PATIENCE).unwrap() else { panic!("another notice") };
+    let Notice::Stopped(why) = notices.recv_timeout(TIMEOUT).unwrap() else { panic!("another notice") };
     assert_eq!(store.status().stopped, Some(why));
 }
 
@@ -136,10 +136,10 @@ fn makes_up_for(ending: &str) {
     store.watch(move |notice| drop(sender.send(notice.clone())));
     let lost = files(ending).remove(0);
     disk.delete(&lost);
-    let notice = notices.recv_timeout(PATIENCE).unwrap();
+    let notice = notices.recv_timeout(TIMEOUT).unwrap();
     assert!(matches!(&notice, Notice::FileLost(path) if path.ends_with(&lost)), "{notice:?}");
     assert!(notice.to_string().contains("snapshot of all jobs"), "{notice}");
-    assert_eq!(notices.recv_timeout(PATIENCE).unwrap(), Notice::FileReplaced);
+    assert_eq!(notices.recv_timeout(TIMEOUT).unwrap(), Notice::FileReplaced);
     workload.batch_of_bytes(1, 10).play(&store).unwrap();
     let shown = everything(&store).unwrap();
     let (copy, opened) = open(&disk.copy(), SMALL).unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(crate) const SECTOR: usize = 512;
 
 /// However slow the machine is, what a test waits for happens within this time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A disk. A clone is the same disk.
 #[derive(Clone, Default)]
@@ -147,7 +147,7 @@ impl SimDisk {
     }
 
     fn wait_while(&self, condition: impl Fn(&World) -> bool) {
-        let waited = self.0.gate.wait_timeout_while(self.world(), PATIENCE, |world| condition(world)).unwrap();
+        let waited = self.0.gate.wait_timeout_while(self.world(), TIMEOUT, |world| condition(world)).unwrap();
         assert!(!waited.1.timed_out(), "what the test waits for does not happen");
     }
 

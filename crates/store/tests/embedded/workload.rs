@@ -6,8 +6,8 @@ use redrive_policy::{
 };
 use redrive_store::conformance::block_on;
 use redrive_store::{
-    Claim, Decision, Filter, Held, Hold, Job, JobId, LeaseToken, Missing, NewJob, Overdue, Page, Proof, Redrive,
-    Report, Retention, Settlement, Spec, Start, Store, StoreError,
+    Claim, Decision, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Missing, NewJob, Overdue, Page, Redrive,
+    Retention, RunOutcome, Settlement, Spec, Start, Store, StoreError, Token,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -24,8 +24,8 @@ pub(crate) struct Op {
 enum Verb {
     Enqueue(Vec<NewJob>),
     Claim(Claim),
-    Extend(Vec<Hold>, Option<Span>),
-    Settle(Vec<(Hold, Ending)>),
+    Extend(Vec<LeaseRef>, Option<Span>),
+    Settle(Vec<(LeaseRef, Ending)>),
     Reclaim(usize),
     Promote(usize),
     Cancel(JobId),
@@ -63,10 +63,10 @@ impl Op {
         match self.verb.clone() {
             Verb::Enqueue(jobs) => told!(store.enqueue(jobs, now)),
             Verb::Claim(claim) => told!(store.claim(claim, now)),
-            Verb::Extend(holds, span) => told!(store.extend(holds, span, now)),
+            Verb::Extend(lease_refs, span) => told!(store.extend(lease_refs, span, now)),
             Verb::Settle(list) => {
                 let settlements =
-                    list.into_iter().map(|(hold, ending)| Settlement { hold, report: ending.report(now) });
+                    list.into_iter().map(|(lease_ref, ending)| Settlement { lease_ref, report: ending.report(now) });
                 told!(store.settle(settlements.collect(), now))
             }
             Verb::Reclaim(limit) => told!(store.reclaim(&decide_overdue, limit, now)),
@@ -95,11 +95,11 @@ impl Op {
 }
 
 impl Ending {
-    fn report(self, now: Moment) -> Report {
+    fn report(self, now: Moment) -> RunOutcome {
         match self {
-            Self::Done(result) => Report::Done(result),
-            Self::Failed(draw) => Report::Failed(Box::new(move |job| rule(job, now, draw))),
-            Self::Released(delay) => Report::Released { delay, most: 2 },
+            Self::Done(result) => RunOutcome::Done(result),
+            Self::Failed(draw) => RunOutcome::Failed(Box::new(move |job| rule(job, now, draw))),
+            Self::Released(delay) => RunOutcome::Released { delay, most: 2 },
         }
     }
 }
@@ -177,7 +177,7 @@ impl Workload {
             0..8 => self.enqueue(),
             8..14 => self.claim(),
             14..20 => self.settle(),
-            20 => Verb::Extend(vec![self.hold()], self.random.bool().then(|| Span::from_millis(900))),
+            20 => Verb::Extend(vec![self.lease_ref()], self.random.bool().then(|| Span::from_millis(900))),
             21 => Verb::Reclaim(self.random.usize(..5)),
             22..24 => Verb::Promote(self.random.usize(..6)),
             24 => Verb::Cancel(self.id()),
@@ -295,14 +295,14 @@ impl Workload {
         ["ada", "bob"][self.random.usize(..2)].into()
     }
 
-    fn hold(&mut self) -> Hold {
+    fn lease_ref(&mut self) -> LeaseRef {
         let id = self.id();
-        let proof = match self.random.u8(..6) {
-            0 => Proof::Worker(self.worker()),
-            1 => Proof::Token(LeaseToken { number: self.random.u32(..4), nonce: 7 }),
-            _ => Proof::None,
+        let token = match self.random.u8(..6) {
+            0 => Token::Worker(self.worker()),
+            1 => Token::Lease(LeaseToken { number: self.random.u32(..4), nonce: 7 }),
+            _ => Token::None,
         };
-        Hold { id, proof }
+        LeaseRef { id, token }
     }
 
     fn settle(&mut self) -> Verb {
@@ -313,7 +313,7 @@ impl Workload {
                 3..7 => Ending::Failed(self.random.f64()),
                 _ => Ending::Released(Span::from_millis(self.random.u32(..2) * 300)),
             };
-            (self.hold(), ending)
+            (self.lease_ref(), ending)
         });
         Verb::Settle(list.collect())
     }

@@ -1,12 +1,12 @@
 //! Stores with one flaw each, to see that it is noticed.
 
-use crate::Kept;
+use crate::MemorySubject;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
-    Answer, Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Hold, Job, JobId, Listed, Memory, Missing,
-    NewJob, Overdue, Page, Proof, Queue, QueueRefusal, Redrive, Refusal, Report, Retention, Settlement, Standstill,
-    State, Store, StoreError,
+    Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
+    NewJob, Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Settlement, Standstill, State,
+    Store, StoreError, StoreFuture, Token,
 };
 use std::sync::Arc;
 
@@ -107,12 +107,12 @@ impl Flaw {
 /// A subject whose store has a flaw.
 pub(crate) struct FlawedSubject {
     flaw: Flaw,
-    kept: Kept,
+    kept: MemorySubject,
 }
 
 impl FlawedSubject {
     pub(crate) fn new(flaw: Flaw) -> Self {
-        Self { flaw, kept: Kept::default() }
+        Self { flaw, kept: MemorySubject::default() }
     }
 }
 
@@ -150,9 +150,9 @@ impl Flawed {
         let active = Filter { state: Some(State::Active), ..Filter::default() };
         for job in self.memory.list(active, Page::new(0, usize::MAX)).await?.jobs {
             if self.has(Flaw::LosesLeasesAtRestart) {
-                let hold = Hold { id: job.id, proof: Proof::None };
-                let report = Report::Released { delay: Span::ZERO, most: u32::MAX };
-                self.memory.settle(vec![Settlement { hold, report }], job.times.created).await?;
+                let lease_ref = LeaseRef { id: job.id, token: Token::None };
+                let report = RunOutcome::Released { delay: Span::ZERO, most: u32::MAX };
+                self.memory.settle(vec![Settlement { lease_ref, report }], job.times.created).await?;
             }
         }
         Ok(())
@@ -185,13 +185,13 @@ impl Flawed {
         job
     }
 
-    fn believed(&self, hold: Hold) -> Hold {
-        let proof = match hold.proof {
-            Proof::Token(_) if self.has(Flaw::IgnoresTokens) => Proof::None,
-            Proof::Worker(_) if self.has(Flaw::IgnoresWorkers) => Proof::None,
-            proof => proof,
+    fn believed(&self, lease_ref: LeaseRef) -> LeaseRef {
+        let token = match lease_ref.token {
+            Token::Lease(_) if self.has(Flaw::IgnoresTokens) => Token::None,
+            Token::Worker(_) if self.has(Flaw::IgnoresWorkers) => Token::None,
+            token => token,
         };
-        Hold { proof, ..hold }
+        LeaseRef { token, ..lease_ref }
     }
 
     fn refused(&self, answer: Result<Job, Refusal>) -> Result<Job, Refusal> {
@@ -203,18 +203,20 @@ impl Flawed {
     }
 
     async fn settle_one(&self, settlement: Settlement, now: Moment) -> Result<Vec<Result<Job, Refusal>>, StoreError> {
-        let completed = self.memory.get(settlement.hold.id).await?.is_some_and(|job| job.state == State::Completed);
-        if self.has(Flaw::RefusesRepeatedSuccess) && completed && matches!(settlement.hold.proof, Proof::Token(_)) {
+        let completed =
+            self.memory.get(settlement.lease_ref.id).await?.is_some_and(|job| job.state == State::Completed);
+        if self.has(Flaw::RefusesRepeatedSuccess) && completed && matches!(settlement.lease_ref.token, Token::Lease(_))
+        {
             return Ok(vec![Err(Refusal::StaleLease)]);
         }
-        let settlement = Settlement { hold: self.believed(settlement.hold), ..settlement };
+        let settlement = Settlement { lease_ref: self.believed(settlement.lease_ref), ..settlement };
         let answers = self.memory.settle(vec![settlement], now).await?;
         Ok(answers.into_iter().map(|answer| self.refused(answer)).collect())
     }
 }
 
 impl Store for Flawed {
-    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> Answer<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
         Box::pin(async move {
             if self.has(Flaw::ForgetsKeys) {
                 jobs.iter_mut().for_each(|job| job.idempotency_key = None);
@@ -233,7 +235,7 @@ impl Store for Flawed {
         })
     }
 
-    fn claim(&self, mut claim: Claim, now: Moment) -> Answer<'_, Vec<Job>> {
+    fn claim(&self, mut claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
         Box::pin(async move {
             let open = self.memory.queues().await?.into_iter().filter(|queue| queue.paused);
             let paused: Vec<Queue> = open.filter(|_| self.has(Flaw::ClaimsFromPausedQueues)).collect();
@@ -253,11 +255,16 @@ impl Store for Flawed {
         })
     }
 
-    fn extend(&self, holds: Vec<Hold>, span: Option<Span>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+    fn extend(
+        &self,
+        lease_refs: Vec<LeaseRef>,
+        span: Option<Span>,
+        now: Moment,
+    ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
         Box::pin(async move {
-            let holds = holds.into_iter().map(|hold| self.believed(hold)).collect();
+            let lease_refs = lease_refs.into_iter().map(|lease_ref| self.believed(lease_ref)).collect();
             let span = span.filter(|_| !self.has(Flaw::ExtendsByItsOwnSpan));
-            let mut answers = self.memory.extend(holds, span, now).await?;
+            let mut answers = self.memory.extend(lease_refs, span, now).await?;
             if let (Some(span), true) = (span, self.has(Flaw::ShortensLeases)) {
                 let leases = answers.iter_mut().flatten().filter_map(|job| job.lease.as_mut());
                 leases.for_each(|lease| lease.until = now.after(span));
@@ -266,7 +273,7 @@ impl Store for Flawed {
         })
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> Answer<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
         Box::pin(async move {
             let mut answers = Vec::new();
             for settlement in settlements {
@@ -276,7 +283,7 @@ impl Store for Flawed {
         })
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
         Box::pin(async move {
             let late = Moment::from_micros(now.micros() - i64::from(self.has(Flaw::ReclaimsLate)));
             let limit = if self.has(Flaw::ReclaimsWithoutLimit) { usize::MAX } else { limit };
@@ -288,7 +295,7 @@ impl Store for Flawed {
         })
     }
 
-    fn stood_still(&self, standstill: Standstill) -> Answer<'_, ()> {
+    fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()> {
         let length = if self.has(Flaw::GrantsAWholeSpanAfterEveryStandstill) { Span::MAX } else { standstill.length };
         if self.has(Flaw::IgnoresStandstills) {
             return Box::pin(std::future::ready(Ok(())));
@@ -296,7 +303,7 @@ impl Store for Flawed {
         self.memory.stood_still(Standstill { length, ..standstill })
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> Answer<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
         Box::pin(async move {
             let early = Moment::from_micros(now.micros() + i64::from(self.has(Flaw::PromotesEarly)));
             let mut limit = if self.has(Flaw::PromotesWithoutLimit) { usize::MAX } else { limit };
@@ -320,15 +327,15 @@ impl Store for Flawed {
         })
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> Answer<'_, Result<Cancelled, Refusal>> {
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
         self.memory.cancel(id, now)
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.memory.activate(id, now)
     }
 
-    fn redrive(&self, id: JobId, mut redrive: Redrive, now: Moment) -> Answer<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, mut redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
         Box::pin(async move {
             if self.has(Flaw::RedrivesAsBefore) {
                 redrive.spec = None;
@@ -341,35 +348,35 @@ impl Store for Flawed {
         })
     }
 
-    fn remove(&self, id: JobId) -> Answer<'_, Result<Job, Refusal>> {
+    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
         self.memory.remove(id)
     }
 
-    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> Answer<'_, usize> {
+    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
         let dead = if self.has(Flaw::PrunesDeadLettersEarly) { retention.finished } else { retention.dead };
         let limit = if self.has(Flaw::PrunesWithoutLimit) { usize::MAX } else { limit };
         self.memory.prune(Retention { dead, ..retention }, limit, now)
     }
 
-    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Answer<'_, Option<Queue>> {
+    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
         let missing = if self.has(Flaw::PausesUnknownQueues) { Missing::Create } else { missing };
         self.memory.pause(queue, paused, missing, now)
     }
 
-    fn forget_queue(&self, queue: Arc<str>) -> Answer<'_, Result<Queue, QueueRefusal>> {
+    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
         self.memory.forget_queue(queue)
     }
 
-    fn prune_queues(&self, age: Span, now: Moment) -> Answer<'_, Vec<Arc<str>>> {
+    fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         let age = if self.has(Flaw::ForgetsNewQueues) { Span::ZERO } else { age };
         self.memory.prune_queues(age, now)
     }
 
-    fn get(&self, id: JobId) -> Answer<'_, Option<Job>> {
+    fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
         Box::pin(async move { Ok(self.memory.get(id).await?.map(|job| self.shown(job))) })
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Answer<'_, Listed> {
+    fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
         Box::pin(async move {
             let page = Page { after: page.after.filter(|_| !self.has(Flaw::BeginsEveryPageAnew)), ..page };
             let mut listed = self.memory.list(filter, page).await?;
@@ -387,11 +394,11 @@ impl Store for Flawed {
         })
     }
 
-    fn queues(&self) -> Answer<'_, Vec<Queue>> {
+    fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
         self.memory.queues()
     }
 
-    fn next_wake<'a>(&'a self, held: &'a Held) -> Answer<'a, Option<Moment>> {
+    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
         Box::pin(async move {
             let none = Held::new();
             let held = if self.has(Flaw::WakesForHeldJobs) { &none } else { held };

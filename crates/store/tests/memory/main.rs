@@ -10,9 +10,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// The reference model as a subject: a restart changes nothing.
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<Memory>);
+pub(crate) struct MemorySubject(Mutex<Memory>);
 
-impl Kept {
+impl MemorySubject {
     fn store(&self) -> Memory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -23,7 +23,7 @@ impl Kept {
     }
 }
 
-impl Subject for Kept {
+impl Subject for MemorySubject {
     fn open(&self) -> Box<dyn Store> {
         Box::new(self.renewed())
     }

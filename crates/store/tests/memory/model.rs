@@ -1,6 +1,6 @@
 //! The reference model agrees with itself, and the stories are rich enough to tell it from others.
 
-use crate::Kept;
+use crate::MemorySubject;
 use crate::flawed::{Flaw, FlawedSubject};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 proptest! {
     #[test]
     fn the_model_agrees_with_itself_and_its_jobs_are_sound(steps in steps(80)) {
-        agree(&Kept::default(), &steps).map_err(|found| TestCaseError::fail(found.to_string()))?;
+        agree(&MemorySubject::default(), &steps).map_err(|found| TestCaseError::fail(found.to_string()))?;
     }
 }
 
@@ -29,7 +29,7 @@ fn stories(count: usize) -> Vec<Vec<Step>> {
 fn the_stories_reach_every_state_and_every_refusal() {
     let mut reached = BTreeSet::new();
     for story in stories(200) {
-        for seen in agree(&Kept::default(), &story).expect("the model agrees with itself") {
+        for seen in agree(&MemorySubject::default(), &story).expect("the model agrees with itself") {
             reached.extend(seen.refusals().into_iter().map(name));
             reached.extend(seen.jobs().into_iter().map(|job| job.state.name().to_owned()));
             let jobs = seen.jobs();

@@ -1,11 +1,11 @@
 //! One test for each case of the suite, and a look at the suite itself.
 
-use crate::Kept;
+use crate::MemorySubject;
 use crate::flawed::{Flaw, FlawedSubject};
 use redrive_store::conformance::{cases, check};
 use std::collections::BTreeSet;
 
-redrive_store::conformance_tests!(Kept::default());
+redrive_store::conformance_tests!(MemorySubject::default());
 
 #[test]
 fn every_case_has_a_name_of_its_own() {
@@ -25,5 +25,5 @@ fn every_flaw_is_found_by_some_case_which_says_so() {
 
 #[test]
 fn an_unknown_case_is_not_passed() {
-    assert!(check("no_such_case", &Kept::default()).is_err());
+    assert!(check("no_such_case", &MemorySubject::default()).is_err());
 }

@@ -3,24 +3,24 @@
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{claim, job, now};
 use redrive_store::postgres::Postgres;
-use redrive_store::{Hold, JobId, NewJob, Proof, Report, Settlement, State, Store};
+use redrive_store::{JobId, LeaseRef, NewJob, RunOutcome, Settlement, State, Store, Token};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 /// However slow the machine is, what a test waits for happens within this time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn until(client: &Client, sql: &str, what: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !client.query_one(sql, &[]).await.unwrap().get::<_, bool>(0) {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        assert!(Instant::now() < deadline, "waited {TIMEOUT:?} in vain: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 /// Holds these jobs in the transaction that is open.
-fn hold(schema: &str, ids: &[JobId]) -> String {
+fn lease_ref(schema: &str, ids: &[JobId]) -> String {
     let ids: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
     format!("SELECT FROM {schema}.live WHERE id IN ({}) FOR UPDATE", ids.join(", "))
 }
@@ -38,16 +38,16 @@ async fn settled_against_a_stranger(schema: &str, claims: &Postgres, settles: &A
     let before: i64 = watcher.query_one(deadlocks, &[]).await.unwrap().get(0);
     // Whoever looks for deadlocks first becomes the victim: not the stranger.
     stranger.batch_execute("BEGIN; SET LOCAL deadlock_timeout = '100s'").await.unwrap();
-    stranger.batch_execute(&hold(schema, &ids[1..2])).await.unwrap();
+    stranger.batch_execute(&lease_ref(schema, &ids[1..2])).await.unwrap();
     let settlements = ids.iter().map(|id| {
-        let hold = Hold { id: *id, proof: Proof::Worker("ada".into()) };
-        Settlement { hold, report: Report::Done(None) }
+        let lease_ref = LeaseRef { id: *id, token: Token::Worker("ada".into()) };
+        Settlement { lease_ref, report: RunOutcome::Done(None) }
     });
     let (node, settlements) = (Arc::clone(settles), settlements.collect());
     let settling = tokio::spawn(async move { node.settle(settlements, now()).await });
     let waits = "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name";
     until(&watcher, &format!("{waits} = '{schema}'"), "the store waits for the stranger").await;
-    stranger.batch_execute(&hold(schema, &[ids[0], ids[2]])).await.unwrap();
+    stranger.batch_execute(&lease_ref(schema, &[ids[0], ids[2]])).await.unwrap();
     let counted = format!("SELECT deadlocks > {before} FROM pg_stat_database WHERE datname = current_database()");
     until(&watcher, &counted, "the database has seen a deadlock").await;
     stranger.batch_execute("COMMIT").await.unwrap();

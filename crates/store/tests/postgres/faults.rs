@@ -4,7 +4,7 @@ use crate::cluster::Cluster;
 use crate::subject::{cut, new_schema, open, runtime};
 use crate::work::{claim, job, now};
 use redrive_store::postgres::{Options, Postgres};
-use redrive_store::{Held, Hold, Job, JobId, Proof, Report, Settlement, State, Store, StoreError};
+use redrive_store::{Held, Job, JobId, LeaseRef, RunOutcome, Settlement, State, Store, StoreError, Token};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ fn told<T>(answer: Result<T, StoreError>, failures: &mut usize) -> Option<T> {
 
 fn done(job: &Job) -> Settlement {
     let token = job.lease.as_ref().map(|lease| lease.token).expect("a claimed job has a lease");
-    Settlement { hold: Hold { id: job.id, proof: Proof::Token(token) }, report: Report::Done(None) }
+    Settlement { lease_ref: LeaseRef { id: job.id, token: Token::Lease(token) }, report: RunOutcome::Done(None) }
 }
 
 /// Hands in, takes and settles, whatever happens to the connections.

@@ -3,7 +3,7 @@
 use crate::subject::{cut, database_time, new_schema, open, runtime};
 use crate::work::{claim, job, now};
 use redrive_store::postgres::{Change, Postgres};
-use redrive_store::{Enqueued, Hold, Job, Missing, NewJob, Proof, Report, Settlement, State, Store};
+use redrive_store::{Enqueued, Job, LeaseRef, Missing, NewJob, RunOutcome, Settlement, State, Store, Token};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn a_node_hears_what_becomes_available_elsewhere_and_not_its_own_doing() {
         let told = next(&mut ear_here, is_news).await;
         assert_eq!(told, Change::Available("yours".into(), 2));
         there.pause("yours".into(), true, Missing::Create, now()).await.unwrap();
-        assert_eq!(next(&mut ear_here, is_news).await, Change::Gates);
+        assert_eq!(next(&mut ear_here, is_news).await, Change::Pauses);
     });
 }
 
@@ -128,7 +128,10 @@ async fn worker(node: Arc<Postgres>, seed: u64) -> Vec<Job> {
         }
         let settle = |job: &Job| {
             let token = job.lease.as_ref().map(|lease| lease.token).expect("a claimed job has a lease");
-            Settlement { hold: Hold { id: job.id, proof: Proof::Token(token) }, report: Report::Done(None) }
+            Settlement {
+                lease_ref: LeaseRef { id: job.id, token: Token::Lease(token) },
+                report: RunOutcome::Done(None),
+            }
         };
         for answer in node.settle(jobs.iter().map(settle).collect(), now()).await.unwrap() {
             done.push(answer.expect("whoever holds a job may settle it"));

@@ -4,7 +4,7 @@ use crate::cluster::Cluster;
 use crate::subject::{new_schema, runtime};
 use crate::work::{claim, job, now};
 use redrive_store::postgres::{Change, Options, Postgres};
-use redrive_store::{Hold, Proof, Report, Settlement, State, Store};
+use redrive_store::{LeaseRef, RunOutcome, Settlement, State, Store, Token};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -63,8 +63,8 @@ fn behind_a_pooler_that_lends_connections_for_good_all_is_as_without() {
         here.enqueue(vec![job("mail")], now()).await.unwrap().unwrap();
         while heard.recv().await.unwrap() != Change::Available("mail".into(), 1) {}
         let taken = there.claim(claim("mail", 1, 7), now()).await.unwrap();
-        let hold = Hold { id: taken[0].id, proof: Proof::Token(taken[0].lease.as_ref().unwrap().token) };
-        let settled = here.settle(vec![Settlement { hold, report: Report::Done(None) }], now()).await.unwrap();
+        let lease_ref = LeaseRef { id: taken[0].id, token: Token::Lease(taken[0].lease.as_ref().unwrap().token) };
+        let settled = here.settle(vec![Settlement { lease_ref, report: RunOutcome::Done(None) }], now()).await.unwrap();
         assert_eq!(settled[0].as_ref().map(|job| job.state), Ok(State::Completed));
     });
 }

@@ -6,18 +6,18 @@ use crate::subject::runtime;
 use crate::work::{claim, job, now};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use redrive_store::postgres::{Change, Options, Postgres};
-use redrive_store::{Hold, Proof, Report, Settlement, State, Store, StoreError};
+use redrive_store::{LeaseRef, RunOutcome, Settlement, State, Store, StoreError, Token};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// An authority, and a folder with what it has signed.
-struct Papers {
+struct Certificates {
     folder: Scratch,
     issuer: Issuer<'static, KeyPair>,
 }
 
-impl Papers {
+impl Certificates {
     /// An authority whose certificate is `root.crt`.
     fn new(name: &str) -> Self {
         let (mut authority, key) = (CertificateParams::default(), KeyPair::generate().unwrap());
@@ -49,11 +49,11 @@ impl Papers {
 }
 
 /// A database that encrypts, with a certificate for `localhost`, and who signed it.
-fn encrypting() -> (Cluster, Papers) {
-    let papers = Papers::new("the authority of this test");
-    papers.sign("server", "the server", &["localhost"]);
-    let cluster = Cluster::start_with(&[&format!("--tls={}", papers.folder.path().display())]);
-    (cluster, papers)
+fn encrypting() -> (Cluster, Certificates) {
+    let certificates = Certificates::new("the authority of this test");
+    certificates.sign("server", "the server", &["localhost"]);
+    let cluster = Cluster::start_with(&[&format!("--tls={}", certificates.folder.path().display())]);
+    (cluster, certificates)
 }
 
 async fn open(address: &str) -> Result<Postgres, StoreError> {
@@ -87,16 +87,16 @@ async fn connections(cluster: &Cluster, name: &str) -> (i64, i64) {
 async fn work(store: &Postgres) {
     store.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
     let claimed = store.claim(claim("q", 1, 7), now()).await.unwrap().remove(0);
-    let proof = Proof::Token(claimed.lease.expect("a claimed job has a lease").token);
-    let settlement = Settlement { hold: Hold { id: claimed.id, proof }, report: Report::Done(None) };
+    let token = Token::Lease(claimed.lease.expect("a claimed job has a lease").token);
+    let settlement = Settlement { lease_ref: LeaseRef { id: claimed.id, token }, report: RunOutcome::Done(None) };
     let settled = store.settle(vec![settlement], now()).await.unwrap().remove(0);
     assert_eq!(settled.map(|job| job.state), Ok(State::Completed));
 }
 
 #[test]
 fn everything_works_over_connections_that_are_encrypted_and_verified() {
-    let (cluster, papers) = encrypting();
-    let root = papers.parameter("sslrootcert", "root.crt");
+    let (cluster, certificates) = encrypting();
+    let root = certificates.parameter("sslrootcert", "root.crt");
     runtime().block_on(async {
         for mode in ["sslmode=require&", "sslmode=verify-full&", "sslmode=verify-ca&", ""] {
             let address = cluster.address_with(&format!("{mode}{root}"));
@@ -126,7 +126,7 @@ fn everything_works_over_connections_that_are_encrypted_and_verified() {
 
 #[test]
 fn without_a_word_about_it_connections_are_encrypted_where_the_server_can() {
-    let ((cluster, _papers), plain) = (encrypting(), Cluster::start_with(&["--tcp"]));
+    let ((cluster, _certificates), plain) = (encrypting(), Cluster::start_with(&["--tcp"]));
     runtime().block_on(async {
         for (cluster, encrypts) in [(&cluster, true), (&plain, false)] {
             let store = open(&cluster.address).await.unwrap();
@@ -142,8 +142,8 @@ fn without_a_word_about_it_connections_are_encrypted_where_the_server_can() {
 
 #[test]
 fn a_server_that_nobody_vouches_for_is_refused_with_the_way_out() {
-    let (cluster, papers) = encrypting();
-    let stranger = Papers::new("another authority");
+    let (cluster, certificates) = encrypting();
+    let stranger = Certificates::new("another authority");
     runtime().block_on(async {
         let root = stranger.parameter("sslrootcert", "root.crt");
         for mode in ["require", "verify-ca", "verify-full"] {
@@ -152,7 +152,7 @@ fn a_server_that_nobody_vouches_for_is_refused_with_the_way_out() {
             assert!(why.contains(&found) && why.contains("sslrootcert=/path.pem"), "{why}");
         }
         // The same server by a name that its certificate does not have.
-        let elsewhere = cluster.address_with(&papers.parameter("sslrootcert", "root.crt"));
+        let elsewhere = cluster.address_with(&certificates.parameter("sslrootcert", "root.crt"));
         let elsewhere = elsewhere.replace("@localhost:", "@127.0.0.1:");
         let why = refused(&format!("{elsewhere}&sslmode=verify-full")).await;
         assert!(why.contains("it is not for 127.0.0.1, but for") && why.contains("localhost"), "{why}");
@@ -164,9 +164,9 @@ fn a_server_that_nobody_vouches_for_is_refused_with_the_way_out() {
 #[test]
 fn a_server_without_encryption_is_refused_where_it_is_demanded_or_a_password_would_be_seen() {
     let cluster = Cluster::start_with(&["--tcp"]);
-    let papers = Papers::new("an authority without a server");
+    let certificates = Certificates::new("an authority without a server");
     runtime().block_on(async {
-        let root = papers.parameter("sslrootcert", "root.crt");
+        let root = certificates.parameter("sslrootcert", "root.crt");
         let why = refused(&cluster.address_with(&format!("sslmode=require&{root}"))).await;
         assert!(why.contains("offers no encryption at localhost") && why.contains("sslmode=disable"), "{why}");
 
@@ -181,7 +181,7 @@ fn a_server_without_encryption_is_refused_where_it_is_demanded_or_a_password_wou
 /// The way of managed databases: plain connections are not let in, and a password is asked for.
 #[test]
 fn a_password_is_bound_to_the_connection_that_it_is_for() {
-    let (mut cluster, papers) = encrypting();
+    let (mut cluster, certificates) = encrypting();
     let rules =
         "local all all trust\\nhost all postgres 127.0.0.1/32 trust\\nhostssl all app 127.0.0.1/32 scram-sha-256";
     runtime().block_on(async {
@@ -196,7 +196,7 @@ fn a_password_is_bound_to_the_connection_that_it_is_for() {
     cluster.order("stop");
     cluster.order("start");
     runtime().block_on(async {
-        let root = papers.parameter("sslrootcert", "root.crt");
+        let root = certificates.parameter("sslrootcert", "root.crt");
         let address = cluster.address_with(&root).replace("postgres@", "app:hush@");
         work(&open(&format!("{address}&channel_binding=require")).await.unwrap()).await;
         let why = refused(&address.replace(&root, "sslmode=disable")).await;
@@ -212,13 +212,13 @@ fn a_certificate_that_signs_itself_vouches_for_its_server_unless_it_calls_itself
         let (mut params, key) =
             (CertificateParams::new(vec!["localhost".to_owned()]).unwrap(), KeyPair::generate().unwrap());
         params.is_ca = is_ca;
-        let papers = Papers::new("replaced below");
+        let certificates = Certificates::new("replaced below");
         for file in ["server.crt", "root.crt"] {
-            std::fs::write(papers.path(file), params.self_signed(&key).unwrap().pem()).unwrap();
+            std::fs::write(certificates.path(file), params.self_signed(&key).unwrap().pem()).unwrap();
         }
-        std::fs::write(papers.path("server.key"), key.serialize_pem()).unwrap();
-        let cluster = Cluster::start_with(&[&format!("--tls={}", papers.folder.path().display())]);
-        let address = cluster.address_with(&papers.parameter("sslrootcert", "root.crt"));
+        std::fs::write(certificates.path("server.key"), key.serialize_pem()).unwrap();
+        let cluster = Cluster::start_with(&[&format!("--tls={}", certificates.folder.path().display())]);
+        let address = cluster.address_with(&certificates.parameter("sslrootcert", "root.crt"));
         runtime().block_on(async {
             if taken {
                 work(&open(&address).await.unwrap()).await;
@@ -232,11 +232,12 @@ fn a_certificate_that_signs_itself_vouches_for_its_server_unless_it_calls_itself
 
 #[test]
 fn a_client_shows_its_certificate() {
-    let (cluster, papers) = encrypting();
-    papers.sign("client", "ada", &[]);
+    let (cluster, certificates) = encrypting();
+    certificates.sign("client", "ada", &[]);
     let shown = ["sslcert", "sslkey"]
-        .map(|name| papers.parameter(name, &name.replace("ssl", "client.").replace("cert", "crt")));
-    let address = cluster.address_with(&format!("{}&{}", papers.parameter("sslrootcert", "root.crt"), shown.join("&")));
+        .map(|name| certificates.parameter(name, &name.replace("ssl", "client.").replace("cert", "crt")));
+    let address =
+        cluster.address_with(&format!("{}&{}", certificates.parameter("sslrootcert", "root.crt"), shown.join("&")));
     runtime().block_on(async {
         let store = open(&address).await.unwrap();
         work(&store).await;

@@ -10,7 +10,7 @@ use redrive_store::conformance::model::{agree, steps};
 use redrive_store::embedded::{self, Embedded, FolderSource, FolderTarget};
 use redrive_store::postgres::{DatabaseSource, DatabaseTarget};
 use redrive_store::transfer::{Copied, CopyError, Phase, Progress, Source, Target, copy};
-use redrive_store::{Hold, NewJob, Proof, Report, Settlement, State, Store};
+use redrive_store::{LeaseRef, NewJob, RunOutcome, Settlement, State, Store, Token};
 use std::future::Future;
 use std::ops::AddAssign;
 use std::path::PathBuf;
@@ -115,8 +115,9 @@ fn an_old_token_settles_on_the_copy() {
     let store = open(&schema);
     runtime().block_on(async {
         let token = held.lease.as_ref().map(|lease| lease.token).unwrap();
-        let hold = Hold { id: held.id, proof: Proof::Token(token) };
-        let settled = store.settle(vec![Settlement { hold, report: Report::Done(None) }], now()).await.unwrap();
+        let lease_ref = LeaseRef { id: held.id, token: Token::Lease(token) };
+        let settled =
+            store.settle(vec![Settlement { lease_ref, report: RunOutcome::Done(None) }], now()).await.unwrap();
         assert_eq!(settled[0].as_ref().map(|job| job.state), Ok(State::Completed));
         assert_eq!(store.claim(claim("q", 9, 8), now()).await.unwrap().len(), 2);
     });

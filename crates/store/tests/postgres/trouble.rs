@@ -6,8 +6,8 @@ use crate::work::{claim, decision, failed, job, later, now};
 use redrive_policy::{Moment, Span};
 use redrive_store::postgres::Postgres;
 use redrive_store::{
-    Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob, Page, Proof, Queue, Redrive, Refusal, Report, Retention,
-    Settlement, Store, StoreError,
+    Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue, Redrive, Refusal, Retention, RunOutcome,
+    Settlement, Store, StoreError, Token,
 };
 
 /// Everything that writes.
@@ -66,11 +66,11 @@ impl Cast {
             }
             Step::EnqueueOneMore => many(store.enqueue(vec![third.clone()], now()).await?.unwrap().len()),
             Step::Claim => many(store.claim(claim("q", 1, 1), now()).await?.len()),
-            Step::Extend => state(store.extend(vec![hold(first.id)], None, later(500)).await?),
+            Step::Extend => state(store.extend(vec![lease_ref(first.id)], None, later(500)).await?),
             Step::Fail => state(settled(store, first.id, failed(now())).await?),
             Step::Promote => many(store.promote(&Held::new(), 9, later(2_000)).await?.len()),
             Step::ClaimAll => many(store.claim(claim("q", 9, 2), later(2_000)).await?.len()),
-            Step::Succeed => state(settled(store, second.id, Report::Done(None)).await?),
+            Step::Succeed => state(settled(store, second.id, RunOutcome::Done(None)).await?),
             Step::Reclaim => many(store.reclaim(&|job, _| decision(job, later(60_000)), 9, later(60_000)).await?.len()),
             Step::Cancel | Step::CancelAgain => {
                 let cancelled = store.cancel(third.id, later(60_000)).await?;
@@ -91,12 +91,12 @@ fn at_once() -> Retention {
     Retention { finished: Span::ZERO, dead: Span::ZERO }
 }
 
-fn hold(id: JobId) -> Hold {
-    Hold { id, proof: Proof::Worker("ada".into()) }
+fn lease_ref(id: JobId) -> LeaseRef {
+    LeaseRef { id, token: Token::Worker("ada".into()) }
 }
 
-async fn settled(store: &Postgres, id: JobId, report: Report) -> Result<Vec<Result<Job, Refusal>>, StoreError> {
-    store.settle(vec![Settlement { hold: hold(id), report }], later(2_000)).await
+async fn settled(store: &Postgres, id: JobId, report: RunOutcome) -> Result<Vec<Result<Job, Refusal>>, StoreError> {
+    store.settle(vec![Settlement { lease_ref: lease_ref(id), report }], later(2_000)).await
 }
 
 fn state(mut answers: Vec<Result<Job, Refusal>>) -> String {

@@ -122,7 +122,7 @@ pub(crate) struct Delivery {
 
 /// The hold on a job.
 pub(crate) struct Lease {
-    pub(crate) proof: Proof,
+    pub(crate) token: Token,
     /// How long it lasts after each sign of life.
     pub(crate) span: Duration,
     /// How long the run may take in all.
@@ -130,12 +130,12 @@ pub(crate) struct Lease {
 }
 
 /// What proves the hold.
-pub(crate) enum Proof {
+pub(crate) enum Token {
     /// The token as the server wrote it; servers without tokens know only the worker's name.
     #[cfg(feature = "http")]
     Wire(Option<Box<str>>),
     #[cfg(feature = "embedded")]
-    Token(redrive_store::JobId, redrive_store::LeaseToken),
+    Lease(redrive_store::JobId, redrive_store::LeaseToken),
 }
 
 /// The end of a run.

@@ -25,7 +25,7 @@ fn patience(dice: &Seeded) -> Option<u64> {
 /// What was told about one job.
 fn told(heard: Heard<Job>) -> Told {
     match heard {
-        Heard::Answer(job) => Told::Yes(Rc::new(job)),
+        Heard::StoreFuture(job) => Told::Yes(Rc::new(job)),
         Heard::Refused(error) => refusal(error),
         Heard::Lost => Told::Lost,
     }

@@ -39,7 +39,7 @@ async fn pause(world: &World, dice: &Seeded) {
     let (when, heard) = world
         .ask(patience(dice), |engine| async move { engine.pause(queue.into(), paused, Missing::Create).await })
         .await;
-    let surely = matches!(heard, Heard::Answer(_));
+    let surely = matches!(heard, Heard::StoreFuture(_));
     world.ledger.borrow_mut().pauses.push(Pause { queue, paused, when, surely });
 }
 
@@ -47,7 +47,7 @@ async fn list(world: &World, dice: &Seeded) {
     let filter = Filter { state: Some(*dice.pick(&State::ALL)), ..Filter::default() };
     let page = Page::new(dice.below(3) as usize, 5);
     let (when, heard) = world.ask(patience(dice), |engine| async move { engine.list(filter, page).await }).await;
-    if let Heard::Answer(listed) = heard {
+    if let Heard::StoreFuture(listed) = heard {
         let mut ledger = world.ledger.borrow_mut();
         listed.jobs.into_iter().for_each(|job| ledger.saw(when, &Rc::new(job)));
     }
@@ -78,7 +78,7 @@ async fn meddle(world: &World, dice: &Seeded, account: usize, id: JobId) {
             let (when, heard) = world.ask(patience, |engine| async move { engine.job(id).await }).await;
             let mut ledger = world.ledger.borrow_mut();
             match heard {
-                Heard::Answer(job) => ledger.saw(when, &Rc::new(job)),
+                Heard::StoreFuture(job) => ledger.saw(when, &Rc::new(job)),
                 Heard::Refused(EngineError::Refused(..)) => {
                     ledger.accounts[account].sights.push(Sight { when, job: None });
                 }

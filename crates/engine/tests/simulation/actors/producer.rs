@@ -67,7 +67,7 @@ fn note(world: &World, orders: &[Order], when: When, heard: Heard<Vec<Enqueued>>
     let mut ledger = world.ledger.borrow_mut();
     let mut submitted = |account: usize, told| ledger.accounts[account].submits.push(Submit { when, told });
     match heard {
-        Heard::Answer(answers) => {
+        Heard::StoreFuture(answers) => {
             let mut jobs = Vec::new();
             for (order, answer) in orders.iter().zip(answers) {
                 let (told, job) = match answer {

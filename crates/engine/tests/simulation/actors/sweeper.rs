@@ -30,7 +30,7 @@ async fn stand_still(world: &World, dice: &Seeded) {
     let length = Span::from_secs(dice.between(1, most) as u32);
     world.advance(length);
     let (when, heard) = world.ask(None, |engine| async move { engine.stood_still(length).await }).await;
-    if matches!(heard, Heard::Answer(())) {
+    if matches!(heard, Heard::StoreFuture(())) {
         world.ledger.borrow_mut().standstills.push(Still { when, length, over: None });
     }
 }

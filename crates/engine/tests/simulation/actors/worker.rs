@@ -11,7 +11,7 @@ use crate::plans::{CODES, NAMES};
 use crate::world::{Heard, Waiting, World};
 use redrive_engine::{ClaimRequest, Ending, EngineError, FailureReport, Randomness};
 use redrive_policy::{Disposition, Signal, Span};
-use redrive_store::{Blob, Hold, Job, JobId, LeaseToken, Proof};
+use redrive_store::{Blob, Job, JobId, LeaseRef, LeaseToken, Token};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl Worker {
         let (when, heard) = self.world.ask(patience, |engine| async move { engine.claim(&request).await }).await;
         self.listen(None);
         match heard {
-            Heard::Answer(jobs) => jobs.into_iter().for_each(|job| self.take(when, lease, &Rc::new(job))),
+            Heard::StoreFuture(jobs) => jobs.into_iter().for_each(|job| self.take(when, lease, &Rc::new(job))),
             Heard::Lost => self.world.ledger.borrow_mut().lost -= 1,
             Heard::Refused(error) => panic!("a claim is refused: {error}"),
         }
@@ -160,7 +160,7 @@ impl Worker {
     }
 
     async fn report(&mut self, ended: Vec<(Held, Said)>) {
-        let endings = ended.iter().map(|(held, (_, ending))| (held.hold(), ending.clone())).collect();
+        let endings = ended.iter().map(|(held, (_, ending))| (held.lease_ref(), ending.clone())).collect();
         let (when, heard) = self.world.ask(self.patience(), |engine| async move { engine.settle(endings).await }).await;
         let answers = each(heard, ended.len());
         for ((mut held, said), told) in ended.into_iter().zip(answers) {
@@ -186,10 +186,10 @@ impl Worker {
 
     /// A sign of life for all that it has.
     async fn extend(&mut self) {
-        let holds: Vec<Hold> = self.held.iter().map(Held::hold).collect();
+        let lease_refs: Vec<LeaseRef> = self.held.iter().map(Held::lease_ref).collect();
         let span = self.dice.permille(300).then(|| Span::from_secs(self.dice.between(1, 200) as u32));
         let (when, heard) =
-            self.world.ask(self.patience(), |engine| async move { engine.extend(holds, span).await }).await;
+            self.world.ask(self.patience(), |engine| async move { engine.extend(lease_refs, span).await }).await;
         let answers = each(heard, self.held.len());
         for (held, told) in self.held.iter().zip(answers) {
             note_extend(&self.world, held, when, span, told);
@@ -203,8 +203,9 @@ impl Worker {
         }
         let held = self.dice.pick(&self.past).clone();
         if self.dice.permille(400) {
-            let holds = vec![held.hold()];
-            let (when, heard) = self.world.ask(None, |engine| async move { engine.extend(holds, None).await }).await;
+            let lease_refs = vec![held.lease_ref()];
+            let (when, heard) =
+                self.world.ask(None, |engine| async move { engine.extend(lease_refs, None).await }).await;
             each(heard, 1).into_iter().for_each(|told| note_extend(&self.world, &held, when, None, told));
         } else {
             let said = self.ending();
@@ -221,10 +222,10 @@ impl Worker {
             1 => LeaseToken { number: number + 1, nonce },
             _ => LeaseToken { number: 0, nonce },
         };
-        let proof = if self.dice.permille(700) { Proof::Token(token) } else { Proof::Worker("nobody".into()) };
-        let (account, hold) = (genuine.account, Hold { id: genuine.id, proof });
+        let token = if self.dice.permille(700) { Token::Lease(token) } else { Token::Worker("nobody".into()) };
+        let (account, lease_ref) = (genuine.account, LeaseRef { id: genuine.id, token });
         let (ending, said) = self.ending();
-        let endings = vec![(hold, said)];
+        let endings = vec![(lease_ref, said)];
         let (when, heard) = self.world.ask(None, |engine| async move { engine.settle(endings).await }).await;
         let mut ledger = self.world.ledger.borrow_mut();
         for told in each(heard, 1) {
@@ -270,8 +271,8 @@ impl Worker {
 }
 
 impl Held {
-    const fn hold(&self) -> Hold {
-        Hold { id: self.id, proof: Proof::Token(self.token) }
+    const fn lease_ref(&self) -> LeaseRef {
+        LeaseRef { id: self.id, token: Token::Lease(self.token) }
     }
 
     const fn genuine(&self) -> Option<u32> {
@@ -289,7 +290,7 @@ fn note_extend(world: &World, held: &Held, when: When, span: Option<Span>, told:
 /// The answers of a batch, one for each.
 fn each(heard: Heard<Vec<Result<Job, EngineError>>>, count: usize) -> Vec<Told> {
     match heard {
-        Heard::Answer(answers) => {
+        Heard::StoreFuture(answers) => {
             assert_eq!(answers.len(), count, "as many answers as questions");
             answers.into_iter().map(|answer| answer.map_or_else(refusal, |job| Told::Yes(Rc::new(job)))).collect()
         }

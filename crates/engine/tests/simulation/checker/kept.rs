@@ -76,7 +76,7 @@ pub(super) fn batches(ledger: &Ledger) -> Vec<Breach> {
     let seen = |number: &usize| ledger.accounts[*number].id.is_some();
     let torn = ledger.batches.iter().filter(|batch| batch.iter().any(seen) && !batch.iter().all(seen));
     torn.map(|batch| Breach {
-        proof: "whole",
+        token: "whole",
         told: format!("of the batch {batch:?} only a part was kept"),
         account: batch.first().copied(),
     })

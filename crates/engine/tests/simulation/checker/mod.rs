@@ -32,8 +32,8 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    fn breach(&mut self, proof: &'static str, told: String) {
-        self.breaches.push(Breach { proof, told, account: Some(self.number) });
+    fn breach(&mut self, token: &'static str, told: String) {
+        self.breaches.push(Breach { token, told, account: Some(self.number) });
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn recount(jobs: &[Rc<Job>], queues: &[Queue]) -> Vec<Breach> {
         *counted.entry((&*job.spec.queue, job.state)).or_default() += 1;
     }
     let mut breaches = Vec::new();
-    let mut breach = |told| breaches.push(Breach { proof: "counts", told, account: None });
+    let mut breach = |told| breaches.push(Breach { token: "counts", told, account: None });
     for queue in queues {
         for state in State::ALL {
             let (told, counted) = (queue.count(state), counted.remove(&(&*queue.name, state)).unwrap_or(0));
@@ -47,7 +47,7 @@ pub(super) fn recount(jobs: &[Rc<Job>], queues: &[Queue]) -> Vec<Breach> {
 fn held_back(world: &World, jobs: &[Rc<Job>], queues: &[Queue]) -> Vec<Breach> {
     let open = |name: &str| queues.iter().any(|queue| *queue.name == *name && !queue.paused);
     let late = jobs.iter().filter(|job| job.due.is_some_and(|due| due <= world.now()) && open(&job.spec.queue));
-    late.map(|job| Breach { proof: "at rest", told: format!("due, and held back: {}", short(job)), account: None })
+    late.map(|job| Breach { token: "at rest", told: format!("due, and held back: {}", short(job)), account: None })
         .collect()
 }
 
@@ -68,7 +68,7 @@ fn in_vain(world: &World, jobs: &[Rc<Job>], queues: &[Queue]) -> Vec<Breach> {
         });
         if let Some(job) = job.filter(|_| waiting.lost_before == ledger.lost) {
             let told = format!("a claim waits since {} in {:?} beside {}", waiting.from, waiting.queues, job.id);
-            breaches.push(Breach { proof: "woken", told, account: None });
+            breaches.push(Breach { token: "woken", told, account: None });
         }
     }
     breaches

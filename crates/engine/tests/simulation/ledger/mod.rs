@@ -84,7 +84,7 @@ pub(crate) struct Still {
 #[derive(Clone, Debug)]
 pub(crate) struct Breach {
     /// Which proof failed.
-    pub(crate) proof: &'static str,
+    pub(crate) token: &'static str,
     pub(crate) told: String,
     pub(crate) account: Option<usize>,
 }
@@ -167,8 +167,8 @@ impl Ledger {
         sweeps.any(|sweep| self.latest(sweep.from, sweep.to.min(to)) >= moment)
     }
 
-    pub(crate) fn breach(&mut self, proof: &'static str, account: Option<usize>, told: String) {
-        self.breaches.push(Breach { proof, told, account });
+    pub(crate) fn breach(&mut self, token: &'static str, account: Option<usize>, told: String) {
+        self.breaches.push(Breach { token, told, account });
     }
 
     /// Somebody saw a job.

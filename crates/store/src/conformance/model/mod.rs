@@ -21,6 +21,6 @@ mod step;
 mod world;
 
 pub use agree::{Disagreement, agree};
-pub use plan::{End, HeldPlan, HoldPlan, JobPlan, ListPlan, ProofPlan, SpecPlan, StartPlan};
+pub use plan::{End, HeldPlan, JobPlan, LeasePlan, ListPlan, SpecPlan, StartPlan, TokenPlan};
 pub use seen::Seen;
 pub use step::{Step, steps};

@@ -58,25 +58,25 @@ pub struct SpecPlan {
 
 /// Somebody who says that it holds a job.
 #[derive(Clone, Copy, Debug)]
-pub struct HoldPlan {
+pub struct LeasePlan {
     /// Which lease, counted back from the one that was handed out last.
     pub back: u8,
     /// What is shown for it.
-    pub proof: ProofPlan,
+    pub token: TokenPlan,
 }
 
-impl HoldPlan {
+impl LeasePlan {
     /// With the token that came with the lease.
     pub(super) const fn by_token(back: u8) -> Self {
-        Self { back, proof: ProofPlan::Token }
+        Self { back, token: TokenPlan::Lease }
     }
 }
 
 /// What is shown for a hold.
 #[derive(Clone, Copy, Debug)]
-pub enum ProofPlan {
+pub enum TokenPlan {
     /// The token that came with it.
-    Token,
+    Lease,
     /// A token of the same number that is made up.
     Forged,
     /// A token of a number that was not handed out yet.
@@ -213,15 +213,15 @@ pub(super) fn spec() -> impl Strategy<Value = SpecPlan> {
     })
 }
 
-pub(super) fn hold() -> impl Strategy<Value = HoldPlan> {
-    let proof = prop_oneof![
-        8 => Just(ProofPlan::Token),
-        1 => Just(ProofPlan::Forged),
-        1 => Just(ProofPlan::Ahead),
-        1 => (0..FEW).prop_map(ProofPlan::Worker),
-        1 => Just(ProofPlan::None),
+pub(super) fn lease_ref() -> impl Strategy<Value = LeasePlan> {
+    let token = prop_oneof![
+        8 => Just(TokenPlan::Lease),
+        1 => Just(TokenPlan::Forged),
+        1 => Just(TokenPlan::Ahead),
+        1 => (0..FEW).prop_map(TokenPlan::Worker),
+        1 => Just(TokenPlan::None),
     ];
-    (back(), proof).prop_map(|(back, proof)| HoldPlan { back, proof })
+    (back(), token).prop_map(|(back, token)| LeasePlan { back, token })
 }
 
 pub(super) fn end() -> impl Strategy<Value = End> {

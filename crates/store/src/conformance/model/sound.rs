@@ -36,5 +36,5 @@ pub(super) fn unsound(job: &Job) -> Option<&'static str> {
         (runs_beyond_failures.contains(&job.attempt.saturating_sub(failures)), "counts its runs"),
         (job.attempt >= failures, "has not failed more often than it ran"),
     ];
-    rules.into_iter().find_map(|(holds, rule)| (!holds).then_some(rule))
+    rules.into_iter().find_map(|(lease_refs, rule)| (!lease_refs).then_some(rule))
 }

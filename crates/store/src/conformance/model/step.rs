@@ -1,6 +1,6 @@
 //! The steps of a random life, and how they are drawn.
 
-use super::plan::{self, End, FEW, HeldPlan, HoldPlan, JobPlan, ListPlan, SpecPlan, limit, wait_ms};
+use super::plan::{self, End, FEW, HeldPlan, JobPlan, LeasePlan, ListPlan, SpecPlan, limit, wait_ms};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -29,9 +29,9 @@ pub enum Step {
         seed: u64,
     },
     /// Give signs of life.
-    Extend(Vec<HoldPlan>, Option<u32>),
+    Extend(Vec<LeasePlan>, Option<u32>),
     /// End runs.
-    Settle(Vec<(HoldPlan, End)>),
+    Settle(Vec<(LeasePlan, End)>),
     /// End what is overdue.
     Reclaim(usize),
     /// Promote what is due.
@@ -92,7 +92,7 @@ fn days(count: usize) -> impl Strategy<Value = Vec<Step>> {
 fn day() -> impl Strategy<Value = [Step; 5]> {
     let released = (wait_ms(), 1..5_u32).prop_map(|(delay_ms, most)| End::Released { delay_ms, most });
     let end = prop_oneof![2 => plan::end(), 6 => (0..2_u8).prop_map(End::Failed), 2 => released];
-    let ends = vec(((0..6_u8).prop_map(HoldPlan::by_token), end), 1..6);
+    let ends = vec(((0..6_u8).prop_map(LeasePlan::by_token), end), 1..6);
     let night = prop_oneof![3 => Just(Step::PassToNextWake), 1 => wait_ms().prop_map(Step::Pass)];
     let last = prop_oneof![2 => plan::held().prop_map(Step::NextWake), 1 => plan::back().prop_map(|back| Step::Redrive(back, None))];
     (limit(), any::<u64>(), ends, night, plan::held(), last).prop_map(|(count, seed, ends, night, held, last)| {
@@ -122,8 +122,8 @@ fn work() -> impl Strategy<Value = Step> {
         6 => claim.prop_map(|(queues, (count, bytes), worker, lease_ms, timeout_ms, seed)| {
             Step::Claim { queues, count, bytes, worker, lease_ms, timeout_ms, seed }
         }),
-        2 => (vec(plan::hold(), 1..4), option::weighted(0.3, wait_ms())).prop_map(|(holds, ms)| Step::Extend(holds, ms)),
-        6 => vec((plan::hold(), plan::end()), 1..4).prop_map(Step::Settle),
+        2 => (vec(plan::lease_ref(), 1..4), option::weighted(0.3, wait_ms())).prop_map(|(lease_refs, ms)| Step::Extend(lease_refs, ms)),
+        6 => vec((plan::lease_ref(), plan::end()), 1..4).prop_map(Step::Settle),
     ]
 }
 

@@ -1,13 +1,13 @@
 //! The world around a store: the clock, the leases that were handed out, and what plans stand for.
 
-use super::plan::{End, FEW, HeldPlan, HoldPlan, JobPlan, ProofPlan, SpecPlan, StartPlan};
+use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, SpecPlan, StartPlan, TokenPlan};
 use super::policies::policies;
 use super::seen::Seen;
 use super::step::Step;
 use crate::conformance::bench::walked;
 use crate::{
-    Claim, Decision, Filter, Held, Hold, Job, JobId, LeaseToken, Missing, NewJob, Overdue, Page, Proof, Redrive,
-    Report, Retention, Settlement, Spec, Standstill, Start, Store, StoreError,
+    Claim, Decision, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Missing, NewJob, Overdue, Page, Redrive,
+    Retention, RunOutcome, Settlement, Spec, Standstill, Start, Store, StoreError, Token,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
@@ -47,12 +47,14 @@ impl World {
                 Seen::Jobs(store.claim(claim, now).await?)
             }
             Step::Extend(plans, span_ms) => {
-                let holds = plans.iter().map(|plan| self.hold(*plan)).collect();
-                Seen::Each(store.extend(holds, span_ms.map(Span::from_millis), now).await?)
+                let lease_refs = plans.iter().map(|plan| self.lease_ref(*plan)).collect();
+                Seen::Each(store.extend(lease_refs, span_ms.map(Span::from_millis), now).await?)
             }
             Step::Settle(plans) => {
-                let settlement =
-                    |(hold, end): &(HoldPlan, End)| Settlement { hold: self.hold(*hold), report: self.report(*end) };
+                let settlement = |(lease_ref, end): &(LeasePlan, End)| Settlement {
+                    lease_ref: self.lease_ref(*lease_ref),
+                    report: self.report(*end),
+                };
                 Seen::Each(store.settle(plans.iter().map(settlement).collect(), now).await?)
             }
             Step::Reclaim(limit) => {
@@ -164,26 +166,28 @@ impl World {
         })
     }
 
-    fn hold(&self, plan: HoldPlan) -> Hold {
+    fn lease_ref(&self, plan: LeasePlan) -> LeaseRef {
         let made_up = || (self.name(plan.back), LeaseToken::derive(0, self.name(plan.back), 1));
         let (id, token) = self.leases.iter().rev().nth(plan.back.into()).copied().unwrap_or_else(made_up);
-        let proof = match plan.proof {
-            ProofPlan::Token => Proof::Token(token),
-            ProofPlan::Forged => Proof::Token(LeaseToken { nonce: !token.nonce, ..token }),
-            ProofPlan::Ahead => Proof::Token(LeaseToken { number: token.number + 1, ..token }),
-            ProofPlan::Worker(worker) => Proof::Worker(word("worker", worker)),
-            ProofPlan::None => Proof::None,
+        let token = match plan.token {
+            TokenPlan::Lease => Token::Lease(token),
+            TokenPlan::Forged => Token::Lease(LeaseToken { nonce: !token.nonce, ..token }),
+            TokenPlan::Ahead => Token::Lease(LeaseToken { number: token.number + 1, ..token }),
+            TokenPlan::Worker(worker) => Token::Worker(word("worker", worker)),
+            TokenPlan::None => Token::None,
         };
-        Hold { id, proof }
+        LeaseRef { id, token }
     }
 
-    fn report(&self, end: End) -> Report {
+    fn report(&self, end: End) -> RunOutcome {
         let now = self.now;
         match (end, end.failure()) {
-            (_, Some(failure)) => Report::Failed(Box::new(move |job| decision(job, &failure, "told", now))),
-            (End::Released { delay_ms, most }, None) => Report::Released { delay: Span::from_millis(delay_ms), most },
-            (End::Done(result), _) => Report::Done(result.map(|byte| Arc::from([byte]))),
-            (_, None) => Report::Done(None),
+            (_, Some(failure)) => RunOutcome::Failed(Box::new(move |job| decision(job, &failure, "told", now))),
+            (End::Released { delay_ms, most }, None) => {
+                RunOutcome::Released { delay: Span::from_millis(delay_ms), most }
+            }
+            (End::Done(result), _) => RunOutcome::Done(result.map(|byte| Arc::from([byte]))),
+            (_, None) => RunOutcome::Done(None),
         }
     }
 }

@@ -28,17 +28,17 @@ fn job(queue: &str, number: u128) -> NewJob {
 }
 
 /// The records of what has changed since the last call.
-fn written(ledger: &mut Ledger) -> Vec<u8> {
-    let records = ledger.frame.records().split_off(HEADER);
-    assert!(ledger.frame.is_empty());
+fn written(store_state: &mut StoreState) -> Vec<u8> {
+    let records = store_state.frame.records().split_off(HEADER);
+    assert!(store_state.frame.is_empty());
     records
 }
 
-fn forgotten(ledger: &mut Ledger, queue: &str, number: u128) {
+fn forgotten(store_state: &mut StoreState, queue: &str, number: u128) {
     let id = JobId::new(at(0), number);
-    ledger.cancel(id, at(2)).unwrap();
-    ledger.forget(id).unwrap();
-    ledger.forget_queue(queue).unwrap();
+    store_state.cancel(id, at(2)).unwrap();
+    store_state.forget(id).unwrap();
+    store_state.forget_queue(queue).unwrap();
 }
 
 fn loaded(parts: &[&[u8]]) -> Result<Vec<(Arc<str>, Moment, usize)>, String> {
@@ -46,33 +46,33 @@ fn loaded(parts: &[&[u8]]) -> Result<Vec<(Arc<str>, Moment, usize)>, String> {
     for records in parts {
         loader.apply(records)?;
     }
-    let ledger = loader.finish()?;
-    Ok(ledger.queues().into_iter().map(|queue| (Arc::clone(&queue.name), queue.created, queue.jobs())).collect())
+    let store_state = loader.finish()?;
+    Ok(store_state.queues().into_iter().map(|queue| (Arc::clone(&queue.name), queue.created, queue.jobs())).collect())
 }
 
 #[test]
 fn the_log_may_speak_of_a_queue_that_was_forgotten_before_the_snapshot_was_begun() {
-    let mut ledger = Loader::default().finish().unwrap();
-    ledger.pause_queue(&"old".into(), false, Missing::Create, at(1));
-    drop(written(&mut ledger));
-    ledger.enqueue(&[job("old", 1)], at(2)).unwrap().unwrap();
-    let before = written(&mut ledger);
-    forgotten(&mut ledger, "old", 1);
-    let after = written(&mut ledger);
+    let mut store_state = Loader::default().finish().unwrap();
+    store_state.pause_queue(&"old".into(), false, Missing::Create, at(1));
+    drop(written(&mut store_state));
+    store_state.enqueue(&[job("old", 1)], at(2)).unwrap().unwrap();
+    let before = written(&mut store_state);
+    forgotten(&mut store_state, "old", 1);
+    let after = written(&mut store_state);
     assert_eq!(loaded(&[&before, &after]), Ok(vec![]));
     assert!(loaded(&[&before]).unwrap_err().contains("a queue that is not known"));
 }
 
 #[test]
 fn a_queue_that_was_made_anew_stays_when_the_log_says_once_more_that_it_was_forgotten() {
-    let mut ledger = Loader::default().finish().unwrap();
-    ledger.enqueue(&[job("again", 1)], at(1)).unwrap().unwrap();
-    forgotten(&mut ledger, "again", 1);
-    ledger.enqueue(&[job("again", 2)], at(9)).unwrap().unwrap();
-    let log = written(&mut ledger);
+    let mut store_state = Loader::default().finish().unwrap();
+    store_state.enqueue(&[job("again", 1)], at(1)).unwrap().unwrap();
+    forgotten(&mut store_state, "again", 1);
+    store_state.enqueue(&[job("again", 2)], at(9)).unwrap().unwrap();
+    let log = written(&mut store_state);
     let mut snapshot = Vec::new();
     let mut cursor = Cursor::default();
-    while cursor.write_jobs(&ledger, 9, &mut snapshot) {}
+    while cursor.write_jobs(&store_state, 9, &mut snapshot) {}
     let expected = Ok(vec![("again".into(), at(9), 1)]);
     assert_eq!(loaded(&[&snapshot]), expected);
     assert_eq!(loaded(&[&snapshot, &log]), expected);
@@ -81,17 +81,17 @@ fn a_queue_that_was_made_anew_stays_when_the_log_says_once_more_that_it_was_forg
 
 #[test]
 fn a_snapshot_has_the_queue_that_came_to_the_place_of_a_forgotten_one_meanwhile() {
-    let mut ledger = Loader::default().finish().unwrap();
+    let mut store_state = Loader::default().finish().unwrap();
     for (queue, number) in [("first", 1), ("second", 2)] {
-        ledger.enqueue(&[job(queue, number)], at(1)).unwrap().unwrap();
+        store_state.enqueue(&[job(queue, number)], at(1)).unwrap().unwrap();
     }
-    drop(written(&mut ledger));
+    drop(written(&mut store_state));
     let (mut cursor, mut snapshot) = (Cursor::default(), Vec::new());
-    cursor.write_common(&ledger, &mut snapshot);
-    forgotten(&mut ledger, "first", 1);
-    ledger.enqueue(&[job("third", 3)], at(3)).unwrap().unwrap();
-    assert_eq!(ledger.indexes.lanes.len(), 2, "the place was taken again");
-    let log = written(&mut ledger);
-    while cursor.write_jobs(&ledger, 9, &mut snapshot) {}
+    cursor.write_common(&store_state, &mut snapshot);
+    forgotten(&mut store_state, "first", 1);
+    store_state.enqueue(&[job("third", 3)], at(3)).unwrap().unwrap();
+    assert_eq!(store_state.indexes.queue_indexes.len(), 2, "the place was taken again");
+    let log = written(&mut store_state);
+    while cursor.write_jobs(&store_state, 9, &mut snapshot) {}
     assert_eq!(loaded(&[&snapshot, &log]), Ok(vec![("second".into(), at(1), 1), ("third".into(), at(3), 1)]));
 }

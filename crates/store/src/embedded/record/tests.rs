@@ -104,8 +104,8 @@ fn all(job: &Job) -> Vec<u8> {
     policy(&mut out, 300, b"{}");
     let timeout = Some(Span::from_secs(1));
     for (timeout, lease) in [(timeout, None), (None, timeout), (None, None)] {
-        let record = TermsRecord { number: 1, kind: "k", queue: "q", priority: -1, policy: 300, timeout, lease };
-        terms(&mut out, &record);
+        let record = SharedSpecRecord { number: 1, kind: "k", queue: "q", priority: -1, policy: 300, timeout, lease };
+        shared_spec(&mut out, &record);
     }
     queue(&mut out, "q", true, Moment::from_micros(1));
     put(&mut out, job, 1, Some("key"));
@@ -117,7 +117,7 @@ fn all(job: &Job) -> Vec<u8> {
     for old in &job.revisions {
         revision(&mut out, job.id, old);
     }
-    respec(&mut out, job.id, &SpecRecord { terms: 1, expires: None, body: b"" });
+    respec(&mut out, job.id, &SpecRecord { shared_spec: 1, expires: None, body: b"" });
     delete(&mut out, job.id);
     clock(&mut out, Moment::from_micros(1), -5);
     sealed(&mut out);
@@ -142,11 +142,11 @@ fn every_record_comes_back_as_it_was() {
     let bytes = all(&job);
     let mut records = read(&bytes).unwrap().into_iter();
     assert_eq!(records.next(), Some(Record::Policy { number: 300, text: b"{}" }));
-    assert_eq!(records.by_ref().take(3).filter(|record| matches!(record, Record::Terms(_))).count(), 3);
+    assert_eq!(records.by_ref().take(3).filter(|record| matches!(record, Record::SharedSpec(_))).count(), 3);
     let created = Moment::from_micros(1);
     assert_eq!(records.next(), Some(Record::Queue { name: "q", paused: true, created }));
     for key in [Some("key"), None] {
-        let spec = SpecRecord { terms: 1, expires: job.spec.expires, body: &job.spec.body };
+        let spec = SpecRecord { shared_spec: 1, expires: job.spec.expires, body: &job.spec.body };
         let put = Record::Put { id: job.id, created: job.times.created, key, spec, row: Row::of(&job) };
         assert_eq!(records.next(), Some(put));
     }
@@ -157,7 +157,7 @@ fn every_record_comes_back_as_it_was() {
     for old in &job.revisions {
         assert_eq!(records.next(), Some(Record::Revision { id: job.id, revision: old.clone() }));
     }
-    let spec = SpecRecord { terms: 1, expires: None, body: b"" };
+    let spec = SpecRecord { shared_spec: 1, expires: None, body: b"" };
     assert_eq!(records.next(), Some(Record::Respec { id: job.id, spec }));
     assert_eq!(records.next(), Some(Record::Delete { id: job.id }));
     let rest: Vec<_> = records.collect();

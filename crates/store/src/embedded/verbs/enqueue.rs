@@ -1,6 +1,6 @@
 //! New jobs.
 
-use crate::embedded::ledger::Ledger;
+use crate::embedded::store_state::StoreState;
 use crate::rules;
 use crate::{DuplicateId, Enqueued, NewJob, StoreError};
 use redrive_policy::Moment;
@@ -16,7 +16,7 @@ enum Plan {
     Earlier(usize),
 }
 
-impl Ledger {
+impl StoreState {
     /// Keeps new jobs, all or none.
     pub(in crate::embedded) fn enqueue(
         &mut self,
@@ -29,15 +29,15 @@ impl Ledger {
         };
         // What can fail comes before the first job is kept.
         let created = jobs.iter().zip(&plans).filter(|(_, plan)| matches!(plan, Plan::Create));
-        let terms: Result<Vec<_>, _> = created.map(|(new, _)| self.terms(&new.spec, now)).collect();
-        let mut terms = terms?.into_iter();
+        let shared_spec: Result<Vec<_>, _> = created.map(|(new, _)| self.shared_spec(&new.spec, now)).collect();
+        let mut shared_spec = shared_spec?.into_iter();
         let mut answers: Vec<Enqueued> = Vec::with_capacity(jobs.len());
         for (new, plan) in jobs.iter().zip(plans) {
             let answer = match plan {
                 Plan::Create => {
-                    let Some(terms) = terms.next() else { break };
+                    let Some(shared_spec) = shared_spec.next() else { break };
                     let job = rules::created(new, now);
-                    self.insert(&job, terms, new.idempotency_key.clone());
+                    self.insert(&job, shared_spec, new.idempotency_key.clone());
                     Enqueued::Created(job)
                 }
                 Plan::Kept(place) => match self.job(place) {

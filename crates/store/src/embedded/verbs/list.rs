@@ -1,8 +1,8 @@
 //! Lists, in steps: the lock is free between two of them, and each goes on behind the last entry of the one before.
 
-use crate::embedded::lane::{Shelf, Timeline};
-use crate::embedded::ledger::Ledger;
+use crate::embedded::queue_index::{IdIndex, Timeline};
 use crate::embedded::slot::Slot;
+use crate::embedded::store_state::StoreState;
 use crate::listing::Gathering;
 use crate::{Entry, Filter, Job, JobId, Listed, Page, State};
 use redrive_policy::Moment;
@@ -18,12 +18,12 @@ pub(in crate::embedded) struct Scan {
     total: Option<usize>,
     /// How many further jobs may be looked at.
     left: usize,
-    progress: Progress,
+    progress: ListPosition,
 }
 
 /// How far a list has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+enum ListPosition {
     Begun,
     /// The page is full, or enough has been looked at; the list goes on.
     Stopped,
@@ -33,20 +33,20 @@ enum Progress {
 
 impl Scan {
     pub(in crate::embedded) fn is_over(&self) -> bool {
-        self.progress != Progress::Begun
+        self.progress != ListPosition::Begun
     }
 
     pub(in crate::embedded) fn listed(self) -> Listed {
-        let next = (self.progress == Progress::Stopped).then(|| self.page.rest());
+        let next = (self.progress == ListPosition::Stopped).then(|| self.page.rest());
         Listed { jobs: self.page.into_found(), next, total: self.total }
     }
 }
 
-impl Ledger {
+impl StoreState {
     /// Begins a list of which at most so many jobs are looked at.
     pub(in crate::embedded) fn begin_list(&self, filter: Filter, page: Page, most: usize) -> Scan {
-        let total = filter.is_counted().then(|| self.shelves(&filter).map(Shelf::len).sum());
-        Scan { filter, page: Gathering::new(page), total, left: most.max(1), progress: Progress::Begun }
+        let total = filter.is_counted().then(|| self.id_indexes(&filter).map(IdIndex::len).sum());
+        Scan { filter, page: Gathering::new(page), total, left: most.max(1), progress: ListPosition::Begun }
     }
 
     /// Goes on with a list, and looks at up to `step` further jobs.
@@ -56,15 +56,16 @@ impl Ledger {
             let ended = self.ended(&scan.filter, after);
             self.look(scan, step, ended);
         } else {
-            let shelves: Vec<&Shelf> = self.shelves(&scan.filter).filter(|shelf| !shelf.is_empty()).collect();
-            self.look(scan, step, Newest::new(&shelves, after.map(|after| after.id)));
+            let id_indexes: Vec<&IdIndex> =
+                self.id_indexes(&scan.filter).filter(|id_index| !id_index.is_empty()).collect();
+            self.look(scan, step, Newest::new(&id_indexes, after.map(|after| after.id)));
         }
     }
 
     fn look(&self, scan: &mut Scan, step: usize, mut entries: impl Iterator<Item = (Entry, u32)>) {
         for _ in 0..step.clamp(1, scan.left) {
             let Some((entry, place)) = entries.next() else {
-                scan.progress = Progress::Ended;
+                scan.progress = ListPosition::Ended;
                 return;
             };
             scan.left -= 1;
@@ -73,31 +74,37 @@ impl Ledger {
                 Some(slot) => {
                     let page = scan.page.rest();
                     if !scan.page.take(entry, slot.bytes(page.payloads), || page.shown(slot.job())) {
-                        scan.progress = Progress::Stopped;
+                        scan.progress = ListPosition::Stopped;
                         return;
                     }
                 }
             }
         }
         if scan.left == 0 {
-            scan.progress = Progress::Stopped;
+            scan.progress = ListPosition::Stopped;
         }
     }
 
     /// The shelves on which all jobs fit the filter as far as queue, state and dead letters go.
-    fn shelves(&self, filter: &Filter) -> impl Iterator<Item = &Shelf> {
-        let lanes = match &filter.queue {
-            Some(queue) => self.indexes.lane(queue).map(|lane| &self.indexes.lanes[lane as usize..=lane as usize]),
-            None => Some(&self.indexes.lanes[..]),
+    fn id_indexes(&self, filter: &Filter) -> impl Iterator<Item = &IdIndex> {
+        let queue_indexes = match &filter.queue {
+            Some(queue) => self
+                .indexes
+                .queue_index(queue)
+                .map(|queue_index| &self.indexes.queue_indexes[queue_index as usize..=queue_index as usize]),
+            None => Some(&self.indexes.queue_indexes[..]),
         };
         let (state, dead) = (filter.state, filter.dead);
-        lanes.unwrap_or_default().iter().flat_map(move |lane| lane.shelves(state, dead))
+        queue_indexes.unwrap_or_default().iter().flat_map(move |queue_index| queue_index.id_indexes(state, dead))
     }
 
     /// The dead letters behind an entry that fit the filter as far as queue, state and times go, by their end.
     fn ended<'a>(&'a self, filter: &Filter, after: Option<Entry>) -> impl Iterator<Item = (Entry, u32)> + use<'a> {
         let timeline = match &filter.queue {
-            Some(queue) => self.indexes.lane(queue).map(|lane| self.indexes.lanes[lane as usize].dead()),
+            Some(queue) => self
+                .indexes
+                .queue_index(queue)
+                .map(|queue_index| self.indexes.queue_indexes[queue_index as usize].dead()),
             None => Some(&self.indexes.dead),
         };
         let timeline = timeline.filter(|_| filter.state.is_none_or(|state| state == State::Discarded));
@@ -130,32 +137,32 @@ fn between(
 /// The rest of the filter, without making a job of the slot first.
 fn fits(filter: &Filter, slot: &Slot) -> bool {
     let finished = slot.row().and_then(|row| row.finished);
-    filter.kind.as_ref().is_none_or(|kind| *kind == slot.terms.kind)
+    filter.kind.as_ref().is_none_or(|kind| *kind == slot.shared_spec.kind)
         && filter.finished_since.is_none_or(|since| finished.is_some_and(|at| at >= since))
         && filter.finished_before.is_none_or(|before| finished.is_some_and(|at| at < before))
 }
 
 /// Several shelves as one, the newest name first.
 struct Newest<'a> {
-    shelves: Vec<Rev<btree_map::Range<'a, JobId, u32>>>,
+    id_indexes: Vec<Rev<btree_map::Range<'a, JobId, u32>>>,
     /// The next of each shelf, and which shelf that is.
     heads: BinaryHeap<(JobId, u32, usize)>,
 }
 
 impl<'a> Newest<'a> {
     /// What the shelves have before a name.
-    fn new(shelves: &[&'a Shelf], before: Option<JobId>) -> Self {
-        let range = |shelf: &'a Shelf| match before {
-            Some(before) => shelf.range(..before),
-            None => shelf.range(..),
+    fn new(id_indexes: &[&'a IdIndex], before: Option<JobId>) -> Self {
+        let range = |id_index: &'a IdIndex| match before {
+            Some(before) => id_index.range(..before),
+            None => id_index.range(..),
         };
-        let mut shelves: Vec<_> = shelves.iter().map(|shelf| range(shelf).rev()).collect();
-        let heads = shelves.iter_mut().enumerate().filter_map(|(index, shelf)| {
-            let (id, place) = shelf.next()?;
+        let mut id_indexes: Vec<_> = id_indexes.iter().map(|id_index| range(id_index).rev()).collect();
+        let heads = id_indexes.iter_mut().enumerate().filter_map(|(index, id_index)| {
+            let (id, place) = id_index.next()?;
             Some((*id, *place, index))
         });
         let heads = heads.collect();
-        Self { shelves, heads }
+        Self { id_indexes, heads }
     }
 }
 
@@ -164,7 +171,7 @@ impl Iterator for Newest<'_> {
 
     fn next(&mut self) -> Option<(Entry, u32)> {
         let (id, place, index) = self.heads.pop()?;
-        if let Some((id, place)) = self.shelves[index].next() {
+        if let Some((id, place)) = self.id_indexes[index].next() {
             self.heads.push((*id, *place, index));
         }
         Some((Entry { ended: None, id }, place))

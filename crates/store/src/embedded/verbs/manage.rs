@@ -1,13 +1,13 @@
 //! What people do to jobs and queues.
 
-use crate::embedded::lane::Lane;
-use crate::embedded::ledger::Ledger;
+use crate::embedded::queue_index::QueueIndex;
+use crate::embedded::store_state::StoreState;
 use crate::rules;
 use crate::{Cancelled, Event, Job, JobId, Missing, Queue, QueueRefusal, Redrive, Refusal, StoreError};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
-impl Ledger {
+impl StoreState {
     pub(in crate::embedded) fn cancel(&mut self, id: JobId, now: Moment) -> Result<Cancelled, Refusal> {
         let place = self.find(id).ok_or(Refusal::NotFound)?;
         let previous = self.slots.get(place).ok_or(Refusal::NotFound)?.state();
@@ -29,11 +29,11 @@ impl Ledger {
         let Some(place) = self.find(id) else { return Ok(Err(Refusal::NotFound)) };
         // Only what will be used may enter the catalogue: nothing would ever release it.
         let redriven = self.slots.get(place).filter(|slot| slot.state().after(Event::Redrive).is_some());
-        let terms = match redriven.and_then(|slot| rules::redriven_spec(&slot.spec(), redrive)) {
-            Some(spec) => Some(self.terms(&spec, now)?),
+        let shared_spec = match redriven.and_then(|slot| rules::redriven_spec(&slot.spec(), redrive)) {
+            Some(spec) => Some(self.shared_spec(&spec, now)?),
             None => None,
         };
-        Ok(self.change_with(place, terms, |job| rules::redrive(job, redrive, now)))
+        Ok(self.change_with(place, shared_spec, |job| rules::redrive(job, redrive, now)))
     }
 
     pub(in crate::embedded) fn forget(&mut self, id: JobId) -> Result<Job, Refusal> {
@@ -52,34 +52,37 @@ impl Ledger {
         missing: Missing,
         now: Moment,
     ) -> Option<Queue> {
-        if missing == Missing::Refuse && self.indexes.lane(name).is_none() {
+        if missing == Missing::Refuse && self.indexes.queue_index(name).is_none() {
             return None;
         }
-        let lane = self.lane(name, now);
-        self.pause(lane, paused);
-        Some(self.indexes.lanes[lane as usize].queue())
+        let queue_index = self.queue_index(name, now);
+        self.pause(queue_index, paused);
+        Some(self.indexes.queue_indexes[queue_index as usize].queue())
     }
 
     pub(in crate::embedded) fn forget_queue(&mut self, name: &str) -> Result<Queue, QueueRefusal> {
-        let lane = self.indexes.lane(name).ok_or(QueueRefusal::NotFound)?;
-        let queue = self.indexes.lanes[lane as usize].queue();
+        let queue_index = self.indexes.queue_index(name).ok_or(QueueRefusal::NotFound)?;
+        let queue = self.indexes.queue_indexes[queue_index as usize].queue();
         if queue.jobs() > 0 {
             return Err(QueueRefusal::HasJobs(queue));
         }
-        self.remove_lane(lane);
+        self.remove_queue_index(queue_index);
         Ok(queue)
     }
 
     pub(in crate::embedded) fn prune_queues(&mut self, age: Span, now: Moment) -> Vec<Arc<str>> {
-        let old = |lane: &&Lane| lane.is_empty() && !lane.paused && lane.created.after(age) <= now;
-        let names: Vec<_> = self.indexes.sorted_lanes().filter(old).map(|lane| Arc::clone(&lane.name)).collect();
-        for lane in names.iter().filter_map(|name| self.indexes.lane(name)).collect::<Vec<_>>() {
-            self.remove_lane(lane);
+        let old = |queue_index: &&QueueIndex| {
+            queue_index.is_empty() && !queue_index.paused && queue_index.created.after(age) <= now
+        };
+        let names: Vec<_> =
+            self.indexes.sorted_queue_indexes().filter(old).map(|queue_index| Arc::clone(&queue_index.name)).collect();
+        for queue_index in names.iter().filter_map(|name| self.indexes.queue_index(name)).collect::<Vec<_>>() {
+            self.remove_queue_index(queue_index);
         }
         names
     }
 
     pub(in crate::embedded) fn queues(&self) -> Vec<Queue> {
-        self.indexes.sorted_lanes().map(|lane| lane.queue()).collect()
+        self.indexes.sorted_queue_indexes().map(|queue_index| queue_index.queue()).collect()
     }
 }

@@ -1,16 +1,16 @@
 //! Jobs and queues as they were elsewhere.
 
 use crate::StoreError;
-use crate::embedded::ledger::Ledger;
 use crate::embedded::record;
+use crate::embedded::store_state::StoreState;
 use crate::transfer::{Portable, QueueMark};
 use std::sync::Arc;
 
-impl Ledger {
+impl StoreState {
     /// Keeps a queue that is not known yet as it is.
     pub(in crate::embedded) fn restore_queue(&mut self, queue: &QueueMark) {
         record::queue(self.frame.records(), &queue.name, queue.paused, queue.created);
-        self.indexes.add_lane(Arc::clone(&queue.name), queue.paused, queue.created);
+        self.indexes.add_queue_index(Arc::clone(&queue.name), queue.paused, queue.created);
     }
 
     /// Keeps a job as it is.
@@ -20,8 +20,8 @@ impl Ledger {
         if taken || self.find(job.id).is_some() {
             return Err(StoreError::Broken(format!("the name or the key of job {} is there twice", job.id)));
         }
-        let terms = self.terms(&job.spec, job.times.created)?;
-        self.insert(&job, terms, idempotency_key);
+        let shared_spec = self.shared_spec(&job.spec, job.times.created)?;
+        self.insert(&job, shared_spec, idempotency_key);
         for run in &job.failures {
             record::failure(self.frame.records(), job.id, run);
         }

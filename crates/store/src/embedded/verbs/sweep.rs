@@ -1,12 +1,12 @@
 //! What time brings about.
 
-use crate::embedded::lane::Timeline;
-use crate::embedded::ledger::Ledger;
+use crate::embedded::queue_index::Timeline;
+use crate::embedded::store_state::StoreState;
 use crate::rules;
 use crate::{Decider, Event, Held, Job, Retention, Standstill};
 use redrive_policy::{Moment, Span};
 
-impl Ledger {
+impl StoreState {
     pub(in crate::embedded) fn reclaim(&mut self, decide: &Decider<'_>, limit: usize, now: Moment) -> Vec<Job> {
         let grace = self.grace.clone();
         let overdue: Vec<u32> = until(&self.indexes.overdue, now).take(limit).collect();
@@ -37,7 +37,7 @@ impl Ledger {
         for place in expired {
             moved.extend(self.change(place, |job| rules::expire(job, now)));
         }
-        let due = self.indexes.due.in_turn(limit - moved.len(), now, |lane| self.is_held(lane, held));
+        let due = self.indexes.due.in_turn(limit - moved.len(), now, |queue_index| self.is_held(queue_index, held));
         for place in due {
             moved.extend(self.change(place, |job| rules::open(job, Event::Due, now)));
         }
@@ -57,12 +57,12 @@ impl Ledger {
     pub(in crate::embedded) fn next_wake(&self, held: &Held) -> Option<Moment> {
         let indexes = &self.indexes;
         let first = |timeline: &Timeline| timeline.first_key_value().map(|((at, _), _)| *at);
-        let due = indexes.due.first(|lane| self.is_held(lane, held));
+        let due = indexes.due.first(|queue_index| self.is_held(queue_index, held));
         [first(&indexes.overdue), first(&indexes.expires), due].into_iter().flatten().min()
     }
 
-    fn is_held(&self, lane: u32, held: &Held) -> bool {
-        held.contains(&self.indexes.lanes[lane as usize].name)
+    fn is_held(&self, queue_index: u32, held: &Held) -> bool {
+        held.contains(&self.indexes.queue_indexes[queue_index as usize].name)
     }
 }
 

@@ -1,18 +1,18 @@
 //! What workers do: claim, extend, settle.
 
-use crate::embedded::ledger::Ledger;
+use crate::embedded::store_state::StoreState;
 use crate::rules;
-use crate::{Claim, Hold, Job, Refusal, Settlement};
+use crate::{Claim, Job, LeaseRef, Refusal, Settlement};
 use redrive_policy::{Moment, Span};
 
-impl Ledger {
+impl StoreState {
     pub(in crate::embedded) fn claim(&mut self, claim: &Claim, now: Moment) -> Vec<Job> {
         let (mut claimed, mut bytes, mut is_full) = (Vec::new(), 0_usize, false);
         for queue in &claim.queues {
             let wanted = claim.count.saturating_sub(claimed.len());
-            let Some(lane) = self.indexes.lane(queue) else { continue };
-            let lane = &self.indexes.lanes[lane as usize];
-            if lane.paused || wanted == 0 || is_full {
+            let Some(queue_index) = self.indexes.queue_index(queue) else { continue };
+            let queue_index = &self.indexes.queue_indexes[queue_index as usize];
+            if queue_index.paused || wanted == 0 || is_full {
                 continue;
             }
             let point_lost = |place: &u32| {
@@ -25,7 +25,7 @@ impl Ledger {
                 is_full = bytes > claim.bytes && !first;
                 !is_full
             };
-            let line = lane.line().filter(|place| !point_lost(place));
+            let line = queue_index.line().filter(|place| !point_lost(place));
             let next: Vec<u32> = line.take(wanted).take_while(fits).collect();
             for place in next {
                 claimed.extend(self.change(place, |job| rules::claim(job, claim, now)));
@@ -34,13 +34,18 @@ impl Ledger {
         claimed
     }
 
-    pub(in crate::embedded) fn extend(&mut self, hold: &Hold, span: Option<Span>, now: Moment) -> Result<Job, Refusal> {
-        let place = self.find(hold.id).ok_or(Refusal::NotFound)?;
-        self.change(place, |job| rules::extend(job, &hold.proof, span, now))
+    pub(in crate::embedded) fn extend(
+        &mut self,
+        lease_ref: &LeaseRef,
+        span: Option<Span>,
+        now: Moment,
+    ) -> Result<Job, Refusal> {
+        let place = self.find(lease_ref.id).ok_or(Refusal::NotFound)?;
+        self.change(place, |job| rules::extend(job, &lease_ref.token, span, now))
     }
 
     pub(in crate::embedded) fn settle(&mut self, settlement: &Settlement, now: Moment) -> Result<Job, Refusal> {
-        let place = self.find(settlement.hold.id).ok_or(Refusal::NotFound)?;
+        let place = self.find(settlement.lease_ref.id).ok_or(Refusal::NotFound)?;
         self.change(place, |job| rules::settle(job, settlement, now))
     }
 }

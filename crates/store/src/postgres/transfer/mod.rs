@@ -1,23 +1,23 @@
 //! A store in a database as a whole: read as of one moment, or written in one transaction.
 
-mod vault;
+mod transaction;
 
 use super::core::Core;
+use super::db_error::DbError;
 use super::options::Options;
 use super::schema;
-use super::trouble::Trouble;
 use crate::transfer::{CopyError, Portable, QueueMark, Source, Target};
-use crate::{Answer, JobId, StoreError};
-use vault::Vault;
+use crate::{JobId, StoreError, StoreFuture};
+use transaction::Transaction;
 
 /// Between two statements the other side may take its time.
 const UNHURRIED: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 
 /// A store in a database that is read as of one moment, while no node has it.
-pub struct DatabaseSource(Vault);
+pub struct DatabaseSource(Transaction);
 
 /// An empty store in a database that is filled in one transaction.
-pub struct DatabaseTarget(Vault);
+pub struct DatabaseTarget(Transaction);
 
 impl DatabaseSource {
     /// Takes a store for itself.
@@ -33,9 +33,9 @@ impl DatabaseSource {
             return Err(CopyError::Failed(format!("there is no store in {place}; check the address")));
         }
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {UNHURRIED}");
-        let mut vault = Vault::open(core, &begin).await.map_err(failed)?;
-        match vault.entries().await.map_err(failed)? {
-            (0, 0) => Ok(Self(vault)),
+        let mut transaction = Transaction::open(core, &begin).await.map_err(failed)?;
+        match transaction.entries().await.map_err(failed)? {
+            (0, 0) => Ok(Self(transaction)),
             (waiting, refused) => Err(CopyError::Refused(format!(
                 "found {waiting} jobs in the inbox of {place} that no server has taken in yet, and {refused} that were \
                  set aside; they are no jobs yet and would be left behind: start a server there until it has taken \
@@ -53,8 +53,9 @@ impl DatabaseTarget {
     pub async fn create(options: Options) -> Result<Self, CopyError> {
         let place = options.to_string();
         let core = Core::new(options.alone());
-        let mut vault = Vault::open(core, &format!("BEGIN; {UNHURRIED}")).await.map_err(failed)?;
-        let found = async { Ok((vault.count().await?, vault.queues().await?.len(), vault.entries().await?)) };
+        let mut transaction = Transaction::open(core, &format!("BEGIN; {UNHURRIED}")).await.map_err(failed)?;
+        let found =
+            async { Ok((transaction.count().await?, transaction.queues().await?.len(), transaction.entries().await?)) };
         let (jobs, queues, (waiting, refused)) = found.await.map_err(failed)?;
         let entries = waiting + refused;
         if jobs + queues + entries > 0 {
@@ -63,12 +64,12 @@ impl DatabaseTarget {
                  (?schema=name), or drop this one"
             )));
         }
-        Ok(Self(vault))
+        Ok(Self(transaction))
     }
 }
 
-fn failed(trouble: Trouble) -> CopyError {
-    CopyError::Failed(trouble.to_string())
+fn failed(db_error: DbError) -> CopyError {
+    CopyError::Failed(db_error.to_string())
 }
 
 /// Runs the work of one answer.
@@ -79,55 +80,55 @@ macro_rules! answer {
 }
 
 impl Source for DatabaseSource {
-    fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
+    fn queues(&mut self) -> StoreFuture<'_, Vec<QueueMark>> {
         answer!(self.0.queues())
     }
 
-    fn count(&mut self) -> Answer<'_, usize> {
+    fn count(&mut self) -> StoreFuture<'_, usize> {
         answer!(self.0.count())
     }
 
-    fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+    fn after(&mut self, last: Option<JobId>) -> StoreFuture<'_, Vec<Portable>> {
         answer!(self.0.after(last))
     }
 
     /// The moment of the reading is over, so that what came after it can be seen.
-    fn left_behind(&mut self) -> Answer<'_, usize> {
+    fn left_behind(&mut self) -> StoreFuture<'_, usize> {
         answer!(async {
             self.0.session.roll_back().await?;
-            Ok::<_, Trouble>(self.0.entries().await?.0)
+            Ok::<_, DbError>(self.0.entries().await?.0)
         })
     }
 }
 
 impl Source for DatabaseTarget {
-    fn queues(&mut self) -> Answer<'_, Vec<QueueMark>> {
+    fn queues(&mut self) -> StoreFuture<'_, Vec<QueueMark>> {
         answer!(self.0.queues())
     }
 
-    fn count(&mut self) -> Answer<'_, usize> {
+    fn count(&mut self) -> StoreFuture<'_, usize> {
         answer!(self.0.count())
     }
 
-    fn after(&mut self, last: Option<JobId>) -> Answer<'_, Vec<Portable>> {
+    fn after(&mut self, last: Option<JobId>) -> StoreFuture<'_, Vec<Portable>> {
         answer!(self.0.after(last))
     }
 }
 
 impl Target for DatabaseTarget {
-    fn add_queues(&mut self, queues: Vec<QueueMark>) -> Answer<'_, ()> {
+    fn add_queues(&mut self, queues: Vec<QueueMark>) -> StoreFuture<'_, ()> {
         answer!(self.0.add_queues(queues))
     }
 
-    fn add(&mut self, jobs: Vec<Portable>) -> Answer<'_, ()> {
+    fn add(&mut self, jobs: Vec<Portable>) -> StoreFuture<'_, ()> {
         answer!(self.0.add(jobs))
     }
 
-    fn seal(&mut self) -> Answer<'_, ()> {
+    fn seal(&mut self) -> StoreFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    fn finish(mut self: Box<Self>) -> Answer<'static, ()> {
+    fn finish(mut self: Box<Self>) -> StoreFuture<'static, ()> {
         answer!(self.0.session.commit(&[]))
     }
 }

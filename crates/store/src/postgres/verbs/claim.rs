@@ -1,9 +1,9 @@
 //! Handing out jobs.
 
 use super::super::core::{BEGIN, Core};
-use super::super::kept::Kept;
-use super::super::trouble::Trouble;
-use super::super::value::{Order, Param, limit};
+use super::super::db_error::DbError;
+use super::super::stored_row::StoredRow;
+use super::super::value::{Param, Statement, limit};
 use super::super::{read, sql, text};
 use crate::rules;
 use crate::{Claim, Job, StoreError};
@@ -18,16 +18,16 @@ pub(in crate::postgres) type Call = (Claim, Moment);
 pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Vec<Job>, StoreError>> {
     match core.repeat(|| claimed(&core, &calls)).await {
         Ok(answers) => answers.into_iter().map(Ok).collect(),
-        Err(trouble) => {
-            let error = StoreError::from(trouble);
+        Err(db_error) => {
+            let error = StoreError::from(db_error);
             calls.iter().map(|_| Err(error.clone())).collect()
         }
     }
 }
 
-async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, Trouble> {
+async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> {
     let mut answers: Vec<Vec<Job>> = calls.iter().map(|_| Vec::new()).collect();
-    let mut taken: Vec<Kept> = Vec::new();
+    let mut taken: Vec<StoredRow> = Vec::new();
     let mut left: Vec<Arc<str>> = Vec::new();
     let mut session = core.session().await?;
     let mut begun = false;
@@ -40,13 +40,13 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, Trouble> 
         // being handed out by any of them.
         let now = places.iter().map(|place| calls[*place].1).max().unwrap_or_default();
         let mut names: Vec<_> = Vec::with_capacity(queues.len());
-        for name in queues.iter().map(|name| text::kept(name)) {
+        for name in queues.iter().map(|name| text::stored(name)) {
             if !names.contains(&name) {
                 names.push(name);
             }
         }
         // What earlier groups of this transaction took is found again: in the database it is as it was.
-        let again: usize = taken.iter().map(|kept| kept.job.bytes()).sum();
+        let again: usize = taken.iter().map(|stored| stored.job.bytes()).sum();
         let params: Vec<Param<'_>> = vec![
             Box::new(names),
             Box::new(limit(count.saturating_add(taken.len()))),
@@ -54,34 +54,34 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, Trouble> 
             Box::new(limit(bytes.saturating_add(again))),
             Box::new(limit(places.len() + taken.len())),
         ];
-        let order = Order::new(&sql::CLAIM, params);
-        let rows = if begun { session.query(&order).await? } else { session.begin(BEGIN, &order).await? };
+        let statement = Statement::new(&sql::CLAIM, params);
+        let rows = if begun { session.query(&statement).await? } else { session.begin(BEGIN, &statement).await? };
         begun = true;
         let mut found = read::jobs(&mut session, &core.catalogue, &rows).await?;
-        found.retain(|kept| !taken.iter().any(|other| other.job.id == kept.job.id));
+        found.retain(|stored| !taken.iter().any(|other| other.job.id == stored.job.id));
         sort(&mut found, queues);
         let mut found = found.into_iter().peekable();
         for place in places {
             let (claim, now) = &calls[place];
             let (answer, mut bytes) = (&mut answers[place], 0_usize);
-            while let Some(kept) = found.peek().filter(|_| answer.len() < claim.count) {
-                bytes = bytes.saturating_add(kept.job.bytes());
+            while let Some(stored) = found.peek().filter(|_| answer.len() < claim.count) {
+                bytes = bytes.saturating_add(stored.job.bytes());
                 if bytes > claim.bytes && !answer.is_empty() {
-                    left.push(Arc::clone(&kept.job.spec.queue));
+                    left.push(Arc::clone(&stored.job.spec.queue));
                     break;
                 }
-                let Some(mut kept) = found.next() else { break };
-                if let Ok(job) = kept.change(|job| rules::claim(job, claim, *now)) {
+                let Some(mut stored) = found.next() else { break };
+                if let Ok(job) = stored.change(|job| rules::claim(job, claim, *now)) {
                     answer.push(job);
-                    taken.push(kept);
+                    taken.push(stored);
                 }
             }
         }
     }
     core.commit(&mut session, &taken.iter().collect::<Vec<_>>()).await?;
     // Other nodes have passed over what was locked here and is not taken after all.
-    left.iter().for_each(|queue| core.bell.available(queue));
-    core.remembered.keep(taken);
+    left.iter().for_each(|queue| core.notifier.available(queue));
+    core.lease_cache.keep(taken);
     Ok(answers)
 }
 
@@ -98,8 +98,8 @@ fn groups(calls: &[Call]) -> Vec<(&[Arc<str>], Vec<usize>)> {
 }
 
 /// In the order in which they are handed out.
-fn sort(found: &mut [Kept], queues: &[Arc<str>]) {
-    found.sort_by_key(|Kept { job, .. }| {
+fn sort(found: &mut [StoredRow], queues: &[Arc<str>]) {
+    found.sort_by_key(|StoredRow { job, .. }| {
         let queue = queues.iter().position(|queue| *queue == job.spec.queue);
         (queue, Reverse(job.spec.priority), job.times.available, job.id)
     });

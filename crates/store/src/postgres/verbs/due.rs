@@ -1,10 +1,10 @@
 //! Which due jobs are next, queue by queue: of queues that are held no job is read.
 
 use super::super::core::Core;
-use super::super::kept::Kept;
+use super::super::db_error::DbError;
 use super::super::pool::Session;
-use super::super::trouble::Trouble;
-use super::super::value::{Order, Param, Reader, limit};
+use super::super::stored_row::StoredRow;
+use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{read, sql, text};
 use crate::{Held, Job};
 use redrive_policy::Moment;
@@ -22,8 +22,8 @@ pub(super) async fn in_turn(
     held: &Held,
     most: usize,
     now: Moment,
-) -> Result<Vec<Kept>, Trouble> {
-    let mut due: Vec<Kept> = Vec::new();
+) -> Result<Vec<StoredRow>, DbError> {
+    let mut due: Vec<StoredRow> = Vec::new();
     let mut open = due_queues(session, held, most, now).await?;
     while due.len() < most && !open.is_empty() {
         let share = ((most - due.len()) / open.len()).max(1);
@@ -34,9 +34,9 @@ pub(super) async fn in_turn(
             Box::new(open.iter().map(|queue| queue.seen.0).collect::<Vec<_>>()),
             Box::new(open.iter().map(|queue| queue.seen.1).collect::<Vec<_>>()),
         ];
-        let rows = session.query(&Order::new(&sql::DUE, params)).await?;
+        let rows = session.query(&Statement::new(&sql::DUE, params)).await?;
         let mut found = read::jobs(session, &core.catalogue, &rows).await?;
-        found.sort_by_key(|Kept { job, .. }| (job.due, job.id));
+        found.sort_by_key(|StoredRow { job, .. }| (job.due, job.id));
         let last = last_of_share(&found, share);
         open.retain_mut(|queue| {
             let name = core.catalogue.queue_name(queue.number);
@@ -53,18 +53,18 @@ struct DueQueue {
     seen: (i64, Uuid),
 }
 
-async fn due_queues(session: &mut Session, held: &Held, most: usize, now: Moment) -> Result<Vec<DueQueue>, Trouble> {
+async fn due_queues(session: &mut Session, held: &Held, most: usize, now: Moment) -> Result<Vec<DueQueue>, DbError> {
     let params: Vec<Param<'_>> = vec![Box::new(now.micros()), Box::new(limit(most)), Box::new(names(held))];
-    let rows = session.query(&Order::new(&sql::DUE_QUEUES, params)).await?;
+    let rows = session.query(&Statement::new(&sql::DUE_QUEUES, params)).await?;
     let first = |number| DueQueue { number, seen: (i64::MIN, Uuid::nil()) };
     rows.iter().map(|row| Reader::new(row).next().map(first)).collect()
 }
 
 /// The last job of each queue that gave its whole share, and may have more. The jobs are in the order of time.
-fn last_of_share(found: &[Kept], share: usize) -> HashMap<Arc<str>, &Job> {
+fn last_of_share(found: &[StoredRow], share: usize) -> HashMap<Arc<str>, &Job> {
     let mut counts: HashMap<&Arc<str>, usize> = HashMap::new();
     let mut last = HashMap::new();
-    for Kept { job, .. } in found {
+    for StoredRow { job, .. } in found {
         let count = counts.entry(&job.spec.queue).or_default();
         *count += 1;
         if *count == share {
@@ -80,24 +80,24 @@ fn place(job: &Job) -> (i64, Uuid) {
 }
 
 /// The first `most` of these jobs, queues taking turns.
-fn first_turns(mut due: Vec<Kept>, most: usize) -> Vec<Kept> {
-    due.sort_by_key(|Kept { job, .. }| (job.due, job.id));
+fn first_turns(mut due: Vec<StoredRow>, most: usize) -> Vec<StoredRow> {
+    due.sort_by_key(|StoredRow { job, .. }| (job.due, job.id));
     let mut turns: HashMap<Arc<str>, usize> = HashMap::new();
-    let mut due: Vec<(usize, Kept)> = due
+    let mut due: Vec<(usize, StoredRow)> = due
         .into_iter()
-        .map(|kept| {
-            let turn = turns.entry(Arc::clone(&kept.job.spec.queue)).or_default();
+        .map(|stored| {
+            let turn = turns.entry(Arc::clone(&stored.job.spec.queue)).or_default();
             *turn += 1;
-            (*turn, kept)
+            (*turn, stored)
         })
         .collect();
     // Stable: within a turn the order of time stays.
     due.sort_by_key(|(turn, _)| *turn);
     due.truncate(most);
-    due.into_iter().map(|(_, kept)| kept).collect()
+    due.into_iter().map(|(_, stored)| stored).collect()
 }
 
 /// The names of queues that are held, as the database takes them.
 pub(super) fn names(held: &Held) -> Vec<Cow<'_, str>> {
-    held.iter().map(|name| text::kept(name)).collect()
+    held.iter().map(|name| text::stored(name)).collect()
 }

@@ -1,9 +1,9 @@
 //! Handing in jobs.
 
 use super::super::core::{BEGIN_SNAPSHOT, Core};
-use super::super::kept::uuids;
-use super::super::trouble::Trouble;
-use super::super::value::{Order, Reader};
+use super::super::db_error::DbError;
+use super::super::stored_row::uuids;
+use super::super::value::{Reader, Statement};
 use super::super::{queues, read, sql, write};
 use crate::rules;
 use crate::{DuplicateId, Enqueued, Job, JobId, NewJob, StoreError};
@@ -13,20 +13,20 @@ use std::sync::Arc;
 
 /// Jobs that are handed in together, and when.
 pub(in crate::postgres) type Call = (Vec<NewJob>, Moment);
-pub(in crate::postgres) type Answer = Result<Vec<Enqueued>, DuplicateId>;
+pub(in crate::postgres) type Reply = Result<Vec<Enqueued>, DuplicateId>;
 
 /// How often a call is looked at again because somebody else took one of its names or keys meanwhile.
 const LOOKS: usize = 16;
 
 /// Keeps what several callers hand in: all together where everything is plainly new, else each call for
 /// itself.
-pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Answer, StoreError>> {
+pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Reply, StoreError>> {
     if calls.len() > 1 && is_plain(&core, &calls) {
         match core.repeat(|| plain(&core, &calls)).await {
             Ok(answers) => return answers.into_iter().map(Ok).collect(),
-            Err(Trouble::Taken) => {}
-            Err(trouble) => {
-                let error = StoreError::from(trouble);
+            Err(DbError::Taken) => {}
+            Err(db_error) => {
+                let error = StoreError::from(db_error);
                 return calls.iter().map(|_| Err(error.clone())).collect();
             }
         }
@@ -38,21 +38,21 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
     answers
 }
 
-async fn single(core: &Core, call: &Call) -> Result<Answer, Trouble> {
+async fn single(core: &Core, call: &Call) -> Result<Reply, DbError> {
     let alone = std::slice::from_ref(call);
     if is_plain(core, alone) {
         match core.repeat(|| plain(core, alone)).await {
-            Err(Trouble::Taken) => {}
+            Err(DbError::Taken) => {}
             answered => return Ok(answered?.pop().unwrap_or(Ok(Vec::new()))),
         }
     }
     for _ in 0..LOOKS {
         match core.repeat(|| looked_up(core, call)).await {
-            Err(Trouble::Taken) => {}
+            Err(DbError::Taken) => {}
             answered => return answered,
         }
     }
-    Err(Trouble::Refused(format!("names or keys of this batch were taken by others {LOOKS} times in a row")))
+    Err(DbError::Refused(format!("names or keys of this batch were taken by others {LOOKS} times in a row")))
 }
 
 /// Whether all names and keys differ from each other, and all queues are known.
@@ -67,30 +67,30 @@ fn is_plain(core: &Core, calls: &[Call]) -> bool {
 }
 
 /// Keeps everything in one statement, or nothing where a name or key is taken.
-async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Answer>, Trouble> {
+async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Reply>, DbError> {
     let jobs: Vec<&NewJob> = calls.iter().flat_map(|(jobs, _)| jobs).collect();
-    let mut kept: Vec<Job> =
+    let mut stored: Vec<Job> =
         calls.iter().flat_map(|(jobs, now)| jobs.iter().map(|new| rules::created(new, *now))).collect();
     if !jobs.is_empty() {
         let mut session = core.session().await?;
         let policies = write::policies(&mut session, &core.catalogue, &jobs).await?;
         let queues: Option<Vec<i32>> = jobs.iter().map(|new| core.catalogue.queue(&new.spec.queue)).collect();
-        let queues = queues.ok_or_else(|| Trouble::Broken("a queue has no number".to_owned()))?;
-        session.write(&write::enqueued(&jobs, &kept, policies, queues)).await?;
-        core.tell(kept.iter());
+        let queues = queues.ok_or_else(|| DbError::Broken("a queue has no number".to_owned()))?;
+        session.write(&write::enqueued(&jobs, &stored, policies, queues)).await?;
+        core.tell(stored.iter());
     }
-    let answers = calls.iter().map(|(jobs, _)| Ok(kept.drain(..jobs.len()).map(Enqueued::Created).collect()));
+    let answers = calls.iter().map(|(jobs, _)| Ok(stored.drain(..jobs.len()).map(Enqueued::Created).collect()));
     Ok(answers.collect())
 }
 
 /// Keeps what one caller hands in, after a look at what is there.
-async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Answer, Trouble> {
+async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
     let mut session = core.session().await?;
     let all: Vec<&NewJob> = jobs.iter().collect();
     let policies = write::policies(&mut session, &core.catalogue, &all).await?;
     let keys: Vec<&[u8]> = jobs.iter().filter_map(|new| new.idempotency_key.as_deref().map(str::as_bytes)).collect();
     let ids = uuids(jobs.iter().map(|new| &new.id));
-    let rows = session.begin(BEGIN_SNAPSHOT, &Order::new(LOOK_UP, vec![Box::new(ids), Box::new(keys)])).await?;
+    let rows = session.begin(BEGIN_SNAPSHOT, &Statement::new(LOOK_UP, vec![Box::new(ids), Box::new(keys)])).await?;
     let mut there = There::default();
     for row in &rows {
         let mut row = Reader::new(row);
@@ -100,9 +100,9 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Answer, Trouble> {
             there.keys.insert(key.to_vec(), id);
         }
     }
-    let rows = session.query(&Order::new(&sql::READ, vec![Box::new(uuids(there.keys.values()))])).await?;
+    let rows = session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(there.keys.values()))])).await?;
     let found = read::jobs(&mut session, &core.catalogue, &rows).await?;
-    there.jobs = found.into_iter().map(|kept| (kept.job.id, kept.job)).collect();
+    there.jobs = found.into_iter().map(|stored| (stored.job.id, stored.job)).collect();
 
     let (answers, places) = match there.sort(jobs, *now) {
         Ok(sorted) => sorted,
@@ -112,14 +112,14 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Answer, Trouble> {
         }
     };
     let created: Vec<&NewJob> = places.iter().map(|place| &jobs[*place]).collect();
-    let kept: Vec<Job> = created.iter().map(|new| rules::created(new, *now)).collect();
+    let stored: Vec<Job> = created.iter().map(|new| rules::created(new, *now)).collect();
     let policies = places.iter().map(|place| policies[*place].clone()).collect();
     let (queues, numbers) = queues::of(&mut session, &created, *now).await?;
-    session.commit(&[write::enqueued(&created, &kept, policies, queues)]).await?;
+    session.commit(&[write::enqueued(&created, &stored, policies, queues)]).await?;
     for (number, name) in &numbers {
         core.catalogue.note_queue(*number, name);
     }
-    core.tell(kept.iter());
+    core.tell(stored.iter());
     Ok(Ok(answers))
 }
 

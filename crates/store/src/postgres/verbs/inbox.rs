@@ -4,10 +4,10 @@
 //! neither.
 
 use super::super::core::{BEGIN, Core};
-use super::super::kept::uuids;
+use super::super::db_error::DbError;
 use super::super::pool::Session;
-use super::super::trouble::Trouble;
-use super::super::value::{Order, Param, Reader, limit};
+use super::super::stored_row::uuids;
+use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{queues, text, write};
 use super::enqueue::LOOK_UP;
 use crate::rules;
@@ -36,16 +36,16 @@ pub(in crate::postgres) async fn drain_inbox(
     open: &Decoder<'_>,
     most: usize,
     now: Moment,
-) -> Result<Drained, Trouble> {
+) -> Result<Drained, DbError> {
     match again(core, open, most, None, now).await {
         // One of them does not fit into the database, whichever it is. It must not hold up the others.
-        Err(Trouble::Broken(_)) => one_by_one(core, open, most, now).await,
+        Err(DbError::Broken(_)) => one_by_one(core, open, most, now).await,
         drained => drained,
     }
 }
 
-async fn one_by_one(core: &Core, open: &Decoder<'_>, most: usize, now: Moment) -> Result<Drained, Trouble> {
-    let rows = core.session().await?.query(&Order::new(NAMES, vec![Box::new(limit(most))])).await?;
+async fn one_by_one(core: &Core, open: &Decoder<'_>, most: usize, now: Moment) -> Result<Drained, DbError> {
+    let rows = core.session().await?.query(&Statement::new(NAMES, vec![Box::new(limit(most))])).await?;
     let mut all = Drained::default();
     for row in &rows {
         let id = Reader::new(row).id()?;
@@ -55,12 +55,12 @@ async fn one_by_one(core: &Core, open: &Decoder<'_>, most: usize, now: Moment) -
                 all.known += known;
                 all.refused.extend(refused);
             }
-            Err(Trouble::Broken(why)) => {
+            Err(DbError::Broken(why)) => {
                 let refused = vec![(id, why)];
                 core.session().await?.write(&set_aside(&refused, now)).await?;
                 all.refused.extend(refused);
             }
-            Err(trouble) => return Err(trouble),
+            Err(db_error) => return Err(db_error),
         }
     }
     Ok(all)
@@ -72,14 +72,14 @@ async fn again(
     most: usize,
     only: Option<JobId>,
     now: Moment,
-) -> Result<Drained, Trouble> {
+) -> Result<Drained, DbError> {
     for _ in 0..LOOKS {
         match core.repeat(|| taken(core, open, most, only, now)).await {
-            Err(Trouble::Taken) => {}
+            Err(DbError::Taken) => {}
             drained => return drained,
         }
     }
-    Err(Trouble::Refused(format!("keys of jobs in the inbox were taken by others {LOOKS} times in a row")))
+    Err(DbError::Refused(format!("keys of jobs in the inbox were taken by others {LOOKS} times in a row")))
 }
 
 async fn taken(
@@ -88,7 +88,7 @@ async fn taken(
     most: usize,
     only: Option<JobId>,
     now: Moment,
-) -> Result<Drained, Trouble> {
+) -> Result<Drained, DbError> {
     let mut session = core.session().await?;
     let outcome = transferred(core, &mut session, open, most, only, now).await;
     if outcome.is_err() {
@@ -106,9 +106,9 @@ async fn transferred(
     most: usize,
     only: Option<JobId>,
     now: Moment,
-) -> Result<Drained, Trouble> {
+) -> Result<Drained, DbError> {
     let only = only.map(|id| Uuid::from_bytes(id.to_bytes()));
-    let rows = session.begin(BEGIN, &Order::new(TAKE, vec![Box::new(limit(most)), Box::new(only)])).await?;
+    let rows = session.begin(BEGIN, &Statement::new(TAKE, vec![Box::new(limit(most)), Box::new(only)])).await?;
     if rows.is_empty() {
         session.roll_back().await?;
         return Ok(Drained::default());
@@ -131,7 +131,7 @@ async fn transferred(
     let policies = write::policies(&mut core.session().await?, &core.catalogue, &created).await?;
     let (queues, numbers) = queues::of(session, &created, now).await?;
     let keep = write::enqueued(&created, &drained.jobs, policies, queues);
-    let forget = Order::new(FORGET, vec![Box::new(uuids(&forgotten))]);
+    let forget = Statement::new(FORGET, vec![Box::new(uuids(&forgotten))]);
     session.commit(&[keep, forget, set_aside(&drained.refused, now)]).await?;
     numbers.iter().for_each(|(number, name)| core.catalogue.note_queue(*number, name));
     core.tell(drained.jobs.iter());
@@ -143,21 +143,21 @@ async fn sorted<'o>(
     session: &mut Session,
     opened: &'o [NewJob],
     drained: &mut Drained,
-) -> Result<(Vec<&'o NewJob>, Vec<JobId>), Trouble> {
+) -> Result<(Vec<&'o NewJob>, Vec<JobId>), DbError> {
     let keys: Vec<&[u8]> = opened.iter().filter_map(key).collect();
     let ids = uuids(opened.iter().map(|new| &new.id));
-    let rows = session.query(&Order::new(LOOK_UP, vec![Box::new(ids), Box::new(keys)])).await?;
-    let (mut kept_ids, mut kept_keys) = (HashSet::new(), HashSet::new());
+    let rows = session.query(&Statement::new(LOOK_UP, vec![Box::new(ids), Box::new(keys)])).await?;
+    let (mut stored_ids, mut stored_keys) = (HashSet::new(), HashSet::new());
     for row in &rows {
         let mut row = Reader::new(row);
-        kept_ids.insert(row.id()?);
-        kept_keys.extend(row.next::<Option<&[u8]>>()?.map(<[u8]>::to_vec));
+        stored_ids.insert(row.id()?);
+        stored_keys.extend(row.next::<Option<&[u8]>>()?.map(<[u8]>::to_vec));
     }
     let (mut created, mut forgotten) = (Vec::with_capacity(opened.len()), Vec::with_capacity(opened.len()));
     for new in opened {
-        if key(new).is_some_and(|key| !kept_keys.insert(key.to_vec())) {
+        if key(new).is_some_and(|key| !stored_keys.insert(key.to_vec())) {
             drained.known += 1;
-        } else if kept_ids.contains(&new.id) {
+        } else if stored_ids.contains(&new.id) {
             drained.refused.push((new.id, "a job with this id is kept already; ids are used once".to_owned()));
             continue;
         } else {
@@ -182,12 +182,12 @@ fn key(new: &NewJob) -> Option<&[u8]> {
     new.idempotency_key.as_deref().map(str::as_bytes)
 }
 
-fn set_aside(refused: &[(JobId, String)], now: Moment) -> Order<'_> {
-    let reason = |reason: &str| text::kept(&reason.chars().take(LONGEST_REASON).collect::<String>()).into_owned();
+fn set_aside(refused: &[(JobId, String)], now: Moment) -> Statement<'_> {
+    let reason = |reason: &str| text::stored(&reason.chars().take(LONGEST_REASON).collect::<String>()).into_owned();
     let params: Vec<Param<'_>> = vec![
         Box::new(uuids(refused.iter().map(|(id, _)| id))),
         Box::new(refused.iter().map(|(_, why)| reason(why)).collect::<Vec<_>>()),
         Box::new(now.micros()),
     ];
-    Order::new(SET_ASIDE, params)
+    Statement::new(SET_ASIDE, params)
 }

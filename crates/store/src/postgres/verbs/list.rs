@@ -1,11 +1,11 @@
 //! Looking.
 
 use super::super::core::{BEGIN_SNAPSHOT, Core};
-use super::super::kept::uuids;
+use super::super::db_error::DbError;
 use super::super::pool::Session;
 use super::super::row::state_number;
-use super::super::trouble::Trouble;
-use super::super::value::{Order, Param, Reader, limit};
+use super::super::stored_row::uuids;
+use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{read, sql, text};
 use crate::job::FIXED_BYTES;
 use crate::listing::Gathering;
@@ -20,16 +20,16 @@ const FIRST_LOOK: usize = 1_000;
 const GROWTH: usize = 4;
 
 /// The jobs of these names, as of one moment.
-pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Job>, Trouble> {
+pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Job>, DbError> {
     let mut session = core.session().await?;
-    let order = Order::new(&sql::READ, vec![Box::new(uuids([&id]))]);
-    let rows = session.begin(BEGIN_SNAPSHOT, &order).await?;
+    let statement = Statement::new(&sql::READ, vec![Box::new(uuids([&id]))]);
+    let rows = session.begin(BEGIN_SNAPSHOT, &statement).await?;
     let mut jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
     session.roll_back().await?;
-    Ok(jobs.pop().map(|kept| kept.job))
+    Ok(jobs.pop().map(|stored| stored.job))
 }
 
-pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listed, Trouble> {
+pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listed, DbError> {
     let total = if filter.is_counted() { Some(core.counts.fitting(core, filter).await?) } else { None };
     if filter.is_by_end() && filter.state.is_some_and(|state| state != State::Discarded) {
         return Ok(Listed { jobs: Vec::new(), next: None, total });
@@ -41,10 +41,10 @@ pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) 
     let next = goes_on.then(|| gathering.rest());
     let ids = gathering.into_found();
     let statement: &'static str = if page.payloads { &sql::READ } else { &sql::READ_BARE };
-    let rows = session.query(&Order::new(statement, vec![Box::new(uuids(&ids))])).await?;
+    let rows = session.query(&Statement::new(statement, vec![Box::new(uuids(&ids))])).await?;
     let jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
     session.roll_back().await?;
-    let mut jobs: HashMap<JobId, Job> = jobs.into_iter().map(|kept| (kept.job.id, kept.job)).collect();
+    let mut jobs: HashMap<JobId, Job> = jobs.into_iter().map(|stored| (stored.job.id, stored.job)).collect();
     let jobs = ids.iter().filter_map(|id| jobs.remove(id)).map(|job| page.shown(job)).collect();
     Ok(Listed { jobs, next, total })
 }
@@ -55,13 +55,13 @@ async fn gather(
     core: &Core,
     filter: &Filter,
     page: &mut Gathering<JobId>,
-) -> Result<bool, Trouble> {
+) -> Result<bool, DbError> {
     let mut left = core.pool.options().list_most.max(1);
     let wanted = page.rest().offset.saturating_add(page.rest().limit).saturating_add(1);
     let mut look = if all_fit(filter) { wanted } else { wanted.saturating_mul(GROWTH).max(FIRST_LOOK) };
     while left > 0 {
         let window = look.min(left);
-        let rows = session.query(&order(filter, page.rest(), window)).await?;
+        let rows = session.query(&statement(filter, page.rest(), window)).await?;
         let mut is_last = true;
         for row in &rows {
             let mut row = Reader::new(row);
@@ -92,9 +92,9 @@ fn all_fit(filter: &Filter) -> bool {
 }
 
 /// The statement that looks at the next `window` jobs of a list.
-fn order(filter: &Filter, page: Page, window: usize) -> Order<'_> {
-    let kind = filter.kind.as_deref().map(text::kept);
-    let queue = filter.queue.as_deref().map(text::kept);
+fn statement(filter: &Filter, page: Page, window: usize) -> Statement<'_> {
+    let kind = filter.kind.as_deref().map(text::stored);
+    let queue = filter.queue.as_deref().map(text::stored);
     let since = filter.finished_since.map(Moment::micros);
     let before = filter.finished_before.map(Moment::micros);
     let after = page.after.map_or(Uuid::max(), |after| Uuid::from_bytes(after.id.to_bytes()));
@@ -109,7 +109,7 @@ fn order(filter: &Filter, page: Page, window: usize) -> Order<'_> {
             Box::new(since),
             Box::new(before),
         ];
-        return Order::new(&sql::LIST, params);
+        return Statement::new(&sql::LIST, params);
     }
     let ended = page.after.map_or(i64::MAX, |after| after.ended.map_or(i64::MIN, Moment::micros));
     let mut params: Vec<Param<'_>> = vec![
@@ -120,7 +120,7 @@ fn order(filter: &Filter, page: Page, window: usize) -> Order<'_> {
         Box::new(after),
         Box::new(limit(window)),
     ];
-    let Some(queue) = queue else { return Order::new(&sql::LIST_DEAD, params) };
+    let Some(queue) = queue else { return Statement::new(&sql::LIST_DEAD, params) };
     params.push(Box::new(queue));
-    Order::new(&sql::LIST_DEAD_OF_QUEUE, params)
+    Statement::new(&sql::LIST_DEAD_OF_QUEUE, params)
 }

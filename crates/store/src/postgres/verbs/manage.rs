@@ -1,11 +1,11 @@
 //! What people do to single jobs and queues.
 
 use super::super::core::{Core, held};
-use super::super::kept::{Kept, uuids};
+use super::super::db_error::DbError;
 use super::super::queues;
 use super::super::row::encode_revisions;
-use super::super::trouble::Trouble;
-use super::super::value::{Order, Param};
+use super::super::stored_row::{StoredRow, uuids};
+use super::super::value::{Param, Statement};
 use super::super::{sql, text, write};
 use crate::rules;
 use crate::{Cancelled, Event, Job, JobId, Missing, Queue, Redrive, Refusal};
@@ -18,10 +18,10 @@ pub(in crate::postgres) async fn change(
     core: &Core,
     id: JobId,
     rule: impl Fn(&mut Job) -> Result<(), Refusal>,
-) -> Result<Result<Job, Refusal>, Trouble> {
+) -> Result<Result<Job, Refusal>, DbError> {
     let mut session = core.session().await?;
-    let mut jobs = core.hold(&mut session, &[id], false).await?;
-    let answer = held(&mut jobs, id).and_then(|kept| kept.change(rule));
+    let mut jobs = core.lock_rows(&mut session, &[id], false).await?;
+    let answer = held(&mut jobs, id).and_then(|stored| stored.change(rule));
     core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
     Ok(answer)
 }
@@ -30,12 +30,12 @@ pub(in crate::postgres) async fn cancel(
     core: &Core,
     id: JobId,
     now: Moment,
-) -> Result<Result<Cancelled, Refusal>, Trouble> {
+) -> Result<Result<Cancelled, Refusal>, DbError> {
     let mut session = core.session().await?;
-    let mut jobs = core.hold(&mut session, &[id], false).await?;
-    let answer = held(&mut jobs, id).and_then(|kept| {
-        let previous = kept.job.state;
-        let job = kept.change(|job| rules::finish(job, Event::Cancel, now))?;
+    let mut jobs = core.lock_rows(&mut session, &[id], false).await?;
+    let answer = held(&mut jobs, id).and_then(|stored| {
+        let previous = stored.job.state;
+        let job = stored.change(|job| rules::finish(job, Event::Cancel, now))?;
         Ok(Cancelled { job, previous })
     });
     core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
@@ -47,26 +47,26 @@ pub(in crate::postgres) async fn redrive(
     id: JobId,
     redrive: &Redrive,
     now: Moment,
-) -> Result<Result<Job, Refusal>, Trouble> {
+) -> Result<Result<Job, Refusal>, DbError> {
     let mut session = core.session().await?;
     let policy = match &redrive.spec {
         Some(spec) => Some(core.catalogue.write(&mut session, &spec.policy).await?),
         None => None,
     };
-    let mut jobs = core.hold(&mut session, &[id], true).await?;
-    let answer = held(&mut jobs, id).and_then(|kept| kept.change(|job| rules::redrive(job, redrive, now)));
+    let mut jobs = core.lock_rows(&mut session, &[id], true).await?;
+    let answer = held(&mut jobs, id).and_then(|stored| stored.change(|job| rules::redrive(job, redrive, now)));
     let Ok(job) = &answer else {
         session.roll_back().await?;
         return Ok(answer);
     };
     let queue = queues::number(&mut session, &job.spec.queue, now).await?;
-    let kept: Vec<&Kept> = jobs.values().collect();
-    let mut orders = write::changes(&kept, &|_: &str| Some(queue))?;
+    let stored: Vec<&StoredRow> = jobs.values().collect();
+    let mut statements = write::changes(&stored, &|_: &str| Some(queue))?;
     if let (Some(spec), Some(policy)) = (&redrive.spec, policy) {
         let (number, own) = policy.into_columns();
         let params: Vec<Param<'_>> = vec![
             Box::new(Uuid::from_bytes(id.to_bytes())),
-            Box::new(text::kept(&spec.kind)),
+            Box::new(text::stored(&spec.kind)),
             Box::new(&*spec.body),
             Box::new(number),
             Box::new(own),
@@ -74,19 +74,19 @@ pub(in crate::postgres) async fn redrive(
             Box::new(spec.lease.map(Span::ms)),
             Box::new(encode_revisions(job)),
         ];
-        orders.push(Order::new(sql::UPDATE_SPEC, params));
+        statements.push(Statement::new(sql::UPDATE_SPEC, params));
     }
-    session.commit(&orders).await?;
+    session.commit(&statements).await?;
     core.catalogue.note_queue(queue, &job.spec.queue);
     core.tell(std::iter::once(job));
     Ok(answer)
 }
 
-pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result<Job, Refusal>, Trouble> {
+pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result<Job, Refusal>, DbError> {
     let mut session = core.session().await?;
-    let mut jobs = core.hold(&mut session, &[id], true).await?;
-    let answer = held(&mut jobs, id).and_then(|kept| match kept.job.state {
-        state if state.is_terminal() => Ok(kept.job.clone()),
+    let mut jobs = core.lock_rows(&mut session, &[id], true).await?;
+    let answer = held(&mut jobs, id).and_then(|stored| match stored.job.state {
+        state if state.is_terminal() => Ok(stored.job.clone()),
         state => Err(Refusal::WrongState(state)),
     });
     if answer.is_err() {
@@ -94,8 +94,8 @@ pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result
         return Ok(answer);
     }
     let forget = [sql::DELETE_ENDED, sql::DELETE_SPECS];
-    let orders = forget.map(|sql| Order::new(sql, vec![Box::new(uuids([&id]))]));
-    session.commit(&orders).await?;
+    let statements = forget.map(|sql| Statement::new(sql, vec![Box::new(uuids([&id]))]));
+    session.commit(&statements).await?;
     Ok(answer)
 }
 
@@ -105,9 +105,9 @@ pub(in crate::postgres) async fn pause(
     paused: bool,
     missing: Missing,
     now: Moment,
-) -> Result<Option<Queue>, Trouble> {
+) -> Result<Option<Queue>, DbError> {
     let mut session = core.session().await?;
-    let mut params: Vec<Param<'_>> = vec![Box::new(text::kept(name)), Box::new(paused)];
+    let mut params: Vec<Param<'_>> = vec![Box::new(text::stored(name)), Box::new(paused)];
     let sql = match missing {
         Missing::Refuse => queues::PAUSE,
         Missing::Create => {
@@ -115,10 +115,10 @@ pub(in crate::postgres) async fn pause(
             queues::PAUSE_OR_CREATE
         }
     };
-    if session.write(&Order::new(sql, params)).await?.is_empty() {
+    if session.write(&Statement::new(sql, params)).await?.is_empty() {
         return Ok(None);
     }
-    core.bell.gates();
+    core.notifier.pauses();
     drop(session);
     Ok(queues::read(core, Some(name)).await?.pop())
 }

@@ -2,9 +2,9 @@
 //! statement.
 
 use super::super::core::Core;
+use super::super::db_error::DbError;
 use super::super::text;
-use super::super::trouble::Trouble;
-use super::super::value::{Order, Param, Reader};
+use super::super::value::{Param, Reader, Statement};
 use crate::{Queue, QueueRefusal};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ const FORGET_EMPTY: &str = "DELETE FROM queues q WHERE id = ANY ($1::integer[]) 
      RETURNING name";
 
 /// Forgets one queue, where it has no jobs.
-pub(in crate::postgres) async fn forget(core: &Core, name: &Arc<str>) -> Result<Result<Queue, QueueRefusal>, Trouble> {
+pub(in crate::postgres) async fn forget(core: &Core, name: &Arc<str>) -> Result<Result<Queue, QueueRefusal>, DbError> {
     let mut session = core.session().await?;
-    let rows = session.begin(BEGIN, &Order::new(LOCK, vec![Box::new(text::kept(name))])).await?;
+    let rows = session.begin(BEGIN, &Statement::new(LOCK, vec![Box::new(text::stored(name))])).await?;
     let Some(row) = rows.first() else {
         session.roll_back().await?;
         return Ok(Err(QueueRefusal::NotFound));
@@ -35,7 +35,7 @@ pub(in crate::postgres) async fn forget(core: &Core, name: &Arc<str>) -> Result<
     let number: i32 = row.next()?;
     let (paused, created) = (row.next()?, Moment::from_micros(row.next()?));
     let mut queue = Queue { name: Arc::clone(name), paused, created, counts: [0; 8] };
-    for row in &session.query(&Order::new(COUNT, vec![Box::new(number)])).await? {
+    for row in &session.query(&Statement::new(COUNT, vec![Box::new(number)])).await? {
         let mut row = Reader::new(row);
         let (state, jobs): (i16, i64) = (row.next()?, row.next()?);
         if let Some(count) = usize::try_from(state).ok().and_then(|state| queue.counts.get_mut(state)) {
@@ -46,23 +46,23 @@ pub(in crate::postgres) async fn forget(core: &Core, name: &Arc<str>) -> Result<
         session.roll_back().await?;
         return Ok(Err(QueueRefusal::HasJobs(queue)));
     }
-    session.commit(&[Order::new(FORGET, vec![Box::new(number)])]).await?;
-    core.bell.gates();
+    session.commit(&[Statement::new(FORGET, vec![Box::new(number)])]).await?;
+    core.notifier.pauses();
     Ok(Ok(queue))
 }
 
 /// Forgets all queues that have no jobs, are not paused, and are old enough.
-pub(in crate::postgres) async fn prune(core: &Core, age: Span, now: Moment) -> Result<Vec<Arc<str>>, Trouble> {
+pub(in crate::postgres) async fn prune(core: &Core, age: Span, now: Moment) -> Result<Vec<Arc<str>>, DbError> {
     let mut session = core.session().await?;
     let before = now.micros().saturating_sub(Moment::ORIGIN.after(age).micros());
-    let rows = session.begin(BEGIN, &Order::new(LOCK_EMPTY, vec![Box::new(before)])).await?;
+    let rows = session.begin(BEGIN, &Statement::new(LOCK_EMPTY, vec![Box::new(before)])).await?;
     if rows.is_empty() {
         session.roll_back().await?;
         return Ok(Vec::new());
     }
     let numbers: Vec<i32> = rows.iter().map(|row| Reader::new(row).next()).collect::<Result<_, _>>()?;
     let params: Vec<Param<'_>> = vec![Box::new(numbers)];
-    let rows = session.query(&Order::new(FORGET_EMPTY, params)).await?;
+    let rows = session.query(&Statement::new(FORGET_EMPTY, params)).await?;
     let read = |row| Reader::new(row).next().map(|name| Arc::from(text::read(name)));
     let mut names: Vec<Arc<str>> = rows.iter().map(read).collect::<Result<_, _>>()?;
     session.commit(&[]).await?;

@@ -1,12 +1,12 @@
 //! Signs of life and the ends of runs.
 
 use super::super::core::{Core, held};
-use super::super::kept::Kept;
-use super::super::trouble::Trouble;
+use super::super::db_error::DbError;
+use super::super::stored_row::StoredRow;
 use super::super::value::Reader;
 use super::super::write;
 use crate::rules;
-use crate::{Hold, Job, JobId, Refusal, Settlement, State, StoreError};
+use crate::{Job, JobId, LeaseRef, Refusal, Settlement, State, StoreError};
 use redrive_policy::{Moment, Span};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(in crate::postgres) struct Call {
 }
 
 pub(in crate::postgres) enum Words {
-    Alive(Vec<Hold>, Option<Span>),
+    Alive(Vec<LeaseRef>, Option<Span>),
     Ended(Vec<Settlement>),
 }
 
@@ -27,21 +27,21 @@ pub(in crate::postgres) type Answers = Vec<Result<Job, Refusal>>;
 /// One word about one run.
 #[derive(Clone, Copy)]
 enum Word<'c> {
-    Alive(&'c Hold, Option<Span>, Moment),
+    Alive(&'c LeaseRef, Option<Span>, Moment),
     Ended(&'c Settlement, Moment),
 }
 
 impl Word<'_> {
     fn id(self) -> JobId {
         match self {
-            Self::Alive(hold, ..) => hold.id,
-            Self::Ended(settlement, _) => settlement.hold.id,
+            Self::Alive(lease_ref, ..) => lease_ref.id,
+            Self::Ended(settlement, _) => settlement.lease_ref.id,
         }
     }
 
-    fn apply(self, jobs: &mut HashMap<JobId, Kept>) -> Result<Job, Refusal> {
+    fn apply(self, jobs: &mut HashMap<JobId, StoredRow>) -> Result<Job, Refusal> {
         held(jobs, self.id())?.change(|job| match self {
-            Self::Alive(hold, span, now) => rules::extend(job, &hold.proof, span, now),
+            Self::Alive(lease_ref, span, now) => rules::extend(job, &lease_ref.token, span, now),
             Self::Ended(settlement, now) => rules::settle(job, settlement, now),
         })
     }
@@ -54,7 +54,9 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
     for Call { words: said, now } in &calls {
         let before = words.len();
         match said {
-            Words::Alive(holds, span) => words.extend(holds.iter().map(|hold| Word::Alive(hold, *span, *now))),
+            Words::Alive(lease_refs, span) => {
+                words.extend(lease_refs.iter().map(|lease_ref| Word::Alive(lease_ref, *span, *now)))
+            }
             Words::Ended(settlements) => words.extend(settlements.iter().map(|each| Word::Ended(each, *now))),
         }
         lengths.push(words.len() - before);
@@ -64,8 +66,8 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
             let mut answers = answers.into_iter();
             lengths.into_iter().map(|length| Ok(answers.by_ref().take(length).collect())).collect()
         }
-        Err(trouble) => {
-            let error = StoreError::from(trouble);
+        Err(db_error) => {
+            let error = StoreError::from(db_error);
             calls.iter().map(|_| Err(error.clone())).collect()
         }
     }
@@ -73,9 +75,9 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
 
 /// The answers to all words. Each concerns one job and no other, so that jobs which this node remembers go
 /// the short way, and all others, and those that have changed meanwhile, the long one.
-async fn heard(core: &Core, words: &[Word<'_>]) -> Result<Answers, Trouble> {
+async fn heard(core: &Core, words: &[Word<'_>]) -> Result<Answers, DbError> {
     let mut answers = BTreeMap::new();
-    let known = core.remembered.take(words.iter().map(|word| word.id()));
+    let known = core.lease_cache.take(words.iter().map(|word| word.id()));
     if !known.is_empty() {
         answers = short(core, words, known).await?;
     }
@@ -88,14 +90,14 @@ async fn heard(core: &Core, words: &[Word<'_>]) -> Result<Answers, Trouble> {
 }
 
 /// Reads the jobs under a lock, and writes what becomes of them.
-async fn long(core: &Core, words: &[(usize, Word<'_>)]) -> Result<Vec<(usize, Result<Job, Refusal>)>, Trouble> {
+async fn long(core: &Core, words: &[(usize, Word<'_>)]) -> Result<Vec<(usize, Result<Job, Refusal>)>, DbError> {
     let ids: BTreeSet<JobId> = words.iter().map(|(_, word)| word.id()).collect();
     let ids: Vec<JobId> = ids.into_iter().collect();
     let mut session = core.session().await?;
-    let mut jobs = core.hold(&mut session, &ids, false).await?;
+    let mut jobs = core.lock_rows(&mut session, &ids, false).await?;
     let answers = words.iter().map(|(place, word)| (*place, word.apply(&mut jobs))).collect();
     core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
-    core.remembered.keep(jobs.into_values().filter(|kept| kept.job.state == State::Active));
+    core.lease_cache.keep(jobs.into_values().filter(|stored| stored.job.state == State::Active));
     Ok(answers)
 }
 
@@ -104,8 +106,8 @@ async fn long(core: &Core, words: &[(usize, Word<'_>)]) -> Result<Vec<(usize, Re
 async fn short(
     core: &Core,
     words: &[Word<'_>],
-    mut jobs: HashMap<JobId, Kept>,
-) -> Result<BTreeMap<usize, Result<Job, Refusal>>, Trouble> {
+    mut jobs: HashMap<JobId, StoredRow>,
+) -> Result<BTreeMap<usize, Result<Job, Refusal>>, DbError> {
     let mut answers = BTreeMap::new();
     let mut doubtful = BTreeSet::new();
     for (place, word) in words.iter().enumerate() {
@@ -118,27 +120,29 @@ async fn short(
         }
         answers.insert(place, answer);
     }
-    let mut sound: Vec<&Kept> = jobs.values().filter(|kept| kept.changed && !doubtful.contains(&kept.job.id)).collect();
-    sound.sort_by_key(|kept| kept.job.id);
+    let mut sound: Vec<&StoredRow> =
+        jobs.values().filter(|stored| stored.changed && !doubtful.contains(&stored.job.id)).collect();
+    sound.sort_by_key(|stored| stored.job.id);
     let mut written = BTreeSet::new();
     if !sound.is_empty() {
-        let orders = write::changes(&sound, &|name| core.catalogue.queue(name))?;
+        let statements = write::changes(&sound, &|name| core.catalogue.queue(name))?;
         let mut session = core.session().await?;
-        match session.write_all(&orders).await {
+        match session.write_all(&statements).await {
             Ok(rows) => {
                 for row in &rows {
                     written.insert(Reader::new(row).id()?);
                 }
             }
             // Rolled back: the long way locks in order.
-            Err(Trouble::Collided(_) | Trouble::Taken) => {}
-            Err(trouble) => return Err(trouble),
+            Err(DbError::Collided(_) | DbError::Taken) => {}
+            Err(db_error) => return Err(db_error),
         }
     }
-    core.tidy.wrote(written.len());
-    core.tell(jobs.values().filter(|kept| written.contains(&kept.job.id)).map(|kept| &kept.job));
-    core.remembered
-        .keep(jobs.into_values().filter(|kept| written.contains(&kept.job.id) && kept.job.state == State::Active));
+    core.vacuum.wrote(written.len());
+    core.tell(jobs.values().filter(|stored| written.contains(&stored.job.id)).map(|stored| &stored.job));
+    core.lease_cache.keep(
+        jobs.into_values().filter(|stored| written.contains(&stored.job.id) && stored.job.state == State::Active),
+    );
     answers.retain(|place, _| written.contains(&words[*place].id()));
     Ok(answers)
 }

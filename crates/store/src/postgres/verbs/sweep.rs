@@ -1,10 +1,10 @@
 //! What happens by itself.
 
 use super::super::core::{BEGIN, Core};
-use super::super::kept::Kept;
+use super::super::db_error::DbError;
 use super::super::row::micros;
-use super::super::trouble::Trouble;
-use super::super::value::{Order, Param, Reader, limit};
+use super::super::stored_row::StoredRow;
+use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{read, sql};
 use super::due::{in_turn, names};
 use crate::rules;
@@ -20,21 +20,21 @@ pub(in crate::postgres) async fn reclaim(
     decide: &Decider<'_>,
     most: usize,
     now: Moment,
-) -> Result<Vec<Job>, Trouble> {
+) -> Result<Vec<Job>, DbError> {
     let mut session = core.session().await?;
     let grace = core.grace();
     let (ended, lengths): (Vec<i64>, Vec<i64>) =
         grace.standstills().iter().map(|still| (still.ended.micros(), micros(still.length.at_most(LONGEST)))).unzip();
     let params: Vec<Param<'_>> =
         vec![Box::new(now.micros()), Box::new(limit(most)), Box::new(ended), Box::new(lengths)];
-    let order = Order::new(&sql::OVERDUE, params);
-    let rows = session.begin(BEGIN, &order).await?;
+    let statement = Statement::new(&sql::OVERDUE, params);
+    let rows = session.begin(BEGIN, &statement).await?;
     let mut jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
-    jobs.sort_by_key(|Kept { job, .. }| (rules::overdue(job, &grace, now).map(|(since, _)| since), job.id));
+    jobs.sort_by_key(|StoredRow { job, .. }| (rules::overdue(job, &grace, now).map(|(since, _)| since), job.id));
     let mut ended = Vec::new();
-    for kept in &mut jobs {
-        if let Some((_, why)) = rules::overdue(&kept.job, &grace, now) {
-            ended.extend(kept.change(|job| rules::fail(job, decide(job, why), now)));
+    for stored in &mut jobs {
+        if let Some((_, why)) = rules::overdue(&stored.job, &grace, now) {
+            ended.extend(stored.change(|job| rules::fail(job, decide(job, why), now)));
         }
     }
     core.commit(&mut session, &jobs.iter().collect::<Vec<_>>()).await?;
@@ -47,19 +47,19 @@ pub(in crate::postgres) async fn promote(
     held: &Held,
     most: usize,
     now: Moment,
-) -> Result<Vec<Job>, Trouble> {
+) -> Result<Vec<Job>, DbError> {
     let mut session = core.session().await?;
-    let order = Order::new(&sql::EXPIRED, vec![Box::new(now.micros()), Box::new(limit(most))]);
-    let rows = session.begin(BEGIN, &order).await?;
+    let statement = Statement::new(&sql::EXPIRED, vec![Box::new(now.micros()), Box::new(limit(most))]);
+    let rows = session.begin(BEGIN, &statement).await?;
     let mut jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
-    jobs.sort_by_key(|Kept { job, .. }| (job.spec.expires, job.id));
+    jobs.sort_by_key(|StoredRow { job, .. }| (job.spec.expires, job.id));
     let mut moved = Vec::new();
-    for kept in &mut jobs {
-        moved.extend(kept.change(|job| rules::expire(job, now)));
+    for stored in &mut jobs {
+        moved.extend(stored.change(|job| rules::expire(job, now)));
     }
-    for mut kept in in_turn(core, &mut session, held, most - moved.len(), now).await? {
-        moved.extend(kept.change(|job| rules::open(job, Event::Due, now)));
-        jobs.push(kept);
+    for mut stored in in_turn(core, &mut session, held, most - moved.len(), now).await? {
+        moved.extend(stored.change(|job| rules::open(job, Event::Due, now)));
+        jobs.push(stored);
     }
     core.commit(&mut session, &jobs.iter().collect::<Vec<_>>()).await?;
     Ok(moved)
@@ -71,12 +71,12 @@ pub(in crate::postgres) async fn prune(
     retention: Retention,
     most: usize,
     now: Moment,
-) -> Result<usize, Trouble> {
+) -> Result<usize, DbError> {
     let mut pruned = 0;
     let mut session = core.session().await?;
     for (sql, span) in [(&sql::PRUNE_FINISHED, retention.finished), (&sql::PRUNE_DEAD, retention.dead)] {
         let params: Vec<Param<'_>> = vec![Box::new(before(now, span)), Box::new(limit(most - pruned))];
-        let rows = session.write(&Order::new(sql, params)).await?;
+        let rows = session.write(&Statement::new(sql, params)).await?;
         let count: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
         pruned += count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
     }
@@ -97,8 +97,8 @@ const NEXT_WAKE: &str = "SELECT LEAST(\
           SELECT due_us FROM live WHERE queue = q.id AND state <> 3 AND due_us IS NOT NULL \
           ORDER BY due_us, id LIMIT 1) j WHERE q.name <> ALL ($1::text[])))";
 
-pub(in crate::postgres) async fn next_wake(core: &Core, held: &Held) -> Result<Option<Moment>, Trouble> {
+pub(in crate::postgres) async fn next_wake(core: &Core, held: &Held) -> Result<Option<Moment>, DbError> {
     let mut session = core.session().await?;
-    let rows = session.query(&Order::new(NEXT_WAKE, vec![Box::new(names(held))])).await?;
+    let rows = session.query(&Statement::new(NEXT_WAKE, vec![Box::new(names(held))])).await?;
     Ok(rows.first().map(|row| Reader::new(row).moment()).transpose()?.flatten())
 }

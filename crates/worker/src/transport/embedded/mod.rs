@@ -10,7 +10,7 @@ mod time;
 pub(crate) use kept::Kept;
 
 use super::{
-    Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, Progress, Proof, Report, Settled, Start, Terms, Transport,
+    Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, Progress, Report, Settled, Start, Terms, Token, Transport,
 };
 use crate::info::Told;
 use crate::job::Text;
@@ -101,9 +101,9 @@ impl Transport for Local {
 
     fn beat<'a>(&'a self, runs: &'a [Arc<Run>], _terms: &'a Terms) -> Answer<'a, Beat> {
         Box::pin(async move {
-            let holds: Vec<_> = runs.iter().filter_map(|run| report::hold(run)).collect();
-            let ids: Vec<_> = holds.iter().map(|hold| hold.id).collect();
-            let answers = self.engine.extend(holds, None).await.map_err(refusal)?;
+            let lease_refs: Vec<_> = runs.iter().filter_map(|run| report::lease_ref(run)).collect();
+            let ids: Vec<_> = lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
+            let answers = self.engine.extend(lease_refs, None).await.map_err(refusal)?;
             let mut beat = Beat::default();
             for (index, id) in ids.into_iter().enumerate().filter(|(index, _)| answers[*index].is_err()) {
                 let cancelled = self.engine.job(id).await.is_ok_and(|job| job.state == State::Cancelled);
@@ -115,13 +115,13 @@ impl Transport for Local {
 
     fn progress<'a>(&'a self, run: &'a Run, progress: Progress) -> Answer<'a, ()> {
         Box::pin(async move {
-            let Some(hold) = report::hold(run) else { return Ok(()) };
+            let Some(lease_ref) = report::lease_ref(run) else { return Ok(()) };
             let report = ProgressReport {
                 fraction: Some(progress.percent / 100.0),
                 message: Some(progress.message).filter(|message| !message.is_empty()),
                 data: progress.data.map(|data| Arc::from(data.get().as_bytes())),
             };
-            self.engine.report_progress(hold, report).await.map(drop).map_err(refusal)
+            self.engine.report_progress(lease_ref, report).await.map(drop).map_err(refusal)
         })
     }
 
@@ -212,7 +212,7 @@ impl Transport for Local {
 pub(crate) fn delivery(job: redrive_store::Job) -> Option<Delivery> {
     let lease = job.lease.as_ref()?;
     let lease = Lease {
-        proof: Proof::Token(job.id, lease.token),
+        token: Token::Lease(job.id, lease.token),
         span: lease.span.into(),
         timeout: lease.deadline.map(|deadline| deadline.since(lease.alive).into()),
     };

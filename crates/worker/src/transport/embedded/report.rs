@@ -1,26 +1,26 @@
 //! The ends of runs, as the engine takes them.
 
-use super::super::{Ending, Proof, Report, Settled, Terms};
+use super::super::{Ending, Report, Settled, Terms, Token};
 use super::duration;
 use crate::failure::Wish;
 use crate::run::Run;
 use crate::{ClientError, Failure, Refused};
 use redrive_engine::{EngineError, FailureReport};
 use redrive_policy::{Disposition, Signal, Span};
-use redrive_store::{Hold, Job, State};
+use redrive_store::{Job, LeaseRef, State};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Who holds a run. A run of another transport is none of this one's.
-pub(super) fn hold(run: &Run) -> Option<Hold> {
-    match run.lease.proof {
-        Proof::Token(id, token) => Some(Hold { id, proof: redrive_store::Proof::Token(token) }),
+pub(super) fn lease_ref(run: &Run) -> Option<LeaseRef> {
+    match run.lease.token {
+        Token::Lease(id, token) => Some(LeaseRef { id, token: redrive_store::Token::Lease(token) }),
         #[cfg(feature = "http")]
-        Proof::Wire(_) => None,
+        Token::Wire(_) => None,
     }
 }
 
-pub(super) fn ending(report: &Report, terms: &Terms) -> Option<(Hold, redrive_engine::Ending)> {
+pub(super) fn ending(report: &Report, terms: &Terms) -> Option<(LeaseRef, redrive_engine::Ending)> {
     let ending = match &report.ending {
         Ending::Done(result) => {
             redrive_engine::Ending::Done(result.as_ref().map(|result| Arc::from(result.get().as_bytes())))
@@ -30,7 +30,7 @@ pub(super) fn ending(report: &Report, terms: &Terms) -> Option<(Hold, redrive_en
         }
         Ending::Failed(failure) => redrive_engine::Ending::Failed(failed(failure, terms)),
     };
-    Some((hold(&report.run)?, ending))
+    Some((lease_ref(&report.run)?, ending))
 }
 
 fn failed(failure: &Failure, terms: &Terms) -> FailureReport {
@@ -63,10 +63,10 @@ fn failed(failure: &Failure, terms: &Terms) -> FailureReport {
 }
 
 /// A job that nobody took, as the end of a run that did not begin.
-pub(super) fn given_back(job: &Job) -> Option<(Hold, redrive_engine::Ending)> {
+pub(super) fn given_back(job: &Job) -> Option<(LeaseRef, redrive_engine::Ending)> {
     let token = job.lease.as_ref()?.token;
-    let hold = Hold { id: job.id, proof: redrive_store::Proof::Token(token) };
-    Some((hold, redrive_engine::Ending::Released(Span::ZERO)))
+    let lease_ref = LeaseRef { id: job.id, token: redrive_store::Token::Lease(token) };
+    Some((lease_ref, redrive_engine::Ending::Released(Span::ZERO)))
 }
 
 /// What became of a job whose run ended.

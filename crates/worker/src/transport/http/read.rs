@@ -1,6 +1,6 @@
 //! Answers of a server.
 
-use super::super::{Ask, Beat, DeadPage, Delivery, Directive, Lease, Proof, Settled, Start};
+use super::super::{Ask, Beat, DeadPage, Delivery, Directive, Lease, Settled, Start, Token};
 use super::call::read_error;
 use crate::info::Told;
 use crate::job::Text;
@@ -74,7 +74,7 @@ fn delivery(text: &str, ask: &Ask, kinds: &mut Vec<Arc<str>>) -> Option<Delivery
         text: Text::Envelope { whole: text.into(), args },
     };
     let lease = Lease {
-        proof: Proof::Wire(envelope.lease_token.map(Into::into)),
+        token: Token::Wire(envelope.lease_token.map(Into::into)),
         // What the job says comes before what the worker asks for (C11).
         span: envelope.visibility_timeout_ms.map_or(ask.lease, Duration::from_millis),
         timeout: envelope.timeout_ms.map(Duration::from_millis),

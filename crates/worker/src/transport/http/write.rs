@@ -1,6 +1,6 @@
 //! Requests as JSON text, written without building trees where there is one per job.
 
-use super::super::{Ask, DeadFilter, Ending, Progress, Proof, Report, Start, Terms};
+use super::super::{Ask, DeadFilter, Ending, Progress, Report, Start, Terms, Token};
 use super::manifest::Extensions;
 use crate::failure::Wish;
 use crate::run::Run;
@@ -65,7 +65,7 @@ pub(super) fn single(report: &Report, terms: &Terms, extensions: Extensions) -> 
 
 /// The members of a report, without braces.
 fn push_report(out: &mut Vec<u8>, report: &Report, terms: &Terms, extensions: Extensions) {
-    push_hold(out, &report.run, terms, extensions.lease_tokens);
+    push_lease(out, &report.run, terms, extensions.lease_tokens);
     match &report.ending {
         Ending::Done(None) => {}
         Ending::Done(Some(result)) => push_raw(out, "result", result.get()),
@@ -79,7 +79,7 @@ fn push_report(out: &mut Vec<u8>, report: &Report, terms: &Terms, extensions: Ex
     }
 }
 
-fn push_hold(out: &mut Vec<u8>, run: &Run, terms: &Terms, tokens: bool) {
+fn push_lease(out: &mut Vec<u8>, run: &Run, terms: &Terms, tokens: bool) {
     out.extend_from_slice(b"\"job_id\":");
     push_text(out, &run.job.id);
     match token_of(run) {
@@ -95,10 +95,10 @@ fn push_hold(out: &mut Vec<u8>, run: &Run, terms: &Terms, tokens: bool) {
 }
 
 fn token_of(run: &Run) -> Option<&str> {
-    match &run.lease.proof {
-        Proof::Wire(token) => token.as_deref(),
+    match &run.lease.token {
+        Token::Wire(token) => token.as_deref(),
         #[cfg(feature = "embedded")]
-        Proof::Token(..) => None,
+        Token::Lease(..) => None,
     }
 }
 
@@ -158,7 +158,7 @@ pub(super) fn beat(runs: &[Arc<Run>], terms: &Terms, tokens: bool) -> Vec<u8> {
         match token_of(run) {
             Some(_) if tokens => {
                 out.push(b'{');
-                push_hold(&mut out, run, terms, true);
+                push_lease(&mut out, run, terms, true);
                 out.push(b'}');
             }
             _ => push_text(&mut out, &run.job.id),

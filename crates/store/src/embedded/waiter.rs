@@ -9,17 +9,17 @@ use std::thread::{self, Thread};
 
 /// Stands for one frame: everybody whose records are in it waits for the same flush.
 #[derive(Debug, Default)]
-pub(super) struct Ticket {
+pub(super) struct CommitWaiter {
     outcome: OnceLock<Result<(), StoreError>>,
     waiting: Mutex<Vec<Waker>>,
 }
 
-impl Ticket {
+impl CommitWaiter {
     /// A ticket of a frame that is on disk already.
     pub(super) fn served() -> Arc<Self> {
-        let ticket = Self::default();
-        ticket.serve(Ok(()));
-        Arc::new(ticket)
+        let waiter = Self::default();
+        waiter.serve(Ok(()));
+        Arc::new(waiter)
     }
 
     /// The flush is over, and everybody is told. Only the first outcome counts.
@@ -57,14 +57,14 @@ impl Ticket {
 /// An answer that is known and waits for its flush.
 pub(super) struct Durable<T> {
     answer: Option<T>,
-    ticket: Arc<Ticket>,
+    waiter: Arc<CommitWaiter>,
     /// The place of the own waker in the ticket's list.
     place: Option<usize>,
 }
 
 impl<T> Durable<T> {
-    pub(super) const fn new(answer: T, ticket: Arc<Ticket>) -> Self {
-        Self { answer: Some(answer), ticket, place: None }
+    pub(super) const fn new(answer: T, waiter: Arc<CommitWaiter>) -> Self {
+        Self { answer: Some(answer), waiter, place: None }
     }
 }
 
@@ -75,9 +75,9 @@ impl<T> Future for Durable<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        if this.ticket.outcome.get().is_none() {
-            let mut waiting = this.ticket.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            if this.ticket.outcome.get().is_none() {
+        if this.waiter.outcome.get().is_none() {
+            let mut waiting = this.waiter.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if this.waiter.outcome.get().is_none() {
                 match this.place.and_then(|place| waiting.get_mut(place)) {
                     Some(waker) => waker.clone_from(context.waker()),
                     None => {
@@ -88,7 +88,7 @@ impl<T> Future for Durable<T> {
                 return Poll::Pending;
             }
         }
-        match (this.ticket.outcome.get(), this.answer.take()) {
+        match (this.waiter.outcome.get(), this.answer.take()) {
             (Some(Ok(())), Some(answer)) => Poll::Ready(Ok(answer)),
             (Some(Err(error)), _) => Poll::Ready(Err(error.clone())),
             // Asked again after the answer was given.
@@ -115,18 +115,18 @@ mod tests {
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&count));
         let mut context = Context::from_waker(&waker);
-        let ticket = Arc::new(Ticket::default());
-        let mut answers: Vec<_> = (0..3).map(|number| Durable::new(number, Arc::clone(&ticket))).collect();
-        for answer in answers.iter_mut().chain([&mut Durable::new(9, Arc::clone(&ticket))]) {
+        let waiter = Arc::new(CommitWaiter::default());
+        let mut answers: Vec<_> = (0..3).map(|number| Durable::new(number, Arc::clone(&waiter))).collect();
+        for answer in answers.iter_mut().chain([&mut Durable::new(9, Arc::clone(&waiter))]) {
             assert!(Pin::new(&mut *answer).poll(&mut context).is_pending());
             assert!(Pin::new(answer).poll(&mut context).is_pending());
         }
-        ticket.serve(Ok(()));
-        ticket.serve(Err(StoreError::Broken("too late".to_owned())));
+        waiter.serve(Ok(()));
+        waiter.serve(Err(StoreError::Broken("too late".to_owned())));
         assert_eq!(count.0.load(Ordering::SeqCst), 4);
         for (number, answer) in answers.iter_mut().enumerate() {
             assert_eq!(Pin::new(answer).poll(&mut context), Poll::Ready(Ok(number)));
         }
-        assert_eq!(ticket.wait(), Ok(()));
+        assert_eq!(waiter.wait(), Ok(()));
     }
 }

@@ -1,7 +1,7 @@
 //! The runs that this node has handed out, as it last saw them. Most of them are settled here, and need not
 //! be read again then: the statement that writes the outcome checks that nothing has happened in between.
 
-use super::kept::Kept;
+use super::stored_row::StoredRow;
 use crate::{Job, JobId};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,27 +12,27 @@ const MOST_BYTES: usize = 64 << 20;
 const JOB_BYTES: usize = 1 << 10;
 
 #[derive(Debug, Default)]
-pub(super) struct Remembered(Mutex<Runs>);
+pub(super) struct LeaseCache(Mutex<Runs>);
 
 #[derive(Debug, Default)]
 struct Runs {
-    jobs: HashMap<JobId, Kept>,
+    jobs: HashMap<JobId, StoredRow>,
     bytes: usize,
 }
 
-impl Remembered {
+impl LeaseCache {
     fn runs(&self) -> MutexGuard<'_, Runs> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers runs as they are in the database now.
-    pub(super) fn keep(&self, jobs: impl IntoIterator<Item = Kept>) {
+    pub(super) fn keep(&self, jobs: impl IntoIterator<Item = StoredRow>) {
         let mut runs = self.runs();
-        for mut kept in jobs {
-            kept.revision += i64::from(kept.changed);
-            (kept.changed, kept.new_failure) = (false, false);
-            runs.bytes += bytes(&kept);
-            if let Some(old) = runs.jobs.insert(kept.job.id, kept) {
+        for mut stored in jobs {
+            stored.revision += i64::from(stored.changed);
+            (stored.changed, stored.new_failure) = (false, false);
+            runs.bytes += bytes(&stored);
+            if let Some(old) = runs.jobs.insert(stored.job.id, stored) {
                 runs.bytes -= bytes(&old);
             }
             if runs.bytes > MOST_BYTES {
@@ -42,21 +42,21 @@ impl Remembered {
     }
 
     /// Takes out what is remembered of these jobs.
-    pub(super) fn take(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, Kept> {
+    pub(super) fn take(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, StoredRow> {
         let mut runs = self.runs();
         let mut taken = HashMap::new();
         for id in ids {
-            if let Some(kept) = runs.jobs.remove(&id) {
-                runs.bytes -= bytes(&kept);
-                taken.insert(id, kept);
+            if let Some(stored) = runs.jobs.remove(&id) {
+                runs.bytes -= bytes(&stored);
+                taken.insert(id, stored);
             }
         }
         taken
     }
 }
 
-fn bytes(kept: &Kept) -> usize {
-    let Job { spec, failures, revisions, .. } = &kept.job;
+fn bytes(stored: &StoredRow) -> usize {
+    let Job { spec, failures, revisions, .. } = &stored.job;
     let errors: usize = failures.iter().map(|run| run.error.len()).sum();
     let bodies: usize = revisions.iter().map(|revision| revision.body.len()).sum();
     JOB_BYTES + spec.body.len() + errors + bodies

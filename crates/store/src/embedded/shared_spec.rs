@@ -1,6 +1,6 @@
 //! What many jobs have in common, kept once: kind, queue, priority, policy and limits.
 
-use super::record::{self, TermsRecord};
+use super::record::{self, SharedSpecRecord};
 use crate::{Blob, Spec, StoreError};
 use redrive_policy::{Moment, Policy, Span};
 use std::collections::hash_map::Entry;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A policy that jobs refer to.
 #[derive(Debug)]
-pub(super) struct KeptPolicy {
+pub(super) struct SharedPolicy {
     number: u64,
     policy: Arc<Policy>,
     /// Its JSON form, by which equal policies find each other.
@@ -18,19 +18,19 @@ pub(super) struct KeptPolicy {
 
 /// Terms that jobs refer to.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct SharedSpec {
     pub(super) number: u64,
     pub(super) kind: Arc<str>,
     pub(super) queue: Arc<str>,
     /// The place of the queue among the store's queues.
-    pub(super) lane: u32,
+    pub(super) queue_index: u32,
     pub(super) priority: i32,
-    policy: Arc<KeptPolicy>,
+    policy: Arc<SharedPolicy>,
     timeout: Option<Span>,
     lease: Option<Span>,
 }
 
-impl Terms {
+impl SharedSpec {
     /// Together with what is said about one job alone.
     pub(super) fn spec(&self, body: &Blob, expires: Option<Moment>) -> Spec {
         Spec {
@@ -45,8 +45,8 @@ impl Terms {
         }
     }
 
-    fn record(&self) -> TermsRecord<'_> {
-        TermsRecord {
+    fn record(&self) -> SharedSpecRecord<'_> {
+        SharedSpecRecord {
             number: self.number,
             kind: &self.kind,
             queue: &self.queue,
@@ -88,21 +88,26 @@ fn bits(span: Option<Span>) -> Option<u64> {
 /// starts.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
-    terms: HashMap<Key, Arc<Terms>>,
+    shared_spec: HashMap<Key, Arc<SharedSpec>>,
     /// The same by number.
-    numbered_terms: BTreeMap<u64, Arc<Terms>>,
-    policies: HashMap<Arc<[u8]>, Arc<KeptPolicy>>,
+    numbered_shared_spec: BTreeMap<u64, Arc<SharedSpec>>,
+    policies: HashMap<Arc<[u8]>, Arc<SharedPolicy>>,
     /// The same by where they are in memory, which stays theirs while they are kept.
-    by_address: HashMap<usize, Arc<KeptPolicy>>,
+    by_address: HashMap<usize, Arc<SharedPolicy>>,
     /// The same by number.
-    numbered_policies: BTreeMap<u64, Arc<KeptPolicy>>,
-    next_terms: u64,
+    numbered_policies: BTreeMap<u64, Arc<SharedPolicy>>,
+    next_shared_spec: u64,
     next_policy: u64,
 }
 
 impl Catalogue {
     /// The terms of a job; new ones are written to `out`.
-    pub(super) fn terms_of(&mut self, spec: &Spec, lane: u32, out: &mut Vec<u8>) -> Result<Arc<Terms>, StoreError> {
+    pub(super) fn shared_spec_of(
+        &mut self,
+        spec: &Spec,
+        queue_index: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<Arc<SharedSpec>, StoreError> {
         let policy = self.policy(&spec.policy, out)?;
         let key = Key {
             kind: Arc::clone(&spec.kind),
@@ -111,36 +116,36 @@ impl Catalogue {
             policy: policy.number,
             spans: [spec.timeout, spec.lease].map(bits),
         };
-        if let Some(terms) = self.terms.get(&key) {
-            return Ok(Arc::clone(terms));
+        if let Some(shared_spec) = self.shared_spec.get(&key) {
+            return Ok(Arc::clone(shared_spec));
         }
-        let terms = Arc::new(Terms {
-            number: self.next_terms,
+        let shared_spec = Arc::new(SharedSpec {
+            number: self.next_shared_spec,
             kind: Arc::clone(&spec.kind),
             queue: Arc::clone(&spec.queue),
-            lane,
+            queue_index,
             priority: spec.priority,
             policy,
             timeout: spec.timeout,
             lease: spec.lease,
         });
-        self.next_terms += 1;
-        record::terms(out, &terms.record());
-        self.numbered_terms.insert(terms.number, Arc::clone(&terms));
-        self.terms.insert(key, Arc::clone(&terms));
-        Ok(terms)
+        self.next_shared_spec += 1;
+        record::shared_spec(out, &shared_spec.record());
+        self.numbered_shared_spec.insert(shared_spec.number, Arc::clone(&shared_spec));
+        self.shared_spec.insert(key, Arc::clone(&shared_spec));
+        Ok(shared_spec)
     }
 
     /// A job gives up its terms. What no other job has is forgotten.
-    pub(super) fn release(&mut self, terms: Arc<Terms>) {
+    pub(super) fn release(&mut self, shared_spec: Arc<SharedSpec>) {
         // Two in the catalogue, one for the job: no other is ever handed out for longer than a verb.
-        if Arc::strong_count(&terms) > 3 {
+        if Arc::strong_count(&shared_spec) > 3 {
             return;
         }
-        self.terms.remove(&terms.key());
-        self.numbered_terms.remove(&terms.number);
+        self.shared_spec.remove(&shared_spec.key());
+        self.numbered_shared_spec.remove(&shared_spec.number);
         // Three in the catalogue, one in these terms.
-        let policy = &terms.policy;
+        let policy = &shared_spec.policy;
         if Arc::strong_count(policy) == 4 {
             self.policies.remove(&policy.text);
             self.by_address.remove(&address(&policy.policy));
@@ -148,18 +153,18 @@ impl Catalogue {
         }
     }
 
-    /// Writes everything with a number from `terms` and `policies` on; answers the next numbers.
-    pub(super) fn write(&self, (terms, policies): (u64, u64), out: &mut Vec<u8>) -> (u64, u64) {
+    /// Writes everything with a number from `shared_spec` and `policies` on; answers the next numbers.
+    pub(super) fn write(&self, (shared_spec, policies): (u64, u64), out: &mut Vec<u8>) -> (u64, u64) {
         for (number, policy) in self.numbered_policies.range(policies..) {
             record::policy(out, *number, &policy.text);
         }
-        for terms in self.numbered_terms.range(terms..).map(|(_, terms)| terms) {
-            record::terms(out, &terms.record());
+        for shared_spec in self.numbered_shared_spec.range(shared_spec..).map(|(_, shared_spec)| shared_spec) {
+            record::shared_spec(out, &shared_spec.record());
         }
-        (self.next_terms, self.next_policy)
+        (self.next_shared_spec, self.next_policy)
     }
 
-    fn policy(&mut self, policy: &Arc<Policy>, out: &mut Vec<u8>) -> Result<Arc<KeptPolicy>, StoreError> {
+    fn policy(&mut self, policy: &Arc<Policy>, out: &mut Vec<u8>) -> Result<Arc<SharedPolicy>, StoreError> {
         if let Some(kept) = self.by_address.get(&address(policy)) {
             return Ok(Arc::clone(kept));
         }
@@ -168,7 +173,7 @@ impl Catalogue {
         if let Some(kept) = self.policies.get(&text[..]) {
             return Ok(Arc::clone(kept));
         }
-        let kept = KeptPolicy { number: self.next_policy, policy: Arc::clone(policy), text: text.into() };
+        let kept = SharedPolicy { number: self.next_policy, policy: Arc::clone(policy), text: text.into() };
         record::policy(out, kept.number, &kept.text);
         self.next_policy += 1;
         let kept = Arc::new(kept);
@@ -177,7 +182,7 @@ impl Catalogue {
     }
 
     /// False where there is an equal one under another number.
-    fn keep(&mut self, kept: &Arc<KeptPolicy>) -> bool {
+    fn keep(&mut self, kept: &Arc<SharedPolicy>) -> bool {
         self.numbered_policies.insert(kept.number, Arc::clone(kept));
         self.by_address.insert(address(&kept.policy), Arc::clone(kept));
         self.policies.insert(Arc::clone(&kept.text), Arc::clone(kept)).is_none()
@@ -192,50 +197,55 @@ fn address(policy: &Arc<Policy>) -> usize {
 #[derive(Debug, Default)]
 pub(super) struct CatalogueReader {
     catalogue: Catalogue,
-    policies: HashMap<u64, Arc<KeptPolicy>>,
-    terms: HashMap<u64, Arc<Terms>>,
+    policies: HashMap<u64, Arc<SharedPolicy>>,
+    shared_spec: HashMap<u64, Arc<SharedSpec>>,
 }
 
 impl CatalogueReader {
     pub(super) fn policy(&mut self, number: u64, text: &[u8]) -> Result<(), serde_json::Error> {
         if let Entry::Vacant(free) = self.policies.entry(number) {
             let policy = Arc::new(serde_json::from_slice(text)?);
-            free.insert(Arc::new(KeptPolicy { number, policy, text: text.into() }));
+            free.insert(Arc::new(SharedPolicy { number, policy, text: text.into() }));
             self.catalogue.next_policy = self.catalogue.next_policy.max(number.saturating_add(1));
         }
         Ok(())
     }
 
     /// `None` where the policy is not known.
-    pub(super) fn terms(&mut self, record: &TermsRecord<'_>, queue: Arc<str>, lane: u32) -> Option<()> {
-        if !self.terms.contains_key(&record.number) {
-            let terms = Arc::new(Terms {
+    pub(super) fn shared_spec(
+        &mut self,
+        record: &SharedSpecRecord<'_>,
+        queue: Arc<str>,
+        queue_index: u32,
+    ) -> Option<()> {
+        if !self.shared_spec.contains_key(&record.number) {
+            let shared_spec = Arc::new(SharedSpec {
                 number: record.number,
                 kind: record.kind.into(),
                 queue,
-                lane,
+                queue_index,
                 priority: record.priority,
                 policy: Arc::clone(self.policies.get(&record.policy)?),
                 timeout: record.timeout,
                 lease: record.lease,
             });
-            self.catalogue.next_terms = self.catalogue.next_terms.max(record.number.saturating_add(1));
-            self.terms.insert(record.number, terms);
+            self.catalogue.next_shared_spec = self.catalogue.next_shared_spec.max(record.number.saturating_add(1));
+            self.shared_spec.insert(record.number, shared_spec);
         }
         Some(())
     }
 
-    pub(super) fn get(&self, number: u64) -> Option<&Arc<Terms>> {
-        self.terms.get(&number)
+    pub(super) fn get(&self, number: u64) -> Option<&Arc<SharedSpec>> {
+        self.shared_spec.get(&number)
     }
 
     /// The catalogue of what the jobs that were read still have; `None` where two numbers that are in
     /// use stand for the same, which is never written.
     pub(super) fn finish(self) -> Option<Catalogue> {
-        let Self { mut catalogue, policies, terms } = self;
-        for terms in terms.into_values().filter(|terms| Arc::strong_count(terms) > 1) {
-            catalogue.numbered_terms.insert(terms.number, Arc::clone(&terms));
-            if catalogue.terms.insert(terms.key(), terms).is_some() {
+        let Self { mut catalogue, policies, shared_spec } = self;
+        for shared_spec in shared_spec.into_values().filter(|shared_spec| Arc::strong_count(shared_spec) > 1) {
+            catalogue.numbered_shared_spec.insert(shared_spec.number, Arc::clone(&shared_spec));
+            if catalogue.shared_spec.insert(shared_spec.key(), shared_spec).is_some() {
                 return None;
             }
         }
@@ -267,26 +277,26 @@ mod tests {
     }
 
     #[test]
-    fn equal_terms_are_kept_once_and_forgotten_with_their_last_job() {
+    fn equal_shared_spec_are_kept_once_and_forgotten_with_their_last_job() {
         let mut catalogue = Catalogue::default();
         let mut out = Vec::new();
         // Equal, and not the same in memory.
-        let first = catalogue.terms_of(&spec("a", policy(3)), 0, &mut out).unwrap();
+        let first = catalogue.shared_spec_of(&spec("a", policy(3)), 0, &mut out).unwrap();
         let written = out.len();
-        let second = catalogue.terms_of(&spec("a", policy(3)), 0, &mut out).unwrap();
+        let second = catalogue.shared_spec_of(&spec("a", policy(3)), 0, &mut out).unwrap();
         assert!(Arc::ptr_eq(&first, &second) && out.len() == written);
-        let other = catalogue.terms_of(&spec("b", policy(3)), 0, &mut out).unwrap();
+        let other = catalogue.shared_spec_of(&spec("b", policy(3)), 0, &mut out).unwrap();
         assert_eq!((other.number, other.policy.number), (1, 0));
         catalogue.release(first);
-        assert_eq!(catalogue.terms.len(), 2);
+        assert_eq!(catalogue.shared_spec.len(), 2);
         catalogue.release(second);
-        assert_eq!((catalogue.terms.len(), catalogue.policies.len()), (1, 1));
+        assert_eq!((catalogue.shared_spec.len(), catalogue.policies.len()), (1, 1));
         catalogue.release(other);
-        assert!(catalogue.terms.is_empty() && catalogue.numbered_terms.is_empty());
+        assert!(catalogue.shared_spec.is_empty() && catalogue.numbered_shared_spec.is_empty());
         assert!(catalogue.policies.is_empty() && catalogue.by_address.is_empty());
         assert!(catalogue.numbered_policies.is_empty());
         // Numbers are not given out twice.
-        let again = catalogue.terms_of(&spec("a", policy(3)), 0, &mut out).unwrap();
+        let again = catalogue.shared_spec_of(&spec("a", policy(3)), 0, &mut out).unwrap();
         assert_eq!((again.number, again.policy.number), (2, 1));
     }
 }

@@ -1,13 +1,13 @@
 //! The only connection to a store, in one transaction from the first word to the last.
 
 use crate::JobId;
-use crate::postgres::catalogue::Written;
+use crate::postgres::catalogue::StoredPolicy;
 use crate::postgres::core::Core;
-use crate::postgres::kept::{Kept, uuids};
+use crate::postgres::db_error::DbError;
 use crate::postgres::pool::Session;
 use crate::postgres::row::encode_revisions;
-use crate::postgres::trouble::Trouble;
-use crate::postgres::value::{Order, Param, Reader, limit};
+use crate::postgres::stored_row::{StoredRow, uuids};
+use crate::postgres::value::{Param, Reader, Statement, limit};
 use crate::postgres::{inbox, read, schema, sql, text, write};
 use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, QueueMark};
 use redrive_policy::{Moment, Span};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// The only connection to a store, in a transaction.
-pub(super) struct Vault {
+pub(super) struct Transaction {
     pub(super) core: Arc<Core>,
     pub(super) session: Session,
 }
@@ -35,16 +35,16 @@ const INSERT_SPECS: &str = "INSERT INTO specs (id, kind, body, policy, own_polic
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::integer[], $5::bytea[], $6::double precision[], \
      $7::double precision[], $8::bytea[], $9::bytea[])";
 
-impl Vault {
-    pub(super) async fn open(core: Arc<Core>, begin: &str) -> Result<Self, Trouble> {
+impl Transaction {
+    pub(super) async fn open(core: Arc<Core>, begin: &str) -> Result<Self, DbError> {
         schema::migrate(&core.pool).await?;
         let mut session = core.session().await?;
         session.begin_by(begin).await?;
         Ok(Self { core, session })
     }
 
-    pub(super) async fn queues(&mut self) -> Result<Vec<QueueMark>, Trouble> {
-        let rows = self.session.query(&Order::new(QUEUES, Vec::new())).await?;
+    pub(super) async fn queues(&mut self) -> Result<Vec<QueueMark>, DbError> {
+        let rows = self.session.query(&Statement::new(QUEUES, Vec::new())).await?;
         let mut queues = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut row = Reader::new(row);
@@ -54,50 +54,50 @@ impl Vault {
         Ok(queues)
     }
 
-    pub(super) async fn count(&mut self) -> Result<usize, Trouble> {
-        let rows = self.session.query(&Order::new(COUNT, Vec::new())).await?;
+    pub(super) async fn count(&mut self) -> Result<usize, DbError> {
+        let rows = self.session.query(&Statement::new(COUNT, Vec::new())).await?;
         let count: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
         Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
     }
 
     /// How many letters of applications wait, and how many were set aside.
-    pub(super) async fn entries(&mut self) -> Result<(usize, usize), Trouble> {
+    pub(super) async fn entries(&mut self) -> Result<(usize, usize), DbError> {
         inbox::count(&mut self.session).await
     }
 
-    pub(super) async fn after(&mut self, last: Option<JobId>) -> Result<Vec<Portable>, Trouble> {
+    pub(super) async fn after(&mut self, last: Option<JobId>) -> Result<Vec<Portable>, DbError> {
         // No name is nil: all are UUIDs of version 7.
         let last = last.map_or(Uuid::nil(), |last| Uuid::from_bytes(last.to_bytes()));
         let params: Vec<Param<'_>> = vec![Box::new(last), Box::new(limit(PAGE_JOBS)), Box::new(limit(PAGE_BYTES))];
-        let rows = self.session.query(&Order::new(NAMES, params)).await?;
+        let rows = self.session.query(&Statement::new(NAMES, params)).await?;
         let mut keys: HashMap<JobId, Option<Arc<str>>> = HashMap::with_capacity(rows.len());
         for row in &rows {
             let mut row = Reader::new(row);
             let id = row.id()?;
             keys.insert(id, row.next::<Option<&[u8]>>()?.map(key).transpose()?);
         }
-        let rows = self.session.query(&Order::new(&sql::READ, vec![Box::new(uuids(keys.keys()))])).await?;
+        let rows = self.session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(keys.keys()))])).await?;
         let mut jobs = read::jobs(&mut self.session, &self.core.catalogue, &rows).await?;
         if jobs.len() != keys.len() {
             let why = format!("found {} names and {} jobs after {last}; each name has one job", keys.len(), jobs.len());
-            return Err(Trouble::Broken(why));
+            return Err(DbError::Broken(why));
         }
-        jobs.sort_by_key(|kept| kept.job.id);
-        let portable = |kept: Kept| {
-            let idempotency_key = keys.remove(&kept.job.id).flatten();
-            Portable { job: kept.job, idempotency_key }
+        jobs.sort_by_key(|stored| stored.job.id);
+        let portable = |stored: StoredRow| {
+            let idempotency_key = keys.remove(&stored.job.id).flatten();
+            Portable { job: stored.job, idempotency_key }
         };
         Ok(jobs.into_iter().map(portable).collect())
     }
 
-    pub(super) async fn add_queues(&mut self, queues: Vec<QueueMark>) -> Result<(), Trouble> {
+    pub(super) async fn add_queues(&mut self, queues: Vec<QueueMark>) -> Result<(), DbError> {
         let params: Vec<Param<'_>> = vec![
-            Box::new(queues.iter().map(|queue| text::kept(&queue.name)).collect::<Vec<_>>()),
+            Box::new(queues.iter().map(|queue| text::stored(&queue.name)).collect::<Vec<_>>()),
             Box::new(queues.iter().map(|queue| queue.paused).collect::<Vec<_>>()),
             Box::new(queues.iter().map(|queue| queue.created.micros()).collect::<Vec<_>>()),
         ];
-        self.session.query(&Order::new(INSERT_QUEUES, params)).await?;
-        let rows = self.session.query(&Order::new("SELECT id, name FROM queues", Vec::new())).await?;
+        self.session.query(&Statement::new(INSERT_QUEUES, params)).await?;
+        let rows = self.session.query(&Statement::new("SELECT id, name FROM queues", Vec::new())).await?;
         for row in &rows {
             let mut row = Reader::new(row);
             let number = row.next()?;
@@ -106,31 +106,31 @@ impl Vault {
         Ok(())
     }
 
-    pub(super) async fn add(&mut self, jobs: Vec<Portable>) -> Result<(), Trouble> {
+    pub(super) async fn add(&mut self, jobs: Vec<Portable>) -> Result<(), DbError> {
         let mut policies = Vec::with_capacity(jobs.len());
         for moved in &jobs {
             policies.push(self.core.catalogue.write(&mut self.session, &moved.job.spec.policy).await?);
         }
         self.session.query(&specs(&jobs, policies)).await?;
-        let arrived: Vec<Kept> = jobs.into_iter().map(|moved| Kept::arrived(moved.job)).collect();
-        for order in write::arrivals(&arrived, &|name| self.core.catalogue.queue(name))? {
-            self.session.query(&order).await?;
+        let arrived: Vec<StoredRow> = jobs.into_iter().map(|moved| StoredRow::arrived(moved.job)).collect();
+        for statement in write::arrivals(&arrived, &|name| self.core.catalogue.queue(name))? {
+            self.session.query(&statement).await?;
         }
         Ok(())
     }
 }
 
-fn key(bytes: &[u8]) -> Result<Arc<str>, Trouble> {
-    std::str::from_utf8(bytes).map(Arc::from).map_err(|_| Trouble::Broken("a kept key is not UTF-8".to_owned()))
+fn key(bytes: &[u8]) -> Result<Arc<str>, DbError> {
+    std::str::from_utf8(bytes).map(Arc::from).map_err(|_| DbError::Broken("a kept key is not UTF-8".to_owned()))
 }
 
-fn specs(jobs: &[Portable], policies: Vec<Written>) -> Order<'_> {
-    let (numbers, own): (Vec<_>, Vec<_>) = policies.into_iter().map(Written::into_columns).unzip();
+fn specs(jobs: &[Portable], policies: Vec<StoredPolicy>) -> Statement<'_> {
+    let (numbers, own): (Vec<_>, Vec<_>) = policies.into_iter().map(StoredPolicy::into_columns).unzip();
     let spec = || jobs.iter().map(|moved| &*moved.job.spec);
     let keys = jobs.iter().map(|moved| moved.idempotency_key.as_deref().map(str::as_bytes));
     let params: Vec<Param<'_>> = vec![
         Box::new(uuids(jobs.iter().map(|moved| &moved.job.id))),
-        Box::new(spec().map(|spec| text::kept(&spec.kind)).collect::<Vec<_>>()),
+        Box::new(spec().map(|spec| text::stored(&spec.kind)).collect::<Vec<_>>()),
         Box::new(spec().map(|spec| &*spec.body).collect::<Vec<_>>()),
         Box::new(numbers),
         Box::new(own),
@@ -139,5 +139,5 @@ fn specs(jobs: &[Portable], policies: Vec<Written>) -> Order<'_> {
         Box::new(keys.collect::<Vec<_>>()),
         Box::new(jobs.iter().map(|moved| encode_revisions(&moved.job)).collect::<Vec<_>>()),
     ];
-    Order::new(INSERT_SPECS, params)
+    Statement::new(INSERT_SPECS, params)
 }

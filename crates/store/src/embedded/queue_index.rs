@@ -1,6 +1,6 @@
 //! A queue: who is next, and what is in it.
 
-use super::slot::Places;
+use super::slot::IndexKeys;
 use crate::{JobId, Queue, State};
 use redrive_policy::Moment;
 use std::cmp::Reverse;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Jobs by name.
-pub(super) type Shelf = BTreeMap<JobId, u32>;
+pub(super) type IdIndex = BTreeMap<JobId, u32>;
 /// Jobs by time, then by name.
 pub(super) type Timeline = BTreeMap<(Moment, JobId), u32>;
 
@@ -17,13 +17,13 @@ const DEAD: usize = State::ALL.len();
 
 /// A queue and its own indexes.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct QueueIndex {
     pub(super) name: Arc<str>,
     pub(super) paused: bool,
     pub(super) created: Moment,
     /// The available jobs of each priority, the longest waiting first.
     ready: BTreeMap<Reverse<i32>, Timeline>,
-    shelves: [Shelf; DEAD + 1],
+    id_indexes: [IdIndex; DEAD + 1],
     /// The dead letters by their end.
     dead: Timeline,
 }
@@ -32,13 +32,13 @@ pub(super) struct Lane {
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     pub(super) ready: BTreeMap<Reverse<i32>, Timeline>,
-    pub(super) shelves: [Shelf; DEAD + 1],
+    pub(super) id_indexes: [IdIndex; DEAD + 1],
     pub(super) dead: Timeline,
 }
 
-impl Lane {
+impl QueueIndex {
     pub(super) fn new(name: Arc<str>, paused: bool, created: Moment) -> Self {
-        Self { name, paused, created, ready: BTreeMap::new(), shelves: Default::default(), dead: Timeline::new() }
+        Self { name, paused, created, ready: BTreeMap::new(), id_indexes: Default::default(), dead: Timeline::new() }
     }
 
     /// The dead letters by their end.
@@ -52,27 +52,27 @@ impl Lane {
     }
 
     /// The jobs in a state, dead letters or not as `dead` says; absent, both.
-    pub(super) fn shelves(&self, state: Option<State>, dead: Option<bool>) -> impl Iterator<Item = &Shelf> {
+    pub(super) fn id_indexes(&self, state: Option<State>, dead: Option<bool>) -> impl Iterator<Item = &IdIndex> {
         let wanted = move |index: &usize| {
             let is_dead = *index == DEAD;
             let of_state = if is_dead { State::Discarded } else { State::ALL[*index] };
             state.is_none_or(|state| state == of_state) && dead.is_none_or(|dead| dead == is_dead)
         };
-        (0..=DEAD).filter(wanted).map(|index| &self.shelves[index])
+        (0..=DEAD).filter(wanted).map(|index| &self.id_indexes[index])
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.shelves.iter().all(BTreeMap::is_empty)
+        self.id_indexes.iter().all(BTreeMap::is_empty)
     }
 
     pub(super) fn queue(&self) -> Queue {
-        let count = |state| self.shelves(Some(state), None).map(BTreeMap::len).sum();
+        let count = |state| self.id_indexes(Some(state), None).map(BTreeMap::len).sum();
         let (name, paused, created) = (Arc::clone(&self.name), self.paused, self.created);
         Queue { name, paused, created, counts: State::ALL.map(count) }
     }
 
-    pub(super) fn insert(&mut self, id: JobId, slot: u32, places: &Places) {
-        self.shelves[shelf(places)].insert(id, slot);
+    pub(super) fn insert(&mut self, id: JobId, slot: u32, places: &IndexKeys) {
+        self.id_indexes[id_index(places)].insert(id, slot);
         if let Some(finished) = places.finished.filter(|_| places.dead) {
             self.dead.insert((finished, id), slot);
         }
@@ -81,8 +81,8 @@ impl Lane {
         }
     }
 
-    pub(super) fn remove(&mut self, id: JobId, places: &Places) {
-        self.shelves[shelf(places)].remove(&id);
+    pub(super) fn remove(&mut self, id: JobId, places: &IndexKeys) {
+        self.id_indexes[id_index(places)].remove(&id);
         if let Some(finished) = places.finished.filter(|_| places.dead) {
             self.dead.remove(&(finished, id));
         }
@@ -98,11 +98,11 @@ impl Lane {
 
     /// Takes over indexes that were built in one go.
     pub(super) fn fill(&mut self, filled: Filled) {
-        (self.ready, self.shelves, self.dead) = (filled.ready, filled.shelves, filled.dead);
+        (self.ready, self.id_indexes, self.dead) = (filled.ready, filled.id_indexes, filled.dead);
     }
 }
 
 /// The shelf on which a job stands.
-pub(super) fn shelf(places: &Places) -> usize {
+pub(super) fn id_index(places: &IndexKeys) -> usize {
     if places.dead { DEAD } else { places.state as usize }
 }

@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 
 /// Why a transaction came to nothing, or may have.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum DbError {
     /// The database rolled the transaction back, and the same one may succeed at once: a deadlock, or
     /// writes that collided.
     Collided(String),
@@ -26,7 +26,7 @@ pub(super) enum Trouble {
     Broken(String),
 }
 
-impl Trouble {
+impl DbError {
     /// Whether the same transaction may be tried again.
     pub(super) const fn may_repeat(&self) -> bool {
         matches!(self, Self::Collided(_) | Self::Lost(_))
@@ -43,7 +43,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for DbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Collided(why)
@@ -58,7 +58,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl From<tokio_postgres::Error> for Trouble {
+impl From<tokio_postgres::Error> for DbError {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(state) = error.code() else {
             return Self::Lost(with_cause(&error));
@@ -83,10 +83,10 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Broken(why) | Trouble::Denied(why) => Self::Broken(why),
+impl From<DbError> for StoreError {
+    fn from(db_error: DbError) -> Self {
+        match db_error {
+            DbError::Broken(why) | DbError::Denied(why) => Self::Broken(why),
             other => Self::Unavailable(other.to_string()),
         }
     }

@@ -5,8 +5,8 @@
 //! million entries. So whoever writes much asks for a vacuum, which is quick while there is little to do.
 
 use super::core::Core;
-use super::trouble::Trouble;
-use super::value::{Order, Reader};
+use super::db_error::DbError;
+use super::value::{Reader, Statement};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,19 +20,19 @@ const SHARE: usize = 50;
 const LOOK: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub(super) struct Tidy {
+pub(super) struct Vacuum {
     written: AtomicUsize,
     enough: AtomicUsize,
     wanted: Notify,
 }
 
-impl Default for Tidy {
+impl Default for Vacuum {
     fn default() -> Self {
         Self { written: AtomicUsize::new(0), enough: AtomicUsize::new(WRITES), wanted: Notify::new() }
     }
 }
 
-impl Tidy {
+impl Vacuum {
     /// So many rows were written, each of which leaves an old one behind.
     pub(super) fn wrote(&self, rows: usize) {
         let written = self.written.fetch_add(rows, Ordering::Relaxed) + rows;
@@ -43,24 +43,24 @@ impl Tidy {
 }
 
 /// Tidies up whenever it is wanted, until the store is gone. Where it cannot, PostgreSQL does it in its own time.
-pub(super) async fn run(tidy: Arc<Tidy>, core: Weak<Core>) {
+pub(super) async fn run(vacuum: Arc<Vacuum>, core: Weak<Core>) {
     while core.strong_count() > 0 {
-        let wanted = tokio::time::timeout(LOOK, tidy.wanted.notified()).await.is_ok();
+        let wanted = tokio::time::timeout(LOOK, vacuum.wanted.notified()).await.is_ok();
         if let Some(core) = core.upgrade().filter(|_| wanted) {
-            tidy.written.store(0, Ordering::Relaxed);
-            let rows = vacuum(&core).await.unwrap_or(0);
-            tidy.enough.store(WRITES + rows / SHARE, Ordering::Relaxed);
+            vacuum.written.store(0, Ordering::Relaxed);
+            let rows = vacuum_jobs(&core).await.unwrap_or(0);
+            vacuum.enough.store(WRITES + rows / SHARE, Ordering::Relaxed);
         }
     }
 }
 
 /// Answers how many rows are left, about. One node at a time: the others pass. It never waits for a lock, and
 /// keeps none that a verb would wait for.
-async fn vacuum(core: &Core) -> Result<usize, Trouble> {
+async fn vacuum_jobs(core: &Core) -> Result<usize, DbError> {
     let mut session = core.session().await?;
     session.run_for_long("VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF) live").await?;
     let count = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'live'::regclass";
-    let rows = session.query(&Order::new(count, Vec::new())).await?;
+    let rows = session.query(&Statement::new(count, Vec::new())).await?;
     let rows: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
     Ok(rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(0))
 }

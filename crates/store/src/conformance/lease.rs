@@ -1,8 +1,8 @@
 //! Proofs of a hold, and signs of life.
 
-use super::bench::{Bench, LEASE_MS, QUEUE, decision, held_by_token, hold, ids, token};
-use super::{Verified, holds, same};
-use crate::{Claim, Hold, LeaseToken, Proof, Refusal, Report, Settlement, State};
+use super::bench::{Bench, LEASE_MS, QUEUE, decision, held_by_token, ids, lease_ref, token};
+use super::{Verified, ensure, same};
+use crate::{Claim, LeaseRef, LeaseToken, Refusal, RunOutcome, Settlement, State, Token};
 use redrive_policy::Span;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,19 +73,19 @@ pub(super) async fn extend_does_not_bring_back_what_was_ended(bench: &mut Bench<
     Ok(())
 }
 
-pub(super) async fn extend_answers_each_hold_for_itself(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn extend_answers_each_lease_for_itself(bench: &mut Bench<'_>) -> Verified {
     let (first, second) = (bench.held().await?, bench.held().await?);
     let waiting = bench.added().await?;
     bench.pass(1);
     let nobody = bench.name();
-    let holds = vec![
+    let lease_refs = vec![
         held_by_token(&second)?,
-        hold(nobody, Proof::None),
-        hold(waiting.id, Proof::None),
+        lease_ref(nobody, Token::None),
+        lease_ref(waiting.id, Token::None),
         held_by_token(&first)?,
-        hold(first.id, Proof::Worker("bob".into())),
+        lease_ref(first.id, Token::Worker("bob".into())),
     ];
-    let answers = bench.store().extend(holds, None, bench.now()).await?;
+    let answers = bench.store().extend(lease_refs, None, bench.now()).await?;
     let seen: Vec<_> = answers.into_iter().map(|answer| answer.map(|job| job.id)).collect();
     let wrong_state = Err(Refusal::WrongState(State::Available));
     let expected = [Ok(second.id), Err(Refusal::NotFound), wrong_state, Ok(first.id), Err(Refusal::OtherWorker)];
@@ -93,7 +93,7 @@ pub(super) async fn extend_answers_each_hold_for_itself(bench: &mut Bench<'_>) -
     Ok(())
 }
 
-pub(super) async fn hold_by_a_stale_token_is_refused_as_stale(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn lease_with_a_stale_token_is_refused_as_stale(bench: &mut Bench<'_>) -> Verified {
     let first = bench.held().await?;
     bench.pass(LEASE_MS);
     bench.reclaim(9).await?;
@@ -107,7 +107,7 @@ pub(super) async fn hold_by_a_stale_token_is_refused_as_stale(bench: &mut Bench<
     refused_everywhere(bench, held_by_token(&first)?, &Refusal::StaleLease).await
 }
 
-pub(super) async fn hold_by_a_wrong_token_is_refused_as_wrong(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn lease_with_a_wrong_token_is_refused_as_wrong(bench: &mut Bench<'_>) -> Verified {
     let first = bench.held().await?;
     bench.release(&first, 0, 9).await??;
     let job = bench.take(first.id).await?;
@@ -115,75 +115,75 @@ pub(super) async fn hold_by_a_wrong_token_is_refused_as_wrong(bench: &mut Bench<
     let other = LeaseToken::derive(99, job.id, 2);
     let forged = [other, LeaseToken { number: 3, ..good }, LeaseToken { number: 0, ..good }];
     for token in forged {
-        refused_everywhere(bench, hold(job.id, Proof::Token(token)), &Refusal::WrongLease).await?;
+        refused_everywhere(bench, lease_ref(job.id, Token::Lease(token)), &Refusal::WrongLease).await?;
     }
     Ok(())
 }
 
-pub(super) async fn hold_by_a_token_of_the_future_meets_the_wrong_state(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn lease_with_a_token_of_the_future_meets_the_wrong_state(bench: &mut Bench<'_>) -> Verified {
     let job = bench.added().await?;
     let token = LeaseToken::derive(1, job.id, 1);
-    refused_everywhere(bench, hold(job.id, Proof::Token(token)), &Refusal::WrongState(State::Available)).await
+    refused_everywhere(bench, lease_ref(job.id, Token::Lease(token)), &Refusal::WrongState(State::Available)).await
 }
 
-pub(super) async fn hold_by_another_worker_is_refused(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn lease_of_another_worker_is_refused(bench: &mut Bench<'_>) -> Verified {
     let job = bench.held().await?;
-    refused_everywhere(bench, hold(job.id, Proof::Worker("bob".into())), &Refusal::OtherWorker).await?;
-    bench.extend(hold(job.id, Proof::Worker("ada".into())), None).await??;
-    let done = bench.settle(hold(job.id, Proof::Worker("ada".into())), Report::Done(None)).await??;
+    refused_everywhere(bench, lease_ref(job.id, Token::Worker("bob".into())), &Refusal::OtherWorker).await?;
+    bench.extend(lease_ref(job.id, Token::Worker("ada".into())), None).await??;
+    let done = bench.settle(lease_ref(job.id, Token::Worker("ada".into())), RunOutcome::Done(None)).await??;
     same!(done.state, State::Completed, "settled by the name of the worker");
     Ok(())
 }
 
-pub(super) async fn hold_by_any_name_on_a_lease_that_was_taken_without_one(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn lease_that_was_taken_without_a_worker_accepts_any(bench: &mut Bench<'_>) -> Verified {
     let id = bench.added().await?.id;
     let nameless = Claim { worker: "".into(), ..bench.request(&[QUEUE], 1) };
     same!(ids(&bench.claim_by(nameless).await?), [id], "what a worker without a name gets");
-    bench.extend(hold(id, Proof::Worker("ada".into())), None).await??;
-    let extended = bench.extend(hold(id, Proof::Worker("bob".into())), None).await??;
+    bench.extend(lease_ref(id, Token::Worker("ada".into())), None).await??;
+    let extended = bench.extend(lease_ref(id, Token::Worker("bob".into())), None).await??;
     same!(extended.lease.map(|lease| lease.worker), Some("".into()), "whose lease it is after signs of life");
     let forged = LeaseToken::derive(99, id, 1);
-    refused_everywhere(bench, hold(id, Proof::Token(forged)), &Refusal::WrongLease).await?;
-    let done = bench.settle(hold(id, Proof::Worker("ada".into())), Report::Done(None)).await??;
+    refused_everywhere(bench, lease_ref(id, Token::Lease(forged)), &Refusal::WrongLease).await?;
+    let done = bench.settle(lease_ref(id, Token::Worker("ada".into())), RunOutcome::Done(None)).await??;
     same!(done.state, State::Completed, "settled by a name");
     Ok(())
 }
 
-pub(super) async fn hold_without_proof_is_whoever_holds_the_job(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn lease_without_a_token_is_the_present_one(bench: &mut Bench<'_>) -> Verified {
     let job = bench.held().await?;
-    bench.extend(hold(job.id, Proof::None), None).await??;
-    let done = bench.settle(hold(job.id, Proof::None), Report::Done(None)).await??;
+    bench.extend(lease_ref(job.id, Token::None), None).await??;
+    let done = bench.settle(lease_ref(job.id, Token::None), RunOutcome::Done(None)).await??;
     same!(done.state, State::Completed, "settled without proof");
     Ok(())
 }
 
-pub(super) async fn hold_on_an_unknown_job_is_refused(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn lease_of_an_unknown_job_is_refused(bench: &mut Bench<'_>) -> Verified {
     let nobody = bench.name();
-    let token = Proof::Token(LeaseToken::derive(1, nobody, 1));
-    for proof in [token, Proof::Worker("ada".into()), Proof::None] {
-        refused_everywhere(bench, hold(nobody, proof), &Refusal::NotFound).await?;
+    let token = Token::Lease(LeaseToken::derive(1, nobody, 1));
+    for token in [token, Token::Worker("ada".into()), Token::None] {
+        refused_everywhere(bench, lease_ref(nobody, token), &Refusal::NotFound).await?;
     }
     Ok(())
 }
 
-pub(super) async fn hold_on_what_is_not_active_meets_the_wrong_state(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn lease_of_a_job_that_is_not_active_meets_the_wrong_state(bench: &mut Bench<'_>) -> Verified {
     for state in State::ALL.into_iter().filter(|state| *state != State::Active) {
         let job = bench.job_in(state).await?;
-        for proof in [Proof::None, Proof::Worker("ada".into())] {
-            refused_everywhere(bench, hold(job.id, proof), &Refusal::WrongState(state)).await?;
+        for token in [Token::None, Token::Worker("ada".into())] {
+            refused_everywhere(bench, lease_ref(job.id, token), &Refusal::WrongState(state)).await?;
         }
     }
     Ok(())
 }
 
-pub(super) async fn hold_ends_when_the_job_is_called_off(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn lease_ends_when_the_job_is_cancelled(bench: &mut Bench<'_>) -> Verified {
     let job = bench.held().await?;
     bench.store().cancel(job.id, bench.now()).await??;
     refused_everywhere(bench, held_by_token(&job)?, &Refusal::StaleLease).await?;
-    refused_everywhere(bench, hold(job.id, Proof::None), &Refusal::WrongState(State::Cancelled)).await
+    refused_everywhere(bench, lease_ref(job.id, Token::None), &Refusal::WrongState(State::Cancelled)).await
 }
 
-pub(super) async fn hold_past_its_time_may_settle_while_nobody_ended_it(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn lease_past_its_end_may_settle_while_nothing_ended_it(bench: &mut Bench<'_>) -> Verified {
     let change = |spec: &mut crate::Spec| spec.timeout = Some(Span::from_millis(5));
     let (good, bad) = (bench.held_with(change).await?, bench.held_with(change).await?);
     bench.pass(LEASE_MS * 10);
@@ -194,22 +194,22 @@ pub(super) async fn hold_past_its_time_may_settle_while_nobody_ended_it(bench: &
 }
 
 /// The hold is refused by every verb that asks for one, and nothing changes, nor is a ruling asked for.
-async fn refused_everywhere(bench: &Bench<'_>, hold: Hold, expected: &Refusal) -> Verified {
+async fn refused_everywhere(bench: &Bench<'_>, lease_ref: LeaseRef, expected: &Refusal) -> Verified {
     let before = bench.everything().await?;
-    let answer = bench.extend(hold.clone(), Some(Span::from_millis(1))).await?;
-    same!(answer.as_ref().err(), Some(expected), "a sign of life with {:?}", hold.proof);
+    let answer = bench.extend(lease_ref.clone(), Some(Span::from_millis(1))).await?;
+    same!(answer.as_ref().err(), Some(expected), "a sign of life with {:?}", lease_ref.token);
     let (asked, now) = (Arc::new(AtomicBool::new(false)), bench.now());
     let witness = Arc::clone(&asked);
-    let failed = Report::Failed(Box::new(move |job| {
+    let failed = RunOutcome::Failed(Box::new(move |job| {
         witness.store(true, Ordering::SeqCst);
         decision(job, now)
     }));
-    let reports = [Report::Done(None), failed, Report::Released { delay: Span::ZERO, most: u32::MAX }];
-    let settlements = reports.map(|report| Settlement { hold: hold.clone(), report });
+    let reports = [RunOutcome::Done(None), failed, RunOutcome::Released { delay: Span::ZERO, most: u32::MAX }];
+    let settlements = reports.map(|report| Settlement { lease_ref: lease_ref.clone(), report });
     for answer in bench.store().settle(Vec::from(settlements), now).await? {
-        same!(answer.as_ref().err(), Some(expected), "the end of a run with {:?}", hold.proof);
+        same!(answer.as_ref().err(), Some(expected), "the end of a run with {:?}", lease_ref.token);
     }
-    holds!(!asked.load(Ordering::SeqCst), "a ruling was asked for in spite of {expected:?}");
+    ensure!(!asked.load(Ordering::SeqCst), "a ruling was asked for in spite of {expected:?}");
     same!(bench.everything().await?, before, "the store after {expected:?}");
     Ok(())
 }

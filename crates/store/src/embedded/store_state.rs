@@ -4,9 +4,9 @@ use super::frame::Frame;
 use super::ids::Ids;
 use super::indexes::Indexes;
 use super::record::{self, SpecRecord};
+use super::shared_spec::{Catalogue, SharedSpec};
 use super::slot::{Slot, order};
 use super::slots::Slots;
-use super::terms::{Catalogue, Terms};
 use crate::codec::row::Row;
 use crate::standstill::Grace;
 use crate::{Job, JobId, Refusal, Spec, StoreError};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Every method leaves jobs, indexes and records in step, whole, before it returns, and calls nothing
 /// of the caller's in between. So a ruling that panics does no harm.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct StoreState {
     pub(super) slots: Slots,
     ids: Ids,
     pub(super) indexes: Indexes,
@@ -40,32 +40,32 @@ pub(super) struct Ledger {
 pub(super) struct Keys {
     places: HashMap<Arc<str>, u32>,
     /// Apart from the jobs, because most have none.
-    of_places: HashMap<u32, Arc<str>>,
+    of_index_keys: HashMap<u32, Arc<str>>,
 }
 
 impl Keys {
     pub(super) fn insert(&mut self, place: u32, key: Arc<str>) {
         self.places.insert(Arc::clone(&key), place);
-        self.of_places.insert(place, key);
+        self.of_index_keys.insert(place, key);
     }
 
     pub(super) fn remove(&mut self, place: u32) {
-        if let Some(key) = self.of_places.remove(&place) {
+        if let Some(key) = self.of_index_keys.remove(&place) {
             self.places.remove(&key);
         }
     }
 
     pub(super) fn of(&self, place: u32) -> Option<&Arc<str>> {
-        self.of_places.get(&place)
+        self.of_index_keys.get(&place)
     }
 
     /// How many there are each way, which is the same unless two jobs have one key.
     pub(super) fn lens(&self) -> (usize, usize) {
-        (self.places.len(), self.of_places.len())
+        (self.places.len(), self.of_index_keys.len())
     }
 }
 
-impl Ledger {
+impl StoreState {
     /// With what was read, of which no index has been built yet.
     pub(super) fn new(slots: Slots, ids: Ids, mut indexes: Indexes, catalogue: Catalogue, keys: Keys) -> Self {
         let grace = Grace::default();
@@ -91,12 +91,12 @@ impl Ledger {
     }
 
     /// The place of a queue; what is not known yet is known from now on.
-    pub(super) fn lane(&mut self, name: &Arc<str>, now: Moment) -> u32 {
-        if let Some(lane) = self.indexes.lane(name) {
-            return lane;
+    pub(super) fn queue_index(&mut self, name: &Arc<str>, now: Moment) -> u32 {
+        if let Some(queue_index) = self.indexes.queue_index(name) {
+            return queue_index;
         }
         record::queue(self.frame.records(), name, false, now);
-        self.indexes.add_lane(Arc::clone(name), false, now)
+        self.indexes.add_queue_index(Arc::clone(name), false, now)
     }
 
     pub(super) fn keep_clock(&mut self, at: Moment, ahead_us: i64) {
@@ -104,29 +104,29 @@ impl Ledger {
         self.clock = Some((at, ahead_us));
     }
 
-    pub(super) fn pause(&mut self, lane: u32, paused: bool) {
-        let lane = &mut self.indexes.lanes[lane as usize];
-        if lane.paused != paused {
-            lane.paused = paused;
-            record::queue(self.frame.records(), &lane.name, paused, lane.created);
+    pub(super) fn pause(&mut self, queue_index: u32, paused: bool) {
+        let queue_index = &mut self.indexes.queue_indexes[queue_index as usize];
+        if queue_index.paused != paused {
+            queue_index.paused = paused;
+            record::queue(self.frame.records(), &queue_index.name, paused, queue_index.created);
         }
     }
 
     /// Forgets a queue that has no jobs, and with them no terms that refer to it.
-    pub(super) fn remove_lane(&mut self, lane: u32) {
-        record::queue_gone(self.frame.records(), &self.indexes.lanes[lane as usize].name);
-        self.indexes.remove_lane(lane);
+    pub(super) fn remove_queue_index(&mut self, queue_index: u32) {
+        record::queue_gone(self.frame.records(), &self.indexes.queue_indexes[queue_index as usize].name);
+        self.indexes.remove_queue_index(queue_index);
     }
 
-    pub(super) fn terms(&mut self, spec: &Spec, now: Moment) -> Result<Arc<Terms>, StoreError> {
-        let lane = self.lane(&spec.queue, now);
-        self.catalogue.terms_of(spec, lane, self.frame.records())
+    pub(super) fn shared_spec(&mut self, spec: &Spec, now: Moment) -> Result<Arc<SharedSpec>, StoreError> {
+        let queue_index = self.queue_index(&spec.queue, now);
+        self.catalogue.shared_spec_of(spec, queue_index, self.frame.records())
     }
 
     /// Keeps a job whose name and key are not taken.
-    pub(super) fn insert(&mut self, job: &Job, terms: Arc<Terms>, key: Option<Arc<str>>) {
-        record::put(self.frame.records(), job, terms.number, key.as_deref());
-        let slot = Slot::of(job, terms);
+    pub(super) fn insert(&mut self, job: &Job, shared_spec: Arc<SharedSpec>, key: Option<Arc<str>>) {
+        record::put(self.frame.records(), job, shared_spec.number, key.as_deref());
+        let slot = Slot::of(job, shared_spec);
         self.live_bytes += slot.weight() as u64;
         let places = slot.places(&self.grace);
         let place = self.slots.insert(slot);
@@ -151,24 +151,28 @@ impl Ledger {
     pub(super) fn change_with(
         &mut self,
         place: u32,
-        terms: Option<Arc<Terms>>,
+        shared_spec: Option<Arc<SharedSpec>>,
         rule: impl FnOnce(&mut Job) -> Result<(), Refusal>,
     ) -> Result<Job, Refusal> {
         let mut job = self.job(place).ok_or(Refusal::NotFound)?;
         rule(&mut job)?;
-        self.update(place, &job, terms);
+        self.update(place, &job, shared_spec);
         Ok(job)
     }
 
-    fn update(&mut self, place: u32, job: &Job, terms: Option<Arc<Terms>>) {
+    fn update(&mut self, place: u32, job: &Job, shared_spec: Option<Arc<SharedSpec>>) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         let (from, weight) = (slot.places(&self.grace), slot.weight() as u64);
         let out = self.frame.records();
-        if let Some(terms) = terms {
+        if let Some(shared_spec) = shared_spec {
             let body = &job.spec.body;
-            record::respec(out, job.id, &SpecRecord { terms: terms.number, expires: job.spec.expires, body });
+            record::respec(
+                out,
+                job.id,
+                &SpecRecord { shared_spec: shared_spec.number, expires: job.spec.expires, body },
+            );
             (slot.body, slot.expires) = (Arc::clone(body), job.spec.expires);
-            self.catalogue.release(std::mem::replace(&mut slot.terms, terms));
+            self.catalogue.release(std::mem::replace(&mut slot.shared_spec, shared_spec));
         }
         let row = Row::of(job);
         if slot.row() != Some(&row) {
@@ -198,7 +202,7 @@ impl Ledger {
         self.indexes.remove(slot.id, &slot.places(&self.grace));
         self.ids.remove(slot.id);
         self.keys.remove(place);
-        self.catalogue.release(slot.terms);
+        self.catalogue.release(slot.shared_spec);
         Some(job)
     }
 }

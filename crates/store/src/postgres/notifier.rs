@@ -2,10 +2,10 @@
 //! is about, because a notification in a transaction makes all commits of the database wait in line. News
 //! may get lost; whoever listens is told now and then that anything may have happened.
 
+use super::db_error::DbError;
 use super::options::Options;
 use super::pool::reach;
 use super::text;
-use super::trouble::Trouble;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// PostgreSQL takes 7,999 bytes.
 const LONGEST: usize = 7_000;
 /// Stands for a queue that was closed or opened. No line about jobs begins like that.
-const GATES: &str = "!";
+const PAUSES: &str = "!";
 const ANYTHING: &str = "*";
 /// What the function says with which applications hand in jobs. Older nodes take it for anything.
 const INBOX: &str = "@";
@@ -35,7 +35,7 @@ pub enum Change {
     /// So many jobs of a queue became available.
     Available(Arc<str>, usize),
     /// A queue was closed or opened.
-    Gates,
+    Pauses,
     /// An application has handed in a job in its own transaction.
     Inbox,
     /// Anything may have happened: news may have been lost.
@@ -46,49 +46,49 @@ pub enum Change {
 
 /// News that have not gone out yet.
 #[derive(Debug, Default)]
-pub(super) struct Bell {
+pub(super) struct Notifier {
     /// False where nobody listens; then this node has no part in it.
     on: AtomicBool,
-    news: Mutex<News>,
-    rung: Notify,
+    notifications: Mutex<Notifications>,
+    notified: Notify,
 }
 
 #[derive(Debug, Default)]
-struct News {
+struct Notifications {
     available: HashMap<Arc<str>, usize>,
-    gates: bool,
+    pauses: bool,
 }
 
-impl Bell {
+impl Notifier {
     /// Jobs of a queue became available.
     pub(super) fn available(&self, queue: &Arc<str>) {
         if self.on.load(Ordering::Acquire) {
-            let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-            *news.available.entry(Arc::clone(queue)).or_default() += 1;
-            drop(news);
-            self.rung.notify_one();
+            let mut notifications = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+            *notifications.available.entry(Arc::clone(queue)).or_default() += 1;
+            drop(notifications);
+            self.notified.notify_one();
         }
     }
 
     /// A queue was closed or opened.
-    pub(super) fn gates(&self) {
+    pub(super) fn pauses(&self) {
         if self.on.load(Ordering::Acquire) {
-            self.news.lock().unwrap_or_else(PoisonError::into_inner).gates = true;
-            self.rung.notify_one();
+            self.notifications.lock().unwrap_or_else(PoisonError::into_inner).pauses = true;
+            self.notified.notify_one();
         }
     }
 
-    fn take(&self) -> News {
-        std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner))
+    fn take(&self) -> Notifications {
+        std::mem::take(&mut *self.notifications.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl News {
+impl Notifications {
     /// In lines: the number of jobs, and their queue.
     fn written(&self) -> String {
         let mut lines: Vec<String> =
-            self.available.iter().map(|(queue, jobs)| format!("{jobs} {}", text::kept(queue))).collect();
-        lines.extend(self.gates.then(|| GATES.to_owned()));
+            self.available.iter().map(|(queue, jobs)| format!("{jobs} {}", text::stored(queue))).collect();
+        lines.extend(self.pauses.then(|| PAUSES.to_owned()));
         let written = lines.join("\n");
         // A queue with a line break in its name would be read as two.
         let readable = self.available.keys().all(|queue| !queue.contains('\n'));
@@ -99,7 +99,7 @@ impl News {
 fn read(line: &str) -> Change {
     let jobs = line.split_once(' ').and_then(|(jobs, queue)| Some((jobs.parse().ok()?, queue)));
     match (line, jobs) {
-        (GATES, _) => Change::Gates,
+        (PAUSES, _) => Change::Pauses,
         (INBOX, _) => Change::Inbox,
         (_, Some((jobs, queue))) => Change::Available(text::read(queue).into(), jobs),
         // Also what a newer version may have to say.
@@ -108,15 +108,15 @@ fn read(line: &str) -> Change {
 }
 
 /// Tells others what happens here, and `heard` what happens elsewhere, until the store is gone.
-pub(super) async fn run(options: Options, bell: Weak<Bell>, heard: impl Fn(Change)) {
-    if let Some(bell) = bell.upgrade() {
-        bell.on.store(true, Ordering::Release);
+pub(super) async fn run(options: Options, notifier: Weak<Notifier>, heard: impl Fn(Change)) {
+    if let Some(notifier) = notifier.upgrade() {
+        notifier.on.store(true, Ordering::Release);
     }
-    while bell.strong_count() > 0 {
+    while notifier.strong_count() > 0 {
         // What was said while nobody listened is lost; so is what this node did not get out.
         if let Ok(mut line) = heard_of(Line::open(&options)).await {
             heard(Change::Anything);
-            let _ = line.serve(&bell, &heard).await;
+            let _ = line.serve(&notifier, &heard).await;
         }
         tokio::time::sleep(CHECK_DEAF).await;
         heard(Change::Nothing);
@@ -124,8 +124,8 @@ pub(super) async fn run(options: Options, bell: Weak<Bell>, heard: impl Fn(Chang
 }
 
 /// An answer on the line, or the end of the patience.
-async fn heard_of<T>(answer: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
-    let late = || Trouble::Silent(format!("PostgreSQL gave no answer for {} s", SILENCE.as_secs()));
+async fn heard_of<T>(answer: impl Future<Output = Result<T, DbError>>) -> Result<T, DbError> {
+    let late = || DbError::Silent(format!("PostgreSQL gave no answer for {} s", SILENCE.as_secs()));
     tokio::time::timeout(SILENCE, answer).await.map_err(|_| late())?
 }
 
@@ -138,7 +138,7 @@ struct Line {
 }
 
 impl Line {
-    async fn open(options: &Options) -> Result<Self, Trouble> {
+    async fn open(options: &Options) -> Result<Self, DbError> {
         let mut config = options.config.clone();
         config.application_name(format!("redrive listener {}", options.schema));
         let (client, mut connection) = reach(&config, &options.tls).await?;
@@ -158,11 +158,11 @@ impl Line {
         Ok(Self { client, heard, channel, own })
     }
 
-    async fn serve(&mut self, bell: &Weak<Bell>, heard: &impl Fn(Change)) -> Result<(), Trouble> {
+    async fn serve(&mut self, notifier: &Weak<Notifier>, heard: &impl Fn(Change)) -> Result<(), DbError> {
         let tell = heard_of(async { Ok(self.client.prepare("SELECT pg_notify($1, $2)").await?) }).await?;
         let mut check = tokio::time::interval(CHECK_LISTENING);
         loop {
-            let Some(kept) = bell.upgrade() else { return Ok(()) };
+            let Some(stored) = notifier.upgrade() else { return Ok(()) };
             tokio::select! {
                 said = self.heard.recv() => {
                     let Some(said) = said else { return Ok(()) };
@@ -170,10 +170,10 @@ impl Line {
                         said.payload().lines().map(read).for_each(heard);
                     }
                 }
-                () = kept.rung.notified() => {
+                () = stored.notified.notified() => {
                     tokio::time::sleep(GATHER).await;
-                    let news = kept.take().written();
-                    heard_of(async { Ok(self.client.execute(&tell, &[&self.channel, &news]).await?) }).await?;
+                    let notifications = stored.take().written();
+                    heard_of(async { Ok(self.client.execute(&tell, &[&self.channel, &notifications]).await?) }).await?;
                 }
                 _ = check.tick() => {
                     heard(Change::Nothing);
@@ -190,31 +190,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_are_read_as_they_were_written() {
-        let bell = Bell::default();
-        bell.available(&"nobody listens".into());
-        bell.on.store(true, Ordering::Release);
+    fn notifications_are_read_as_they_were_written() {
+        let notifier = Notifier::default();
+        notifier.available(&"nobody listens".into());
+        notifier.on.store(true, Ordering::Release);
         for queue in ["a", "a b", "a", "\0"] {
-            bell.available(&queue.into());
+            notifier.available(&queue.into());
         }
-        bell.gates();
-        let mut heard: Vec<Change> = bell.take().written().lines().map(read).collect();
+        notifier.pauses();
+        let mut heard: Vec<Change> = notifier.take().written().lines().map(read).collect();
         heard.sort_by_key(|change| format!("{change:?}"));
         let available = |queue: &str, jobs| Change::Available(queue.into(), jobs);
-        let mut told = [available("a", 2), available("a b", 1), available("\0", 1), Change::Gates];
+        let mut told = [available("a", 2), available("a b", 1), available("\0", 1), Change::Pauses];
         told.sort_by_key(|change| format!("{change:?}"));
         assert_eq!(heard, told);
     }
 
     #[test]
     fn what_cannot_be_told_in_short_may_be_anything() {
-        let bell = Bell { on: AtomicBool::new(true), ..Bell::default() };
-        bell.available(&"a\nb".into());
-        assert_eq!(read(&bell.take().written()), Change::Anything);
+        let notifier = Notifier { on: AtomicBool::new(true), ..Notifier::default() };
+        notifier.available(&"a\nb".into());
+        assert_eq!(read(&notifier.take().written()), Change::Anything);
         for number in 0..2_000 {
-            bell.available(&format!("queue {number}").into());
+            notifier.available(&format!("queue {number}").into());
         }
-        assert_eq!(read(&bell.take().written()), Change::Anything);
+        assert_eq!(read(&notifier.take().written()), Change::Anything);
         assert_eq!(read("something new"), Change::Anything);
     }
 }

@@ -14,27 +14,27 @@ const TOGETHER: usize = 256;
 type Caller<C, A> = (C, oneshot::Sender<Result<A, StoreError>>);
 
 /// The way in.
-pub(super) struct Lane<C, A> {
+pub(super) struct Batcher<C, A> {
     calls: mpsc::Sender<Caller<C, A>>,
 }
 
-impl<C, A> fmt::Debug for Lane<C, A> {
+impl<C, A> fmt::Debug for Batcher<C, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lane").field("free", &self.calls.capacity()).finish()
     }
 }
 
-impl<C: Send + 'static, A: Send + 'static> Lane<C, A> {
-    /// A lane on which up to `abreast` batches are under way at the same time. `work` answers each call of
+impl<C: Send + 'static, A: Send + 'static> Batcher<C, A> {
+    /// A lane on which up to `concurrency` batches are under way at the same time. `work` answers each call of
     /// a batch, in the same order. It ends when the lane is dropped and the last call is answered.
-    pub(super) fn open<W, F>(abreast: usize, work: W) -> Self
+    pub(super) fn open<W, F>(concurrency: usize, work: W) -> Self
     where
         W: Fn(Vec<C>) -> F + Clone + Send + 'static,
         F: Future<Output = Vec<Result<A, StoreError>>> + Send + 'static,
     {
         let (calls, waiting) = mpsc::channel(WAITING);
         let waiting = Arc::new(Mutex::new(waiting));
-        for _ in 0..abreast {
+        for _ in 0..concurrency {
             tokio::spawn(serve(Arc::clone(&waiting), work.clone()));
         }
         Self { calls }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 /// A job, and what the database knows of it besides.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredRow {
     pub(super) job: Job,
     /// The number of its last write, as it is in the database.
     pub(super) revision: i64,
@@ -16,7 +16,7 @@ pub(super) struct Kept {
     pub(super) new_failure: bool,
 }
 
-impl Kept {
+impl StoredRow {
     /// A job that was elsewhere, with all its failures.
     pub(super) fn arrived(job: Job) -> Self {
         Self { ended: job.state.is_terminal(), job, revision: 0, changed: true, new_failure: true }

@@ -4,8 +4,8 @@
 use crate::rules;
 use crate::standstill::Grace;
 use crate::{
-    Cancelled, Claim, Decider, DuplicateId, Enqueued, Event, Filter, Held, Hold, Job, JobId, Listed, Missing, NewJob,
-    Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, State,
+    Cancelled, Claim, Decider, DuplicateId, Enqueued, Event, Filter, Held, Job, JobId, LeaseRef, Listed, Missing,
+    NewJob, Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, State,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The whole contents of a store.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct Contents {
     jobs: BTreeMap<JobId, Job>,
     keys: BTreeMap<Arc<str>, JobId>,
     queues: BTreeMap<Arc<str>, Standing>,
@@ -27,7 +27,7 @@ struct Standing {
     created: Moment,
 }
 
-impl Book {
+impl Contents {
     pub(super) fn enqueue(&mut self, jobs: &[NewJob], now: Moment) -> Result<Vec<Enqueued>, DuplicateId> {
         let mut created: BTreeMap<JobId, Job> = BTreeMap::new();
         let mut keys: BTreeMap<Arc<str>, JobId> = BTreeMap::new();
@@ -69,12 +69,12 @@ impl Book {
         claimed
     }
 
-    pub(super) fn extend(&mut self, hold: &Hold, span: Option<Span>, now: Moment) -> Result<Job, Refusal> {
-        self.change(hold.id, |job| rules::extend(job, &hold.proof, span, now))
+    pub(super) fn extend(&mut self, lease_ref: &LeaseRef, span: Option<Span>, now: Moment) -> Result<Job, Refusal> {
+        self.change(lease_ref.id, |job| rules::extend(job, &lease_ref.token, span, now))
     }
 
     pub(super) fn settle(&mut self, settlement: &Settlement, now: Moment) -> Result<Job, Refusal> {
-        self.change(settlement.hold.id, |job| rules::settle(job, settlement, now))
+        self.change(settlement.lease_ref.id, |job| rules::settle(job, settlement, now))
     }
 
     pub(super) fn reclaim(&mut self, decide: &Decider<'_>, limit: usize, grace: &Grace, now: Moment) -> Vec<Job> {
