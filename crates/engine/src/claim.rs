@@ -27,7 +27,10 @@ pub struct ClaimRequest {
 }
 
 impl Engine {
-    /// Hands out jobs under leases. Waits for the first one as long as the request says.
+    /// Claims jobs under leases. Waits for the first one as long as the request says.
+    ///
+    /// The future has to run to its end: jobs of a claim that is dropped half way stay claimed until their leases
+    /// end. [`Engine::claim_or_release`] is for callers that may go away.
     ///
     /// # Errors
     /// The store did not answer.
@@ -38,11 +41,8 @@ impl Engine {
     /// As [`Engine::claim`], and stops waiting once `stopped` completes.
     ///
     /// It stops only while nothing is under way with the store: a claim that were dropped there could
-    /// hold jobs that nobody knows of.
-    ///
-    /// # Errors
-    /// The store did not answer.
-    pub async fn claim_unless(
+    /// leave jobs under a lease that no worker knows of.
+    pub(crate) async fn claim_unless(
         &self,
         request: &ClaimRequest,
         stopped: impl Future<Output = ()>,

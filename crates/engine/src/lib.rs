@@ -4,6 +4,7 @@
 mod claim;
 mod clock;
 mod decide;
+mod deliver;
 mod discards;
 mod drain;
 mod engine;

@@ -10,6 +10,7 @@ mod common;
 mod attempts;
 mod cancel;
 mod clock;
+mod deliver;
 mod dialects;
 mod discards;
 mod due;

@@ -11,12 +11,11 @@ use crate::limits::Limits;
 use crate::listen::stop_of;
 use crate::request::Payload;
 use axum::extract::State;
-use redrive_engine::{ClaimRequest, Ending, EngineError};
-use redrive_policy::{Problem, Span};
-use redrive_store::{Job, LeaseRef, Token};
+use redrive_engine::ClaimRequest;
+use redrive_policy::Problem;
+use redrive_store::Job;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// How many queues one fetch may name.
 const MOST_QUEUES: usize = 100;
@@ -31,7 +30,7 @@ pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Resu
     if refused {
         request.wait = Duration::ZERO;
     }
-    let jobs = delivered(Arc::clone(&app), request).await?;
+    let jobs = app.engine.claim_or_release(request, stop_of(app.stopping.clone())).await?;
     drop(place);
     if jobs.is_empty() && refused {
         let most = app.limits.long_polls;
@@ -70,40 +69,6 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<ClaimRequest, Fault> {
         lease,
         wait: Duration::from_millis(wait_ms.unsigned_abs()),
     })
-}
-
-/// Claims in a task of its own: a client that breaks off ends this request, and a claim that ended
-/// with it could hold jobs that nobody knows of. Jobs that nobody takes are given back.
-async fn delivered(app: Arc<App>, request: ClaimRequest) -> Result<Vec<Job>, EngineError> {
-    let (mut hand, taker) = oneshot::channel();
-    tokio::spawn(async move {
-        let claimed = {
-            let stop = stop_of(app.stopping.clone());
-            let over = async {
-                tokio::select! {
-                    () = stop => {}
-                    () = hand.closed() => {}
-                }
-            };
-            app.engine.claim_unless(&request, over).await
-        };
-        if let Err(Ok(jobs)) = hand.send(claimed) {
-            give_back(&app, &jobs).await;
-        }
-    });
-    taker.await.unwrap_or_else(|_| Ok(Vec::new()))
-}
-
-async fn give_back(app: &App, jobs: &[Job]) {
-    let released = |job: &Job| {
-        let token = job.lease.as_ref()?.token;
-        Some((LeaseRef { id: job.id, token: Token::Lease(token) }, Ending::Released(Span::ZERO)))
-    };
-    let endings: Vec<_> = jobs.iter().filter_map(released).collect();
-    if !endings.is_empty() && app.engine.settle(endings).await.is_err() {
-        // Their leases run out by themselves.
-        app.log.warn(format_args!("{} jobs that a client did not wait for could not be given back", jobs.len()));
-    }
 }
 
 fn written(app: &App, jobs: &[Job]) -> Vec<u8> {

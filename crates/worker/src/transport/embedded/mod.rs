@@ -21,7 +21,7 @@ use redrive_policy::Span;
 use redrive_store::{Embedded, Enqueued, JobId, Redrive, Refusal, State, Store};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// An engine in this process.
@@ -52,27 +52,12 @@ impl Local {
         Self { engine, folder: None, sweeper: Mutex::new(None), stop: watch::channel(false).0 }
     }
 
-    /// Claims in a task of its own: a claim that is dropped half way could hold jobs that nobody knows
-    /// of. Jobs that nobody takes are given back.
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<redrive_store::Job>, ClientError> {
-        let (mut hand, taker) = oneshot::channel();
-        let engine = Arc::clone(&self.engine);
+    /// Completes once this engine is closed.
+    fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.stop.subscribe();
-        tokio::spawn(async move {
-            let over = async {
-                tokio::select! {
-                    _ = stopping.wait_for(|stop| *stop) => {}
-                    () = hand.closed() => {}
-                }
-            };
-            let claimed = engine.claim_unless(&request, over).await;
-            if let Err(Ok(jobs)) = hand.send(claimed) {
-                let endings = jobs.iter().filter_map(report::given_back).collect();
-                // Where that fails too, their leases run out by themselves.
-                let _ = engine.settle(endings).await;
-            }
-        });
-        taker.await.unwrap_or_else(|_| Ok(Vec::new())).map_err(refusal)
+        async move {
+            let _ = stopping.wait_for(|stop| *stop).await;
+        }
     }
 }
 
@@ -87,7 +72,8 @@ impl Transport for Local {
                 lease: Some(ask.lease.into()),
                 wait: ask.wait,
             };
-            Ok(self.claim(request).await?.into_iter().filter_map(delivery).collect())
+            let jobs = self.engine.claim_or_release(request, self.stopped()).await.map_err(refusal)?;
+            Ok(jobs.into_iter().filter_map(delivery).collect())
         })
     }
 

@@ -6,7 +6,7 @@ use crate::failure::Wish;
 use crate::run::Run;
 use crate::{ClientError, Failure, Refused};
 use redrive_engine::{EngineError, FailureReport};
-use redrive_policy::{Disposition, Signal, Span};
+use redrive_policy::{Disposition, Signal};
 use redrive_store::{Job, LeaseRef, State};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -60,13 +60,6 @@ fn failed(failure: &Failure, terms: &Terms) -> FailureReport {
         },
         worker_policy: terms.retry.as_ref().map(|retry| Arc::clone(&retry.policy)),
     }
-}
-
-/// A job that nobody took, as the end of a run that did not begin.
-pub(super) fn given_back(job: &Job) -> Option<(LeaseRef, redrive_engine::Ending)> {
-    let token = job.lease.as_ref()?.token;
-    let lease_ref = LeaseRef { id: job.id, token: redrive_store::Token::Lease(token) };
-    Some((lease_ref, redrive_engine::Ending::Released(Span::ZERO)))
 }
 
 /// What became of a job whose run ended.
