@@ -1,6 +1,6 @@
 //! Where the server's jobs live: the store, the clock that goes with it, and its end.
 
-use crate::config::Place;
+use crate::config::StoreLocation;
 use crate::exit::Failed;
 use crate::log;
 use redrive_engine::{Clock, Engine, Step, SystemClock, Wall};
@@ -37,10 +37,10 @@ impl Clock for ClusterClock {
 
 impl House {
     /// Opens the store; the lines say to people what was found.
-    pub(crate) async fn open(place: &Place) -> Result<(Self, Vec<String>), Failed> {
+    pub(crate) async fn open(place: &StoreLocation) -> Result<(Self, Vec<String>), Failed> {
         match place {
-            Place::Folder(data) => open_folder(data),
-            Place::Postgres(options) => {
+            StoreLocation::Folder(data) => open_folder(data),
+            StoreLocation::Postgres(options) => {
                 let store = Postgres::open((**options).clone()).await.map_err(Failed::unreachable)?;
                 let line =
                     format!("store: PostgreSQL, {options}; every answer waits until its transaction is committed");

@@ -2,7 +2,7 @@
 
 use crate::engine::refused;
 use crate::events::Happening;
-use crate::waiting::Place;
+use crate::waiting::PlaceInLine;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
 use redrive_store::{Claim, Job, LeaseRef};
@@ -52,10 +52,10 @@ impl Engine {
         }
         let deadline = tokio::time::sleep(request.wait);
         tokio::pin!(deadline, stopped);
-        let mut called: Option<Place<'_>> = None;
+        let mut called: Option<PlaceInLine<'_>> = None;
         loop {
             // In line before looking, so that a job that comes in between is not missed.
-            let place = self.waiting.enrol(&request.queues);
+            let place = self.waiting.register(&request.queues);
             let jobs = self.claim_now(request).await?;
             // Only now is a call answered: whoever goes away before it has looked passes it on.
             if let Some(called) = called.take() {
@@ -90,7 +90,7 @@ impl Engine {
         let now = self.clock.now();
         let jobs = self.store.claim(claim, now).await?;
         self.chronicle.note(now, jobs.iter().map(|job| (Happening::Started, job)));
-        self.ring(jobs.iter());
+        self.wake(jobs.iter());
         Ok(self.shown_jobs(jobs))
     }
 
@@ -105,7 +105,7 @@ impl Engine {
     ) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
         let ids: Vec<_> = lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
         let answers = self.store.extend(lease_refs, span, self.clock.now()).await?;
-        self.ring(answers.iter().flatten());
+        self.wake(answers.iter().flatten());
         Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_job(refused(id, answer)?))).collect())
     }
 }

@@ -11,10 +11,10 @@ impl Engine {
     /// The store did not answer.
     pub async fn drain_inbox(&self, open: &Decoder<'_>, most: usize) -> Result<Drained, EngineError> {
         let now = self.clock.now();
-        let open = |entry: &InboxEntry<'_>| open(entry).map(|job| self.kept_job(job));
+        let open = |entry: &InboxEntry<'_>| open(entry).map(|job| self.stored_job(job));
         let drained = self.store.drain_inbox(&open, most, now).await?;
         self.chronicle.note(now, drained.jobs.iter().map(|job| (Happening::Enqueued, job)));
-        self.ring(drained.jobs.iter());
+        self.wake(drained.jobs.iter());
         Ok(Drained { jobs: self.shown_jobs(drained.jobs), ..drained })
     }
 }

@@ -103,7 +103,7 @@ impl Engine {
 
     /// Rings for those who wait, after these jobs have changed: workers where one may run, the sweeper
     /// where it has to look earlier than it plans.
-    pub(crate) fn ring<'a>(&self, jobs: impl Iterator<Item = &'a Job> + Clone) {
+    pub(crate) fn wake<'a>(&self, jobs: impl Iterator<Item = &'a Job> + Clone) {
         let planned = self.planned.load(Ordering::Acquire);
         let held = self.gates.held();
         let next = |job: &Job| next_change(job, held.contains(&job.spec.queue));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A policy as it was written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
+pub struct PolicyDocument {
     /// The dialect that it is written in.
     pub dialect: Dialect,
     /// The text of it.
@@ -19,7 +19,7 @@ pub struct Written {
 /// A policy with the text that it was read from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    written: Written,
+    written: PolicyDocument,
     policy: Arc<Policy>,
     /// Whether somebody wrote it down, and not merely the specification.
     configured: bool,
@@ -30,7 +30,7 @@ impl Layer {
     ///
     /// # Errors
     /// Every problem of the policy.
-    pub fn read(written: Written) -> Result<Self, Problems> {
+    pub fn read(written: PolicyDocument) -> Result<Self, Problems> {
         let layer = Self::brought(written)?;
         let policy = match layer.policy.delegated {
             Some(_) => Arc::new(layer.policy.with_limit_of(&layer.policy)),
@@ -40,7 +40,7 @@ impl Layer {
     }
 
     /// Reads the policy that a job brings.
-    fn brought(written: Written) -> Result<Self, Problems> {
+    fn brought(written: PolicyDocument) -> Result<Self, Problems> {
         let policy = Arc::new(written.dialect.read(&written.value)?.policy);
         Ok(Self { written, policy, configured: true })
     }
@@ -76,7 +76,7 @@ pub struct Effective {
     /// The policy, caps included.
     pub policy: Arc<Policy>,
     /// The policy as it was written, in the layer that counts.
-    pub written: Written,
+    pub written: PolicyDocument,
     /// `job`, `type`, `queue` or `server`.
     pub layer: &'static str,
     /// Which caps tightened it: `job`, where it left its timing to another layer; `queue`, `server`.
@@ -89,7 +89,7 @@ impl Layers {
     /// # Errors
     /// Never, as long as the empty OJS policy is valid; a test says so.
     pub fn ojs_default() -> Result<Self, Problems> {
-        let server = Layer::read(Written { dialect: Dialect::Ojs, value: json!({}) })?;
+        let server = Layer::read(PolicyDocument { dialect: Dialect::Ojs, value: json!({}) })?;
         let server = Layer { configured: false, ..server };
         let none = OperatorCap::default();
         Ok(Self { server, queues: HashMap::new(), kinds: HashMap::new(), cap: none, queue_caps: HashMap::new() })
@@ -99,7 +99,7 @@ impl Layers {
     ///
     /// # Errors
     /// Every problem of the policy that the job brings.
-    pub fn resolve(&self, own: Option<Written>, kind: &str, queue: &str) -> Result<Effective, Problems> {
+    pub fn resolve(&self, own: Option<PolicyDocument>, kind: &str, queue: &str) -> Result<Effective, Problems> {
         let (layer, name) = self.configured(kind, queue);
         let mut tightened_by = Vec::new();
         let (policy, written, layer) = match own.map(Layer::brought).transpose()? {
@@ -159,8 +159,8 @@ fn tightened(policy: &Policy, cap: OperatorCap) -> Policy {
 mod tests {
     use super::*;
 
-    fn ojs(value: Value) -> Written {
-        Written { dialect: Dialect::Ojs, value }
+    fn ojs(value: Value) -> PolicyDocument {
+        PolicyDocument { dialect: Dialect::Ojs, value }
     }
 
     fn layers() -> Layers {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn taskharbor_a_job_that_leaves_its_timing_takes_what_an_operator_wrote() {
-        let harbor = |value| Some(Written { dialect: Dialect::TaskHarbor, value });
+        let harbor = |value| Some(PolicyDocument { dialect: Dialect::TaskHarbor, value });
         let mut layers = layers();
         let resolve = |layers: &Layers, value, kind: &str, queue: &str| {
             let effective = layers.resolve(harbor(value), kind, queue).expect("valid");
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(resolve(&layers, json!({"policy": {}}), "a", "slow"), ("job", limit(25), false, vec![]));
         layers.server = Layer::read(ojs(json!({}))).expect("valid");
         assert_eq!(resolve(&layers, five(), "a", "default"), ("server", limit(3), false, vec![]));
-        layers.server = Layer::read(Written { dialect: Dialect::TaskHarbor, value: json!({}) }).expect("valid");
+        layers.server = Layer::read(PolicyDocument { dialect: Dialect::TaskHarbor, value: json!({}) }).expect("valid");
         let plain = layers.resolve(None, "a", "default").expect("valid");
         assert_eq!((plain.policy.delegated, plain.policy.attempts), (None, limit(25)), "operators leave nothing open");
     }

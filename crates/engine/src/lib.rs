@@ -29,7 +29,7 @@ pub use discards::Discarded;
 pub use engine::{Engine, Settings};
 pub use error::EngineError;
 pub use events::{Happening, Occurrence};
-pub use layers::{Effective, Layer, Layers, OperatorCap, Written};
+pub use layers::{Effective, Layer, Layers, OperatorCap, PolicyDocument};
 pub use progress::{Progress, ProgressReport};
 pub use redrive_store::{Step, Wall};
 pub use settle::Ending;

@@ -21,7 +21,7 @@ impl Engine {
     /// # Errors
     /// The store did not answer.
     pub async fn list(&self, filter: Filter, page: Page) -> Result<Listed, EngineError> {
-        let listed = self.store.list(self.kept_filter(filter), self.kept_page(page)).await?;
+        let listed = self.store.list(self.stored_filter(filter), self.stored_page(page)).await?;
         Ok(self.shown_listed(listed))
     }
 
@@ -99,7 +99,7 @@ impl Engine {
         let now = self.clock.now();
         let job = refused(id, self.store.activate(id, now).await?)?;
         self.chronicle.note(now, [(Happening::Available, &job)]);
-        self.ring(std::iter::once(&job));
+        self.wake(std::iter::once(&job));
         Ok(self.shown_job(job))
     }
 
@@ -110,10 +110,10 @@ impl Engine {
     /// There is no such job, it has not ended, or the store did not answer.
     pub async fn redrive(&self, id: JobId, redrive: Redrive) -> Result<Job, EngineError> {
         let now = self.clock.now();
-        let redrive = Redrive { spec: redrive.spec.map(|spec| self.kept_spec(spec)), ..redrive };
+        let redrive = Redrive { spec: redrive.spec.map(|spec| self.stored_spec(spec)), ..redrive };
         let job = refused(id, self.store.redrive(id, redrive, now).await?)?;
         self.chronicle.note(now, [(Happening::Redriven, &job)]);
-        self.ring(std::iter::once(&job));
+        self.wake(std::iter::once(&job));
         Ok(self.shown_job(job))
     }
 

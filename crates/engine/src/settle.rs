@@ -40,7 +40,7 @@ impl Engine {
         self.chronicle.note(now, answers.iter().flatten().map(|job| (events::outcome(job), job)));
         self.discards.note(answers.iter().flatten());
         self.watch.forget(answers.iter().flatten());
-        self.ring(answers.iter().flatten());
+        self.wake(answers.iter().flatten());
         Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_job(refused(id, answer)?))).collect())
     }
 }

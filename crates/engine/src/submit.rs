@@ -1,7 +1,7 @@
 //! Handing in jobs.
 
 use crate::events::Happening;
-use crate::layers::{Effective, Written};
+use crate::layers::{Effective, PolicyDocument};
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Blob, Enqueued, JobId, NewJob, Spec, Start};
@@ -27,7 +27,7 @@ pub struct Submission {
     /// How long a lease lasts.
     pub lease: Option<Span>,
     /// Its own retry policy.
-    pub policy: Option<Written>,
+    pub policy: Option<PolicyDocument>,
     /// A second job with the same key is not kept.
     pub idempotency_key: Option<Arc<str>>,
 }
@@ -57,7 +57,7 @@ impl Engine {
     /// A name that is taken; nothing is kept then.
     pub async fn keep(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EngineError> {
         let now = self.clock.now();
-        let jobs = jobs.into_iter().map(|job| self.kept_job(job)).collect();
+        let jobs = jobs.into_iter().map(|job| self.stored_job(job)).collect();
         let enqueued = self.store.enqueue(jobs, now).await?;
         let enqueued = enqueued.map_err(|duplicate| EngineError::Duplicate(duplicate.id))?;
         let created = || {
@@ -67,7 +67,7 @@ impl Engine {
             })
         };
         self.chronicle.note(now, created().map(|job| (Happening::Enqueued, job)));
-        self.ring(created());
+        self.wake(created());
         Ok(enqueued.into_iter().map(|enqueued| self.shown_enqueued(enqueued)).collect())
     }
 

@@ -35,7 +35,7 @@ impl Engine {
             self.chronicle.note(now, reclaimed.iter().map(|job| (events::outcome(job), job)).chain(opened));
             self.discards.note(reclaimed.iter().chain(&promoted));
             self.watch.forget(reclaimed.iter());
-            self.ring(reclaimed.iter().chain(&promoted));
+            self.wake(reclaimed.iter().chain(&promoted));
             swept.reclaimed += reclaimed.len();
             swept.promoted += promoted.len();
             if promoted.len() < step && reclaimed.len() < step {

@@ -27,14 +27,14 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Gets in line for some queues.
-    pub(crate) fn enrol<'a>(&'a self, queues: &'a [Arc<str>]) -> Place<'a> {
+    pub(crate) fn register<'a>(&'a self, queues: &'a [Arc<str>]) -> PlaceInLine<'a> {
         let waiter = Arc::<Waiter>::default();
         let mut lines = self.lines();
         self.count.fetch_add(1, Ordering::SeqCst);
         for queue in queues {
             lines.entry(Arc::clone(queue)).or_default().push_back(Arc::clone(&waiter));
         }
-        Place { waiting: self, queues, waiter, answered: false }
+        PlaceInLine { waiting: self, queues, waiter, answered: false }
     }
 
     /// Wakes those who wait for jobs that can be had now.
@@ -92,14 +92,14 @@ fn wake_one(lines: &mut Lines, queue: &Arc<str>) -> bool {
 
 /// A place in line. When it is dropped, a call that nobody has answered goes to the next in line.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct PlaceInLine<'a> {
     waiting: &'a Waiting,
     queues: &'a [Arc<str>],
     waiter: Arc<Waiter>,
     answered: bool,
 }
 
-impl Place<'_> {
+impl PlaceInLine<'_> {
     /// Waits to be called.
     pub(crate) async fn called(&self) {
         self.waiter.bell.notified().await;
@@ -118,7 +118,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for PlaceInLine<'_> {
     fn drop(&mut self) {
         let mut lines = self.waiting.lines();
         self.waiting.count.fetch_sub(1, Ordering::SeqCst);
@@ -147,7 +147,7 @@ mod tests {
     fn whoever_waits_longest_is_woken_and_only_for_its_queues() {
         let waiting = Waiting::default();
         let (a, b, both) = (queues(&["a"]), queues(&["b"]), queues(&["a", "b"]));
-        let (first, other, last) = (waiting.enrol(&a), waiting.enrol(&b), waiting.enrol(&both));
+        let (first, other, last) = (waiting.register(&a), waiting.register(&b), waiting.register(&both));
         let woken = || [first.is_called(), other.is_called(), last.is_called()];
         assert!(wake_one(&mut waiting.lines(), &a[0]));
         assert_eq!(woken(), [true, false, false]);
@@ -163,8 +163,8 @@ mod tests {
     fn as_many_are_woken_as_there_are_jobs_elsewhere_or_everybody() {
         let waiting = Waiting::default();
         let (a, b) = (queues(&["a"]), queues(&["b"]));
-        let places = [waiting.enrol(&a), waiting.enrol(&a), waiting.enrol(&a), waiting.enrol(&b)];
-        let woken = || places.iter().map(Place::is_called).collect::<Vec<_>>();
+        let places = [waiting.register(&a), waiting.register(&a), waiting.register(&a), waiting.register(&b)];
+        let woken = || places.iter().map(PlaceInLine::is_called).collect::<Vec<_>>();
         waiting.wake_some(&a[0], 2);
         assert_eq!(woken(), [true, true, false, false]);
         waiting.wake_everybody();
@@ -176,7 +176,7 @@ mod tests {
     fn a_call_that_nobody_answers_goes_to_the_next() {
         let waiting = Waiting::default();
         let a = queues(&["a"]);
-        let [first, second, third, fourth] = std::array::from_fn(|_| waiting.enrol(&a));
+        let [first, second, third, fourth] = std::array::from_fn(|_| waiting.register(&a));
         drop(first);
         wake_one(&mut waiting.lines(), &a[0]);
         assert!(second.is_called() && !third.is_called());

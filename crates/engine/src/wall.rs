@@ -57,25 +57,25 @@ impl Engine {
     }
 
     /// A new job with its times as the store takes them.
-    pub(crate) fn kept_job(&self, new: NewJob) -> NewJob {
+    pub(crate) fn stored_job(&self, new: NewJob) -> NewJob {
         let start = match new.start {
             Start::Scheduled(at) => Start::Scheduled(self.kept(at)),
             other @ (Start::Available | Start::Pending) => other,
         };
-        NewJob { spec: self.kept_spec(new.spec), start, ..new }
+        NewJob { spec: self.stored_spec(new.spec), start, ..new }
     }
 
-    pub(crate) fn kept_spec(&self, spec: Arc<Spec>) -> Arc<Spec> {
+    pub(crate) fn stored_spec(&self, spec: Arc<Spec>) -> Arc<Spec> {
         expiring(spec, -self.clock.wall().ahead_us)
     }
 
-    pub(crate) fn kept_filter(&self, filter: Filter) -> Filter {
+    pub(crate) fn stored_filter(&self, filter: Filter) -> Filter {
         let [finished_since, finished_before] =
             [filter.finished_since, filter.finished_before].map(|at| at.map(|at| self.kept(at)));
         Filter { finished_since, finished_before, ..filter }
     }
 
-    pub(crate) fn kept_page(&self, page: Page) -> Page {
+    pub(crate) fn stored_page(&self, page: Page) -> Page {
         beginning(page, -self.clock.wall().ahead_us)
     }
 

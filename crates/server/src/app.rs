@@ -1,7 +1,7 @@
 //! What all requests share.
 
 use crate::edge::Edge;
-use crate::listen::{Bounds, Places};
+use crate::listen::{Bounds, Connections};
 use crate::ojs::Policies;
 use crate::{ApiKeys, Hosts, Limits, LocalStore, edge, ojs};
 use axum::{Router, middleware};
@@ -87,7 +87,7 @@ pub struct ServerSettings {
 pub struct Server {
     pub(crate) app: Arc<App>,
     pub(crate) stop: watch::Sender<bool>,
-    pub(crate) places: Arc<Places>,
+    pub(crate) connections: Arc<Connections>,
 }
 
 impl Server {
@@ -101,7 +101,7 @@ impl Server {
             most_of_network: limits.connections_per_address,
             keys: !keys.is_empty(),
         };
-        let places = Places::new(bounds);
+        let connections = Connections::new(bounds);
         let app = App {
             policies: Policies::default(),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
@@ -117,7 +117,7 @@ impl Server {
             stopping,
             local: OnceLock::new(),
         };
-        Self { app: Arc::new(app), stop, places }
+        Self { app: Arc::new(app), stop, connections }
     }
 
     /// Lets the server look after the folder of its store as well, where there is one.

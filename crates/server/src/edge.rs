@@ -1,9 +1,9 @@
 //! What every request passes on its way in and out: the caller's key, the version of the protocol, the
 //! query, the request's id, and the net under handlers that panic.
 
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::endpoints::Table;
-use crate::fault::{Code, Fault};
 use crate::request::Query;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -41,8 +41,8 @@ pub(crate) async fn edge(State(edge): State<Edge>, mut request: Request, next: N
     let id = request_id(app, request.headers());
     let media = if names_version(request.headers()) { MEDIA_ALIAS } else { MEDIA };
     let response = match admit(app, &request).and_then(|()| read_query(&edge.table, &mut request)) {
-        Ok(()) => caught(next.run(request)).await.unwrap_or_else(Fault::into_response),
-        Err(fault) => fault.into_response(),
+        Ok(()) => caught(next.run(request)).await.unwrap_or_else(ApiError::into_response),
+        Err(error) => error.into_response(),
     };
     let mut response = worded(app, response, &id);
     let headers = response.headers_mut();
@@ -63,7 +63,7 @@ fn request_id(app: &App, headers: &HeaderMap) -> HeaderValue {
     })
 }
 
-fn admit(app: &App, request: &Request) -> Result<(), Fault> {
+fn admit(app: &App, request: &Request) -> Result<(), ApiError> {
     let headers = request.headers();
     // With a key, the caller is no page that a browser was lured into loading.
     if app.keys.is_empty() || app.hosts.are_named() {
@@ -72,29 +72,32 @@ fn admit(app: &App, request: &Request) -> Result<(), Fault> {
                 "found the host {host:?}; this server is called as localhost, by its address, or by a name of the \
                  setting hosts"
             );
-            Fault::new(Code::Misdirected, message)
+            ApiError::new(Code::Misdirected, message)
         })?;
     }
     if !OPEN_PATHS.contains(&request.uri().path()) && !app.keys.admit(headers) {
-        return Err(Fault::new(Code::Unauthorized, "this server needs a key, and the request has none that it knows"));
+        return Err(ApiError::new(
+            Code::Unauthorized,
+            "this server needs a key, and the request has none that it knows",
+        ));
     }
     if let Some(origin) = headers.get(header::ORIGIN)
         && !same_origin(origin, headers.get(header::HOST))
     {
-        return Err(Fault::new(Code::Forbidden, "the request comes from a page of another origin"));
+        return Err(ApiError::new(Code::Forbidden, "the request comes from a page of another origin"));
     }
     if let Some(version) = headers.get(OJS_VERSION)
         && !matches!(version.as_bytes(), [b'1'] | [b'1', b'.', ..])
     {
         let found = String::from_utf8_lossy(version.as_bytes()).into_owned();
         let message = format!("found OJS-Version {found:?}; allowed are 1 and what starts with 1.");
-        return Err(Fault::new(Code::Unsupported, message));
+        return Err(ApiError::new(Code::Unsupported, message));
     }
     Ok(())
 }
 
 /// Reads the query of a request, and leaves it with the request for the handler.
-fn read_query(table: &Table, request: &mut Request) -> Result<(), Fault> {
+fn read_query(table: &Table, request: &mut Request) -> Result<(), ApiError> {
     if let Some(text) = request.uri().query()
         && let Some(known) = table.parameters(request)
     {
@@ -113,39 +116,39 @@ fn same_origin(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
 }
 
 /// Runs a handler; one that panics is a fault, and the server goes on.
-async fn caught(handler: impl Future<Output = Response>) -> Result<Response, Fault> {
+async fn caught(handler: impl Future<Output = Response>) -> Result<Response, ApiError> {
     let mut handler = pin!(handler);
     std::future::poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
         Ok(poll) => poll.map(Ok),
-        Err(_) => Poll::Ready(Err(Fault::new(Code::InternalError, "the handler of this request panicked"))),
+        Err(_) => Poll::Ready(Err(ApiError::new(Code::InternalError, "the handler of this request panicked"))),
     })
     .await
 }
 
 /// Gives faults their words.
 fn worded(app: &App, mut response: Response, id: &HeaderValue) -> Response {
-    let fault = match response.extensions_mut().remove::<Arc<Fault>>() {
-        Some(fault) => fault,
+    let error = match response.extensions_mut().remove::<Arc<ApiError>>() {
+        Some(error) => error,
         None if response.status() == StatusCode::METHOD_NOT_ALLOWED => {
-            Arc::new(Fault::new(Code::MethodNotAllowed, "the path exists, but not for this method"))
+            Arc::new(ApiError::new(Code::MethodNotAllowed, "the path exists, but not for this method"))
         }
         // The router itself refuses only paths that are no text.
         None if response.status().is_client_error() => {
-            Arc::new(Fault::new(Code::InvalidRequest, "the path of the request is not UTF-8"))
+            Arc::new(ApiError::new(Code::InvalidRequest, "the path of the request is not UTF-8"))
         }
         None => return response,
     };
     let id = id.to_str().unwrap_or_default();
-    if fault.code.status().is_server_error() {
-        app.log.error(format_args!("request {id} failed: {}: {}", fault.code.name(), fault.message));
+    if error.code.status().is_server_error() {
+        app.log.error(format_args!("request {id} failed: {}: {}", error.code.name(), error.message));
     }
-    *response.status_mut() = fault.code.status();
-    *response.body_mut() = Body::from(format!("{{\"error\":{}}}", fault.to_json(id)));
+    *response.status_mut() = error.code.status();
+    *response.body_mut() = Body::from(format!("{{\"error\":{}}}", error.to_json(id)));
     response.headers_mut().remove(header::CONTENT_LENGTH);
-    if let Some(secs) = fault.retry_after_secs {
+    if let Some(secs) = error.retry_after_secs {
         response.headers_mut().insert(header::RETRY_AFTER, secs.into());
     }
-    if fault.code == Code::Unauthorized {
+    if error.code == Code::Unauthorized {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response

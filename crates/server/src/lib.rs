@@ -1,12 +1,11 @@
 //! The doors of Redrive: Open Job Spec over HTTP. No rule about jobs lives here; doors translate.
 
-mod answer;
+mod api_error;
 mod app;
 mod auth;
 mod discards;
 mod edge;
 mod endpoints;
-mod fault;
 mod hosts;
 mod json;
 mod limits;
@@ -14,6 +13,7 @@ mod listen;
 mod local;
 mod ojs;
 mod request;
+mod response;
 pub mod time;
 
 pub use app::{Level, Log, Server, ServerSettings};

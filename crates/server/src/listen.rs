@@ -1,23 +1,23 @@
 //! Accepting connections, and stopping in good order.
 
+mod connections;
 mod notices;
-mod place;
-mod places;
+mod peer;
 mod refusal;
 mod service;
 mod stream;
 
-pub(crate) use places::{Bounds, Places};
+pub(crate) use connections::{Bounds, Connections};
 
 use crate::app::{App, Server};
 use crate::limits::Limits;
 use axum::Router;
+use connections::{Found, Limit, Taken};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use notices::{Event, Notices};
-use place::Place;
-use places::{Found, Limit, Taken};
+use peer::Peer;
 use service::Requests;
 use std::fs::File;
 use std::io;
@@ -44,7 +44,7 @@ impl Limits {
     /// closed or refused, of the listener, and a spare one.
     #[must_use]
     pub const fn descriptors(&self) -> usize {
-        self.connections + places::CLOSING + REFUSALS + 2
+        self.connections + connections::CLOSING + REFUSALS + 2
     }
 }
 
@@ -64,12 +64,12 @@ impl Server {
         drop(accepting);
         self.stop.send_replace(true);
         let ended = async {
-            while self.places.count() > 0 {
-                self.places.freed().await;
+            while self.connections.count() > 0 {
+                self.connections.freed().await;
             }
         };
         if timeout(self.app.limits.drain, ended).await.is_err() {
-            let open = self.places.count();
+            let open = self.connections.count();
             self.app.log.warn(format_args!("{open} connections did not end in time and are cut off (limits.drain)"));
         }
     }
@@ -77,7 +77,7 @@ impl Server {
     /// How many connections are open.
     #[must_use]
     pub fn open_connections(&self) -> usize {
-        self.places.count()
+        self.connections.count()
     }
 }
 
@@ -86,7 +86,7 @@ struct Accepting {
     listener: TcpListener,
     app: Arc<App>,
     router: Router,
-    places: Arc<Places>,
+    connections: Arc<Connections>,
     notices: Notices,
     refusals: Arc<Semaphore>,
     /// Given up where no other descriptor is left to accept a connection with, only to refuse it.
@@ -99,7 +99,7 @@ impl Accepting {
             listener,
             app: Arc::clone(&server.app),
             router: server.router(),
-            places: Arc::clone(&server.places),
+            connections: Arc::clone(&server.connections),
             notices: Notices::new(server.app.log.clone(), server.app.limits.clone()),
             refusals: Arc::new(Semaphore::new(REFUSALS)),
             spare: spare(),
@@ -108,7 +108,7 @@ impl Accepting {
 
     async fn next(&mut self) {
         match self.listener.accept().await {
-            Ok((stream, client)) => match self.place(client.ip()).await {
+            Ok((stream, client)) => match self.peer(client.ip()).await {
                 Ok(taken) => self.serve(stream, taken),
                 Err(limit) => self.refuse(stream, limit),
             },
@@ -116,17 +116,17 @@ impl Accepting {
         }
     }
 
-    async fn place(&self, client: IpAddr) -> Result<Taken, Limit> {
+    async fn peer(&self, client: IpAddr) -> Result<Taken, Limit> {
         loop {
-            match self.places.take(client, Instant::now()) {
-                Found::Place(taken) => return Ok(taken),
+            match self.connections.take(client, Instant::now()) {
+                Found::Peer(taken) => return Ok(taken),
                 Found::Made(taken, limit, closed) => {
-                    self.notices.tell(Event::MadeRoom(limit), closed);
+                    self.notices.tell(Event::ClosedForOthers(limit), closed);
                     return Ok(taken);
                 }
                 Found::Full(limit) => return Err(limit),
                 Found::Soon(at) => tokio::select! {
-                    () = self.places.freed() => {}
+                    () = self.connections.freed() => {}
                     () = sleep_until(at) => {}
                 },
             }
@@ -139,15 +139,15 @@ impl Accepting {
         builder.max_buf_size(READ_AHEAD);
         // An answer is one small write; waiting to fill a packet would delay it.
         let _ = stream.set_nodelay(true);
-        let place = Arc::clone(&taken.place);
-        let stream = ClientStream::new(stream, Arc::clone(&place), self.app.limits.write_timeout);
+        let peer = Arc::clone(&taken.peer);
+        let stream = ClientStream::new(stream, Arc::clone(&peer), self.app.limits.write_timeout);
         let router = TowerToHyperService::new(self.router.clone());
-        let requests = Requests { router, app: Arc::clone(&self.app), place };
+        let requests = Requests { router, app: Arc::clone(&self.app), peer };
         let connection = builder.serve_connection(TokioIo::new(stream), requests);
         let (app, notices) = (Arc::clone(&self.app), self.notices.clone());
         tokio::spawn(async move {
-            run(connection, &taken.place, &app).await;
-            if taken.place.timed_out() {
+            run(connection, &taken.peer, &app).await;
+            if taken.peer.timed_out() {
                 notices.tell(Event::NotRead, 1);
             }
         });
@@ -177,7 +177,7 @@ impl Accepting {
             return;
         }
         self.notices.tell(Event::NoDescriptor, 1);
-        self.places.close_one(Instant::now());
+        self.connections.close_one(Instant::now());
         self.spare = None;
         if let Ok(Ok((stream, _))) = timeout(BREATHER, self.listener.accept()).await {
             refusal::close(stream, true, &refusal::answer(Limit::Connections, &self.app.limits));
@@ -194,16 +194,16 @@ fn spare() -> Option<File> {
 type Connection = http1::Connection<TokioIo<ClientStream<TcpStream>>, Requests>;
 
 /// One connection, from its first request to its last.
-async fn run(mut connection: Connection, place: &Place, app: &App) {
+async fn run(mut connection: Connection, peer: &Peer, app: &App) {
     let told_to_close = tokio::select! {
         biased;
         // A client that breaks off is no event.
         _ = &mut connection => return,
-        limit = place.told_to_close() => Some(limit),
+        limit = peer.told_to_close() => Some(limit),
         () = stop_of(app.stopping.clone()) => None,
     };
     match told_to_close {
-        Some(limit) if !place.works() => close(connection, place, &refusal::answer(limit, &app.limits)),
+        Some(limit) if !peer.works() => close(connection, peer, &refusal::answer(limit, &app.limits)),
         _ => {
             Pin::new(&mut connection).graceful_shutdown();
             let _ = connection.await;
@@ -212,8 +212,8 @@ async fn run(mut connection: Connection, place: &Place, app: &App) {
 }
 
 /// Ends a connection that waits for its client.
-fn close(connection: Connection, place: &Place, answer: &[u8]) {
-    let (request_has_begun, blocked) = (place.awaits_body(), place.is_blocked());
+fn close(connection: Connection, peer: &Peer, answer: &[u8]) {
+    let (request_has_begun, blocked) = (peer.awaits_body(), peer.is_blocked());
     let parts = connection.into_parts();
     // Where an answer is half written, another one would only garble it.
     if !blocked {

@@ -1,8 +1,8 @@
 //! Reading what a request brings: its body and its query.
 
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::edge::names_version;
-use crate::fault::{Code, Fault};
 use crate::json::{Members, unknown};
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -16,9 +16,9 @@ use std::sync::Arc;
 pub(crate) struct Payload(Bytes);
 
 impl FromRequest<Arc<App>> for Payload {
-    type Rejection = Fault;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Fault> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
         let limit = app.limits.body_bytes;
         let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if let Some(length) = announced.filter(|length: &u64| *length > limit as u64) {
@@ -30,35 +30,35 @@ impl FromRequest<Arc<App>> for Payload {
             Ok(Err(_)) => Err(too_large("that did not end", limit)),
             Err(_) => {
                 let waited = app.limits.body_timeout.as_secs_f64();
-                Err(Fault::new(Code::RequestTimeout, format!("the body was not complete within {waited} s")))
+                Err(ApiError::new(Code::RequestTimeout, format!("the body was not complete within {waited} s")))
             }
         }
     }
 }
 
-fn too_large(found: &str, limit: usize) -> Fault {
+fn too_large(found: &str, limit: usize) -> ApiError {
     let message = format!("found a body {found}; allowed are {limit} bytes (limits.body_bytes)");
-    Fault::new(Code::PayloadTooLarge, message)
+    ApiError::new(Code::PayloadTooLarge, message)
 }
 
 impl Payload {
     /// The body as an object.
-    pub(crate) fn members(&self) -> Result<Members<'_>, Fault> {
+    pub(crate) fn members(&self) -> Result<Members<'_>, ApiError> {
         if self.0.is_empty() {
-            return Err(Fault::new(Code::InvalidPayload, "the body is empty; a JSON object is required"));
+            return Err(ApiError::new(Code::InvalidPayload, "the body is empty; a JSON object is required"));
         }
         let text = std::str::from_utf8(&self.0).map_err(|error| {
             let place = error.valid_up_to();
-            Fault::new(Code::InvalidPayload, format!("the body is not UTF-8: byte {place} does not fit"))
+            ApiError::new(Code::InvalidPayload, format!("the body is not UTF-8: byte {place} does not fit"))
         })?;
         Members::parse(text).map_err(|error| {
             let code = if error.is_data() { Code::InvalidRequest } else { Code::InvalidPayload };
-            Fault::new(code, format!("the body is not a JSON object as it should be: {error}"))
+            ApiError::new(code, format!("the body is not a JSON object as it should be: {error}"))
         })
     }
 
     /// As [`Payload::members`], for requests that need none: no body is an object without members.
-    pub(crate) fn members_or_none(&self) -> Result<Members<'_>, Fault> {
+    pub(crate) fn members_or_none(&self) -> Result<Members<'_>, ApiError> {
         if self.0.is_empty() { Ok(Members::default()) } else { self.members() }
     }
 }
@@ -82,7 +82,7 @@ impl Query {
     /// # Errors
     /// Parameters that it does not take, that stand twice, or that have no value: each of them would
     /// otherwise be passed over, and what the caller meant to choose would be everything.
-    pub(crate) fn read(text: &str, known: &[&str]) -> Result<Self, Fault> {
+    pub(crate) fn read(text: &str, known: &[&str]) -> Result<Self, ApiError> {
         let mut problems = Vec::new();
         let mut read: Vec<(String, String)> = Vec::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
@@ -100,7 +100,7 @@ impl Query {
             };
             problems.push(Problem::told(format!("?{key}"), message));
         }
-        if problems.is_empty() { Ok(Self(read)) } else { Err(Fault::invalid(problems)) }
+        if problems.is_empty() { Ok(Self(read)) } else { Err(ApiError::invalid(problems)) }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
@@ -140,10 +140,10 @@ impl Query {
 pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
 
 impl FromRequestParts<Arc<App>> for IdempotencyKey {
-    type Rejection = Fault;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Fault> {
-        let refused = |message: String| Fault::invalid(vec![Problem::told("Idempotency-Key", message)]);
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        let refused = |message: String| ApiError::invalid(vec![Problem::told("Idempotency-Key", message)]);
         let mut keys = parts.headers.get_all("idempotency-key").iter();
         let Some(key) = keys.next() else { return Ok(Self(None)) };
         if keys.any(|other| other != key) {

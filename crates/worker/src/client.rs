@@ -1,8 +1,8 @@
 //! For those who hand in jobs.
 
-use crate::away::Waits;
 use crate::dead_letters::DeadLetters;
 use crate::transport::Transport;
+use crate::waits::Waits;
 use crate::{ClientError, JobInfo, NewJob};
 use serde::de::DeserializeOwned;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! What a handler can see and do besides its arguments.
 
 use crate::run::Run;
-use crate::transport::{Progress, Transport};
+use crate::transport::{ProgressUpdate, Transport};
 use crate::{Cancelled, ClientError, Job};
 use serde::Serialize;
 use std::fmt;
@@ -92,7 +92,7 @@ impl<S> Context<S> {
         let data = serde_json::value::to_raw_value(&data).map_err(ClientError::unwritable)?;
         let data = Some(data).filter(|data| data.get() != "null");
         let percent = if percent.is_finite() { percent.clamp(0.0, 100.0) } else { 0.0 };
-        let progress = Progress { percent, message: message.to_owned(), data };
+        let progress = ProgressUpdate { percent, message: message.to_owned(), data };
         self.shared.transport.progress(&self.run, progress).await
     }
 }

@@ -52,7 +52,7 @@ pub enum Event<'a> {
     /// The server refused the end of a run: it came too late, and changed nothing.
     Refused(&'a Job, &'a Refused),
     /// The server cannot be reached; the next try is after this time.
-    Away(&'a ClientError, Duration),
+    Unreachable(&'a ClientError, Duration),
     /// The server answers again.
     Back,
     /// The worker stops: it takes no further jobs.
@@ -60,11 +60,11 @@ pub enum Event<'a> {
 }
 
 /// A function that is told.
-type Told = dyn Fn(&Event<'_>) + Send + Sync;
+type JobData = dyn Fn(&Event<'_>) + Send + Sync;
 
 /// Who is told.
 #[derive(Clone, Default)]
-pub(crate) struct Listener(pub(crate) Option<Arc<Told>>);
+pub(crate) struct Listener(pub(crate) Option<Arc<JobData>>);
 
 impl Listener {
     pub(crate) fn tell(&self, event: &Event<'_>) {

@@ -10,14 +10,14 @@ use std::sync::OnceLock;
 /// What is known about a job.
 #[derive(Clone, Debug)]
 pub struct JobInfo {
-    told: Told,
+    told: JobData,
     /// Read when somebody looks: whoever hands in a thousand jobs rarely does.
     envelope: OnceLock<Value>,
 }
 
 /// What is known about a job, in the form in which it arrived.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum JobData {
     #[cfg(feature = "http")]
     Value(Value),
     #[cfg(feature = "http")]
@@ -26,7 +26,7 @@ pub(crate) enum Told {
     Kept(Box<redrive_store::Job>, Option<redrive_engine::Progress>),
 }
 
-impl Told {
+impl JobData {
     fn read(&self) -> Value {
         match self {
             #[cfg(feature = "http")]
@@ -40,7 +40,7 @@ impl Told {
 }
 
 impl JobInfo {
-    pub(crate) const fn new(told: Told) -> Self {
+    pub(crate) const fn new(told: JobData) -> Self {
         Self { told, envelope: OnceLock::new() }
     }
 

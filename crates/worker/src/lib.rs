@@ -92,7 +92,7 @@
 //!
 //! # When the server is away
 //!
-//! The worker waits, for longer and longer up to five seconds, and tells it as [`Event::Away`]. Reports
+//! The worker waits, for longer and longer up to five seconds, and tells it as [`Event::Unreachable`]. Reports
 //! that could not be delivered are sent again. A report is tied to its lease: sent twice it counts
 //! once, and too late it does not count.
 //!
@@ -112,7 +112,6 @@
 compile_error!("redrive-worker needs a way to its jobs: the feature `http`, `embedded`, or both");
 
 mod args;
-mod away;
 mod cancel;
 mod client;
 mod context;
@@ -133,6 +132,7 @@ pub mod testing;
 mod transport;
 #[cfg(feature = "tls")]
 mod trust;
+mod waits;
 mod worker;
 
 pub use cancel::Cancelled;

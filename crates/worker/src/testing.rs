@@ -30,8 +30,8 @@
 
 use crate::run::Run;
 use crate::transport::embedded::{Local, delivery, engine_on};
-use crate::transport::{Ending, Report, Settled};
-use crate::worker::lane::attempt;
+use crate::transport::{Ending, RunReport, Settled};
+use crate::worker::executor::attempt;
 use crate::worker::runner::Runner;
 use crate::{Client, ClientError, Worker};
 use redrive_engine::{ClaimRequest, Clock, Engine, ManualClock, Randomness, Swept};
@@ -157,7 +157,7 @@ impl Bench {
             queues: settings.queues.to_vec(),
             count: 1,
             bytes: usize::MAX,
-            worker: Arc::clone(&settings.terms.worker),
+            worker: Arc::clone(&settings.report_defaults.worker),
             lease: Some(Span::from(settings.lease)),
             wait: Duration::ZERO,
         };
@@ -170,8 +170,8 @@ impl Bench {
                 Ending::Declined { reason, .. } => (None, Some(reason.clone())),
                 _ => (None, None),
             };
-            let report = Report { run, ending };
-            let settled = runner.transport().settle(std::slice::from_ref(&report), &settings.terms).await?;
+            let report = RunReport { run, ending };
+            let settled = runner.transport().settle(std::slice::from_ref(&report), &settings.report_defaults).await?;
             drained.runs.extend(settled.first().and_then(|settled| ran(&report.run, failure, settled)));
             if let Some(reason) = declined {
                 return Err(ClientError::Invalid(reason));

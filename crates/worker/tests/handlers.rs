@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Crew, Folder, House, soon};
+use common::{Crew, Folder, TestServer, soon};
 use redrive_store::embedded::Options;
 use redrive_worker::testing::Bench;
 use redrive_worker::{Client, Context, Failure, NewJob, Next, Outcome, Retry, Worker};
@@ -15,24 +15,24 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Barrier, Notify};
 
 #[derive(Default)]
-struct Book {
+struct Journal {
     lines: Mutex<Vec<String>>,
 }
 
-impl Book {
+impl Journal {
     fn note(&self, line: &str) {
         self.lines.lock().unwrap().push(line.to_owned());
     }
 }
 
-async fn outer(context: Context<Book>, next: Next<Book>) -> Outcome {
+async fn outer(context: Context<Journal>, next: Next<Journal>) -> Outcome {
     context.state().note("outer in");
     let outcome = next.run(context.clone()).await;
     context.state().note("outer out");
     outcome
 }
 
-async fn inner(context: Context<Book>, next: Next<Book>) -> Outcome {
+async fn inner(context: Context<Journal>, next: Next<Journal>) -> Outcome {
     if context.job().kind() == "refused" {
         return Outcome::Failed(Failure::new("maintenance", "not today").discard());
     }
@@ -43,14 +43,14 @@ async fn inner(context: Context<Book>, next: Next<Book>) -> Outcome {
 #[tokio::test]
 async fn middleware_is_called_around_every_run_and_may_refuse_it() {
     let bench = Bench::new().unwrap();
-    let worker = Worker::with_state(bench.client(), Book::default())
+    let worker = Worker::with_state(bench.client(), Journal::default())
         .middleware(outer)
         .middleware(inner)
-        .handle_all(async |context: Context<Book>| {
+        .handle_all(async |context: Context<Journal>| {
             context.state().note(context.job().kind());
             Ok::<_, Failure>(())
         })
-        .handle("state", async |_: (), context: Context<Book>| {
+        .handle("state", async |_: (), context: Context<Journal>| {
             let lines: Vec<String> = context.state().lines.lock().unwrap().clone();
             Ok::<_, Failure>(lines)
         })
@@ -123,8 +123,8 @@ async fn a_drain_names_the_handler_that_is_missing_and_the_job_is_still_there() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn so_many_handlers_run_at_once_and_of_one_type_no_more_than_it_says() {
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     struct Gauge {
         together: Barrier,
         running: AtomicUsize,
@@ -153,17 +153,17 @@ async fn so_many_handlers_run_at_once_and_of_one_type_no_more_than_it_says() {
     let jobs = client.enqueue_all(twos.chain(fours).collect()).await.unwrap();
     let crew = Crew::start(worker);
     for job in &jobs {
-        client.wait(job.id(), common::PATIENCE).await.unwrap();
+        client.wait(job.id(), common::TIMEOUT).await.unwrap();
     }
     assert_eq!(crew.stop().await.done, 48);
     assert!((1..=2).contains(&gauge.most.load(Ordering::SeqCst)));
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_that_were_taken_ahead_go_back_when_every_handler_is_stuck() {
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     let go_on = Arc::new(Notify::new());
     let worker = || {
         Worker::with_state(&client, Arc::clone(&go_on))
@@ -178,7 +178,7 @@ async fn jobs_that_were_taken_ahead_go_back_when_every_handler_is_stuck() {
     let quick = |count: usize| (0..count).map(|_| NewJob::new("quick", ()).unwrap());
     let ended = async |jobs: &[redrive_worker::JobInfo]| {
         for job in jobs {
-            assert_eq!(client.wait(job.id(), common::PATIENCE).await.unwrap().attempt(), 1);
+            assert_eq!(client.wait(job.id(), common::TIMEOUT).await.unwrap().attempt(), 1);
         }
     };
     let mut first = Crew::start(worker());
@@ -194,14 +194,14 @@ async fn jobs_that_were_taken_ahead_go_back_when_every_handler_is_stuck() {
     let (first, second) = (first.stop().await, second.stop().await);
     assert_eq!((first.done + second.done, first.lost + second.lost), (81, 0));
     assert!(second.done >= 30, "{second:?}");
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn progress_can_be_watched_at_both_places() {
     let folder = Folder::new("progress");
-    let house = House::open().await;
-    for client in [house.client(), Client::open(&folder.0).await.unwrap()] {
+    let server = TestServer::open().await;
+    for client in [server.client(), Client::open(&folder.0).await.unwrap()] {
         let go_on = Arc::new(Notify::new());
         let worker = Worker::with_state(&client, Arc::clone(&go_on)).handle(
             "slow",
@@ -222,7 +222,7 @@ async fn progress_can_be_watched_at_both_places() {
         crew.stop().await;
         client.close().await.unwrap();
     }
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -240,8 +240,8 @@ async fn a_folder_keeps_its_jobs_and_a_server_can_take_it_over() {
 
     let (store, opened) = redrive_store::Embedded::open(&folder.0, Options::default()).unwrap();
     assert_eq!(opened.jobs.iter().sum::<usize>(), 2);
-    let house = House::on(Arc::new(store), None).await;
-    let client = house.client();
+    let server = TestServer::on(Arc::new(store), None).await;
+    let client = server.client();
     for (before, id) in [(&job, job.id()), (&plain, plain.id())] {
         let after = client.job(id).await.unwrap();
         for key in
@@ -258,10 +258,10 @@ async fn a_folder_keeps_its_jobs_and_a_server_can_take_it_over() {
     }
     let greet = |person: Person| async move { Ok::<_, Failure>(format!("hello {}", person.name)) };
     let crew = Crew::start(Worker::builder(&client).handle("greet", greet));
-    assert_eq!(client.result::<String>(job.id(), common::PATIENCE).await.unwrap(), "hello Ada");
-    assert_eq!(client.result::<String>(plain.id(), common::PATIENCE).await.unwrap(), "hello Bob");
+    assert_eq!(client.result::<String>(job.id(), common::TIMEOUT).await.unwrap(), "hello Ada");
+    assert_eq!(client.result::<String>(plain.id(), common::TIMEOUT).await.unwrap(), "hello Bob");
     crew.stop().await;
-    house.close().await;
+    server.close().await;
 }
 
 #[test]

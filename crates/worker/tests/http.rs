@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{House, soon};
+use common::{TestServer, soon};
 use redrive_worker::{Client, Context, Failure, NewJob, Worker};
 use serde_json::json;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tokio::sync::{Notify, mpsc};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_is_run_and_its_result_is_kept() {
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     let added = |(a, b): (u32, u32)| async move { Ok::<_, Failure>(a + b) };
     let (told, mut settled) = mpsc::unbounded_channel();
     let worker = Worker::builder(&client).handle("sum", added).on_event(move |event| {
@@ -31,13 +31,13 @@ async fn a_job_is_run_and_its_result_is_kept() {
     stop.notify_one();
     let summary = soon(running).await.unwrap().unwrap();
     assert_eq!((summary.done, summary.failed, summary.lost), (1, 0, 0));
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_handler_takes_every_type_and_sees_the_envelope() {
-    let house = House::open().await;
-    let client: Client = house.client();
+    let server = TestServer::open().await;
+    let client: Client = server.client();
     let (told, mut seen) = mpsc::unbounded_channel();
     let worker = Worker::builder(&client).handle_all(move |context: Context| {
         let told = told.clone();
@@ -53,5 +53,5 @@ async fn one_handler_takes_every_type_and_sees_the_envelope() {
     assert_eq!((kind.as_str(), attempt), ("any.thing", 1));
     assert_eq!((&envelope["args"], &envelope["meta"]["trace"]), (&json!([{ "a": 1 }]), &json!("t1")));
     running.abort();
-    house.close().await;
+    server.close().await;
 }

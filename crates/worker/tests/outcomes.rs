@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Crew, Folder, House, soon};
+use common::{Crew, Folder, TestServer, soon};
 use redrive_policy::dialect::Dialect;
 use redrive_worker::{Client, ClientError, Context, Failure, JobInfo, NewJob, Outcome, ResultExt, Retry, Worker};
 use serde::{Deserialize, Serialize};
@@ -17,9 +17,9 @@ macro_rules! everywhere {
         mod over_http {$(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() {
-                let house = super::House::open().await;
-                super::$test(house.client()).await;
-                house.close().await;
+                let server = super::TestServer::open().await;
+                super::$test(server.client()).await;
+                server.close().await;
             }
         )*}
 
@@ -77,7 +77,7 @@ async fn enqueued(client: &Client, job: NewJob) -> String {
 }
 
 async fn settled(client: &Client, id: &str) -> JobInfo {
-    soon(client.wait(id, common::PATIENCE)).await.unwrap()
+    soon(client.wait(id, common::TIMEOUT)).await.unwrap()
 }
 
 async fn done_with_a_result(client: Client) {
@@ -357,9 +357,9 @@ async fn results_are_waited_for(client: Client) {
     let early = client.result::<u32>(&id, Duration::ZERO).await;
     assert!(matches!(early, Err(ClientError::TimedOut)), "{early:?}");
     let crew = Crew::start(Worker::builder(&client).handle("half", half));
-    assert_eq!(client.result::<u32>(&id, common::PATIENCE).await.unwrap(), 4);
+    assert_eq!(client.result::<u32>(&id, common::TIMEOUT).await.unwrap(), 4);
     let id = enqueued(&client, NewJob::new("half", 7).unwrap()).await;
-    let error = client.result::<u32>(&id, common::PATIENCE).await.unwrap_err();
+    let error = client.result::<u32>(&id, common::TIMEOUT).await.unwrap_err();
     assert_eq!(error.to_string(), format!("job {id} is discarded: odd"));
     crew.stop().await;
 }

@@ -8,7 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use common::{Crew, House, PATIENCE};
+use common::{Crew, TIMEOUT, TestServer};
 use redrive_policy::dialect::Dialect;
 use redrive_server::{ApiKeys, Hosts, Limits, Log, Server, ServerSettings};
 use redrive_worker::{Client, Failure, NewJob, Outcome, Retry, Worker};
@@ -38,7 +38,7 @@ async fn plainly(request: Request, next: Next) -> Response {
 }
 
 /// The house's engine behind a door without our extensions.
-async fn plain_door(house: &House) -> (String, tokio::task::JoinHandle<()>) {
+async fn plain_door(server: &TestServer) -> (String, tokio::task::JoinHandle<()>) {
     let settings = ServerSettings {
         limits: Limits::default(),
         keys: ApiKeys::default(),
@@ -47,7 +47,7 @@ async fn plain_door(house: &House) -> (String, tokio::task::JoinHandle<()>) {
         backend: "memory",
         log: Log::to(|_, _| {}),
     };
-    let server = Server::new(house.engine.clone(), settings);
+    let server = Server::new(server.engine.clone(), settings);
     let router: Router = server.router().layer(middleware::from_fn(plainly));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -61,8 +61,8 @@ async fn plain_door(house: &House) -> (String, tokio::task::JoinHandle<()>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_outcome_works_with_what_the_specification_has() {
-    let house = House::open().await;
-    let (url, serving) = plain_door(&house).await;
+    let server = TestServer::open().await;
+    let (url, serving) = plain_door(&server).await;
     let client = Client::http(&url).unwrap();
     let eager = Retry::written(Dialect::Ojs, json!({ "max_attempts": 3, "initial_interval": "PT0.001S" })).unwrap();
     let handler = |(what, _): (String, u32)| async move {
@@ -83,7 +83,7 @@ async fn every_outcome_works_with_what_the_specification_has() {
         [("done", "completed", 1), ("fail", "discarded", 3), ("dead", "discarded", 1), ("later", "discarded", 3)]
     {
         let id = add(what).await;
-        let job = client.wait(&id, PATIENCE).await.unwrap();
+        let job = client.wait(&id, TIMEOUT).await.unwrap();
         assert_eq!((job.state(), job.attempt()), (state, attempt), "{what}");
     }
     assert_eq!(client.dead_letters().count().await.unwrap(), 1, "DEAD_LETTER is in the specification");
@@ -93,13 +93,13 @@ async fn every_outcome_works_with_what_the_specification_has() {
     client.cancel(&nap).await.unwrap();
     crew.stop().await;
     serving.abort();
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn taskharbor_disabling_retries_where_the_server_cannot_be_told() {
-    let house = House::open().await;
-    let (url, serving) = plain_door(&house).await;
+    let server = TestServer::open().await;
+    let (url, serving) = plain_door(&server).await;
     let client = Client::http(&url).unwrap();
     let fails = |(): ()| async { Err::<(), _>(Failure::other("no")) };
     let two = Retry::written(Dialect::TaskHarbor, json!({ "policy": { "max_attempts": 2 } })).unwrap();
@@ -108,10 +108,10 @@ async fn taskharbor_disabling_retries_where_the_server_cannot_be_told() {
         let eager = json!({ "max_attempts": 5, "initial_interval": "PT0.001S" });
         let job = NewJob::new("fails", ()).unwrap().retry(Retry::written(Dialect::Ojs, eager).unwrap());
         let id = client.enqueue(job).await.unwrap().id().to_owned();
-        let job = client.wait(&id, PATIENCE).await.unwrap();
+        let job = client.wait(&id, TIMEOUT).await.unwrap();
         assert_eq!((job.state(), job.attempt()), ("discarded", attempts));
         crew.stop().await;
     }
     serving.abort();
-    house.close().await;
+    server.close().await;
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Crew, House};
+use common::{Crew, TestServer};
 use redrive_worker::{Context, Failure, NewJob, Worker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ fn job(kind: &str) -> NewJob {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_handler_may_finish() {
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     let go_on = Arc::new(Notify::new());
     let worker =
         Worker::with_state(&client, Arc::clone(&go_on)).handle("long", async |_: (), context: Context<Arc<Notify>>| {
@@ -34,13 +34,13 @@ async fn a_running_handler_may_finish() {
     let second = client.job(second.id()).await.unwrap();
     assert_eq!((second.state(), second.attempt()), ("available", 0), "it is not begun, or given back");
     assert!(client.job(&id).await.unwrap().result::<bool>().unwrap(), "it saw that the worker stops");
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_finish_in_time_is_given_back_and_spends_no_attempt() {
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     let endless = |(): ()| std::future::pending::<Result<(), Failure>>();
     let worker = Worker::builder(&client).handle("endless", endless);
     let mut crew = Crew::start(worker.stop_within(Duration::ZERO).cancel_grace(Duration::from_millis(1)));
@@ -52,13 +52,13 @@ async fn what_does_not_finish_in_time_is_given_back_and_spends_no_attempt() {
     assert_eq!(crew.ended().await.unwrap().released, 1);
     let job = client.job(&id).await.unwrap();
     assert_eq!((job.state(), job.attempt(), job.errors().len()), ("available", 0, 0));
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_that_wait_in_the_worker_are_given_back_at_once() {
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     client.enqueue_all((0..4).map(|_| job("one")).collect()).await.unwrap();
     let go_on = Arc::new(Notify::new());
     let worker = Worker::with_state(&client, Arc::clone(&go_on))
@@ -77,13 +77,13 @@ async fn jobs_that_wait_in_the_worker_are_given_back_at_once() {
     go_on.notify_one();
     let summary = crew.ended().await.unwrap();
     assert_eq!((summary.done, summary.released), (1, 3));
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_abort_ends_what_runs_at_once_and_gives_it_back() {
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     let started = Arc::new(Notify::new());
     let worker = Worker::with_state(&client, Arc::clone(&started))
         .handle("endless", async |_: (), context: Context<Arc<Notify>>| {
@@ -101,5 +101,5 @@ async fn an_abort_ends_what_runs_at_once_and_gives_it_back() {
     assert_eq!((summary.released, summary.lost), (1, 0));
     let job = client.job(&id).await.unwrap();
     assert_eq!((job.state(), job.attempt(), job.errors().len()), ("available", 0, 0));
-    house.close().await;
+    server.close().await;
 }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Crew, House, PATIENCE};
+use common::{Crew, TIMEOUT, TestServer};
 use redrive_policy::dialect::Dialect;
 use redrive_worker::testing::{Bench, Drained};
 use redrive_worker::{Failure, NewJob, Retry, Worker};
@@ -130,8 +130,8 @@ async fn a_policy_that_the_job_brings_keeps_its_curve_and_the_worker_only_tighte
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_split_holds_over_http() {
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     let policy =
         harbor(json!({ "policy": { "base_delay": "1ms", "max_delay": "2ms", "jitter": 0.0, "max_attempts": 4 } }));
     let fails = |(): ()| async { Err::<(), _>(Failure::other("no")) };
@@ -143,12 +143,12 @@ async fn the_split_holds_over_http() {
     for (limit, attempts) in [(Some(20), 4), (Some(2), 2), (None, 4)] {
         let id = add(limit).await;
         crew.hears("settled email.send discarded dead").await;
-        assert_eq!(client.wait(&id, PATIENCE).await.unwrap().attempt(), attempts);
+        assert_eq!(client.wait(&id, TIMEOUT).await.unwrap().attempt(), attempts);
     }
     crew.stop().await;
     let crew = Crew::start(Worker::builder(&client).handle("email.send", fails).retry(&Retry::none().unwrap()));
     let id = add(Some(5)).await;
-    assert_eq!(client.wait(&id, PATIENCE).await.unwrap().attempt(), 1);
+    assert_eq!(client.wait(&id, TIMEOUT).await.unwrap().attempt(), 1);
     crew.stop().await;
-    house.close().await;
+    server.close().await;
 }

@@ -5,7 +5,7 @@ mod common;
 #[path = "common/tls.rs"]
 mod tls;
 
-use common::{Crew, Folder, House, PATIENCE};
+use common::{Crew, Folder, TIMEOUT, TestServer};
 use redrive_worker::{Client, ClientError, Failure, NewJob, Trust, Worker};
 use tls::Authority;
 
@@ -28,42 +28,42 @@ async fn refused(client: &Client) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_is_reached_through_tls_when_its_authority_is_trusted() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let authority = Authority::new("right");
-    let port = authority.listen("localhost", house.address).await;
+    let port = authority.listen("localhost", server.address).await;
     let (_folder, trust) = trusting("tls-right", &authority);
     let client = Client::http_trusting(&format!("https://localhost:{port}"), None, &trust).unwrap();
     let sum = |(a, b): (u32, u32)| async move { Ok::<_, Failure>(a + b) };
     let crew = Crew::start(Worker::builder(&client).handle("sum", sum));
     let id = client.enqueue(NewJob::new("sum", (2, 3)).unwrap()).await.unwrap().id().to_owned();
-    assert_eq!(client.result::<u32>(&id, PATIENCE).await.unwrap(), 5);
+    assert_eq!(client.result::<u32>(&id, TIMEOUT).await.unwrap(), 5);
     crew.stop().await;
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_whose_authority_is_unknown_is_refused_with_the_way_out_and_ends_the_worker() {
-    let house = House::open().await;
-    let port = Authority::new("unknown").listen("localhost", house.address).await;
+    let server = TestServer::open().await;
+    let port = Authority::new("unknown").listen("localhost", server.address).await;
     let (_folder, trust) = trusting("tls-unknown", &Authority::new("another"));
     let client = Client::http_trusting(&format!("https://localhost:{port}"), Some("key"), &trust).unwrap();
     let why = refused(&client).await;
     assert!(why.contains("no authority that is trusted here vouches for it; name a file with"), "{why}");
     let crew = Crew::start(Worker::builder(&client).handle("a", |(): ()| async { Ok::<_, Failure>(()) }));
     assert!(matches!(crew.ended().await, Err(ClientError::Untrusted(_))));
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_for_another_name_is_refused() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let authority = Authority::new("right");
-    let port = authority.listen("jobs.example.org", house.address).await;
+    let port = authority.listen("jobs.example.org", server.address).await;
     let (_folder, trust) = trusting("tls-name", &authority);
     let client = Client::http_trusting(&format!("https://localhost:{port}"), None, &trust).unwrap();
     let why = refused(&client).await;
     assert!(why.contains("it is not for localhost, but for") && why.contains("jobs.example.org"), "{why}");
-    house.close().await;
+    server.close().await;
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod common;
 
 use common::proxy::Proxy;
-use common::{Crew, House, PATIENCE, soon};
+use common::{Crew, TIMEOUT, TestServer, soon};
 use redrive_policy::dialect::Dialect;
 use redrive_store::Memory;
 use redrive_worker::{Client, Context, Failure, NewJob, Retry, Worker};
@@ -26,8 +26,8 @@ fn job(kind: &str) -> NewJob {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cut_longer_than_a_lease_ends_the_handler_before_another_run_begins() {
-    let house = House::open().await;
-    let proxy = Proxy::to(house.address).await;
+    let server = TestServer::open().await;
+    let proxy = Proxy::to(server.address).await;
     let far = Client::http(&proxy.url()).unwrap();
     // The first run does not care that it is cancelled, and comes up with an answer in the end.
     async fn stubborn(_: (), context: Context) -> Result<&'static str, Failure> {
@@ -40,7 +40,7 @@ async fn a_cut_longer_than_a_lease_ends_the_handler_before_another_run_begins() 
         Ok("late")
     }
     let mut crew = Crew::start(Worker::builder(&far).handle("stubborn", stubborn).lease(LEASE));
-    let client = house.client();
+    let client = server.client();
     let id = client.enqueue(job("stubborn")).await.unwrap().id().to_owned();
     crew.hears("started stubborn 1").await;
     proxy.cut();
@@ -53,13 +53,13 @@ async fn a_cut_longer_than_a_lease_ends_the_handler_before_another_run_begins() 
     assert_eq!((job.errors().len(), &job.errors()[0]["type"]), (1, &json!("visibility_timeout")));
     let summary = crew.stop().await;
     assert_eq!((summary.done, summary.lost), (1, 1));
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_was_under_way_when_the_cable_broke_is_delivered_later() {
-    let house = House::open().await;
-    let proxy = Arc::new(Proxy::to(house.address).await);
+    let server = TestServer::open().await;
+    let proxy = Arc::new(Proxy::to(server.address).await);
     let far = Client::http(&proxy.url()).unwrap();
     let cable = Arc::clone(&proxy);
     let worker = Worker::builder(&far).handle("cut", move |(): ()| {
@@ -67,23 +67,23 @@ async fn an_answer_that_was_under_way_when_the_cable_broke_is_delivered_later() 
         async { Ok::<_, Failure>("done") }
     });
     let mut crew = Crew::start(worker);
-    let id = house.client().enqueue(job("cut")).await.unwrap().id().to_owned();
+    let id = server.client().enqueue(job("cut")).await.unwrap().id().to_owned();
     crew.hears("done cut").await;
     crew.hears("away").await;
     proxy.mend();
     crew.hears("settled cut completed").await;
-    let job = house.client().job(&id).await.unwrap();
+    let job = server.client().job(&id).await.unwrap();
     assert_eq!((job.attempt(), job.result::<String>().unwrap().as_str()), (1, "done"));
     crew.stop().await;
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_dies_and_comes_back_finds_its_workers_waiting() {
     const JOBS: u32 = 300;
     let store = Arc::new(Memory::new());
-    let house = House::on(Arc::clone(&store) as _, None).await;
-    let (address, client) = (house.address, house.client());
+    let server = TestServer::on(Arc::clone(&store) as _, None).await;
+    let (address, client) = (server.address, server.client());
     let runs = Arc::new(AtomicU32::new(0));
     let (reached, half_way) = tokio::sync::oneshot::channel();
     let (counted, reached) = (Arc::clone(&runs), Mutex::new(Some(reached)));
@@ -104,25 +104,25 @@ async fn a_server_that_dies_and_comes_back_finds_its_workers_waiting() {
     let jobs = client.enqueue_all((0..JOBS).map(|_| job("count")).collect()).await.unwrap();
     let mut crew = Crew::start(worker);
     soon(half_way).await.unwrap();
-    house.close().await;
+    server.close().await;
     crew.hears("away").await;
     gone.send_replace(true);
-    let house = House::on(store, Some(address)).await;
+    let server = TestServer::on(store, Some(address)).await;
     crew.hears("back").await;
     for job in &jobs {
-        let job = client.wait(job.id(), PATIENCE).await.unwrap();
+        let job = client.wait(job.id(), TIMEOUT).await.unwrap();
         assert_eq!(job.state(), "completed");
         assert!(job.attempt() <= 5, "{}", job.attempt());
     }
     crew.stop().await;
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_vanishes_leaves_nothing_behind_for_good() {
     const JOBS: u32 = 200;
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     let jobs = client.enqueue_all((0..JOBS).map(|_| job("vanish")).collect()).await.unwrap();
     let (some, mut done) = tokio::sync::mpsc::unbounded_channel();
     let runs = AtomicU32::new(0);
@@ -143,24 +143,24 @@ async fn a_worker_that_vanishes_leaves_nothing_behind_for_good() {
     let survivor = |(): ()| async { Ok::<_, Failure>(()) };
     let crew = Crew::start(Worker::builder(&client).handle("vanish", survivor));
     for job in &jobs {
-        let job = client.wait(job.id(), PATIENCE).await.unwrap();
+        let job = client.wait(job.id(), TIMEOUT).await.unwrap();
         assert_eq!(job.state(), "completed");
         assert!(job.attempt() <= 2, "one that vanished, and one that did not: {}", job.attempt());
     }
     crew.stop().await;
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_handler_that_blocks_a_thread_keeps_its_lease() {
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     let (release, blocked) = std::sync::mpsc::channel::<()>();
     let blocked = Arc::new(Mutex::new(blocked));
     let worker = Worker::builder(&client).lease(LEASE).handle("block", move |(): ()| {
         let blocked = Arc::clone(&blocked);
         async move {
-            blocked.lock().unwrap().recv_timeout(PATIENCE)?;
+            blocked.lock().unwrap().recv_timeout(TIMEOUT)?;
             Ok::<_, Failure>(())
         }
     });
@@ -184,31 +184,31 @@ async fn a_handler_that_blocks_a_thread_keeps_its_lease() {
     let job = client.job(&id).await.unwrap();
     assert_eq!((job.attempt(), job.errors().len()), (1, 0), "five signs of life are more than one lease");
     crew.stop().await;
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_none_ends_the_worker() {
-    let house = House::open().await;
-    let client = Client::http(&format!("{}/nowhere", house.url())).unwrap();
+    let server = TestServer::open().await;
+    let client = Client::http(&format!("{}/nowhere", server.url())).unwrap();
     let handler = |(): ()| async { Ok::<_, Failure>(()) };
     let crew = Crew::start(Worker::builder(&client).handle("x", handler));
     let error = crew.ended().await.unwrap_err();
     assert!(error.to_string().contains("there is no path /nowhere"), "{error}");
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_result_that_is_too_long_is_told_and_takes_no_other_with_it() {
-    let house = House::open().await;
-    let client = house.client();
+    let server = TestServer::open().await;
+    let client = server.client();
     let text = |length: usize| async move { Ok::<_, Failure>("x".repeat(length)) };
     let long = 3 << 20;
     let jobs = [10, long, 20, 30].map(|length| NewJob::new("text", length).unwrap().retry(tries(5)));
     let jobs = client.enqueue_all(jobs.into()).await.unwrap();
     let crew = Crew::start(Worker::builder(&client).handle("text", text));
     for (job, length) in jobs.iter().zip([10, long, 20, 30]) {
-        let job = client.wait(job.id(), PATIENCE).await.unwrap();
+        let job = client.wait(job.id(), TIMEOUT).await.unwrap();
         if length == long {
             assert_eq!((job.state(), job.attempt()), ("discarded", 1), "it would be as long again");
             assert_eq!(job.errors()[0]["type"], "report_refused");
@@ -218,16 +218,16 @@ async fn a_result_that_is_too_long_is_told_and_takes_no_other_with_it() {
     }
     let summary = crew.stop().await;
     assert_eq!((summary.done, summary.failed), (3, 1));
-    house.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_stops_when_the_server_says_so() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let house = House::open().await;
+    let server = TestServer::open().await;
     // The server gives the order for a job that asks for it, which is how the protocol is tested.
     let body = json!({ "type": "end", "args": [], "options": { "metadata": { "test_directive": "terminate" } } });
-    let (address, body) = (house.address, body.to_string());
+    let (address, body) = (server.address, body.to_string());
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let head = format!("POST /ojs/v1/jobs HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
     let request = format!("{head}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
@@ -235,10 +235,10 @@ async fn a_worker_stops_when_the_server_says_so() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
-    let client = house.client();
+    let client = server.client();
     let patient = |(): ()| std::future::pending::<Result<(), Failure>>();
     let worker = Worker::builder(&client).handle("end", patient).lease(LEASE);
     let crew = Crew::start(worker.stop_within(Duration::ZERO).cancel_grace(Duration::from_millis(1)));
     assert_eq!(crew.ended().await.unwrap().released, 1);
-    house.close().await;
+    server.close().await;
 }

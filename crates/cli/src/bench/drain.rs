@@ -1,7 +1,7 @@
 //! Workers that take jobs and finish them.
 
 use super::http::{Connection, Head, Target};
-use super::tally::{Book, Latencies};
+use super::tally::{Latencies, Ledger};
 use super::wire::{self, Fetched, Kit, Settled};
 use crate::exit::Failed;
 use std::cell::RefCell;
@@ -23,19 +23,19 @@ pub(super) struct Draining {
 pub(super) async fn drain(
     target: &Target,
     kit: &Kit,
-    book: &Rc<RefCell<Book>>,
+    ledger: &Rc<RefCell<Ledger>>,
     draining: Draining,
     latencies: &Rc<RefCell<Latencies>>,
 ) -> Result<(), Failed> {
-    let mut lanes = JoinSet::new();
+    let mut clients = JoinSet::new();
     for _ in 0..draining.connections {
-        let lane = Lane::open(target, kit, draining.batch).await?;
-        let (book, latencies) = (Rc::clone(book), Rc::clone(latencies));
-        lanes.spawn_local(async move { lane.work(&book, &latencies).await });
+        let client = BenchClient::open(target, kit, draining.batch).await?;
+        let (ledger, latencies) = (Rc::clone(ledger), Rc::clone(latencies));
+        clients.spawn_local(async move { client.work(&ledger, &latencies).await });
     }
-    while let Some(ended) = lanes.join_next().await {
+    while let Some(ended) = clients.join_next().await {
         ended.map_err(Failed::invalid)??;
-        if book.borrow().is_complete() {
+        if ledger.borrow().is_complete() {
             // Those that still wait for jobs wait in vain; they end with the set.
             return Ok(());
         }
@@ -43,7 +43,7 @@ pub(super) async fn drain(
     Ok(())
 }
 
-struct Lane {
+struct BenchClient {
     connection: Connection,
     batch: usize,
     fetch: Head,
@@ -59,7 +59,7 @@ struct Ending {
     fails: bool,
 }
 
-impl Lane {
+impl BenchClient {
     async fn open(target: &Target, kit: &Kit, batch: usize) -> Result<Self, Failed> {
         Ok(Self {
             connection: target.connect().await?,
@@ -72,20 +72,20 @@ impl Lane {
         })
     }
 
-    async fn work(mut self, book: &RefCell<Book>, latencies: &RefCell<Latencies>) -> Result<(), Failed> {
+    async fn work(mut self, ledger: &RefCell<Ledger>, latencies: &RefCell<Latencies>) -> Result<(), Failed> {
         let mut body = Vec::new();
         let mut endings = Vec::new();
-        while !book.borrow().is_complete() {
+        while !ledger.borrow().is_complete() {
             let asked = Instant::now();
-            self.take(book, &mut body, &mut endings).await?;
+            self.take(ledger, &mut body, &mut endings).await?;
             if endings.is_empty() {
                 continue;
             }
             self.finish(&body, &endings).await?;
             latencies.borrow_mut().add(asked);
-            let mut book = book.borrow_mut();
+            let mut ledger = ledger.borrow_mut();
             for ending in endings.iter().filter(|ending| !ending.fails) {
-                book.finished(ending.number)?;
+                ledger.finished(ending.number)?;
             }
         }
         Ok(())
@@ -94,20 +94,20 @@ impl Lane {
     /// Asks for jobs, and writes down how they end.
     async fn take(
         &mut self,
-        book: &RefCell<Book>,
+        ledger: &RefCell<Ledger>,
         body: &mut Vec<u8>,
         endings: &mut Vec<Ending>,
     ) -> Result<(), Failed> {
         let answer = self.connection.post(&self.fetch, &self.fetch_body).await?;
         let fetched: Fetched<'_> =
             serde_json::from_slice(answer).map_err(|error| Failed::unreachable(format!("a fetch: {error}")))?;
-        let mut book = book.borrow_mut();
+        let mut ledger = ledger.borrow_mut();
         body.clear();
         endings.clear();
         let many = self.batch > 1;
         for job in &fetched.jobs {
             let number = job.args[0].i;
-            let fails = book.started(number, job.attempt)?;
+            let fails = ledger.started(number, job.attempt)?;
             if many {
                 wire::push_settlement(body, job, fails);
             } else {

@@ -27,19 +27,19 @@ pub(super) async fn fill(
     latencies: &Rc<RefCell<Latencies>>,
 ) -> Result<(), Failed> {
     let next = Rc::new(Cell::new(0));
-    let mut lanes = JoinSet::new();
+    let mut clients = JoinSet::new();
     for _ in 0..filling.connections {
         let (target, kit) = (target.clone(), kit.clone());
         let (next, latencies) = (Rc::clone(&next), Rc::clone(latencies));
-        lanes.spawn_local(async move { lane(&target, &kit, jobs, filling.batch, &next, &latencies).await });
+        clients.spawn_local(async move { client(&target, &kit, jobs, filling.batch, &next, &latencies).await });
     }
-    while let Some(ended) = lanes.join_next().await {
+    while let Some(ended) = clients.join_next().await {
         ended.map_err(Failed::invalid)??;
     }
     Ok(())
 }
 
-async fn lane(
+async fn client(
     target: &Target,
     kit: &Kit,
     jobs: usize,

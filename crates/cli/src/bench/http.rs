@@ -77,7 +77,7 @@ impl Connection {
             if read == 0 {
                 return Err(Failed::unreachable("the server closed the connection in the middle of an answer"));
             }
-            if let Some(Answer { status, body }) = answer_in(&self.answer).map_err(Failed::unreachable)? {
+            if let Some(HttpResponse { status, body }) = answer_in(&self.answer).map_err(Failed::unreachable)? {
                 let body = self.answer.get(body).unwrap_or_default();
                 return match status {
                     200 | 201 => Ok(body),
@@ -89,13 +89,13 @@ impl Connection {
 }
 
 #[derive(Debug, PartialEq)]
-struct Answer {
+struct HttpResponse {
     status: u16,
     body: std::ops::Range<usize>,
 }
 
 /// The answer in these bytes; `None` as long as it is not whole.
-fn answer_in(bytes: &[u8]) -> Result<Option<Answer>, String> {
+fn answer_in(bytes: &[u8]) -> Result<Option<HttpResponse>, String> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let head = bytes.get(..end).unwrap_or_default();
     let mut lines = head.split(|byte| *byte == b'\n');
@@ -109,7 +109,7 @@ fn answer_in(bytes: &[u8]) -> Result<Option<Answer>, String> {
     let length = length.flatten().filter(|length| *length <= MAX_ANSWER);
     let length = length.ok_or_else(|| "an answer without a usable content-length".to_owned())?;
     let body = end + 4..end + 4 + length;
-    Ok((bytes.len() >= body.end).then_some(Answer { status, body }))
+    Ok((bytes.len() >= body.end).then_some(HttpResponse { status, body }))
 }
 
 fn start_of(bytes: &[u8]) -> String {
@@ -127,7 +127,7 @@ mod tests {
         for cut in 0..text.len() {
             assert_eq!(answer_in(&text[..cut]), Ok(None), "after {cut} bytes");
         }
-        assert_eq!(answer_in(text), Ok(Some(Answer { status: 201, body: 49..54 })));
+        assert_eq!(answer_in(text), Ok(Some(HttpResponse { status: 201, body: 49..54 })));
         assert!(answer_in(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
         assert!(answer_in(b"SSH-2.0\r\n\r\n").is_err());
     }

@@ -3,7 +3,7 @@
 use super::drain::{Draining, drain};
 use super::fill::{Filling, fill};
 use super::http::Target;
-use super::tally::{Book, Latencies, own_cpu};
+use super::tally::{Latencies, Ledger, own_cpu};
 use super::wire::Kit;
 use crate::exit::Failed;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(super) struct Plan {
 pub(super) enum Phase {
     Single,
     Batches,
-    BatchesAbreast,
+    ConcurrentBatches,
     Claim,
     ClaimSingle,
     Fail,
@@ -43,7 +43,7 @@ impl Phase {
     pub(super) const ALL: [Self; 7] = [
         Self::Single,
         Self::Batches,
-        Self::BatchesAbreast,
+        Self::ConcurrentBatches,
         Self::Claim,
         Self::ClaimSingle,
         Self::Fail,
@@ -54,7 +54,7 @@ impl Phase {
         match self {
             Self::Single => "a",
             Self::Batches => "b",
-            Self::BatchesAbreast => "b4",
+            Self::ConcurrentBatches => "b4",
             Self::Claim => "c",
             Self::ClaimSingle => "c1",
             Self::Fail => "d",
@@ -68,7 +68,7 @@ impl Phase {
         match self {
             Self::Single => "enqueue one by one, 16 connections".to_owned(),
             Self::Batches => "enqueue in batches of 100, one after another".to_owned(),
-            Self::BatchesAbreast => "enqueue in batches of 100, 4 connections".to_owned(),
+            Self::ConcurrentBatches => "enqueue in batches of 100, 4 connections".to_owned(),
             Self::Claim => format!("claim and ack, {many}"),
             Self::ClaimSingle => "claim and ack one by one, 50 connections".to_owned(),
             Self::Fail => format!("fail twice, then succeed, {many}"),
@@ -81,7 +81,7 @@ impl Phase {
         match self {
             Self::Single => Some(Filling { connections: 16, batch: 1 }),
             Self::Batches => Some(Filling { connections: 1, batch: 100 }),
-            Self::BatchesAbreast => Some(QUICK),
+            Self::ConcurrentBatches => Some(QUICK),
             _ => None,
         }
     }
@@ -137,17 +137,17 @@ pub(super) fn run(plan: &Plan, phase: Phase, jobs: usize) -> Result<Measured, Fa
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
     let jobs = phase.share(jobs);
-    let book = Rc::new(RefCell::new(Book::new(jobs, phase.fails())));
-    let lanes = LocalSet::new();
-    let measuring = async { tokio::time::timeout(plan.limit, measure(plan, phase, jobs, &book)).await };
-    let measured = runtime.block_on(lanes.run_until(measuring));
+    let ledger = Rc::new(RefCell::new(Ledger::new(jobs, phase.fails())));
+    let clients = LocalSet::new();
+    let measuring = async { tokio::time::timeout(plan.limit, measure(plan, phase, jobs, &ledger)).await };
+    let measured = runtime.block_on(clients.run_until(measuring));
     measured.unwrap_or_else(|_| {
-        let (limit, state) = (plan.limit.as_secs(), book.borrow().state());
+        let (limit, state) = (plan.limit.as_secs(), ledger.borrow().state());
         Err(Failed::invalid(format!("not done within {limit} s: {state}")))
     })
 }
 
-async fn measure(plan: &Plan, phase: Phase, jobs: usize, book: &Rc<RefCell<Book>>) -> Result<Measured, Failed> {
+async fn measure(plan: &Plan, phase: Phase, jobs: usize, ledger: &Rc<RefCell<Ledger>>) -> Result<Measured, Failed> {
     let kit = Kit::new(format!("bench-{}-{}", plan.run, phase.letter()), phase.fails());
     let (wanted, passed_over) = (Rc::default(), Rc::default());
     let (filling, of_fill, of_drain) = match phase.filling() {
@@ -158,10 +158,10 @@ async fn measure(plan: &Plan, phase: Phase, jobs: usize, book: &Rc<RefCell<Book>
     fill(&plan.target, &kit, jobs, filling, of_fill).await?;
     let filled = filled.stop();
     let drained = Stopwatch::start();
-    drain(&plan.target, &kit, book, phase.draining(plan), of_drain).await?;
+    drain(&plan.target, &kit, ledger, phase.draining(plan), of_drain).await?;
     let drained = drained.stop();
     let (took, own_cpu) = if phase.filling().is_some() { filled } else { drained };
-    let runs = book.borrow().runs();
+    let runs = ledger.borrow().runs();
     let [p50_ms, p99_ms, max_ms] = RefCell::<Latencies>::borrow_mut(&wanted).quantiles_ms([0.5, 0.99, 1.0]);
     Ok(Measured { phase, queue: kit.queue().to_owned(), jobs, runs, took, p50_ms, p99_ms, max_ms, own_cpu })
 }

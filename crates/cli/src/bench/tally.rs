@@ -24,7 +24,7 @@ impl Latencies {
 
 /// The book of a drain: how often each job ran, and whether it was finished.
 #[derive(Debug)]
-pub(super) struct Book {
+pub(super) struct Ledger {
     runs: Vec<u8>,
     done: Vec<bool>,
     finished: usize,
@@ -32,7 +32,7 @@ pub(super) struct Book {
     needed: u8,
 }
 
-impl Book {
+impl Ledger {
     pub(super) fn new(jobs: usize, failing: bool) -> Self {
         Self { runs: vec![0; jobs], done: vec![false; jobs], finished: 0, needed: if failing { 3 } else { 1 } }
     }
@@ -101,17 +101,17 @@ mod tests {
     }
 
     #[test]
-    fn the_book_notices_what_a_broken_server_does() {
-        let mut book = Book::new(2, true);
-        assert!(matches!(book.started(0, 1), Ok(true)));
-        assert!(book.started(0, 1).is_err(), "the same run twice");
-        let mut book = Book::new(1, false);
-        assert!(matches!(book.started(0, 1), Ok(false)));
-        assert!(book.started(0, 2).is_err(), "a run too many");
-        assert!(book.started(7, 1).is_err(), "a job of somebody else");
-        assert!(!book.is_complete());
-        assert!(book.finished(0).is_ok());
-        assert!(book.is_complete());
-        assert!(book.finished(0).is_err());
+    fn the_ledger_notices_what_a_broken_server_does() {
+        let mut ledger = Ledger::new(2, true);
+        assert!(matches!(ledger.started(0, 1), Ok(true)));
+        assert!(ledger.started(0, 1).is_err(), "the same run twice");
+        let mut ledger = Ledger::new(1, false);
+        assert!(matches!(ledger.started(0, 1), Ok(false)));
+        assert!(ledger.started(0, 2).is_err(), "a run too many");
+        assert!(ledger.started(7, 1).is_err(), "a job of somebody else");
+        assert!(!ledger.is_complete());
+        assert!(ledger.finished(0).is_ok());
+        assert!(ledger.is_complete());
+        assert!(ledger.finished(0).is_err());
     }
 }

@@ -4,7 +4,7 @@ use super::names;
 use super::setting::Read;
 use super::source::{Origin, Problems, Sources};
 use crate::enqueue::policy_document;
-use redrive_engine::{Layer, Layers, OperatorCap, Settings, Written};
+use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument, Settings};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Span, resembling};
 use redrive_server::{ApiKeys, Hosts, Limits};
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// What the server is started with.
 pub(crate) struct Built {
     pub(crate) listen: SocketAddr,
-    pub(crate) place: Place,
+    pub(crate) place: StoreLocation,
     /// The folder for the backups that callers may ask for.
     pub(crate) backups: Option<PathBuf>,
     pub(crate) threads: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Built {
 }
 
 /// Where the store is.
-pub(crate) enum Place {
+pub(crate) enum StoreLocation {
     /// In a folder of this machine.
     Folder(PathBuf),
     /// In a database.
@@ -174,14 +174,14 @@ impl Reader<'_> {
     }
 
     /// Where the store is. A folder that is named by a flag beats a database that is named elsewhere.
-    fn place(&mut self) -> Option<Place> {
+    fn place(&mut self) -> Option<StoreLocation> {
         let (data, address) = (self.text("data"), self.text("store"));
         let by_flag = |key| matches!(self.sources.get(key), Some((_, _, Origin::Flag(_))));
         if address.is_empty() || by_flag("data") && !by_flag("store") {
-            return Some(Place::Folder(PathBuf::from(data)));
+            return Some(StoreLocation::Folder(PathBuf::from(data)));
         }
         let options = redrive_store::postgres::Options::read(&address);
-        options.map(Box::new).map(Place::Postgres).map_err(|message| self.wrong("store", &message)).ok()
+        options.map(Box::new).map(StoreLocation::Postgres).map_err(|message| self.wrong("store", &message)).ok()
     }
 
     /// The address. Only a server that asks for keys may be reached from other machines.
@@ -246,7 +246,7 @@ impl Reader<'_> {
         let document = policy_document(Path::new(&path), None, None).map_err(|failed| failed.message);
         let layer = document.and_then(|(dialect, value)| {
             let lines = |problems: redrive_policy::Problems| format!("{path} is not valid: {problems}");
-            Layer::read(Written { dialect, value }).map_err(lines)
+            Layer::read(PolicyDocument { dialect, value }).map_err(lines)
         });
         layer.map_err(|message| self.wrong(KEY, &message)).ok()
     }
@@ -286,7 +286,7 @@ impl Reader<'_> {
                 }
             },
         };
-        match Layer::read(Written { dialect, value: value.clone() }) {
+        match Layer::read(PolicyDocument { dialect, value: value.clone() }) {
             Ok(layer) => Some(layer),
             Err(problems) => {
                 let told = problems.0.iter().map(|problem| {

@@ -7,7 +7,7 @@ mod page;
 mod setting;
 mod source;
 
-pub(crate) use build::{Built, Place};
+pub(crate) use build::{Built, StoreLocation};
 
 use crate::{exit::Failed, output};
 use clap::Args as ClapArgs;

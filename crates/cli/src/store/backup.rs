@@ -1,6 +1,6 @@
 //! `redrive store backup`: a copy of a store, made here or by the server that runs it.
 
-use super::place::folder;
+use super::location::folder;
 use super::{told, watched};
 use crate::client::{Send, ServerArgs};
 use crate::{exit::Failed, output};

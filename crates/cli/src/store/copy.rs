@@ -1,12 +1,12 @@
 //! `redrive store copy`: everything of a store to another place.
 
-use super::place::Place;
+use super::location::StoreLocation;
 use crate::{exit::Failed, output};
 use indicatif::{ProgressBar, ProgressStyle};
 use redrive_store::State;
 use redrive_store::embedded::{FolderSource, FolderTarget};
 use redrive_store::postgres::{DatabaseSource, DatabaseTarget};
-use redrive_store::transfer::{Copied, CopyError, Phase, Progress, Source, Target, copy};
+use redrive_store::transfer::{Copied, CopyError, CopyProgress, Phase, Source, Target, copy};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     if args.from == args.to {
         return Err(Failed::invalid("found the same place twice; a store is copied to another one"));
     }
-    let (from, to) = (Place::read(&args.from)?, Place::read(&args.to)?);
+    let (from, to) = (StoreLocation::read(&args.from)?, StoreLocation::read(&args.to)?);
     // The connections are served by a thread of their own while this one reads and writes files.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start threads: {error}")))?;
@@ -49,13 +49,13 @@ pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     output::text(&in_words(&from, &to, &copied))
 }
 
-async fn watched(from: &Place, to: &Place) -> Result<Copied, CopyError> {
+async fn watched(from: &StoreLocation, to: &StoreLocation) -> Result<Copied, CopyError> {
     let style = ProgressStyle::with_template("{msg} {bar:40} {human_pos}/{human_len} jobs {eta} left");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_message("opening");
     let mut from = source(from).await?;
     let to = target(to).await?;
-    let copied = copy(&mut *from, to, &mut |seen: Progress| {
+    let copied = copy(&mut *from, to, &mut |seen: CopyProgress| {
         bar.set_message(match seen.phase {
             Phase::Copying => "copying",
             Phase::Verifying => "verifying",
@@ -68,17 +68,17 @@ async fn watched(from: &Place, to: &Place) -> Result<Copied, CopyError> {
     copied
 }
 
-async fn source(place: &Place) -> Result<Box<dyn Source>, CopyError> {
+async fn source(place: &StoreLocation) -> Result<Box<dyn Source>, CopyError> {
     Ok(match place {
-        Place::Folder(dir) => Box::new(FolderSource::open(dir)?),
-        Place::Database(options) => Box::new(DatabaseSource::open((**options).clone()).await?),
+        StoreLocation::Folder(dir) => Box::new(FolderSource::open(dir)?),
+        StoreLocation::Database(options) => Box::new(DatabaseSource::open((**options).clone()).await?),
     })
 }
 
-async fn target(place: &Place) -> Result<Box<dyn Target>, CopyError> {
+async fn target(place: &StoreLocation) -> Result<Box<dyn Target>, CopyError> {
     Ok(match place {
-        Place::Folder(dir) => Box::new(FolderTarget::create(dir)?),
-        Place::Database(options) => Box::new(DatabaseTarget::create((**options).clone()).await?),
+        StoreLocation::Folder(dir) => Box::new(FolderTarget::create(dir)?),
+        StoreLocation::Database(options) => Box::new(DatabaseTarget::create((**options).clone()).await?),
     })
 }
 
@@ -98,7 +98,7 @@ fn to_json(copied: &Copied, seconds: f64) -> Value {
     })
 }
 
-fn in_words(from: &Place, to: &Place, copied: &Copied) -> String {
+fn in_words(from: &StoreLocation, to: &StoreLocation, copied: &Copied) -> String {
     let states = State::ALL.iter().zip(copied.jobs).filter(|(_, count)| *count > 0);
     let states: Vec<String> = states.map(|(state, count)| format!("{count} {state}")).collect();
     let states = if states.is_empty() { String::new() } else { format!(": {}", states.join(", ")) };

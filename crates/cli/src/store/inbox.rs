@@ -1,7 +1,7 @@
 //! `redrive store inbox`: what applications have handed in within their own transactions and no job could be
 //! made of.
 
-use super::place::Place;
+use super::location::StoreLocation;
 use crate::{exit::Failed, output};
 use redrive_server::time::rfc3339;
 use redrive_store::JobId;
@@ -36,7 +36,7 @@ Examples:
   redrive store inbox env:REDRIVE_STORE --drop all";
 
 pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
-    let Place::Database(options) = Place::read(&args.address)? else {
+    let StoreLocation::Database(options) = StoreLocation::read(&args.address)? else {
         return Err(Failed::usage("found a folder; only a store in a database has an inbox: give postgres://…"));
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -3,13 +3,13 @@
 mod backup;
 mod copy;
 mod inbox;
-mod place;
+mod location;
 
 use crate::{exit::Failed, output};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
-use place::folder;
-use redrive_store::embedded::{self, Damage, Findings, OpenError, Options, Progress};
+use location::folder;
+use redrive_store::embedded::{self, Damage, Findings, LoadProgress, OpenError, Options};
 use redrive_store::{Embedded, State};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -73,11 +73,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
 /// Runs something that reads through files, with a bar that shows how far it is.
 fn watched<T>(
     what: &'static str,
-    run: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T, OpenError>,
+    run: impl FnOnce(&mut dyn FnMut(LoadProgress)) -> Result<T, OpenError>,
 ) -> Result<T, Failed> {
     let style = ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes} {eta} left");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what);
-    let result = run(&mut |seen: Progress| {
+    let result = run(&mut |seen: LoadProgress| {
         bar.set_length(seen.total);
         bar.set_position(seen.done);
     });

@@ -1,7 +1,7 @@
 //! The options of `redrive work`.
 
 use super::guard::Guard;
-use super::process::Order;
+use super::process::CommandSpec;
 use super::size;
 use crate::client::ServerArgs;
 use crate::enqueue::policy_document;
@@ -107,8 +107,8 @@ impl Args {
         client.map_err(|error| Failed::usage(error.to_string()))
     }
 
-    pub(super) fn order(&self, guard: Option<Arc<Guard>>) -> Order {
-        Order {
+    pub(super) fn spec(&self, guard: Option<Arc<Guard>>) -> CommandSpec {
+        CommandSpec {
             command: self.exec.clone(),
             memory_kib: self.memory_kib(),
             max_output: usize::try_from(self.max_output).unwrap_or(usize::MAX),

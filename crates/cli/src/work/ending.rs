@@ -1,6 +1,6 @@
 //! What the end of a command means for its job.
 
-use super::process::{Ended, How, Order};
+use super::process::{CommandSpec, Ended, How};
 use redrive_worker::{Failure, Outcome};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
 /// `overdue` where the command was stopped because the job's own time was over.
-pub(super) fn outcome(ended: &Ended, order: &Order, overdue: bool) -> Outcome {
+pub(super) fn outcome(ended: &Ended, spec: &CommandSpec, overdue: bool) -> Outcome {
     let stderr = ended.stderr.text();
     let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
     let said = last.and_then(Said::read).unwrap_or_default();
@@ -48,7 +48,7 @@ pub(super) fn outcome(ended: &Ended, order: &Order, overdue: bool) -> Outcome {
         }
         How::Stopped if !overdue => Outcome::snooze(Duration::ZERO),
         How::Stopped | How::TimedOut => {
-            let limit = order.timeout.filter(|_| ended.how == How::TimedOut);
+            let limit = spec.timeout.filter(|_| ended.how == How::TimedOut);
             let limit = limit.map_or_else(|| "its job allows".to_owned(), |limit| format!("{limit:?}"));
             let message = format!("the command took longer than {limit}, and was ended with all that it started");
             Outcome::Failed(Failure::new("timeout", message).with_details(details(ended)))
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     async fn of(command: &str) -> Outcome {
-        let order = Order {
+        let spec = CommandSpec {
             command: command.to_owned(),
             memory_kib: None,
             max_output: 100,
@@ -130,8 +130,8 @@ mod tests {
             kill_after: Duration::from_secs(1),
             guard: None,
         };
-        let ended = process::run(&order, b"", &[], std::future::pending()).await.unwrap();
-        outcome(&ended, &order, false)
+        let ended = process::run(&spec, b"", &[], std::future::pending()).await.unwrap();
+        outcome(&ended, &spec, false)
     }
 
     async fn failure(command: &str) -> Failure {

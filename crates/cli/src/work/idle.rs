@@ -1,7 +1,7 @@
 //! Knowing when there is nothing left to do, for `--once` and `--drain`, and which queues are paused.
 
 use super::args::Args;
-use super::teller::Teller;
+use super::reporter::Reporter;
 use crate::client::{Client, Send, escaped};
 use crate::exit::Failed;
 use crate::pages::List;
@@ -19,20 +19,20 @@ const EVERY: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// The server cannot be reached: there is nothing to wait for, as there is for a worker without an end.
-pub(super) fn watch(args: &Args, teller: &Arc<Teller>) -> Result<impl Future<Output = Held> + use<>, Failed> {
+pub(super) fn watch(args: &Args, reporter: &Arc<Reporter>) -> Result<impl Future<Output = Held> + use<>, Failed> {
     let states: &'static [&'static str] = if args.once { &["available"] } else { &["available", "retryable"] };
     let look = Look { client: args.server.client()?, queues: args.queues.clone(), types: args.types.clone(), states };
     let ends = args.once || args.drain;
     if ends {
         look.look()?;
     }
-    let (look, teller) = (Arc::new(look), Arc::clone(teller));
+    let (look, reporter) = (Arc::new(look), Arc::clone(reporter));
     Ok(async move {
         loop {
             let look = Arc::clone(&look);
             // A server that does not answer may have work; the worker itself tells that it is away.
             if let Ok(Ok(found)) = tokio::task::spawn_blocking(move || look.look()).await {
-                teller.held(&found.held);
+                reporter.held(&found.held);
                 if ends && !found.busy {
                     return found.held;
                 }

@@ -6,9 +6,9 @@ mod ending;
 pub(crate) mod guard;
 mod idle;
 mod process;
+mod reporter;
 mod runnable;
 mod size;
-mod teller;
 
 pub(crate) use args::Args;
 
@@ -18,12 +18,12 @@ use crate::log;
 use crate::signals::{self, Signals};
 use guard::Guard;
 use idle::Held;
-use process::Order;
+use process::CommandSpec;
 use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Retry, Worker};
+use reporter::Reporter;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use teller::Teller;
 use tokio::sync::watch;
 
 /// Between the end of a command that was told to end and the worker's giving up on it.
@@ -36,36 +36,36 @@ const POLL_UNTIL_EMPTY: Duration = Duration::from_millis(100);
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.client()?;
     runnable::check(&args.exec, args.memory_kib())?;
-    let teller = Arc::new(Teller::new(args));
+    let reporter = Arc::new(Reporter::new(args));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
-    runtime.block_on(work(args, &client, &teller))
+    runtime.block_on(work(args, &client, &reporter))
 }
 
-async fn work(args: &Args, client: &Client, teller: &Arc<Teller>) -> Result<(), Failed> {
+async fn work(args: &Args, client: &Client, reporter: &Arc<Reporter>) -> Result<(), Failed> {
     let (broken, breaks) = watch::channel(None);
-    let task = Arc::new(Task { order: args.order(guard()), teller: Arc::clone(teller), broken });
+    let task = Arc::new(Task { spec: args.spec(guard()), reporter: Arc::clone(reporter), broken });
     let worker = built(args, client, args.retry()?.as_ref(), &task).map_err(failed)?;
-    let idle = idle::watch(args, teller)?;
+    let idle = idle::watch(args, reporter)?;
     let signals = signals::counted()?;
-    let stops = Stops { signals, breaks, ending: Mutex::new((Ending::Asked, 2)), teller: Arc::clone(teller) };
-    teller.begins(args);
+    let stops = Stops { signals, breaks, ending: Mutex::new((Ending::Asked, 2)), reporter: Arc::clone(reporter) };
+    reporter.begins(args);
     let summary = worker.run_until_aborted(stops.stop(idle), stops.abort()).await.map_err(failed)?;
-    teller.summary(&summary);
+    reporter.summary(&summary);
     let (ending, _) = stops.ending().clone();
     ending.result()
 }
 
 /// What is done for each job.
 struct Task {
-    order: Order,
-    teller: Arc<Teller>,
+    spec: CommandSpec,
+    reporter: Arc<Reporter>,
     /// Why the command cannot run here, once that is known: then the worker takes no further jobs.
     broken: watch::Sender<Option<String>>,
 }
 
 fn built(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<Task>) -> Result<Worker, ClientError> {
-    let told = Arc::clone(&task.teller);
+    let told = Arc::clone(&task.reporter);
     let mut builder = Worker::builder(client)
         .concurrency(args.concurrency())
         // A command takes long beside a fetch; a job that waits here could run elsewhere.
@@ -73,7 +73,7 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<Task>) 
         .lease(args.lease())
         .poll(if args.once || args.drain { POLL_UNTIL_EMPTY } else { POLL })
         .stop_within(args.grace())
-        .cancel_grace(task.order.kill_after + MARGIN)
+        .cancel_grace(task.spec.kill_after + MARGIN)
         .on_event(move |event: &Event<'_>| told.event(event));
     for queue in &args.queues {
         builder = builder.queue(queue);
@@ -116,14 +116,14 @@ impl Task {
         environment.extend(job.max_attempts().map(|most| ("REDRIVE_JOB_MAX_ATTEMPTS", most.to_string())));
         let mut why = None;
         let stop = async { why = Some(context.cancellation().await) };
-        let ended = process::run(&self.order, job.envelope_json().as_bytes(), &environment, stop).await;
+        let ended = process::run(&self.spec, job.envelope_json().as_bytes(), &environment, stop).await;
         match ended {
             Ok(ended) => {
                 if ended.stdout.is_cut() {
-                    let (kept, total) = (self.order.max_output, ended.stdout.total);
-                    self.teller.note(job.id(), format!("output cut: {kept} of {total} bytes kept"));
+                    let (kept, total) = (self.spec.max_output, ended.stdout.total);
+                    self.reporter.note(job.id(), format!("output cut: {kept} of {total} bytes kept"));
                 }
-                let outcome = ending::outcome(&ended, &self.order, why == Some(Cancelled::TimedOut));
+                let outcome = ending::outcome(&ended, &self.spec, why == Some(Cancelled::TimedOut));
                 if let Outcome::Declined(reason) = &outcome {
                     self.give_up(reason);
                 }
@@ -182,7 +182,7 @@ struct Stops {
     breaks: watch::Receiver<Option<String>>,
     /// Why the worker stops, once it does, and the number of the signal that ends everything at once.
     ending: Mutex<(Ending, u32)>,
-    teller: Arc<Teller>,
+    reporter: Arc<Reporter>,
 }
 
 impl Stops {
@@ -206,7 +206,7 @@ impl Stops {
     async fn abort(&self) {
         let last = self.ending().1;
         signals::reach(self.signals.clone(), last).await;
-        self.teller.aborts();
+        self.reporter.aborts();
     }
 
     fn ending(&self) -> MutexGuard<'_, (Ending, u32)> {

@@ -27,7 +27,7 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// How a command is run.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
+pub(super) struct CommandSpec {
     /// The text for the shell.
     pub(super) command: String,
     /// The most memory that each of its processes may take, in KiB of address space.
@@ -71,18 +71,18 @@ pub(super) enum How {
 /// # Errors
 /// The command could not be started.
 pub(super) async fn run(
-    order: &Order,
+    spec: &CommandSpec,
     input: &[u8],
     environment: &[(&str, String)],
     stop: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
-    let mut child = shell(order, environment).spawn()?;
-    let group = Group::of(&child, order.guard.clone());
+    let mut child = shell(spec, environment).spawn()?;
+    let group = Group::of(&child, spec.guard.clone());
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (over, ended) = watch::channel(false);
     let lingered = || lingered(ended.clone());
     let watched = async {
-        let ended = watched(order, &mut child, &group, stop).await;
+        let ended = watched(spec, &mut child, &group, stop).await;
         // Children that outlive the command would hold its output open.
         group.end();
         over.send_replace(true);
@@ -91,7 +91,7 @@ pub(super) async fn run(
     let (ended, (), stdout, stderr) = tokio::join!(
         watched,
         fed(stdin, input, lingered()),
-        capture(stdout, Keep::Start(order.max_output), lingered()),
+        capture(stdout, Keep::Start(spec.max_output), lingered()),
         capture(stderr, Keep::End(STDERR_BYTES), lingered()),
     );
     Ok(Ended { how: ended.unwrap_or(How::Unknown), stdout, stderr })
@@ -103,12 +103,12 @@ async fn lingered(mut ended: watch::Receiver<bool>) {
     tokio::time::sleep(LINGER).await;
 }
 
-fn shell(order: &Order, environment: &[(&str, String)]) -> Command {
+fn shell(spec: &CommandSpec, environment: &[(&str, String)]) -> Command {
     let mut shell = Command::new("sh");
-    match order.memory_kib {
-        None => shell.args([OsStr::new("-c"), OsStr::new(&order.command)]),
+    match spec.memory_kib {
+        None => shell.args([OsStr::new("-c"), OsStr::new(&spec.command)]),
         // The limit is set by the shell itself and inherited by all that it starts.
-        Some(kib) => shell.args(["-c", "ulimit -v \"$1\" && eval \"$2\"", "sh", &kib.to_string(), &order.command]),
+        Some(kib) => shell.args(["-c", "ulimit -v \"$1\" && eval \"$2\"", "sh", &kib.to_string(), &spec.command]),
     };
     shell.envs(environment.iter().map(|(name, value)| (name, value)));
     shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -116,9 +116,14 @@ fn shell(order: &Order, environment: &[(&str, String)]) -> Command {
 }
 
 /// Waits for the command, and ends it when its time is over.
-async fn watched(order: &Order, child: &mut Child, group: &Group, stop: impl Future<Output = ()>) -> io::Result<How> {
+async fn watched(
+    spec: &CommandSpec,
+    child: &mut Child,
+    group: &Group,
+    stop: impl Future<Output = ()>,
+) -> io::Result<How> {
     let overdue = async {
-        match order.timeout {
+        match spec.timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,
             None => std::future::pending().await,
         }
@@ -130,7 +135,7 @@ async fn watched(order: &Order, child: &mut Child, group: &Group, stop: impl Fut
         () = overdue => How::TimedOut,
     };
     group.signal(Signal::TERM);
-    if tokio::time::timeout(order.kill_after, child.wait()).await.is_err() {
+    if tokio::time::timeout(spec.kill_after, child.wait()).await.is_err() {
         group.signal(Signal::KILL);
         child.wait().await?;
     }
@@ -202,8 +207,8 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::time::Instant;
 
-    fn order(command: &str) -> Order {
-        Order {
+    fn spec(command: &str) -> CommandSpec {
+        CommandSpec {
             command: command.to_owned(),
             memory_kib: None,
             max_output: 1_000,
@@ -213,8 +218,8 @@ mod tests {
         }
     }
 
-    async fn ended(order: &Order) -> Ended {
-        run(order, b"{\"n\": 1}", &[("REDRIVE_JOB_ID", "7".to_owned())], std::future::pending()).await.unwrap()
+    async fn ended(spec: &CommandSpec) -> Ended {
+        run(spec, b"{\"n\": 1}", &[("REDRIVE_JOB_ID", "7".to_owned())], std::future::pending()).await.unwrap()
     }
 
     /// A folder for what commands leave behind.
@@ -267,19 +272,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_reads_the_job_and_its_environment_and_ends_with_a_code() {
-        let run = ended(&order("cat; printf ' %s' \"$REDRIVE_JOB_ID\"; echo oops >&2; exit 7")).await;
+        let run = ended(&spec("cat; printf ' %s' \"$REDRIVE_JOB_ID\"; echo oops >&2; exit 7")).await;
         assert_eq!(run.how, How::Exit(7));
         assert_eq!((run.stdout.text(), run.stderr.text()), ("{\"n\": 1} 7".into(), "oops\n".into()));
         for code in [0, 1, 65, 75, 127, 255] {
-            assert_eq!(ended(&order(&format!("exit {code}"))).await.how, How::Exit(code));
+            assert_eq!(ended(&spec(&format!("exit {code}"))).await.how, How::Exit(code));
         }
-        assert_eq!(ended(&order("kill -9 $$")).await.how, How::Signal(9));
+        assert_eq!(ended(&spec("kill -9 $$")).await.how, How::Signal(9));
     }
 
     #[tokio::test]
     async fn input_that_nobody_reads_is_no_error() {
         let long = vec![b'x'; 1 << 20];
-        let run = run(&order("exec true"), &long, &[], std::future::pending()).await.unwrap();
+        let run = run(&spec("exec true"), &long, &[], std::future::pending()).await.unwrap();
         assert_eq!(run.how, How::Exit(0));
     }
 
@@ -287,7 +292,7 @@ mod tests {
     async fn output_is_bounded_and_never_blocks_the_command() {
         let noisy =
             "head -c 5000000 /dev/zero | tr '\\0' 'a'; head -c 3000000 /dev/zero | tr '\\0' 'b' >&2; echo end >&2";
-        let run = ended(&order(noisy)).await;
+        let run = ended(&spec(noisy)).await;
         assert_eq!(run.how, How::Exit(0));
         assert_eq!((run.stdout.text().len(), run.stdout.total), (1_000, 5_000_000));
         assert_eq!((run.stderr.text().len(), run.stderr.total), (STDERR_BYTES, 3_000_004));
@@ -299,20 +304,20 @@ mod tests {
         let folder = Folder::new("timeout");
         let file = folder.at("id");
         let command = format!("sh -c 'sleep 600 & echo $! > {}; wait'", file.display());
-        let order = Order { timeout: Some(Duration::from_millis(300)), ..order(&command) };
-        assert_eq!(ended(&order).await.how, How::TimedOut);
+        let spec = CommandSpec { timeout: Some(Duration::from_millis(300)), ..spec(&command) };
+        assert_eq!(ended(&spec).await.how, How::TimedOut);
         gone(&said(&file).await).await;
     }
 
     #[tokio::test]
     async fn who_does_not_listen_is_killed() {
         let stubborn = "trap '' TERM; while :; do sleep 600; done";
-        let order = Order {
+        let spec = CommandSpec {
             timeout: Some(Duration::from_millis(200)),
             kill_after: Duration::from_millis(200),
-            ..order(stubborn)
+            ..spec(stubborn)
         };
-        assert_eq!(ended(&order).await.how, How::TimedOut);
+        assert_eq!(ended(&spec).await.how, How::TimedOut);
     }
 
     #[tokio::test]
@@ -321,7 +326,7 @@ mod tests {
         let ready = folder.at("ready");
         let polite = format!("trap 'echo bye; exit 3' TERM; echo > {}; while :; do sleep 0.01; done", ready.display());
         let stop = async { drop(said(&ready).await) };
-        let run = run(&order(&polite), b"", &[], stop).await.unwrap();
+        let run = run(&spec(&polite), b"", &[], stop).await.unwrap();
         assert_eq!((run.how, run.stdout.text()), (How::Stopped, "bye\n".into()));
     }
 
@@ -329,7 +334,7 @@ mod tests {
     async fn what_a_command_leaves_behind_ends_with_it() {
         let folder = Folder::new("left");
         let file = folder.at("id");
-        let run = ended(&order(&format!("sleep 600 & echo $! > {}; echo done", file.display()))).await;
+        let run = ended(&spec(&format!("sleep 600 & echo $! > {}; echo done", file.display()))).await;
         assert_eq!((run.how, run.stdout.text()), (How::Exit(0), "done\n".into()));
         gone(&said(&file).await).await;
     }
@@ -341,7 +346,7 @@ mod tests {
         let file_name = file.display();
         let daemon = format!("setsid sh -c 'echo $$ > {file_name}; exec sleep 600' &");
         let command = format!("{daemon} echo done; until test -s {file_name}; do sleep 0.01; done");
-        let run = ended(&order(&command)).await;
+        let run = ended(&spec(&command)).await;
         let id = said(&file).await;
         assert_eq!((run.how, run.stdout.text()), (How::Exit(0), "done\n".into()));
         assert!(std::process::Command::new("kill").arg(&id).status().unwrap().success(), "it lives on until now");
@@ -351,9 +356,9 @@ mod tests {
     async fn a_run_that_is_dropped_leaves_nothing_behind() {
         let folder = Folder::new("dropped");
         let file = folder.at("id");
-        let order = order(&format!("sleep 600 & echo $! > {}; wait", file.display()));
+        let spec = spec(&format!("sleep 600 & echo $! > {}; wait", file.display()));
         let id = {
-            let running = run(&order, b"", &[], std::future::pending());
+            let running = run(&spec, b"", &[], std::future::pending());
             tokio::select! {
                 _ = running => panic!("it sleeps"),
                 id = said(&file) => id,
@@ -365,9 +370,9 @@ mod tests {
     #[tokio::test]
     async fn memory_is_bounded_where_the_platform_can() {
         let greedy = "x=$(head -c 400000000 /dev/zero | tr '\\0' 'a'); echo ${#x}";
-        let run = ended(&Order { memory_kib: Some(100_000), ..order(greedy) }).await;
+        let run = ended(&CommandSpec { memory_kib: Some(100_000), ..spec(greedy) }).await;
         assert_ne!(run.how, How::Exit(0), "{}", run.stdout.text());
-        let modest = ended(&Order { memory_kib: Some(1_000_000), ..order("echo \"$REDRIVE_JOB_ID\"") }).await;
+        let modest = ended(&CommandSpec { memory_kib: Some(1_000_000), ..spec("echo \"$REDRIVE_JOB_ID\"") }).await;
         assert_eq!((modest.how, modest.stdout.text()), (How::Exit(0), "7\n".into()));
     }
 }

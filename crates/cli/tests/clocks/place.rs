@@ -21,13 +21,13 @@ enum Store {
 }
 
 /// A server, and the file that says how far the wall clock is off.
-pub(crate) struct Place {
+pub(crate) struct SkewedServer {
     store: Store,
     clock: PathBuf,
     server: Option<Server>,
 }
 
-impl Place {
+impl SkewedServer {
     /// One on each store.
     pub(crate) fn both() -> [Self; 2] {
         let clocks = ["folder", "database"].map(|name| {
@@ -144,7 +144,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SkewedServer {
     fn drop(&mut self) {
         if self.server.is_some() {
             self.kill();

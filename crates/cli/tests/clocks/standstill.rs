@@ -1,7 +1,7 @@
 //! A server that stood still hears its workers before it takes anything from them.
 
 use crate::harness::until;
-use crate::place::Place;
+use crate::place::SkewedServer;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ const LEASE_MS: u64 = 6_000;
 const STANDSTILL: Duration = Duration::from_secs(7);
 
 /// Sends a heartbeat without waiting for the answer, which can be read later.
-fn heartbeat(place: &Place, job: &Value) -> TcpStream {
+fn heartbeat(place: &SkewedServer, job: &Value) -> TcpStream {
     let body = json!({
         "worker_id": "tester",
         "active_jobs": [{ "job_id": job["id"], "lease_token": job["lease_token"] }],
@@ -30,7 +30,7 @@ fn heartbeat(place: &Place, job: &Value) -> TcpStream {
 
 #[test]
 fn a_server_that_stood_still_takes_no_job_from_a_worker_that_lives() {
-    for place in Place::both() {
+    for place in SkewedServer::both() {
         let name = place.name();
         let [beats, reports, lost] = ["beats", "reports", "lost"].map(|queue| place.held(queue, LEASE_MS));
         place.signal("-STOP");
@@ -52,7 +52,7 @@ fn a_server_that_stood_still_takes_no_job_from_a_worker_that_lives() {
 
 #[test]
 fn a_server_that_was_away_takes_no_job_from_a_worker_that_lives() {
-    for mut place in Place::both() {
+    for mut place in SkewedServer::both() {
         let [reports, lost] = ["reports", "lost"].map(|queue| place.held(queue, LEASE_MS));
         place.kill();
         std::thread::sleep(STANDSTILL);

@@ -2,7 +2,7 @@
 //! own, on PostgreSQL the database's.
 
 use crate::harness::until;
-use crate::place::{Place, assert_on_time};
+use crate::place::{SkewedServer, assert_on_time};
 use crate::{assert_about, written};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ const HOUR_S: f64 = 3_600.0;
 
 #[test]
 fn a_clock_that_is_set_back_delays_no_retry_and_no_end_of_a_lease() {
-    for place in Place::both() {
+    for place in SkewedServer::both() {
         let name = place.name();
         let taken = Instant::now();
         let lost = place.held("lost", 2_000);
@@ -36,7 +36,7 @@ fn a_clock_that_is_set_back_delays_no_retry_and_no_end_of_a_lease() {
 
 #[test]
 fn a_clock_that_is_set_forward_ends_no_lease_and_starts_no_retry_early() {
-    for place in Place::both() {
+    for place in SkewedServer::both() {
         let name = place.name();
         let (held, (waits, _)) = (place.held("held", 600_000), place.failed("again", 300_000));
         place.set_clock("+1h");
@@ -50,7 +50,7 @@ fn a_clock_that_is_set_forward_ends_no_lease_and_starts_no_retry_early() {
 
 #[test]
 fn a_time_that_is_named_after_a_step_is_one_of_the_wall_clock() {
-    for place in Place::both() {
+    for place in SkewedServer::both() {
         let name = place.name();
         place.set_clock("-1h");
         place.notices_step(-HOUR_S);
@@ -68,7 +68,7 @@ fn a_time_that_is_named_after_a_step_is_one_of_the_wall_clock() {
 
 #[test]
 fn a_clock_that_was_set_back_while_the_server_was_stopped_delays_no_retry() {
-    for mut place in Place::both() {
+    for mut place in SkewedServer::both() {
         let name = place.name();
         let (job, failed) = place.failed("again", 3_000);
         place.stop();
@@ -83,7 +83,7 @@ fn a_clock_that_was_set_back_while_the_server_was_stopped_delays_no_retry() {
 
 #[test]
 fn a_restart_after_a_step_forward_keeps_the_times_that_were_named_since() {
-    for mut place in Place::both() {
+    for mut place in SkewedServer::both() {
         let name = place.name();
         place.set_clock("+1h");
         place.notices_step(HOUR_S);

@@ -1,7 +1,7 @@
 //! What the servers have, against what the client knows.
 
-use crate::book::{Book, Entry};
-use crate::harness::{PATIENCE, Server};
+use crate::harness::{Server, TIMEOUT};
+use crate::ledger::{Entry, Ledger};
 use crate::load::Load;
 use crate::target::Target;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Everything that the server has, against everything that is known.
-pub(crate) fn compared(server: &Server, book: &Mutex<Book>, when: &str) {
+pub(crate) fn compared(server: &Server, ledger: &Mutex<Ledger>, when: &str) {
     let mut listed = Vec::new();
     let mut next = String::new();
     loop {
@@ -22,25 +22,25 @@ pub(crate) fn compared(server: &Server, book: &Mutex<Book>, when: &str) {
             None => break,
         }
     }
-    let mut book = book.lock().expect("no thread panicked");
-    book.compare(&listed);
-    assert!(book.wrong.is_empty(), "{when}: {:#?}", book.wrong);
+    let mut ledger = ledger.lock().expect("no thread panicked");
+    ledger.compare(&listed);
+    assert!(ledger.wrong.is_empty(), "{when}: {:#?}", ledger.wrong);
 }
 
 /// Lets every job come to its end without further kills, and looks at all of them once more.
 pub(crate) fn drained(
     target: &dyn Target,
     server: &Server,
-    book: &Mutex<Book>,
+    ledger: &Mutex<Ledger>,
     batches: &AtomicU64,
     random: &mut fastrand::Rng,
 ) {
     let enough = AtomicBool::new(false);
-    let load = Load { target, book, enough: &enough, batches };
+    let load = Load { target, ledger, enough: &enough, batches };
     let (first, second) = (fastrand::Rng::with_seed(random.u64(..)), fastrand::Rng::with_seed(random.u64(..)));
     std::thread::scope(|scope| {
         let workers = [scope.spawn(|| load.work(first)), scope.spawn(|| load.work(second))];
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let open = |stats: &Value| {
             let waiting = ["available", "active", "scheduled", "retryable", "pending"];
             waiting.iter().filter_map(|state| stats["stats"][*state].as_u64()).sum::<u64>()
@@ -58,17 +58,17 @@ pub(crate) fn drained(
             assert!(worker.join().expect("the book was not contradicted").is_ok());
         }
     });
-    compared(server, book, "at the end");
-    dead_letters(server, book);
+    compared(server, ledger, "at the end");
+    dead_letters(server, ledger);
 }
 
 /// Among the dead letters are those that asked for it when their runs were used up, and nobody else.
-fn dead_letters(server: &Server, book: &Mutex<Book>) {
+fn dead_letters(server: &Server, ledger: &Mutex<Ledger>) {
     let answer = server.ask("GET", "/ojs/v1/dead-letter?limit=1", Value::Null);
-    let book = book.lock().expect("no thread panicked");
+    let ledger = ledger.lock().expect("no thread panicked");
     let discarded = |entry: &&Entry| entry.terminal.as_deref() == Some("discarded");
-    let expected = book.jobs.values().filter(discarded).filter(|entry| entry.nature.dead_letter).count();
+    let expected = ledger.jobs.values().filter(discarded).filter(|entry| entry.nature.dead_letter).count();
     assert_eq!(answer["pagination"]["total"], json!(expected));
-    let ended = book.jobs.values().filter(|entry| entry.terminal.is_some()).count();
-    assert_eq!(ended, book.jobs.len(), "every job has ended");
+    let ended = ledger.jobs.values().filter(|entry| entry.terminal.is_some()).count();
+    assert_eq!(ended, ledger.jobs.len(), "every job has ended");
 }

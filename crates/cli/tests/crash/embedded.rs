@@ -1,8 +1,8 @@
 //! One server on its own folder.
 
-use crate::book::Book;
 use crate::check::{compared, drained};
 use crate::harness::{Folder, Server, killed_while_starting, redrive, stdout};
+use crate::ledger::Ledger;
 use crate::load::Load;
 use crate::target::{Gone, Lonely};
 use crate::{rounds, seed};
@@ -19,30 +19,30 @@ fn kill_minus_nine_loses_nothing_that_was_acknowledged() {
     let mut random = fastrand::Rng::with_seed(seed);
     let folder = Folder::new("crash");
     let data = folder.at("data");
-    let (book, batches) = (Mutex::new(Book::default()), AtomicU64::new(0));
+    let (ledger, batches) = (Mutex::new(Ledger::default()), AtomicU64::new(0));
     for round in 1..=rounds {
         if random.u8(..4) == 0 {
             killed_while_starting(&["--data", &data], Duration::from_millis(random.u64(0..40)));
         }
         let mut server = Server::start(&data);
-        compared(&server, &book, &format!("round {round}, after the start"));
-        let killed = loaded(&mut server, &book, &batches, &mut random);
+        compared(&server, &ledger, &format!("round {round}, after the start"));
+        let killed = loaded(&mut server, &ledger, &batches, &mut random);
         assert!(killed, "round {round}: the load ended before the kill");
         sound(&data);
     }
     let server = Server::start(&data);
-    compared(&server, &book, "after the last kill");
-    drained(&Lonely::new(&server.url), &server, &book, &batches, &mut random);
-    let book = book.into_inner().expect("no thread panicked");
-    let (jobs, acknowledged) = (book.jobs.len(), book.acknowledged);
+    compared(&server, &ledger, "after the last kill");
+    drained(&Lonely::new(&server.url), &server, &ledger, &batches, &mut random);
+    let ledger = ledger.into_inner().expect("no thread panicked");
+    let (jobs, acknowledged) = (ledger.jobs.len(), ledger.acknowledged);
     assert!(jobs as u64 >= rounds, "hardly any job got in: {jobs}");
     eprintln!("crash: seed {seed}, {rounds} rounds, {jobs} jobs, {acknowledged} acknowledgements, all of them kept");
 }
 
 /// Puts the server under load and kills it at a random moment; answers whether the load was still on.
-fn loaded(server: &mut Server, book: &Mutex<Book>, batches: &AtomicU64, random: &mut fastrand::Rng) -> bool {
+fn loaded(server: &mut Server, ledger: &Mutex<Ledger>, batches: &AtomicU64, random: &mut fastrand::Rng) -> bool {
     let (target, enough) = (Lonely::new(&server.url), AtomicBool::new(false));
-    let load = Load { target: &target, book, enough: &enough, batches };
+    let load = Load { target: &target, ledger, enough: &enough, batches };
     let life = Duration::from_millis(random.u64(20..700));
     let seeds: [u64; 5] = std::array::from_fn(|_| random.u64(..));
     let [first, second, third, fourth, fifth] = seeds.map(fastrand::Rng::with_seed);

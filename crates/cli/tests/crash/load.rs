@@ -1,7 +1,7 @@
 //! The load: some hand in jobs, some work, some call jobs off, until the server is gone.
 
-use crate::book::{Book, Known, LEASE, Nature, message_of, text};
-use crate::target::{Answer, Gone, Target};
+use crate::ledger::{Known, LEASE, Ledger, Nature, message_of, text};
+use crate::target::{Gone, Reply, Target};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -12,15 +12,15 @@ const QUEUE: &str = "crash";
 /// What all threads of a round share.
 pub(crate) struct Load<'a> {
     pub(crate) target: &'a dyn Target,
-    pub(crate) book: &'a Mutex<Book>,
+    pub(crate) ledger: &'a Mutex<Ledger>,
     /// Set when the threads are to end by themselves.
     pub(crate) enough: &'a AtomicBool,
     pub(crate) batches: &'a AtomicU64,
 }
 
 impl Load<'_> {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().expect("no thread panicked")
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().expect("no thread panicked")
     }
 
     fn agent() -> ureq::Agent {
@@ -28,7 +28,7 @@ impl Load<'_> {
         config.timeout_global(Some(Duration::from_secs(30))).build().into()
     }
 
-    fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Answer, Gone> {
+    fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Reply, Gone> {
         self.target.ask(agent, method, path, body)
     }
 
@@ -46,7 +46,7 @@ impl Load<'_> {
                 (0..size).map(|_| (new_id(&mut random), nature(&mut random))).collect();
             let mut documents: Vec<Value> = natures.iter().map(|(id, nature)| document(id, nature)).collect();
             for (id, nature) in &natures {
-                self.book().sent(id, *nature, batch);
+                self.ledger().sent(id, *nature, batch);
             }
             let (path, body) = match documents.pop() {
                 Some(single) if documents.is_empty() => ("/ojs/v1/jobs", single),
@@ -55,7 +55,7 @@ impl Load<'_> {
                 }
             };
             if self.sent_until_answered(&agent, path, &body)? {
-                natures.iter().for_each(|(id, _)| self.book().created(id));
+                natures.iter().for_each(|(id, _)| self.ledger().created(id));
             }
             if self.is_enough() {
                 break;
@@ -94,7 +94,7 @@ impl Load<'_> {
             let Some((status, answer)) = self.ask(&agent, "POST", "/ojs/v1/workers/fetch", &body)? else { continue };
             assert_eq!(status, 200, "{answer}");
             let jobs = answer["jobs"].as_array().expect("jobs");
-            jobs.iter().for_each(|job| self.book().fetched(job, asked));
+            jobs.iter().for_each(|job| self.ledger().fetched(job, asked));
             let ends: Vec<End> = jobs.iter().filter(|_| random.u8(..100) < 95).map(|job| self.end_of(job)).collect();
             self.report(&agent, &ends, many)?;
         }
@@ -105,7 +105,7 @@ impl Load<'_> {
     pub(crate) fn catch_up(&self) -> Result<(), Gone> {
         let agent = Self::agent();
         let mut ends = Vec::new();
-        for (id, entry) in &self.book().jobs {
+        for (id, entry) in &self.ledger().jobs {
             let open = entry.runs.last().filter(|run| !matches!(run.ended, Some((Known::Yes, _))));
             if let Some(run) = open.filter(|_| entry.terminal.is_none()) {
                 let success = run.ended.map_or(run.attempt > entry.nature.failing, |(_, success)| success);
@@ -119,14 +119,14 @@ impl Load<'_> {
     pub(crate) fn meddle(&self, mut random: fastrand::Rng) -> Result<(), Gone> {
         let agent = Self::agent();
         for _ in 0..3 {
-            let open = |(id, entry): (&String, &crate::book::Entry)| {
+            let open = |(id, entry): (&String, &crate::ledger::Entry)| {
                 (entry.terminal.is_none() && entry.created == Known::Yes).then(|| id.clone())
             };
-            let ids: Vec<String> = self.book().jobs.iter().filter_map(open).collect();
+            let ids: Vec<String> = self.ledger().jobs.iter().filter_map(open).collect();
             let Some(id) = random.choice(&ids) else { continue };
-            self.book().entry(id).cancel_sent = true;
+            self.ledger().entry(id).cancel_sent = true;
             match self.ask(&agent, "DELETE", &format!("/ojs/v1/jobs/{id}"), &Value::Null)? {
-                Some((200, _)) => self.book().cancelled(id),
+                Some((200, _)) => self.ledger().cancelled(id),
                 // It ended in between.
                 Some((409, _)) | None => {}
                 Some((status, answer)) => panic!("{id} was called off: {status} {answer}"),
@@ -138,7 +138,7 @@ impl Load<'_> {
     fn end_of(&self, job: &Value) -> End {
         let id = text(job, "id");
         let attempt = job["attempt"].as_u64().and_then(|attempt| attempt.try_into().ok()).unwrap_or(0);
-        let failing = self.book().jobs.get(&id).map_or(0, |entry| entry.nature.failing);
+        let failing = self.ledger().jobs.get(&id).map_or(0, |entry| entry.nature.failing);
         End { id, token: job["lease_token"].clone(), attempt, success: attempt > failing }
     }
 
@@ -159,7 +159,7 @@ impl Load<'_> {
 
     /// Answers whether an answer came.
     fn report_together(&self, agent: &ureq::Agent, ends: &[End]) -> Result<bool, Gone> {
-        ends.iter().for_each(|end| self.book().ending(&end.id, &end.token, end.success));
+        ends.iter().for_each(|end| self.ledger().ending(&end.id, &end.token, end.success));
         let body = json!({ "settlements": ends.iter().map(End::settlement).collect::<Vec<_>>() });
         let Some((status, answer)) = self.ask(agent, "POST", "/ojs/v1/workers/settle", &body)? else {
             return Ok(false);
@@ -167,17 +167,17 @@ impl Load<'_> {
         assert_eq!(status, 200, "{answer}");
         for (end, result) in ends.iter().zip(answer["results"].as_array().expect("results")) {
             let status = result["status"].as_u64().expect("a status");
-            self.book().ended(&end.id, &end.token, status, result);
+            self.ledger().ended(&end.id, &end.token, status, result);
         }
         Ok(true)
     }
 
     /// Answers whether an answer came.
     fn report_alone(&self, agent: &ureq::Agent, end: &End) -> Result<bool, Gone> {
-        self.book().ending(&end.id, &end.token, end.success);
+        self.ledger().ending(&end.id, &end.token, end.success);
         let path = if end.success { "/ojs/v1/workers/ack" } else { "/ojs/v1/workers/nack" };
         let Some((status, answer)) = self.ask(agent, "POST", path, &end.settlement())? else { return Ok(false) };
-        self.book().ended(&end.id, &end.token, status, &answer);
+        self.ledger().ended(&end.id, &end.token, status, &answer);
         Ok(true)
     }
 }

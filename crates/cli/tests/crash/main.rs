@@ -11,7 +11,6 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
-mod book;
 mod check;
 #[path = "../../../store/tests/postgres/cluster.rs"]
 #[allow(dead_code, reason = "these tests stop their database, and do not share it")]
@@ -19,6 +18,7 @@ mod cluster;
 mod embedded;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod ledger;
 mod load;
 mod nodes;
 mod postgres;

@@ -1,8 +1,8 @@
 //! Three servers on one database, each of which may be killed and started again, as may the database.
 
 use crate::cluster::Cluster;
-use crate::harness::{PATIENCE, Server, call, killed_while_starting, until};
-use crate::target::{Answer, Gone, Target};
+use crate::harness::{Server, TIMEOUT, call, killed_while_starting, until};
+use crate::target::{Gone, Reply, Target};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
@@ -18,11 +18,11 @@ const BREATH: Duration = Duration::from_millis(10);
 
 /// What clients know of the servers and the database, and why an answer may stay away.
 #[derive(Default)]
-pub(crate) struct Doors {
+pub(crate) struct Endpoints {
     addresses: RwLock<Vec<Arc<Address>>>,
     turn: AtomicUsize,
     /// From just before the database is stopped until every server has found it again.
-    away: AtomicBool,
+    unreachable: AtomicBool,
     outages: AtomicUsize,
     /// How often a server that was killed gave no answer, and how often one had no database.
     pub(crate) silent: AtomicUsize,
@@ -35,17 +35,17 @@ struct Address {
     killed: AtomicBool,
 }
 
-impl Target for Doors {
-    fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Answer, Gone> {
+impl Target for Endpoints {
+    fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Reply, Gone> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let address = {
             let addresses = self.addresses.read().unwrap();
             Arc::clone(&addresses[turn % addresses.len()])
         };
-        let (was_away, outages) = (self.away.load(Ordering::SeqCst), self.outages.load(Ordering::SeqCst));
+        let (was_unreachable, outages) = (self.unreachable.load(Ordering::SeqCst), self.outages.load(Ordering::SeqCst));
         match call(agent, &address.url, method, path, body) {
             Ok((503, answer)) => {
-                let excused = was_away || self.outages.load(Ordering::SeqCst) > outages;
+                let excused = was_unreachable || self.outages.load(Ordering::SeqCst) > outages;
                 assert!(excused, "{method} {path}: refused while the database was there: {answer}");
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(BREATH);
@@ -84,7 +84,7 @@ impl Node {
 
 /// The servers and their database.
 pub(crate) struct Nodes {
-    pub(crate) doors: Arc<Doors>,
+    pub(crate) endpoints: Arc<Endpoints>,
     nodes: Vec<Node>,
     database: Cluster,
     starts: usize,
@@ -99,10 +99,10 @@ impl Nodes {
             let starting: Vec<_> = (0..NODES).map(|start| scope.spawn(move || Node::start(database, start))).collect();
             starting.into_iter().map(|started| started.join().unwrap()).collect()
         });
-        let doors = Arc::new(Doors::default());
-        *doors.addresses.write().unwrap() = nodes.iter().map(|node| Arc::clone(&node.address)).collect();
+        let endpoints = Arc::new(Endpoints::default());
+        *endpoints.addresses.write().unwrap() = nodes.iter().map(|node| Arc::clone(&node.address)).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { doors, nodes, database, starts: NODES, runtime }
+        Self { endpoints, nodes, database, starts: NODES, runtime }
     }
 
     pub(crate) fn server(&self, number: usize) -> &Server {
@@ -123,7 +123,7 @@ impl Nodes {
         }
         self.nodes[number] = Node::start(&self.database, self.starts);
         self.starts += 1;
-        self.doors.addresses.write().unwrap()[number] = Arc::clone(&self.nodes[number].address);
+        self.endpoints.addresses.write().unwrap()[number] = Arc::clone(&self.nodes[number].address);
     }
 
     /// Stops the database as a crash does, and starts it again after a while.
@@ -138,8 +138,8 @@ impl Nodes {
 
     /// Gives these orders to the database, and waits until the servers have found it again.
     fn outage(&mut self, orders: &[&str], pause: Duration) {
-        self.doors.away.store(true, Ordering::SeqCst);
-        self.doors.outages.fetch_add(1, Ordering::SeqCst);
+        self.endpoints.unreachable.store(true, Ordering::SeqCst);
+        self.endpoints.outages.fetch_add(1, Ordering::SeqCst);
         for order in orders {
             self.database.order(order);
             std::thread::sleep(pause);
@@ -150,7 +150,7 @@ impl Nodes {
                 (status == 200).then_some(())
             });
         }
-        self.doors.away.store(false, Ordering::SeqCst);
+        self.endpoints.unreachable.store(false, Ordering::SeqCst);
     }
 
     /// Waits until nothing of what killed servers had sent is still under way: the database may have a
@@ -162,7 +162,7 @@ impl Nodes {
         self.runtime.block_on(async {
             let (client, connection) = tokio_postgres::connect(&self.database.address, NoTls).await.unwrap();
             tokio::spawn(connection);
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TIMEOUT;
             while client.query_one(LEFT, &[&living]).await.unwrap().get::<_, i64>(0) > 0 {
                 assert!(Instant::now() < deadline, "connections of killed servers do not end");
                 tokio::time::sleep(Duration::from_millis(5)).await;

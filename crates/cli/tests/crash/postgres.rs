@@ -1,10 +1,10 @@
 //! Three servers on one PostgreSQL: one after another is killed and started again while the others go on,
 //! and now and then the database crashes. And once it does not come back, but its standby takes over.
 
-use crate::book::Book;
 use crate::check::{compared, drained};
 use crate::cluster::Cluster;
 use crate::harness::until;
+use crate::ledger::Ledger;
 use crate::load::Load;
 use crate::nodes::{NODES, Nodes};
 use crate::{rounds, seed};
@@ -22,12 +22,12 @@ const SLACK: Duration = Duration::from_millis(250);
 fn killed_nodes_and_a_crashing_database_lose_nothing_that_was_acknowledged() {
     let (rounds, seed) = (rounds(8), seed());
     let mut random = fastrand::Rng::with_seed(seed);
-    let (mut nodes, book) = (Nodes::start(Cluster::start()), Record::new());
+    let (mut nodes, ledger) = (Nodes::start(Cluster::start()), Record::new());
     for round in 1..=rounds {
-        book.loaded(&mut nodes, &mut random, |nodes, random| disturbed(nodes, round, random));
-        book.compared(&nodes, &format!("round {round}"), &mut random);
+        ledger.loaded(&mut nodes, &mut random, |nodes, random| disturbed(nodes, round, random));
+        ledger.compared(&nodes, &format!("round {round}"), &mut random);
     }
-    let (silent, refused) = book.drained(&nodes, &mut random, &format!("seed {seed}, {rounds} rounds"));
+    let (silent, refused) = ledger.drained(&nodes, &mut random, &format!("seed {seed}, {rounds} rounds"));
     assert!(silent as u64 >= rounds, "hardly any kill was noticed: {silent} requests had no answer");
     assert!(refused as u64 >= rounds / 3, "hardly any crash of the database was noticed: {refused} requests refused");
 }
@@ -37,25 +37,25 @@ fn killed_nodes_and_a_crashing_database_lose_nothing_that_was_acknowledged() {
 fn a_failover_to_a_synchronous_standby_loses_nothing_that_was_acknowledged() {
     let seed = seed();
     let mut random = fastrand::Rng::with_seed(seed);
-    let (mut nodes, book) = (Nodes::start(Cluster::start_with(&["--standby"])), Record::new());
-    book.loaded(&mut nodes, &mut random, |nodes, random| {
-        book.wait_for_more(random.usize(50..150));
+    let (mut nodes, ledger) = (Nodes::start(Cluster::start_with(&["--standby"])), Record::new());
+    ledger.loaded(&mut nodes, &mut random, |nodes, random| {
+        ledger.wait_for_more(random.usize(50..150));
         nodes.fail_over();
-        book.wait_for_more(50);
+        ledger.wait_for_more(50);
     });
-    book.compared(&nodes, "after the failover", &mut random);
-    book.drained(&nodes, &mut random, &format!("seed {seed}, a failover"));
+    ledger.compared(&nodes, "after the failover", &mut random);
+    ledger.drained(&nodes, &mut random, &format!("seed {seed}, a failover"));
 }
 
 /// What the client knows, over all rounds.
 struct Record {
-    book: Mutex<Book>,
+    ledger: Mutex<Ledger>,
     batches: AtomicU64,
 }
 
 impl Record {
     fn new() -> Self {
-        Self { book: Mutex::new(Book { slack: SLACK, ..Book::default() }), batches: AtomicU64::new(0) }
+        Self { ledger: Mutex::new(Ledger { slack: SLACK, ..Ledger::default() }), batches: AtomicU64::new(0) }
     }
 
     /// Puts the servers under load while something happens to them.
@@ -65,8 +65,8 @@ impl Record {
         random: &mut fastrand::Rng,
         disturb: impl FnOnce(&mut Nodes, &mut fastrand::Rng),
     ) {
-        let (doors, enough) = (Arc::clone(&nodes.doors), AtomicBool::new(false));
-        let load = Load { target: &*doors, book: &self.book, enough: &enough, batches: &self.batches };
+        let (endpoints, enough) = (Arc::clone(&nodes.endpoints), AtomicBool::new(false));
+        let load = Load { target: &*endpoints, ledger: &self.ledger, enough: &enough, batches: &self.batches };
         let seeds: [u64; 6] = std::array::from_fn(|_| random.u64(..));
         let [first, second, third, fourth, fifth, sixth] = seeds.map(fastrand::Rng::with_seed);
         std::thread::scope(|scope| {
@@ -89,7 +89,7 @@ impl Record {
 
     /// Waits until so many more acknowledgements have come.
     fn wait_for_more(&self, acknowledgements: usize) {
-        let acknowledged = || self.book.lock().expect("no thread panicked").acknowledged;
+        let acknowledged = || self.ledger.lock().expect("no thread panicked").acknowledged;
         let enough = acknowledged() + acknowledgements;
         until("acknowledgements come in", || (acknowledged() >= enough).then_some(()));
     }
@@ -97,16 +97,17 @@ impl Record {
     /// Any server shows what there is, once nothing of the killed ones is under way.
     fn compared(&self, nodes: &Nodes, when: &str, random: &mut fastrand::Rng) {
         nodes.wait_for_the_dead();
-        compared(nodes.server(random.usize(..NODES)), &self.book, when);
+        compared(nodes.server(random.usize(..NODES)), &self.ledger, when);
     }
 
     /// Lets every job come to its end; answers how many requests had no answer, and how many no database.
     fn drained(self, nodes: &Nodes, random: &mut fastrand::Rng, what: &str) -> (usize, usize) {
-        drained(&*nodes.doors, nodes.server(0), &self.book, &self.batches, random);
-        let book = self.book.into_inner().expect("no thread panicked");
-        let (jobs, acknowledged) = (book.jobs.len(), book.acknowledged);
+        drained(&*nodes.endpoints, nodes.server(0), &self.ledger, &self.batches, random);
+        let ledger = self.ledger.into_inner().expect("no thread panicked");
+        let (jobs, acknowledged) = (ledger.jobs.len(), ledger.acknowledged);
         assert!(jobs >= 10, "hardly any job got in: {jobs}");
-        let (silent, refused) = (nodes.doors.silent.load(Ordering::SeqCst), nodes.doors.refused.load(Ordering::SeqCst));
+        let (silent, refused) =
+            (nodes.endpoints.silent.load(Ordering::SeqCst), nodes.endpoints.refused.load(Ordering::SeqCst));
         eprintln!(
             "crash: {what} on {NODES} nodes, {jobs} jobs, {acknowledged} acknowledgements, all of them kept; \
              {silent} requests had no answer, {refused} no database"

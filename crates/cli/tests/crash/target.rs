@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A status and a document; or nothing, where nobody knows whether the request was carried out.
-pub(crate) type Answer = Option<(u64, Value)>;
+pub(crate) type Reply = Option<(u64, Value)>;
 
 /// No answer came, and none will: whoever could give one was killed.
 pub(crate) struct Gone;
@@ -13,7 +13,7 @@ pub(crate) struct Gone;
 /// Servers under load.
 pub(crate) trait Target: Sync {
     /// One request, to whichever server; fails the test where an answer stays away without a reason.
-    fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Answer, Gone>;
+    fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Reply, Gone>;
 }
 
 /// One server, whose end is the end of the load.
@@ -30,7 +30,7 @@ impl Lonely {
 }
 
 impl Target for Lonely {
-    fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Answer, Gone> {
+    fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Reply, Gone> {
         match call(agent, &self.url, method, path, body) {
             Ok((status, answer)) => {
                 assert!(status < 500, "{method} {path}: {status} {answer}");

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// However slow the machine is, what a test waits for happens within this time.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A folder that goes away with the test.
 pub(crate) struct Folder(PathBuf);
@@ -141,9 +141,9 @@ impl Server {
                 kept.lock().expect("no panic while it was held").push(line);
             }
         });
-        let url = address.recv_timeout(PATIENCE);
+        let url = address.recv_timeout(TIMEOUT);
         let config = ureq::Agent::config_builder().http_status_as_error(false).proxy(None);
-        let agent = config.timeout_global(Some(PATIENCE)).build().into();
+        let agent = config.timeout_global(Some(TIMEOUT)).build().into();
         let mut server = Self { child, url: String::new(), lines, reader: Some(reader), agent };
         server.url = url.unwrap_or_else(|_| panic!("the server tells no address: {:?}", server.said()));
         until("the server answers", || server.call("GET", "/ojs/v1/health", &Value::Null).ok());
@@ -283,12 +283,12 @@ pub(crate) fn call(
 
 /// Looks again and again until there is something, and gives up only when it takes absurdly long.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        assert!(Instant::now() < deadline, "waited {TIMEOUT:?} in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

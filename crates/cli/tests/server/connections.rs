@@ -1,6 +1,6 @@
 //! Many connections that do nothing, and few file descriptors.
 
-use crate::harness::{Folder, PATIENCE, Server, until};
+use crate::harness::{Folder, Server, TIMEOUT, until};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
@@ -21,7 +21,7 @@ fn allow_descriptors() {
 fn connect(server: &Server) -> TcpStream {
     let address = server.url.strip_prefix("http://").expect("plain HTTP");
     let stream = TcpStream::connect(address).expect("the server listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a time");
     stream
 }
 

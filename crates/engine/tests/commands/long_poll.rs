@@ -13,10 +13,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn waiting() -> ClaimRequest {
-    ClaimRequest { wait: PATIENCE, ..request(1) }
+    ClaimRequest { wait: TIMEOUT, ..request(1) }
 }
 
 /// A claim that has looked once and waits.
@@ -49,7 +49,7 @@ async fn it_comes_back_with_nothing_when_its_time_is_over() {
     let rig = Rig::new();
     let before = Instant::now();
     assert_eq!(rig.engine.claim(&waiting()).await, Ok(Vec::new()));
-    assert_eq!(before.elapsed(), PATIENCE);
+    assert_eq!(before.elapsed(), TIMEOUT);
     let before = Instant::now();
     assert_eq!(rig.engine.claim(&request(1)).await, Ok(Vec::new()));
     assert_eq!(before.elapsed(), Duration::ZERO, "no patience, no wait");
@@ -124,7 +124,7 @@ async fn a_job_of_another_queue_does_not_end_the_wait() {
     let before = Instant::now();
     rig.submit(Submission { queue: "other".into(), ..job() }).await;
     assert!(claim.await.expect("no panic").is_empty());
-    assert_eq!(before.elapsed(), PATIENCE, "the wait goes on for what is left of it");
+    assert_eq!(before.elapsed(), TIMEOUT, "the wait goes on for what is left of it");
 }
 
 #[tokio::test(start_paused = true)]

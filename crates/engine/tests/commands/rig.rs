@@ -2,7 +2,8 @@
 
 use super::common::Seeded;
 use redrive_engine::{
-    ClaimRequest, Clock, Ending, Engine, EngineError, FailureReport, Layers, ManualClock, Settings, Submission, Written,
+    ClaimRequest, Clock, Ending, Engine, EngineError, FailureReport, Layers, ManualClock, PolicyDocument, Settings,
+    Submission,
 };
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Moment, Signal, Span};
@@ -146,7 +147,7 @@ pub(crate) fn job() -> Submission {
 }
 
 pub(crate) fn with_policy(dialect: Dialect, value: Value) -> Submission {
-    Submission { policy: Some(Written { dialect, value }), ..job() }
+    Submission { policy: Some(PolicyDocument { dialect, value }), ..job() }
 }
 
 pub(crate) fn with_ojs(value: Value) -> Submission {

@@ -2,7 +2,7 @@
 //! tests give the heading of the document.
 
 use super::rig::{Rig, failure, ms, runs_until_ended, wait_ms, with_ojs, with_policy};
-use redrive_engine::{Clock, FailureReport, Layer, Settings, Submission, Written};
+use redrive_engine::{Clock, FailureReport, Layer, PolicyDocument, Settings, Submission};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Outcome, Policy};
 use redrive_store::{Job, State};
@@ -111,7 +111,7 @@ async fn semantics_a_job_with_its_own_policy_is_only_tightened() {
 
 #[tokio::test]
 async fn semantics_a_policy_of_the_queue_comes_before_the_workers_curve() {
-    let written = Written { dialect: Dialect::Ojs, value: json!({"initial_interval": "PT2S", "jitter": false}) };
+    let written = PolicyDocument { dialect: Dialect::Ojs, value: json!({"initial_interval": "PT2S", "jitter": false}) };
     let layer = Layer::read(written).expect("valid");
     let configure = |settings: &mut Settings| {
         settings.layers.queues.insert("default".into(), layer.clone());

@@ -2,7 +2,7 @@
 
 use super::common::Seeded;
 use super::law::{Clause, Fits, Growth, Law, Noise, Waits};
-use redrive_engine::Written;
+use redrive_engine::PolicyDocument;
 use redrive_policy::dialect::Dialect;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ pub(crate) const CODES: [&str; 4] = ["", "Net.Down", "Net.Slow", "Disk"];
 /// A policy as it is written, and the law that it says.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    pub(crate) written: Written,
+    pub(crate) written: PolicyDocument,
     pub(crate) law: Law,
 }
 
@@ -31,7 +31,7 @@ impl Plan {
 }
 
 fn plan(dialect: Dialect, value: Value, law: Law) -> Plan {
-    Plan { written: Written { dialect, value }, law }
+    Plan { written: PolicyDocument { dialect, value }, law }
 }
 
 /// Some of the words, in their order.

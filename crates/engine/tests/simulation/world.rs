@@ -116,7 +116,7 @@ impl World {
     /// A request. Who has no more patience than so many turns hangs up, wherever the request is then.
     pub(crate) async fn ask<T, F>(
         &self,
-        patience: Option<u64>,
+        timeout: Option<u64>,
         request: impl FnOnce(Rc<Engine>) -> F,
     ) -> (When, Heard<T>)
     where
@@ -125,7 +125,7 @@ impl World {
         let from = self.ledger.borrow_mut().mark();
         let engine = self.engine.borrow().clone();
         let heard = match engine {
-            Some(engine) => self.answer(request(engine), patience).await,
+            Some(engine) => self.answer(request(engine), timeout).await,
             None => Heard::Lost,
         };
         let mut ledger = self.ledger.borrow_mut();
@@ -133,13 +133,9 @@ impl World {
         (When { from, to: ledger.mark() }, heard)
     }
 
-    async fn answer<T>(
-        &self,
-        request: impl Future<Output = Result<T, EngineError>>,
-        patience: Option<u64>,
-    ) -> Heard<T> {
+    async fn answer<T>(&self, request: impl Future<Output = Result<T, EngineError>>, timeout: Option<u64>) -> Heard<T> {
         let started = self.starts.get();
-        let hangs_up = patience.map(|turns| self.turns.get() + turns);
+        let hangs_up = timeout.map(|turns| self.turns.get() + turns);
         self.in_flight.set(self.in_flight.get() + 1);
         let mut request = Some(Box::pin(request));
         let heard = poll_fn(|context| {

@@ -1,7 +1,7 @@
 //! What the log says about connections that are closed or refused: a line at once, then one for all that
 //! follow within ten seconds, so that a flood of connections is no flood of lines.
 
-use super::places::Limit;
+use super::connections::Limit;
 use crate::app::Log;
 use crate::limits::Limits;
 use std::fmt;
@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// It waited for its client and made room for another one.
-    MadeRoom(Limit),
+    ClosedForOthers(Limit),
     /// It got no place.
     Refused(Limit),
     /// Its client did not take its answer.
@@ -74,18 +74,18 @@ impl Notices {
     }
 
     fn line(&self, event: Event, count: usize) {
-        self.0.log.warn(Words(event, count, &self.0.limits));
+        self.0.log.warn(NoticeText(event, count, &self.0.limits));
     }
 }
 
-struct Words<'l>(Event, usize, &'l Limits);
+struct NoticeText<'l>(Event, usize, &'l Limits);
 
-impl fmt::Display for Words<'_> {
+impl fmt::Display for NoticeText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(event, count, limits) = self;
         let connections = if *count == 1 { "connection" } else { "connections" };
         match event {
-            Event::MadeRoom(_) => {
+            Event::ClosedForOthers(_) => {
                 write!(f, "closed {count} {connections} that waited for the client, to make room for others: ")
             }
             Event::Refused(_) => write!(f, "refused {count} {connections} with 503: "),
@@ -93,10 +93,10 @@ impl fmt::Display for Words<'_> {
             Event::NoDescriptor => write!(f, "refused {count} {connections}: "),
         }?;
         match event {
-            Event::MadeRoom(Limit::Connections) | Event::Refused(Limit::Connections) => {
+            Event::ClosedForOthers(Limit::Connections) | Event::Refused(Limit::Connections) => {
                 write!(f, "all {} are taken (limits.connections)", limits.connections)
             }
-            Event::MadeRoom(Limit::OfNetwork) | Event::Refused(Limit::OfNetwork) => {
+            Event::ClosedForOthers(Limit::OfNetwork) | Event::Refused(Limit::OfNetwork) => {
                 write!(f, "one address has {} (limits.connections_per_address)", limits.connections_per_address)
             }
             Event::NotRead => write!(f, "{:?} passed (limits.write_timeout)", limits.write_timeout),
@@ -116,7 +116,7 @@ mod tests {
         let log = Log::to(move |_, line: &str| kept.lock().unwrap().push(line.to_owned()));
         let notices = Notices::new(log, Limits::default());
         for _ in 0..500 {
-            notices.tell(Event::MadeRoom(Limit::Connections), 2);
+            notices.tell(Event::ClosedForOthers(Limit::Connections), 2);
         }
         notices.tell(Event::NotRead, 1);
         tokio::time::sleep(EVERY * 3).await;

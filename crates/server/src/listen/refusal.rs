@@ -1,7 +1,7 @@
 //! Saying no to a connection that gets no place, or loses it.
 
-use super::places::Limit;
-use crate::fault::{Code, Fault};
+use super::connections::Limit;
+use crate::api_error::{ApiError, Code};
 use crate::limits::Limits;
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
@@ -25,8 +25,8 @@ pub(super) fn answer(limit: Limit, limits: &Limits) -> Vec<u8> {
             limits.connections_per_address
         ),
     };
-    let fault = Fault::new(Code::Unavailable, message).retry_after(1);
-    let body = format!("{{\"error\":{}}}", fault.to_json("none"));
+    let error = ApiError::new(Code::Unavailable, message).retry_after(1);
+    let body = format!("{{\"error\":{}}}", error.to_json("none"));
     let head = format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/openjobspec+json\r\nOJS-Version: 1.0\r\n\
          Retry-After: 1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",

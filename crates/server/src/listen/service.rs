@@ -1,6 +1,6 @@
 //! One request after the other, each known to the place of its connection.
 
-use super::place::Place;
+use super::peer::Peer;
 use crate::app::App;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -17,25 +17,25 @@ use std::task::{Context, Poll};
 pub(super) struct Requests {
     pub(super) router: TowerToHyperService<Router>,
     pub(super) app: Arc<App>,
-    pub(super) place: Arc<Place>,
+    pub(super) peer: Arc<Peer>,
 }
 
 impl Service<Request<Incoming>> for Requests {
-    type Response = Response<Answer>;
+    type Response = Response<ResponseBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        self.place.begin(self.app.keys.admit(request.headers()));
-        let running = Running(Arc::clone(&self.place));
-        let request = request.map(|body| Received { body, place: Arc::clone(&self.place) });
+        self.peer.begin(self.app.keys.admit(request.headers()));
+        let running = Running(Arc::clone(&self.peer));
+        let request = request.map(|body| Received { body, peer: Arc::clone(&self.peer) });
         let response = self.router.call(request);
-        Box::pin(async move { Ok(response.await?.map(|body| Answer { body, _running: running })) })
+        Box::pin(async move { Ok(response.await?.map(|body| ResponseBody { body, _running: running })) })
     }
 }
 
 /// A request, until its answer is handed over to be written.
-struct Running(Arc<Place>);
+struct Running(Arc<Peer>);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -46,7 +46,7 @@ impl Drop for Running {
 /// The body of a request as it comes.
 struct Received {
     body: Incoming,
-    place: Arc<Place>,
+    peer: Arc<Peer>,
 }
 
 impl HttpBody for Received {
@@ -59,10 +59,10 @@ impl HttpBody for Received {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         match &frame {
-            Poll::Pending => self.place.await_body(),
+            Poll::Pending => self.peer.await_body(),
             // Between two parts the client is still waited for.
             Poll::Ready(Some(Ok(_))) if !self.body.is_end_stream() => {}
-            Poll::Ready(_) => self.place.have_body(),
+            Poll::Ready(_) => self.peer.have_body(),
         }
         frame
     }
@@ -79,17 +79,17 @@ impl HttpBody for Received {
 /// The handler may give up on a body that does not come.
 impl Drop for Received {
     fn drop(&mut self) {
-        self.place.have_body();
+        self.peer.have_body();
     }
 }
 
 /// The body of an answer.
-pub(super) struct Answer {
+pub(super) struct ResponseBody {
     body: Body,
     _running: Running,
 }
 
-impl HttpBody for Answer {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

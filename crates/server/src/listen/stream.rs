@@ -1,6 +1,6 @@
 //! The bytes of a connection, with an eye on whether the client takes its answers.
 
-use super::place::Place;
+use super::peer::Peer;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const STEP: usize = 16 << 10;
 /// A stream whose writes fail when the client does not take them in time.
 pub(super) struct ClientStream<S> {
     stream: S,
-    place: Arc<Place>,
+    peer: Arc<Peer>,
     timeout: Duration,
     /// Runs while something waits for the client to take it.
     deadline: Option<Pin<Box<Sleep>>>,
@@ -25,8 +25,8 @@ pub(super) struct ClientStream<S> {
 }
 
 impl<S> ClientStream<S> {
-    pub(super) fn new(stream: S, place: Arc<Place>, timeout: Duration) -> Self {
-        Self { stream, place, timeout, deadline: None, taken: 0 }
+    pub(super) fn new(stream: S, peer: Arc<Peer>, timeout: Duration) -> Self {
+        Self { stream, peer, timeout, deadline: None, taken: 0 }
     }
 
     pub(super) fn into_inner(self) -> S {
@@ -46,12 +46,12 @@ impl<S> ClientStream<S> {
             Poll::Ready(Err(_)) => wrote,
             Poll::Pending => {
                 if self.deadline.is_none() {
-                    self.place.block();
+                    self.peer.block();
                     self.taken = 0;
                 }
                 let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(self.timeout)));
                 ready!(deadline.as_mut().poll(context));
-                self.place.time_out();
+                self.peer.time_out();
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
         }
@@ -86,7 +86,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
     /// Asked for only after everything was written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.deadline.take().is_some() {
-            self.place.unblock();
+            self.peer.unblock();
         }
         Pin::new(&mut self.stream).poll_flush(context)
     }
@@ -111,8 +111,8 @@ mod tests {
 
     fn stream() -> (ClientStream<DuplexStream>, DuplexStream) {
         let (server, client) = duplex(1_024);
-        let place = Arc::new(Place::new(Ipv4Addr::LOCALHOST.into(), Instant::now()));
-        (ClientStream::new(server, place, TIMEOUT), client)
+        let peer = Arc::new(Peer::new(Ipv4Addr::LOCALHOST.into(), Instant::now()));
+        (ClientStream::new(server, peer, TIMEOUT), client)
     }
 
     #[tokio::test(start_paused = true)]
@@ -131,7 +131,7 @@ mod tests {
         let wrote = tokio::select! { wrote = writer => wrote, () = reader => Ok(()) };
         assert_eq!(wrote, Err(io::ErrorKind::TimedOut));
         assert_eq!(start.elapsed(), TIMEOUT);
-        assert!(server.place.timed_out());
+        assert!(server.peer.timed_out());
     }
 
     #[tokio::test(start_paused = true)]
@@ -152,6 +152,6 @@ mod tests {
         };
         tokio::join!(writer, reader);
         assert!(start.elapsed() > 2 * TIMEOUT, "it took longer than one timeout");
-        assert!(!server.place.timed_out() && !server.place.is_blocked());
+        assert!(!server.peer.timed_out() && !server.peer.is_blocked());
     }
 }

@@ -1,8 +1,8 @@
 //! The server about itself: what it can do, whether it is well, and what its errors mean.
 
-use crate::answer::Answer;
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::fault::{Code, Fault};
+use crate::response::JsonResponse;
 use crate::time::rfc3339;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -14,8 +14,8 @@ use std::time::Instant;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub(crate) async fn manifest(State(app): State<Arc<App>>) -> Answer {
-    Answer::json(&json!({
+pub(crate) async fn manifest(State(app): State<Arc<App>>) -> JsonResponse {
+    JsonResponse::json(&json!({
         "specversion": "1.0",
         "ojs_version": "1.0",
         "implementation": { "name": "redrive", "version": VERSION, "language": "rust" },
@@ -54,7 +54,7 @@ const EXTENSIONS: [&str; 10] = [
     "urn:redrive:ext:idempotency-key",
 ];
 
-pub(crate) async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
+pub(crate) async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> JsonResponse {
     let asked = Instant::now();
     let answer = app.engine.next_sweep().await;
     let latency_ms = asked.elapsed().as_secs_f64() * 1_000.0;
@@ -76,7 +76,7 @@ pub(crate) async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> A
     if let (Err(error), true) = (answer, insider) {
         health["backend"]["message"] = Value::from(error.to_string());
     }
-    Answer::json(&health).status(status)
+    JsonResponse::json(&health).status(status)
 }
 
 /// How the wall clock stands to the time by which leases and delays are measured: whether it was set since the
@@ -96,12 +96,12 @@ fn clock(wall: Wall, now: Moment) -> Value {
 }
 
 /// The page that `docs_url` of an error points to.
-pub(crate) async fn error(Path(name): Path<String>) -> Result<Answer, Fault> {
+pub(crate) async fn error(Path(name): Path<String>) -> Result<JsonResponse, ApiError> {
     let code = Code::ALL.into_iter().find(|code| code.name() == name).ok_or_else(|| {
         let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
-        Fault::new(Code::NotFound, format!("there is no error {name:?}; there are {}", names.join(", ")))
+        ApiError::new(Code::NotFound, format!("there is no error {name:?}; there are {}", names.join(", ")))
     })?;
-    Ok(Answer::json(&json!({
+    Ok(JsonResponse::json(&json!({
         "code": code.name(),
         "status": code.status().as_u16(),
         "retryable": code.retryable(),

@@ -4,10 +4,10 @@ use super::dead;
 use super::envelope::{push_bare_job, push_job};
 use super::lists::Asked;
 use super::names::id_in_path;
-use crate::answer::Answer;
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::fault::Fault;
 use crate::request::{Payload, Query};
+use crate::response::JsonResponse;
 use axum::extract::{Path, State};
 use redrive_policy::Problem;
 use redrive_store::{Filter, Page, State as JobState};
@@ -18,12 +18,12 @@ pub(crate) const LIST_PARAMETERS: &[&str] = &["queue", "type", "state", "page", 
 
 /// Lists jobs without their arguments, metadata, results and error details, which can be large, unless `include`
 /// asks for them.
-pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
+pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let mut problems = Vec::new();
     let state = state(&query, &mut problems);
     let payloads = payloads(&query, &mut problems);
     if !problems.is_empty() {
-        return Err(Fault::invalid(problems));
+        return Err(ApiError::invalid(problems));
     }
     let name = |key: &str| query.get(key).map(Arc::from);
     let filter = Filter { queue: name("queue"), kind: name("type"), state, ..Filter::default() };
@@ -34,7 +34,7 @@ pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<An
     let shown = asked.push_jobs(&mut out, &filter, &found, |out, job| push(out, job, &app));
     shown.push_numbered(&mut out);
     out.push(b'}');
-    Ok(Answer::ok(out))
+    Ok(JsonResponse::ok(out))
 }
 
 /// Whether jobs are listed with all that belongs to them.
@@ -64,7 +64,7 @@ pub(crate) async fn retry(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     payload: Payload,
-) -> Result<Answer, Fault> {
+) -> Result<JsonResponse, ApiError> {
     let id = id_in_path(&id)?;
     let members = payload.members_or_none()?;
     let job = app.engine.job(id).await?;

@@ -1,11 +1,11 @@
 //! A copy of the store, made by the server that runs it, in the folder that its operator has named for that.
 
-use crate::answer::Answer;
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::fault::{Code, Fault};
 use crate::json::Members;
 use crate::local::LocalStore;
 use crate::request::Payload;
+use crate::response::JsonResponse;
 use crate::time::rfc3339;
 use axum::extract::State;
 use redrive_store::embedded::{Findings, OpenError};
@@ -16,11 +16,11 @@ use std::sync::Arc;
 /// The longest name of a backup.
 const LONGEST_NAME: usize = 100;
 
-pub(crate) async fn backup(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+pub(crate) async fn backup(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
     let name = name(&payload.members_or_none()?)?.unwrap_or_else(|| default_name(&app));
     let (local, folder) = place(&app)?;
     let Ok(alone) = Arc::clone(&local.copying).try_lock_owned() else {
-        return Err(Fault::new(Code::RateLimited, "another backup is being made; one at a time").retry_after(10));
+        return Err(ApiError::new(Code::RateLimited, "another backup is being made; one at a time").retry_after(10));
     };
     let to = folder.join(&name);
     let made = tokio::task::spawn_blocking({
@@ -31,11 +31,12 @@ pub(crate) async fn backup(State(app): State<Arc<App>>, payload: Payload) -> Res
             make(&store, &folder, &to)
         }
     });
-    let made = made.await.map_err(|error| Fault::new(Code::InternalError, format!("the backup broke off: {error}")))?;
+    let made =
+        made.await.map_err(|error| ApiError::new(Code::InternalError, format!("the backup broke off: {error}")))?;
     let findings = made.map_err(|error| refusal(&name, &error))?;
     let (jobs, bytes) = (findings.jobs.iter().sum::<usize>(), findings.snapshot_bytes + findings.log_bytes);
     app.log.line(format_args!("backup {}: {jobs} jobs, {bytes} bytes", to.display()));
-    Ok(Answer::json(&json!({
+    Ok(JsonResponse::json(&json!({
         "backup": {
             "name": name,
             "path": to,
@@ -56,17 +57,17 @@ fn make(store: &redrive_store::Embedded, folder: &Path, to: &Path) -> Result<Fin
 }
 
 /// The store and the folder for its backups.
-fn place(app: &App) -> Result<(&LocalStore, &Path), Fault> {
+fn place(app: &App) -> Result<(&LocalStore, &Path), ApiError> {
     let Some(local) = app.local.get() else {
         let message = format!(
             "the store is not in a folder of this server but {}; back it up there, PostgreSQL with pg_dump, or copy it \
              with `redrive store copy`",
             app.backend
         );
-        return Err(Fault::new(Code::NotConfigured, message));
+        return Err(ApiError::new(Code::NotConfigured, message));
     };
     let folder = local.backups.as_deref().ok_or_else(|| {
-        Fault::new(
+        ApiError::new(
             Code::NotConfigured,
             "the server has no folder for backups; set backups to one (REDRIVE_BACKUPS=DIR, or --set backups=DIR) and \
              start it again, or run `redrive store backup DIR TO` beside it",
@@ -76,7 +77,7 @@ fn place(app: &App) -> Result<(&LocalStore, &Path), Fault> {
 }
 
 /// The name that the caller wants: a plain one, which leads nowhere but into that folder.
-fn name(members: &Members<'_>) -> Result<Option<String>, Fault> {
+fn name(members: &Members<'_>) -> Result<Option<String>, ApiError> {
     let mut problems = Vec::new();
     members.only(&["name"], &mut problems);
     let name = members.text("name", &mut problems);
@@ -87,7 +88,7 @@ fn name(members: &Members<'_>) -> Result<Option<String>, Fault> {
             format!("1 to {LONGEST_NAME} letters, digits, \".\", \"_\" and \"-\", the first of them no \".\"");
         members.wrong("name", &allowed, &mut problems);
     }
-    if problems.is_empty() { Ok(name.map(Into::into)) } else { Err(Fault::invalid(problems)) }
+    if problems.is_empty() { Ok(name.map(Into::into)) } else { Err(ApiError::invalid(problems)) }
 }
 
 fn is_plain(name: &str) -> bool {
@@ -102,11 +103,11 @@ fn default_name(app: &App) -> String {
     format!("redrive-{digits}Z")
 }
 
-fn refusal(name: &str, error: &OpenError) -> Fault {
+fn refusal(name: &str, error: &OpenError) -> ApiError {
     match error {
         OpenError::NotEmpty(path) => {
             let message = format!("there is something in {} already; give the backup another name", path.display());
-            Fault::new(Code::Duplicate, message)
+            ApiError::new(Code::Duplicate, message)
         }
         OpenError::Missing(folder) => {
             let folder: PathBuf = folder.clone();
@@ -114,8 +115,8 @@ fn refusal(name: &str, error: &OpenError) -> Fault {
                 "the folder for backups, {}, is not there; make it, or see whether its disk is mounted",
                 folder.display()
             );
-            Fault::new(Code::NotConfigured, message)
+            ApiError::new(Code::NotConfigured, message)
         }
-        other => Fault::new(Code::BackendError, format!("the backup {name} was not made: {other}")),
+        other => ApiError::new(Code::BackendError, format!("the backup {name} was not made: {other}")),
     }
 }

@@ -1,9 +1,9 @@
 //! What happened lately.
 
-use crate::answer::Answer;
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::fault::Fault;
 use crate::request::Query;
+use crate::response::JsonResponse;
 use crate::time::rfc3339;
 use axum::extract::State;
 use redrive_engine::{Happening, Occurrence};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// How many events one answer holds where the caller does not say.
 const DEFAULT: usize = 100;
 
-pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
+pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let mut problems = Vec::new();
     let limit = query.number("limit", DEFAULT, app.limits.page, &mut problems).max(1);
     let after = query.get("after").map_or(Some(0), |cursor| number_of(cursor, app.boot));
@@ -23,7 +23,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<An
         problems.push(Problem::new("?after", found, "the id of an event, or the cursor of an earlier answer"));
     }
     if !problems.is_empty() {
-        return Err(Fault::invalid(problems));
+        return Err(ApiError::invalid(problems));
     }
     let (types, queues) = (query.list("types"), query.list("queues"));
     let fits = |event: &Occurrence| {
@@ -34,7 +34,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<An
     let cursor = events.last().map(|event| id_of(event.number, app.boot));
     let cursor = cursor.or_else(|| query.get("after").map(str::to_owned)).unwrap_or_default();
     let events: Vec<Value> = events.iter().map(|event| written(event, app.boot)).collect();
-    Ok(Answer::json(&json!({ "events": events, "cursor": cursor, "has_more": has_more })))
+    Ok(JsonResponse::json(&json!({ "events": events, "cursor": cursor, "has_more": has_more })))
 }
 
 /// Numbers start anew with each process; the process is part of the id.

@@ -3,13 +3,13 @@
 use super::envelope::push_job;
 use super::names::{QUEUE_ALLOWED, is_queue};
 use super::schedule;
-use crate::answer::Answer;
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::fault::{Code, Fault};
 use crate::json::{Members, member, push_str, push_u64};
 use crate::limits::Limits;
 use crate::listen::stop_of;
 use crate::request::Payload;
+use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::ClaimRequest;
 use redrive_policy::Problem;
@@ -23,7 +23,7 @@ const MOST_QUEUES: usize = 100;
 /// What a fetch may say.
 const FIELDS: [&str; 6] = ["queues", "count", "worker_id", "visibility_timeout_ms", "visibility_timeout", "wait_ms"];
 
-pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
     let mut request = read(&payload.members()?, &app.limits)?;
     let place = if request.wait.is_zero() { None } else { Arc::clone(&app.long_polls).try_acquire_owned().ok() };
     let refused = place.is_none() && !request.wait.is_zero();
@@ -35,12 +35,12 @@ pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Resu
     if jobs.is_empty() && refused {
         let most = app.limits.long_polls;
         let message = format!("{most} fetches are waiting for jobs already (limits.long_polls), and there is none now");
-        return Err(Fault::new(Code::RateLimited, message).retry_after(1));
+        return Err(ApiError::new(Code::RateLimited, message).retry_after(1));
     }
-    Ok(Answer::ok(written(&app, &jobs)))
+    Ok(JsonResponse::ok(written(&app, &jobs)))
 }
 
-fn read(members: &Members<'_>, limits: &Limits) -> Result<ClaimRequest, Fault> {
+fn read(members: &Members<'_>, limits: &Limits) -> Result<ClaimRequest, ApiError> {
     let mut problems = Vec::new();
     let p = &mut problems;
     members.only(&FIELDS, p);
@@ -59,7 +59,7 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<ClaimRequest, Fault> {
     let lease = schedule::lease(|_| members, p);
     let wait_ms = members.whole("wait_ms", 0..=limits.long_poll.as_millis() as i64, p).unwrap_or(0);
     if !problems.is_empty() {
-        return Err(Fault::invalid(problems));
+        return Err(ApiError::invalid(problems));
     }
     Ok(ClaimRequest {
         queues: queues.iter().map(|queue| Arc::from(&**queue)).collect(),

@@ -3,12 +3,12 @@
 use super::envelope::push_moment;
 use super::schedule;
 use super::settle::token;
-use crate::answer::Answer;
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::fault::Fault;
 use crate::json::{Members, items, member, push_str, text};
 use crate::limits::Limits;
 use crate::request::Payload;
+use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::EngineError;
 use redrive_policy::{Problem, Span};
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use std::io::Write;
 use std::sync::Arc;
 
-pub(crate) async fn heartbeat(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+pub(crate) async fn heartbeat(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
     let beat = read(&payload.members()?, &app.limits)?;
     let ids: Vec<_> = beat.lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
     let extended =
@@ -37,13 +37,13 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, payload: Payload) -> 
     let mut refused = Vec::new();
     for (id, answer) in ids.into_iter().zip(&extended) {
         if let Err(error) = answer {
-            refused.push((id, Fault::from(error.clone()), state_now(&app, id, error).await));
+            refused.push((id, ApiError::from(error.clone()), state_now(&app, id, error).await));
         }
     }
     push_refused(&mut out, &refused);
     push_moment(&mut out, "server_time", app.engine.now());
     out.push(b'}');
-    Ok(Answer::ok(out))
+    Ok(JsonResponse::ok(out))
 }
 
 /// The state of a job that is not held, so that its worker can tell a cancelled one from a lost one; `None`
@@ -57,20 +57,20 @@ async fn state_now(app: &App, id: JobId, error: &EngineError) -> Option<JobState
 }
 
 /// Jobs that the worker does not hold any more, so that it can stop working on them.
-fn push_refused(out: &mut Vec<u8>, refused: &[(JobId, Fault, Option<JobState>)]) {
+fn push_refused(out: &mut Vec<u8>, refused: &[(JobId, ApiError, Option<JobState>)]) {
     member(out, "jobs_refused");
     out.push(b'[');
-    for (id, fault, state) in refused {
+    for (id, error, state) in refused {
         separate(out);
-        let reason = fault.details.as_ref().and_then(|details| details["reason"].as_str());
+        let reason = error.details.as_ref().and_then(|details| details["reason"].as_str());
         let _ = write!(out, "{{\"job_id\":\"{id}\",\"reason\":");
-        push_str(out, reason.unwrap_or(fault.code.name()));
+        push_str(out, reason.unwrap_or(error.code.name()));
         if let Some(state) = state {
             member(out, "current_state");
             push_str(out, state.name());
         }
         member(out, "message");
-        push_str(out, &fault.message);
+        push_str(out, &error.message);
         out.push(b'}');
     }
     out.push(b']');
@@ -89,7 +89,7 @@ struct Beat {
 
 /// Jobs are named in `active_jobs` and `active_job_ids`, each by its id or as an object with its id
 /// and lease token; `active_jobs` may also be a mere number (C14).
-fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, Fault> {
+fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, ApiError> {
     const ALLOWED: &str = "an array of job ids, or of objects with a job_id and a lease_token";
     let mut problems = Vec::new();
     let worker = members.worker_name(limits, &mut problems);
@@ -104,7 +104,7 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, Fault> {
         let (count, most) = (jobs.len(), limits.batch);
         if count > most {
             let allowed = format!("at most {most} (limits.batch)");
-            return Err(Fault::invalid(vec![Problem::new(format!("/{key}"), format!("{count} jobs"), allowed)]));
+            return Err(ApiError::invalid(vec![Problem::new(format!("/{key}"), format!("{count} jobs"), allowed)]));
         }
         for (index, job) in jobs.into_iter().enumerate() {
             match listed(job, worker.as_deref()) {
@@ -125,7 +125,7 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, Fault> {
     if problems.is_empty() && lease_refs.is_empty() && worker.as_deref().is_none_or(str::is_empty) {
         members.told("worker_id", Problem::told("", "missing; a heartbeat names its worker, or jobs"), &mut problems);
     }
-    if problems.is_empty() { Ok(Beat { lease_refs, span }) } else { Err(Fault::invalid(problems)) }
+    if problems.is_empty() { Ok(Beat { lease_refs, span }) } else { Err(ApiError::invalid(problems)) }
 }
 
 fn listed(job: &RawValue, worker: Option<&str>) -> Option<LeaseRef> {

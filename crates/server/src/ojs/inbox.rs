@@ -2,8 +2,8 @@
 //! by the same code.
 
 use super::intake;
+use crate::api_error::ApiError;
 use crate::app::{App, Server};
-use crate::fault::Fault;
 use crate::json::{Members, plain};
 use redrive_engine::{EngineError, sweeper};
 use redrive_store::{Drained, InboxEntry, NewJob};
@@ -20,7 +20,7 @@ impl Server {
 fn read(app: &App, entry: &InboxEntry<'_>) -> Result<NewJob, String> {
     let members = Members::parse(entry.text).map_err(|error| format!("not a job: {}", plain(&error)))?;
     let mut ids = app.engine.new_ids(entry.at);
-    intake::read(app, &members, None, entry.at, &mut ids).map_err(|wrong| Fault::from(wrong).message)
+    intake::read(app, &members, None, entry.at, &mut ids).map_err(|wrong| ApiError::from(wrong).message)
 }
 
 fn told(app: &App, outcome: Result<&Drained, &EngineError>) {

@@ -3,8 +3,8 @@
 use super::body;
 use super::policies::Resolved;
 use super::schedule::{self, Spans, Times};
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::fault::Fault;
 use crate::json::{Members, check_nested, member, push_key};
 use crate::limits::Limits;
 use redrive_engine::NewIds;
@@ -99,7 +99,7 @@ impl Wrong {
     }
 }
 
-impl From<Wrong> for Fault {
+impl From<Wrong> for ApiError {
     fn from(wrong: Wrong) -> Self {
         if wrong.request.is_empty() {
             return Self::invalid_policy(wrong.policy);

@@ -4,11 +4,11 @@ use super::envelope::{flattened, push_bare_job, push_explanation, push_job, push
 use super::intake::{self, Wrong};
 use super::names::id_in_path;
 use super::repeat;
-use crate::answer::Answer;
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::fault::{Code, Fault};
 use crate::json::{Members, items, member, push_str, push_u64};
 use crate::request::{IdempotencyKey, Payload};
+use crate::response::JsonResponse;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use redrive_policy::Problem;
@@ -19,7 +19,7 @@ pub(crate) async fn enqueue(
     State(app): State<Arc<App>>,
     IdempotencyKey(key): IdempotencyKey,
     payload: Payload,
-) -> Result<Answer, Fault> {
+) -> Result<JsonResponse, ApiError> {
     let now = app.engine.now();
     let mut ids = app.engine.new_ids(now);
     let new = intake::read(&app, &payload.members()?, key.as_deref(), now, &mut ids)?;
@@ -29,7 +29,7 @@ pub(crate) async fn enqueue(
         Some(Enqueued::Created(job)) => (job, StatusCode::CREATED),
         Some(Enqueued::Existing(job)) if repeat::is_same(&job, &spec) => (job, StatusCode::OK),
         Some(Enqueued::Existing(job)) => return Err(repeat::other_job(&job)),
-        None => return Err(Fault::new(Code::InternalError, "the store kept a job and did not say which")),
+        None => return Err(ApiError::new(Code::InternalError, "the store kept a job and did not say which")),
     };
     let mut out = Vec::with_capacity(1_024);
     out.extend_from_slice(b"{\"job\":");
@@ -39,14 +39,14 @@ pub(crate) async fn enqueue(
         out.extend_from_slice(b"true");
     }
     out.push(b'}');
-    Ok(Answer::ok(out).status(status).location(&format!("/ojs/v1/jobs/{}", job.id)))
+    Ok(JsonResponse::ok(out).status(status).location(&format!("/ojs/v1/jobs/{}", job.id)))
 }
 
 pub(crate) async fn enqueue_batch(
     State(app): State<Arc<App>>,
     IdempotencyKey(key): IdempotencyKey,
     payload: Payload,
-) -> Result<Answer, Fault> {
+) -> Result<JsonResponse, ApiError> {
     let members = payload.members()?;
     let mut problems = Vec::new();
     members.only(&["jobs"], &mut problems);
@@ -54,15 +54,15 @@ pub(crate) async fn enqueue_batch(
         if problems.is_empty() {
             members.wrong("jobs", "an array of jobs", &mut problems);
         }
-        return Err(Fault::invalid(problems));
+        return Err(ApiError::invalid(problems));
     };
     if !problems.is_empty() {
-        return Err(Fault::invalid(problems));
+        return Err(ApiError::invalid(problems));
     }
     let (count, most) = (jobs.len(), app.limits.batch);
     if count == 0 || count > most {
         let problem = Problem::new("/jobs", format!("{count} jobs"), format!("from 1 to {most} (limits.batch)"));
-        return Err(Fault::invalid(vec![problem]));
+        return Err(ApiError::invalid(vec![problem]));
     }
     let now = app.engine.now();
     let mut ids = app.engine.new_ids(now);
@@ -105,32 +105,32 @@ pub(crate) async fn enqueue_batch(
     push_u64(&mut out, enqueued.len() as u64);
     repeat::push_existing(&mut out, &enqueued);
     out.push(b'}');
-    Ok(Answer::ok(out).status(StatusCode::CREATED))
+    Ok(JsonResponse::ok(out).status(StatusCode::CREATED))
 }
 
-pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
     let job = app.engine.job(id_in_path(&id)?).await?;
     let mut members = Vec::with_capacity(2_048);
     push_members(&mut members, &job, &app);
     push_explanation(&mut members, &job);
-    Ok(Answer::ok(flattened(&members)))
+    Ok(JsonResponse::ok(flattened(&members)))
 }
 
-pub(crate) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+pub(crate) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
     let cancelled = app.engine.cancel(id_in_path(&id)?).await?;
     let mut members = Vec::with_capacity(1_024);
     push_members(&mut members, &cancelled.job, &app);
     member(&mut members, "previous_state");
     push_str(&mut members, cancelled.previous.name());
-    Ok(Answer::ok(flattened(&members)))
+    Ok(JsonResponse::ok(flattened(&members)))
 }
 
-pub(crate) async fn activate(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+pub(crate) async fn activate(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
     let job = app.engine.activate(id_in_path(&id)?).await?;
     let mut members = Vec::with_capacity(1_024);
     push_members(&mut members, &job, &app);
     push_moment(&mut members, "activated_at", job.times.available.unwrap_or(job.times.created));
     member(&mut members, "previous_state");
     push_str(&mut members, "pending");
-    Ok(Answer::ok(flattened(&members)))
+    Ok(JsonResponse::ok(flattened(&members)))
 }

@@ -1,7 +1,7 @@
 //! Pages of lists: which one a caller asks for, and how its answer says where to go on.
 
 use super::cursor::Cursor;
-use crate::fault::Fault;
+use crate::api_error::ApiError;
 use crate::json::{member, push_str, push_u64};
 use crate::limits::Limits;
 use crate::request::Query;
@@ -26,7 +26,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// By `limit` and `offset`, or by the `cursor` that came with the page before.
-    pub(super) fn of(query: &Query, limits: &Limits, filter: &Filter) -> Result<Self, Fault> {
+    pub(super) fn of(query: &Query, limits: &Limits, filter: &Filter) -> Result<Self, ApiError> {
         let mut problems = Vec::new();
         let limit = limit(query, "limit", limits, &mut problems);
         let offset = offset(query, &mut problems);
@@ -34,7 +34,7 @@ impl Asked {
     }
 
     /// By `page`, from 1, and `per_page`, or by the `cursor` that came with the page before.
-    pub(super) fn numbered(query: &Query, limits: &Limits, filter: &Filter) -> Result<Self, Fault> {
+    pub(super) fn numbered(query: &Query, limits: &Limits, filter: &Filter) -> Result<Self, ApiError> {
         let mut problems = Vec::new();
         let limit = limit(query, "per_page", limits, &mut problems);
         let number = query.number("page", 1, usize::MAX, &mut problems).max(1);
@@ -52,13 +52,13 @@ impl Asked {
         filter: &Filter,
         (offset, limit): (usize, usize),
         mut problems: Vec<Problem>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ApiError> {
         let cursor = query.get("cursor").map(|text| (text, Cursor::parse(text, filter)));
         if let Some((text, None)) = cursor {
             problems.push(Problem::new("?cursor", format!("\"{text}\""), "the next_cursor of a page of this list"));
         }
         if !problems.is_empty() {
-            return Err(Fault::invalid(problems));
+            return Err(ApiError::invalid(problems));
         }
         let page = Page { bytes: limits.answer_bytes, ..Page::new(offset, limit) };
         Ok(match cursor.and_then(|(_, cursor)| cursor) {
@@ -191,12 +191,12 @@ pub(super) fn named_page<'a, T>(
     limits: &Limits,
     entries: &'a [T],
     name: impl Fn(&T) -> &str,
-) -> Result<(&'a [T], Shown), Fault> {
+) -> Result<(&'a [T], Shown), ApiError> {
     let mut problems = Vec::new();
     let limit = limit(query, "limit", limits, &mut problems);
     let offset = offset(query, &mut problems);
     if !problems.is_empty() {
-        return Err(Fault::invalid(problems));
+        return Err(ApiError::invalid(problems));
     }
     let before = match query.get("cursor") {
         Some(last) => entries.partition_point(|entry| name(entry) <= last),

@@ -26,9 +26,9 @@ mod settle;
 pub use names::{is_queue, is_type};
 pub(crate) use policies::Policies;
 
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::endpoints::{Endpoints, Table};
-use crate::fault::{Code, Fault};
 use axum::Router;
 use axum::http::Uri;
 use std::sync::Arc;
@@ -74,6 +74,6 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .finish(no_such_path)
 }
 
-async fn no_such_path(uri: Uri) -> Fault {
-    Fault::new(Code::NotFound, format!("there is no path {}; GET /ojs/manifest tells what there is", uri.path()))
+async fn no_such_path(uri: Uri) -> ApiError {
+    ApiError::new(Code::NotFound, format!("there is no path {}; GET /ojs/manifest tells what there is", uri.path()))
 }

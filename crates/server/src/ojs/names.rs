@@ -1,6 +1,6 @@
 //! Names that callers give: job types, queues, workers, and the ids of jobs.
 
-use crate::fault::Fault;
+use crate::api_error::ApiError;
 use crate::json::Members;
 use crate::limits::Limits;
 use redrive_policy::Problem;
@@ -28,12 +28,12 @@ pub fn is_queue(text: &str) -> bool {
 }
 
 /// A queue that stands in a path.
-pub(crate) fn queue_in_path(name: &str, limits: &Limits) -> Result<(), Fault> {
+pub(crate) fn queue_in_path(name: &str, limits: &Limits) -> Result<(), ApiError> {
     if is_queue(name) && name.len() <= limits.name_bytes {
         return Ok(());
     }
     let allowed = format!("{QUEUE_ALLOWED}, at most {} bytes", limits.name_bytes);
-    Err(Fault::invalid(vec![Problem::new("/queue", format!("{name:?}"), allowed)]))
+    Err(ApiError::invalid(vec![Problem::new("/queue", format!("{name:?}"), allowed)]))
 }
 
 impl<'a> Members<'a> {
@@ -83,8 +83,8 @@ impl<'a> Members<'a> {
 }
 
 /// The id of a job in a path. What is no id names no job.
-pub(crate) fn id_in_path(text: &str) -> Result<JobId, Fault> {
-    text.parse().map_err(|_| Fault::no_such_job(format_args!("{text:?}; ids are UUIDs of version 7 in lower case")))
+pub(crate) fn id_in_path(text: &str) -> Result<JobId, ApiError> {
+    text.parse().map_err(|_| ApiError::no_such_job(format_args!("{text:?}; ids are UUIDs of version 7 in lower case")))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! again and again.
 
 use crate::json::{Members, check_nested, member, push_u64};
-use redrive_engine::{Effective, Layers, Written};
+use redrive_engine::{Effective, Layers, PolicyDocument};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{AttemptLimit, Policy, Problem, Problems};
 use serde_json::value::RawValue;
@@ -74,7 +74,7 @@ impl Policies {
         if let Some(known) = self.workers.read().unwrap_or_else(PoisonError::into_inner).get(text) {
             return Ok(Arc::clone(known));
         }
-        let Written { dialect, value } = written(brought)?;
+        let PolicyDocument { dialect, value } = written(brought)?;
         let policy = Arc::new(dialect.read(&value)?.policy);
         if text.len() <= LONGEST {
             remember(&self.workers, text.to_owned(), Arc::clone(&policy));
@@ -115,13 +115,13 @@ fn key(layers: &Layers, own: Option<&RawValue>, kind: &str, queue: &str) -> Stri
 }
 
 /// A policy as it is handed in: the object of OJS, or `{"dialect": …, "policy": …}`.
-fn written(own: &RawValue) -> Result<Written, Problems> {
+fn written(own: &RawValue) -> Result<PolicyDocument, Problems> {
     const DEEPEST: usize = 32;
     let refused = |problem| Problems(vec![problem]);
     check_nested(own, DEEPEST).map_err(|message| refused(Problem::told("", message)))?;
     let value: Value =
         serde_json::from_str(own.get()).map_err(|error| refused(Problem::told("", error.to_string())))?;
-    let Some(name) = value.get("dialect") else { return Ok(Written { dialect: Dialect::Ojs, value }) };
+    let Some(name) = value.get("dialect") else { return Ok(PolicyDocument { dialect: Dialect::Ojs, value }) };
     let dialect = name.as_str().and_then(|name| name.parse::<Dialect>().ok()).ok_or_else(|| {
         let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
         refused(Problem::new("/dialect", name, names.join(", ")))
@@ -132,7 +132,7 @@ fn written(own: &RawValue) -> Result<Written, Problems> {
         problems.push(Problem::told(format!("/{key}"), "unknown field; beside a dialect only policy is allowed"));
     }
     match value.get("policy") {
-        Some(policy) if problems.is_empty() => Ok(Written { dialect, value: policy.clone() }),
+        Some(policy) if problems.is_empty() => Ok(PolicyDocument { dialect, value: policy.clone() }),
         Some(_) => Err(Problems(problems)),
         None => {
             problems.push(Problem::told("/policy", format!("missing; a policy in the dialect {dialect} is required")));

@@ -3,11 +3,11 @@
 use super::envelope::push_moment;
 use super::names::id_in_path;
 use super::settle::{lease_ref, token};
-use crate::answer::Answer;
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::fault::{Code, Fault};
 use crate::json::{Members, check_nested, member, push_str};
 use crate::request::Payload;
+use crate::response::JsonResponse;
 use axum::extract::{Path, State};
 use redrive_engine::{Progress, ProgressReport};
 use redrive_policy::Problem;
@@ -16,14 +16,14 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// `POST /workers/progress`, as client libraries call it: in percent.
-pub(crate) async fn report(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+pub(crate) async fn report(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
     let members = payload.members()?;
     let mut problems = Vec::new();
     let lease_ref = lease_ref(&members, &app.limits, &mut problems);
     let report = read(&app, &members, "percentage", 100.0, &mut problems);
     match lease_ref {
         Some(lease_ref) if problems.is_empty() => noted(&app, lease_ref, report).await,
-        _ => Err(Fault::invalid(problems)),
+        _ => Err(ApiError::invalid(problems)),
     }
 }
 
@@ -32,20 +32,20 @@ pub(crate) async fn put(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     payload: Payload,
-) -> Result<Answer, Fault> {
+) -> Result<JsonResponse, ApiError> {
     let members = payload.members()?;
     let mut problems = Vec::new();
     let worker = members.worker_name(&app.limits, &mut problems);
     let lease_ref = LeaseRef { id: id_in_path(&id)?, token: token(&members, worker.as_deref(), &mut problems) };
     let report = read(&app, &members, "progress", 1.0, &mut problems);
-    if problems.is_empty() { noted(&app, lease_ref, report).await } else { Err(Fault::invalid(problems)) }
+    if problems.is_empty() { noted(&app, lease_ref, report).await } else { Err(ApiError::invalid(problems)) }
 }
 
 /// `GET /jobs/{id}/progress`. Where nothing was reported the members are null, so that this differs
 /// from a job that is not there (OJS progress, 7.1).
-pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
     let job = app.engine.job(id_in_path(&id)?).await?;
-    Ok(Answer::ok(written(&app, &job, None)))
+    Ok(JsonResponse::ok(written(&app, &job, None)))
 }
 
 /// The number under `key` is out of `whole`; what lies outside is moved to the nearest end.
@@ -63,24 +63,24 @@ fn read(app: &App, members: &Members<'_>, key: &str, whole: f64, problems: &mut 
 
 /// A report about a run that is over is no error, it is merely late (OJS progress, 6.1); the answer says
 /// why it was passed over.
-async fn noted(app: &App, lease_ref: LeaseRef, report: ProgressReport) -> Result<Answer, Fault> {
+async fn noted(app: &App, lease_ref: LeaseRef, report: ProgressReport) -> Result<JsonResponse, ApiError> {
     let id = lease_ref.id;
-    match app.engine.report_progress(lease_ref, report).await.map_err(Fault::from) {
-        Ok(job) => Ok(Answer::ok(written(app, &job, Some(true)))),
-        Err(fault) if fault.code == Code::Conflict => Ok(Answer::ok(passed_over(id, &fault))),
-        Err(fault) => Err(fault),
+    match app.engine.report_progress(lease_ref, report).await.map_err(ApiError::from) {
+        Ok(job) => Ok(JsonResponse::ok(written(app, &job, Some(true)))),
+        Err(error) if error.code == Code::Conflict => Ok(JsonResponse::ok(passed_over(id, &error))),
+        Err(error) => Err(error),
     }
 }
 
-fn passed_over(id: JobId, fault: &Fault) -> Vec<u8> {
+fn passed_over(id: JobId, error: &ApiError) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     let _ = write!(out, "{{\"job_id\":\"{id}\",\"accepted\":false");
-    if let Some(reason) = fault.details.as_ref().and_then(|details| details["reason"].as_str()) {
+    if let Some(reason) = error.details.as_ref().and_then(|details| details["reason"].as_str()) {
         member(&mut out, "reason");
         push_str(&mut out, reason);
     }
     member(&mut out, "message");
-    push_str(&mut out, &fault.message);
+    push_str(&mut out, &error.message);
     out.push(b'}');
     out
 }

@@ -3,11 +3,11 @@
 use super::envelope::push_moment;
 use super::lists::named_page;
 use super::names::queue_in_path;
-use crate::answer::Answer;
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::fault::{Code, Fault};
 use crate::json::{member, push_str};
 use crate::request::{NamesVersion, Payload, Query};
+use crate::response::JsonResponse;
 use crate::time::rfc3339;
 use axum::extract::{Path, State};
 use redrive_engine::EngineError;
@@ -16,7 +16,7 @@ use redrive_store::{Missing, Queue, State as JobState};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
+pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let queues = app.engine.queues().await?;
     let (page, shown) = named_page(&query, &app.limits, &queues, |queue| &queue.name)?;
     let mut out = b"{\"queues\":[".to_vec();
@@ -34,7 +34,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<An
     out.push(b']');
     shown.push(&mut out);
     out.push(b'}');
-    Ok(Answer::ok(out))
+    Ok(JsonResponse::ok(out))
 }
 
 /// The numbers of a queue, in the shapes of all clients at once. Only `queue` differs: a name for
@@ -43,7 +43,7 @@ pub(crate) async fn stats(
     State(app): State<Arc<App>>,
     NamesVersion(names_version): NamesVersion,
     Path(name): Path<String>,
-) -> Result<Answer, Fault> {
+) -> Result<JsonResponse, ApiError> {
     queue_in_path(&name, &app.limits)?;
     let found = app.engine.queues().await?.into_iter().find(|queue| *queue.name == *name);
     let paused = found.as_ref().is_some_and(|queue| queue.paused);
@@ -62,7 +62,7 @@ pub(crate) async fn stats(
     whole.insert("paused".to_owned(), paused.into());
     whole.insert("stats".to_owned(), Value::Object(stats));
     whole.insert("computed_at".to_owned(), rfc3339(app.engine.now()).into());
-    Ok(Answer::json(&Value::Object(whole)))
+    Ok(JsonResponse::json(&Value::Object(whole)))
 }
 
 /// How many jobs are in each state; a queue that nobody has used has none.
@@ -81,7 +81,7 @@ pub(crate) async fn pause(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
     payload: Payload,
-) -> Result<Answer, Fault> {
+) -> Result<JsonResponse, ApiError> {
     let create = flag(&payload, &["create"])?;
     let missing = if create.unwrap_or(true) { Missing::Create } else { Missing::Refuse };
     set_paused(&app, &name, true, missing).await
@@ -92,21 +92,21 @@ pub(crate) async fn resume(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
     payload: Payload,
-) -> Result<Answer, Fault> {
+) -> Result<JsonResponse, ApiError> {
     flag(&payload, &[])?;
     set_paused(&app, &name, false, Missing::Refuse).await
 }
 
 /// What the body says under the one key that is known, if any is. No body is an empty object.
-fn flag(payload: &Payload, known: &[&str]) -> Result<Option<bool>, Fault> {
+fn flag(payload: &Payload, known: &[&str]) -> Result<Option<bool>, ApiError> {
     let mut problems = Vec::new();
     let members = payload.members_or_none()?;
     members.only(known, &mut problems);
     let flag = known.first().and_then(|key| members.flag(key, &mut problems));
-    if problems.is_empty() { Ok(flag) } else { Err(Fault::invalid(problems)) }
+    if problems.is_empty() { Ok(flag) } else { Err(ApiError::invalid(problems)) }
 }
 
-async fn set_paused(app: &App, name: &str, paused: bool, missing: Missing) -> Result<Answer, Fault> {
+async fn set_paused(app: &App, name: &str, paused: bool, missing: Missing) -> Result<JsonResponse, ApiError> {
     queue_in_path(name, &app.limits)?;
     let queue = match app.engine.pause(Arc::from(name), paused, missing).await {
         Err(EngineError::NoSuchQueue(name)) => return Err(no_such_queue(app, &name).await?),
@@ -115,7 +115,7 @@ async fn set_paused(app: &App, name: &str, paused: bool, missing: Missing) -> Re
     let (word, when) = if paused { ("closed", "paused_at") } else { ("opened", "resumed_at") };
     app.log.line(format_args!("queue {name} was {word}"));
     let now = rfc3339(app.engine.now());
-    Ok(Answer::json(&json!({
+    Ok(JsonResponse::json(&json!({
         "queue": { "name": name, "paused": queue.paused },
         "status": status(queue.paused),
         when: now,
@@ -123,7 +123,7 @@ async fn set_paused(app: &App, name: &str, paused: bool, missing: Missing) -> Re
 }
 
 /// Forgets a queue that has no jobs.
-pub(crate) async fn remove(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Answer, Fault> {
+pub(crate) async fn remove(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<JsonResponse, ApiError> {
     queue_in_path(&name, &app.limits)?;
     match app.engine.remove_queue(Arc::from(&*name)).await {
         Err(EngineError::NoSuchQueue(name)) => return Err(no_such_queue(&app, &name).await?),
@@ -131,14 +131,14 @@ pub(crate) async fn remove(State(app): State<Arc<App>>, Path(name): Path<String>
     };
     app.log.line(format_args!("queue {name} was removed"));
     let now = rfc3339(app.engine.now());
-    Ok(Answer::json(&json!({ "queue": { "name": name }, "status": "removed", "removed_at": now })))
+    Ok(JsonResponse::json(&json!({ "queue": { "name": name }, "status": "removed", "removed_at": now })))
 }
 
 /// How many queues a refusal names at most.
 const NAMED: usize = 20;
 
 /// That there is no such queue, which there are, and which of them may be meant.
-async fn no_such_queue(app: &App, name: &str) -> Result<Fault, Fault> {
+async fn no_such_queue(app: &App, name: &str) -> Result<ApiError, ApiError> {
     let queues = app.engine.queues().await?;
     let known: Vec<&str> = queues.iter().map(|queue| &*queue.name).collect();
     let near = resembling(name, &known).map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
@@ -150,5 +150,5 @@ async fn no_such_queue(app: &App, name: &str) -> Result<Fault, Fault> {
         (_, more) => format!("known queues: {shown} and {more} more"),
     };
     let why = format!("there is no queue \"{name}\"; a queue comes into being with its first job; {are}{near}");
-    Ok(Fault::new(Code::NotFound, why))
+    Ok(ApiError::new(Code::NotFound, why))
 }

@@ -1,7 +1,7 @@
 //! Jobs that are handed in again under the same idempotency key.
 
 use super::body;
-use crate::fault::{Code, Fault};
+use crate::api_error::{ApiError, Code};
 use crate::json::{Members, member, push_u64};
 use redrive_store::{Enqueued, Job, Spec};
 use serde_json::value::RawValue;
@@ -39,17 +39,17 @@ fn read(args: &str) -> Option<Value> {
 }
 
 /// The key is that of a job with other work.
-pub(super) fn other_job(job: &Job) -> Fault {
+pub(super) fn other_job(job: &Job) -> ApiError {
     let id = job.id.to_string();
     let message = format!(
         "the idempotency key is that of job {id}, which has another type, queue or arguments; nothing is enqueued: \
          use another key for another job"
     );
-    Fault::new(Code::Conflict, message).with_details(json!({ "reason": "idempotency_key_reused", "job_id": id }))
+    ApiError::new(Code::Conflict, message).with_details(json!({ "reason": "idempotency_key_reused", "job_id": id }))
 }
 
 /// Refuses a batch in which a key is that of a job with other work.
-pub(super) fn check_batch(specs: &[Arc<Spec>], enqueued: &[Enqueued]) -> Result<(), Fault> {
+pub(super) fn check_batch(specs: &[Arc<Spec>], enqueued: &[Enqueued]) -> Result<(), ApiError> {
     let mut others = Vec::new();
     for (index, (spec, answer)) in specs.iter().zip(enqueued).enumerate() {
         if let Enqueued::Existing(job) = answer
@@ -67,7 +67,7 @@ pub(super) fn check_batch(specs: &[Arc<Spec>], enqueued: &[Enqueued]) -> Result<
         first["job_id"],
         others.len()
     );
-    Err(Fault::new(Code::Conflict, message)
+    Err(ApiError::new(Code::Conflict, message)
         .with_details(json!({ "reason": "idempotency_key_reused", "conflicts": others, "enqueued": kept })))
 }
 

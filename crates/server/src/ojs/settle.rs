@@ -4,12 +4,12 @@ use super::envelope::{push_id, push_moment, push_ms};
 use super::failure;
 use super::intake::Wrong;
 use super::policies::max_attempts;
-use crate::answer::Answer;
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::fault::{Code, Fault};
 use crate::json::{Members, check_nested, items, member, push_str, push_u64};
 use crate::limits::Limits;
 use crate::request::Payload;
+use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::Ending;
 use redrive_policy::{Moment, Policy, Problem, Span};
@@ -43,31 +43,32 @@ impl Kind {
     }
 }
 
-pub(crate) async fn ack(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+pub(crate) async fn ack(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
     settle_one(&app, &payload, Kind::Ack).await
 }
 
-pub(crate) async fn nack(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+pub(crate) async fn nack(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
     settle_one(&app, &payload, Kind::Nack).await
 }
 
-async fn settle_one(app: &App, payload: &Payload, kind: Kind) -> Result<Answer, Fault> {
-    let Report { lease_ref, ending, reply } = Report::read(app, &payload.members()?, kind, app.engine.now())?;
+async fn settle_one(app: &App, payload: &Payload, kind: Kind) -> Result<JsonResponse, ApiError> {
+    let SettleRequest { lease_ref, ending, reply } =
+        SettleRequest::read(app, &payload.members()?, kind, app.engine.now())?;
     let settled = app.engine.settle(vec![(lease_ref, ending)]).await?.pop();
     let job = settled.ok_or_else(unsaid)??;
     let mut out = vec![b'{'];
     reply.push(&mut out, &job);
     out.push(b'}');
-    Ok(Answer::ok(out))
+    Ok(JsonResponse::ok(out))
 }
 
 /// A store that leaves a question open.
-fn unsaid() -> Fault {
-    Fault::new(Code::InternalError, "the store settled a run and did not say how")
+fn unsaid() -> ApiError {
+    ApiError::new(Code::InternalError, "the store settled a run and did not say how")
 }
 
 /// Many reports in one request; each is answered for itself, in the order given.
-pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
+pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
     let members = payload.members()?;
     let mut problems = Vec::new();
     members.only(&["settlements"], &mut problems);
@@ -78,7 +79,7 @@ pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -
         problems.push(Problem::new("/settlements", format!("{count} reports"), allowed));
     }
     if !problems.is_empty() {
-        return Err(Fault::invalid(problems));
+        return Err(ApiError::invalid(problems));
     }
     let now = app.engine.now();
     let read = |report: &serde_json::value::RawValue| read_listed(&app, report.get(), now);
@@ -93,14 +94,14 @@ pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -
     let settled = if endings.is_empty() { Vec::new() } else { app.engine.settle(endings).await? };
     let mut settled = settled.into_iter();
     let answers = answers.into_iter().map(|answer| {
-        let reply = answer.map_err(Fault::from)?;
+        let reply = answer.map_err(ApiError::from)?;
         Ok((reply, settled.next().ok_or_else(unsaid)??))
     });
-    Ok(Answer::ok(written(answers, count)))
+    Ok(JsonResponse::ok(written(answers, count)))
 }
 
 /// One report of a list; it says itself what it is.
-fn read_listed(app: &App, text: &str, now: Moment) -> Result<Report, Wrong> {
+fn read_listed(app: &App, text: &str, now: Moment) -> Result<SettleRequest, Wrong> {
     const ALLOWED: &str = "\"ack\" or \"nack\"";
     let members =
         Members::parse(text).map_err(|error| Wrong::request(Problem::told("", format!("not a report: {error}"))))?;
@@ -113,10 +114,10 @@ fn read_listed(app: &App, text: &str, now: Moment) -> Result<Report, Wrong> {
             return Err(Wrong { request: problems, ..Wrong::default() });
         }
     };
-    Report::read(app, &members, kind, now)
+    SettleRequest::read(app, &members, kind, now)
 }
 
-fn written(answers: impl Iterator<Item = Result<(Reply, Job), Fault>>, count: usize) -> Vec<u8> {
+fn written(answers: impl Iterator<Item = Result<(Reply, Job), ApiError>>, count: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(count * 200);
     out.extend_from_slice(b"{\"results\":[");
     let mut settled = 0;
@@ -128,10 +129,10 @@ fn written(answers: impl Iterator<Item = Result<(Reply, Job), Fault>>, count: us
                 out.extend_from_slice(b"200");
                 reply.push(&mut out, &job);
             }
-            Err(fault) => {
-                push_u64(&mut out, fault.code.status().as_u16().into());
+            Err(error) => {
+                push_u64(&mut out, error.code.status().as_u16().into());
                 member(&mut out, "error");
-                out.extend_from_slice(fault.to_json("").to_string().as_bytes());
+                out.extend_from_slice(error.to_json("").to_string().as_bytes());
             }
         }
         out.push(b'}');
@@ -146,13 +147,13 @@ fn written(answers: impl Iterator<Item = Result<(Reply, Job), Fault>>, count: us
 }
 
 /// The end of a run, as a worker reports it.
-struct Report {
+struct SettleRequest {
     lease_ref: LeaseRef,
     ending: Ending,
     reply: Reply,
 }
 
-impl Report {
+impl SettleRequest {
     fn read(app: &App, members: &Members<'_>, kind: Kind, now: Moment) -> Result<Self, Wrong> {
         let mut wrong = Wrong::default();
         members.only(kind.fields(), &mut wrong.request);

@@ -1,7 +1,7 @@
 //! Connections that are no HTTP, or only half of it.
 
 use crate::mutate;
-use crate::wire::{PATIENCE, Request, connected, read};
+use crate::wire::{Request, TIMEOUT, connected, read};
 use fastrand::Rng;
 use std::net::SocketAddr;
 use tokio::io::AsyncWriteExt;
@@ -18,7 +18,7 @@ pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) ->
         let way = random.u8(..8);
         let bytes = bytes(way, &mut random);
         let mut stream = connected(address).await;
-        let ended = timeout(PATIENCE, async {
+        let ended = timeout(TIMEOUT, async {
             // The server may be gone before everything is written.
             let _ = stream.write_all(&bytes).await;
             if way == 0 {

@@ -3,7 +3,7 @@
 use crate::mutate;
 use crate::neighbour;
 use crate::vocabulary::{ENDPOINTS, HEADERS, METHODS, PARAMETERS, QUEUES, STRANGE_QUEUES, VALUES, document};
-use crate::wire::{Answer, Caller, Request};
+use crate::wire::{Caller, HttpResponse, Request};
 use fastrand::Rng;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ const IDS: usize = 64;
 
 /// What a client was told.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Response {
     /// How often each status came.
     statuses: BTreeMap<u16, usize>,
     /// How many connections ended without an answer.
@@ -27,7 +27,7 @@ pub(crate) struct Told {
     pub(crate) jobs: i64,
 }
 
-impl Told {
+impl Response {
     pub(crate) fn add(&mut self, other: Self) {
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
@@ -37,7 +37,7 @@ impl Told {
         self.queues.extend(other.queues);
     }
 
-    pub(crate) fn note(&mut self, request: &Request, answer: &Answer) {
+    pub(crate) fn note(&mut self, request: &Request, answer: &HttpResponse) {
         *self.statuses.entry(answer.status).or_default() += 1;
         let body = &answer.body;
         if answer.status >= 400 && request.method != "HEAD" && answer.status != 431 {
@@ -70,15 +70,15 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "answers {:?}, {} without one, {} jobs", self.statuses, self.unanswered, self.jobs)
     }
 }
 
-pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Told {
+pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Response {
     let mut caller = Caller::new(address);
-    let mut told = Told::default();
+    let mut told = Response::default();
     let mut ids = vec!["019539a4-0000-7000-8000-ffffffffffff".to_owned()];
     while Instant::now() < until {
         let request = request(&ids, &mut random);

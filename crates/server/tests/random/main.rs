@@ -42,7 +42,7 @@ async fn no_request_breaks_the_server_or_disturbs_others() {
     let workers = tokio::spawn(workers::run(world.address, fastrand::Rng::with_seed(seed ^ 0xff), until));
     let neighbour = tokio::spawn(neighbour::run(world.address, until));
 
-    let mut told = lane::Told::default();
+    let mut told = lane::Response::default();
     for lane in lanes {
         told.add(lane.await.expect("a lane fails no request"));
     }

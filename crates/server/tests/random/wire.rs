@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// How long an answer may take: far longer than it does, and far shorter than for ever.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request, as bytes that can be sent.
 #[derive(Clone, Debug)]
@@ -50,13 +50,13 @@ impl fmt::Display for Request {
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) closes: bool,
     pub(crate) body: Value,
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for HttpResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.status, self.body)
     }
@@ -73,11 +73,11 @@ impl Caller {
         Self { address, stream: None }
     }
 
-    pub(crate) async fn get(&mut self, target: &str) -> Answer {
+    pub(crate) async fn get(&mut self, target: &str) -> HttpResponse {
         self.send(&Request::new("GET", target, Vec::new())).await.expect("an answer")
     }
 
-    pub(crate) async fn post(&mut self, target: &str, body: &Value) -> Answer {
+    pub(crate) async fn post(&mut self, target: &str, body: &Value) -> HttpResponse {
         let request = Request::new("POST", target, body.to_string().into_bytes());
         self.send(&request).await.unwrap_or_else(|| panic!("no answer to {request}"))
     }
@@ -86,8 +86,8 @@ impl Caller {
     ///
     /// A connection that the server has closed meanwhile, because it was idle, is no answer to anything: the
     /// request goes out once more, on a new one.
-    pub(crate) async fn send(&mut self, request: &Request) -> Option<Answer> {
-        let answered = timeout(PATIENCE, async {
+    pub(crate) async fn send(&mut self, request: &Request) -> Option<HttpResponse> {
+        let answered = timeout(TIMEOUT, async {
             if let Some(stream) = self.stream.take()
                 && let Some(answer) = self.sent(stream, request).await
             {
@@ -96,12 +96,12 @@ impl Caller {
             let stream = connected(self.address).await;
             self.sent(stream, request).await
         });
-        let answer = answered.await.unwrap_or_else(|_| panic!("no answer within {PATIENCE:?} to {request}"))?;
+        let answer = answered.await.unwrap_or_else(|_| panic!("no answer within {TIMEOUT:?} to {request}"))?;
         assert!(answer.status < 500, "{answer} to {request}");
         Some(answer)
     }
 
-    async fn sent(&mut self, mut stream: TcpStream, request: &Request) -> Option<Answer> {
+    async fn sent(&mut self, mut stream: TcpStream, request: &Request) -> Option<HttpResponse> {
         // A server that refuses early may close before everything is written; its answer still counts.
         let _ = stream.write_all(&request.bytes()).await;
         let answer = read(&mut stream, request.method == "HEAD").await?;
@@ -111,14 +111,14 @@ impl Caller {
 }
 
 pub(crate) async fn connected(address: SocketAddr) -> TcpStream {
-    let stream = timeout(PATIENCE, TcpStream::connect(address)).await.expect("a connection in time");
+    let stream = timeout(TIMEOUT, TcpStream::connect(address)).await.expect("a connection in time");
     let stream = stream.expect("a connection");
     stream.set_nodelay(true).expect("a socket");
     stream
 }
 
 /// Reads one answer; `None` where the connection ends before it does.
-pub(crate) async fn read(stream: &mut TcpStream, headless: bool) -> Option<Answer> {
+pub(crate) async fn read(stream: &mut TcpStream, headless: bool) -> Option<HttpResponse> {
     loop {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -138,6 +138,6 @@ pub(crate) async fn read(stream: &mut TcpStream, headless: bool) -> Option<Answe
         } else {
             serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{error} in {}", body.escape_ascii()))
         };
-        return Some(Answer { status, closes, body });
+        return Some(HttpResponse { status, closes, body });
     }
 }

@@ -1,6 +1,6 @@
 //! Workers that take what random clients hand in, and end it in all the ways there are.
 
-use crate::lane::Told;
+use crate::lane::Response;
 use crate::vocabulary::QUEUES;
 use crate::wire::{Caller, Request};
 use fastrand::Rng;
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tokio::time::Instant;
 
-pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Told {
+pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Response {
     let mut caller = Caller::new(address);
-    let mut told = Told::default();
+    let mut told = Response::default();
     while Instant::now() < until {
         let fetch = json!({ "queues": QUEUES, "count": 5, "worker_id": "worker", "wait_ms": 100 });
         let jobs = asked(&mut caller, &mut told, "fetch", &fetch).await["jobs"].take();
@@ -41,7 +41,7 @@ pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) ->
     told
 }
 
-async fn asked(caller: &mut Caller, told: &mut Told, path: &str, body: &Value) -> Value {
+async fn asked(caller: &mut Caller, told: &mut Response, path: &str, body: &Value) -> Value {
     let request = Request::new("POST", &format!("/ojs/v1/workers/{path}"), body.to_string().into_bytes());
     let answer = caller.send(&request).await.unwrap_or_else(|| panic!("no answer to {request}"));
     assert!([200, 404, 409, 429].contains(&answer.status), "{answer} to {request}");

@@ -1,6 +1,6 @@
 //! The server that is called: on an embedded store, with data.
 
-use crate::lane::Told;
+use crate::lane::Response;
 use crate::neighbour;
 use crate::vocabulary::QUEUES;
 use crate::wire::Caller;
@@ -117,7 +117,7 @@ impl World {
     }
 
     /// Whether there is no more than what callers were told of, `rounds` jobs of the neighbour among it.
-    pub(crate) async fn has_not_grown(&self, told: &Told, rounds: usize) {
+    pub(crate) async fn has_not_grown(&self, told: &Response, rounds: usize) {
         let jobs = self.jobs().await as i64;
         assert_eq!(jobs, told.jobs + (JOBS + rounds) as i64, "jobs that no answer named, or that are gone");
         for queue in self.engine.queues().await.expect("queues") {

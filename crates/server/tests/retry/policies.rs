@@ -1,7 +1,7 @@
 //! RET-09, RET-10, RET-16 and RET-20: which policy applies, and which are refused.
 
 use crate::common::{Bench, Parts, ms};
-use redrive_engine::{Layer, Layers, OperatorCap, Written};
+use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument};
 use redrive_policy::dialect::Dialect;
 use serde_json::{Value, json};
 
@@ -143,7 +143,7 @@ async fn ret_16_batches_and_dead_letters_check_policies_too() {
 
 #[tokio::test]
 async fn layers_and_caps_apply_and_can_be_read_back() {
-    let layer = |dialect, value| Layer::read(Written { dialect, value }).unwrap();
+    let layer = |dialect, value| Layer::read(PolicyDocument { dialect, value }).unwrap();
     let mut layers = Layers::ojs_default().unwrap();
     layers.kinds.insert("mail.send".into(), layer(Dialect::Azolla, json!({ "stop": { "max_attempts": 9 } })));
     layers.queues.insert("slow".into(), layer(Dialect::Ojs, json!({ "max_attempts": 7 })));

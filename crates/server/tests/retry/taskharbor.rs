@@ -2,7 +2,7 @@
 //! Names of tests give the heading of the document.
 
 use crate::common::{Bench, Parts, ms};
-use redrive_engine::{Layer, Layers, Written};
+use redrive_engine::{Layer, Layers, PolicyDocument};
 use redrive_policy::dialect::Dialect;
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ async fn semantics_a_worker_only_tightens_other_jobs() {
 async fn semantics_what_an_operator_configured_comes_before_the_worker() {
     let mut layers = Layers::ojs_default().unwrap();
     let value = json!({ "initial_interval": "PT2S", "jitter": false, "max_attempts": 9 });
-    layers.queues.insert("default".into(), Layer::read(Written { dialect: Dialect::Ojs, value }).unwrap());
+    layers.queues.insert("default".into(), Layer::read(PolicyDocument { dialect: Dialect::Ojs, value }).unwrap());
     let bench = Bench::with(Parts { layers, ..Parts::default() });
     let id = enqueue(&bench, json!({ "job": { "max_attempts": 3 } })).await;
     let from = bench.job(&id).await["redrive"]["policy_from"].clone();

@@ -9,7 +9,7 @@ use super::header::{FIRST_FRAME, FileHeader};
 use super::high_water::HighWater;
 use super::names::{HIGH_WATER, Name};
 use super::open::Folder;
-use super::read::{Progress, Reader};
+use super::read::{LoadProgress, Reader};
 use super::record;
 use super::store::Embedded;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Embedded {
     ///
     /// # Errors
     /// That the folder is not empty, or what the disk says. Then there is no copy.
-    pub fn backup(&self, to: impl AsRef<Path>, progress: &mut dyn FnMut(Progress)) -> Result<Findings, OpenError> {
+    pub fn backup(&self, to: impl AsRef<Path>, progress: &mut dyn FnMut(LoadProgress)) -> Result<Findings, OpenError> {
         let (parts, end) = gather(&*self.disk, &self.dir, &|| Ok(self.shared.written().last_frame))?;
         copy(&*self.disk, parts, end, to.as_ref(), progress)
     }
@@ -39,7 +39,7 @@ impl Embedded {
 pub fn backup(
     dir: impl AsRef<Path>,
     to: impl AsRef<Path>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Findings, OpenError> {
     backup_on(Arc::new(NativeDisk), dir, to, progress)
 }
@@ -52,7 +52,7 @@ pub fn backup_on(
     disk: Arc<dyn Disk>,
     dir: impl AsRef<Path>,
     to: impl AsRef<Path>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Findings, OpenError> {
     let dir = dir.as_ref();
     find(&*disk, dir)?;
@@ -88,7 +88,7 @@ fn copy(
     parts: Vec<Part>,
     end: LogEnd,
     to: &Path,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Findings, OpenError> {
     disk.create_dir(to).doing("create", to)?;
     if !disk.list(to).doing("list", to)?.is_empty() {
@@ -111,7 +111,7 @@ fn copy_parts(
     parts: Vec<Part>,
     end: LogEnd,
     to: &Path,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<(), IoError> {
     let mut jobs = Vec::new();
     for mut part in parts {
@@ -119,7 +119,7 @@ fn copy_parts(
         let size = part.file.size().doing("measure", &part.path)?;
         jobs.push((part, if is_last { end.offset } else { size }, is_last));
     }
-    let mut seen = Progress { done: 0, total: jobs.iter().map(|(_, length, _)| length).sum() };
+    let mut seen = LoadProgress { done: 0, total: jobs.iter().map(|(_, length, _)| length).sum() };
     for (mut part, length, is_last) in jobs {
         let mut copied = |bytes| {
             seen.done += bytes;

@@ -3,7 +3,7 @@
 use super::disk::{Disk, LockError, NativeDisk};
 use super::fault::{Damage, IoError, OpenError};
 use super::names::{LOCK, Name};
-use super::read::{Contents, Progress, Reader, Survey, no_log_was_lost, survey};
+use super::read::{Contents, LoadProgress, Reader, Survey, no_log_was_lost, survey};
 use super::slot::{Slot, order};
 use crate::{Event, KEPT_FAILURES, KEPT_REVISIONS, State};
 use std::io::ErrorKind;
@@ -57,7 +57,7 @@ impl Findings {
 /// # Errors
 /// That there is no store, that it is in use or of a newer format, or what the disk says. Damage is no
 /// error here: it is listed in what comes back.
-pub fn check(dir: impl AsRef<Path>, progress: &mut dyn FnMut(Progress)) -> Result<Findings, OpenError> {
+pub fn check(dir: impl AsRef<Path>, progress: &mut dyn FnMut(LoadProgress)) -> Result<Findings, OpenError> {
     check_on(&NativeDisk, dir, progress)
 }
 
@@ -68,7 +68,7 @@ pub fn check(dir: impl AsRef<Path>, progress: &mut dyn FnMut(Progress)) -> Resul
 pub fn check_on(
     disk: &dyn Disk,
     dir: impl AsRef<Path>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Findings, OpenError> {
     let dir = dir.as_ref();
     let found = find(disk, dir)?;

@@ -47,6 +47,6 @@ pub use fault::{Damage, IoError, IoErrorKind, OpenError};
 pub use notice::Notice;
 pub use open::{Access, Opened, Repair};
 pub use options::Options;
-pub use read::Progress;
+pub use read::LoadProgress;
 pub use store::{Embedded, Status};
 pub use transfer::{FolderSource, FolderTarget};

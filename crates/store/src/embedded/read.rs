@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// How far a folder has been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct LoadProgress {
     /// Bytes read so far.
     pub done: u64,
     /// Bytes in all.
@@ -100,8 +100,8 @@ pub(super) struct Reader<'a> {
     dir: &'a Path,
     /// Whether to go on behind damage, to see the extent of it.
     thorough: bool,
-    progress: &'a mut dyn FnMut(Progress),
-    seen: Progress,
+    progress: &'a mut dyn FnMut(LoadProgress),
+    seen: LoadProgress,
     contents: Contents,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         disk: &'a dyn Disk,
         dir: &'a Path,
         thorough: bool,
-        progress: &'a mut dyn FnMut(Progress),
+        progress: &'a mut dyn FnMut(LoadProgress),
     ) -> Self {
         let contents = Contents {
             loader: Loader::default(),
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
             log_bytes: 0,
             damages: Vec::new(),
         };
-        Self { disk, dir, thorough, progress, seen: Progress::default(), contents }
+        Self { disk, dir, thorough, progress, seen: LoadProgress::default(), contents }
     }
 
     pub(super) fn read(mut self, survey: &Survey) -> Result<Contents, OpenError> {

@@ -5,7 +5,7 @@ use super::{CopyError, Portable, Source, Target};
 
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct CopyProgress {
     /// What is being done.
     pub phase: Phase,
     /// How many jobs it is done with.
@@ -49,10 +49,10 @@ pub struct Copied {
 pub async fn copy(
     from: &mut dyn Source,
     mut to: Box<dyn Target>,
-    progress: &mut (dyn FnMut(Progress) + Send),
+    progress: &mut (dyn FnMut(CopyProgress) + Send),
 ) -> Result<Copied, CopyError> {
     let (queues, total) = (from.queues().await?, from.count().await?);
-    let mut told = |phase, done| progress(Progress { phase, done, total });
+    let mut told = |phase, done| progress(CopyProgress { phase, done, total });
     let paused = queues.iter().filter(|queue| queue.paused).count();
     let mut copied = Copied { queues: queues.len(), paused, ..Copied::default() };
     to.add_queues(queues).await?;

@@ -8,7 +8,7 @@ mod compare;
 mod copy;
 mod error;
 
-pub use copy::{Copied, Phase, Progress, copy};
+pub use copy::{Copied, CopyProgress, Phase, copy};
 pub use error::CopyError;
 
 use crate::{Job, JobId, StoreFuture};

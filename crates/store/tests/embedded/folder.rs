@@ -7,7 +7,7 @@ use crate::subject::{DIR, SMALL, TINY, open};
 use crate::workload::{Workload, everything};
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::block_on;
-use redrive_store::embedded::{self, Embedded, OpenError, Options, Progress, backup_on, check_on};
+use redrive_store::embedded::{self, Embedded, LoadProgress, OpenError, Options, backup_on, check_on};
 use redrive_store::{
     Claim, Filter, LeaseRef, Page, Retention, RunOutcome, Settlement, State, Store, StoreError, Token,
 };
@@ -168,7 +168,7 @@ fn a_backup_of_a_running_store_has_all_that_was_acknowledged() {
                 let mut seen = Vec::new();
                 let findings = store.backup(&to, &mut |progress| seen.push(progress)).unwrap();
                 assert!(findings.is_sound() && findings.torn.is_none(), "{findings:?}");
-                assert!(seen.is_sorted_by_key(|progress: &Progress| progress.done));
+                assert!(seen.is_sorted_by_key(|progress: &LoadProgress| progress.done));
                 assert!(seen.last().is_some_and(|last| last.done == last.total), "{seen:?}");
                 let (copy, opened) = Embedded::open_on(Arc::new(disk.clone()), &to, options).unwrap();
                 assert!(opened.repairs.is_empty(), "{opened:?}");

@@ -9,7 +9,7 @@ use redrive_store::conformance::Subject;
 use redrive_store::conformance::model::{agree, steps};
 use redrive_store::embedded::{self, Embedded, FolderSource, FolderTarget};
 use redrive_store::postgres::{DatabaseSource, DatabaseTarget};
-use redrive_store::transfer::{Copied, CopyError, Phase, Progress, Source, Target, copy};
+use redrive_store::transfer::{Copied, CopyError, CopyProgress, Phase, Source, Target, copy};
 use redrive_store::{LeaseRef, NewJob, RunOutcome, Settlement, State, Store, Token};
 use std::future::Future;
 use std::ops::AddAssign;
@@ -196,7 +196,7 @@ fn an_interrupted_copy_leaves_no_store_and_runs_again() {
                 let from = from.clone();
                 let stopped = tokio::spawn(async move {
                     let mut source = FolderSource::open(from).unwrap();
-                    let mut stop = |seen: Progress| {
+                    let mut stop = |seen: CopyProgress| {
                         assert!(seen.phase != interrupted || seen.done < 500, "this is where it is stopped");
                     };
                     copy(&mut source, target, &mut stop).await

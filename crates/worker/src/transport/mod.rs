@@ -5,7 +5,7 @@ pub(crate) mod embedded;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 
-use crate::info::Told;
+use crate::info::JobData;
 use crate::run::Run;
 use crate::{Cancelled, ClientError, Failure, Job, NewJob};
 use redrive_policy::Policy;
@@ -15,39 +15,48 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// An answer to come.
-pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;
+pub(crate) type TransportFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;
 
 /// Whoever keeps the jobs. Dropping an answer gives up on it.
 pub(crate) trait Transport: Send + Sync + 'static {
     /// Takes jobs under leases, and waits for the first one as far as that is possible here.
-    fn fetch<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Vec<Delivery>>;
+    fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>>;
 
     /// Reports the ends of runs; each is answered for itself, in the order given.
-    fn settle<'a>(&'a self, reports: &'a [Report], terms: &'a Terms) -> Answer<'a, Vec<Settled>>;
+    fn settle<'a>(
+        &'a self,
+        reports: &'a [RunReport],
+        report_defaults: &'a ReportDefaults,
+    ) -> TransportFuture<'a, Vec<Settled>>;
 
     /// A sign of life for runs.
-    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], terms: &'a Terms) -> Answer<'a, Beat>;
+    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], report_defaults: &'a ReportDefaults) -> TransportFuture<'a, Beat>;
 
     /// How far a run has come.
-    fn progress<'a>(&'a self, run: &'a Run, progress: Progress) -> Answer<'a, ()>;
+    fn progress<'a>(&'a self, run: &'a Run, progress: ProgressUpdate) -> TransportFuture<'a, ()>;
 
     /// Keeps new jobs, all or none; answers their envelopes and whether each is new.
-    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Told, bool)>>;
+    fn enqueue(&self, jobs: Vec<NewJob>) -> TransportFuture<'_, Vec<(JobData, bool)>>;
 
     /// The envelope of a job.
-    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Told>;
+    fn job<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData>;
 
     /// Calls a job off; answers its envelope.
-    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Told>;
+    fn cancel<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData>;
 
     /// A page of dead letters, newest first.
-    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, start: &'a Start, limit: usize) -> Answer<'a, DeadPage>;
+    fn dead_letters<'a>(
+        &'a self,
+        filter: &'a DeadFilter,
+        start: &'a Start,
+        limit: usize,
+    ) -> TransportFuture<'a, DeadPage>;
 
     /// Takes a dead letter back, to run again as if it were new; answers its envelope.
-    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Told>;
+    fn retry_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData>;
 
     /// Forgets a dead letter.
-    fn delete_dead<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+    fn delete_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, ()>;
 
     /// Whether a fetch can wait for a job to come; where it cannot, the worker asks again and again.
     fn waits(&self) -> bool;
@@ -57,7 +66,7 @@ pub(crate) trait Transport: Send + Sync + 'static {
     fn forgets_cleanly(&self) -> bool;
 
     /// Ends in good order.
-    fn close(&self) -> Answer<'_, ()>;
+    fn close(&self) -> TransportFuture<'_, ()>;
 }
 
 /// A request for jobs.
@@ -72,7 +81,7 @@ pub(crate) struct Ask {
 
 /// What all reports of a worker have in common.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct ReportDefaults {
     pub(crate) worker: Arc<str>,
     /// The policy that the worker brings, if it brings one.
     pub(crate) retry: Option<WorkerRetry>,
@@ -97,7 +106,7 @@ pub(crate) struct DeadFilter {
 /// A page of dead letters.
 #[derive(Clone, Debug)]
 pub(crate) struct DeadPage {
-    pub(crate) jobs: Vec<Told>,
+    pub(crate) jobs: Vec<JobData>,
     /// How many fit in all, where the server knows.
     pub(crate) total: Option<usize>,
     /// Where the next page starts; absent behind the last one. A page may have fewer jobs than were asked for, and
@@ -139,7 +148,7 @@ pub(crate) enum Token {
 }
 
 /// The end of a run.
-pub(crate) struct Report {
+pub(crate) struct RunReport {
     pub(crate) run: Arc<Run>,
     pub(crate) ending: Ending,
 }
@@ -189,7 +198,7 @@ pub(crate) enum Directive {
 
 /// How far a run has come.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressUpdate {
     pub(crate) percent: f64,
     pub(crate) message: String,
     pub(crate) data: Option<Box<RawValue>>,

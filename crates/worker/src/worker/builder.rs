@@ -6,7 +6,7 @@ use crate::context::Surroundings;
 use crate::events::Listener;
 use crate::handler::{Endpoint, Handler};
 use crate::middleware::Middleware;
-use crate::transport::{Terms, Transport, WorkerRetry};
+use crate::transport::{ReportDefaults, Transport, WorkerRetry};
 use crate::{Client, ClientError, Context, Event, IntoOutcome, Retry};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -247,7 +247,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
             stop_within: self.stop_within,
             cancel_grace: self.cancel_grace,
             lease: self.lease,
-            terms: Terms { worker: name.into(), retry: self.retry },
+            report_defaults: ReportDefaults { worker: name.into(), retry: self.retry },
             listener: self.listener,
         };
         let surroundings =

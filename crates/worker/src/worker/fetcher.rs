@@ -1,9 +1,9 @@
 //! Taking jobs.
 
-use super::lane;
+use super::executor;
 use super::runner::{Runner, Wanted};
-use crate::away::Waits;
-use crate::transport::{Answer, Ask, Delivery};
+use crate::transport::{Ask, Delivery, TransportFuture};
+use crate::waits::Waits;
 use crate::{ClientError, Event};
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ const TOO_SOON: Duration = Duration::from_millis(50);
 /// The server refuses the worker before it has handed out or promised anything.
 pub(super) async fn run<S: Send + Sync + 'static>(
     runner: &Arc<Runner<S>>,
-    lanes: &mut JoinSet<()>,
+    executors: &mut JoinSet<()>,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
     let mut stopped = pin!(stopped);
-    let (mut away, mut idle) = (Waits::away(), Waits::idle());
+    let (mut unreachable, mut idle) = (Waits::unreachable(), Waits::idle());
     let mut welcome = false;
     loop {
         let count = tokio::select! {
@@ -59,14 +59,14 @@ pub(super) async fn run<S: Send + Sync + 'static>(
         let wait = match answer {
             Ok(jobs) => {
                 welcome = true;
-                if away.reset() {
+                if unreachable.reset() {
                     runner.tell(&Event::Back);
                 }
                 let none = jobs.is_empty();
                 if none {
                     runner.pauses().empty(&ask.queues);
                 }
-                take_in(runner, lanes, jobs, asked);
+                take_in(runner, executors, jobs, asked);
                 let waited = runner.transport().waits() && asked.elapsed() >= TOO_SOON.min(runner.settings.wait);
                 if none && !waited {
                     idle.next_wait()
@@ -77,8 +77,8 @@ pub(super) async fn run<S: Send + Sync + 'static>(
             }
             Err(error) if !welcome && !error.is_temporary() => return Err(error),
             Err(error) => {
-                let wait = away.next_wait();
-                runner.tell(&Event::Away(&error, wait));
+                let wait = unreachable.next_wait();
+                runner.tell(&Event::Unreachable(&error, wait));
                 wait
             }
         };
@@ -94,13 +94,17 @@ pub(super) async fn run<S: Send + Sync + 'static>(
 
 /// Waits for the end of a fetch when the worker stops. A server may hand out jobs in the moment in
 /// which nobody listens any more, and they would be gone until their lease runs out.
-async fn last_fetch<S: Send + Sync + 'static>(runner: &Runner<S>, fetch: Answer<'_, Vec<Delivery>>, asked: Instant) {
+async fn last_fetch<S: Send + Sync + 'static>(
+    runner: &Runner<S>,
+    fetch: TransportFuture<'_, Vec<Delivery>>,
+    asked: Instant,
+) {
     if runner.transport().forgets_cleanly() {
         return;
     }
     let fetched = tokio::time::timeout_at(asked + runner.settings.wait + LAST_FETCH, fetch).await;
     if let Ok(Ok(jobs)) = fetched {
-        runner.desk().take_in(jobs, asked);
+        runner.buffer().take_in(jobs, asked);
     }
 }
 
@@ -111,7 +115,7 @@ async fn room<S: Send + Sync + 'static>(runner: &Runner<S>) -> usize {
     let _ = wanted.wait_for(|wanted| *wanted != Wanted::Quiet).await;
     loop {
         let more = runner.room.notified();
-        let room = runner.desk().room(runner.settings.concurrency, runner.settings.most_prefetched);
+        let room = runner.buffer().room(runner.settings.concurrency, runner.settings.most_prefetched);
         if room > 0 {
             return room;
         }
@@ -125,7 +129,7 @@ fn ask<S>(runner: &Runner<S>, queues: Arc<[Arc<str>]>, count: usize) -> Ask {
         queues,
         count: count.min(MOST_FETCHED),
         wait: settings.wait,
-        worker: Arc::clone(&settings.terms.worker),
+        worker: Arc::clone(&settings.report_defaults.worker),
         lease: settings.lease,
     }
 }
@@ -136,7 +140,7 @@ const MOST_FETCHED: usize = 1_000;
 /// Puts jobs on the desk, and sees to it that there are lanes for them.
 fn take_in<S: Send + Sync + 'static>(
     runner: &Arc<Runner<S>>,
-    lanes: &mut JoinSet<()>,
+    executors: &mut JoinSet<()>,
     jobs: Vec<Delivery>,
     asked: Instant,
 ) {
@@ -145,12 +149,12 @@ fn take_in<S: Send + Sync + 'static>(
         return;
     }
     let could_run = {
-        let mut desk = runner.desk();
-        desk.take_in(jobs, asked);
-        desk.could_run()
+        let mut buffer = runner.buffer();
+        buffer.take_in(jobs, asked);
+        buffer.could_run()
     };
-    for _ in lanes.len()..could_run.min(runner.settings.concurrency) {
-        lanes.spawn(lane::run(Arc::clone(runner)));
+    for _ in executors.len()..could_run.min(runner.settings.concurrency) {
+        executors.spawn(executor::run(Arc::clone(runner)));
     }
     runner.work.add_permits(count);
 }

@@ -1,10 +1,10 @@
 //! The worker: takes jobs, runs handlers, keeps leases alive, reports what came out.
 
-mod beater;
+mod buffer;
 mod builder;
-mod desk;
+pub(crate) mod executor;
 mod fetcher;
-pub(crate) mod lane;
+mod heartbeats;
 mod pauses;
 mod registry;
 pub(crate) mod runner;
@@ -14,7 +14,7 @@ pub use builder::Builder;
 
 use crate::context::Surroundings;
 use crate::events::Listener;
-use crate::transport::Terms;
+use crate::transport::ReportDefaults;
 use crate::{Client, ClientError};
 use registry::Registry;
 use runner::Runner;
@@ -40,7 +40,7 @@ pub(crate) struct Settings {
     pub(crate) stop_within: Duration,
     pub(crate) cancel_grace: Duration,
     pub(crate) lease: Duration,
-    pub(crate) terms: Terms,
+    pub(crate) report_defaults: ReportDefaults,
     pub(crate) listener: Listener,
 }
 

@@ -1,6 +1,6 @@
 //! Queues that the worker leaves to others for a while, because it met jobs there that it cannot run.
 
-use crate::away::Waits;
+use crate::waits::Waits;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! A worker that runs: who does what, and how it comes to an end.
 
-use super::desk::Desk;
+use super::buffer::Buffer;
 use super::pauses::Pauses;
-use super::{Settings, Summary, Worker, beater, fetcher, settler};
+use super::{Settings, Summary, Worker, fetcher, heartbeats, settler};
 use crate::context::Surroundings;
 use crate::run::Run;
-use crate::transport::{Ending, Report, Transport};
+use crate::transport::{Ending, RunReport, Transport};
 use crate::worker::registry::Registry;
 use crate::{Cancelled, ClientError, Event, Job};
 use std::convert::Infallible;
@@ -17,14 +17,14 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// How long the last reports may take when the worker stops and the server does not answer.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const LAST_REPORTS: Duration = Duration::from_secs(5);
 
 /// A worker that runs.
 pub(crate) struct Runner<S> {
     pub(super) registry: Arc<Registry<S>>,
     pub(super) surroundings: Arc<Surroundings<S>>,
     pub(crate) settings: Settings,
-    desk: Mutex<Desk>,
+    buffer: Mutex<Buffer>,
     pauses: Mutex<Pauses>,
     /// One permit for each job that may start.
     pub(super) work: Semaphore,
@@ -76,7 +76,7 @@ impl Tally {
 impl<S: Send + Sync + 'static> Runner<S> {
     pub(crate) fn new(worker: &Worker<S>) -> Arc<Self> {
         Arc::new(Self {
-            desk: Mutex::new(Desk::new(&worker.registry)),
+            buffer: Mutex::new(Buffer::new(&worker.registry)),
             pauses: Mutex::default(),
             registry: Arc::clone(&worker.registry),
             surroundings: Arc::clone(&worker.surroundings),
@@ -95,9 +95,9 @@ impl<S: Send + Sync + 'static> Runner<S> {
         &*self.surroundings.transport
     }
 
-    pub(super) fn desk(&self) -> MutexGuard<'_, Desk> {
+    pub(super) fn buffer(&self) -> MutexGuard<'_, Buffer> {
         // Nothing under this lock panics half way through a change.
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn pauses(&self) -> MutexGuard<'_, Pauses> {
@@ -124,10 +124,10 @@ impl<S: Send + Sync + 'static> Runner<S> {
         stop: impl Future<Output = ()>,
         abort: impl Future<Output = ()>,
     ) -> Result<Summary, ClientError> {
-        let mut lanes = JoinSet::new();
+        let mut executors = JoinSet::new();
         let mut helpers = JoinSet::new();
         helpers.spawn(settler::run(Arc::clone(&self)));
-        helpers.spawn(beater::run(Arc::clone(&self)));
+        helpers.spawn(heartbeats::run(Arc::clone(&self)));
         let stopped = async {
             let mut wanted = self.wanted.subscribe();
             tokio::select! {
@@ -136,7 +136,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
             }
         };
         let working = async {
-            let fetched = fetcher::run(&self, &mut lanes, stopped).await;
+            let fetched = fetcher::run(&self, &mut executors, stopped).await;
             self.begin_stop();
             self.wind_up().await;
             fetched
@@ -147,7 +147,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         };
         // Lanes that wait for work end; those that block a thread are left behind.
         self.work.close();
-        drop((lanes, helpers));
+        drop((executors, helpers));
         fetched.map(|()| self.tally.summary())
     }
 
@@ -164,7 +164,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
 
     /// Tells every handler that its time is over.
     fn cancel_all(&self) {
-        for run in self.desk().runs() {
+        for run in self.buffer().runs() {
             run.cancellation.give(Cancelled::Stopping);
         }
     }
@@ -176,17 +176,17 @@ impl<S: Send + Sync + 'static> Runner<S> {
             self.surroundings.stopping.send_replace(true);
             self.tell(&Event::Stopping);
         }
-        let waiting = self.desk().clear_waiting();
+        let waiting = self.buffer().clear_waiting();
         self.give_back(waiting);
     }
 
     /// Gives back jobs that have not started.
     pub(super) fn give_back(&self, runs: Vec<Arc<Run>>) {
-        let mut desk = self.desk();
+        let mut buffer = self.buffer();
         for run in runs {
-            desk.report(Report { run, ending: Ending::Released(Duration::ZERO) });
+            buffer.report(RunReport { run, ending: Ending::Released(Duration::ZERO) });
         }
-        drop(desk);
+        drop(buffer);
         self.reported.notify_one();
     }
 
@@ -203,9 +203,9 @@ impl<S: Send + Sync + 'static> Runner<S> {
             return;
         }
         self.cancel_all();
-        let last = Instant::now() + self.settings.cancel_grace + LAST_WORDS;
+        let last = Instant::now() + self.settings.cancel_grace + LAST_REPORTS;
         if !self.empty_by(last).await {
-            let left = self.desk().held() as u64;
+            let left = self.buffer().held() as u64;
             self.tally.lost.fetch_add(left, Ordering::Relaxed);
         }
     }
@@ -215,7 +215,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         let empty = async {
             loop {
                 let room = self.room.notified();
-                if self.desk().held() == 0 {
+                if self.buffer().held() == 0 {
                     return;
                 }
                 room.await;

@@ -1,8 +1,8 @@
 //! Telling the server how runs ended: whatever has come together while the last report was under way.
 
 use super::runner::Runner;
-use crate::away::Waits;
-use crate::transport::{Ending, Report, Settled};
+use crate::transport::{Ending, RunReport, Settled};
+use crate::waits::Waits;
 use crate::{ClientError, Event, Failure, Refused};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ const MOST_TOGETHER: usize = 1_000;
 pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     loop {
         let reported = runner.reported.notified();
-        let reports = runner.desk().reports(MOST_TOGETHER);
+        let reports = runner.buffer().reports(MOST_TOGETHER);
         if reports.is_empty() {
             reported.await;
             continue;
@@ -26,7 +26,7 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
 
 /// Delivers reports, however long the server is away. A lease that runs out meanwhile makes a report
 /// late, not wrong: the server refuses it.
-async fn deliver<S: Send + Sync + 'static>(runner: &Runner<S>, reports: Vec<Report>) {
+async fn deliver<S: Send + Sync + 'static>(runner: &Runner<S>, reports: Vec<RunReport>) {
     let mut lists = vec![reports];
     while let Some(mut list) = lists.pop() {
         let answers = match answered(runner, &list).await {
@@ -47,13 +47,17 @@ async fn deliver<S: Send + Sync + 'static>(runner: &Runner<S>, reports: Vec<Repo
 }
 
 /// Takes note of answers. Reports that the server cannot read come back as failures that it can.
-fn take_note<S: Send + Sync + 'static>(runner: &Runner<S>, list: Vec<Report>, answers: &[Settled]) -> Vec<Report> {
+fn take_note<S: Send + Sync + 'static>(
+    runner: &Runner<S>,
+    list: Vec<RunReport>,
+    answers: &[Settled],
+) -> Vec<RunReport> {
     let mut unreadable = Vec::new();
     let mut over = Vec::with_capacity(list.len());
     for (report, answer) in list.into_iter().zip(answers) {
         match answer {
             Settled::Refused(refused) if is_about_content(refused) && !is_substitute(&report) => {
-                unreadable.push(Report { ending: substitute(refused), ..report });
+                unreadable.push(RunReport { ending: substitute(refused), ..report });
             }
             _ => {
                 note(runner, &report, answer);
@@ -61,8 +65,8 @@ fn take_note<S: Send + Sync + 'static>(runner: &Runner<S>, list: Vec<Report>, an
             }
         }
     }
-    let mut desk = runner.desk();
-    over.iter().for_each(|run| desk.forget(run));
+    let mut buffer = runner.buffer();
+    over.iter().for_each(|run| buffer.forget(run));
     unreadable
 }
 
@@ -70,12 +74,12 @@ fn take_note<S: Send + Sync + 'static>(runner: &Runner<S>, list: Vec<Report>, an
 ///
 /// # Errors
 /// It cannot read the list.
-async fn answered<S: Send + Sync + 'static>(runner: &Runner<S>, list: &[Report]) -> Result<Vec<Settled>, Refused> {
-    let mut away = Waits::away();
+async fn answered<S: Send + Sync + 'static>(runner: &Runner<S>, list: &[RunReport]) -> Result<Vec<Settled>, Refused> {
+    let mut unreachable = Waits::unreachable();
     loop {
-        let error = match runner.transport().settle(list, &runner.settings.terms).await {
+        let error = match runner.transport().settle(list, &runner.settings.report_defaults).await {
             Ok(answers) => {
-                if away.reset() {
+                if unreachable.reset() {
                     runner.tell(&Event::Back);
                 }
                 return Ok(answers);
@@ -83,8 +87,8 @@ async fn answered<S: Send + Sync + 'static>(runner: &Runner<S>, list: &[Report])
             Err(ClientError::Refused(refused)) if is_about_content(&refused) => return Err(refused),
             Err(error) => error,
         };
-        let wait = away.next_wait();
-        runner.tell(&Event::Away(&error, wait));
+        let wait = unreachable.next_wait();
+        runner.tell(&Event::Unreachable(&error, wait));
         tokio::time::sleep(wait).await;
     }
 }
@@ -104,11 +108,11 @@ fn substitute(refused: &Refused) -> Ending {
     Ending::Failed(Failure::new(SUBSTITUTE, message).unrecoverable())
 }
 
-fn is_substitute(report: &Report) -> bool {
+fn is_substitute(report: &RunReport) -> bool {
     matches!(&report.ending, Ending::Failed(failure) if failure.type_name() == SUBSTITUTE)
 }
 
-fn note<S: Send + Sync + 'static>(runner: &Runner<S>, report: &Report, answer: &Settled) {
+fn note<S: Send + Sync + 'static>(runner: &Runner<S>, report: &RunReport, answer: &Settled) {
     let (job, tally) = (&report.run.job, &runner.tally);
     match answer {
         Settled::As { state, retry_after, dead } => {

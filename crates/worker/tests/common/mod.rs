@@ -16,17 +16,17 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// Whatever a test waits for comes sooner than this, or the test fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that ends with its value.
-pub(crate) struct House {
+pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     pub(crate) engine: Arc<Engine>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
 
-impl House {
+impl TestServer {
     pub(crate) async fn open() -> Self {
         Self::on(Arc::new(Memory::new()), None).await
     }
@@ -77,7 +77,7 @@ async fn ended(mut flag: watch::Receiver<bool>) {
 
 /// Waits for something that must happen.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.expect("it happens in time")
+    tokio::time::timeout(TIMEOUT, what).await.expect("it happens in time")
 }
 
 /// A folder that goes with its value.
@@ -126,7 +126,7 @@ impl Crew {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("{start:?} does not come"))
+        tokio::time::timeout(TIMEOUT, heard).await.unwrap_or_else(|_| panic!("{start:?} does not come"))
     }
 
     pub(crate) fn ask_to_stop(&self) {
@@ -156,7 +156,7 @@ fn line(event: &Event<'_>) -> String {
             format!("settled {} {state}{}", job.kind(), if *dead { " dead" } else { "" })
         }
         Event::Refused(job, refused) => format!("refused {} {}", job.kind(), refused.status),
-        Event::Away(..) => "away".to_owned(),
+        Event::Unreachable(..) => "away".to_owned(),
         Event::Back => "back".to_owned(),
         Event::Stopping => "stopping".to_owned(),
         other => format!("{other:?}"),

@@ -1,12 +1,12 @@
 //! What became of a job after its last failure, or without any.
 
-use super::Told;
+use super::Decisions;
 use super::run::Run;
 use crate::when;
 use redrive_policy::lab::explain::why_not_kept;
 use serde_json::Value;
 
-pub(super) fn ending(job: &Value, told: &Told) -> String {
+pub(super) fn ending(job: &Value, told: &Decisions) -> String {
     let now = when::now_ms();
     let ago = |key: &str| when::relative(job[key].as_str(), now);
     let attempt = job["attempt"].as_u64().unwrap_or(0);
@@ -41,7 +41,7 @@ pub(super) fn ending(job: &Value, told: &Told) -> String {
 }
 
 /// A job that does not run again: whether it is kept for people, and the way back.
-fn discarded(job: &Value, told: &Told, ago: &str) -> String {
+fn discarded(job: &Value, told: &Decisions, ago: &str) -> String {
     let last = told.failures.last().filter(|last| last.generation == told.generation).map(|last| &last.verdict);
     let expired = match last {
         Some(last) if last.delay().is_none() => String::new(),

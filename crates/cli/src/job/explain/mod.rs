@@ -24,19 +24,19 @@ const WIDTH: usize = 60;
 
 /// What the server tells about the decisions on a job.
 #[derive(Deserialize)]
-struct Told {
+struct Decisions {
     policy: Policy,
     /// Which life the job is in, from 0; being taken back begins the next.
     generation: u32,
     completed_by: Option<String>,
     cleared_expiry: Option<String>,
-    failures: Vec<ToldFailure>,
+    failures: Vec<FailureRecord>,
     #[serde(default)]
     revisions: Vec<Revision>,
 }
 
 #[derive(Deserialize)]
-struct ToldFailure {
+struct FailureRecord {
     generation: u32,
     available_at: String,
     started_at: String,
@@ -49,7 +49,7 @@ pub(super) fn run(client: &Client, job: &Value, json: bool) -> Result<(), Failed
     if json {
         return output::json(&job["redrive"]);
     }
-    let told = Told::deserialize(&job["redrive"]).map_err(|error| Failed {
+    let told = Decisions::deserialize(&job["redrive"]).map_err(|error| Failed {
         code: 3,
         message: format!("the server does not tell why ({error}); is it older than this command?"),
     })?;
@@ -64,14 +64,14 @@ fn is_held_back(client: &Client, job: &Value) -> Result<bool, Failed> {
     Ok(stats.is_ok_and(|stats| stats["status"] == "paused"))
 }
 
-fn explained(job: &Value, told: &Told, held_back: bool) -> String {
+fn explained(job: &Value, told: &Decisions, held_back: bool) -> String {
     let text = |key: &str| job[key].as_str().unwrap_or("?");
     let mut out = format!("Job {} ({}) in queue {} is {}.\n", text("id"), text("type"), text("queue"), text("state"));
     out.push_str(&format!("Its retry policy is {}: {}.\n\n", policy_origin(job), in_short(&told.policy)));
     let mut lines = Vec::new();
     let mut position = 0;
     for generation in generations(told) {
-        let failures: Vec<&ToldFailure> =
+        let failures: Vec<&FailureRecord> =
             told.failures.iter().filter(|failure| failure.generation == generation).collect();
         let steps = push_generation(&mut out, job, told, &failures, position);
         position += failures.len();
@@ -98,7 +98,7 @@ fn explained(job: &Value, told: &Told, held_back: bool) -> String {
 }
 
 /// The lives of which something is kept, and the one before the present: it ended somehow.
-fn generations(told: &Told) -> BTreeSet<u32> {
+fn generations(told: &Decisions) -> BTreeSet<u32> {
     let failed = told.failures.iter().map(|failure| failure.generation);
     let revised = told.revisions.iter().map(|revision| revision.generation);
     failed.chain(revised).chain(told.generation.checked_sub(1)).collect()
@@ -108,8 +108,8 @@ fn generations(told: &Told) -> BTreeSet<u32> {
 fn push_generation(
     out: &mut String,
     job: &Value,
-    told: &Told,
-    failures: &[&ToldFailure],
+    told: &Decisions,
+    failures: &[&FailureRecord],
     position: usize,
 ) -> Vec<Step> {
     let nothing = Value::Null;
@@ -138,7 +138,7 @@ fn brought(error: &Value) -> Option<Policy> {
     reading.ok().map(|reading| reading.policy)
 }
 
-fn push_failure(out: &mut String, job: &Value, policy: &Policy, failure: &ToldFailure, step: &Step, error: &Value) {
+fn push_failure(out: &mut String, job: &Value, policy: &Policy, failure: &FailureRecord, step: &Step, error: &Value) {
     let verdict = &failure.verdict;
     let (attempt, error_line) = (verdict.attempt, error_line(error));
     out.push_str(&format!("Attempt {attempt} failed ({error_line}): {}\n", headline(verdict)));
@@ -177,15 +177,15 @@ fn in_short(policy: &Policy) -> String {
 }
 
 /// The verdicts of one life with the bounds that their delays had.
-fn steps(policies: &[Cow<'_, Policy>], generation: &[&ToldFailure], job: &Value) -> Vec<Step> {
+fn steps(policies: &[Cow<'_, Policy>], generation: &[&FailureRecord], job: &Value) -> Vec<Step> {
     // The bounds of a delay may depend on all delays before it.
     let whole = generation.first().is_some_and(|failure| failure.verdict.attempt == 1);
-    let has_rule = |(failure, policy): (&&ToldFailure, &Cow<'_, Policy>)| {
+    let has_rule = |(failure, policy): (&&FailureRecord, &Cow<'_, Policy>)| {
         failure.verdict.rule.is_none_or(|rule| rule < policy.rules.len())
     };
     let known = generation.iter().zip(policies).all(has_rule);
     let mut bounds = (whole && known).then(|| Bounds::new(Moment::ORIGIN));
-    let step = |(failure, policy): (&&ToldFailure, &Cow<'_, Policy>)| Step {
+    let step = |(failure, policy): (&&FailureRecord, &Cow<'_, Policy>)| Step {
         verdict: failure.verdict,
         bounds: bounds.as_mut().and_then(|bounds| bounds.record(policy, &failure.verdict)),
         elapsed: when::between(job["created_at"].as_str(), Some(&failure.at)).unwrap_or(Span::ZERO),

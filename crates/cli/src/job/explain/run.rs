@@ -1,7 +1,7 @@
 //! One run: where it ran, and three times. It *waited* from when the job could run until a worker took it, it
 //! *ran* from then until its end, and its start lies so long *since created*.
 
-use super::{Told, ToldFailure};
+use super::{Decisions, FailureRecord};
 use crate::when;
 use redrive_policy::Span;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn failed(job: &'a Value, failure: &'a ToldFailure) -> Self {
+    pub(super) fn failed(job: &'a Value, failure: &'a FailureRecord) -> Self {
         Self {
             created: job["created_at"].as_str(),
             available: Some(&failure.available_at),
@@ -28,7 +28,7 @@ impl<'a> Run<'a> {
     }
 
     /// The latest run of a job that is completed, or active.
-    pub(super) fn latest(job: &'a Value, told: &'a Told) -> Self {
+    pub(super) fn latest(job: &'a Value, told: &'a Decisions) -> Self {
         Self {
             created: job["created_at"].as_str(),
             available: job["enqueued_at"].as_str(),

@@ -18,7 +18,7 @@ use redrive_store::Job;
 use std::rc::Rc;
 
 /// How long somebody waits for an answer: mostly as long as it takes.
-fn patience(dice: &Seeded) -> Option<u64> {
+fn timeout(dice: &Seeded) -> Option<u64> {
     dice.permille(60).then(|| dice.between(1, 12))
 }
 

@@ -1,6 +1,6 @@
 //! An operator: closes and opens queues, and does to single jobs whatever can be done to them.
 
-use super::{patience, told};
+use super::{timeout, told};
 use crate::common::Seeded;
 use crate::house::QUEUES;
 use crate::ledger::{Call, Pause, Redrive, Sight, Told};
@@ -37,7 +37,7 @@ async fn pause(world: &World, dice: &Seeded) {
     let queue = *dice.pick(&QUEUES);
     let paused = dice.permille(400);
     let (when, heard) = world
-        .ask(patience(dice), |engine| async move { engine.pause(queue.into(), paused, Missing::Create).await })
+        .ask(timeout(dice), |engine| async move { engine.pause(queue.into(), paused, Missing::Create).await })
         .await;
     let surely = matches!(heard, Heard::StoreFuture(_));
     world.ledger.borrow_mut().pauses.push(Pause { queue, paused, when, surely });
@@ -46,7 +46,7 @@ async fn pause(world: &World, dice: &Seeded) {
 async fn list(world: &World, dice: &Seeded) {
     let filter = Filter { state: Some(*dice.pick(&State::ALL)), ..Filter::default() };
     let page = Page::new(dice.below(3) as usize, 5);
-    let (when, heard) = world.ask(patience(dice), |engine| async move { engine.list(filter, page).await }).await;
+    let (when, heard) = world.ask(timeout(dice), |engine| async move { engine.list(filter, page).await }).await;
     if let Heard::StoreFuture(listed) = heard {
         let mut ledger = world.ledger.borrow_mut();
         listed.jobs.into_iter().for_each(|job| ledger.saw(when, &Rc::new(job)));
@@ -54,28 +54,28 @@ async fn list(world: &World, dice: &Seeded) {
 }
 
 async fn meddle(world: &World, dice: &Seeded, account: usize, id: JobId) {
-    let patience = patience(dice);
+    let timeout = timeout(dice);
     match dice.below(16) {
         0..=2 => {
             let (when, heard) = world
-                .ask(patience, |engine| async move { engine.cancel(id).await.map(|cancelled| cancelled.job) })
+                .ask(timeout, |engine| async move { engine.cancel(id).await.map(|cancelled| cancelled.job) })
                 .await;
             let call = Call { when, told: told(heard) };
             note(world, account, |account| &mut account.cancels, call);
         }
         3 | 4 => {
-            let (when, heard) = world.ask(patience, |engine| async move { engine.activate(id).await }).await;
+            let (when, heard) = world.ask(timeout, |engine| async move { engine.activate(id).await }).await;
             let call = Call { when, told: told(heard) };
             note(world, account, |account| &mut account.activations, call);
         }
         5..=8 => redrive(world, dice, account, id).await,
         9 if world.ledger.borrow().accounts[account].resolved => {
-            let (when, heard) = world.ask(patience, |engine| async move { engine.remove(id).await }).await;
+            let (when, heard) = world.ask(timeout, |engine| async move { engine.remove(id).await }).await;
             let call = Call { when, told: told(heard) };
             note(world, account, |account| &mut account.removals, call);
         }
         _ => {
-            let (when, heard) = world.ask(patience, |engine| async move { engine.job(id).await }).await;
+            let (when, heard) = world.ask(timeout, |engine| async move { engine.job(id).await }).await;
             let mut ledger = world.ledger.borrow_mut();
             match heard {
                 Heard::StoreFuture(job) => ledger.saw(when, &Rc::new(job)),
@@ -106,7 +106,7 @@ async fn redrive(world: &World, dice: &Seeded, account: usize, id: JobId) {
     });
     let version = edited.as_ref().map(|order| order.version);
     let (when, heard) = world
-        .ask(patience(dice), |engine| async move {
+        .ask(timeout(dice), |engine| async move {
             let spec = edited.map(|order| {
                 let own = order.own.as_ref().map(|plan| plan.written.clone());
                 let layers = &engine.settings().layers;

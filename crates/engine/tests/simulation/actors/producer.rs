@@ -1,6 +1,6 @@
 //! A producer: it hands in jobs, and hands them in again where it got no answer.
 
-use super::patience;
+use super::timeout;
 use crate::common::Seeded;
 use crate::ledger::{Account, Submit, Submitted, When};
 use crate::order::Order;
@@ -49,7 +49,7 @@ async fn hand_in(world: &World, orders: &[Order], dice: &Seeded) {
         let submissions = orders.iter().map(Order::submission).collect();
         let (when, heard) = world
             .ask(
-                patience(dice),
+                timeout(dice),
                 |engine| async move { engine.submit(submissions, |index, _| orders[index].body()).await },
             )
             .await;

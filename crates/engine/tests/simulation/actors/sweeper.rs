@@ -1,6 +1,6 @@
 //! The sweeper of the server: what is due happens, and ended jobs leave.
 
-use super::patience;
+use super::timeout;
 use crate::common::Seeded;
 use crate::ledger::Still;
 use crate::world::{Heard, World};
@@ -13,11 +13,11 @@ pub(crate) async fn sweeper(world: Rc<World>, dice: Seeded) {
         if dice.permille(25) {
             stand_still(&world, &dice).await;
         }
-        let (when, _) = world.ask(patience(&dice), |engine| async move { engine.sweep().await }).await;
+        let (when, _) = world.ask(timeout(&dice), |engine| async move { engine.sweep().await }).await;
         world.ledger.borrow_mut().sweeps.push(when);
         if dice.permille(30) && world.unresolved.get() == 0 {
             world.pruning.set(true);
-            let (when, _) = world.ask(patience(&dice), |engine| async move { engine.prune().await }).await;
+            let (when, _) = world.ask(timeout(&dice), |engine| async move { engine.prune().await }).await;
             world.ledger.borrow_mut().prunes.push(when);
             world.pruning.set(false);
         }

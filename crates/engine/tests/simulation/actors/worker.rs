@@ -1,7 +1,7 @@
 //! A worker: it claims jobs and ends them, or stalls, crashes, comes back late, reports twice and
 //! sends tokens that are none of its own.
 
-use super::{patience, refusal};
+use super::{refusal, timeout};
 use crate::common::Seeded;
 use crate::house::QUEUES;
 use crate::law::Reported;
@@ -107,9 +107,9 @@ impl Worker {
             lease,
             wait: Duration::from_secs(u64::from(waits) * 3_600),
         };
-        let patience = if waits { Some(self.dice.between(20, 200)) } else { self.patience() };
+        let timeout = if waits { Some(self.dice.between(20, 200)) } else { self.timeout() };
         self.listen(waits.then_some(queues));
-        let (when, heard) = self.world.ask(patience, |engine| async move { engine.claim(&request).await }).await;
+        let (when, heard) = self.world.ask(timeout, |engine| async move { engine.claim(&request).await }).await;
         self.listen(None);
         match heard {
             Heard::StoreFuture(jobs) => jobs.into_iter().for_each(|job| self.take(when, lease, &Rc::new(job))),
@@ -118,8 +118,8 @@ impl Worker {
         }
     }
 
-    fn patience(&self) -> Option<u64> {
-        if self.temper == Temper::Wild { patience(&self.dice) } else { None }
+    fn timeout(&self) -> Option<u64> {
+        if self.temper == Temper::Wild { timeout(&self.dice) } else { None }
     }
 
     /// Says that it waits, so that somebody can see whether it waits in vain.
@@ -161,7 +161,7 @@ impl Worker {
 
     async fn report(&mut self, ended: Vec<(Held, Said)>) {
         let endings = ended.iter().map(|(held, (_, ending))| (held.lease_ref(), ending.clone())).collect();
-        let (when, heard) = self.world.ask(self.patience(), |engine| async move { engine.settle(endings).await }).await;
+        let (when, heard) = self.world.ask(self.timeout(), |engine| async move { engine.settle(endings).await }).await;
         let answers = each(heard, ended.len());
         for ((mut held, said), told) in ended.into_iter().zip(answers) {
             self.note(&held, when, said.0.clone(), told.clone());
@@ -189,7 +189,7 @@ impl Worker {
         let lease_refs: Vec<LeaseRef> = self.held.iter().map(Held::lease_ref).collect();
         let span = self.dice.permille(300).then(|| Span::from_secs(self.dice.between(1, 200) as u32));
         let (when, heard) =
-            self.world.ask(self.patience(), |engine| async move { engine.extend(lease_refs, span).await }).await;
+            self.world.ask(self.timeout(), |engine| async move { engine.extend(lease_refs, span).await }).await;
         let answers = each(heard, self.held.len());
         for (held, told) in self.held.iter().zip(answers) {
             note_extend(&self.world, held, when, span, told);

@@ -2,11 +2,11 @@
 
 use super::super::body;
 use super::select::{Among, FILTER, Selection};
-use crate::answer::Answer;
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::fault::Fault;
 use crate::json::Members;
 use crate::request::{Payload, Query};
+use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::EngineError;
 use redrive_policy::Problem;
@@ -43,36 +43,41 @@ impl Action {
     }
 }
 
-pub(crate) async fn retry_many(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
-    run(app, Order::read(Among::DeadLetters, &payload.members_or_none()?, &Query::default())?, Action::Retry).await
+pub(crate) async fn retry_many(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
+    run(app, BulkRequest::read(Among::DeadLetters, &payload.members_or_none()?, &Query::default())?, Action::Retry)
+        .await
 }
 
 /// Takes back jobs of one of the states in which jobs have ended.
-pub(crate) async fn retry_ended(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
-    run(app, Order::read(Among::Ended, &payload.members_or_none()?, &Query::default())?, Action::Retry).await
+pub(crate) async fn retry_ended(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
+    run(app, BulkRequest::read(Among::Ended, &payload.members_or_none()?, &Query::default())?, Action::Retry).await
 }
 
 /// Forgets jobs of one of the states in which jobs have ended.
-pub(crate) async fn delete_ended(State(app): State<Arc<App>>, payload: Payload) -> Result<Answer, Fault> {
-    run(app, Order::read(Among::Ended, &payload.members_or_none()?, &Query::default())?, Action::Delete).await
+pub(crate) async fn delete_ended(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
+    run(app, BulkRequest::read(Among::Ended, &payload.members_or_none()?, &Query::default())?, Action::Delete).await
 }
 
 /// The order stands in the body, or in the query for clients that send no body with a DELETE.
-pub(crate) async fn delete_many(State(app): State<Arc<App>>, query: Query, payload: Payload) -> Result<Answer, Fault> {
-    run(app, Order::read(Among::DeadLetters, &payload.members_or_none()?, &query)?, Action::Delete).await
+pub(crate) async fn delete_many(
+    State(app): State<Arc<App>>,
+    query: Query,
+    payload: Payload,
+) -> Result<JsonResponse, ApiError> {
+    run(app, BulkRequest::read(Among::DeadLetters, &payload.members_or_none()?, &query)?, Action::Delete).await
 }
 
 /// Which jobs are meant, and whether anything happens to them.
-struct Order {
+struct BulkRequest {
     selection: Selection,
     dry_run: bool,
     confirm: bool,
 }
 
-impl Order {
+impl BulkRequest {
     /// Reads an order. What it does not know it refuses, and so what is said twice; all jobs are meant
     /// only where it says so: nothing that is misspelt or forgotten makes an order larger.
-    fn read(among: Among, members: &Members<'_>, query: &Query) -> Result<Self, Fault> {
+    fn read(among: Among, members: &Members<'_>, query: &Query) -> Result<Self, ApiError> {
         let mut problems = Vec::new();
         members.only(&["filter", "all", "confirm", "dry_run"], &mut problems);
         let filter = members.object("filter", "/filter", &mut problems);
@@ -83,7 +88,7 @@ impl Order {
         let dry_run = flag(members, query, "dry_run", &mut problems);
         let confirm = flag(members, query, "confirm", &mut problems);
         if !problems.is_empty() {
-            return Err(Fault::invalid(problems));
+            return Err(ApiError::invalid(problems));
         }
         let selection = match (filter, among) {
             (Some(filter), _) => Selection::of_members(among, &filter)?,
@@ -99,7 +104,7 @@ impl Order {
             (true, false) => "contradicts \"all\": true; keep one of them".to_owned(),
             _ => return Ok(Self { selection, dry_run, confirm }),
         };
-        Err(Fault::invalid(vec![Problem::told("/filter", problem)]))
+        Err(ApiError::invalid(vec![Problem::told("/filter", problem)]))
     }
 }
 
@@ -111,19 +116,19 @@ fn flag(members: &Members<'_>, query: &Query, key: &str, problems: &mut Vec<Prob
     members.flag(key, problems).or(query.flag(key, problems)).unwrap_or(false)
 }
 
-async fn run(app: Arc<App>, order: Order, action: Action) -> Result<Answer, Fault> {
-    let Order { selection, dry_run, confirm } = order;
+async fn run(app: Arc<App>, request: BulkRequest, action: Action) -> Result<JsonResponse, ApiError> {
+    let BulkRequest { selection, dry_run, confirm } = request;
     let noun = selection.noun();
     let mut ids = Vec::new();
     selection.for_each(&app, |job| ids.push(job.id)).await?;
     let matched = ids.len();
     if dry_run {
-        return Ok(Answer::json(&json!({ "action": action.name(), "dry_run": true, "matched": matched })));
+        return Ok(JsonResponse::json(&json!({ "action": action.name(), "dry_run": true, "matched": matched })));
     }
     if !confirm {
         let message =
             format!("missing; this would {} {matched} {noun}: send \"confirm\": true to do it", action.name());
-        return Err(Fault::invalid(vec![Problem::told("/confirm", message)]));
+        return Err(ApiError::invalid(vec![Problem::told("/confirm", message)]));
     }
     ids.truncate(app.limits.bulk);
     let attempted = ids.len();
@@ -140,7 +145,7 @@ async fn run(app: Arc<App>, order: Order, action: Action) -> Result<Answer, Faul
     if cleared > 0 {
         answer["redrive"] = json!({ "cleared_expiry": cleared });
     }
-    Ok(Answer::json(&answer))
+    Ok(JsonResponse::json(&answer))
 }
 
 /// What became of many jobs.
@@ -170,7 +175,7 @@ async fn apply_all(app: &Arc<App>, action: Action, ids: Vec<JobId>) -> Applied {
                 applied.cleared += usize::from(cleared);
             }
             Some(Ok((id, Err(error)))) if applied.errors.len() < NAMED => {
-                applied.errors.push(json!({ "job_id": id.to_string(), "message": Fault::from(error).message }));
+                applied.errors.push(json!({ "job_id": id.to_string(), "message": ApiError::from(error).message }));
             }
             Some(_) => {}
         }

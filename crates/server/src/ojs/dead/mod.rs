@@ -12,11 +12,11 @@ pub(crate) use stats::stats;
 use super::envelope::{flattened, push_explanation, push_job, push_members, push_redriven};
 use super::lists::Asked;
 use super::names::id_in_path;
-use crate::answer::Answer;
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::fault::Fault;
 use crate::json::Members;
 use crate::request::{Payload, Query};
+use crate::response::JsonResponse;
 use axum::extract::{Path, State};
 use redrive_store::{Job, JobId};
 use select::Selection;
@@ -30,7 +30,7 @@ pub(crate) const LIST_PARAMETERS: &[&str] =
 pub(crate) const DELETE_PARAMETERS: &[&str] =
     &["queue", "type", "error_type", "since", "until", "all", "confirm", "dry_run"];
 
-pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
+pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let selection = Selection::of_query(&query)?;
     let asked = Asked::of(&query, &app.limits, selection.filter())?;
     let found = selection.page(&app, asked.page).await?;
@@ -38,22 +38,22 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<An
     let shown = asked.push_jobs(&mut out, selection.filter(), &found, |out, job| push_job(out, job, &app));
     shown.push(&mut out);
     out.push(b'}');
-    Ok(Answer::ok(out))
+    Ok(JsonResponse::ok(out))
 }
 
-pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
     let job = dead(&app, id_in_path(&id)?).await?;
     let mut members = Vec::with_capacity(2_048);
     push_members(&mut members, &job, &app);
     push_explanation(&mut members, &job);
-    Ok(Answer::ok(flattened(&members)))
+    Ok(JsonResponse::ok(flattened(&members)))
 }
 
 pub(crate) async fn retry(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     payload: Payload,
-) -> Result<Answer, Fault> {
+) -> Result<JsonResponse, ApiError> {
     let id = id_in_path(&id)?;
     let members = payload.members_or_none()?;
     let job = dead(&app, id).await?;
@@ -61,24 +61,24 @@ pub(crate) async fn retry(
 }
 
 /// Takes a job back, with what the request wants to be different, and answers what it has become.
-pub(super) async fn redriven(app: &App, members: &Members<'_>, job: &Job) -> Result<Answer, Fault> {
+pub(super) async fn redriven(app: &App, members: &Members<'_>, job: &Job) -> Result<JsonResponse, ApiError> {
     let redrive = revise::redrive(app, members, job)?;
     let job = app.engine.redrive(job.id, redrive).await?;
     let mut members = Vec::with_capacity(1_024);
     push_members(&mut members, &job, app);
     push_redriven(&mut members, &job);
-    Ok(Answer::ok(flattened(&members)))
+    Ok(JsonResponse::ok(flattened(&members)))
 }
 
-pub(crate) async fn delete(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Answer, Fault> {
+pub(crate) async fn delete(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
     let id = id_in_path(&id)?;
     dead(&app, id).await?;
     app.engine.remove(id).await?;
-    Ok(Answer::json(&json!({ "deleted": true, "job_id": id.to_string() })))
+    Ok(JsonResponse::json(&json!({ "deleted": true, "job_id": id.to_string() })))
 }
 
 /// A job that is a dead letter; any other is not found here.
-async fn dead(app: &App, id: JobId) -> Result<Job, Fault> {
+async fn dead(app: &App, id: JobId) -> Result<Job, ApiError> {
     let job = app.engine.job(id).await?;
-    if job.dead { Ok(job) } else { Err(Fault::no_such_job(format_args!("{id} among the dead letters"))) }
+    if job.dead { Ok(job) } else { Err(ApiError::no_such_job(format_args!("{id} among the dead letters"))) }
 }

@@ -5,8 +5,8 @@ use super::super::body;
 use super::super::intake::{self, Wrong};
 use super::super::policies::Resolved;
 use super::super::schedule::{self, Said};
+use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::fault::{Code, Fault};
 use crate::json::{Members, member, push_key};
 use redrive_policy::Problem;
 use redrive_store::{Job, Redrive, Spec};
@@ -20,7 +20,7 @@ const FIELDS: [&str; 5] = ["queue", "meta", "retry", "args", EXPIRES];
 const UNNAMED: &str = "api";
 
 /// How a job is to run again, and who says so.
-pub(in crate::ojs) fn redrive(app: &App, members: &Members<'_>, job: &Job) -> Result<Redrive, Fault> {
+pub(in crate::ojs) fn redrive(app: &App, members: &Members<'_>, job: &Job) -> Result<Redrive, ApiError> {
     let mut wrong = Wrong::default();
     let by = members.operator_name(&app.limits, &mut wrong.request);
     let spec = spec(app, members, job, wrong)?;
@@ -28,7 +28,7 @@ pub(in crate::ojs) fn redrive(app: &App, members: &Members<'_>, job: &Job) -> Re
 }
 
 /// What is said about the job from now on; `None` where nothing changes but that it does not expire.
-fn spec(app: &App, members: &Members<'_>, job: &Job, mut wrong: Wrong) -> Result<Option<Arc<Spec>>, Fault> {
+fn spec(app: &App, members: &Members<'_>, job: &Job, mut wrong: Wrong) -> Result<Option<Arc<Spec>>, ApiError> {
     let p = &mut wrong.request;
     members.only(&["override", "by"], p);
     let Some(revised) = members.object("override", "/override", p) else {
@@ -75,8 +75,8 @@ fn resolved(app: &App, revised: &Members<'_>, job: &Job, queue: &str) -> Result<
 }
 
 /// The kept body with other values; what is not revised stays as it was, byte for byte.
-fn rewritten(job: &Job, resolved: &Resolved, revised: &Revised<'_>) -> Result<Vec<u8>, Fault> {
-    let broken = || Fault::new(Code::InternalError, format!("what is kept of job {} cannot be read", job.id));
+fn rewritten(job: &Job, resolved: &Resolved, revised: &Revised<'_>) -> Result<Vec<u8>, ApiError> {
+    let broken = || ApiError::new(Code::InternalError, format!("what is kept of job {} cannot be read", job.id));
     let kept = std::str::from_utf8(body::split(&job.spec.body).members).map_err(|_| broken())?;
     let whole = format!("{{{kept}}}");
     let members = Members::parse(&whole).map_err(|_| broken())?;

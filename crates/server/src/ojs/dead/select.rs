@@ -1,7 +1,7 @@
 //! Which dead letters, or which other ended jobs, are meant.
 
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::fault::Fault;
 use crate::json::{Members, text};
 use crate::request::Query;
 use crate::time::parse_rfc3339;
@@ -48,13 +48,13 @@ pub(super) struct Selection {
 
 impl Selection {
     /// Dead letters by the parameters of a query.
-    pub(super) fn of_query(query: &Query) -> Result<Self, Fault> {
+    pub(super) fn of_query(query: &Query) -> Result<Self, ApiError> {
         let get = |key: &str| query.get(key).map(Cow::Borrowed);
         Self::of(Among::DeadLetters, get, |key| format!("?{key}"), &mut Vec::new())
     }
 
     /// A filter in a body. What it does not know it refuses: a filter that is misspelt would fit all.
-    pub(super) fn of_members(among: Among, members: &Members<'_>) -> Result<Self, Fault> {
+    pub(super) fn of_members(among: Among, members: &Members<'_>) -> Result<Self, ApiError> {
         let mut problems = Vec::new();
         members.only(among.keys(), &mut problems);
         for key in among.keys() {
@@ -68,7 +68,7 @@ impl Selection {
         get: impl Fn(&str) -> Option<Cow<'a, str>>,
         path: impl Fn(&str) -> String,
         problems: &mut Vec<Problem>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ApiError> {
         const ALLOWED: &str = "a timestamp such as \"2026-02-13T10:00:00Z\"";
         let mut moment = |key: &str| -> Option<Moment> {
             let said = get(key)?;
@@ -84,7 +84,7 @@ impl Selection {
             Among::Ended => (ended_state(get("state").as_deref(), path("state"), problems), None),
         };
         if !problems.is_empty() {
-            return Err(Fault::invalid(std::mem::take(problems)));
+            return Err(ApiError::invalid(std::mem::take(problems)));
         }
         Ok(Self {
             filter: Filter {
@@ -123,13 +123,13 @@ impl Selection {
     }
 
     /// How many fit in all, where that is known without looking at them.
-    pub(super) async fn total(&self, app: &App) -> Result<Option<u64>, Fault> {
+    pub(super) async fn total(&self, app: &App) -> Result<Option<u64>, ApiError> {
         let listed = app.engine.list(self.filter.clone(), Page::new(0, 0)).await?;
         Ok(listed.total.filter(|_| self.error_type.is_none()).map(|total| total as u64))
     }
 
     /// One page of what fits, the latest to die first.
-    pub(super) async fn page(&self, app: &App, page: Page) -> Result<Listed, Fault> {
+    pub(super) async fn page(&self, app: &App, page: Page) -> Result<Listed, ApiError> {
         if self.error_type.is_none() {
             return Ok(app.engine.list(self.filter.clone(), page).await?);
         }
@@ -158,7 +158,7 @@ impl Selection {
     }
 
     /// Everything that fits, one after the other, without bodies and results.
-    pub(super) async fn for_each(&self, app: &App, mut each: impl FnMut(Job)) -> Result<(), Fault> {
+    pub(super) async fn for_each(&self, app: &App, mut each: impl FnMut(Job)) -> Result<(), ApiError> {
         let whole = |job| {
             each(job);
             ControlFlow::Continue(())
@@ -167,7 +167,7 @@ impl Selection {
     }
 
     /// As [`Selection::for_each`], until `each` breaks off.
-    pub(super) async fn walk(&self, app: &App, mut each: impl FnMut(Job) -> ControlFlow<()>) -> Result<(), Fault> {
+    pub(super) async fn walk(&self, app: &App, mut each: impl FnMut(Job) -> ControlFlow<()>) -> Result<(), ApiError> {
         let mut page = Page { bytes: app.limits.answer_bytes, payloads: false, ..Page::new(0, STEP) };
         loop {
             let listed = app.engine.list(self.filter.clone(), page).await?;

@@ -1,10 +1,10 @@
 //! The dead-letter queue in numbers.
 
 use super::select::{Selection, error_type};
-use crate::answer::Answer;
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::fault::Fault;
 use crate::request::Query;
+use crate::response::JsonResponse;
 use crate::time::rfc3339;
 use axum::extract::State;
 use redrive_policy::Moment;
@@ -20,7 +20,7 @@ const MOST: u64 = 100_000;
 const KEYS: usize = 1_000;
 const OTHERS: &str = "(others)";
 
-pub(crate) async fn stats(State(app): State<Arc<App>>, query: Query) -> Result<Answer, Fault> {
+pub(crate) async fn stats(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let (mut counted, mut oldest, mut newest) = (0_u64, None::<Moment>, None::<Moment>);
     let (mut by_queue, mut by_type, mut by_error) = (Tally::default(), Tally::default(), Tally::default());
     let mut complete = true;
@@ -53,7 +53,7 @@ pub(crate) async fn stats(State(app): State<Arc<App>>, query: Query) -> Result<A
     let moments = [("oldest_at", oldest), ("newest_at", newest)];
     stats.extend(moments.into_iter().filter_map(|(key, at)| Some((key.to_owned(), rfc3339(at?).into()))));
     stats.insert("retention".to_owned(), json!({ "max_age": format!("PT{}S", max_age.secs()) }));
-    Ok(Answer::json(&Value::Object(stats)))
+    Ok(JsonResponse::json(&Value::Object(stats)))
 }
 
 #[derive(Default)]

@@ -10,9 +10,10 @@ mod time;
 pub(crate) use kept::Kept;
 
 use super::{
-    Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, Progress, Report, Settled, Start, Terms, Token, Transport,
+    Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, ProgressUpdate, ReportDefaults, RunReport, Settled, Start, Token,
+    Transport, TransportFuture,
 };
-use crate::info::Told;
+use crate::info::JobData;
 use crate::job::Text;
 use crate::run::Run;
 use crate::{Cancelled, ClientError, Job, NewJob};
@@ -62,7 +63,7 @@ impl Local {
 }
 
 impl Transport for Local {
-    fn fetch<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Vec<Delivery>> {
+    fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>> {
         Box::pin(async move {
             let request = ClaimRequest {
                 queues: ask.queues.to_vec(),
@@ -77,15 +78,19 @@ impl Transport for Local {
         })
     }
 
-    fn settle<'a>(&'a self, reports: &'a [Report], terms: &'a Terms) -> Answer<'a, Vec<Settled>> {
+    fn settle<'a>(
+        &'a self,
+        reports: &'a [RunReport],
+        report_defaults: &'a ReportDefaults,
+    ) -> TransportFuture<'a, Vec<Settled>> {
         Box::pin(async move {
-            let endings = reports.iter().filter_map(|report| report::ending(report, terms)).collect();
+            let endings = reports.iter().filter_map(|report| report::ending(report, report_defaults)).collect();
             let answers = self.engine.settle(endings).await.map_err(refusal)?;
             Ok(answers.into_iter().map(report::settled).collect())
         })
     }
 
-    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], _terms: &'a Terms) -> Answer<'a, Beat> {
+    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], _report_defaults: &'a ReportDefaults) -> TransportFuture<'a, Beat> {
         Box::pin(async move {
             let lease_refs: Vec<_> = runs.iter().filter_map(|run| report::lease_ref(run)).collect();
             let ids: Vec<_> = lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
@@ -99,7 +104,7 @@ impl Transport for Local {
         })
     }
 
-    fn progress<'a>(&'a self, run: &'a Run, progress: Progress) -> Answer<'a, ()> {
+    fn progress<'a>(&'a self, run: &'a Run, progress: ProgressUpdate) -> TransportFuture<'a, ()> {
         Box::pin(async move {
             let Some(lease_ref) = report::lease_ref(run) else { return Ok(()) };
             let report = ProgressReport {
@@ -111,7 +116,7 @@ impl Transport for Local {
         })
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Told, bool)>> {
+    fn enqueue(&self, jobs: Vec<NewJob>) -> TransportFuture<'_, Vec<(JobData, bool)>> {
         Box::pin(async move {
             let now = self.engine.now();
             let bodies: Vec<_> = jobs.iter().map(|job| submit::members(job, now)).collect();
@@ -140,30 +145,35 @@ impl Transport for Local {
         })
     }
 
-    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
+    fn job<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move {
             let job = self.engine.job(parsed(id)?).await.map_err(refusal)?;
             let progress = self.engine.progress(&job);
-            Ok(Told::Kept(Box::new(job), progress))
+            Ok(JobData::Kept(Box::new(job), progress))
         })
     }
 
-    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
+    fn cancel<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move { Ok(told(self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
     }
 
-    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, start: &'a Start, limit: usize) -> Answer<'a, DeadPage> {
+    fn dead_letters<'a>(
+        &'a self,
+        filter: &'a DeadFilter,
+        start: &'a Start,
+        limit: usize,
+    ) -> TransportFuture<'a, DeadPage> {
         Box::pin(dead::page(&self.engine, filter, start, limit))
     }
 
-    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
+    fn retry_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move {
             let id = dead::dead(&self.engine, parsed(id)?).await?.id;
             Ok(told(self.engine.redrive(id, Redrive::default()).await.map_err(refusal)?))
         })
     }
 
-    fn delete_dead<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+    fn delete_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, ()> {
         Box::pin(async move {
             let id = dead::dead(&self.engine, parsed(id)?).await?.id;
             self.engine.remove(id).await.map(drop).map_err(refusal)
@@ -178,7 +188,7 @@ impl Transport for Local {
         true
     }
 
-    fn close(&self) -> Answer<'_, ()> {
+    fn close(&self) -> TransportFuture<'_, ()> {
         Box::pin(async move {
             self.stop.send_replace(true);
             let sweeper = self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -217,8 +227,8 @@ pub(crate) fn delivery(job: redrive_store::Job) -> Option<Delivery> {
     })
 }
 
-fn told(job: redrive_store::Job) -> Told {
-    Told::Kept(Box::new(job), None)
+fn told(job: redrive_store::Job) -> JobData {
+    JobData::Kept(Box::new(job), None)
 }
 
 /// Everything that is known about a job, and how far its present run has come.

@@ -1,6 +1,6 @@
 //! The ends of runs, as the engine takes them.
 
-use super::super::{Ending, Report, Settled, Terms, Token};
+use super::super::{Ending, ReportDefaults, RunReport, Settled, Token};
 use super::duration;
 use crate::failure::Wish;
 use crate::run::Run;
@@ -20,7 +20,10 @@ pub(super) fn lease_ref(run: &Run) -> Option<LeaseRef> {
     }
 }
 
-pub(super) fn ending(report: &Report, terms: &Terms) -> Option<(LeaseRef, redrive_engine::Ending)> {
+pub(super) fn ending(
+    report: &RunReport,
+    report_defaults: &ReportDefaults,
+) -> Option<(LeaseRef, redrive_engine::Ending)> {
     let ending = match &report.ending {
         Ending::Done(result) => {
             redrive_engine::Ending::Done(result.as_ref().map(|result| Arc::from(result.get().as_bytes())))
@@ -28,12 +31,12 @@ pub(super) fn ending(report: &Report, terms: &Terms) -> Option<(LeaseRef, redriv
         Ending::Released(delay) | Ending::Declined { wait: delay, .. } => {
             redrive_engine::Ending::Released((*delay).into())
         }
-        Ending::Failed(failure) => redrive_engine::Ending::Failed(failed(failure, terms)),
+        Ending::Failed(failure) => redrive_engine::Ending::Failed(failed(failure, report_defaults)),
     };
     Some((lease_ref(&report.run)?, ending))
 }
 
-fn failed(failure: &Failure, terms: &Terms) -> FailureReport {
+fn failed(failure: &Failure, report_defaults: &ReportDefaults) -> FailureReport {
     let mut error = json!({ "type": failure.type_name, "message": failure.message });
     if let Some(code) = failure.code() {
         error["code"] = code.into();
@@ -41,7 +44,7 @@ fn failed(failure: &Failure, terms: &Terms) -> FailureReport {
     if let Some(details) = &failure.details {
         error["details"] = serde_json::from_str(details.get()).unwrap_or_default();
     }
-    if let Some(retry) = &terms.retry {
+    if let Some(retry) = &report_defaults.retry {
         error["retry"] = serde_json::from_str(&retry.text).unwrap_or(Value::Null);
     }
     FailureReport {
@@ -58,7 +61,7 @@ fn failed(failure: &Failure, terms: &Terms) -> FailureReport {
             Wish::After(delay) => Some(delay.into()),
             _ => None,
         },
-        worker_policy: terms.retry.as_ref().map(|retry| Arc::clone(&retry.policy)),
+        worker_policy: report_defaults.retry.as_ref().map(|retry| Arc::clone(&retry.policy)),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::kept::same_args;
 use super::time::rfc3339;
 use crate::{ClientError, NewJob};
-use redrive_engine::{Effective, Submission, Written};
+use redrive_engine::{Effective, PolicyDocument, Submission};
 use redrive_policy::Moment;
 use redrive_policy::dialect::Dialect;
 use redrive_store::{Blob, Job, Start};
@@ -44,7 +44,7 @@ pub(super) fn submission(job: NewJob, now: Moment) -> Result<Submission, ClientE
         expires: job.expires_after.map(|time| now.after(time.into())),
         timeout: job.timeout.map(Into::into),
         lease: job.lease.map(Into::into),
-        policy: job.retry.map(|retry| Written { dialect: retry.dialect, value: retry.document }),
+        policy: job.retry.map(|retry| PolicyDocument { dialect: retry.dialect, value: retry.document }),
         idempotency_key: job.idempotency_key.map(Into::into),
     })
 }

@@ -7,8 +7,11 @@ mod read;
 mod tls;
 mod write;
 
-use super::{Answer, Ask, Beat, DeadFilter, DeadPage, Delivery, Progress, Report, Settled, Start, Terms, Transport};
-use crate::info::Told;
+use super::{
+    Ask, Beat, DeadFilter, DeadPage, Delivery, ProgressUpdate, ReportDefaults, RunReport, Settled, Start, Transport,
+    TransportFuture,
+};
+use crate::info::JobData;
 use crate::run::Run;
 use crate::{ClientError, NewJob};
 use call::Caller;
@@ -52,13 +55,13 @@ impl Http {
     /// Reports in lists, each within what a server takes as one body.
     async fn settle_lists(
         &self,
-        reports: &[Report],
-        terms: &Terms,
+        reports: &[RunReport],
+        report_defaults: &ReportDefaults,
         extensions: Extensions,
     ) -> Result<Vec<Settled>, ClientError> {
         let mut settled = Vec::with_capacity(reports.len());
         while settled.len() < reports.len() {
-            let (body, count) = write::settlements(&reports[settled.len()..], terms, extensions);
+            let (body, count) = write::settlements(&reports[settled.len()..], report_defaults, extensions);
             let answer = self.post("/ojs/v1/workers/settle", body).await?;
             let before = settled.len();
             settled.extend(read::settlements(&answer)?);
@@ -73,15 +76,15 @@ impl Http {
     /// Reports one by one, some at a time.
     async fn settle_singly(
         &self,
-        reports: &[Report],
-        terms: &Terms,
+        reports: &[RunReport],
+        report_defaults: &ReportDefaults,
         extensions: Extensions,
     ) -> Result<Vec<Settled>, ClientError> {
         let mut settled = Vec::with_capacity(reports.len());
         for some in reports.chunks(SINGLE_REPORTS) {
             let mut calls = JoinSet::new();
             for (index, report) in some.iter().enumerate() {
-                let (path, body) = write::single(report, terms, extensions);
+                let (path, body) = write::single(report, report_defaults, extensions);
                 let caller = self.caller.clone();
                 calls.spawn(async move { (index, caller.post(path, body, ANSWER).await) });
             }
@@ -96,7 +99,7 @@ impl Http {
 }
 
 impl Transport for Http {
-    fn fetch<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Vec<Delivery>> {
+    fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>> {
         Box::pin(async move {
             let waits = self.extensions().await?.long_poll;
             let wait = if waits { ask.wait } else { Duration::ZERO };
@@ -106,33 +109,37 @@ impl Transport for Http {
         })
     }
 
-    fn settle<'a>(&'a self, reports: &'a [Report], terms: &'a Terms) -> Answer<'a, Vec<Settled>> {
+    fn settle<'a>(
+        &'a self,
+        reports: &'a [RunReport],
+        report_defaults: &'a ReportDefaults,
+    ) -> TransportFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             let extensions = self.extensions().await?;
             if extensions.settle_many {
-                self.settle_lists(reports, terms, extensions).await
+                self.settle_lists(reports, report_defaults, extensions).await
             } else {
-                self.settle_singly(reports, terms, extensions).await
+                self.settle_singly(reports, report_defaults, extensions).await
             }
         })
     }
 
-    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], terms: &'a Terms) -> Answer<'a, Beat> {
+    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], report_defaults: &'a ReportDefaults) -> TransportFuture<'a, Beat> {
         Box::pin(async move {
             let tokens = self.extensions().await?.lease_tokens;
-            let answer = self.post("/ojs/v1/workers/heartbeat", write::beat(runs, terms, tokens)).await?;
+            let answer = self.post("/ojs/v1/workers/heartbeat", write::beat(runs, report_defaults, tokens)).await?;
             read::beat(&answer, runs)
         })
     }
 
-    fn progress<'a>(&'a self, run: &'a Run, progress: Progress) -> Answer<'a, ()> {
+    fn progress<'a>(&'a self, run: &'a Run, progress: ProgressUpdate) -> TransportFuture<'a, ()> {
         Box::pin(async move {
             let body = write::progress(run, &progress);
             self.post("/ojs/v1/workers/progress", body).await.map(drop)
         })
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Vec<(Told, bool)>> {
+    fn enqueue(&self, jobs: Vec<NewJob>) -> TransportFuture<'_, Vec<(JobData, bool)>> {
         Box::pin(async move {
             match &jobs[..] {
                 [] => Ok(Vec::new()),
@@ -147,29 +154,34 @@ impl Transport for Http {
         })
     }
 
-    fn job<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
+    fn job<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move { read::job(&self.caller.get(&path_of(id), ANSWER).await?) })
     }
 
-    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
+    fn cancel<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move { read::job(&self.caller.delete(&path_of(id), ANSWER).await?) })
     }
 
-    fn dead_letters<'a>(&'a self, filter: &'a DeadFilter, start: &'a Start, limit: usize) -> Answer<'a, DeadPage> {
+    fn dead_letters<'a>(
+        &'a self,
+        filter: &'a DeadFilter,
+        start: &'a Start,
+        limit: usize,
+    ) -> TransportFuture<'a, DeadPage> {
         Box::pin(async move {
             let path = write::dead_path(filter, start, limit);
             read::dead_page(&self.caller.get(&path, ANSWER).await?, start, limit)
         })
     }
 
-    fn retry_dead<'a>(&'a self, id: &'a str) -> Answer<'a, Told> {
+    fn retry_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move {
             let path = format!("/ojs/v1/dead-letter/{}/retry", write::escaped(id));
             read::job(&self.post(&path, Vec::new()).await?)
         })
     }
 
-    fn delete_dead<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+    fn delete_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, ()> {
         Box::pin(async move {
             let path = format!("/ojs/v1/dead-letter/{}", write::escaped(id));
             self.caller.delete(&path, ANSWER).await.map(drop)
@@ -184,7 +196,7 @@ impl Transport for Http {
         false
     }
 
-    fn close(&self) -> Answer<'_, ()> {
+    fn close(&self) -> TransportFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

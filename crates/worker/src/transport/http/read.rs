@@ -2,7 +2,7 @@
 
 use super::super::{Ask, Beat, DeadPage, Delivery, Directive, Lease, Settled, Start, Token};
 use super::call::read_error;
-use crate::info::Told;
+use crate::info::JobData;
 use crate::job::Text;
 use crate::run::Run;
 use crate::{Cancelled, ClientError, Job, Refused};
@@ -181,16 +181,16 @@ pub(super) fn beat(answer: &[u8], runs: &[Arc<Run>]) -> Result<Beat, ClientError
 }
 
 /// The job of an answer, under `job` or at the top.
-pub(super) fn job(answer: &[u8]) -> Result<Told, ClientError> {
+pub(super) fn job(answer: &[u8]) -> Result<JobData, ClientError> {
     let mut document: Value = parsed(answer)?;
-    let Some(mut job) = document.get_mut("job").map(Value::take) else { return Ok(Told::Value(document)) };
+    let Some(mut job) = document.get_mut("job").map(Value::take) else { return Ok(JobData::Value(document)) };
     // What only our server tells may stand beside the job.
     if let (Some(told), Some(members)) = (document.get("redrive"), job.as_object_mut())
         && !members.contains_key("redrive")
     {
         members.insert("redrive".to_owned(), told.clone());
     }
-    Ok(Told::Value(job))
+    Ok(JobData::Value(job))
 }
 
 #[derive(Deserialize)]
@@ -199,9 +199,9 @@ struct Batch {
 }
 
 /// The jobs of a batch. It does not tell which of them were there before.
-pub(super) fn batch(answer: &[u8]) -> Result<Vec<(Told, bool)>, ClientError> {
+pub(super) fn batch(answer: &[u8]) -> Result<Vec<(JobData, bool)>, ClientError> {
     let batch: Batch = parsed(answer)?;
-    Ok(batch.jobs.into_iter().map(|job| (Told::Text(job), true)).collect())
+    Ok(batch.jobs.into_iter().map(|job| (JobData::Text(job), true)).collect())
 }
 
 #[derive(Deserialize)]
@@ -224,5 +224,5 @@ pub(super) fn dead_page(answer: &[u8], start: &Start, limit: usize) -> Result<De
         (None, Start::Offset(offset)) if !jobs.is_empty() => Some(Start::Offset(offset + jobs.len())),
         (None, _) => None,
     };
-    Ok(DeadPage { total, next, jobs: jobs.into_iter().map(Told::Text).collect() })
+    Ok(DeadPage { total, next, jobs: jobs.into_iter().map(JobData::Text).collect() })
 }

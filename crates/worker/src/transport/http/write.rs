@@ -1,6 +1,6 @@
 //! Requests as JSON text, written without building trees where there is one per job.
 
-use super::super::{Ask, DeadFilter, Ending, Progress, Report, Start, Terms, Token};
+use super::super::{Ask, DeadFilter, Ending, ProgressUpdate, ReportDefaults, RunReport, Start, Token};
 use super::manifest::Extensions;
 use crate::failure::Wish;
 use crate::run::Run;
@@ -31,7 +31,11 @@ pub(super) fn fetch(ask: &Ask, wait: Duration) -> Vec<u8> {
 }
 
 /// As many of these reports as one list holds, and how many that are.
-pub(super) fn settlements(reports: &[Report], terms: &Terms, extensions: Extensions) -> (Vec<u8>, usize) {
+pub(super) fn settlements(
+    reports: &[RunReport],
+    report_defaults: &ReportDefaults,
+    extensions: Extensions,
+) -> (Vec<u8>, usize) {
     let mut out = Vec::with_capacity(64 + reports.len() * 128);
     out.extend_from_slice(b"{\"settlements\":[");
     let mut count = 0;
@@ -39,7 +43,7 @@ pub(super) fn settlements(reports: &[Report], terms: &Terms, extensions: Extensi
         let start = out.len();
         out.extend_from_slice(if count > 0 { b",{\"action\":" } else { b"{\"action\":" });
         out.extend_from_slice(if matches!(report.ending, Ending::Done(_)) { b"\"ack\"," } else { b"\"nack\"," });
-        push_report(&mut out, report, terms, extensions);
+        push_report(&mut out, report, report_defaults, extensions);
         out.push(b'}');
         if out.len() > LONGEST_LIST && count > 0 {
             out.truncate(start);
@@ -52,9 +56,13 @@ pub(super) fn settlements(reports: &[Report], terms: &Terms, extensions: Extensi
 }
 
 /// One report on its own, and where it goes.
-pub(super) fn single(report: &Report, terms: &Terms, extensions: Extensions) -> (&'static str, Vec<u8>) {
+pub(super) fn single(
+    report: &RunReport,
+    report_defaults: &ReportDefaults,
+    extensions: Extensions,
+) -> (&'static str, Vec<u8>) {
     let mut out = vec![b'{'];
-    push_report(&mut out, report, terms, extensions);
+    push_report(&mut out, report, report_defaults, extensions);
     out.push(b'}');
     let path = match report.ending {
         Ending::Done(_) => "/ojs/v1/workers/ack",
@@ -64,8 +72,8 @@ pub(super) fn single(report: &Report, terms: &Terms, extensions: Extensions) -> 
 }
 
 /// The members of a report, without braces.
-fn push_report(out: &mut Vec<u8>, report: &Report, terms: &Terms, extensions: Extensions) {
-    push_lease(out, &report.run, terms, extensions.lease_tokens);
+fn push_report(out: &mut Vec<u8>, report: &RunReport, report_defaults: &ReportDefaults, extensions: Extensions) {
+    push_lease(out, &report.run, report_defaults, extensions.lease_tokens);
     match &report.ending {
         Ending::Done(None) => {}
         Ending::Done(Some(result)) => push_raw(out, "result", result.get()),
@@ -75,11 +83,11 @@ fn push_report(out: &mut Vec<u8>, report: &Report, terms: &Terms, extensions: Ex
                 push_raw(out, "snooze_ms", &millis(*delay).to_string());
             }
         }
-        Ending::Failed(failure) => push_failure(out, &report.run, failure, terms, extensions),
+        Ending::Failed(failure) => push_failure(out, &report.run, failure, report_defaults, extensions),
     }
 }
 
-fn push_lease(out: &mut Vec<u8>, run: &Run, terms: &Terms, tokens: bool) {
+fn push_lease(out: &mut Vec<u8>, run: &Run, report_defaults: &ReportDefaults, tokens: bool) {
     out.extend_from_slice(b"\"job_id\":");
     push_text(out, &run.job.id);
     match token_of(run) {
@@ -89,7 +97,7 @@ fn push_lease(out: &mut Vec<u8>, run: &Run, terms: &Terms, tokens: bool) {
         }
         _ => {
             out.extend_from_slice(b",\"worker_id\":");
-            push_text(out, &terms.worker);
+            push_text(out, &report_defaults.worker);
         }
     }
 }
@@ -102,9 +110,15 @@ fn token_of(run: &Run) -> Option<&str> {
     }
 }
 
-fn push_failure(out: &mut Vec<u8>, run: &Run, failure: &Failure, terms: &Terms, extensions: Extensions) {
+fn push_failure(
+    out: &mut Vec<u8>,
+    run: &Run,
+    failure: &Failure,
+    report_defaults: &ReportDefaults,
+    extensions: Extensions,
+) {
     let mut retryable = !failure.is_final();
-    if let Some(retry) = &terms.retry {
+    if let Some(retry) = &report_defaults.retry {
         if extensions.worker_policies {
             push_raw(out, "retry", &retry.text);
         } else {
@@ -142,10 +156,10 @@ fn push_details(out: &mut Vec<u8>, details: &RawValue) {
     }
 }
 
-pub(super) fn beat(runs: &[Arc<Run>], terms: &Terms, tokens: bool) -> Vec<u8> {
+pub(super) fn beat(runs: &[Arc<Run>], report_defaults: &ReportDefaults, tokens: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(128 + runs.len() * 96);
     out.extend_from_slice(b"{\"worker_id\":");
-    push_text(&mut out, &terms.worker);
+    push_text(&mut out, &report_defaults.worker);
     // Leases go on as they are where the server knows them one by one.
     if let Some(longest) = runs.iter().map(|run| run.lease.span).max().filter(|_| !tokens) {
         push_raw(&mut out, "visibility_timeout_ms", &millis(longest).to_string());
@@ -158,7 +172,7 @@ pub(super) fn beat(runs: &[Arc<Run>], terms: &Terms, tokens: bool) -> Vec<u8> {
         match token_of(run) {
             Some(_) if tokens => {
                 out.push(b'{');
-                push_lease(&mut out, run, terms, true);
+                push_lease(&mut out, run, report_defaults, true);
                 out.push(b'}');
             }
             _ => push_text(&mut out, &run.job.id),
@@ -168,7 +182,7 @@ pub(super) fn beat(runs: &[Arc<Run>], terms: &Terms, tokens: bool) -> Vec<u8> {
     out
 }
 
-pub(super) fn progress(run: &Run, progress: &Progress) -> Vec<u8> {
+pub(super) fn progress(run: &Run, progress: &ProgressUpdate) -> Vec<u8> {
     let mut body = json!({
         "job_id": &*run.job.id,
         "percentage": progress.percent,

@@ -6,7 +6,7 @@
 //! as long as they hold more than their share. The network with the most such connections gives one up: the
 //! one that has waited the longest. A request that is carried out for a client with a key is never cut off.
 
-use super::place::{Place, Seen};
+use super::peer::{Peer, Seen};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ pub(crate) struct Bounds {
 
 /// All open connections.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct Connections {
     bounds: Bounds,
     open: Mutex<Open>,
     freed: Notify,
@@ -42,22 +42,22 @@ pub(crate) struct Places {
 
 #[derive(Debug, Default)]
 struct Open {
-    places: HashMap<u64, Arc<Place>>,
+    connections: HashMap<u64, Arc<Peer>>,
     next: u64,
 }
 
 /// A place that is taken, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Taken {
-    places: Arc<Places>,
+    connections: Arc<Connections>,
     id: u64,
-    pub(super) place: Arc<Place>,
+    pub(super) peer: Arc<Peer>,
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.places.open().places.remove(&self.id);
-        self.places.freed.notify_one();
+        self.connections.open().connections.remove(&self.id);
+        self.connections.freed.notify_one();
     }
 }
 
@@ -79,7 +79,7 @@ impl Limit {
 #[derive(Debug)]
 pub(super) enum Found {
     /// There is one.
-    Place(Taken),
+    Peer(Taken),
     /// There is one, because so many others were told to close.
     Made(Taken, Limit, usize),
     /// There may be one at this time, or when one is freed.
@@ -89,9 +89,9 @@ pub(super) enum Found {
 }
 
 /// A connection that could make room, and since when it waits.
-type Candidate<'o> = (Instant, &'o Arc<Place>);
+type Candidate<'o> = (Instant, &'o Arc<Peer>);
 
-impl Places {
+impl Connections {
     pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
         Arc::new(Self { bounds, open: Mutex::default(), freed: Notify::new() })
     }
@@ -102,7 +102,7 @@ impl Places {
 
     /// How many connections are open.
     pub(crate) fn count(&self) -> usize {
-        self.open().places.len()
+        self.open().connections.len()
     }
 
     /// Completes after a place was freed.
@@ -113,12 +113,12 @@ impl Places {
     /// Looks for a place for a new connection. Where all are taken, others are told to close.
     pub(super) fn take(self: &Arc<Self>, client: IpAddr, now: Instant) -> Found {
         let mut open = self.open();
-        let place = Arc::new(Place::new(client, now));
+        let peer = Arc::new(Peer::new(client, now));
         let share = self.bounds.most.div_ceil(SHARE_WITHOUT_KEY);
-        let made = match self.reached(&open, place.network) {
+        let made = match self.reached(&open, peer.network) {
             None => None,
-            Some(_) if open.places.len() >= self.bounds.most + CLOSING => return Found::Soon(now + GRACE),
-            Some(limit) => match self.expendable(&open, limit.within(place.network), share, now) {
+            Some(_) if open.connections.len() >= self.bounds.most + CLOSING => return Found::Soon(now + GRACE),
+            Some(limit) => match self.expendable(&open, limit.within(peer.network), share, now) {
                 Ok(candidates) => Some((limit, self.close(candidates, limit))),
                 Err(Some(ripe)) => return Found::Soon(ripe),
                 Err(None) => return Found::Full(limit),
@@ -126,10 +126,10 @@ impl Places {
         };
         let id = open.next;
         open.next += 1;
-        open.places.insert(id, Arc::clone(&place));
-        let taken = Taken { places: Arc::clone(self), id, place };
+        open.connections.insert(id, Arc::clone(&peer));
+        let taken = Taken { connections: Arc::clone(self), id, peer };
         match made {
-            None => Found::Place(taken),
+            None => Found::Peer(taken),
             Some((limit, closed)) => Found::Made(taken, limit, closed),
         }
     }
@@ -145,12 +145,14 @@ impl Places {
     /// The limit that leaves no place for a connection from a network.
     fn reached(&self, open: &Open, network: IpAddr) -> Option<Limit> {
         let Bounds { most, most_of_network, .. } = self.bounds;
-        let staying = |place: &&Arc<Place>| !place.seen().closing;
-        let of_network = |place: &&Arc<Place>| place.network == network && !self.has_shown_key(&place.seen());
-        if most_of_network > 0 && open.places.values().filter(of_network).filter(staying).count() >= most_of_network {
+        let staying = |peer: &&Arc<Peer>| !peer.seen().closing;
+        let of_network = |peer: &&Arc<Peer>| peer.network == network && !self.has_shown_key(&peer.seen());
+        if most_of_network > 0
+            && open.connections.values().filter(of_network).filter(staying).count() >= most_of_network
+        {
             return Some(Limit::OfNetwork);
         }
-        let full = open.places.len() >= most && open.places.values().filter(staying).count() >= most;
+        let full = open.connections.len() >= most && open.connections.values().filter(staying).count() >= most;
         full.then_some(Limit::Connections)
     }
 
@@ -165,12 +167,12 @@ impl Places {
         now: Instant,
     ) -> Result<Vec<Candidate<'o>>, Option<Instant>> {
         let (mut without_key, mut others) = (Vec::new(), Vec::new());
-        for place in open.places.values().filter(|place| network.is_none_or(|network| place.network == network)) {
-            let seen = place.seen();
+        for peer in open.connections.values().filter(|peer| network.is_none_or(|network| peer.network == network)) {
+            let seen = peer.seen();
             match seen.waits_since {
                 _ if seen.closing => {}
-                waits if self.bounds.keys && !seen.admitted => without_key.push((waits.unwrap_or(seen.since), place)),
-                Some(since) if network.is_none() || !self.bounds.keys => others.push((since, place)),
+                waits if self.bounds.keys && !seen.admitted => without_key.push((waits.unwrap_or(seen.since), peer)),
+                Some(since) if network.is_none() || !self.bounds.keys => others.push((since, peer)),
                 _ => {}
             }
         }
@@ -190,15 +192,15 @@ impl Places {
     /// Tells those to close that have waited the longest, of the network that has the most of them.
     fn close(&self, mut candidates: Vec<Candidate<'_>>, limit: Limit) -> usize {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
-        for (_, place) in &candidates {
-            *counts.entry(place.network).or_default() += 1;
+        for (_, peer) in &candidates {
+            *counts.entry(peer.network).or_default() += 1;
         }
         let most = counts.values().copied().max().unwrap_or_default();
-        candidates.retain(|(_, place)| counts.get(&place.network) == Some(&most));
+        candidates.retain(|(_, peer)| counts.get(&peer.network) == Some(&most));
         candidates.sort_unstable_by_key(|(since, _)| *since);
         // Looking through very many connections for each new one would take too long.
         candidates.truncate((self.bounds.most / 1_000).max(1));
-        candidates.iter().for_each(|(_, place)| place.close(limit));
+        candidates.iter().for_each(|(_, peer)| peer.close(limit));
         candidates.len()
     }
 }
@@ -211,141 +213,144 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
 
-    fn places(most: usize, most_of_network: usize, keys: bool) -> Arc<Places> {
-        Places::new(Bounds { most, most_of_network, keys })
+    fn connections(most: usize, most_of_network: usize, keys: bool) -> Arc<Connections> {
+        Connections::new(Bounds { most, most_of_network, keys })
     }
 
     fn taken(found: Found) -> Taken {
         match found {
-            Found::Place(taken) | Found::Made(taken, ..) => taken,
+            Found::Peer(taken) | Found::Made(taken, ..) => taken,
             other => panic!("no place: {other:?}"),
         }
     }
 
     /// A connection that comes a second after the one before.
-    async fn connect(places: &Arc<Places>, client: IpAddr) -> Taken {
+    async fn connect(connections: &Arc<Connections>, client: IpAddr) -> Taken {
         tokio::time::advance(Duration::from_secs(1)).await;
-        taken(places.take(client, Instant::now()))
+        taken(connections.take(client, Instant::now()))
     }
 
     fn closing<const N: usize>(connections: [&Taken; N]) -> [bool; N] {
-        connections.map(|taken| taken.place.seen().closing)
+        connections.map(|taken| taken.peer.seen().closing)
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_connection_that_waits_the_longest_makes_room_and_one_at_work_never() {
-        let places = places(3, 0, false);
-        let works = connect(&places, HERE).await;
-        works.place.begin(true);
-        let (first, second) = (connect(&places, HERE).await, connect(&places, HERE).await);
+        let connections = connections(3, 0, false);
+        let works = connect(&connections, HERE).await;
+        works.peer.begin(true);
+        let (first, second) = (connect(&connections, HERE).await, connect(&connections, HERE).await);
         tokio::time::advance(Duration::from_secs(1)).await;
-        first.place.begin(true);
-        first.place.end();
-        let third = connect(&places, HERE).await;
+        first.peer.begin(true);
+        first.peer.end();
+        let third = connect(&connections, HERE).await;
         assert_eq!(closing([&works, &first, &second, &third]), [false, false, true, false]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_come_and_an_answer_that_is_not_read_make_room() {
-        let places = places(2, 0, false);
-        let (body, unread) = (connect(&places, HERE).await, connect(&places, HERE).await);
+        let connections = connections(2, 0, false);
+        let (body, unread) = (connect(&connections, HERE).await, connect(&connections, HERE).await);
         for taken in [&body, &unread] {
-            taken.place.begin(true);
+            taken.peer.begin(true);
         }
-        assert!(matches!(places.take(HERE, Instant::now()), Found::Full(Limit::Connections)));
-        body.place.await_body();
-        let third = connect(&places, HERE).await;
-        third.place.begin(true);
+        assert!(matches!(connections.take(HERE, Instant::now()), Found::Full(Limit::Connections)));
+        body.peer.await_body();
+        let third = connect(&connections, HERE).await;
+        third.peer.begin(true);
         assert_eq!(closing([&body, &unread]), [true, false]);
-        unread.place.block();
-        let _fourth = connect(&places, HERE).await;
+        unread.peer.block();
+        let _fourth = connect(&connections, HERE).await;
         assert_eq!(closing([&body, &unread]), [true, true]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_has_just_come_is_given_time_to_send_its_request() {
-        let places = places(1, 0, false);
-        let first = connect(&places, HERE).await;
+        let connections = connections(1, 0, false);
+        let first = connect(&connections, HERE).await;
         let come = Instant::now();
-        assert!(matches!(places.take(HERE, come), Found::Soon(at) if at == come + GRACE));
-        let _second = taken(places.take(HERE, come + GRACE));
+        assert!(matches!(connections.take(HERE, come), Found::Soon(at) if at == come + GRACE));
+        let _second = taken(connections.take(HERE, come + GRACE));
         assert_eq!(closing([&first]), [true]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_without_a_key_make_room_before_those_who_have_one_whatever_they_do() {
-        let places = places(3, 0, true);
-        let with_key = connect(&places, HERE).await;
-        with_key.place.begin(true);
-        with_key.place.end();
-        let (working, silent) = (connect(&places, HERE).await, connect(&places, ELSEWHERE).await);
-        working.place.begin(false);
-        let (_third, _fourth) = (connect(&places, HERE).await, connect(&places, HERE).await);
+        let connections = connections(3, 0, true);
+        let with_key = connect(&connections, HERE).await;
+        with_key.peer.begin(true);
+        with_key.peer.end();
+        let (working, silent) = (connect(&connections, HERE).await, connect(&connections, ELSEWHERE).await);
+        working.peer.begin(false);
+        let (_third, _fourth) = (connect(&connections, HERE).await, connect(&connections, HERE).await);
         assert_eq!(closing([&with_key, &working, &silent]), [false, true, true]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_with_a_key_leave_a_share_to_those_who_have_yet_to_show_it() {
-        let places = places(16, 0, true);
+        let connections = connections(16, 0, true);
         let mut kept = Vec::new();
         for _ in 0..16 {
-            let taken = connect(&places, HERE).await;
-            taken.place.begin(true);
-            taken.place.end();
+            let taken = connect(&connections, HERE).await;
+            taken.peer.begin(true);
+            taken.peer.end();
             kept.push(taken);
         }
-        let (first, _second) = (connect(&places, HERE).await, connect(&places, HERE).await);
+        let (first, _second) = (connect(&connections, HERE).await, connect(&connections, HERE).await);
         assert_eq!(closing([&kept[0], &kept[1], &kept[2]]), [true, true, false], "two are an eighth of sixteen");
-        let third = connect(&places, HERE).await;
+        let third = connect(&connections, HERE).await;
         assert_eq!(closing([&kept[2], &first, &third]), [false, true, false]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn where_descriptors_run_out_those_with_a_key_are_kept_as_long_as_there_are_others() {
-        let places = places(100, 0, true);
-        let with_key = connect(&places, HERE).await;
-        with_key.place.begin(true);
-        with_key.place.end();
-        let silent = connect(&places, HERE).await;
+        let connections = connections(100, 0, true);
+        let with_key = connect(&connections, HERE).await;
+        with_key.peer.begin(true);
+        with_key.peer.end();
+        let silent = connect(&connections, HERE).await;
         tokio::time::advance(GRACE).await;
-        places.close_one(Instant::now());
+        connections.close_one(Instant::now());
         assert_eq!(closing([&with_key, &silent]), [false, true]);
-        places.close_one(Instant::now());
+        connections.close_one(Instant::now());
         assert_eq!(closing([&with_key]), [true], "better than a server that accepts nobody");
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_network_with_the_most_waiting_connections_gives_one_up() {
-        let places = places(4, 0, false);
-        let oldest = connect(&places, HERE).await;
-        let others =
-            [connect(&places, ELSEWHERE).await, connect(&places, ELSEWHERE).await, connect(&places, ELSEWHERE).await];
-        let _new = connect(&places, HERE).await;
+        let connections = connections(4, 0, false);
+        let oldest = connect(&connections, HERE).await;
+        let others = [
+            connect(&connections, ELSEWHERE).await,
+            connect(&connections, ELSEWHERE).await,
+            connect(&connections, ELSEWHERE).await,
+        ];
+        let _new = connect(&connections, HERE).await;
         assert_eq!(closing([&oldest, &others[0], &others[1]]), [false, true, false]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_address_has_no_more_than_its_share() {
-        let places = places(100, 2, true);
-        let with_key = connect(&places, HERE).await;
-        with_key.place.begin(true);
-        let first = [connect(&places, HERE).await, connect(&places, HERE).await];
-        let elsewhere = connect(&places, ELSEWHERE).await;
-        let _third = connect(&places, HERE).await;
+        let connections = connections(100, 2, true);
+        let with_key = connect(&connections, HERE).await;
+        with_key.peer.begin(true);
+        let first = [connect(&connections, HERE).await, connect(&connections, HERE).await];
+        let elsewhere = connect(&connections, ELSEWHERE).await;
+        let _third = connect(&connections, HERE).await;
         assert_eq!(closing([&with_key, &first[0], &first[1], &elsewhere]), [false, true, false, false]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn connections_that_are_told_to_close_and_do_not_are_not_exceeded_for_ever() {
-        let places = places(1, 0, false);
+        let connections = connections(1, 0, false);
         let mut kept = Vec::new();
         for _ in 0..=CLOSING {
-            kept.push(connect(&places, HERE).await);
+            kept.push(connect(&connections, HERE).await);
         }
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(matches!(places.take(HERE, Instant::now()), Found::Soon(_)));
+        assert!(matches!(connections.take(HERE, Instant::now()), Found::Soon(_)));
         kept.clear();
-        assert_eq!(places.count(), 0);
-        assert!(matches!(places.take(HERE, Instant::now()), Found::Place(_)));
+        assert_eq!(connections.count(), 0);
+        assert!(matches!(connections.take(HERE, Instant::now()), Found::Peer(_)));
     }
 }

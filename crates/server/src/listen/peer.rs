@@ -1,6 +1,6 @@
 //! What one connection does, and whether it waits for its client.
 
-use super::places::Limit;
+use super::connections::Limit;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Peer {
     /// The client's address; of an address of version 6, its first half.
     pub(super) network: IpAddr,
     state: Mutex<State>,
@@ -51,7 +51,7 @@ pub(super) struct Seen {
     pub(super) closing: bool,
 }
 
-impl Place {
+impl Peer {
     pub(super) fn new(client: IpAddr, now: Instant) -> Self {
         let state = State {
             activity: Activity::Idle,

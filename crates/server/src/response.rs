@@ -6,13 +6,13 @@ use axum::response::{IntoResponse, Response};
 
 /// JSON text with a status.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct JsonResponse {
     status: StatusCode,
     body: Vec<u8>,
     location: Option<HeaderValue>,
 }
 
-impl Answer {
+impl JsonResponse {
     pub(crate) const fn ok(body: Vec<u8>) -> Self {
         Self { status: StatusCode::OK, body, location: None }
     }
@@ -31,7 +31,7 @@ impl Answer {
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for JsonResponse {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::from(self.body));
         *response.status_mut() = self.status;

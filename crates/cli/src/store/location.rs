@@ -6,12 +6,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// A folder, or a database.
-pub(super) enum Place {
+pub(super) enum StoreLocation {
     Folder(PathBuf),
     Database(Box<Options>),
 }
 
-impl Place {
+impl StoreLocation {
     /// Reads a folder, an address, or `env:NAME` for either. What is wrong is said without the address,
     /// which may hold a password.
     pub(super) fn read(text: &str) -> Result<Self, Failed> {
@@ -53,7 +53,7 @@ pub(super) fn folder(dir: &Path) -> Result<&Path, Failed> {
 }
 
 /// For people, without passwords.
-impl fmt::Display for Place {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(dir) => write!(f, "{}", dir.display()),

@@ -47,10 +47,10 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
 /// When to look at the desk: several times in a lease, and when one runs out.
 fn next_look<S: Send + Sync + 'static>(runner: &Runner<S>) -> Instant {
     let now = Instant::now();
-    let desk = runner.desk();
-    let shortest = desk.runs().map(|run| run.lease.span).min().unwrap_or(runner.settings.lease);
+    let buffer = runner.buffer();
+    let shortest = buffer.runs().map(|run| run.lease.span).min().unwrap_or(runner.settings.lease);
     let look = shortest.min(runner.settings.lease) / (EVERY * LOOKS);
-    let first_end = desk.runs().filter(|run| !run.is_lost()).map(|run| run.lease_until()).min();
+    let first_end = buffer.runs().filter(|run| !run.is_lost()).map(|run| run.lease_until()).min();
     let look = now + look;
     first_end.map_or(look, |end| end.min(look)).max(now + SHORTEST_PAUSE)
 }
@@ -59,7 +59,7 @@ fn next_look<S: Send + Sync + 'static>(runner: &Runner<S>) -> Instant {
 /// every handler here is busy, and others may not be.
 fn give_back_overdue<S: Send + Sync + 'static>(runner: &Runner<S>) {
     let now = Instant::now();
-    let overdue = runner.desk().clear_overdue(|run| run.alive() + run.lease.span / EVERY <= now);
+    let overdue = runner.buffer().clear_overdue(|run| run.alive() + run.lease.span / EVERY <= now);
     if !overdue.is_empty() {
         runner.give_back(overdue);
     }
@@ -68,7 +68,7 @@ fn give_back_overdue<S: Send + Sync + 'static>(runner: &Runner<S>) {
 /// The runs whose lease is over, and those that need a sign of life.
 fn sorted_out<S: Send + Sync + 'static>(runner: &Runner<S>) -> (Vec<Arc<Run>>, Vec<Arc<Run>>) {
     let now = Instant::now();
-    let held = runner.desk();
+    let held = runner.buffer();
     let alive = held.runs().filter(|run| !run.is_lost());
     let (expired, good): (Vec<_>, Vec<_>) = alive.cloned().partition(|run| run.lease_until() <= now);
     let due = good.into_iter().filter(|run| run.alive() + run.lease.span / EVERY <= now).collect();
@@ -77,12 +77,12 @@ fn sorted_out<S: Send + Sync + 'static>(runner: &Runner<S>) -> (Vec<Arc<Run>>, V
 
 /// One sign of life. Where the server does not answer in time, the next look sends another.
 async fn beat<S: Send + Sync + 'static>(runner: &Runner<S>, runs: &[Arc<Run>]) {
-    let terms = &runner.settings.terms;
+    let report_defaults = &runner.settings.report_defaults;
     let sent = Instant::now();
     // Not beyond the end of a lease: then the handler has to be told.
-    let patience = runs.iter().map(|run| (run.lease.span / EVERY).min(run.lease_until() - sent)).min();
-    let patience = patience.unwrap_or(runner.settings.lease / EVERY);
-    let answer = tokio::time::timeout(patience, runner.transport().beat(runs, terms)).await;
+    let timeout = runs.iter().map(|run| (run.lease.span / EVERY).min(run.lease_until() - sent)).min();
+    let timeout = timeout.unwrap_or(runner.settings.lease / EVERY);
+    let answer = tokio::time::timeout(timeout, runner.transport().beat(runs, report_defaults)).await;
     let Ok(Ok(answer)) = answer else { return };
     for (index, run) in runs.iter().enumerate() {
         match answer.lost.iter().find(|(lost, _)| *lost == index) {

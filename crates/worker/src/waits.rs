@@ -13,7 +13,7 @@ pub(crate) struct Waits {
 impl Waits {
     /// While a server cannot be reached: from a tenth of a second to five, spread so that a crowd of
     /// workers does not come back at once.
-    pub(crate) const fn away() -> Self {
+    pub(crate) const fn unreachable() -> Self {
         Self::growing(Span::from_millis(100), Span::from_secs(5), Jitter::EQUAL)
     }
 

@@ -79,7 +79,7 @@ pub(crate) struct Entry {
 
 /// Everything that is known.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct Ledger {
     /// How far the clocks of two servers may be apart. What they say of times must fit all the same;
     /// only what the client measures by its own clock is allowed to be so much off.
     pub(crate) slack: Duration,
@@ -89,7 +89,7 @@ pub(crate) struct Book {
     pub(crate) acknowledged: usize,
 }
 
-impl Book {
+impl Ledger {
     pub(crate) fn sent(&mut self, id: &str, nature: Nature, batch: u64) {
         let entry = Entry {
             nature,
@@ -336,61 +336,63 @@ mod tests {
     }
 
     /// A book in which a job was accepted, handed out once, and failed with a wait of an hour.
-    fn failed_once() -> Book {
-        let mut book = Book::default();
-        book.sent("j", NATURE, 1);
-        book.created("j");
-        book.fetched(&run(1, 1), Instant::now());
-        book.ending("j", &json!("1-0"), false);
+    fn failed_once() -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.sent("j", NATURE, 1);
+        ledger.created("j");
+        ledger.fetched(&run(1, 1), Instant::now());
+        ledger.ending("j", &json!("1-0"), false);
         let answer = json!({ "state": "retryable", "retry_delay_ms": 3_600_000, "next_attempt_at": "500" });
-        book.ended("j", &json!("1-0"), 200, &answer);
-        assert!(book.wrong.is_empty(), "{:?}", book.wrong);
-        book
+        ledger.ended("j", &json!("1-0"), 200, &answer);
+        assert!(ledger.wrong.is_empty(), "{:?}", ledger.wrong);
+        ledger
     }
 
-    fn noticed(mut book: Book, act: impl FnOnce(&mut Book)) -> String {
-        act(&mut book);
-        book.wrong.join("; ")
+    fn noticed(mut ledger: Ledger, act: impl FnOnce(&mut Ledger)) -> String {
+        act(&mut ledger);
+        ledger.wrong.join("; ")
     }
 
     #[test]
-    fn the_book_notices_what_a_careless_server_does_with_runs() {
+    fn the_ledger_notices_what_a_careless_server_does_with_runs() {
         let now = Instant::now();
-        assert!(noticed(failed_once(), |book| book.fetched(&run(2, 600), now)).contains("early"));
-        assert!(noticed(failed_once(), |book| book.fetched(&run(1, 600), now)).contains("attempt 1 after attempt 1"));
-        assert!(noticed(failed_once(), |book| book.fetched(&run(4, 600), now)).contains("attempt 4 of at most 3"));
-        let two = |book: &mut Book| {
-            book.fetched(&run(1, 1), now);
-            book.fetched(&run(2, 5), now);
+        assert!(noticed(failed_once(), |ledger| ledger.fetched(&run(2, 600), now)).contains("early"));
+        assert!(
+            noticed(failed_once(), |ledger| ledger.fetched(&run(1, 600), now)).contains("attempt 1 after attempt 1")
+        );
+        assert!(noticed(failed_once(), |ledger| ledger.fetched(&run(4, 600), now)).contains("attempt 4 of at most 3"));
+        let two = |ledger: &mut Ledger| {
+            ledger.fetched(&run(1, 1), now);
+            ledger.fetched(&run(2, 5), now);
         };
-        let mut fresh = Book::default();
+        let mut fresh = Ledger::default();
         fresh.sent("j", NATURE, 1);
         assert!(noticed(fresh, two).contains("two leases at once"));
         let heard_late = |second_started: u32| {
-            let mut fresh = Book::default();
+            let mut fresh = Ledger::default();
             fresh.sent("j", NATURE, 1);
-            noticed(fresh, |book| {
-                book.fetched(&run(2, second_started), now);
-                book.fetched(&run(1, 1), now);
+            noticed(fresh, |ledger| {
+                ledger.fetched(&run(2, second_started), now);
+                ledger.fetched(&run(1, 1), now);
             })
         };
         assert_eq!(heard_late(20), "", "the first lease was over, its answer only came late");
         assert!(heard_late(5).contains("two leases at once: attempt 2"));
-        let after_the_end = |book: &mut Book| {
-            book.cancelled("j");
-            book.fetched(&run(3, 600), Instant::now());
+        let after_the_end = |ledger: &mut Ledger| {
+            ledger.cancelled("j");
+            ledger.fetched(&run(3, 600), Instant::now());
         };
         assert!(noticed(failed_once(), after_the_end).contains("it is cancelled, and was handed out"));
-        let refused = |book: &mut Book| {
-            book.fetched(&run(3, 600), Instant::now());
-            book.ending("j", &json!("3-0"), true);
-            book.ended("j", &json!("3-0"), 409, &json!({}));
+        let refused = |ledger: &mut Ledger| {
+            ledger.fetched(&run(3, 600), Instant::now());
+            ledger.ending("j", &json!("3-0"), true);
+            ledger.ended("j", &json!("3-0"), 409, &json!({}));
         };
         assert!(noticed(failed_once(), refused).contains("a good lease was refused"));
     }
 
     #[test]
-    fn the_book_notices_what_a_crash_took() {
+    fn the_ledger_notices_what_a_crash_took() {
         let kept = json!({
             "id": "j", "state": "retryable", "attempt": 1, "errors": [{ "attempt": 1, "message": message_of(1) }],
         });
@@ -399,7 +401,7 @@ mod tests {
             job[key] = value;
             job
         };
-        let seen = |jobs: &[Value]| noticed(failed_once(), |book| book.compare(jobs));
+        let seen = |jobs: &[Value]| noticed(failed_once(), |ledger| ledger.compare(jobs));
         assert_eq!(seen(std::slice::from_ref(&kept)), "");
         assert!(seen(&[]).contains("is lost"));
         assert!(seen(&[kept.clone(), kept.clone()]).contains("listed twice"));
@@ -408,14 +410,14 @@ mod tests {
         assert!(seen(&[with("attempt", json!(2))]).contains("1 failures and attempt 2"));
         assert!(seen(&[with("state", json!("discarded"))]).contains("1 failures and attempt 1 of 3 when discarded"));
         assert!(seen(&[kept.clone(), with("id", json!("k"))]).contains("never sent"));
-        let came_back = |book: &mut Book| {
-            book.cancelled("j");
-            book.compare(std::slice::from_ref(&kept));
+        let came_back = |ledger: &mut Ledger| {
+            ledger.cancelled("j");
+            ledger.compare(std::slice::from_ref(&kept));
         };
         assert!(noticed(failed_once(), came_back).contains("it was cancelled and is retryable"));
-        let half = |book: &mut Book| {
-            book.sent("k", NATURE, 1);
-            book.compare(std::slice::from_ref(&kept));
+        let half = |ledger: &mut Ledger| {
+            ledger.sent("k", NATURE, 1);
+            ledger.compare(std::slice::from_ref(&kept));
         };
         assert!(noticed(failed_once(), half).contains("of batch 1 1 jobs are kept and 1 are not"));
     }

@@ -127,14 +127,14 @@ impl Code {
 
 /// A request that is not carried out.
 #[derive(Clone, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ApiError {
     pub(crate) code: Code,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
     pub(crate) retry_after_secs: Option<u32>,
 }
 
-impl Fault {
+impl ApiError {
     pub(crate) fn new(code: Code, message: impl fmt::Display) -> Self {
         Self { code, message: message.to_string(), details: None, retry_after_secs: None }
     }
@@ -193,7 +193,7 @@ impl Fault {
 
 /// The answer is written at the edge, where the request's id is known; until then the fault travels
 /// along with an empty response.
-impl IntoResponse for Fault {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.code.status().into_response();
         response.extensions_mut().insert(Arc::new(self));
@@ -201,7 +201,7 @@ impl IntoResponse for Fault {
     }
 }
 
-impl From<EngineError> for Fault {
+impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Invalid(problems) => Self::invalid(problems.0),
@@ -222,7 +222,7 @@ impl From<EngineError> for Fault {
     }
 }
 
-fn not_empty(queue: &Queue) -> Fault {
+fn not_empty(queue: &Queue) -> ApiError {
     let counts = State::ALL.into_iter().map(|state| (state, queue.count(state))).filter(|(_, jobs)| *jobs > 0);
     let said = counts.clone().map(|(state, jobs)| format!("{jobs} {state}")).collect::<Vec<_>>().join(", ");
     let counts: serde_json::Map<String, Value> =
@@ -232,23 +232,23 @@ fn not_empty(queue: &Queue) -> Fault {
         "the queue \"{name}\" has jobs ({said}), and only one without jobs can be removed; jobs that have ended leave \
          once their retention is over"
     );
-    Fault::new(Code::Conflict, message)
+    ApiError::new(Code::Conflict, message)
         .with_details(json!({ "queue": &**name, "reason": "queue_has_jobs", "counts": counts }))
 }
 
-fn refused(id: JobId, refusal: &Refusal) -> Fault {
+fn refused(id: JobId, refusal: &Refusal) -> ApiError {
     let conflict = |reason: &str, message: String| {
-        Fault::new(Code::Conflict, message).with_details(json!({ "job_id": id.to_string(), "reason": reason }))
+        ApiError::new(Code::Conflict, message).with_details(json!({ "job_id": id.to_string(), "reason": reason }))
     };
     match refusal {
-        Refusal::NotFound => Fault::no_such_job(id),
+        Refusal::NotFound => ApiError::no_such_job(id),
         Refusal::WrongState(state) => {
             let message = format!("job {id} is {state}, and this cannot happen to a job that is {state}");
-            let mut fault = conflict("wrong_state", message);
-            if let Some(details) = &mut fault.details {
+            let mut error = conflict("wrong_state", message);
+            if let Some(details) = &mut error.details {
                 details["current_state"] = state.name().into();
             }
-            fault
+            error
         }
         Refusal::StaleLease => conflict(
             "stale_lease",

@@ -2,7 +2,7 @@
 
 use super::registry::Registry;
 use crate::run::Run;
-use crate::transport::{Delivery, Report};
+use crate::transport::{Delivery, RunReport};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const STUCK: Duration = Duration::from_millis(100);
 const WEIGHT: f64 = 0.05;
 
 /// What a worker holds.
-pub(super) struct Desk {
+pub(super) struct Buffer {
     /// Everything that is held, from the fetch to the answer of the server about its end.
     slots: Vec<Option<Arc<Run>>>,
     free: Vec<usize>,
@@ -25,7 +25,7 @@ pub(super) struct Desk {
     ready: VecDeque<Arc<Run>>,
     /// The types with a limit of their own.
     limited: HashMap<Box<str>, Limited>,
-    reports: Vec<Report>,
+    reports: Vec<RunReport>,
     /// How many handlers run.
     running: usize,
     /// When the last of them ended.
@@ -41,7 +41,7 @@ struct Limited {
     aside: VecDeque<Arc<Run>>,
 }
 
-impl Desk {
+impl Buffer {
     pub(super) fn new<S>(registry: &Registry<S>) -> Self {
         let limited = registry.kinds.iter().filter_map(|(name, kind)| {
             let most = kind.concurrency?;
@@ -133,7 +133,7 @@ impl Desk {
 
     /// Takes note of the end of a run, and of how long it took if it did run; answers a job of the same
     /// type that waited for it.
-    pub(super) fn ended(&mut self, report: Report, took: Option<Duration>) -> Option<Arc<Run>> {
+    pub(super) fn ended(&mut self, report: RunReport, took: Option<Duration>) -> Option<Arc<Run>> {
         if let Some(secs) = took.map(|took| took.as_secs_f64()) {
             let mean = self.mean_run_secs.get_or_insert(secs);
             *mean += WEIGHT * (secs - *mean);
@@ -162,7 +162,7 @@ impl Desk {
     }
 
     /// Reports to deliver, at most `most`, oldest first.
-    pub(super) fn reports(&mut self, most: usize) -> Vec<Report> {
+    pub(super) fn reports(&mut self, most: usize) -> Vec<RunReport> {
         if self.reports.len() <= most {
             return std::mem::take(&mut self.reports);
         }
@@ -170,7 +170,7 @@ impl Desk {
     }
 
     /// A report that needs no lane.
-    pub(super) fn report(&mut self, report: Report) {
+    pub(super) fn report(&mut self, report: RunReport) {
         self.reports.push(report);
     }
 

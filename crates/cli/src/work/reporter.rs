@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 
 /// Tells what happens. Runs are remembered from their start until the server has taken note of their end.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(super) struct Reporter {
     json: bool,
     /// How long running commands may go on when the worker stops.
     grace: Duration,
-    runs: Mutex<HashMap<String, Told>>,
+    runs: Mutex<HashMap<String, RunState>>,
     /// The paused queues that were told of.
     held: Mutex<Held>,
 }
 
 /// What is known of a run so far.
 #[derive(Debug)]
-struct Told {
+struct RunState {
     started: Instant,
     took: Duration,
     outcome: &'static str,
@@ -32,7 +32,7 @@ struct Told {
     notes: Vec<String>,
 }
 
-impl Teller {
+impl Reporter {
     pub(super) fn new(args: &Args) -> Self {
         Self { json: args.json, grace: args.grace(), runs: Mutex::default(), held: Mutex::default() }
     }
@@ -79,7 +79,7 @@ impl Teller {
                 let words = format!("ended too late, which changes nothing: {}", refused.message);
                 self.over(job, json!({ "event": "refused", "message": refused.message }), &words);
             }
-            Event::Away(error, wait) => {
+            Event::Unreachable(error, wait) => {
                 let said = json!({ "event": "away", "message": error.to_string(), "retry_after_ms": ms(*wait) });
                 self.aside(Level::Warn, said, &format!("{error}; next try in {}", span(*wait)));
             }
@@ -139,12 +139,13 @@ impl Teller {
         ));
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<String, Told>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<String, RunState>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn started(&self, job: &Job) {
-        let told = Told { started: Instant::now(), took: Duration::ZERO, outcome: "", error: None, notes: Vec::new() };
+        let told =
+            RunState { started: Instant::now(), took: Duration::ZERO, outcome: "", error: None, notes: Vec::new() };
         self.runs().insert(job.id().to_owned(), told);
         let of = job.max_attempts().map_or_else(String::new, |most| format!(" of {most}"));
         self.line(job, json!({ "event": "started" }), &format!("run {}{of}", job.attempt()));
@@ -209,7 +210,7 @@ fn print(mut said: Value) {
     let _ = output::json_line(&said);
 }
 
-fn words(told: &Told, state: &str, retry_after: Option<Duration>, dead: bool) -> String {
+fn words(told: &RunState, state: &str, retry_after: Option<Duration>, dead: bool) -> String {
     let took = span(told.took);
     let mut words = match (told.outcome, &told.error) {
         ("done", _) => format!("done in {took}"),

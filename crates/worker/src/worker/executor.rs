@@ -1,10 +1,10 @@
 //! One handler at a time: from a job to the report of its end.
 
 use super::runner::Runner;
-use crate::away::Waits;
 use crate::handler::Running;
 use crate::run::Run;
-use crate::transport::{Ending, Report};
+use crate::transport::{Ending, RunReport};
+use crate::waits::Waits;
 use crate::{Cancelled, Context, Event, Failure, Job, Outcome};
 use std::any::Any;
 use std::future::poll_fn;
@@ -19,10 +19,10 @@ use tokio::time::Instant;
 pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     let mut next = None;
     loop {
-        let Some(run) = next.take().or_else(|| runner.desk().next_if_permitted(&runner.work)) else {
+        let Some(run) = next.take().or_else(|| runner.buffer().next_if_permitted(&runner.work)) else {
             let Ok(permit) = runner.work.acquire().await else { return };
             permit.forget();
-            next = runner.desk().next();
+            next = runner.buffer().next();
             continue;
         };
         let started = Instant::now();
@@ -44,7 +44,7 @@ fn end<S: Send + Sync + 'static>(
         let cancelled = run.cancellation.why() == Some(Cancelled::JobCancelled);
         let count = if cancelled { &runner.tally.cancelled } else { &runner.tally.lost };
         count.fetch_add(1, Ordering::Relaxed);
-        let next = runner.desk().dropped(&run);
+        let next = runner.buffer().dropped(&run);
         runner.room.notify_one();
         return next;
     };
@@ -59,7 +59,7 @@ fn end<S: Send + Sync + 'static>(
     if took.is_some() {
         runner.pauses().ran(&run.job.queue);
     }
-    let next = runner.desk().ended(Report { run, ending }, took);
+    let next = runner.buffer().ended(RunReport { run, ending }, took);
     runner.reported.notify_one();
     next
 }
