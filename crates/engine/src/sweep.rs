@@ -82,8 +82,8 @@ impl Engine {
         self.settings.sweep_step.max(1)
     }
 
-    /// When the next sweep has something to do, by the engine's own clock; absent where nothing waits. What is held back gives a sweep
-    /// nothing to do.
+    /// When the next sweep has something to do, by the engine's own clock; absent where nothing waits. What is held
+    /// back gives a sweep nothing to do.
     ///
     /// # Errors
     /// The store did not answer.

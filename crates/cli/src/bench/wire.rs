@@ -4,7 +4,10 @@ use serde::Deserialize;
 use std::io::Write;
 
 /// Fails twice and then succeeds: three runs, with no wait between them.
-const RETRY: &str = r#","retry":{"dialect":"azolla","policy":{"stop":{"max_attempts":3},"wait":{"strategy":"fixed","delay":0},"retry":{"include_errors":["planned"]}}}"#;
+const RETRY: &str = concat!(
+    r#","retry":{"dialect":"azolla","policy":{"stop":{"max_attempts":3},"#,
+    r#""wait":{"strategy":"fixed","delay":0},"retry":{"include_errors":["planned"]}}}"#
+);
 
 /// What all jobs of a phase have in common.
 #[derive(Clone, Debug)]

@@ -86,7 +86,8 @@ REDRIVE_JOB_QUEUE, REDRIVE_JOB_ATTEMPT, REDRIVE_JOB_MAX_ATTEMPTS.
 
 Exit codes of the command: 0 done, 75 failed for now (retry), 65 not worth a retry (dead letter), \
 126 and 127 the \
-command cannot run here (the job is given back, the worker stops), all others as the job's retry policy says. A last line on standard error may say more, as JSON:
+command cannot run here (the job is given back, the worker stops), all others as the job's retry policy says. \
+A last line on standard error may say more, as JSON:
   {\"type\": \"smtp.busy\", \"message\": \"try later\", \"retry_after_ms\": 500}
 
 Examples:

@@ -133,7 +133,10 @@ pub(super) async fn enqueue_knows_a_key_within_one_batch(bench: &mut Bench<'_>) 
     let answers = bench.enqueue(vec![first.clone(), other, second]).await??;
     let job = bench.get(first.id).await?;
     ensure!(
-        matches!(&answers[..], [Enqueued::Created(a), Enqueued::Created(_), Enqueued::Existing(b)] if *a == job && *b == job),
+        matches!(
+            &answers[..],
+            [Enqueued::Created(a), Enqueued::Created(_), Enqueued::Existing(b)] if *a == job && *b == job
+        ),
         "a batch with one key twice gives {answers:?}"
     );
     same!(bench.everything().await?.0.total, Some(2), "how many jobs are kept");

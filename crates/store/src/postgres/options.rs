@@ -42,7 +42,8 @@ impl Options {
     /// address would leave the machine. Certificates are read here.
     ///
     /// # Errors
-    /// What is wrong with the address, or with a certificate that it names; never the address itself, which may hold a password.
+    /// What is wrong with the address, or with a certificate that it names; never the address itself, which may hold
+    /// a password.
     pub fn read(address: &str) -> Result<Self, String> {
         let mut address = address.to_owned();
         let schema = take("schema", &mut address);

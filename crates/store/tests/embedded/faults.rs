@@ -116,7 +116,7 @@ fn a_compaction_that_meets_a_fault_says_so_and_changes_nothing() {
         drop(store);
         assert_eq!(everything(&open(&disk, SMALL).unwrap().0).unwrap(), before, "call {call}");
     }
-    // The seal of the old segment is a part of the log, written, flushed, marked and looked for; everything else is not.
+    // The seal of the old segment is a part of the log, written, flushed, marked and looked for; nothing else is.
     assert!(failed > 8 && stopped == 6, "{failed} failed, {stopped} stopped");
 }
 

@@ -94,7 +94,10 @@ fn day() -> impl Strategy<Value = [Step; 5]> {
     let end = prop_oneof![2 => plan::end(), 6 => (0..2_u8).prop_map(End::Failed), 2 => released];
     let ends = vec(((0..6_u8).prop_map(LeasePlan::by_token), end), 1..6);
     let night = prop_oneof![3 => Just(Step::PassToNextWake), 1 => wait_ms().prop_map(Step::Pass)];
-    let last = prop_oneof![2 => plan::held().prop_map(Step::NextWake), 1 => plan::back().prop_map(|back| Step::Redrive(back, None))];
+    let last = prop_oneof![
+        2 => plan::held().prop_map(Step::NextWake),
+        1 => plan::back().prop_map(|back| Step::Redrive(back, None)),
+    ];
     (limit(), any::<u64>(), ends, night, plan::held(), last).prop_map(|(count, seed, ends, night, held, last)| {
         let queues = (0..FEW).collect();
         let claim =
@@ -122,7 +125,8 @@ fn work() -> impl Strategy<Value = Step> {
         6 => claim.prop_map(|(queues, (count, bytes), worker, lease_ms, timeout_ms, seed)| {
             Step::Claim { queues, count, bytes, worker, lease_ms, timeout_ms, seed }
         }),
-        2 => (vec(plan::lease_ref(), 1..4), option::weighted(0.3, wait_ms())).prop_map(|(lease_refs, ms)| Step::Extend(lease_refs, ms)),
+        2 => (vec(plan::lease_ref(), 1..4), option::weighted(0.3, wait_ms()))
+            .prop_map(|(lease_refs, ms)| Step::Extend(lease_refs, ms)),
         6 => vec((plan::lease_ref(), plan::end()), 1..4).prop_map(Step::Settle),
     ]
 }
@@ -146,7 +150,8 @@ fn people() -> impl Strategy<Value = Step> {
         8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(name, spec)| Step::Redrive(name, spec)),
         2 => plan::back().prop_map(Step::Remove),
         2 => (wait_ms(), wait_ms(), limit()).prop_map(|(ended, dead, limit)| Step::Prune(ended, dead, limit)),
-        2 => (0..=FEW, any::<bool>(), any::<bool>()).prop_map(|(queue, paused, only_known)| Step::Pause(queue, paused, only_known)),
+        2 => (0..=FEW, any::<bool>(), any::<bool>())
+            .prop_map(|(queue, paused, only_known)| Step::Pause(queue, paused, only_known)),
         1 => (0..=FEW).prop_map(Step::ForgetQueue),
         1 => wait_ms().prop_map(Step::PruneQueues),
     ]

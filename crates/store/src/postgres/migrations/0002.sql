@@ -173,4 +173,5 @@ DO $body$
 BEGIN
     EXECUTE format('ALTER FUNCTION enqueue(text, jsonb, text, jsonb, jsonb) SET search_path = %I, pg_temp', current_schema());
 END $body$;
-REVOKE ALL ON FUNCTION enqueue(text, jsonb, text, jsonb, jsonb), inbox_problems(jsonb), inbox_fits(jsonb, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION enqueue(text, jsonb, text, jsonb, jsonb), inbox_problems(jsonb), inbox_fits(jsonb, text)
+    FROM PUBLIC;
