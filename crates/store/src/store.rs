@@ -125,8 +125,7 @@ pub trait Store: Send + Sync {
 
     /// The next moment at which there is something to reclaim or to promote, which may be past; absent
     /// where nothing waits. Due times in the queues in `held` do not count; leases and expiries there do. A
-    /// time that has come counts as over: due at 5 is due at 5. Of a run that is spared after a standstill, it may
-    /// be the end of the lease all the same.
+    /// time that has come counts as over: due at 5 is due at 5.
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>>;
 
     /// Makes jobs of what applications have left in the store in their own transactions, at most `limit`, what

@@ -98,6 +98,7 @@ macro_rules! for_each_conformance_case {
                 reclaim_after_a_standstill_leaves_every_run_one_span_of_its_lease,
                 reclaim_after_a_standstill_goes_by_the_times_of_runs_that_were_heard_since,
                 reclaim_after_a_short_standstill_grants_no_more_than_it_took,
+                reclaim_after_a_standstill_begins_when_next_wake_says,
                 reclaim_after_a_standstill_takes_first_what_was_overdue_first,
             }
             promote {

@@ -143,6 +143,17 @@ pub(super) async fn reclaim_after_a_short_standstill_grants_no_more_than_it_took
     Ok(())
 }
 
+pub(super) async fn reclaim_after_a_standstill_begins_when_next_wake_says(bench: &mut Bench<'_>) -> Verified {
+    let (short, long) = (bench.held_with(lease(20)).await?, bench.held_with(lease(40)).await?);
+    let awake = stand_still(bench, 30).await?;
+    let new = bench.held_with(lease(25)).await?;
+    for (run, overdue_ms) in [(short, 20), (new, 25), (long, 30)] {
+        same!(bench.next_wake().await?, Some(awake.after(Span::from_millis(overdue_ms))), "the next moment");
+        bench.done(&run).await?;
+    }
+    Ok(())
+}
+
 pub(super) async fn reclaim_after_a_standstill_takes_first_what_was_overdue_first(bench: &mut Bench<'_>) -> Verified {
     // The lease of the first runs out before that of the others, and is granted the most time.
     let long = bench.held_with(lease(1_000)).await?;

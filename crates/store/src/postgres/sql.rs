@@ -15,6 +15,14 @@ fn job_columns() -> String {
     row.chain(SAID.iter().map(|name| format!("s.{name}"))).collect::<Vec<_>>().join(", ")
 }
 
+/// When a run is overdue, where the server stood still, by the parameters that say until when and for how long.
+fn overdue_at(ended: &str, lengths: &str) -> String {
+    format!(
+        "GREATEST(due_us, (SELECT max(s.ended_us + LEAST(lease_us, s.length_us)) \
+           FROM unnest({ended}::bigint[], {lengths}::bigint[]) AS s (ended_us, length_us) WHERE alive_us < s.ended_us))"
+    )
+}
+
 /// Parameters as the columns of a table `u`, one array for each.
 fn unnested(columns: &[(&str, &str)]) -> String {
     let arrays: Vec<String> = (1..).zip(columns).map(|(place, (_, kind))| format!("${place}::{kind}[]")).collect();
@@ -150,10 +158,23 @@ statements! {
     );
     /// Runs that are overdue at $1, at most $2, where the server stood still until $3, each for as long as $4 says.
     OVERDUE = {
-        let overdue = "GREATEST(due_us, (SELECT max(s.ended_us + LEAST(lease_us, s.length_us)) \
-           FROM unnest($3::bigint[], $4::bigint[]) AS s (ended_us, length_us) WHERE alive_us < s.ended_us))";
-        next(&format!("state = 3 AND due_us <= $1 AND {overdue} <= $1"), overdue)
+        let overdue = overdue_at("$3", "$4");
+        next(&format!("state = 3 AND due_us <= $1 AND {overdue} <= $1"), &overdue)
     };
+    /// The next moment at which there is something to reclaim or to promote: the first entries of two indexes, and of
+    /// each queue in a third, without the queues named in $1. Where a standstill spares the run whose lease ends first,
+    /// others may be overdue before it: those whose leases end until then. The server stood still until $2, each for as
+    /// long as $3 says.
+    NEXT_WAKE = format!(
+        "SELECT LEAST(\
+           (SELECT min({overdue}) FROM live WHERE state = 3 AND due_us <= \
+             (SELECT {overdue} FROM live WHERE state = 3 ORDER BY due_us, id LIMIT 1)), \
+           (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND state <> 3 ORDER BY expires_us, id LIMIT 1), \
+           (SELECT min(j.due_us) FROM queues q CROSS JOIN LATERAL (\
+              SELECT due_us FROM live WHERE queue = q.id AND state <> 3 AND due_us IS NOT NULL \
+              ORDER BY due_us, id LIMIT 1) j WHERE q.name <> ALL ($1::text[])))",
+        overdue = overdue_at("$2", "$3")
+    );
     /// Waiting jobs that have expired at $1, at most $2.
     EXPIRED = next("state <> 3 AND expires_us <= $1", "expires_us");
     /// The next jobs that are due at $1 in each of the queues $3, at most $2 of each, after those at ($4, $5).

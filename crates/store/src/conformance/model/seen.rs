@@ -38,15 +38,6 @@ pub enum Seen {
 }
 
 impl Seen {
-    /// Whether this is what the model says. Of runs that are spared after a standstill, a store may name the end
-    /// of the lease as the next moment.
-    pub(super) fn agrees_with(&self, expected: &Self, stood_still: bool) -> bool {
-        match (self, expected) {
-            (Self::Wake(Some(found)), Self::Wake(Some(expected))) if stood_still => found <= expected,
-            (found, expected) => found == expected,
-        }
-    }
-
     /// The jobs in the answer.
     #[must_use]
     pub fn jobs(&self) -> Vec<&Job> {

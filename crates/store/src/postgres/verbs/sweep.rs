@@ -8,6 +8,7 @@ use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{read, sql};
 use super::due::{in_turn, names};
 use crate::rules;
+use crate::standstill::Grace;
 use crate::{Decider, Event, Held, Job, Retention};
 use redrive_policy::{Moment, Span};
 
@@ -23,8 +24,7 @@ pub(in crate::postgres) async fn reclaim(
 ) -> Result<Vec<Job>, DbError> {
     let mut session = core.session().await?;
     let grace = core.grace();
-    let (ended, lengths): (Vec<i64>, Vec<i64>) =
-        grace.standstills().iter().map(|still| (still.ended.micros(), micros(still.length.at_most(LONGEST)))).unzip();
+    let (ended, lengths) = standstills(&grace);
     let params: Vec<Param<'_>> =
         vec![Box::new(now.micros()), Box::new(limit(most)), Box::new(ended), Box::new(lengths)];
     let statement = Statement::new(&sql::OVERDUE, params);
@@ -88,17 +88,17 @@ fn before(now: Moment, span: Span) -> i64 {
     now.micros().saturating_sub(Moment::ORIGIN.after(span).micros())
 }
 
-/// The next moment at which there is something to reclaim or to promote: the first entries of two indexes, and of
-/// each queue in a third, without the queues named in $1.
-const NEXT_WAKE: &str = "SELECT LEAST(\
-       (SELECT due_us FROM live WHERE state = 3 ORDER BY due_us, id LIMIT 1), \
-       (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND state <> 3 ORDER BY expires_us, id LIMIT 1), \
-       (SELECT min(j.due_us) FROM queues q CROSS JOIN LATERAL (\
-          SELECT due_us FROM live WHERE queue = q.id AND state <> 3 AND due_us IS NOT NULL \
-          ORDER BY due_us, id LIMIT 1) j WHERE q.name <> ALL ($1::text[])))";
+/// When each standstill ended and how long it was, in microseconds.
+fn standstills(grace: &Grace) -> (Vec<i64>, Vec<i64>) {
+    let known = grace.standstills().iter();
+    known.map(|standstill| (standstill.ended.micros(), micros(standstill.length.at_most(LONGEST)))).unzip()
+}
 
+/// The next moment at which there is something to reclaim or to promote.
 pub(in crate::postgres) async fn next_wake(core: &Core, held: &Held) -> Result<Option<Moment>, DbError> {
     let mut session = core.session().await?;
-    let rows = session.query(&Statement::new(NEXT_WAKE, vec![Box::new(names(held))])).await?;
+    let (ended, lengths) = standstills(&core.grace());
+    let params: Vec<Param<'_>> = vec![Box::new(names(held)), Box::new(ended), Box::new(lengths)];
+    let rows = session.query(&Statement::new(&sql::NEXT_WAKE, params)).await?;
     Ok(rows.first().map(|row| Reader::new(row).moment()).transpose()?.flatten())
 }
