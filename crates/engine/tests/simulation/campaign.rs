@@ -2,6 +2,8 @@
 
 use super::broken::{BrokenGround, Flaw};
 use super::ground::{Ground, InMemory, OnDisk};
+use super::ledger::Breach;
+use super::postgres::InDatabase;
 use super::run::{Outcome, simulate};
 use super::tally::Tally;
 use std::fmt::Write;
@@ -87,12 +89,12 @@ fn told(outcome: &Outcome) -> String {
 }
 
 /// One simulation; a panic in it is an outcome too, so that its seed is known.
-fn attempt(seed: u64, ground: &mut dyn Ground) -> std::thread::Result<Outcome> {
-    catch_unwind(AssertUnwindSafe(|| simulate(seed, ground)))
+fn attempt(seed: u64, run: impl Fn(u64) -> Outcome) -> std::thread::Result<Outcome> {
+    catch_unwind(AssertUnwindSafe(|| run(seed)))
 }
 
 /// Tries seeds on all cores, each simulation on one thread.
-fn campaign<G: Ground>(first: u64, runs: u64, ground: impl Fn() -> G + Sync) -> Sum {
+fn campaign(first: u64, runs: u64, run: impl Fn(u64) -> Outcome + Sync) -> Sum {
     let (next, sum) = (AtomicU64::new(first), Mutex::new(Sum::default()));
     let (began, told) = (Instant::now(), Mutex::new(Instant::now()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -104,7 +106,7 @@ fn campaign<G: Ground>(first: u64, runs: u64, ground: impl Fn() -> G + Sync) -> 
                     if seed - first >= runs {
                         return;
                     }
-                    let outcome = attempt(seed, &mut ground());
+                    let outcome = attempt(seed, &run);
                     let mut sum = locked(&sum);
                     sum.add(seed, outcome);
                     let mut told = locked(&told);
@@ -130,19 +132,28 @@ fn progress(sum: &Sum, runs: u64, began: Instant) {
     eprintln!("{} of {runs} simulations, {steps} steps, {events} events, {failed} failed, {took} s", sum.runs);
 }
 
+/// How many seeds are tried on a store.
+struct Share {
+    /// Of the seeds that failed once, so many of the latest.
+    kept: usize,
+    /// Of the others, one in so many.
+    one_in: u64,
+}
+
 /// First the seeds that failed once, then a share of the others; or the one that was asked for.
-fn prove_on<G: Ground>(share: u64, ground: impl Fn() -> G + Sync) {
+fn prove_on(share: &Share, run: impl Fn(u64) -> Outcome + Sync) {
     let mut again = Sum::default();
     let single = setting("REDRIVE_SIM_SEED");
-    for seed in single.map_or_else(kept_seeds, |seed| vec![seed]) {
-        again.add(seed, attempt(seed, &mut ground()));
+    let seeds = single.map_or_else(kept_seeds, |seed| vec![seed]);
+    for seed in seeds.into_iter().rev().take(share.kept) {
+        again.add(seed, attempt(seed, &run));
     }
     assert!(again.failed.is_empty(), "failed before, and fails again: {}", again.failed.concat());
     if single.is_some() {
         return eprintln!("{:#?}", again.tally.0);
     }
-    let runs = setting("REDRIVE_SIM_RUNS").unwrap_or(RUNS) / share;
-    let sum = campaign(setting("REDRIVE_SIM_FIRST").unwrap_or(0), runs, ground);
+    let runs = setting("REDRIVE_SIM_RUNS").unwrap_or(RUNS) / share.one_in;
+    let sum = campaign(setting("REDRIVE_SIM_FIRST").unwrap_or(0), runs, run);
     eprintln!("{:#?}", sum.tally.0);
     let failed = sum.failed.len();
     assert!(failed == 0, "{failed} of {} simulations failed; the first: {}", sum.runs, sum.failed[0]);
@@ -153,25 +164,45 @@ fn prove_on<G: Ground>(share: u64, ground: impl Fn() -> G + Sync) {
 
 #[test]
 fn every_promise_is_kept_on_the_store_in_memory() {
-    prove_on(1, InMemory::default);
+    prove_on(&Share { kept: usize::MAX, one_in: 1 }, |seed| simulate(seed, &mut InMemory::default()));
 }
 
 #[test]
 fn every_promise_is_kept_on_the_embedded_store_over_power_cuts() {
-    prove_on(4, OnDisk::default);
+    prove_on(&Share { kept: usize::MAX, one_in: 4 }, |seed| simulate(seed, &mut OnDisk::default()));
+}
+
+#[test]
+fn every_promise_is_kept_on_postgresql_over_restarts_and_the_outcome_is_that_of_the_model() {
+    // About a fifth of a second each: with round trips to a database, fewer of them.
+    prove_on(&Share { kept: 8, one_in: 150 }, |seed| {
+        let mut outcome = simulate(seed, &mut InDatabase::default());
+        if let Some(told) = difference(&simulate(seed, &mut InMemory::default()), &outcome) {
+            outcome.breaches.push(Breach { token: "model", told, account: None });
+        }
+        outcome
+    });
+}
+
+/// What is different between two simulations of the same seed.
+fn difference(first: &Outcome, other: &Outcome) -> Option<String> {
+    let numbers = |outcome: &Outcome| (outcome.steps, outcome.events, outcome.fingerprint);
+    if numbers(first) != numbers(other) {
+        return Some(format!("steps, events and fingerprint: {:?} and {:?}", numbers(first), numbers(other)));
+    }
+    let counts = |outcome: &Outcome| outcome.tally.0.clone();
+    (counts(first) != counts(other)).then(|| format!("{:?} and {:?}", counts(first), counts(other)))
 }
 
 #[test]
 fn the_same_seed_gives_the_same_simulation_on_every_store() {
     for seed in 0..100 {
-        let numbers = |outcome: &Outcome| (outcome.steps, outcome.events, outcome.fingerprint);
         let first = simulate(seed, &mut InMemory::default());
         let others: [(&str, &mut dyn Ground); 2] =
             [("in memory again", &mut InMemory::default()), ("on disk", &mut OnDisk::default())];
         for (name, ground) in others {
             let other = simulate(seed, ground);
-            assert_eq!(numbers(&first), numbers(&other), "seed {seed}, {name}");
-            assert_eq!(first.tally.0, other.tally.0, "seed {seed}, {name}");
+            assert_eq!(difference(&first, &other), None, "seed {seed}, {name}");
         }
     }
 }

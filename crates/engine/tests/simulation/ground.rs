@@ -5,6 +5,7 @@ use redrive_store::embedded::{Embedded, Options};
 use redrive_store::{Memory, Store};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// A kind of store: how it is opened first, and again after the process died.
 pub(crate) trait Ground {
@@ -16,6 +17,11 @@ pub(crate) trait Ground {
 
     /// The store as the process that died left it. Everybody has let go of it by now.
     fn reopen(&mut self) -> Arc<dyn Store>;
+
+    /// The runtime that does the work of the store, where it needs one.
+    fn runtime(&self) -> Option<&Handle> {
+        None
+    }
 }
 
 /// The store in memory, which outlives the engine on it.

@@ -1,5 +1,6 @@
 //! The whole engine in a simulation from a seed: producers, workers, operators and the sweeper on one
-//! thread, over a clock that is moved by hand and a store that fails. Workers crash, stall, come back
+//! thread, over a clock that is moved by hand and a store that fails: the one in memory, the embedded one, or
+//! PostgreSQL, whose answers are awaited in place, so that a seed decides everything. Workers crash, stall, come back
 //! late, report twice and forge tokens; the clock leaps and steps back; the server dies and comes back.
 //! Afterwards the checker proves from the outside that every promise was kept.
 //!
@@ -15,6 +16,9 @@ mod actors;
 mod broken;
 mod campaign;
 mod checker;
+#[path = "../../../store/tests/postgres/cluster.rs"]
+#[allow(dead_code, reason = "the tests of the store use more of it")]
+mod cluster;
 mod faults;
 mod ground;
 mod house;
@@ -22,6 +26,7 @@ mod law;
 mod ledger;
 mod order;
 mod plans;
+mod postgres;
 mod ram;
 mod run;
 mod scheduler;
