@@ -175,7 +175,7 @@ fn every_promise_is_kept_on_the_embedded_store_over_power_cuts() {
 #[test]
 fn every_promise_is_kept_on_postgresql_over_restarts_and_the_outcome_is_that_of_the_model() {
     // About a fifth of a second each: with round trips to a database, fewer of them.
-    prove_on(&Share { kept: 8, one_in: 150 }, |seed| {
+    prove_on(&Share { kept: 4, one_in: 200 }, |seed| {
         let mut outcome = simulate(seed, &mut InDatabase::default());
         if let Some(told) = difference(&simulate(seed, &mut InMemory::default()), &outcome) {
             outcome.breaches.push(Breach { token: "model", told, account: None });
