@@ -1,4 +1,4 @@
-//! File descriptors: what the store needs is kept for it, and connections get the rest.
+//! File descriptors: the store's share is reserved, and connections get the rest.
 
 use crate::exit::Failed;
 use redrive_server::Limits;
@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// of connections to PostgreSQL has 17.
 const KEPT: usize = 64;
 
-/// Sees to it that the process may open as many files as the server needs, and lowers the number of
+/// Ensures that the process may open as many files as the server needs, and lowers the number of
 /// connections where it may not. The line says so.
 pub(crate) fn reserve(limits: &mut Limits) -> Result<Option<String>, Failed> {
     let needed = limits.descriptors() + KEPT;
@@ -27,7 +27,7 @@ pub(crate) fn reserve(limits: &mut Limits) -> Result<Option<String>, Failed> {
         )));
     }
     Ok(Some(format!(
-        "{allowed} file descriptors are allowed (ulimit -n), and {beside} of them are kept for the store and for \
+        "{allowed} file descriptors are allowed (ulimit -n), and {beside} of them are reserved for the store and for \
          accepting: at most {} connections are open at once, and not {wanted} (limits.connections)",
         limits.connections
     )))

@@ -1,13 +1,13 @@
-//! How a command ends when it does not end well.
+//! How a command fails.
 
 use std::fmt;
 
-/// A command that did not do what it was asked for.
+/// A command that failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
     /// The exit code: see the contract of the command line.
     pub(crate) code: u8,
-    /// What people are told; empty where everything was said already.
+    /// The message for people; empty where everything has been printed already.
     pub(crate) message: String,
 }
 

@@ -150,8 +150,8 @@ fn found(opened: &Opened) -> String {
     let total: usize = opened.jobs.iter().sum();
     let ending = match (opened.clean, opened.confirmed) {
         (true, _) => "",
-        (false, true) => "; the store was not closed in good order; its log is complete up to the high-water mark",
-        (false, false) => "; the store was not closed in good order",
+        (false, true) => "; the store was not closed cleanly; its log is complete up to the high-water mark",
+        (false, false) => "; the store was not closed cleanly",
     };
     format!("found {total} jobs{parts} in {} ms{ending}", opened.took.as_millis())
 }
@@ -176,7 +176,7 @@ fn repaired(repair: &Repair) -> String {
     match repair {
         Repair::CutOff { file, offset, bytes } => {
             let file = file.display();
-            format!("cut off {bytes} bytes of {file} at {offset}: a write that nobody was told of")
+            format!("cut off {bytes} bytes of {file} at {offset}: a write that was never acknowledged")
         }
         Repair::Removed(file) => format!("removed {}, which a crash had left", file.display()),
     }

@@ -107,7 +107,7 @@ fn parse_yaml(text: &str) -> Result<Value, SyntaxError> {
         let line = location.map_or(0, |place| place.line() as usize);
         let column = location.map_or(0, |place| place.column() as usize);
         let full = first_line(&error.without_snippet().to_string());
-        // The message of the parser repeats the place, and names switches of its own.
+        // The message of the parser repeats the position, and names options of its own API.
         let message = full.split(" at line ").next().unwrap_or(&full);
         let message = message.split(", set DuplicateKeyPolicy").next().unwrap_or(message);
         SyntaxError { line, column, message: message.to_owned() }

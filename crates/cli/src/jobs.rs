@@ -1,4 +1,4 @@
-//! `redrive jobs`: which jobs there are, and taking back those that have ended.
+//! `redrive jobs`: lists jobs, and redrives those that have ended.
 
 use crate::client::ServerArgs;
 use crate::dead::ended;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Take back jobs that have ended, to run again as if they were new; says how many unless --yes is given
+    /// Redrive jobs that have ended, to run again as if they were new; says how many unless --yes is given
     Retry(ended::Args),
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn row(job: &Value, now_ms: i64) -> Vec<String> {
     vec![text("id"), text("type"), text("queue"), text("state"), attempt(job), moment(job, now_ms)]
 }
 
-/// `2/5`: the attempt, of at most so many.
+/// `2/5`: the attempt and the largest number of attempts.
 pub(crate) fn attempt(job: &Value) -> String {
     let most = job["max_attempts"].as_u64().map_or_else(String::new, |most| format!("/{most}"));
     format!("{}{most}", job["attempt"].as_u64().unwrap_or(0))

@@ -39,7 +39,7 @@ fn now() -> Moment {
     Moment::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// Nothing in a line can begin another line, or speak to a terminal.
+/// A line cannot start another line, or control a terminal.
 fn one_line(line: &str) -> String {
     output::plain(line).replace('\n', "\\n")
 }

@@ -54,17 +54,17 @@ enum Command {
     /// Look at retry policies: check, schedule, replay, explain, convert, simulate
     #[command(subcommand)]
     Policy(policy::Command),
-    /// Hand in jobs
+    /// Enqueue jobs
     Enqueue(enqueue::Args),
     /// List jobs
     Jobs(jobs::Args),
-    /// Look at one job, and why it is where it is; retry it, call it off
+    /// Look at one job, and why it is in its state; retry it, cancel it
     Job(job::Args),
     /// Look at dead letters, retry them, drop them
     Dead(dead::Args),
     /// List queues, pause and resume them
     Queues(queues::Args),
-    /// Check, back up or compact the folder of a store; copy a store to another place
+    /// Check, back up or compact the folder of a store; copy a store between folders and databases
     Store(store::Args),
     /// Measure how fast a server is
     Bench(bench::Args),
@@ -79,7 +79,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Not a command for people, and so none that a typo is answered with.
+    // An internal command, and so never suggested for a typo.
     if std::env::args_os().skip(1).eq([work::guard::COMMAND]) {
         work::guard::run();
         return ExitCode::SUCCESS;

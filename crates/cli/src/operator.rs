@@ -1,4 +1,4 @@
-//! Who gives a command, for the record that the server keeps.
+//! Who gives a command, for the server's record.
 
 use std::env;
 use std::fs;

@@ -85,7 +85,7 @@ pub(crate) fn terminal_width() -> Option<usize> {
 
 /// The rows with their widest cells cut so far that a line fits into `width`.
 fn fitted(rows: &[Vec<String>], width: usize) -> Vec<Vec<String>> {
-    /// A column that is narrower tells nothing.
+    /// A narrower column is of no use.
     const NARROWEST: usize = 8;
     let mut widths = widths(rows);
     let gaps = 2 * widths.len().saturating_sub(1);

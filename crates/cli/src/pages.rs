@@ -22,7 +22,7 @@ pub(crate) struct List<'a> {
 pub(crate) struct Listed {
     pub(crate) entries: Vec<Value>,
     pub(crate) total: u64,
-    /// There are as many as that, and perhaps more; the server has not counted them.
+    /// There are at least this many; the server has not counted them all.
     pub(crate) at_least: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `redrive queues`: which queues there are, and closing and opening them.
+//! `redrive queues`: lists queues, pauses and resumes them.
 
 use crate::client::{Client, Send, ServerArgs, escaped};
 use crate::{exit::Failed, output};
@@ -19,11 +19,11 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Hand out no more jobs of a queue; it still takes new ones
+    /// Let workers claim no more jobs of a queue; new jobs can still be enqueued
     Pause(Pause),
-    /// Hand out jobs of a queue again
+    /// Let workers claim jobs of a queue again
     Resume(Name),
-    /// Forget a queue that has no jobs; one without jobs goes by itself once it is old enough
+    /// Remove a queue that has no jobs; the server removes such queues itself after some time
     Remove(Name),
 }
 
@@ -73,7 +73,7 @@ fn listed(client: &Client, json: bool) -> Result<(), Failed> {
         return output::json(&json!({ "queues": stats }));
     }
     if stats.is_empty() {
-        return output::text("no queues yet: a queue comes into being with its first job\n");
+        return output::text("no queues yet: the first job of a queue creates it\n");
     }
     // A column of zeros says nothing, and all of them together are wider than a terminal.
     let counted =

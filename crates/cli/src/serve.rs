@@ -96,14 +96,14 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
     house.close().await
 }
 
-/// Takes in what applications hand in within their own transactions, where the store lets them.
+/// Drains the inbox, where the store has one.
 async fn take_in(house: &House, server: &Server, stop: watch::Receiver<bool>) {
     if let House::Postgres(_) = house {
         server.drain_inbox(wait_for(stop)).await;
     }
 }
 
-/// Stops the server at the first SIGTERM or SIGINT. The second one ends the program at once: what was
+/// Stops the server at the first SIGTERM or SIGINT. The second one ends the program immediately: what was
 /// acknowledged is safe, as it is when the power fails.
 fn stop_at_signal(stopper: Arc<watch::Sender<bool>>) -> Result<(), Failed> {
     let signals = signals::counted()?;
@@ -112,7 +112,7 @@ fn stop_at_signal(stopper: Arc<watch::Sender<bool>>) -> Result<(), Failed> {
         log::info("stopping: no new connections; running requests are answered. A second signal ends them now");
         stopper.send_replace(true);
         let second = signals::reach(signals, 2).await;
-        log::info("stopped at once, by a second signal; what was acknowledged is safe");
+        log::info("stopped immediately, by a second signal; what was acknowledged is safe");
         std::process::exit(128 + second.last);
     });
     Ok(())

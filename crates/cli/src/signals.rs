@@ -11,7 +11,7 @@ pub(crate) struct Signals {
     pub(crate) last: i32,
 }
 
-/// Counts SIGINT and SIGTERM from now on; they end the program no more.
+/// Counts SIGINT and SIGTERM from now on; they no longer end the program.
 pub(crate) fn counted() -> Result<watch::Receiver<Signals>, Failed> {
     let listen = |kind| signal(kind).map_err(|error| Failed::unreachable(format!("cannot wait for signals: {error}")));
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
@@ -28,7 +28,7 @@ pub(crate) fn counted() -> Result<watch::Receiver<Signals>, Failed> {
     Ok(receiver)
 }
 
-/// Completes with the signal that makes it so many.
+/// Completes when this many signals have arrived.
 pub(crate) async fn reach(mut signals: watch::Receiver<Signals>, count: u32) -> Signals {
     let reached = signals.wait_for(|signals| signals.count >= count).await.map(|signals| *signals);
     match reached {

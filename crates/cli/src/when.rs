@@ -13,7 +13,7 @@ pub(crate) fn now_ms() -> i64 {
 
 /// A length of time as people write it: `90s`, `10m`, `1h30m`, or ISO 8601, `PT5M`.
 pub(crate) fn duration(text: &str) -> Result<Span, String> {
-    // Days are nothing that Go's notation knows, but what everybody asks for first.
+    // Go's notation has no days, but users expect them.
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u16>().ok());
     let days = days.map(|days| Span::from_secs(u32::from(days) * 86_400));
     days.or_else(|| go_duration(text)).or_else(|| iso_duration(text).map(|parsed| parsed.span)).ok_or_else(|| {
@@ -25,7 +25,7 @@ pub(crate) fn duration(text: &str) -> Result<Span, String> {
 pub(crate) fn above_zero(text: &str) -> Result<Span, String> {
     let span = duration(text)?;
     if span.is_zero() {
-        return Err(format!("\"{text}\" is no time at all; allowed is more, such as 90s, 10m, 1h30m, 7d or PT5M"));
+        return Err(format!("\"{text}\" is zero; allowed is a longer time, such as 90s, 10m, 1h30m, 7d or PT5M"));
     }
     Ok(span)
 }
@@ -53,7 +53,7 @@ pub(crate) fn future(text: &str) -> Result<String, String> {
     Ok(format!("+PT{}S", ahead.secs()))
 }
 
-/// A point in time in RFC 3339, checked but kept as it was written.
+/// A point in time in RFC 3339, checked, and returned as it was written.
 pub(crate) fn rfc3339(text: &str) -> Result<String, String> {
     let known = parse(text).map(|_| text.to_owned());
     known.ok_or_else(|| format!("\"{text}\" is not a time; allowed is RFC 3339 such as 2026-03-01T12:00:00Z"))
@@ -80,7 +80,7 @@ pub(crate) fn relative(text: Option<&str>, now_ms: i64) -> String {
     let Some(text) = text else { return String::new() };
     let Some(at) = parse(text) else { return text.to_owned() };
     let apart = Span::saturating_ms((at - now_ms).abs() as f64);
-    // Nobody reads milliseconds of something that lies minutes back.
+    // Milliseconds are of no interest for something that was minutes ago.
     let apart = if apart.secs() < 1.0 { apart } else { Span::saturating_ms((apart.ms() / 1e3).floor() * 1e3) };
     if at > now_ms { format!("in {apart}") } else { format!("{apart} ago") }
 }

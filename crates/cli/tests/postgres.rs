@@ -86,7 +86,7 @@ fn while_the_database_is_away_requests_are_refused_and_afterwards_all_is_there()
     assert!(status.success());
 }
 
-/// The status of an attempt to hand in a job, and when to come again.
+/// The status of an enqueue request, and when to retry it.
 fn refused(server: &Server) -> (u16, Option<String>) {
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
     let request = agent.post(format!("{}/ojs/v1/jobs", server.url)).header("content-type", "application/json");
@@ -112,11 +112,11 @@ fn while_the_disk_is_full_writes_are_refused_reads_go_on_and_afterwards_all_work
     let fetch = json!({ "queues": ["mail"], "worker_id": "tester" });
     let (status, answer) = server.call("POST", "/ojs/v1/workers/fetch", &fetch).expect("an answer");
     assert_eq!(status, 503, "{answer}");
-    assert_eq!(server.state(&kept), "available", "what is there can be read, and nobody has it");
+    assert_eq!(server.state(&kept), "available", "the job can be read, and no worker has it");
 
     runtime.block_on(trigger::arm(&client, "redrive", "53100", 0));
     let taken = server.take("mail");
     assert_eq!((&taken["id"], &taken["attempt"]), (&json!(kept), &json!(1)), "the refused claim does not count");
     server.succeed(&taken);
-    assert_eq!(server.fetch("mail", 9), Vec::<Value>::new(), "the refused job was not kept");
+    assert_eq!(server.fetch("mail", 9), Vec::<Value>::new(), "the refused job was not stored");
 }

@@ -223,7 +223,7 @@ fn a_wrong_command_line_is_told_from_a_wrong_file_by_the_exit_code() {
 fn a_timeout_of_no_time_is_refused_before_anything_is_sent() {
     let output = redrive(&folder("timeout")).args(["enqueue", "a.b", "--timeout", "0s"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(told(&output).contains("\"0s\" is no time at all; allowed is more"), "{}", told(&output));
+    assert!(told(&output).contains("\"0s\" is zero; allowed is a longer time"), "{}", told(&output));
 }
 
 /// A server that runs until it is stopped.

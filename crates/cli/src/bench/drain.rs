@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draining {
     pub(super) connections: usize,
-    /// So many jobs are asked for at once, and settled in one request; a single one is fetched, and
+    /// How many jobs are fetched and settled in one request; a single one is fetched, and
     /// then acked or nacked.
     pub(super) batch: usize,
 }
@@ -36,7 +36,7 @@ pub(super) async fn drain(
     while let Some(ended) = clients.join_next().await {
         ended.map_err(Failed::invalid)??;
         if ledger.borrow().is_complete() {
-            // Those that still wait for jobs wait in vain; they end with the set.
+            // There are no jobs left for those that still wait; they end with the set.
             return Ok(());
         }
     }

@@ -1,4 +1,4 @@
-//! Handing in jobs, one by one or in batches.
+//! Enqueueing jobs, one by one or in batches.
 
 use super::http::Target;
 use super::tally::Latencies;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::task::JoinSet;
 
-/// How jobs are handed in.
+/// How jobs are enqueued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filling {
     pub(super) connections: usize,
@@ -17,7 +17,7 @@ pub(super) struct Filling {
     pub(super) batch: usize,
 }
 
-/// Hands in jobs with the numbers from 0. On each connection a request waits for the answer to the
+/// Enqueues jobs with the numbers from 0. On each connection a request waits for the answer to the
 /// one before it.
 pub(super) async fn fill(
     target: &Target,

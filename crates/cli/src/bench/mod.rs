@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     output::text(&report::told(&plan, &measured))
 }
 
-/// Removes what a phase has left; the server removes so many at a time.
+/// Removes what a phase has left; the server removes a limited number at a time.
 fn remove_jobs(client: &Client, queue: &str) -> Result<(), Failed> {
     let order = json!({ "filter": { "state": "completed", "queue": queue }, "confirm": true });
     loop {

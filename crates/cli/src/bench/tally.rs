@@ -79,7 +79,7 @@ impl Ledger {
     }
 }
 
-/// The processor time that this process has used so far; absent where the system does not tell.
+/// The processor time that this process has used so far; absent where the system does not report it.
 pub(super) fn own_cpu() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The name of the program stands in brackets and may hold blanks; user and system time are the
@@ -108,7 +108,7 @@ mod tests {
         let mut ledger = Ledger::new(1, false);
         assert!(matches!(ledger.started(0, 1), Ok(false)));
         assert!(ledger.started(0, 2).is_err(), "a run too many");
-        assert!(ledger.started(7, 1).is_err(), "a job of somebody else");
+        assert!(ledger.started(7, 1).is_err(), "a job of another run");
         assert!(!ledger.is_complete());
         assert!(ledger.finished(0).is_ok());
         assert!(ledger.is_complete());

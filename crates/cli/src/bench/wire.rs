@@ -48,7 +48,7 @@ impl Kit {
         body.extend_from_slice(b"]}");
     }
 
-    /// A request for jobs, which the server may keep open for a while when there are none.
+    /// A request for jobs, which the server may hold open for a while when there are none.
     pub(super) fn fetch(&self, count: usize) -> Vec<u8> {
         format!(r#"{{"queues":["{}"],"count":{count},"worker_id":"bench","wait_ms":1000}}"#, self.queue).into_bytes()
     }

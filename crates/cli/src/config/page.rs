@@ -5,7 +5,7 @@ use super::Flags;
 use super::setting::{SETTINGS, Setting};
 use super::source::flag_of;
 
-/// The prose of the page, with a place for each part that is made.
+/// The prose of the page, with a marker for each part that is generated.
 const PROSE: &str = include_str!("page.md");
 /// A configuration file that a test reads.
 const EXAMPLE: &str = include_str!("example.toml");
@@ -44,7 +44,7 @@ mod tests {
         assert_eq!(
             written,
             page(),
-            "docs/configuration.md is out of date; make it anew: cargo run --bin redrive -- config --markdown > docs/configuration.md"
+            "docs/configuration.md is out of date; generate it again: cargo run --bin redrive -- config --markdown > docs/configuration.md"
         );
     }
 

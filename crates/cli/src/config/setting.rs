@@ -9,7 +9,7 @@ pub(super) struct Setting {
     /// Its name in the file and with `--set`; the environment has it in capitals, with `_` for `.`.
     pub(super) key: &'static str,
     pub(super) kind: Kind,
-    /// Its value where nobody says otherwise; empty for none.
+    /// The default value; empty for none.
     pub(super) default: fn() -> String,
     /// What it means, for people.
     pub(super) what: &'static str,
@@ -85,12 +85,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting!("threads", Kind::Count(1, 256), "2", "threads that answer requests"),
     setting!("lease", Kind::Duration, "30m", "how long a worker may be silent, where neither it nor the job says"),
     setting!("timeout", Kind::Duration, "30m", "how long a run may take, where the job does not say"),
-    setting!("releases", Kind::Count(0, 1_000_000), "100", "how often in a row a job may be given back"),
-    setting!("retention.finished", Kind::Duration, "24h", "how long ended jobs are kept"),
+    setting!("releases", Kind::Count(0, 1_000_000), "100", "how often in a row a job may be released"),
+    setting!("retention.finished", Kind::Duration, "24h", "how long ended jobs are retained"),
     setting!("retention.dead", Kind::Duration, "720h", "how long dead letters are kept"),
     limit!(body_bytes, Kind::Bytes(1 << 10, 256 * MIB), "the longest body of a request"),
     limit!(args_bytes, Kind::Bytes(64, 256 * MIB), "the longest args of a job"),
-    limit!(error_bytes, Kind::Bytes(1 << 10, MIB), "the longest error that is kept whole"),
+    limit!(error_bytes, Kind::Bytes(1 << 10, MIB), "the longest error that is stored whole"),
     limit!(nesting, Kind::Count(1, 120), "how deep values may nest"),
     limit!(batch, Kind::Count(1, 100_000), "jobs in a batch, reports in a settlement"),
     limit!(fetch, Kind::Count(1, 100_000), "jobs in one fetch"),

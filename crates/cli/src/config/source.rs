@@ -54,7 +54,7 @@ impl Problems {
 /// All values, each with its origin, as they were said.
 pub(crate) struct Sources {
     said: Vec<(&'static Setting, Said)>,
-    /// What is wrong already: settings that nobody knows.
+    /// What is wrong already: unknown settings.
     pub(super) problems: Problems,
     file: Option<Document>,
 }

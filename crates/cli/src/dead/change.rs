@@ -1,5 +1,5 @@
 //! Taking back and forgetting dead letters: single ones, or all that a filter fits. Other jobs that have ended are
-//! taken back by a filter in the same way.
+//! redriven by a filter in the same way.
 
 use super::select::{Filter, Selection};
 use crate::client::{Client, Send, escaped};
@@ -20,7 +20,7 @@ pub(super) enum Act {
 impl Act {
     const fn done(&self) -> &'static str {
         match self {
-            Self::Retry(_) | Self::RetryEnded(_) => "taken back",
+            Self::Retry(_) | Self::RetryEnded(_) => "redriven",
             Self::Drop => "dropped",
         }
     }

@@ -1,4 +1,4 @@
-//! `redrive dead`: jobs that have failed for good and are kept for people to look at.
+//! `redrive dead`: jobs that have failed permanently and are stored for inspection.
 
 mod change;
 pub(crate) mod ended;

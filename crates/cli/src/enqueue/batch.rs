@@ -52,7 +52,7 @@ pub(super) fn run(client: &Client, path: &Path, envelope: &EnvelopeArgs, telling
     }
 }
 
-/// A failure in the middle, with what is kept already.
+/// A failure in the middle, with the jobs that are enqueued already.
 fn so_far(failed: Failed, accepted: usize) -> Failed {
     Failed { message: format!("{}\n{accepted} jobs before it are enqueued and stay so", failed.message), ..failed }
 }

@@ -1,4 +1,4 @@
-//! `redrive enqueue`: handing in jobs.
+//! `redrive enqueue`.
 
 mod batch;
 mod envelope;
@@ -29,14 +29,14 @@ pub(crate) struct Args {
     /// The id of the job, a UUID of version 7 [default: the server makes one]
     #[arg(long, value_name = "UUID", conflicts_with = "batch")]
     id: Option<String>,
-    /// A second job with the same key is not kept; the first one is shown
+    /// A second job with the same key is not enqueued; the first one is shown
     #[arg(long, value_name = "KEY", conflicts_with = "batch")]
     idempotency_key: Option<String>,
     /// Wait until the job has ended, at most so long [default: 1h]; exit code 1 unless it completed
     #[arg(long, value_name = "DURATION", value_parser = when::duration, num_args = 0..=1, require_equals = true,
           default_missing_value = "1h", conflicts_with = "batch")]
     wait: Option<Span>,
-    /// Hand in many jobs: a file, or -, with one JSON object {"type", "args", "options"} on each line;
+    /// Enqueue many jobs: a file, or -, with one JSON object {"type", "args", "options"} on each line;
     /// the other options fill in what a line leaves out
     #[arg(long, value_name = "FILE")]
     batch: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// How the outcome is told.
+/// How the outcome is printed.
 #[derive(Clone, Copy, PartialEq)]
 enum Telling {
     Words,

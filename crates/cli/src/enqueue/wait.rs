@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Looks at a job until it has ended; `changed` is told each state that differs from the one before.
+/// Polls a job until it has ended; `changed` is called with each new state.
 pub(super) fn until_ended(
     client: &Client,
     id: &str,

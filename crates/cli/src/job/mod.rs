@@ -25,7 +25,7 @@ enum Command {
     Show(One),
     /// Why each attempt was retried or stopped, in sentences and as a time line
     Explain(One),
-    /// Take a job back from where it ended, to run again as if it were new
+    /// Redrive a job that has ended, to run again as if it were new
     Retry(RetryArgs),
     /// Call a job off, also while it runs
     Cancel(One),

@@ -7,7 +7,7 @@ const LINES: usize = 40;
 /// How many characters of a line are shown.
 const WIDTH: usize = 400;
 
-/// Where programs put a stack trace: Open Job Spec's own place first, then those of libraries.
+/// Where programs put a stack trace: first the field of Open Job Spec, then those of libraries.
 const TRACES: [&str; 5] = ["backtrace", "traceback", "stack_trace", "stacktrace", "stack"];
 
 /// The last failed run in its own words; empty where it left no more than one line.

@@ -110,16 +110,14 @@ pub(crate) fn policy(value: &Value, notation: Option<Notation>) -> Result<Loaded
     Ok(Loaded { notation, reading, lost })
 }
 
-/// What is wrong with a policy whose shape does not tell how it is written.
+/// What is wrong with a policy whose dialect cannot be recognised.
 pub(crate) fn unrecognised_problems(unrecognised: Unrecognised) -> Vec<Problem> {
     match unrecognised {
         Unrecognised::Unknown(problems) => problems.0,
         Unrecognised::Ambiguous(candidates) => {
             let names: Vec<&str> = candidates.iter().map(|notation| notation.name()).collect();
-            let message = format!(
-                "the shape does not tell the dialect, it could be {}; say which with --dialect",
-                names.join(", ")
-            );
+            let message =
+                format!("the dialect cannot be recognised, it could be {}; name it with --dialect", names.join(", "));
             vec![Problem::told("", message)]
         }
     }

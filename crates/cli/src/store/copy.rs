@@ -1,4 +1,4 @@
-//! `redrive store copy`: everything of a store to another place.
+//! `redrive store copy`: copies a whole store.
 
 use super::location::StoreLocation;
 use crate::{exit::Failed, output};
@@ -32,7 +32,7 @@ Examples:
 
 pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     if args.from == args.to {
-        return Err(Failed::invalid("found the same place twice; a store is copied to another one"));
+        return Err(Failed::invalid("found the same store twice; allowed are two different stores"));
     }
     let (from, to) = (StoreLocation::read(&args.from)?, StoreLocation::read(&args.to)?);
     // The connections are served by a thread of their own while this one reads and writes files.

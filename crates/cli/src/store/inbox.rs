@@ -1,4 +1,4 @@
-//! `redrive store inbox`: what applications have handed in within their own transactions and no job could be
+//! `redrive store inbox`: entries of the inbox that could not be
 //! made of.
 
 use super::location::StoreLocation;

@@ -33,9 +33,9 @@ enum Command {
     Backup(backup::Args),
     /// Replace the log by a snapshot of what is left of it
     Compact(Folder),
-    /// Copy everything to another place, between folders and databases, and verify it
+    /// Copy a whole store, between folders and databases, and verify the copy
     Copy(copy::Args),
-    /// List what applications handed in by SQL and no job could be made of
+    /// List inbox entries that could not be decoded
     Inbox(inbox::Args),
 }
 
@@ -85,7 +85,7 @@ fn watched<T>(
     result.map_err(Failed::unreachable)
 }
 
-/// Compaction keeps only what can be read, so that everything is read and verified first.
+/// Compaction drops what cannot be read, so that everything is read and verified first.
 fn compact(dir: &Path, json: bool) -> Result<(), Failed> {
     let before = watched("checking", |seen| embedded::check(dir, seen))?;
     if !before.is_sound() {
@@ -119,7 +119,7 @@ fn told(dir: &Path, findings: &Findings, json: bool) -> Result<(), Failed> {
         return Ok(());
     }
     Err(Failed::invalid(format!(
-        "the store in {} is damaged; put back a backup, or keep a copy of the folder before anything else",
+        "the store in {} is damaged; restore a backup, or copy the folder before anything else",
         dir.display()
     )))
 }
@@ -163,7 +163,10 @@ fn in_words(dir: &Path, findings: &Findings) -> String {
     ));
     say(ending(findings));
     if let Some((file, offset)) = &findings.torn {
-        say(format!("{} ends in a torn write at {offset}; nobody was told of it, a start cuts it off", file.display()));
+        say(format!(
+            "{} ends in a torn write at {offset}; it was never acknowledged, and a start cuts it off",
+            file.display()
+        ));
     }
     findings.leftovers.iter().for_each(|file| say(format!("{} is not in use; a start removes it", file.display())));
     findings.damages.iter().for_each(|Damage { file, offset, found, expected }| {
@@ -173,7 +176,7 @@ fn in_words(dir: &Path, findings: &Findings) -> String {
     match (findings.is_sound(), findings.high_water) {
         (false, _) => {}
         (true, Some(_)) => text.push_str("sound\n"),
-        (true, None) => text.push_str("sound, as far as that can be told without a high-water mark\n"),
+        (true, None) => text.push_str("sound, as far as can be determined without a high-water mark\n"),
     }
     text
 }
@@ -182,8 +185,8 @@ fn in_words(dir: &Path, findings: &Findings) -> String {
 fn ending(findings: &Findings) -> String {
     let last = findings.last_frame;
     let closed = match findings.clean {
-        true => "closed in good order",
-        false => "not closed in good order: the process was killed, the power failed, or the end of the log was lost",
+        true => "closed cleanly",
+        false => "not closed cleanly: the process was killed, the power failed, or the end of the log was lost",
     };
     match findings.high_water {
         Some(mark) if mark > last => format!("{closed}; frames {} to {mark} are missing", last + 1),

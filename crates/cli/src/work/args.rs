@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// A queue to take jobs from; several are looked into in the order given
     #[arg(long = "queue", value_name = "NAME", default_value = "default")]
     pub(super) queues: Vec<String>,
-    /// Run only jobs of this type, or of several; others are given back for other workers
+    /// Run only jobs of this type, or of several; others are released for other workers
     #[arg(long = "type", value_name = "TYPE")]
     pub(super) types: Vec<String>,
     /// How many commands run at once [default: as many as there are processors]
@@ -40,16 +40,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "2s")]
     kill_after: Span,
     /// How long running commands may go on when this worker is asked to stop; then they are ended, and
-    /// their jobs given back
+    /// their jobs are released
     #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "25s")]
     grace: Span,
-    /// How much of the output of one command is kept, such as 64K or 1M
+    /// How much of the output of one command is stored, such as 64K or 1M
     #[arg(long, value_name = "SIZE", value_parser = size::bytes, default_value = "64K")]
     max_output: u64,
     /// The most memory that each process of a command may take, such as 512M (ulimit -v)
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     memory: Option<u64>,
-    /// How long the server waits for a sign of life before it counts a run as failed
+    /// How long the server waits for a heartbeat before it counts a run as failed
     #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "30s")]
     lease: Span,
     /// The worker's retry policy, from a file or -: how long jobs wait that leave that to their worker

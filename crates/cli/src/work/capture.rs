@@ -1,16 +1,16 @@
 //! What a command prints, within a bound. Everything is read, so that the command never waits for us;
-//! only a part is kept.
+//! only a part is stored.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Which part is kept, in bytes.
+/// Which part is stored, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keep {
-    /// The first so many.
+    /// The first bytes.
     Start(usize),
-    /// The last so many.
+    /// The last bytes.
     End(usize),
 }
 
@@ -23,12 +23,12 @@ pub(super) struct Captured {
 }
 
 impl Captured {
-    /// The part that was kept; what is not UTF-8 is shown as such.
+    /// The stored part, with a replacement character for what is not UTF-8.
     pub(super) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.kept)
     }
 
-    /// Whether there was more than was kept.
+    /// Whether there was more output than is stored.
     pub(super) fn is_cut(&self) -> bool {
         self.total > self.kept.len() as u64
     }

@@ -85,7 +85,7 @@ mod tests {
     fn what_has_not_ended_is_left() {
         let groups = |text: &str| left(text.as_bytes());
         assert_eq!(groups("+70\n+71\n-70\n+72\n-72\n"), HashSet::from([Pid::from_raw(71).unwrap()]));
-        assert_eq!(groups("+0\n+1\n+-5\nnonsense\n-9\n"), HashSet::new(), "nobody but a command is ever killed");
+        assert_eq!(groups("+0\n+1\n+-5\nnonsense\n-9\n"), HashSet::new(), "only commands are ever killed");
         assert_eq!(groups(""), HashSet::new());
     }
 }

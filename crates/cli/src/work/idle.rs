@@ -15,7 +15,7 @@ const MANY: usize = 500;
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Completes when the queues hold nothing to do, and answers what is left in paused queues; never, where the
-/// worker has no end. Paused queues are told of, to a worker without an end when it starts.
+/// worker has no end. Paused queues are reported, to a worker without an end when it starts.
 ///
 /// # Errors
 /// The server cannot be reached: there is nothing to wait for, as there is for a worker without an end.
@@ -30,7 +30,7 @@ pub(super) fn watch(args: &Args, reporter: &Arc<Reporter>) -> Result<impl Future
     Ok(async move {
         loop {
             let look = Arc::clone(&look);
-            // A server that does not answer may have work; the worker itself tells that it is away.
+            // A server that does not answer may have work; the worker itself reports that it is unreachable.
             if let Ok(Ok(found)) = tokio::task::spawn_blocking(move || look.look()).await {
                 reporter.held(&found.held);
                 if ends && !found.busy {
@@ -72,7 +72,7 @@ struct Look {
 
 /// What the queues hold.
 struct Found {
-    /// Whether there is anything that can run by itself, or runs.
+    /// Whether any job is running, or will run without further action.
     busy: bool,
     held: Held,
 }
@@ -84,7 +84,7 @@ impl Look {
             let stats = self.client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", escaped(queue)))?;
             let count = |state: &str| {
                 if self.types.is_empty() {
-                    // What is not told may be anything.
+                    // A count that is missing may be anything.
                     return Ok(stats["stats"][state].as_u64().unwrap_or(1));
                 }
                 self.types.iter().try_fold(0, |sum, kind| Ok::<u64, Failed>(sum + self.of_type(queue, state, kind)?))

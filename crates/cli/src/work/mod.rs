@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Between the end of a command that was told to end and the worker's giving up on it.
+/// Between the end of a command that was asked to end and the end of the worker's wait for it.
 const MARGIN: Duration = Duration::from_secs(1);
 /// How long one request for jobs waits. A worker that stops hears the last one out: one that ends by
 /// itself should not take long for that.
@@ -99,7 +99,7 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<Task>) 
 /// The guard; a worker without one works as well, until it is killed.
 fn guard() -> Option<Arc<Guard>> {
     let started = Guard::start();
-    let told = |error| log::warn(format_args!("nobody ends the commands if this worker is killed: {error}"));
+    let told = |error| log::warn(format_args!("the commands will not be ended if this worker is killed: {error}"));
     started.map_err(told).ok().map(Arc::new)
 }
 
@@ -121,7 +121,7 @@ impl Task {
             Ok(ended) => {
                 if ended.stdout.is_cut() {
                     let (kept, total) = (self.spec.max_output, ended.stdout.total);
-                    self.reporter.note(job.id(), format!("output cut: {kept} of {total} bytes kept"));
+                    self.reporter.note(job.id(), format!("output cut: {kept} of {total} bytes stored"));
                 }
                 let outcome = ending::outcome(&ended, &self.spec, why == Some(Cancelled::TimedOut));
                 if let Outcome::Declined(reason) = &outcome {
@@ -146,7 +146,7 @@ impl Task {
             let first = broken.is_none();
             if first {
                 *broken = Some(format!(
-                    "{reason}; the worker stops. Its jobs were given back and have spent no attempt: mend --exec or \
+                    "{reason}; the worker stops. Its jobs were released and have spent no attempt: mend --exec or \
                      what it needs, and start the worker again"
                 ));
             }
@@ -180,7 +180,7 @@ impl Ending {
 struct Stops {
     signals: watch::Receiver<Signals>,
     breaks: watch::Receiver<Option<String>>,
-    /// Why the worker stops, once it does, and the number of the signal that ends everything at once.
+    /// Why the worker stops, once it does, and the number of the signal that ends everything immediately.
     ending: Mutex<(Ending, u32)>,
     reporter: Arc<Reporter>,
 }

@@ -2,7 +2,7 @@
 //!
 //! The command runs in a process group of its own, so that it can be ended with its children and theirs.
 //! When it is over, whatever is left of the group is killed: a job's processes end with the job. A process
-//! that leaves the group (`setsid`) is on its own, and not waited for.
+//! that leaves the group (`setsid`) is not waited for.
 
 use super::capture::{Captured, Keep, capture};
 use super::guard::Guard;
@@ -18,7 +18,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 
-/// What of standard error is kept: its end, where programs say why they gave up.
+/// How much of standard error is stored: its end, where programs say why they failed.
 const STDERR_BYTES: usize = 8 << 10;
 
 /// How long is waited for the rest of the output once the command has ended. What is left of its group is
@@ -32,7 +32,7 @@ pub(super) struct CommandSpec {
     pub(super) command: String,
     /// The most memory that each of its processes may take, in KiB of address space.
     pub(super) memory_kib: Option<u64>,
-    /// How much of its output is kept, in bytes.
+    /// How much of its output is stored, in bytes.
     pub(super) max_output: usize,
     /// How long it may take.
     pub(super) timeout: Option<Duration>,
@@ -59,7 +59,7 @@ pub(super) enum How {
     Signal(i32),
     /// It took too long.
     TimedOut,
-    /// Somebody called it off.
+    /// The job was cancelled.
     Stopped,
     /// Nothing is known of its end.
     Unknown,
@@ -150,7 +150,7 @@ fn how(status: ExitStatus) -> How {
     }
 }
 
-/// Hands over the input, until `over`. A command that does not read it is no error.
+/// Writes the input, until `over`. A command that does not read it is no error.
 async fn fed(stdin: Option<ChildStdin>, input: &[u8], over: impl Future<Output = ()>) {
     let Some(mut stdin) = stdin else { return };
     tokio::select! {
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// Waits until a process is gone, or at most a zombie that nobody has buried yet.
+    /// Waits until a process is gone, or a zombie that has not been reaped yet.
     async fn gone(id: &str) {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -265,7 +265,7 @@ mod tests {
             if status.is_empty() || status.starts_with('Z') {
                 return;
             }
-            assert!(Instant::now() < deadline, "process {id} lives on as {status}");
+            assert!(Instant::now() < deadline, "process {id} is still there as {status}");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(run.how, How::Exit(0));
         assert_eq!((run.stdout.text().len(), run.stdout.total), (1_000, 5_000_000));
         assert_eq!((run.stderr.text().len(), run.stderr.total), (STDERR_BYTES, 3_000_004));
-        assert!(run.stderr.text().ends_with("bend\n"), "the end of it is kept");
+        assert!(run.stderr.text().ends_with("bend\n"), "its end is stored");
     }
 
     #[tokio::test]
@@ -349,7 +349,7 @@ mod tests {
         let run = ended(&spec(&command)).await;
         let id = said(&file).await;
         assert_eq!((run.how, run.stdout.text()), (How::Exit(0), "done\n".into()));
-        assert!(std::process::Command::new("kill").arg(&id).status().unwrap().success(), "it lives on until now");
+        assert!(std::process::Command::new("kill").arg(&id).status().unwrap().success(), "it is still running");
     }
 
     #[tokio::test]

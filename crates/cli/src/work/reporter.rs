@@ -18,7 +18,7 @@ pub(super) struct Reporter {
     /// How long running commands may go on when the worker stops.
     grace: Duration,
     runs: Mutex<HashMap<String, RunState>>,
-    /// The paused queues that were told of.
+    /// The paused queues that were reported.
     held: Mutex<Held>,
 }
 
@@ -61,7 +61,7 @@ impl Reporter {
             Event::Released(job, _) => self.ended(job, "released", None),
             Event::Declined { job, reason, wait } => {
                 let said = json!({ "event": "declined", "reason": reason, "retry_after_ms": ms(*wait) });
-                self.over(job, said, &format!("not run here, given back for {}: {}", span(*wait), one_line(reason)));
+                self.over(job, said, &format!("not run here, released for {}: {}", span(*wait), one_line(reason)));
             }
             Event::Paused { queue, reason, wait } => {
                 let said = json!({ "event": "paused", "queue": queue, "reason": reason, "wait_ms": ms(*wait) });
@@ -117,7 +117,7 @@ impl Reporter {
     /// The worker waits no longer for running commands.
     pub(super) fn aborts(&self) {
         let running = self.running();
-        let words = format!("{running} running commands are ended, and their jobs given back");
+        let words = format!("{running} running commands are ended, and their jobs released");
         self.aside(Level::Warn, json!({ "event": "aborting", "running": running }), &words);
     }
 
@@ -135,7 +135,7 @@ impl Reporter {
             return;
         }
         log::info(format_args!(
-            "{done} done, {failed} failed, {released} given back, {cancelled} cancelled, {lost} lost"
+            "{done} done, {failed} failed, {released} released, {cancelled} cancelled, {lost} lost"
         ));
     }
 
@@ -214,7 +214,7 @@ fn words(told: &RunState, state: &str, retry_after: Option<Duration>, dead: bool
     let took = span(told.took);
     let mut words = match (told.outcome, &told.error) {
         ("done", _) => format!("done in {took}"),
-        ("released", _) => format!("given back after {took}"),
+        ("released", _) => format!("released after {took}"),
         (_, Some((type_name, message))) => format!("failed after {took} ({type_name}: {})", one_line(message)),
         (_, None) => format!("failed after {took}"),
     };

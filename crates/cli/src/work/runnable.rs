@@ -13,7 +13,7 @@ pub(super) fn check(command: &str, memory_kib: Option<u64>) -> Result<(), Failed
         if !limited.status.success() {
             let said = String::from_utf8_lossy(&limited.stderr);
             return Err(Failed::invalid(format!(
-                "--memory cannot be kept here, no job was taken: `ulimit -v {kib}` says {:?}; leave --memory out, or \
+                "--memory cannot be enforced here, no job was claimed: `ulimit -v {kib}` says {:?}; leave --memory out, or \
                  raise the limit that this worker runs under",
                 said.trim()
             )));

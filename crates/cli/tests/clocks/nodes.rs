@@ -123,7 +123,7 @@ fn a_lease_holds_on_all_nodes_for_as_long_as_was_said() {
             let body = json!({ "queues": [queue], "worker_id": "tester", "visibility_timeout_ms": lease_ms as u64 });
             (Instant::now(), holds.ask("POST", "/ojs/v1/workers/fetch", body)["jobs"][0].take())
         });
-        // Whoever gives up the short lease has looked at the long one too.
+        // The server that ends the short lease has looked at the long one too.
         let retry = until("the end of the short lease", || {
             let job = looks_on.job(short.1["id"].as_str().unwrap());
             (job["state"] != "active").then(|| (job, short.0.elapsed()))

@@ -115,14 +115,14 @@ impl SkewedServer {
         self.server().succeed(&marker);
     }
 
-    /// A new job in the hands of a worker, with a lease of so many milliseconds.
+    /// A new job that a worker has claimed, with a lease of `lease_ms`.
     pub(crate) fn held(&self, queue: &str, lease_ms: u64) -> Value {
         self.server().enqueue(json!({ "type": "work", "args": [], "options": { "queue": queue } }));
         let body = json!({ "queues": [queue], "worker_id": "tester", "visibility_timeout_ms": lease_ms });
         self.server().ask("POST", "/ojs/v1/workers/fetch", body)["jobs"][0].take()
     }
 
-    /// A job that has just failed and waits for its retry, so many milliseconds; and since when.
+    /// A job that has just failed and waits for its retry; and since when.
     pub(crate) fn failed(&self, queue: &str, wait_ms: u64) -> (Value, Instant) {
         let interval = format!("PT{}S", wait_ms as f64 / 1e3);
         let retry = json!({ "max_attempts": 3, "initial_interval": interval, "jitter": false });

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many requests to hand in jobs one round makes at most, by each of two.
+/// How many enqueue requests each of two clients makes in one round at most.
 const REQUESTS: usize = 40;
 
 #[test]
@@ -36,7 +36,7 @@ fn kill_minus_nine_loses_nothing_that_was_acknowledged() {
     let ledger = ledger.into_inner().expect("no thread panicked");
     let (jobs, acknowledged) = (ledger.jobs.len(), ledger.acknowledged);
     assert!(jobs as u64 >= rounds, "hardly any job got in: {jobs}");
-    eprintln!("crash: seed {seed}, {rounds} rounds, {jobs} jobs, {acknowledged} acknowledgements, all of them kept");
+    eprintln!("crash: seed {seed}, {rounds} rounds, {jobs} jobs, {acknowledged} acknowledgements, all of them durable");
 }
 
 /// Puts the server under load and kills it at a random moment; answers whether the load was still on.

@@ -64,7 +64,7 @@ struct Failure {
 pub(crate) struct Entry {
     pub(crate) nature: Nature,
     pub(crate) created: Known,
-    /// Jobs of one batch are kept all or none.
+    /// Jobs of one batch are stored all or none.
     batch: u64,
     sent: Instant,
     /// By attempt.
@@ -114,16 +114,16 @@ impl Ledger {
         self.jobs.get_mut(id).unwrap_or_else(|| panic!("job {id} was never sent"))
     }
 
-    /// A run was handed out.
+    /// A job was claimed.
     pub(crate) fn fetched(&mut self, job: &Value, asked: Instant) {
         let id = text(job, "id");
         if !self.jobs.contains_key(&id) {
-            return self.wrong.push(format!("{id} was handed out and never sent"));
+            return self.wrong.push(format!("{id} was claimed and never sent"));
         }
         self.acknowledged += 1;
         let slack = self.slack;
         let entry = self.entry(&id);
-        // Whoever has seen it knows that it is kept.
+        // A job that was seen is stored.
         entry.created = Known::Yes;
         let attempt = number(job, "attempt");
         let run = Run {
@@ -173,7 +173,7 @@ impl Ledger {
             }
             return;
         }
-        // Allowed where the lease is over, the job was called off, or an earlier report without an answer
+        // Allowed where the lease is over, the job was cancelled, or an earlier report without an answer
         // may have ended the run.
         let over = run.asked.elapsed() + self.slack >= LEASE || self.entry(id).cancel_sent || run.reports > 1;
         if status != 409 || !over {
@@ -197,7 +197,7 @@ impl Ledger {
         for job in listed {
             let id = text(job, "id");
             match self.jobs.get_mut(&id) {
-                None => self.wrong.push(format!("{id} is kept and was never sent")),
+                None => self.wrong.push(format!("{id} is stored and was never sent")),
                 Some(entry) => {
                     self.wrong
                         .extend(entry.problems_of(job).into_iter().map(|problem| format!("{id}: {problem}: {job}")));
@@ -218,7 +218,7 @@ impl Ledger {
         }
         for (batch, (there, gone)) in batches {
             if there > 0 && gone > 0 {
-                self.wrong.push(format!("of batch {batch} {there} jobs are kept and {gone} are not"));
+                self.wrong.push(format!("of batch {batch} {there} jobs are stored and {gone} are not"));
             }
         }
         // What was unsure and is not there will never be; what is there stays.
@@ -230,12 +230,12 @@ impl Ledger {
 }
 
 impl Entry {
-    /// What is wrong with handing out this run, if anything.
+    /// What is wrong with this claim, if anything.
     fn problem_of_run(&self, run: &Run, job: &Value, slack: Duration) -> Option<String> {
         let Run { attempt, asked, begun_at, expires_at, .. } = run;
         let since = |moment: Instant| moment.elapsed() + slack;
         if let Some(terminal) = self.terminal.as_ref().filter(|_| *asked >= self.ended) {
-            return Some(format!("it is {terminal}, and was handed out"));
+            return Some(format!("it is {terminal}, and was claimed"));
         }
         if *attempt > self.nature.limit {
             return Some(format!("attempt {attempt} of at most {}", self.nature.limit));
@@ -292,7 +292,7 @@ impl Entry {
                 problems.push(format!("the acknowledged failure of attempt {} is not in the history", failure.attempt));
             }
         }
-        // Every run that is over has failed, but for one that succeeded, was called off, or goes on.
+        // Every run that is over has failed, except one that succeeded, was cancelled, or is still running.
         let failed = errors.len() as u32;
         let fits = match state.as_str() {
             "completed" | "active" => failed + 1 == attempt,
@@ -335,7 +335,7 @@ mod tests {
         })
     }
 
-    /// A book in which a job was accepted, handed out once, and failed with a wait of an hour.
+    /// A ledger in which a job was accepted, claimed once, and failed with a wait of an hour.
     fn failed_once() -> Ledger {
         let mut ledger = Ledger::default();
         ledger.sent("j", NATURE, 1);
@@ -382,7 +382,7 @@ mod tests {
             ledger.cancelled("j");
             ledger.fetched(&run(3, 600), Instant::now());
         };
-        assert!(noticed(failed_once(), after_the_end).contains("it is cancelled, and was handed out"));
+        assert!(noticed(failed_once(), after_the_end).contains("it is cancelled, and was claimed"));
         let refused = |ledger: &mut Ledger| {
             ledger.fetched(&run(3, 600), Instant::now());
             ledger.ending("j", &json!("3-0"), true);
@@ -419,6 +419,6 @@ mod tests {
             ledger.sent("k", NATURE, 1);
             ledger.compare(std::slice::from_ref(&kept));
         };
-        assert!(noticed(failed_once(), half).contains("of batch 1 1 jobs are kept and 1 are not"));
+        assert!(noticed(failed_once(), half).contains("of batch 1 1 jobs are stored and 1 are not"));
     }
 }

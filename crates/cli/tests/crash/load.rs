@@ -1,4 +1,4 @@
-//! The load: some hand in jobs, some work, some call jobs off, until the server is gone.
+//! The load: clients that enqueue, work on and cancel jobs until the server is gone.
 
 use crate::ledger::{Known, LEASE, Ledger, Nature, message_of, text};
 use crate::target::{Gone, Reply, Target};
@@ -36,7 +36,7 @@ impl Load<'_> {
         self.enough.load(Ordering::SeqCst)
     }
 
-    /// Hands in jobs, one by one and in batches, at most `most` requests.
+    /// Enqueues jobs, one by one and in batches, at most `most` requests.
     pub(crate) fn hand_in(&self, mut random: fastrand::Rng, most: usize) -> Result<(), Gone> {
         let agent = Self::agent();
         for _ in 0..most {
@@ -64,7 +64,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Sends jobs until it is known that they are kept; answers false where that stays unknown.
+    /// Sends jobs until they are acknowledged; returns false where the outcome stays unknown.
     fn sent_until_answered(&self, agent: &ureq::Agent, path: &str, body: &Value) -> Result<bool, Gone> {
         let mut before = 0;
         while before == 0 || !self.is_enough() {
@@ -79,7 +79,7 @@ impl Load<'_> {
         Ok(false)
     }
 
-    /// Takes jobs and ends them, one by one and many at once; sometimes it forgets one for a while.
+    /// Claims and settles jobs, one by one and in batches; sometimes it forgets one for a while.
     pub(crate) fn work(&self, mut random: fastrand::Rng) -> Result<(), Gone> {
         let agent = Self::agent();
         while !self.is_enough() {
@@ -90,7 +90,7 @@ impl Load<'_> {
                 "queues": [QUEUE], "count": count, "worker_id": "crash", "visibility_timeout_ms": lease_ms, "wait_ms": 20,
             });
             let asked = Instant::now();
-            // What was handed out without an answer comes back when its lease is over.
+            // A job that was claimed without a response comes back when its lease ends.
             let Some((status, answer)) = self.ask(&agent, "POST", "/ojs/v1/workers/fetch", &body)? else { continue };
             assert_eq!(status, 200, "{answer}");
             let jobs = answer["jobs"].as_array().expect("jobs");
@@ -129,7 +129,7 @@ impl Load<'_> {
                 Some((200, _)) => self.ledger().cancelled(id),
                 // It ended in between.
                 Some((409, _)) | None => {}
-                Some((status, answer)) => panic!("{id} was called off: {status} {answer}"),
+                Some((status, answer)) => panic!("{id} was cancelled: {status} {answer}"),
             }
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! The real server under load, killed at random moments, again and again; and the proof from the
-//! outside, by a client that keeps its own book: nothing that was acknowledged is lost, no job runs
+//! outside, by a client that keeps its own ledger: nothing that was acknowledged is lost, no job runs
 //! more often than its policy allows, nothing runs early, every acknowledged failure is in the history,
 //! a job has one lease at a time, and what has ended stays ended.
 //!

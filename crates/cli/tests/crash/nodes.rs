@@ -92,7 +92,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// All at once on a database without tables: one of them makes them.
+    /// All at the same time on an empty database: one of them creates the tables.
     pub(crate) fn start(database: Cluster) -> Self {
         let nodes: Vec<Node> = std::thread::scope(|scope| {
             let database = &database;
@@ -115,7 +115,7 @@ impl Nodes {
         self.nodes[number].server.kill();
     }
 
-    /// In place of one that was killed; `life` is how long a first try gets before it is killed too.
+    /// Replaces a server that was killed; `life` is how long a first try runs before it is killed too.
     pub(crate) fn start_again(&mut self, number: usize, life: Option<Duration>) {
         if let Some(life) = life {
             killed_while_starting(&["--store", &place(&self.database, &name(self.starts))], life);
@@ -131,7 +131,7 @@ impl Nodes {
         self.outage(&["stop", "start"], pause);
     }
 
-    /// Stops the database for good, and puts its standby in its place.
+    /// Stops the database, and promotes its standby.
     pub(crate) fn fail_over(&mut self) {
         self.outage(&["failover"], Duration::ZERO);
     }
@@ -154,7 +154,7 @@ impl Nodes {
     }
 
     /// Waits until nothing of what killed servers had sent is still under way: the database may have a
-    /// commit in hand that nobody waits for any more.
+    /// commit in progress that no client waits for any more.
     pub(crate) fn wait_for_the_dead(&self) {
         const LEFT: &str = "SELECT count(*) FROM pg_stat_activity \
                             WHERE application_name LIKE 'crash\\_%' AND application_name <> ALL ($1)";

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How many requests to hand in jobs one round makes at most, by each of two.
+/// How many enqueue requests each of two clients makes in one round at most.
 const REQUESTS: usize = 40;
 /// Every server has its own idea of the database's clock. It is off by half of the time that an answer of
 /// the database takes at most, which is long on a machine that is busy with other tests.
@@ -87,7 +87,7 @@ impl Record {
         });
     }
 
-    /// Waits until so many more acknowledgements have come.
+    /// Waits until this many more acknowledgements have come.
     fn wait_for_more(&self, acknowledgements: usize) {
         let acknowledged = || self.ledger.lock().expect("no thread panicked").acknowledged;
         let enough = acknowledged() + acknowledgements;
@@ -109,7 +109,7 @@ impl Record {
         let (silent, refused) =
             (nodes.endpoints.silent.load(Ordering::SeqCst), nodes.endpoints.refused.load(Ordering::SeqCst));
         eprintln!(
-            "crash: {what} on {NODES} nodes, {jobs} jobs, {acknowledged} acknowledgements, all of them kept; \
+            "crash: {what} on {NODES} nodes, {jobs} jobs, {acknowledged} acknowledgements, all of them durable; \
              {silent} requests had no answer, {refused} no database"
         );
         (silent, refused)

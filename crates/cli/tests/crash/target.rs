@@ -4,10 +4,10 @@ use crate::harness::call;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A status and a document; or nothing, where nobody knows whether the request was carried out.
+/// A status and a document; or nothing, where it is unknown whether the request was carried out.
 pub(crate) type Reply = Option<(u64, Value)>;
 
-/// No answer came, and none will: whoever could give one was killed.
+/// No response came, and none will: the server was killed.
 pub(crate) struct Gone;
 
 /// Servers under load.

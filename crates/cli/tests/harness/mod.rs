@@ -31,12 +31,12 @@ impl Folder {
         &self.0
     }
 
-    /// A place inside, as text for a command line.
+    /// A path inside, as text for a command line.
     pub(crate) fn at(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("the path is text").to_owned()
     }
 
-    /// Writes a file inside, and answers its place.
+    /// Writes a file inside, and returns its path.
     pub(crate) fn file(&self, name: &str, content: &str) -> String {
         std::fs::write(self.0.join(name), content).expect("a file for the test");
         self.at(name)
@@ -145,7 +145,7 @@ impl Server {
         let config = ureq::Agent::config_builder().http_status_as_error(false).proxy(None);
         let agent = config.timeout_global(Some(TIMEOUT)).build().into();
         let mut server = Self { child, url: String::new(), lines, reader: Some(reader), agent };
-        server.url = url.unwrap_or_else(|_| panic!("the server tells no address: {:?}", server.said()));
+        server.url = url.unwrap_or_else(|_| panic!("the server prints no address: {:?}", server.said()));
         until("the server answers", || server.call("GET", "/ojs/v1/health", &Value::Null).ok());
         server
     }
@@ -175,7 +175,7 @@ impl Server {
         (status, self.said())
     }
 
-    /// Ends it as a power cut of the process would: at once.
+    /// Kills it, without a chance to clean up.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it can be waited for");
@@ -288,7 +288,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < deadline, "waited {TIMEOUT:?} in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out after {TIMEOUT:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 #[test]
 fn without_a_server_the_exit_code_is_three_and_the_address_is_named() {
-    // A port that was free a moment ago, and that nobody listens on.
+    // A port that was free a moment ago, and that no server listens on.
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     let url = format!("http://127.0.0.1:{port}");
     for args in [&["jobs"][..], &["queues"], &["enqueue", "a.b"], &["dead", "list"], &["bench"], &["job", "show", "x"]]

@@ -11,7 +11,7 @@ const KEY: &str = "0123456789abcdef0123456789abcdef";
 /// More than the server has places by default.
 const MANY: usize = 1_129;
 
-/// Lets this process open so many connections.
+/// Raises the limit of open connections of this process.
 fn allow_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })
@@ -80,7 +80,7 @@ fn more_than_a_thousand_clients_that_do_not_read_lock_out_no_holder_of_a_key() {
     let unread: Vec<TcpStream> = (0..MANY)
         .map(|_| {
             let mut stream = connect(&server);
-            // One that has lost its place already cannot send any more.
+            // A connection that was closed to make room cannot send any more.
             let _ = stream.write_all(requests.as_bytes());
             stream
         })
@@ -151,7 +151,7 @@ fn a_server_that_runs_out_of_descriptors_says_so_and_lets_holders_of_a_key_in() 
 
     drop(silent);
     prlimit(Some(process), Resource::Nofile, before).expect("its limit is raised again");
-    until("everybody is served", || enqueue(&mut connect(&server)));
+    until("every client is served", || enqueue(&mut connect(&server)));
     assert!(enqueue(&mut worker).is_some());
     let (status, said) = server.stop();
     assert_eq!(status.code(), Some(0), "{said:?}");

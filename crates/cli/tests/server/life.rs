@@ -91,7 +91,7 @@ fn dead_letters_go_round_by_id_and_by_filter() {
 
     let filter = ["--error-type", "external.timeout", "--since", "1h"];
     let dry = server.told(&[&["dead", "retry"][..], &filter[..]].concat());
-    assert_eq!(dry, "2 dead letters would be taken back; --yes carries it out\n");
+    assert_eq!(dry, "2 dead letters would be redriven; --yes carries it out\n");
     assert_eq!(server.told_json(&["dead", "list", "--json"])["total"], 3, "a dry run changes nothing");
     let done = server.told(&[&["dead", "retry", "--yes"][..], &filter[..]].concat());
     assert_eq!(done, "2 dead letters taken back\n");
@@ -102,7 +102,7 @@ fn dead_letters_go_round_by_id_and_by_filter() {
     assert_eq!((&redriven["id"], &redriven["attempt"]), (&json!(dead[0]), &json!(1)), "as if it were new");
     server.succeed(&redriven);
     let told = server.told(&["job", "explain", &dead[0]]);
-    assert!(told.contains("It was taken back, to run again as if it were new."), "{told}");
+    assert!(told.contains("It was redriven, to run again as if it were new."), "{told}");
     assert!(told.contains("Attempt 1 succeeded"), "{told}");
 
     server.told(&["dead", "retry", &dead[1], "--into", "slow", "--args", "[1]"]);
@@ -141,7 +141,7 @@ fn nobody_loses_dead_letters_to_a_slip() {
 }
 
 #[test]
-fn a_job_can_be_called_off_while_it_runs_and_taken_back_later() {
+fn a_job_can_be_cancelled_while_it_runs_and_redriven_later() {
     let folder = Folder::new("cancel");
     let server = Server::start(&folder.at("data"));
     let id = server.enqueue(quick_job("mail"));
@@ -247,7 +247,7 @@ fn a_redrive_says_that_it_cleared_the_expiry() {
     let id = let_die(&server, "mail", "auth.expired");
     let told = server.told(&["dead", "retry", &id]);
     let cleared = "; its expiry 2999-01-01T00:00:00Z is cleared, --expires sets another";
-    assert_eq!(told, format!("{id}  taken back{cleared}\n"));
+    assert_eq!(told, format!("{id}  redriven{cleared}\n"));
     assert_eq!(let_die(&server, "mail", "auth.expired"), id);
     let over = server.command(&["job", "retry", &id, "--expires", "2020-01-01T00:00:00Z"]);
     assert_eq!(over.status.code(), Some(1), "{}", String::from_utf8_lossy(&over.stderr));
@@ -319,16 +319,16 @@ fn a_discarded_job_says_why_it_is_not_kept_and_comes_back_by_id_and_by_filter() 
     let two = let_die(&server, "mail", "auth.expired");
     let told = server.told(&["job", "explain", &one]);
     assert!(told.contains("It was discarded, not kept as a dead letter: on_exhaustion is discard."), "{told}");
-    assert!(told.contains(&format!("`redrive job retry {one}` takes it back")), "{told}");
+    assert!(told.contains(&format!("`redrive job retry {one}` redrives it")), "{told}");
     assert_eq!(server.told(&["job", "retry", &one]), format!("{one}  available\n"));
 
     for args in [&["jobs", "retry", "--type", "mail.send"][..], &["jobs", "retry", "--state", "discarded"]] {
         assert_eq!(server.command(args).status.code(), Some(2), "{args:?}");
     }
     let filter = ["jobs", "retry", "--state", "discarded", "--type", "mail.send"];
-    assert_eq!(server.told(&filter), "1 discarded job would be taken back; --yes carries it out\n");
+    assert_eq!(server.told(&filter), "1 discarded job would be redriven; --yes carries it out\n");
     assert_eq!(server.state(&two), "discarded");
-    assert_eq!(server.told(&[&filter[..], &["--yes"]].concat()), "1 discarded job taken back\n");
+    assert_eq!(server.told(&[&filter[..], &["--yes"]].concat()), "1 discarded job redriven\n");
     assert_eq!(server.state(&two), "available");
 }
 

@@ -1,4 +1,4 @@
-//! What commands print, and what they keep to themselves.
+//! What commands print, and what they do not print.
 
 use crate::harness::{Folder, Server, redrive, stderr, stdout};
 use serde_json::json;

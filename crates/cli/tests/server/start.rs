@@ -65,7 +65,7 @@ fn a_delay_is_kept_across_a_restart_to_the_moment() {
 #[test]
 fn stopping_answers_those_who_wait_and_exits_zero() {
     let folder = Folder::new("drain");
-    // Only one fetch may wait, so that a second one tells whether the first does.
+    // Only one fetch may wait, so that a second one shows whether the first does.
     let server = Server::start_with(&folder.at("data"), &["--set", "limits.long_polls=1"]);
     let url = server.url.clone();
     let fetch = |url: &str, wait_ms: u64| {
@@ -154,7 +154,7 @@ fn a_second_signal_ends_the_server_at_once_and_what_was_acknowledged_is_safe() {
     until("it stops", || server.said().iter().any(|line| line.contains("A second signal ends them now")).then_some(()));
     let (status, said) = server.stop();
     assert_eq!(status.code(), Some(143), "{said:?}");
-    assert!(said.iter().any(|line| line.contains("stopped at once")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("stopped immediately")), "{said:?}");
     let server = Server::start(&folder.at("data"));
     assert_eq!(server.state(&id), "available");
 }

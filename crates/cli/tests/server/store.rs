@@ -14,7 +14,7 @@ fn report(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// A store with some jobs, closed in good order.
+/// A store with some jobs, closed cleanly.
 fn filled(folder: &Folder) -> (String, String) {
     let data = folder.at("data");
     let server = Server::start(&data);

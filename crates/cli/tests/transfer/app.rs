@@ -42,7 +42,7 @@ impl App {
     }
 }
 
-/// The name of a schema that nobody has used.
+/// The name of an unused schema.
 pub(crate) fn new_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("cli_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))

@@ -4,7 +4,7 @@ use crate::harness::{Folder, Server, redrive, stderr};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 
-/// The events that a worker told, until the queue was empty.
+/// The events that a worker printed, until the queue was empty.
 fn worked(server: &Server, args: &[&str]) -> Vec<Value> {
     let told = server.told(&[&["work", "--once", "--json"], args].concat());
     told.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 const JOBS: usize = 1_000;
 const KILLS: usize = 3;
-/// Each kill costs a job one attempt at most, and so does a machine that is too busy for signs of life.
+/// Each kill costs a job one attempt at most, and so does a machine that is too busy for heartbeats.
 const LIMIT: usize = KILLS + 3;
 
 #[test]

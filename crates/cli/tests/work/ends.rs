@@ -27,7 +27,7 @@ fn a_stop_waits_for_running_commands() {
 }
 
 #[test]
-fn after_the_grace_commands_are_ended_and_their_jobs_given_back() {
+fn after_the_grace_commands_are_ended_and_their_jobs_released() {
     let folder = Folder::new("work-grace");
     let server = Server::start(&folder.at("data"));
     let (id, file) = (job(&server), folder.at("process"));
@@ -55,7 +55,7 @@ fn a_drain_waits_for_retries_and_once_does_not() {
     server.told(&["work", "--drain", "--exec", command]);
     let job = server.job(&id);
     assert_eq!((&job["state"], &job["attempt"]), (&json!("completed"), &json!(3)));
-    server.told(&["work", "--once", "--exec", "true", "--queue", "nobody-uses-this"]);
+    server.told(&["work", "--once", "--exec", "true", "--queue", "unused"]);
     let retry = json!({ "initial_interval": "PT10M", "max_interval": "PT1H" });
     let id = server.enqueue(json!({ "type": "a.b", "args": [], "options": { "retry": retry } }));
     server.told(&["work", "--once", "--exec", "false"]);

@@ -47,7 +47,7 @@ fn a_command_that_turns_out_not_to_run_ends_the_worker_and_spends_nothing() {
         assert_eq!(output.status.code(), Some(1), "{command}: {}", stderr(&output));
         let said = stderr(&output);
         assert!(said.contains(&format!("exit code {code}")) && said.contains("spent no attempt"), "{command}: {said}");
-        assert!(stdout(&output).contains("not run here, given back"), "{}", stdout(&output));
+        assert!(stdout(&output).contains("not run here, released"), "{}", stdout(&output));
     }
     untouched(&server, &ids);
 }
@@ -62,7 +62,7 @@ fn a_memory_limit_that_cannot_be_set_takes_no_job() {
     let output = std::process::Command::new("sh").args(["-c", &worker]).env("REDRIVE_SERVER", &server.url).output();
     let output = output.expect("it runs");
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("--memory cannot be kept here"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--memory cannot be enforced here"), "{}", stderr(&output));
     untouched(&server, &ids);
 }
 

@@ -13,7 +13,7 @@ impl Worker {
         Self(command.spawn().expect("a worker"))
     }
 
-    /// The same, with what it tells for programs in a file.
+    /// The same, with its JSON output in a file.
     pub(crate) fn start_telling(server: &Server, args: &[&str], file: &str) -> Self {
         let mut command = redrive(&["work", "--json"]);
         let file = std::fs::File::create(file).expect("a file");
@@ -25,7 +25,7 @@ impl Worker {
         self.0.id()
     }
 
-    /// Ends it at once, with no chance to say anything.
+    /// Kills it, without a chance to report anything.
     pub(crate) fn kill(mut self) {
         self.0.kill().expect("it can be killed");
         self.0.wait().expect("it can be waited for");
@@ -64,7 +64,7 @@ pub(crate) fn lines(path: &str) -> Vec<String> {
     })
 }
 
-/// Waits until a process is gone, or at most a zombie that nobody has buried yet.
+/// Waits until a process is gone, or a zombie that has not been reaped yet.
 pub(crate) fn gone(id: &str) {
     until(&format!("the end of process {id}"), || {
         let output = Command::new("ps").args(["-o", "stat=", "-p", id]).output().expect("ps runs");

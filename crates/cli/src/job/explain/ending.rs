@@ -26,21 +26,21 @@ pub(super) fn ending(job: &Value, told: &Decisions) -> String {
             let run = Run::latest(job, told).told();
             format!("Attempt {attempt} runs{worker}; it started {}.\n{}", ago("started_at"), run.trim_end())
         }
-        "cancelled" => format!("It was called off {}.", ago("cancelled_at")),
+        "cancelled" => format!("It was cancelled {}.", ago("cancelled_at")),
         "discarded" => discarded(job, told, &ago("discarded_at")),
         other => format!("Its state, {other}, is not known to this command."),
     };
     if let Some(expiry) = &told.cleared_expiry {
-        said.push_str(&format!("\nIts expiry {expiry} was cleared when it was taken back; it does not expire."));
+        said.push_str(&format!("\nIts expiry {expiry} was cleared when it was redriven; it does not expire."));
     }
     let releases = job["redrive"]["releases"].as_u64().unwrap_or(0);
     if releases > 0 {
-        said.push_str(&format!("\nSince its last failure it was given back unfinished {releases} times, at no cost."));
+        said.push_str(&format!("\nSince its last failure it was released {releases} times, which spends no attempt."));
     }
     format!("{said}\n")
 }
 
-/// A job that does not run again: whether it is kept for people, and the way back.
+/// A job that does not run again: whether it is a dead letter, and how to redrive it.
 fn discarded(job: &Value, told: &Decisions, ago: &str) -> String {
     let last = told.failures.last().filter(|last| last.generation == told.generation).map(|last| &last.verdict);
     let expired = match last {
@@ -50,11 +50,11 @@ fn discarded(job: &Value, told: &Decisions, ago: &str) -> String {
     };
     let id = job["id"].as_str().unwrap_or("ID");
     if job["redrive"]["dead_letter"] == true {
-        return format!("{expired}It is kept as a dead letter; `redrive dead retry {id}` takes it back.");
+        return format!("{expired}It is kept as a dead letter; `redrive dead retry {id}` redrives it.");
     }
     let why = why_not_kept(&told.policy, last);
     format!(
-        "{expired}It was discarded, not kept as a dead letter: {why}. `redrive job retry {id}` takes it back until its \
+        "{expired}It was discarded, not kept as a dead letter: {why}. `redrive job retry {id}` redrives it until its \
          retention is over (retention.finished)."
     )
 }

@@ -1,8 +1,8 @@
 //! Why each attempt was retried or stopped: the verdicts that were stored when it failed.
 
 mod ending;
+mod redriven;
 mod run;
-mod taken_back;
 
 use super::show::{error_line, policy_origin};
 use crate::client::{Client, Send, escaped};
@@ -12,21 +12,21 @@ use redrive_policy::dialect::Dialect;
 use redrive_policy::lab::explain::{because, headline, summary, time_line};
 use redrive_policy::lab::replay::Step;
 use redrive_policy::{Bounds, Failure, Mismatch, Moment, Outcome, Policy, Reason, Span, Verdict};
+use redriven::Revision;
 use run::Run;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use taken_back::Revision;
 
 /// How many characters a time line takes at least.
 const WIDTH: usize = 60;
 
-/// What the server tells about the decisions on a job.
+/// The decisions on a job, as the server reports them.
 #[derive(Deserialize)]
 struct Decisions {
     policy: Policy,
-    /// Which life the job is in, from 0; being taken back begins the next.
+    /// The generation of the job, from 0; a redrive begins the next.
     generation: u32,
     completed_by: Option<String>,
     cleared_expiry: Option<String>,
@@ -51,7 +51,7 @@ pub(super) fn run(client: &Client, job: &Value, json: bool) -> Result<(), Failed
     }
     let told = Decisions::deserialize(&job["redrive"]).map_err(|error| Failed {
         code: 3,
-        message: format!("the server does not tell why ({error}); is it older than this command?"),
+        message: format!("the server does not explain it ({error}); is it older than this command?"),
     })?;
     output::text(&explained(job, &told, is_held_back(client, job)?))
 }
@@ -79,7 +79,7 @@ fn explained(job: &Value, told: &Decisions, held_back: bool) -> String {
             lines.push(time_line(&steps, WIDTH));
         }
         if generation < told.generation {
-            out.push_str(&taken_back::said(job, &told.revisions, generation));
+            out.push_str(&redriven::said(job, &told.revisions, generation));
         }
     }
     out.push_str(&ending(job, told));
@@ -97,14 +97,14 @@ fn explained(job: &Value, told: &Decisions, held_back: bool) -> String {
     out
 }
 
-/// The lives of which something is kept, and the one before the present: it ended somehow.
+/// The generations of which something is stored, and the one before the present: it has ended too.
 fn generations(told: &Decisions) -> BTreeSet<u32> {
     let failed = told.failures.iter().map(|failure| failure.generation);
     let revised = told.revisions.iter().map(|revision| revision.generation);
     failed.chain(revised).chain(told.generation.checked_sub(1)).collect()
 }
 
-/// Says how the runs of one life failed. `position` is the place of their first error in the job's list.
+/// Says how the runs of one generation failed. `position` is the index of their first error in the job's list.
 fn push_generation(
     out: &mut String,
     job: &Value,
@@ -176,7 +176,7 @@ fn in_short(policy: &Policy) -> String {
     }
 }
 
-/// The verdicts of one life with the bounds that their delays had.
+/// The verdicts of one generation, with the bounds that their delays had.
 fn steps(policies: &[Cow<'_, Policy>], generation: &[&FailureRecord], job: &Value) -> Vec<Step> {
     // The bounds of a delay may depend on all delays before it.
     let whole = generation.first().is_some_and(|failure| failure.verdict.attempt == 1);

@@ -1,4 +1,4 @@
-//! That a job was taken back, and what was replaced then.
+//! That a job was redriven, and what was replaced then.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -16,16 +16,16 @@ pub(super) struct Revision {
     members: Map<String, Value>,
 }
 
-/// Says how a life ended: the job was taken back, sometimes as something else.
+/// Says how a generation ended: the job was redriven, sometimes with another body.
 pub(super) fn said(job: &Value, revisions: &[Revision], generation: u32) -> String {
-    let mut out = "It was taken back, to run again as if it were new.\n".to_owned();
+    let mut out = "It was redriven, to run again as if it were new.\n".to_owned();
     let Some(place) = revisions.iter().position(|revision| revision.generation == generation) else { return out };
     let revision = &revisions[place];
     let later = |key: &str| match revisions.get(place + 1) {
         Some(next) => next.members.get(key),
         None => job.get(key),
     };
-    let by = revision.replaced_by.as_deref().unwrap_or("somebody");
+    let by = revision.replaced_by.as_deref().unwrap_or("an operator");
     let replaced: Vec<_> = revision.members.iter().filter(|(key, old)| later(key) != Some(old)).collect();
     for (key, old) in &replaced {
         out.push_str(&format!("    {by} replaced {key} at {}; before: {}\n", revision.replaced_at, shortened(old)));
