@@ -1,4 +1,4 @@
-//! For those who hand in jobs.
+//! The client: enqueueing jobs and looking after them.
 
 use crate::dead_letters::DeadLetters;
 use crate::transport::Transport;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The way to whoever keeps the jobs: a server, or a folder of this program. It is cheap to clone.
+/// A connection to a server, or to a store in a folder of this program. It is cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     transport: Arc<dyn Transport>,
@@ -48,7 +48,7 @@ impl Client {
 
     /// A folder of this program, which is made where there is none: a durable queue without a server.
     /// One process at a time can have it open. Due jobs become ready by a task on the current runtime,
-    /// for as long as the client or a clone of it lives, or until [`Client::close`].
+    /// until the client and all its clones are dropped, or until [`Client::close`].
     ///
     /// # Errors
     /// The folder cannot be used: it is damaged, too new, or open elsewhere.
@@ -76,7 +76,7 @@ impl Client {
         Arc::clone(&self.transport)
     }
 
-    /// Hands in a job. Once this answers, the job is safe.
+    /// Enqueues a job. When this returns, the job is durable.
     ///
     /// # Errors
     /// The server refuses it, or cannot be reached.
@@ -84,18 +84,19 @@ impl Client {
         self.enqueue_or_find(job).await.map(|(job, _)| job)
     }
 
-    /// Hands in a job with an idempotency key; false where a job with that key was there before, which
+    /// Enqueues a job with an idempotency key; false where a job with that key was there before, which
     /// is answered then.
     ///
     /// # Errors
     /// As [`Client::enqueue`].
     pub async fn enqueue_or_find(&self, job: NewJob) -> Result<(JobInfo, bool), ClientError> {
         let kept = self.transport.enqueue(vec![job]).await?.pop();
-        let (envelope, new) = kept.ok_or_else(|| ClientError::Garbled("a job was kept, and none is named".into()))?;
+        let (envelope, new) =
+            kept.ok_or_else(|| ClientError::Garbled("a job was enqueued, and the answer does not name it".into()))?;
         Ok((JobInfo::new(envelope), new))
     }
 
-    /// Hands in jobs, all or none.
+    /// Enqueues jobs, all or none.
     ///
     /// # Errors
     /// The server refuses one of them, or cannot be reached.
@@ -112,7 +113,7 @@ impl Client {
         Ok(JobInfo::new(self.transport.job(id).await?))
     }
 
-    /// Calls a job off. A handler that runs it is told at its next sign of life.
+    /// Cancels a job. A handler that runs it is cancelled with its next heartbeat.
     ///
     /// # Errors
     /// There is no such job, it has ended, or the server cannot be reached.
@@ -154,8 +155,8 @@ impl Client {
         DeadLetters::new(Arc::clone(&self.transport))
     }
 
-    /// Ends in good order: what a folder holds is written out, and the folder is free. Jobs that were
-    /// handed in are safe with or without it.
+    /// Closes the store in a folder cleanly, and unlocks the folder. Enqueued jobs are durable with or
+    /// without it.
     ///
     /// # Errors
     /// The store had stopped before.

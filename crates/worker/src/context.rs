@@ -40,13 +40,13 @@ impl<S> Context<S> {
         &self.shared.state
     }
 
-    /// The same, to keep.
+    /// The same, as an owned value.
     #[must_use]
     pub fn state_arc(&self) -> Arc<S> {
         Arc::clone(&self.shared.state)
     }
 
-    /// How long the job is still held without a further sign of life. Signs of life are sent by
+    /// How long the lease lasts without another heartbeat. Heartbeats are sent by
     /// themselves, so that this comes near zero only when the server cannot be reached.
     #[must_use]
     pub fn lease_left(&self) -> Duration {

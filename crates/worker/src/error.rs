@@ -14,7 +14,7 @@ pub enum ClientError {
     Untrusted(String),
     /// The server said no.
     Refused(Refused),
-    /// What was handed in is not usable; nothing was sent.
+    /// The input is not valid; nothing was sent.
     Invalid(String),
     /// An answer that makes no sense: most likely something else answers at that address.
     Garbled(String),

@@ -15,9 +15,9 @@ pub enum Event<'a> {
     Done(&'a Job),
     /// A handler failed, panicked or took too long; the server does not know yet.
     Failed(&'a Job, &'a Failure),
-    /// A run is given back unfinished, to go on after this time: snoozed, or the worker stops.
+    /// A run is released, to go on after this time: snoozed, or the worker stops.
     Released(&'a Job, Duration),
-    /// A job is given back because this worker cannot run it, for other workers and after some time.
+    /// A job is released because this worker cannot run it, for other workers and after some time.
     Declined {
         /// The job.
         job: &'a Job,
@@ -27,7 +27,7 @@ pub enum Event<'a> {
         wait: Duration,
     },
     /// The worker takes no jobs of a queue for some time: there it met jobs that it cannot run. Where
-    /// no listener is set, standard error is told.
+    /// no listener is set, it is printed to standard error.
     Paused {
         /// The queue.
         queue: &'a str,
@@ -36,7 +36,7 @@ pub enum Event<'a> {
         /// How long it leaves the queue to others.
         wait: Duration,
     },
-    /// A handler was told to come to an end.
+    /// A handler was cancelled.
     Cancelled(&'a Job, Cancelled),
     /// The server took note of the end of a run.
     Settled {
@@ -59,10 +59,10 @@ pub enum Event<'a> {
     Stopping,
 }
 
-/// A function that is told.
+/// A listener for events.
 type JobData = dyn Fn(&Event<'_>) + Send + Sync;
 
-/// Who is told.
+/// The listener, if there is one.
 #[derive(Clone, Default)]
 pub(crate) struct Listener(pub(crate) Option<Arc<JobData>>);
 

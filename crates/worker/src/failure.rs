@@ -11,7 +11,7 @@ use std::time::Duration;
 /// programs, and what the handler asks for.
 ///
 /// Every ordinary error becomes one through `?`. Its type is the name of the Rust type without the
-/// path that nobody wants to read, its message is that of the error and of its causes:
+/// path, its message is that of the error and of its causes:
 ///
 /// ```
 /// use redrive_worker::Failure;
@@ -43,7 +43,7 @@ pub(crate) enum Wish {
     After(Duration),
     /// Among the dead letters at once.
     DeadLetter,
-    /// Dropped at once.
+    /// Discarded immediately.
     Discard,
 }
 
@@ -81,14 +81,14 @@ impl Failure {
         self
     }
 
-    /// No retry, and nobody needs to look: the job is dropped.
+    /// No retry, and no dead letter: the job is discarded.
     #[must_use]
     pub fn discard(mut self) -> Self {
         self.wish = Wish::Discard;
         self
     }
 
-    /// If there is a further run, then after this time in place of the policy's delay, as for a
+    /// If there is a further run, then after this time instead of the policy's delay, as for a
     /// `Retry-After`. The limits of the policy hold.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
@@ -120,7 +120,7 @@ impl Failure {
         matches!(self.wish, Wish::DeadLetter | Wish::Discard)
     }
 
-    /// The code with which OJS carries the wish (section 7 of its retry policy).
+    /// The error code with which Open Job Spec carries the signal.
     pub(crate) const fn code(&self) -> Option<&'static str> {
         match self.wish {
             Wish::DeadLetter => Some("DEAD_LETTER"),

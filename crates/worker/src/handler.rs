@@ -15,7 +15,7 @@ pub(crate) type Endpoint<S> = Arc<dyn Fn(Context<S>) -> Running + Send + Sync>;
 /// the arguments and the context, `async fn(Args, Context<S>) -> R`. The arguments are anything that
 /// serde can read, the answer is a [`Result`] or an [`Outcome`].
 ///
-/// `Form` tells the two apart and is never named.
+/// `Form` distinguishes the two and is never named.
 pub trait Handler<S, Form>: Send + Sync + 'static {
     /// Starts a run.
     fn call(&self, context: Context<S>) -> Running;
@@ -56,7 +56,7 @@ where
 }
 
 /// Arguments that the handler cannot read stay unreadable: the job waits among the dead letters until
-/// somebody has mended it, or the handler.
+/// the job, or the handler, has been fixed.
 fn misunderstood<S>(context: &Context<S>, error: &serde_json::Error) -> Running {
     let message = format!("the arguments of {} are not what its handler takes: {error}", context.job().kind());
     Box::pin(std::future::ready(Outcome::Failed(Failure::new("invalid_arguments", message).unrecoverable())))

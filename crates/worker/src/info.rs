@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 #[derive(Clone, Debug)]
 pub struct JobInfo {
     told: JobData,
-    /// Read when somebody looks: whoever hands in a thousand jobs rarely does.
+    /// Parsed on first use: a caller that enqueues a thousand jobs rarely needs it.
     envelope: OnceLock<Value>,
 }
 
@@ -62,7 +62,7 @@ impl JobInfo {
         self.text("state")
     }
 
-    /// Whether it will not run again by itself.
+    /// Whether it has ended, and runs again only after a redrive.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         matches!(self.state(), "completed" | "cancelled" | "discarded")
@@ -85,13 +85,13 @@ impl JobInfo {
         })
     }
 
-    /// The failed runs, oldest first, as the server tells them.
+    /// The failed runs, oldest first, as the server reports them.
     #[must_use]
     pub fn errors(&self) -> &[Value] {
         self.envelope()["errors"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Everything that the server tells.
+    /// Everything that the server reports.
     #[must_use]
     pub fn envelope(&self) -> &Value {
         self.envelope.get_or_init(|| self.told.read())

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::sync::Arc;
 
-/// A job that was handed out.
+/// A claimed job.
 pub struct Job {
     pub(crate) id: Box<str>,
     pub(crate) kind: Arc<str>,
@@ -57,7 +57,7 @@ impl Job {
         self.max_attempts
     }
 
-    /// How often in a row it was given back before this run, where the server says.
+    /// How often in a row it was released before this run, where the server reports it.
     #[must_use]
     pub const fn releases(&self) -> u32 {
         self.releases

@@ -1,8 +1,8 @@
 //! Durable jobs for Rust programs: a client, a worker, and a queue without a server.
 //!
-//! A job is a type, such as `email.send`, and arguments. Somebody hands it in, and from then on it is
+//! A job is a type, such as `email.send`, and arguments. A client enqueues it, and from then on it is
 //! safe: it runs, and if it fails it runs again, as its retry policy says, until it is done or a person
-//! has to look. This crate is both ends of that: [`Client`] hands in, [`Worker`] runs. In between is a
+//! has to look. This crate is both ends of that: [`Client`] enqueues, [`Worker`] runs. In between is a
 //! Redrive server, any other server of Open Job Spec, or just a folder of your program.
 //!
 //! # A first worker
@@ -35,7 +35,7 @@
 //! let (producer, id) = (client.clone(), job.id().to_owned());
 //! worker
 //!     .run_until(async move {
-//!         // Until Ctrl-C, in real life.
+//!         // In a real program, until Ctrl-C.
 //!         let said = producer.result::<String>(&id, Duration::from_secs(10)).await;
 //!         assert_eq!(said.unwrap(), "welcome, Ada");
 //!     })
@@ -50,7 +50,7 @@
 //!
 //! A handler is an async function of the arguments, or of the arguments and the [`Context`]. Arguments
 //! are anything that serde can read: a struct, a tuple for several, `()` for none. What it returns is
-//! kept as the result of the job. [`Builder::handle_all`] takes jobs of every type, as they are.
+//! stored as the result of the job. [`Builder::handle_all`] takes jobs of every type, as they are.
 //!
 //! What handlers share is the state: [`Worker::with_state`], and [`Context::state`] in the handler.
 //! What is done around each run is [`Middleware`].
@@ -61,11 +61,11 @@
 //! | --- | --- |
 //! | returns `Ok` | is completed, with the result |
 //! | returns an error, through `?` or a [`Failure`] of its own | is retried by its policy, or ends as that says |
-//! | returns [`Failure::retry_after`] | the same, with this wait in place of the policy's |
+//! | returns [`Failure::retry_after`] | the same, with this wait instead of the policy's |
 //! | returns [`Failure::unrecoverable`] | goes to the dead letters at once |
-//! | returns [`Failure::discard`] | is dropped at once |
+//! | returns [`Failure::discard`] | is discarded immediately |
 //! | returns [`Outcome::snooze`] | runs again later, as if nothing had happened |
-//! | returns [`Outcome::decline`], or there is none for the type | is given back for other workers, and spends no attempt |
+//! | returns [`Outcome::decline`], or there is none for the type | is released for other workers, and spends no attempt |
 //! | panics | has failed, with the type `panic` and the message |
 //! | takes longer than it may | has failed, with the type `timeout` |
 //! | loses its lease | runs elsewhere, or again here; what this run answers changes nothing |
@@ -81,18 +81,18 @@
 //!
 //! # Leases, and coming to an end
 //!
-//! A worker holds each job under a lease, and keeps it alive from a task of its own, whatever the
+//! A worker holds each job under a lease, and extends it from a task of its own, whatever the
 //! handler does. Where the lease is lost all the same, because the server could not be reached or the
-//! job was cancelled, the handler is told ([`Context::cancellation`]), and a second later dropped where
+//! job was cancelled, the handler is notified ([`Context::cancellation`]), and a second later dropped where
 //! it waits. The same happens when the time for the run is over, and, on [`Worker::run_until`]'s stop,
-//! to handlers that are not done by the deadline; those jobs are given back and spend no attempt.
+//! to handlers that are not done by the deadline; those jobs are released and spend no attempt.
 //!
 //! A handler that blocks its thread cannot be dropped. Work that blocks belongs on
 //! [`tokio::task::spawn_blocking`], with a look at [`Context::cancelled`] now and then.
 //!
 //! # When the server is away
 //!
-//! The worker waits, for longer and longer up to five seconds, and tells it as [`Event::Unreachable`]. Reports
+//! The worker waits, for longer and longer up to five seconds, and reports it as [`Event::Unreachable`]. Reports
 //! that could not be delivered are sent again. A report is tied to its lease: sent twice it counts
 //! once, and too late it does not count.
 //!

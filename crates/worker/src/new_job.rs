@@ -1,4 +1,4 @@
-//! A job to be handed in.
+//! A job to be enqueued.
 
 use crate::{ClientError, Retry, args};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// A job to be handed in.
+/// A job to be enqueued.
 ///
 /// ```
 /// use redrive_worker::{NewJob, Retry};
@@ -109,7 +109,7 @@ impl NewJob {
         self
     }
 
-    /// How long a run may go without a sign of life before it counts as failed; at least 100 ms.
+    /// How long a run may go without a heartbeat before it counts as failed; at least 100 ms.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
@@ -124,7 +124,7 @@ impl NewJob {
         self
     }
 
-    /// A second job with the same key is not kept; the first one is answered in its place. Where the first
+    /// A second job with the same key is not enqueued; the first one is returned instead. Where the first
     /// one has another type, queue or arguments, the second is refused.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {

@@ -23,11 +23,11 @@ pub enum Outcome {
 impl Outcome {
     /// Success with a result.
     ///
-    /// A result that cannot be written as JSON fails for good: the work is done, and doing it again
+    /// A result that cannot be written as JSON fails permanently: the work is done, and doing it again
     /// would end the same way.
     pub fn done(result: impl Serialize) -> Self {
         match serde_json::value::to_raw_value(&result) {
-            // The unit type and None: there is nothing to keep.
+            // The unit type and None: there is nothing to store.
             Ok(result) if result.get() == "null" => Self::Done(None),
             Ok(result) => Self::Done(Some(result)),
             Err(error) => {
@@ -44,7 +44,7 @@ impl Outcome {
     }
 
     /// This worker cannot run the job, because something is missing here and not in the job. The job
-    /// is given back for other workers and spends no attempt; it waits longer each time, from a second
+    /// is released for other workers and spends no attempt; it waits longer each time, from a second
     /// to an hour. The worker takes no jobs of that queue for a while, longer each time in a row.
     pub fn decline(reason: impl std::fmt::Display) -> Self {
         Self::Declined(reason.to_string())

@@ -1,4 +1,4 @@
-//! One run of one job, from the moment it was handed out until its end is reported.
+//! One run of one job, from its claim until its outcome is reported.
 
 use crate::cancel::Cancellation;
 use crate::transport::Lease;
@@ -12,11 +12,11 @@ pub(crate) struct Run {
     pub(crate) job: Job,
     pub(crate) lease: Lease,
     pub(crate) cancellation: Cancellation,
-    /// Where the desk keeps it.
+    /// Its index in the buffer.
     pub(crate) slot: usize,
     /// When the job was asked for; times below count from here.
     fetched: Instant,
-    /// The last sign of life that the server accepted, in microseconds after `fetched`.
+    /// The last heartbeat that the server accepted, in microseconds after `fetched`.
     alive_us: AtomicU64,
 }
 
@@ -27,7 +27,7 @@ impl Run {
         Self { job, lease, cancellation, slot, fetched: asked, alive_us: AtomicU64::new(0) }
     }
 
-    /// Notes that the server accepted a sign of life that was sent at `sent`.
+    /// Notes that the server accepted a heartbeat that was sent at `sent`.
     pub(crate) fn note_alive(&self, sent: Instant) {
         let micros = sent.saturating_duration_since(self.fetched).as_micros();
         self.alive_us.fetch_max(u64::try_from(micros).unwrap_or(u64::MAX), Ordering::AcqRel);
@@ -38,12 +38,12 @@ impl Run {
         self.cancellation.why().is_some_and(Cancelled::ends_the_lease)
     }
 
-    /// When the last sign of life was sent.
+    /// When the last heartbeat was sent.
     pub(crate) fn alive(&self) -> Instant {
         self.fetched + Duration::from_micros(self.alive_us.load(Ordering::Acquire))
     }
 
-    /// When the lease runs out without a further sign of life.
+    /// When the lease runs out without another heartbeat.
     pub(crate) fn lease_until(&self) -> Instant {
         self.alive() + self.lease.span
     }

@@ -1,4 +1,4 @@
-//! Tests of handlers without waiting: the engine in memory, with a clock that somebody else moves.
+//! Tests of handlers without waiting: the engine in memory, with a clock that the test moves.
 //!
 //! ```
 //! use redrive_worker::testing::Bench;
@@ -45,7 +45,7 @@ use tokio::time::Instant;
 
 /// 2026-02-13T10:00:00Z: the clock of every bench starts here.
 const START: Moment = Moment::from_micros(1_770_976_800_000_000);
-/// A drain that has run this many jobs will not come to an end by itself.
+/// A drain that has run this many jobs will not come to an end.
 const MOST_RUNS: usize = 100_000;
 
 /// An engine in memory whose time stands still until it is moved. Every bench draws the same jitter,
@@ -111,7 +111,7 @@ impl Bench {
         self.sweep().await.map(drop)
     }
 
-    /// Runs jobs with the handlers of a worker until there is none left that could run by itself. Each
+    /// Runs jobs with the handlers of a worker until there is none left that could run without further action. Each
     /// time only jobs are left that wait, the clock jumps to the first of them.
     ///
     /// # Errors

@@ -12,12 +12,12 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// While a server cannot be reached: from a tenth of a second to five, spread so that a crowd of
-    /// workers does not come back at once.
+    /// workers does not reconnect at the same moment.
     pub(crate) const fn unreachable() -> Self {
         Self::growing(Span::from_millis(100), Span::from_secs(5), Jitter::EQUAL)
     }
 
-    /// While there is nothing to do and no way to be told: from a fiftieth of a second to a whole one.
+    /// While there is nothing to do and no way to be notified: from a fiftieth of a second to a whole one.
     pub(crate) const fn idle() -> Self {
         Self::growing(Span::from_millis(20), Span::from_secs(1), Jitter::EQUAL)
     }
@@ -28,9 +28,8 @@ impl Waits {
         Self::growing(Span::from_secs(2), Span::from_secs(60), Jitter::EQUAL)
     }
 
-    /// How long a job waits that this worker cannot run and that was given back so often before: from
-    /// a second to an hour. A server that lets a job be given back a hundred times in a row is not at
-    /// the end of its patience for days.
+    /// How long a job waits that this worker cannot run, after `releases` releases: from a second to an
+    /// hour. A server that allows a hundred releases in a row reaches that limit only after days.
     pub(crate) fn for_others(releases: u32) -> Duration {
         let mut waits = Self::growing(Span::from_secs(1), Span::from_secs(3_600), Jitter::EQUAL);
         waits.failures = releases;

@@ -69,7 +69,7 @@ impl Buffer {
         self.slots.iter().flatten()
     }
 
-    /// How many handlers there could be at once for what is here.
+    /// How many handlers could run concurrently for the buffered jobs.
     pub(super) fn could_run(&self) -> usize {
         self.running + self.ready.len()
     }
@@ -82,7 +82,7 @@ impl Buffer {
         // A float that is too large becomes the largest number.
         let prefetch = if stuck { 0 } else { (ahead as usize).min(most_prefetched) };
         let capacity = concurrency + prefetch;
-        // Jobs of a type that is at its limit do not keep others out, up to a point.
+        // Jobs of a type that is at its limit do not block others, up to a limit.
         let aside: usize = self.limited.values().map(|limited| limited.aside.len()).sum();
         let room = capacity.saturating_sub(self.held() - aside.min(capacity));
         let worth = (capacity / 4).min(prefetch).max(1);
@@ -90,7 +90,7 @@ impl Buffer {
         if room < worth { 0 } else { room.min(capacity.div_ceil(2).max(concurrency)) }
     }
 
-    /// Takes in jobs that were handed out.
+    /// Adds claimed jobs.
     pub(super) fn take_in(&mut self, deliveries: Vec<Delivery>, asked: Instant) {
         for Delivery { job, lease } in deliveries {
             let slot = self.free.pop().unwrap_or_else(|| {
@@ -121,7 +121,7 @@ impl Buffer {
         }
     }
 
-    /// The same for a lane that did not wait: it takes a permit of the job with it.
+    /// The same for an executor that did not wait: it takes a permit with the job.
     pub(super) fn next_if_permitted(&mut self, work: &Semaphore) -> Option<Arc<Run>> {
         loop {
             work.try_acquire().ok()?.forget();
@@ -169,13 +169,13 @@ impl Buffer {
         self.reports.drain(..most).collect()
     }
 
-    /// A report that needs no lane.
+    /// A report that needs no executor.
     pub(super) fn report(&mut self, report: RunReport) {
         self.reports.push(report);
     }
 
     /// Jobs that could have started long ago and did not, because every handler is busy: they are
-    /// taken off the desk, and may run elsewhere.
+    /// removed from the buffer, and may run elsewhere.
     pub(super) fn clear_overdue(&mut self, is_overdue: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
         let (overdue, ready): (Vec<_>, Vec<_>) = self.ready.drain(..).partition(|run| is_overdue(run));
         self.ready.extend(ready);

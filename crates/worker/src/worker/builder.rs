@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A lease shorter than this cannot be kept alive with any certainty.
+/// A lease shorter than this cannot be extended reliably.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 /// Builds a [`Worker`].
@@ -21,13 +21,13 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 /// | what | where nothing is said |
 /// | --- | --- |
 /// | queues | `default` |
-/// | handlers at once | 10 |
+/// | concurrency | 10 handlers |
 /// | jobs taken ahead | as many as the handlers get through in 20 ms, at most 1,000 |
 /// | retry policy | that of the job and the server |
-/// | lease | 30 s, kept alive while the handler runs |
+/// | lease | 30 s, extended while the handler runs |
 /// | one request for jobs waits | 2 s |
 /// | time for one run | what the job or the server says |
-/// | time to finish on a stop | 25 s, then 1 s after being told to end |
+/// | time to finish on a stop | 25 s, then 1 s after the cancellation |
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct Builder<S> {
     transport: Arc<dyn Transport>,
@@ -75,7 +75,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
     /// Runs jobs of a type with an async function: `async fn(Args) -> Result<R, E>` or
     /// `async fn(Args, Context<S>) -> Result<R, E>`; see [`Handler`].
     ///
-    /// A job of a type without a handler is given back for other workers, which spends no attempt, and
+    /// A job of a type without a handler is released for other workers, which spends no attempt, and
     /// the worker leaves its queue alone for a while: see [`Event::Paused`].
     pub fn handle<Form>(self, kind: &str, handler: impl Handler<S, Form>) -> Self {
         self.handle_at(kind, Arc::new(move |context| handler.call(context)))
@@ -154,13 +154,13 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// How long one run of a type may take, in place of [`Builder::timeout`].
+    /// How long one run of a type may take, instead of [`Builder::timeout`].
     pub fn timeout_of(mut self, kind: &str, timeout: Duration) -> Self {
         self.kinds.entry(kind.into()).or_default().timeout = Some(timeout);
         self
     }
 
-    /// How long the server waits for a sign of life before it counts a run as failed. The worker
+    /// How long the server waits for a heartbeat before it counts a run as failed. The worker
     /// sends one every third of it, whatever its handlers do.
     pub fn lease(mut self, lease: Duration) -> Self {
         if lease < SHORTEST_LEASE {
@@ -170,11 +170,11 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// The worker's own retry policy. It decides on the delays of jobs that leave them to whoever runs
+    /// The worker's own retry policy. It decides on the delays of jobs that leave them to the worker that runs
     /// them ([`Retry::by_worker`]); for every other job it only lowers the number of attempts.
     /// [`Retry::none`] ends every job on its first failure.
     ///
-    /// A server without our extensions cannot be told the delays; there the limit holds.
+    /// A server without Redrive's extensions cannot be given the delays; there the limit applies.
     pub fn retry(mut self, retry: &Retry) -> Self {
         let text = retry.to_json().to_string().into();
         self.retry = Some(WorkerRetry { text, policy: Arc::new(retry.policy.clone()) });
@@ -182,7 +182,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
     }
 
     /// How long one request for jobs waits at the server when there is none. An idle worker needs up
-    /// to this long to stop: it hears the server out, so that no job is handed to nobody.
+    /// to this long to stop: it waits for the server's answer, so that no delivered job is lost.
     pub fn poll(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
@@ -194,7 +194,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// How long a handler that was told to end may take for it; then it is dropped where it waits.
+    /// How long a cancelled handler may take to end; then it is dropped at its next await point.
     pub fn cancel_grace(mut self, time: Duration) -> Self {
         self.cancel_grace = time;
         self

@@ -28,7 +28,7 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
         let started = Instant::now();
         let ending = attempt(&runner, &run).await;
         next = end(&runner, run, ending, started.elapsed());
-        // Handlers that never wait would keep the thread for themselves otherwise.
+        // Handlers that never wait would otherwise starve the other tasks of the thread.
         tokio::task::coop::consume_budget().await;
     }
 }

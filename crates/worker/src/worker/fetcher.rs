@@ -19,7 +19,7 @@ const TOO_SOON: Duration = Duration::from_millis(50);
 /// Takes jobs until `stopped` completes.
 ///
 /// # Errors
-/// The server refuses the worker before it has handed out or promised anything.
+/// The server refuses the worker before it has delivered a job.
 pub(super) async fn run<S: Send + Sync + 'static>(
     runner: &Arc<Runner<S>>,
     executors: &mut JoinSet<()>,
@@ -92,8 +92,8 @@ pub(super) async fn run<S: Send + Sync + 'static>(
     }
 }
 
-/// Waits for the end of a fetch when the worker stops. A server may hand out jobs in the moment in
-/// which nobody listens any more, and they would be gone until their lease runs out.
+/// Waits for the end of a fetch when the worker stops. A server may deliver jobs just when the worker stops
+/// listening, and they would be lost to other workers until their leases end.
 async fn last_fetch<S: Send + Sync + 'static>(
     runner: &Runner<S>,
     fetch: TransportFuture<'_, Vec<Delivery>>,
@@ -111,7 +111,7 @@ async fn last_fetch<S: Send + Sync + 'static>(
 /// Waits until there is room for more jobs; answers for how many.
 async fn room<S: Send + Sync + 'static>(runner: &Runner<S>) -> usize {
     let mut wanted = runner.wanted.subscribe();
-    // The sender lives as long as the runner.
+    // The sender is dropped with the runner.
     let _ = wanted.wait_for(|wanted| *wanted != Wanted::Quiet).await;
     loop {
         let more = runner.room.notified();
@@ -134,10 +134,10 @@ fn ask<S>(runner: &Runner<S>, queues: Arc<[Arc<str>]>, count: usize) -> Ask {
     }
 }
 
-/// How many jobs one request asks for at most; servers hand out no more.
+/// How many jobs one request asks for at most; servers deliver no more.
 const MOST_FETCHED: usize = 1_000;
 
-/// Puts jobs on the desk, and sees to it that there are lanes for them.
+/// Puts jobs into the buffer, and starts executors for them.
 fn take_in<S: Send + Sync + 'static>(
     runner: &Arc<Runner<S>>,
     executors: &mut JoinSet<()>,

@@ -1,5 +1,5 @@
-//! Signs of life, from a task of its own: whatever handlers do, leases are kept as long as the worker
-//! lives and the server answers.
+//! Heartbeats, from a task of their own: whatever handlers do, leases are extended as long as the worker
+//! runs and the server answers.
 
 use super::runner::{Runner, Wanted};
 use crate::Cancelled;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A sign of life is sent after this part of a lease, so that two may get lost.
+/// A heartbeat is sent after this part of a lease, so that two may get lost.
 const EVERY: u32 = 3;
-/// How often in that time the desk is looked at.
+/// How often in that time the buffer is looked at.
 const LOOKS: u32 = 4;
 /// At least this long from one look to the next.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
@@ -44,7 +44,7 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     }
 }
 
-/// When to look at the desk: several times in a lease, and when one runs out.
+/// When to look at the buffer: several times in a lease, and when one runs out.
 fn next_look<S: Send + Sync + 'static>(runner: &Runner<S>) -> Instant {
     let now = Instant::now();
     let buffer = runner.buffer();
@@ -55,7 +55,7 @@ fn next_look<S: Send + Sync + 'static>(runner: &Runner<S>) -> Instant {
     first_end.map_or(look, |end| end.min(look)).max(now + SHORTEST_PAUSE)
 }
 
-/// A job that was taken ahead and has not started by the time of its first sign of life is given back:
+/// A job that was taken ahead and has not started by the time of its first heartbeat is released:
 /// every handler here is busy, and others may not be.
 fn give_back_overdue<S: Send + Sync + 'static>(runner: &Runner<S>) {
     let now = Instant::now();
@@ -65,7 +65,7 @@ fn give_back_overdue<S: Send + Sync + 'static>(runner: &Runner<S>) {
     }
 }
 
-/// The runs whose lease is over, and those that need a sign of life.
+/// The runs whose lease is over, and those that need a heartbeat.
 fn sorted_out<S: Send + Sync + 'static>(runner: &Runner<S>) -> (Vec<Arc<Run>>, Vec<Arc<Run>>) {
     let now = Instant::now();
     let held = runner.buffer();
@@ -75,11 +75,11 @@ fn sorted_out<S: Send + Sync + 'static>(runner: &Runner<S>) -> (Vec<Arc<Run>>, V
     (expired, due)
 }
 
-/// One sign of life. Where the server does not answer in time, the next look sends another.
+/// One heartbeat. Where the server does not answer in time, the next look sends another.
 async fn beat<S: Send + Sync + 'static>(runner: &Runner<S>, runs: &[Arc<Run>]) {
     let report_defaults = &runner.settings.report_defaults;
     let sent = Instant::now();
-    // Not beyond the end of a lease: then the handler has to be told.
+    // Not beyond the end of a lease: then the handler has to be cancelled.
     let timeout = runs.iter().map(|run| (run.lease.span / EVERY).min(run.lease_until() - sent)).min();
     let timeout = timeout.unwrap_or(runner.settings.lease / EVERY);
     let answer = tokio::time::timeout(timeout, runner.transport().beat(runs, report_defaults)).await;

@@ -1,4 +1,4 @@
-//! The worker: takes jobs, runs handlers, keeps leases alive, reports what came out.
+//! The worker: claims jobs, runs handlers, extends leases, reports outcomes.
 
 mod buffer;
 mod builder;
@@ -47,11 +47,11 @@ pub(crate) struct Settings {
 /// What a worker did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Runs that succeeded, as far as the server was told.
+    /// Runs that succeeded, as acknowledged by the server.
     pub done: u64,
-    /// Runs that failed, as far as the server was told.
+    /// Runs that failed, as acknowledged by the server.
     pub failed: u64,
-    /// Runs that were given back unfinished.
+    /// Runs that were released.
     pub released: u64,
     /// Runs whose job was cancelled meanwhile.
     pub cancelled: u64,
@@ -72,7 +72,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
         Builder::new(client, state)
     }
 
-    /// Works until the server tells it to stop, which most never do.
+    /// Works until the server asks it to stop, which most servers never do.
     ///
     /// # Errors
     /// As [`Worker::run_until`].
@@ -81,8 +81,8 @@ impl<S: Send + Sync + 'static> Worker<S> {
     }
 
     /// Works until `stop` completes. Then no further job is taken, jobs that wait in the worker are
-    /// given back, and running handlers have time to finish; what is not done by then is cancelled
-    /// and given back, which spends no attempt.
+    /// released, and running handlers have time to finish; what is not done by then is cancelled
+    /// and released, which spends no attempt.
     ///
     /// # Errors
     /// The server refuses the worker from the start, as for a key that it does not know. A server
@@ -92,7 +92,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
     }
 
     /// The same; where `abort` completes after `stop`, the time that running handlers have to finish is
-    /// over at once: they are cancelled, and their jobs given back.
+    /// over at once: they are cancelled, and their jobs released.
     ///
     /// # Errors
     /// As [`Worker::run_until`].

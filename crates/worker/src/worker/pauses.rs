@@ -37,7 +37,7 @@ impl Pauses {
         }
     }
 
-    /// These queues had nothing to hand out.
+    /// These queues had no jobs.
     pub(super) fn empty(&mut self, queues: &[Arc<str>]) {
         queues.iter().for_each(|queue| self.ran(queue));
     }

@@ -30,10 +30,10 @@ pub(crate) struct Runner<S> {
     pub(super) work: Semaphore,
     /// Rung when there is something to report.
     pub(super) reported: Notify,
-    /// Rung when the desk has more room.
+    /// Notified when the buffer has more room.
     pub(super) room: Notify,
     pub(super) tally: Tally,
-    /// When the worker was told to stop.
+    /// When the worker was asked to stop.
     stop_begun: OnceLock<Instant>,
     /// True once what still runs has to end.
     aborted: watch::Sender<bool>,
@@ -117,7 +117,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         self.settings.listener.tell(event);
     }
 
-    /// Works until `stop` completes or the server says so, and ends in good order, or quickly once `abort`
+    /// Works until `stop` completes or the server says so, and shuts down gracefully, or quickly once `abort`
     /// completes after that. Everything that it starts ends with this future, also where that is dropped.
     pub(super) async fn run(
         self: Arc<Self>,
@@ -154,7 +154,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
     /// Cuts the end short once `abort` completes after the stop has begun.
     async fn abort_on(&self, abort: impl Future<Output = ()>) -> Infallible {
         let mut stopping = self.surroundings.stopping.subscribe();
-        // The sender lives as long as the runner.
+        // The sender is dropped with the runner.
         let _ = stopping.wait_for(|stopping| *stopping).await;
         abort.await;
         self.cancel_all();
@@ -169,7 +169,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         }
     }
 
-    /// Tells handlers that the worker stops, and gives back what has not started.
+    /// Signals handlers that the worker stops, and releases what has not started.
     pub(super) fn begin_stop(&self) {
         let first = self.stop_begun.set(Instant::now()).is_ok();
         if first {
@@ -180,7 +180,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         self.give_back(waiting);
     }
 
-    /// Gives back jobs that have not started.
+    /// Releases jobs that have not started.
     pub(super) fn give_back(&self, runs: Vec<Arc<Run>>) {
         let mut buffer = self.buffer();
         for run in runs {

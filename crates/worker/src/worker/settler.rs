@@ -101,8 +101,8 @@ const fn is_about_content(refused: &Refused) -> bool {
 /// The type of the failure that stands in for a report which the server cannot read.
 const SUBSTITUTE: &str = "report_refused";
 
-/// What is said in place of a result that is too long, or an error that is not valid: that the run
-/// ended, and that its end could not be told. Running it again would end the same way.
+/// What is said instead of a result that is too long, or an error that is not valid: that the run
+/// ended, and that its outcome could not be reported. Running it again would end the same way.
 fn substitute(refused: &Refused) -> Ending {
     let message = format!("the server does not take what the handler answered: {}", refused.message);
     Ending::Failed(Failure::new(SUBSTITUTE, message).unrecoverable())
