@@ -87,7 +87,7 @@ impl Tally {
         self.add("activations", done(&account.activations));
         self.add("removals", done(&account.removals));
         let redriven: Vec<_> = account.generation.iter().filter(|redrive| redrive.told.surely()).collect();
-        self.add("revivals", redriven.len());
+        self.add("redrives", redriven.len());
         self.add("revivals with another policy", redriven.iter().filter(|redrive| redrive.version.is_some()).count());
     }
 

@@ -209,7 +209,7 @@ pub(crate) fn push_explanation(out: &mut Vec<u8>, job: &Job) {
     push_serialized(out, &*job.spec.policy);
     member(out, "policy_from");
     push_serialized(out, &origin_of(body::split(&job.spec.body).origin));
-    for (key, number) in [("life", job.generation), ("releases", job.releases), ("leases", job.leases)] {
+    for (key, number) in [("generation", job.generation), ("releases", job.releases), ("leases", job.leases)] {
         member(out, key);
         push_u64(out, number.into());
     }
@@ -261,7 +261,7 @@ fn push_array<T>(out: &mut Vec<u8>, items: &[T], push: impl Fn(&mut Vec<u8>, &T)
 
 /// A failed run: when it waited, ran and ended, where, and what was decided.
 fn push_run(out: &mut Vec<u8>, run: &FailedRun) {
-    for (key, number) in [("life", run.generation), ("attempt", run.attempt)] {
+    for (key, number) in [("generation", run.generation), ("attempt", run.attempt)] {
         member(out, key);
         push_u64(out, number.into());
     }
@@ -278,7 +278,7 @@ fn push_run(out: &mut Vec<u8>, run: &FailedRun) {
 
 /// What a redrive replaced: the members of the job as they were until then.
 fn push_revision(out: &mut Vec<u8>, revision: &Revision) {
-    member(out, "life");
+    member(out, "generation");
     push_u64(out, revision.generation.into());
     push_moment(out, "replaced_at", revision.at);
     if !revision.by.is_empty() {

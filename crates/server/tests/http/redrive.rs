@@ -100,8 +100,8 @@ async fn replaced_arguments_are_kept_with_who_replaced_them() {
     let job = bench.job(&id).await;
     let now = "2026-02-13T10:00:00.000000Z";
     let expected = json!([
-        { "life": 0, "replaced_at": now, "replaced_by": "ada@laptop", "args": ["old"], "meta": { "a": 1 }, "tags": [] },
-        { "life": 1, "replaced_at": now, "replaced_by": "api", "args": ["new"], "meta": { "a": 1 }, "tags": [] },
+        { "generation": 0, "replaced_at": now, "replaced_by": "ada@laptop", "args": ["old"], "meta": { "a": 1 }, "tags": [] },
+        { "generation": 1, "replaced_at": now, "replaced_by": "api", "args": ["new"], "meta": { "a": 1 }, "tags": [] },
     ]);
     assert_eq!((&job["redrive"]["revisions"], &job["args"]), (&expected, &json!([3])));
 }

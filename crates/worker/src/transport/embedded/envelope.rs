@@ -64,7 +64,7 @@ fn explained(job: &Job) -> Value {
         .iter()
         .map(|run| {
             json!({
-                "life": run.generation, "attempt": run.attempt, "worker_id": *run.worker,
+                "generation": run.generation, "attempt": run.attempt, "worker_id": *run.worker,
                 "available_at": rfc3339(run.available), "started_at": rfc3339(run.started), "at": rfc3339(run.at),
                 "verdict": run.verdict,
             })
