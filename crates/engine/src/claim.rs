@@ -80,6 +80,7 @@ impl Engine {
     async fn claim_now(&self, request: &ClaimRequest) -> Result<Vec<Job>, EngineError> {
         let claim = Claim {
             queues: request.queues.clone(),
+            held: self.gates.held(),
             count: request.count.min(self.settings.most_claimed),
             bytes: request.bytes,
             worker: request.worker.clone(),

@@ -106,7 +106,7 @@ impl Engine {
     pub(crate) fn wake<'a>(&self, jobs: impl Iterator<Item = &'a Job> + Clone) {
         let planned = self.planned.load(Ordering::Acquire);
         let held = self.gates.held();
-        let next = |job: &Job| next_change(job, held.contains(&job.spec.queue));
+        let next = |job: &Job| next_change(job, held.lease_refs(&job.spec));
         if jobs.clone().any(|job| next(job).is_some_and(|next| next.micros() < planned)) {
             self.earlier.notify_one();
         }

@@ -21,22 +21,20 @@ impl Gates {
     /// Takes note of a queue as the store has it.
     pub(crate) fn note(&self, queue: &Queue) {
         if queue.paused {
-            self.change(|closed| closed.insert(Arc::clone(&queue.name)));
+            self.change(|closed| closed.hold_queue(Arc::clone(&queue.name)));
         } else {
             self.open(&queue.name);
         }
     }
 
-    /// Takes note of all queues as the store has them.
-    pub(crate) fn note_all(&self, queues: &[Queue]) {
-        let paused = queues.iter().filter(|queue| queue.paused);
-        let names = paused.map(|queue| Arc::clone(&queue.name)).collect();
-        self.change(|closed| *closed = names);
+    /// Takes note of all queues that are paused.
+    pub(crate) fn note_all(&self, paused: Vec<Arc<str>>) {
+        self.change(|closed| *closed = Held::of_queues(paused));
     }
 
     /// Opens the gate of a queue.
     pub(crate) fn open(&self, queue: &str) {
-        self.change(|closed| closed.remove(queue));
+        self.change(|closed| closed.free_queue(queue));
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Held) -> T) {

@@ -75,7 +75,7 @@ impl Engine {
     /// The store did not answer.
     pub async fn recall_pauses(&self) -> Result<(), EngineError> {
         let _noting = self.gates.noting.lock().await;
-        self.gates.note_all(&self.store.queues().await?);
+        self.gates.note_all(self.store.paused().await?);
         Ok(())
     }
 

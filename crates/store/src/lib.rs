@@ -5,6 +5,7 @@ mod codec;
 pub mod conformance;
 pub mod embedded;
 mod error;
+mod held;
 mod id;
 mod inbox;
 mod job;
@@ -21,6 +22,7 @@ mod wall;
 
 pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
+pub use held::Held;
 pub use id::{JobId, LeaseToken};
 pub use inbox::{Decoder, Drained, InboxEntry};
 pub use job::{
@@ -33,7 +35,7 @@ pub use memory::Memory;
 pub use postgres::Postgres;
 pub use standstill::Standstill;
 pub use store::{
-    Cancelled, Claim, Decider, Decision, Enqueued, Held, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention,
+    Cancelled, Claim, Decider, Decision, Enqueued, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention,
     RunOutcome, Settlement, Store, StoreFuture, Token,
 };
 pub use wall::{STEP_US, Step, Wall, elapsed_us};

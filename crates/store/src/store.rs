@@ -1,11 +1,10 @@
 //! The verbs of a store. Each is atomic, and each is told what time it is.
 
 use crate::{
-    Blob, Decoder, Drained, DuplicateId, Filter, Job, JobId, LeaseToken, Listed, NewJob, Page, Redrive, Refusal,
+    Blob, Decoder, Drained, DuplicateId, Filter, Held, Job, JobId, LeaseToken, Listed, NewJob, Page, Redrive, Refusal,
     Standstill, State, StoreError,
 };
 use redrive_policy::{Moment, Span, Verdict};
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,9 +24,12 @@ pub trait Store: Send + Sync {
     fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>>;
 
     /// Hands out available jobs under leases: queues in the order given, in each the highest priority
-    /// first, then what became available first, then by name. Closed queues give nothing, and a job
-    /// that has expired is not handed out. The run counts from here on. A job that does not fit into the
-    /// bytes of the claim ends it; nothing behind that job is handed out in its place.
+    /// first, then what became available first, then by name. A job that has expired is not handed out. The
+    /// run counts from here on. A job that does not fit into the bytes of the claim ends it; nothing behind that
+    /// job is handed out in its place.
+    ///
+    /// Queues that are held, and queues that are paused, are passed over as a whole. Whether a queue is paused is
+    /// the store's own knowledge, whatever the caller holds: another server on the same store may have paused it.
     fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>>;
 
     /// A sign of life: each lease lasts `span` from now, or else its own span, and no less than the job
@@ -63,10 +65,6 @@ pub trait Store: Send + Sync {
     /// This concerns the server that calls it: it is not kept, and other servers on the same store go on.
     fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()>;
 
-    /// Discards waiting jobs that have expired, then makes due jobs available, each as far as the gate
-    /// lets it through; at most `limit` of both, each in the order of time, then by name. A job that
-    /// the gate holds back stays as it is, holds up no other, and does not count. A closed queue is
-    /// no concern of this verb.
     /// Discards waiting jobs that have expired, in the order of time, then by name; then makes due jobs
     /// available; at most `limit` of both.
     ///
@@ -74,9 +72,9 @@ pub trait Store: Send + Sync {
     /// job of each queue, then the second of each, and so on, in each turn in the order of time, then by
     /// name. So a queue with many due jobs delays no other queue by more than a turn.
     ///
-    /// Due jobs of the queues in `held` stay as they are, delay no other job, and do not count; they expire
-    /// like any other. The store passes over such a queue as a whole, however many jobs wait in it. Whether
-    /// a queue is paused is no concern of this verb.
+    /// Due jobs that are `held` stay as they are, delay no other job, and do not count; they expire like any
+    /// other. The store passes over a held queue as a whole, however many jobs wait in it. Whether a queue is
+    /// paused is no concern of this verb.
     ///
     /// What has failed and expires before its retry becomes a dead letter where its policy keeps dead letters.
     fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>>;
@@ -123,8 +121,16 @@ pub trait Store: Send + Sync {
     /// All queues that a job or a pause has named and that were not forgotten since, by name.
     fn queues(&self) -> StoreFuture<'_, Vec<Queue>>;
 
+    /// The names of the queues that are paused, in order.
+    fn paused(&self) -> StoreFuture<'_, Vec<Arc<str>>> {
+        Box::pin(async move {
+            let queues = self.queues().await?;
+            Ok(queues.into_iter().filter(|queue| queue.paused).map(|queue| queue.name).collect())
+        })
+    }
+
     /// The next moment at which there is something to reclaim or to promote, which may be past; absent
-    /// where nothing waits. Due times in the queues in `held` do not count; leases and expiries there do. A
+    /// where nothing waits. Due times of jobs that are `held` do not count; their leases and expiries do. A
     /// time that has come counts as over: due at 5 is due at 5.
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>>;
 
@@ -154,6 +160,8 @@ pub enum Enqueued {
 pub struct Claim {
     /// The queues, the most wanted first.
     pub queues: Vec<Arc<str>>,
+    /// What is held.
+    pub held: Arc<Held>,
     /// How many jobs at most.
     pub count: usize,
     /// How many bytes the jobs may have together, by [`Job::bytes`]. The claim ends before the job that would exceed
@@ -245,9 +253,6 @@ pub enum Missing {
     /// Leave everything as it is, and say that there is none.
     Refuse,
 }
-
-/// The names of the queues whose due jobs must not become available.
-pub type Held = BTreeSet<Arc<str>>;
 
 /// A job that was called off.
 #[derive(Clone, Debug, PartialEq)]

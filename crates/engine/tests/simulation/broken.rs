@@ -233,8 +233,11 @@ impl Store for Broken {
         })
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+    fn claim(&self, mut claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
         Box::pin(async move {
+            if self.flaw == Flaw::IgnoresPauses {
+                claim.held = Arc::default();
+            }
             let looks_back = if self.flaw == Flaw::IgnoresExpiry { 400_000_000 } else { 0 };
             let mut jobs = self.inner.claim(claim, Moment::from_micros(now.micros() - looks_back)).await?;
             jobs.iter_mut().for_each(|job| job.times.started = Some(now));

@@ -125,6 +125,7 @@ impl<'s> Bench<'s> {
     pub(super) fn request(&self, queues: &[&str], count: usize) -> Claim {
         Claim {
             queues: queues.iter().map(|queue| Arc::from(*queue)).collect(),
+            held: Arc::default(),
             count,
             bytes: usize::MAX,
             worker: WORKER.into(),

@@ -1,9 +1,10 @@
 //! Queues among themselves: they take turns, and one that is held back delays no other.
 
-use super::bench::{Bench, LEASE_MS, QUEUE, START, ids};
+use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, START, ids};
 use super::{Flaw, Verified, ensure, same};
-use crate::{Held, Job, JobId, Missing, NewJob, QueueRefusal, Start, State};
+use crate::{Claim, Held, Job, JobId, Missing, NewJob, QueueRefusal, Redrive, Start, State};
 use redrive_policy::{Moment, Span};
+use std::sync::Arc;
 
 pub(super) async fn held_jobs_delay_no_other_and_are_not_counted(bench: &mut Bench<'_>) -> Verified {
     let mut waiting = Vec::new();
@@ -86,6 +87,78 @@ pub(super) async fn held_queues_wake_for_leases_and_expiries(bench: &mut Bench<'
     let expires = bench.later(500);
     bench.added_with(|spec| spec.expires = Some(expires)).await?;
     same!(wake_ms(bench, &[QUEUE]).await?, Some(500), "an expiry in a held queue");
+    Ok(())
+}
+
+pub(super) async fn held_queues_are_passed_over_by_a_claim(bench: &mut Bench<'_>) -> Verified {
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(bench.added_with(|spec| (spec.queue, spec.priority) = ("held".into(), 5)).await?.id);
+    }
+    let other = [bench.added().await?.id, bench.added().await?.id];
+    let claim = claim_beside(bench, &["held"], &["held", QUEUE], 2);
+    same!(ids(&bench.claim_by(claim).await?), other, "two jobs, where the queue asked first is held");
+    let claim = claim_beside(bench, &["held", QUEUE, "unknown"], &["held", "unknown", "held"], 9);
+    same!(bench.claim_by(claim).await?, Vec::new(), "where all queues asked are held or unknown");
+    same!(bench.get(held[0]).await?.state, State::Available, "what is held");
+    same!(ids(&bench.claim_by(bench.request(&["held"], 9)).await?), held, "where nothing is held any more");
+    Ok(())
+}
+
+pub(super) async fn held_queues_give_no_job_whatever_made_it_available(bench: &mut Bench<'_>) -> Verified {
+    let released = bench.held().await?;
+    let failed = bench.held().await?;
+    let ended = bench.held().await?;
+    bench.done(&ended).await?;
+    let pending = bench.job();
+    let pending = bench.add(NewJob { start: Start::Pending, ..pending }).await?;
+    let due = scheduled(bench, QUEUE, DELAY_MS).await?;
+    bench.fail(&failed).await?;
+    bench.pass(DELAY_MS);
+    same!(ids(&bench.promote(9).await?), [failed.id, due], "what is due, before the queue is held");
+    bench.pass(1);
+    bench.release(&released, 0, 9).await??;
+    bench.pass(1);
+    bench.store().activate(pending.id, bench.now()).await??;
+    bench.pass(1);
+    bench.store().redrive(ended.id, Redrive::default(), bench.now()).await??;
+    bench.pass(1);
+    let new = bench.added().await?;
+    same!(bench.claim_by(claim_beside(bench, &[QUEUE], &[QUEUE], 9)).await?, Vec::new(), "while the queue is held");
+    let expected = [failed.id, due, released.id, pending.id, ended.id, new.id];
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.extend(ids(&bench.claim_by(claim_beside(bench, &["other"], &[QUEUE], 2)).await?));
+    }
+    same!(seen, expected, "when the hold is over, in order");
+    Ok(())
+}
+
+pub(super) async fn a_hold_is_no_pause_and_does_not_end_one(bench: &mut Bench<'_>) -> Verified {
+    let here = bench.added().await?;
+    let there = bench.added_with(|spec| spec.queue = "there".into()).await?;
+    bench.store().pause("there".into(), true, Missing::Refuse, bench.now()).await?;
+    same!(bench.claim_by(claim_beside(bench, &[QUEUE], &[QUEUE, "there"], 9)).await?, Vec::new(), "held, and paused");
+    same!(bench.store().paused().await?, ["there".into()], "what is paused");
+    same!(ids(&bench.claim_by(bench.request(&["there", QUEUE], 9)).await?), [here.id], "where nothing is held");
+    bench.store().pause("there".into(), false, Missing::Refuse, bench.now()).await?;
+    same!(bench.claim_by(claim_beside(bench, &["there"], &["there"], 9)).await?, Vec::new(), "resumed, and held");
+    same!(ids(&bench.claim_by(bench.request(&["there"], 9)).await?), [there.id], "resumed");
+    Ok(())
+}
+
+pub(super) async fn paused_queues_are_told_by_name(bench: &mut Bench<'_>) -> Verified {
+    same!(bench.store().paused().await?, Vec::new(), "of an empty store");
+    bench.added().await?;
+    for name in ["b", "c", "a"] {
+        bench.store().pause(name.into(), true, Missing::Create, bench.now()).await?;
+    }
+    bench.store().pause("c".into(), false, Missing::Create, bench.now()).await?;
+    same!(bench.store().paused().await?, ["a".into(), "b".into()], "two of four");
+    bench.restart();
+    same!(bench.store().paused().await?, ["a".into(), "b".into()], "after a restart");
+    bench.store().forget_queue("a".into()).await?.map_err(|refusal| Flaw::new(format!("{refusal:?}")))?;
+    same!(bench.store().paused().await?, ["b".into()], "when one is forgotten");
     Ok(())
 }
 
@@ -179,6 +252,11 @@ pub(super) async fn a_job_that_comes_while_its_queue_is_forgotten_is_not_lost(be
     Ok(())
 }
 
+/// A claim of some queues while some are held.
+fn claim_beside(bench: &Bench<'_>, held: &[&str], queues: &[&str], count: usize) -> Claim {
+    Claim { held: Arc::new(names(held)), ..bench.request(queues, count) }
+}
+
 async fn promote(bench: &Bench<'_>, held: &[&str], limit: usize) -> Result<Vec<Job>, Flaw> {
     Ok(bench.store().promote(&names(held), limit, bench.now()).await?)
 }
@@ -190,7 +268,7 @@ async fn wake_ms(bench: &Bench<'_>, held: &[&str]) -> Result<Option<i64>, Flaw> 
 }
 
 fn names(queues: &[&str]) -> Held {
-    queues.iter().map(|queue| (*queue).into()).collect()
+    Held::of_queues(queues.iter().map(|queue| (*queue).into()))
 }
 
 async fn scheduled(bench: &mut Bench<'_>, queue: &str, due_ms: u32) -> Result<JobId, Flaw> {

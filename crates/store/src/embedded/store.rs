@@ -273,6 +273,10 @@ impl Store for Embedded {
         self.answer(|store_state| Ok(store_state.queues()))
     }
 
+    fn paused(&self) -> StoreFuture<'_, Vec<Arc<str>>> {
+        self.answer(|store_state| Ok(store_state.paused_queues()))
+    }
+
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
         self.answer(|store_state| Ok(store_state.next_wake(held)))
     }

@@ -17,6 +17,9 @@ pub(super) const PAUSE: &str = "UPDATE queues SET paused = $2 WHERE name = $1 RE
 pub(super) const PAUSE_OR_CREATE: &str = "INSERT INTO queues (name, paused, created_us) VALUES ($1, $2, $3) \
      ON CONFLICT (name) DO UPDATE SET paused = excluded.paused RETURNING id";
 
+/// The queues that are paused.
+const PAUSED: &str = "SELECT name FROM queues WHERE paused ORDER BY name";
+
 /// All queues, or the one named.
 const READ: &str = "SELECT name, paused, created_us FROM queues WHERE $1::text IS NULL OR name = $1 ORDER BY name";
 
@@ -67,6 +70,12 @@ pub(super) async fn number(session: &mut Session, name: &Arc<str>, now: Moment) 
     let numbers = numbers(session, vec![Arc::clone(name)], now).await?;
     let number = numbers.first().map(|(number, _)| *number);
     number.ok_or_else(|| DbError::Collided(format!("the queue \"{name}\" is being made by somebody else")))
+}
+
+/// The names of the queues that are paused.
+pub(super) async fn paused(core: &Core) -> Result<Vec<Arc<str>>, DbError> {
+    let rows = core.session().await?.query(&Statement::new(PAUSED, Vec::new())).await?;
+    rows.iter().map(|row| Reader::new(row).next().map(|name| Arc::from(text::read(name)))).collect()
 }
 
 /// All queues by name, or the one that is named, with what is in them.

@@ -173,6 +173,10 @@ impl Store for Postgres {
         answer!(self, all_queues)
     }
 
+    fn paused(&self) -> StoreFuture<'_, Vec<Arc<str>>> {
+        answer!(self, |core| queues::paused(core))
+    }
+
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
         answer!(self, |core| sweep::next_wake(core, held))
     }

@@ -249,6 +249,7 @@ fn work(store: &dyn Store, seed: u64) {
         let now = Moment::from_micros(1_700_000_000_000_000 + round);
         let claim = Claim {
             queues: vec!["one".into()],
+            held: Arc::default(),
             count: 3,
             bytes: usize::MAX,
             worker: "ada".into(),
@@ -350,6 +351,7 @@ fn a_decision_that_panics_does_no_harm() {
     let now = Moment::from_micros(1_800_000_000_000_000);
     let claim = Claim {
         queues: vec!["one".into()],
+        held: Arc::default(),
         count: 3,
         bytes: usize::MAX,
         worker: "ada".into(),

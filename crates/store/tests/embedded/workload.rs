@@ -117,7 +117,7 @@ fn decide_overdue(job: &Job, why: Overdue) -> Decision {
 }
 
 /// One of the queues, always.
-static HELD: LazyLock<Held> = LazyLock::new(|| Held::from(["three".into()]));
+static HELD: LazyLock<Held> = LazyLock::new(|| Held::of_queues(["three".into()]));
 
 /// All that a store shows, as text.
 pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
@@ -282,6 +282,7 @@ impl Workload {
     fn claim(&mut self) -> Verb {
         Verb::Claim(Claim {
             queues: vec![self.queue(), self.queue()],
+            held: Arc::default(),
             count: self.random.usize(1..5),
             bytes: usize::MAX,
             worker: self.worker(),

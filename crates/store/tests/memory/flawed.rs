@@ -20,6 +20,10 @@ pub(crate) enum Flaw {
     EnqueuesOneByOne,
     ForgetsKeys,
     ClaimsFromPausedQueues,
+    ClaimsFromHeldQueues,
+    EndsAClaimAtAHeldQueue,
+    TakesAHoldForAPause,
+    ForgetsPausedQueues,
     PausesUnknownQueues,
     ClaimsNewestFirst,
     ClaimsOneTooMany,
@@ -58,7 +62,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 42] = [
+    pub(crate) const ALL: [Self; 46] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -66,6 +70,10 @@ impl Flaw {
         Self::EnqueuesOneByOne,
         Self::ForgetsKeys,
         Self::ClaimsFromPausedQueues,
+        Self::ClaimsFromHeldQueues,
+        Self::EndsAClaimAtAHeldQueue,
+        Self::TakesAHoldForAPause,
+        Self::ForgetsPausedQueues,
         Self::PausesUnknownQueues,
         Self::ClaimsNewestFirst,
         Self::ClaimsOneTooMany,
@@ -122,7 +130,7 @@ impl Subject for FlawedSubject {
     }
 
     fn reopen(&self) -> Box<dyn Store> {
-        let store = Flawed { flaw: self.flaw, restarted: true, memory: self.kept.store() };
+        let store = Flawed { flaw: self.flaw, restarted: true, memory: self.kept.store().reopened() };
         assert_eq!(block_on(store.lose()), Ok(()), "the reference model does not fail");
         Box::new(store)
     }
@@ -161,7 +169,7 @@ impl Flawed {
     /// How many due jobs these queues have.
     async fn held_jobs(&self, held: &Held, now: Moment) -> Result<usize, StoreError> {
         let all = self.memory.list(Filter::default(), Page::new(0, usize::MAX)).await?.jobs;
-        let due = |job: &&Job| held.contains(&job.spec.queue) && job.due.is_some_and(|due| due <= now);
+        let due = |job: &&Job| held.lease_refs(&job.spec) && job.due.is_some_and(|due| due <= now);
         Ok(all.iter().filter(due).count())
     }
 
@@ -241,6 +249,16 @@ impl Store for Flawed {
             let paused: Vec<Queue> = open.filter(|_| self.has(Flaw::ClaimsFromPausedQueues)).collect();
             claim.count += usize::from(self.has(Flaw::ClaimsOneTooMany));
             claim.bytes = if self.has(Flaw::ClaimsTooManyBytes) { usize::MAX } else { claim.bytes };
+            if self.has(Flaw::ClaimsFromHeldQueues) {
+                claim.held = Arc::default();
+            }
+            if self.has(Flaw::EndsAClaimAtAHeldQueue) {
+                let end = claim.queues.iter().position(|queue| claim.held.holds_queue(queue));
+                claim.queues.truncate(end.unwrap_or(claim.queues.len()));
+            }
+            for queue in claim.held.queues().filter(|_| self.has(Flaw::TakesAHoldForAPause)) {
+                self.memory.pause(Arc::clone(queue), true, Missing::Refuse, now).await?;
+            }
             for queue in &paused {
                 self.memory.pause(Arc::clone(&queue.name), false, Missing::Refuse, now).await?;
             }
@@ -315,11 +333,11 @@ impl Store for Flawed {
             }
             let all = self.has(Flaw::StopsAtAHeldJob) && held_jobs > 0;
             let also = |queue: &&Queue| all || (queue.paused && self.has(Flaw::HoldsBackPausedQueues));
-            held.extend(queues.iter().filter(also).map(|queue| Arc::clone(&queue.name)));
+            queues.iter().filter(also).for_each(|queue| held.hold_queue(Arc::clone(&queue.name)));
             let mut jobs = Vec::new();
             for queue in queues.iter().filter(|_| self.has(Flaw::PromotesQueueByQueue)) {
-                let others = queues.iter().filter(|other| other.name != queue.name);
-                let held = held.iter().chain(others.map(|other| &other.name)).cloned().collect();
+                let others = queues.iter().map(|other| &other.name).filter(|other| **other != queue.name);
+                let held = Held::of_queues(held.queues().chain(others).cloned());
                 jobs.extend(self.memory.promote(&held, limit - jobs.len(), early).await?);
             }
             jobs.extend(self.memory.promote(&held, limit - jobs.len(), early).await?);
@@ -396,6 +414,13 @@ impl Store for Flawed {
 
     fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
         self.memory.queues()
+    }
+
+    fn paused(&self) -> StoreFuture<'_, Vec<Arc<str>>> {
+        if self.has(Flaw::ForgetsPausedQueues) {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        }
+        self.memory.paused()
     }
 
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {

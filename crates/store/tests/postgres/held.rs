@@ -43,7 +43,7 @@ fn sixty_thousand_held_jobs_are_not_read_by_a_sweep() {
         store.enqueue(others, now()).await.unwrap().unwrap();
         let before = close((store, schema.clone())).await;
 
-        let (store, held) = (open(&schema), Held::from(["held".into()]));
+        let (store, held) = (open(&schema), Held::of_queues(["held".into()]));
         assert_eq!(store.next_wake(&held).await.unwrap(), Some(later(900)));
         let promoted = store.promote(&held, 1_000, later(900)).await.unwrap();
         assert_eq!(promoted.iter().map(|job| job.id).collect::<Vec<_>>(), names);

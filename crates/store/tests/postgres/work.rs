@@ -49,7 +49,8 @@ pub(crate) fn job(queue: &str) -> NewJob {
 
 pub(crate) fn claim(queue: &str, count: usize, seed: u64) -> Claim {
     let lease = Span::from_millis(10_000);
-    Claim { queues: vec![queue.into()], count, bytes: usize::MAX, worker: "ada".into(), lease, timeout: None, seed }
+    let (queues, held) = (vec![queue.into()], Arc::default());
+    Claim { queues, held, count, bytes: usize::MAX, worker: "ada".into(), lease, timeout: None, seed }
 }
 
 /// What the job's own policy rules about an ordinary failure.

@@ -15,6 +15,8 @@ pub enum Step {
     Claim {
         /// Of these queues.
         queues: Vec<u8>,
+        /// While these are held.
+        held: HeldPlan,
         /// So many.
         count: usize,
         /// With so many bytes.
@@ -58,6 +60,8 @@ pub enum Step {
     List(ListPlan),
     /// Look at the queues.
     Queues,
+    /// Look which queues are paused.
+    Paused,
     /// Ask for the next moment.
     NextWake(HeldPlan),
     /// Let so many milliseconds pass.
@@ -100,8 +104,16 @@ fn day() -> impl Strategy<Value = [Step; 5]> {
     ];
     (limit(), any::<u64>(), ends, night, plan::held(), last).prop_map(|(count, seed, ends, night, held, last)| {
         let queues = (0..FEW).collect();
-        let claim =
-            Step::Claim { queues, count, bytes: usize::MAX, worker: 0, lease_ms: 1_000, timeout_ms: None, seed };
+        let claim = Step::Claim {
+            queues,
+            held: HeldPlan::None,
+            count,
+            bytes: usize::MAX,
+            worker: 0,
+            lease_ms: 1_000,
+            timeout_ms: None,
+            seed,
+        };
         [claim, Step::Settle(ends), night, Step::Promote(held, 100), last]
     })
 }
@@ -119,11 +131,12 @@ fn step() -> impl Strategy<Value = Step> {
 /// What workers and the engine do all day.
 fn work() -> impl Strategy<Value = Step> {
     let size = (limit(), prop_oneof![3 => Just(usize::MAX), 1 => 0..6_000_usize]);
-    let claim = (vec(0..FEW, 1..4), size, 0..FEW, wait_ms(), option::weighted(0.3, wait_ms()), any::<u64>());
+    let claim =
+        (vec(0..FEW, 1..4), plan::held(), size, 0..FEW, wait_ms(), option::weighted(0.3, wait_ms()), any::<u64>());
     prop_oneof![
         4 => vec(plan::job(), 0..6).prop_map(Step::Enqueue),
-        6 => claim.prop_map(|(queues, (count, bytes), worker, lease_ms, timeout_ms, seed)| {
-            Step::Claim { queues, count, bytes, worker, lease_ms, timeout_ms, seed }
+        6 => claim.prop_map(|(queues, held, (count, bytes), worker, lease_ms, timeout_ms, seed)| {
+            Step::Claim { queues, held, count, bytes, worker, lease_ms, timeout_ms, seed }
         }),
         2 => (vec(plan::lease_ref(), 1..4), option::weighted(0.3, wait_ms()))
             .prop_map(|(lease_refs, ms)| Step::Extend(lease_refs, ms)),
@@ -162,6 +175,7 @@ fn looks() -> impl Strategy<Value = Step> {
         1 => plan::back().prop_map(Step::Get),
         2 => plan::list().prop_map(Step::List),
         1 => Just(Step::Queues),
+        1 => Just(Step::Paused),
         1 => plan::held().prop_map(Step::NextWake),
     ]
 }

@@ -34,9 +34,10 @@ impl World {
                 let jobs = (0..).zip(plans).map(|(place, plan)| self.new_job(place, plan)).collect();
                 Seen::Enqueued(store.enqueue(jobs, now).await?)
             }
-            Step::Claim { queues, count, bytes, worker, lease_ms, timeout_ms, seed } => {
+            Step::Claim { queues, held: plan, count, bytes, worker, lease_ms, timeout_ms, seed } => {
                 let claim = Claim {
                     queues: queues.iter().map(|queue| word("queue", *queue)).collect(),
+                    held: Arc::new(held(*plan)),
                     count: *count,
                     bytes: *bytes,
                     worker: word("worker", *worker),
@@ -105,6 +106,7 @@ impl World {
                 Seen::Listed(walked(store, filter, Page::new(plan.offset, plan.limit)).await?)
             }
             Step::Queues => Seen::Queues(store.queues().await?),
+            Step::Paused => Seen::Names(store.paused().await?),
             Step::NextWake(plan) => Seen::Wake(store.next_wake(&held(*plan)).await?),
             Step::PassToNextWake => Seen::Wake(store.next_wake(&Held::new()).await?),
             _ => Seen::Nothing,
@@ -215,7 +217,7 @@ fn held(plan: HeldPlan) -> Held {
         HeldPlan::All => 0..FEW,
         HeldPlan::One(queue) => queue..queue + 1,
     };
-    queues.map(|queue| word("queue", queue)).collect()
+    Held::of_queues(queues.map(|queue| word("queue", queue)))
 }
 
 /// One of the queues of jobs, or one that never has any.

@@ -82,6 +82,11 @@ impl StoreState {
         names
     }
 
+    pub(in crate::embedded) fn paused_queues(&self) -> Vec<Arc<str>> {
+        let paused = self.indexes.sorted_queue_indexes().filter(|queue_index| queue_index.paused);
+        paused.map(|queue_index| Arc::clone(&queue_index.name)).collect()
+    }
+
     pub(in crate::embedded) fn queues(&self) -> Vec<Queue> {
         self.indexes.sorted_queue_indexes().map(|queue_index| queue_index.queue()).collect()
     }

@@ -27,11 +27,15 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
 
 async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> {
     let mut answers: Vec<Vec<Job>> = calls.iter().map(|_| Vec::new()).collect();
+    let groups = groups(calls);
+    if groups.is_empty() {
+        return Ok(answers);
+    }
     let mut taken: Vec<StoredRow> = Vec::new();
     let mut left: Vec<Arc<str>> = Vec::new();
     let mut session = core.session().await?;
     let mut begun = false;
-    for (queues, places) in groups(calls) {
+    for (queues, places) in groups {
         let sum = |part: fn(&Claim) -> usize| {
             places.iter().fold(0_usize, |total, place| total.saturating_add(part(&calls[*place].0)))
         };
@@ -59,7 +63,7 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
         begun = true;
         let mut found = read::jobs(&mut session, &core.catalogue, &rows).await?;
         found.retain(|stored| !taken.iter().any(|other| other.job.id == stored.job.id));
-        sort(&mut found, queues);
+        sort(&mut found, &queues);
         let mut found = found.into_iter().peekable();
         for place in places {
             let (claim, now) = &calls[place];
@@ -85,22 +89,24 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
     Ok(answers)
 }
 
-/// Calls that name the same queues in the same order, each by its place.
-fn groups(calls: &[Call]) -> Vec<(&[Arc<str>], Vec<usize>)> {
-    let mut groups: Vec<(&[Arc<str>], Vec<usize>)> = Vec::new();
+/// Calls that ask the same queues in the same order, each by its place. A queue that is held is not asked.
+fn groups(calls: &[Call]) -> Vec<(Vec<&Arc<str>>, Vec<usize>)> {
+    let mut groups: Vec<(Vec<&Arc<str>>, Vec<usize>)> = Vec::new();
     for (place, (claim, _)) in calls.iter().enumerate() {
-        match groups.iter_mut().find(|(queues, _)| *queues == claim.queues) {
+        let open: Vec<&Arc<str>> = claim.queues.iter().filter(|queue| !claim.held.holds_queue(queue)).collect();
+        match groups.iter_mut().find(|(queues, _)| *queues == open) {
             Some((_, places)) => places.push(place),
-            None => groups.push((&claim.queues, vec![place])),
+            None if open.is_empty() => {}
+            None => groups.push((open, vec![place])),
         }
     }
     groups
 }
 
 /// In the order in which they are handed out.
-fn sort(found: &mut [StoredRow], queues: &[Arc<str>]) {
+fn sort(found: &mut [StoredRow], queues: &[&Arc<str>]) {
     found.sort_by_key(|StoredRow { job, .. }| {
-        let queue = queues.iter().position(|queue| *queue == job.spec.queue);
+        let queue = queues.iter().position(|queue| **queue == job.spec.queue);
         (queue, Reverse(job.spec.priority), job.times.available, job.id)
     });
 }

@@ -99,5 +99,5 @@ fn first_turns(mut due: Vec<StoredRow>, most: usize) -> Vec<StoredRow> {
 
 /// The names of queues that are held, as the database takes them.
 pub(super) fn names(held: &Held) -> Vec<Cow<'_, str>> {
-    held.iter().map(|name| text::stored(name)).collect()
+    held.queues().map(|name| text::stored(name)).collect()
 }
