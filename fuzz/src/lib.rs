@@ -63,7 +63,7 @@ fn assert_refusal(document: &Value, refusal: &Problems) {
 
 fn assert_survives_json(policy: &Policy) {
     let text = serde_json::to_string(policy).expect("a policy is JSON");
-    assert_eq!(&serde_json::from_str::<Policy>(&text).expect("and comes back from it"), policy);
+    assert_eq!(&wire::from_json::<Policy>(&text).expect("and comes back from it"), policy);
 }
 
 /// Error types and codes that the policy's own lists know, and one that they do not.

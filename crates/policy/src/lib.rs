@@ -11,10 +11,11 @@
 //! checked when it is read, never when it is used; a refusal lists every problem.
 //!
 //! ```
+//! # #[cfg(feature = "dialects")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use redrive_policy::{AttemptLimit, dialect::Dialect};
 //! use serde_json::json;
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let document = json!({ "max_attempts": 5, "non_retryable_errors": ["auth.*"] });
 //! let policy = Dialect::Ojs.read(&document)?.policy;
 //! assert_eq!(policy.attempts, AttemptLimit::AtMost(5));
@@ -28,6 +29,8 @@
 //! assert!(!written.lost.is_empty(), "TaskHarbor has no list of error types, and the loss says so");
 //! # Ok(())
 //! # }
+//! # #[cfg(not(feature = "dialects"))]
+//! # fn main() {}
 //! ```
 //!
 //! Settings of Temporal, Sidekiq, Celery, BullMQ, Faktory and Oban are read by [`import`].
@@ -37,10 +40,11 @@
 //! The history is small and serialisable: store it with the job, and go on after a restart.
 //!
 //! ```
-//! use redrive_policy::{Draw, Failure, History, Moment, Outcome, Policy, decide};
+//! # #[cfg(feature = "dialects")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use redrive_policy::{Draw, Failure, History, Moment, Outcome, Policy, decide, wire};
 //! use std::time::Duration;
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let policy = Policy::builder()
 //!     .exponential(Duration::from_secs(1), 2.0)
 //!     .full_jitter()
@@ -55,13 +59,15 @@
 //! history.record(&verdict);
 //!
 //! let stored = serde_json::to_string(&history)?;
-//! let mut history: History = serde_json::from_str(&stored)?;
+//! let mut history: History = wire::from_json(&stored)?;
 //! history.record(&decide(&policy, &history, &failure, Moment::ORIGIN, draw));
 //!
 //! let verdict = decide(&policy, &history, &failure, Moment::ORIGIN, draw);
 //! assert!(matches!(verdict.outcome, Outcome::Stop { reason, .. } if reason.name() == "max_attempts"));
 //! # Ok(())
 //! # }
+//! # #[cfg(not(feature = "dialects"))]
+//! # fn main() {}
 //! ```
 //!
 //! # Retrying a closure
@@ -89,28 +95,38 @@
 //!
 //! # Looking before production does
 //!
-//! [`lab`] holds what the `redrive policy` command shows: warnings for policies that do not do what
+//! The feature `lab` adds what the `redrive policy` command shows: warnings for policies that do not do what
 //! they look like, schedules, replays, explanations, and the simulation of an outage.
 //!
 //! # Features
 //!
 //! - `tokio` (default): the async loop sleeps on tokio's clock.
+//! - `dialects` (default): policies are read from documents and written to them. It brings `serde_json`,
+//!   without any of its features that change how other code reads numbers or orders members.
+//! - `lab`: warnings, schedules, replays, explanations, simulations and pictures.
 //! - `tower`: a policy as a layer of tower services.
+//!
+//! Without any of them, policies are built in code, decided on, and serialised by serde.
 
 mod backoff;
 mod builder;
 mod curve;
 mod decide;
 mod delegation;
+#[cfg(feature = "dialects")]
 pub mod dialect;
 mod draw;
 mod failure;
 mod history;
+#[cfg(feature = "dialects")]
 pub mod import;
 mod jitter;
+#[cfg(feature = "lab")]
 pub mod lab;
 mod matcher;
+#[cfg(feature = "dialects")]
 mod normal;
+#[cfg(feature = "dialects")]
 pub mod notation;
 mod policy;
 mod problem;
@@ -118,6 +134,7 @@ mod resembling;
 pub mod retry;
 mod span;
 mod verdict;
+#[cfg(feature = "dialects")]
 pub mod wire;
 
 pub use backoff::{Backoff, Cap, CapPlace, Computed, Rounding};

@@ -1,6 +1,7 @@
 //! What is wrong with a policy that was handed in.
 
 use serde::Serialize;
+#[cfg(feature = "dialects")]
 use serde_json::Value;
 use std::fmt;
 
@@ -45,6 +46,7 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 /// A value as it is shown in a message: its JSON, shortened where it is long.
+#[cfg(feature = "dialects")]
 #[must_use]
 pub(crate) fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
@@ -63,6 +65,7 @@ pub(crate) fn shown(value: &Value) -> String {
 }
 
 /// The path of a member, with its key escaped as RFC 6901 wants it.
+#[cfg(feature = "dialects")]
 #[must_use]
 pub(crate) fn member(path: &str, key: &str) -> String {
     format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))

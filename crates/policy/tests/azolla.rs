@@ -1,5 +1,6 @@
 //! Azolla, section by section, and the rows of the project's semantics for it.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;

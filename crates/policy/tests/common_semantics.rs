@@ -1,5 +1,6 @@
 //! The rows of the project's semantics that hold for every dialect, and those on layers.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;

@@ -1,6 +1,7 @@
 //! Exosphere, parameter by parameter and example by example, and the rows of the project's
 //! semantics for it.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;

@@ -1,5 +1,6 @@
 //! Warnings: each code has a policy that draws it, and one beside it that does not.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, clippy::panic)]
 
 use redrive_policy::dialect::{Dialect, Warning};

@@ -1,5 +1,6 @@
 //! Schedules: bounds as in a replay, means and shares by law, totals without a hang.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, reason = "helpers of tests are tests too")]
 
 use proptest::prelude::*;

@@ -1,5 +1,6 @@
 //! Simulations: against the exact law where there is one, against a plain model where there is none.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, reason = "helpers of tests are tests too")]
 
 use proptest::prelude::*;

@@ -1,5 +1,6 @@
 //! TaskHarbor, heading by heading, and the rows of the project's semantics for it.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;

@@ -1,5 +1,6 @@
 //! The shared vectors: policies in five dialects with the verdicts that they must give.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, clippy::panic)]
 
 use redrive_policy::dialect::Dialect;

@@ -1,5 +1,6 @@
 //! Writing a policy in a dialect: the same comes back, and what cannot come back is named.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;

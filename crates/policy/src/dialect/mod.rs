@@ -21,6 +21,7 @@ pub use failure::ReadFailure;
 pub use loss::{Loss, Part};
 
 /// Parts of a policy in words.
+#[cfg(feature = "lab")]
 pub(crate) mod describe {
     pub(crate) use super::loss::{curve, matcher};
 }

@@ -66,10 +66,11 @@
 //! error types or codes, [`classify`](Retry::classify) says what an error is:
 //!
 //! ```
+//! # #[cfg(feature = "dialects")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use redrive_policy::{Failure, dialect::Dialect, retry_blocking};
 //! use serde_json::json;
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let document = json!({
 //!     "max_attempts": 4,
 //!     "initial_interval": "PT0.001S",
@@ -86,6 +87,8 @@
 //! assert_eq!(result, Err("auth.expired"));
 //! # Ok(())
 //! # }
+//! # #[cfg(not(feature = "dialects"))]
+//! # fn main() {}
 //! ```
 //!
 //! # What it costs

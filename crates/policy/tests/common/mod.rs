@@ -125,7 +125,7 @@ pub(crate) fn without(document: &Value, pointer: &str) -> Value {
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer to a member");
     let mut changed = document.clone();
     let object = changed.pointer_mut(parent).and_then(Value::as_object_mut).expect("an object");
-    object.shift_remove(key).expect("a member");
+    object.remove(key).expect("a member");
     changed
 }
 

@@ -1,5 +1,6 @@
 //! The importers: settings of six systems against the formulas of those systems, written down anew here.
 
+#![cfg(feature = "dialects")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod arbitrary;

@@ -1,6 +1,7 @@
 //! MWL's Retry provider: every constraint of its parameter schema, its rules, and the rows of the
 //! project's semantics for it.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]

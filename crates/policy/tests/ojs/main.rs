@@ -1,6 +1,7 @@
 //! Open Job Spec, section by section. The names of the tests are the numbers of its sections, the
 //! identifiers of its conformance table, and the rows of the project's semantics.
 
+#![cfg(feature = "lab")]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]

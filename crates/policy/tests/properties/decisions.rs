@@ -6,11 +6,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use redrive_policy::dialect::ReadFailure;
-use redrive_policy::{Failure, History, Moment, Outcome, Policy, Reason, Rule, Signal, Span, Verdict, decide};
+use redrive_policy::{Failure, History, Moment, Outcome, Policy, Reason, Rule, Signal, Span, Verdict, decide, wire};
 
 fn restarted(history: &History) -> History {
     let stored = serde_json::to_string(history).expect("a history is JSON");
-    serde_json::from_str(&stored).expect("and comes back from it")
+    wire::from_json(&stored).expect("and comes back from it")
 }
 
 /// Failures of any dialect: what the canonical decision can meet.
@@ -70,7 +70,7 @@ proptest! {
     ) {
         for verdict in verdicts(&policy, &failures, &draws) {
             let stored = serde_json::to_string(&verdict).expect("a verdict is JSON");
-            let back: Verdict = serde_json::from_str(&stored).expect("and comes back from it");
+            let back: Verdict = wire::from_json(&stored).expect("and comes back from it");
             prop_assert_eq!(back, verdict, "{}", stored);
         }
     }

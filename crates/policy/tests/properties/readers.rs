@@ -33,7 +33,7 @@ fn near_misses(dialect: Dialect) -> impl Strategy<Value = (Dialect, (Value, Stri
             (Some(junk), _) => *document.pointer_mut(place).expect("a place") = junk,
             (None, None) => document = Value::Null,
             (None, Some((parent, key))) => match document.pointer_mut(parent).expect("a parent") {
-                Value::Object(fields) => drop(fields.shift_remove(&key.replace("~1", "/").replace("~0", "~"))),
+                Value::Object(fields) => drop(fields.remove(&key.replace("~1", "/").replace("~0", "~"))),
                 Value::Array(items) => drop(items.remove(key.parse().expect("an index"))),
                 other => panic!("{other} has no members"),
             },
