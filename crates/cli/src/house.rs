@@ -84,10 +84,15 @@ impl House {
         });
     }
 
-    /// Tells what happens to the store while it runs. A store in a database has its own ways to say it.
+    /// Tells what happens to the store while it runs.
     pub(crate) fn watch(&self, tell: impl Fn(&Notice) + Send + Sync + 'static) {
-        if let Self::Folder(store, ..) = self {
-            store.watch(tell);
+        match self {
+            Self::Folder(store, ..) => store.watch(tell),
+            Self::Postgres(store) => store.watch_unreadable(|id, why| {
+                log::error(format_args!(
+                    "job {id} cannot be read and was set aside: {why}; `redrive store unreadable` lists such jobs"
+                ));
+            }),
         }
     }
 

@@ -58,14 +58,14 @@ pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
 }
 
 /// The ids that were named; none for all.
-fn ids(named: &[String]) -> Result<Option<Vec<JobId>>, Failed> {
+pub(super) fn ids(named: &[String]) -> Result<Option<Vec<JobId>>, Failed> {
     if named.iter().any(|name| name == "all") {
         return Ok(None);
     }
     named.iter().map(|name| name.parse().map_err(Failed::usage)).collect::<Result<_, _>>().map(Some)
 }
 
-fn told(changed: &[JobId], named: Option<&[JobId]>, json: bool) -> Result<(), Failed> {
+pub(super) fn told(changed: &[JobId], named: Option<&[JobId]>, json: bool) -> Result<(), Failed> {
     let ids: Vec<String> = changed.iter().map(ToString::to_string).collect();
     if json {
         output::json(&json!({ "changed": ids }))?;

@@ -4,6 +4,7 @@ mod backup;
 mod copy;
 mod inbox;
 mod location;
+mod unreadable;
 
 use crate::{exit::Failed, output};
 use clap::Subcommand;
@@ -37,6 +38,8 @@ enum Command {
     Copy(copy::Args),
     /// List inbox entries that could not be decoded
     Inbox(inbox::Args),
+    /// List jobs in a database that cannot be read, put them back or delete them
+    Unreadable(unreadable::Args),
 }
 
 #[derive(clap::Args)]
@@ -67,6 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         Command::Compact(Folder { dir }) => compact(folder(dir)?, args.json),
         Command::Copy(places) => copy::run(places, args.json),
         Command::Inbox(inbox) => inbox::run(inbox, args.json),
+        Command::Unreadable(unreadable) => unreadable::run(unreadable, args.json),
     }
 }
 

@@ -6,9 +6,30 @@ pub(crate) mod verdict;
 
 use redrive_policy::{Moment, Span};
 
-/// Bytes that mean nothing, although their checksum is right: written by something else, or by a bug.
+use std::fmt;
+
+/// Why bytes cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
+pub(crate) enum Unreadable {
+    /// No version writes this: the bytes are damaged, or something else wrote them.
+    Malformed(&'static str),
+    /// A newer version of this program wrote them.
+    Newer { what: &'static str, found: u8, known: u8 },
+}
+
+pub(crate) use Unreadable::Malformed;
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(why) => f.write_str(why),
+            Self::Newer { what, found, known } => write!(
+                f,
+                "{what} has version {found}, and this program reads versions up to {known}; upgrade redrive on this node"
+            ),
+        }
+    }
+}
 
 /// Writing.
 pub(crate) trait Encode {
@@ -56,6 +77,15 @@ impl Encode for Vec<u8> {
     }
 }
 
+/// Reads the version that every item begins with. Versions count from 1.
+fn version(from: &mut Decoder<'_>, what: &'static str, known: u8) -> Result<(), Unreadable> {
+    match from.byte()? {
+        0 => Err(Malformed("an item has version 0, which no program writes")),
+        found if found > known => Err(Unreadable::Newer { what, found, known }),
+        _ => Ok(()),
+    }
+}
+
 /// Reading, from the front.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoder<'a>(&'a [u8]);
@@ -69,23 +99,23 @@ impl<'a> Decoder<'a> {
         self.0.is_empty()
     }
 
-    pub(crate) fn raw(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn raw(&mut self, length: usize) -> Result<&'a [u8], Unreadable> {
         let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed("a record ends too early"))?;
         self.0 = rest;
         Ok(taken)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
         let (taken, rest) = self.0.split_first_chunk().ok_or(Malformed("a record ends too early"))?;
         self.0 = rest;
         Ok(*taken)
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
+    pub(crate) fn byte(&mut self) -> Result<u8, Unreadable> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    pub(crate) fn count(&mut self) -> Result<u64, Malformed> {
+    pub(crate) fn count(&mut self) -> Result<u64, Unreadable> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -101,29 +131,29 @@ impl<'a> Decoder<'a> {
         Err(Malformed("a count does not fit into 64 bits"))
     }
 
-    pub(crate) fn small(&mut self) -> Result<u32, Malformed> {
+    pub(crate) fn small(&mut self) -> Result<u32, Unreadable> {
         u32::try_from(self.count()?).map_err(|_| Malformed("a count does not fit into 32 bits"))
     }
 
-    pub(crate) fn word(&mut self) -> Result<u64, Malformed> {
+    pub(crate) fn word(&mut self) -> Result<u64, Unreadable> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(crate) fn moment(&mut self) -> Result<Moment, Malformed> {
+    pub(crate) fn moment(&mut self) -> Result<Moment, Unreadable> {
         self.array().map(i64::from_le_bytes).map(Moment::from_micros)
     }
 
-    pub(crate) fn span(&mut self) -> Result<Span, Malformed> {
+    pub(crate) fn span(&mut self) -> Result<Span, Unreadable> {
         let ms = f64::from_bits(self.word()?);
         Span::try_from(ms).map_err(|_| Malformed("a span is negative, too long or no number"))
     }
 
-    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Unreadable> {
         let length = usize::try_from(self.count()?).map_err(|_| Malformed("a length is too large"))?;
         self.raw(length)
     }
 
-    pub(crate) fn text(&mut self) -> Result<&'a str, Malformed> {
+    pub(crate) fn text(&mut self) -> Result<&'a str, Unreadable> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Malformed("a text is not UTF-8"))
     }
 }

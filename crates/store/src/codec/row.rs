@@ -1,9 +1,13 @@
 //! The part of a job that changes, as a small row of its own: the payload is written once, this often.
 
-use super::{Decoder, Encode, Malformed};
+use super::{Decoder, Encode, Malformed, Unreadable, version};
 use crate::{Blob, FailedRun, Job, JobId, Lease, LeaseToken, Revision, Spec, State, Times};
 use redrive_policy::{Handled, History, Moment, Span};
 use std::sync::Arc;
+
+/// The version of these bytes, which counts up whenever they change. It also stands for all else that is stored of
+/// the job: a program that cannot read its policy, failures or revisions must find a row that is newer than it knows.
+pub(crate) const VERSION: u8 = 1;
 
 /// Everything of a job but its name, what was said about it, now and before, when it was created, and its
 /// failures.
@@ -126,6 +130,8 @@ mod has {
 
 /// Writes the row of a job.
 pub(crate) fn encode(job: &Job, out: &mut Vec<u8>) {
+    out.byte(VERSION);
+    out.moment(job.times.created);
     let at = out.len();
     out.raw(&[job.state as u8, 0, 0]);
     let mut flags = 0;
@@ -178,8 +184,10 @@ pub(crate) fn encode(job: &Job, out: &mut Vec<u8>) {
     out[at + 1..at + 3].copy_from_slice(&flags.to_le_bytes());
 }
 
-/// Reads the row of a job that was created at this time.
-pub(crate) fn decode(from: &mut Decoder<'_>, created: Moment) -> Result<Row, Malformed> {
+/// Reads when a job was created, and its row.
+pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<(Moment, Row), Unreadable> {
+    version(from, "a row", VERSION)?;
+    let created = from.moment()?;
     let [state, low, high] = from.array()?;
     let flags = u16::from_le_bytes([low, high]);
     let state = decode_state(state)?;
@@ -222,11 +230,11 @@ pub(crate) fn decode(from: &mut Decoder<'_>, created: Moment) -> Result<Row, Mal
     if has(has::COMPLETED_BY) {
         row.completed_by = Some(from.text()?.into());
     }
-    Ok(row)
+    Ok((created, row))
 }
 
 /// States are written as their place in [`State::ALL`], which is their order in memory too.
-fn decode_state(byte: u8) -> Result<State, Malformed> {
+fn decode_state(byte: u8) -> Result<State, Unreadable> {
     State::ALL.get(usize::from(byte)).copied().ok_or(Malformed("a row has an unknown state"))
 }
 
@@ -235,7 +243,7 @@ fn encode_token(token: LeaseToken, out: &mut Vec<u8>) {
     out.word(token.nonce);
 }
 
-fn decode_token(from: &mut Decoder<'_>) -> Result<LeaseToken, Malformed> {
+fn decode_token(from: &mut Decoder<'_>) -> Result<LeaseToken, Unreadable> {
     Ok(LeaseToken { number: from.small()?, nonce: from.word()? })
 }
 
@@ -250,7 +258,7 @@ fn encode_lease(lease: &Lease, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_lease(from: &mut Decoder<'_>, with_deadline: bool) -> Result<Lease, Malformed> {
+fn decode_lease(from: &mut Decoder<'_>, with_deadline: bool) -> Result<Lease, Unreadable> {
     Ok(Lease {
         token: decode_token(from)?,
         worker: from.text()?.into(),
@@ -274,7 +282,7 @@ fn encode_history(history: &History, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_history(from: &mut Decoder<'_>) -> Result<History, Malformed> {
+fn decode_history(from: &mut Decoder<'_>) -> Result<History, Unreadable> {
     let (created, failures) = (from.moment()?, from.small()?);
     let mut rules = Vec::new();
     for _ in 0..from.small()? {

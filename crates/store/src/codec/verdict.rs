@@ -1,11 +1,15 @@
 //! Failed runs on disk. Exact to the last bit of every delay and draw, which JSON text would not be.
 
-use super::{Decoder, Encode, Malformed};
+use super::{Decoder, Encode, Malformed, Unreadable, version};
 use crate::FailedRun;
 use redrive_policy::{Computed, Disposition, Draw, Mismatch, Origin, Outcome, Reason, Span, Verdict};
 
+/// The version of these bytes. It counts up whenever they change.
+const VERSION: u8 = 1;
+
 /// Writes a failed run.
 pub(crate) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
+    out.byte(VERSION);
     out.count(run.generation.into());
     out.count(run.attempt.into());
     for moment in [run.available, run.started, run.at] {
@@ -36,7 +40,8 @@ pub(crate) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
 }
 
 /// Reads a failed run.
-pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<FailedRun, Malformed> {
+pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<FailedRun, Unreadable> {
+    version(from, "a failed attempt", VERSION)?;
     let (generation, attempt) = (from.small()?, from.small()?);
     let (available, started, at) = (from.moment()?, from.moment()?, from.moment()?);
     let (worker, error) = (from.text()?.into(), from.bytes()?.into());
@@ -69,7 +74,7 @@ fn encode_origin(origin: &Origin, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_origin(from: &mut Decoder<'_>) -> Result<Origin, Malformed> {
+fn decode_origin(from: &mut Decoder<'_>) -> Result<Origin, Unreadable> {
     match from.byte()? {
         0 => Ok(Origin::Backoff(Computed {
             retry: from.small()?,
@@ -84,7 +89,7 @@ fn decode_origin(from: &mut Decoder<'_>) -> Result<Origin, Malformed> {
     }
 }
 
-const BAD_DRAW: Malformed = Malformed("a draw is not between 0 and 1");
+const BAD_DRAW: Unreadable = Malformed("a draw is not between 0 and 1");
 
 fn encode_reason(reason: &Reason, out: &mut Vec<u8>) {
     match reason {
@@ -110,7 +115,7 @@ fn encode_reason(reason: &Reason, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_reason(from: &mut Decoder<'_>) -> Result<Reason, Malformed> {
+fn decode_reason(from: &mut Decoder<'_>) -> Result<Reason, Unreadable> {
     Ok(match from.byte()? {
         0 => Reason::MaxAttempts { limit: from.small()? },
         1 => Reason::MaxElapsed { limit: from.span()?, elapsed: from.span()?, delay: decode_optional_span(from)? },
@@ -137,7 +142,7 @@ fn encode_mismatch(mismatch: Mismatch, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_mismatch(from: &mut Decoder<'_>) -> Result<Mismatch, Malformed> {
+fn decode_mismatch(from: &mut Decoder<'_>) -> Result<Mismatch, Unreadable> {
     Ok(match from.byte()? {
         0 => {
             let entry = usize::try_from(from.count()?).map_err(|_| Malformed("an entry has too high a number"))?;
@@ -151,7 +156,7 @@ fn decode_mismatch(from: &mut Decoder<'_>) -> Result<Mismatch, Malformed> {
     })
 }
 
-fn decode_disposition(from: &mut Decoder<'_>) -> Result<Disposition, Malformed> {
+fn decode_disposition(from: &mut Decoder<'_>) -> Result<Disposition, Unreadable> {
     Ok(match from.byte()? {
         0 => Disposition::Discard,
         1 => Disposition::DeadLetter,
@@ -167,7 +172,7 @@ fn encode_optional(number: Option<f64>, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_optional(from: &mut Decoder<'_>) -> Result<Option<f64>, Malformed> {
+fn decode_optional(from: &mut Decoder<'_>) -> Result<Option<f64>, Unreadable> {
     match from.byte()? {
         0 => Ok(None),
         1 => from.word().map(f64::from_bits).map(Some),
@@ -175,7 +180,7 @@ fn decode_optional(from: &mut Decoder<'_>) -> Result<Option<f64>, Malformed> {
     }
 }
 
-fn decode_optional_span(from: &mut Decoder<'_>) -> Result<Option<Span>, Malformed> {
+fn decode_optional_span(from: &mut Decoder<'_>) -> Result<Option<Span>, Unreadable> {
     let Some(ms) = decode_optional(from)? else { return Ok(None) };
     Span::try_from(ms).map(Some).map_err(|_| Malformed("a span is negative, too long or no number"))
 }

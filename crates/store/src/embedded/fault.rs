@@ -24,6 +24,15 @@ pub enum OpenError {
         /// Its format.
         format: u32,
     },
+    /// A newer version has written a record.
+    TooNewRecord {
+        /// The file.
+        file: PathBuf,
+        /// Where the frame of the record begins.
+        offset: u64,
+        /// Which version was found, and which are known.
+        found: String,
+    },
     /// There is no store in the folder.
     Missing(PathBuf),
     /// A backup goes to an empty folder only.
@@ -91,6 +100,9 @@ impl fmt::Display for OpenError {
                  Start the version that wrote it, or a newer one",
                 file.display()
             ),
+            Self::TooNewRecord { file, offset, found } => {
+                write!(f, "{} at byte {offset}: {found}; nothing was changed", file.display())
+            }
             Self::Missing(dir) => write!(f, "there is no store in {}; check the path", dir.display()),
             Self::NotEmpty(dir) => write!(f, "{} is not empty; give an empty or a new folder", dir.display()),
             Self::Disk(io_error) => write!(f, "{io_error}"),

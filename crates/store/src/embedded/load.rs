@@ -8,8 +8,8 @@ use super::slot::Slot;
 use super::slots::Slots;
 use super::store_state::{Keys, StoreState};
 use crate::JobId;
-use crate::codec::Decoder;
 use crate::codec::row::Row;
+use crate::codec::{Decoder, Unreadable};
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub(super) struct Loader {
     /// Queues of which terms speak before they are known, by their places; as with `unknown`, they are gone in the end.
     unmade: HashSet<u32>,
     pub(super) marks: Marks,
+    /// Why a record could not be read that a newer version wrote.
+    pub(super) newer: Option<String>,
     pub(super) records: u64,
     clock: Option<(Moment, i64)>,
     /// The latest moment at which something happened.
@@ -53,7 +55,13 @@ impl Loader {
     pub(super) fn apply(&mut self, records: &[u8]) -> Result<(), String> {
         let mut from = Decoder::new(records);
         while !from.is_empty() {
-            let record = Record::decode(&mut from).map_err(|malformed| malformed.0.to_owned())?;
+            let record = Record::decode(&mut from).map_err(|unreadable| {
+                let found = unreadable.to_string();
+                if let Unreadable::Newer { .. } = unreadable {
+                    self.newer = Some(found.clone());
+                }
+                found
+            })?;
             self.records += 1;
             (self.marks.sealed, self.marks.closed) = (false, false);
             self.take(record)?;

@@ -166,6 +166,9 @@ impl<'a> Reader<'a> {
     }
 
     fn damage(&mut self, file: PathBuf, offset: u64, found: String, expected: String) -> Result<(), OpenError> {
+        if let Some(found) = self.contents.loader.newer.take() {
+            return Err(OpenError::TooNewRecord { file, offset, found });
+        }
         let damage = Damage { file, offset, found, expected };
         if !self.thorough {
             return Err(damage.into());

@@ -2,7 +2,7 @@
 //! twice, or after a newer one was read already, does no harm once the newest is read too.
 
 use crate::codec::row::{self, Row};
-use crate::codec::{Decoder, Encode, Malformed, revision, verdict};
+use crate::codec::{Decoder, Encode, Malformed, Unreadable, revision, verdict};
 use crate::{FailedRun, Job, JobId, Revision};
 use redrive_policy::{Moment, Span};
 
@@ -149,7 +149,6 @@ pub(super) fn queue_gone(out: &mut Vec<u8>, name: &str) {
 pub(super) fn put(out: &mut Vec<u8>, job: &Job, shared_spec: u64, key: Option<&str>) {
     out.byte(tag::PUT);
     out.raw(&job.id.to_bytes());
-    out.moment(job.times.created);
     out.byte(key.is_some().into());
     if let Some(key) = key {
         out.text(key);
@@ -161,7 +160,6 @@ pub(super) fn put(out: &mut Vec<u8>, job: &Job, shared_spec: u64, key: Option<&s
 pub(super) fn row(out: &mut Vec<u8>, job: &Job) {
     out.byte(tag::ROW);
     out.raw(&job.id.to_bytes());
-    out.moment(job.times.created);
     row::encode(job, out);
 }
 
@@ -228,17 +226,14 @@ fn spec(out: &mut Vec<u8>, spec: &SpecRecord<'_>) {
 
 impl<'a> Record<'a> {
     /// Reads the next record.
-    pub(super) fn decode(from: &mut Decoder<'a>) -> Result<Self, Malformed> {
+    pub(super) fn decode(from: &mut Decoder<'a>) -> Result<Self, Unreadable> {
         match from.byte()? {
             tag::POLICY => Ok(Self::Policy { number: from.count()?, text: from.bytes()? }),
             tag::SHARED_SPEC => decode_shared_spec(from).map(Self::SharedSpec),
             tag::QUEUE => Ok(Self::Queue { name: from.text()?, paused: flag(from)?, created: from.moment()? }),
             tag::QUEUE_GONE => Ok(Self::QueueGone { name: from.text()? }),
             tag::PUT => decode_put(from),
-            tag::ROW => {
-                let (id, created) = (decode_id(from)?, from.moment()?);
-                Ok(Self::Row { id, row: row::decode(from, created)? })
-            }
+            tag::ROW => Ok(Self::Row { id: decode_id(from)?, row: row::decode(from)?.1 }),
             tag::FAILURE => Ok(Self::Failure { id: decode_id(from)?, run: verdict::decode(from)? }),
             tag::REVISION => Ok(Self::Revision { id: decode_id(from)?, revision: revision::decode(from)? }),
             tag::RESPEC => Ok(Self::Respec { id: decode_id(from)?, spec: decode_spec(from)? }),
@@ -253,13 +248,15 @@ impl<'a> Record<'a> {
     }
 }
 
-fn decode_put<'a>(from: &mut Decoder<'a>) -> Result<Record<'a>, Malformed> {
-    let (id, created) = (decode_id(from)?, from.moment()?);
+fn decode_put<'a>(from: &mut Decoder<'a>) -> Result<Record<'a>, Unreadable> {
+    let id = decode_id(from)?;
     let key = if flag(from)? { Some(from.text()?) } else { None };
-    Ok(Record::Put { id, created, key, spec: decode_spec(from)?, row: row::decode(from, created)? })
+    let spec = decode_spec(from)?;
+    let (created, row) = row::decode(from)?;
+    Ok(Record::Put { id, created, key, spec, row })
 }
 
-fn decode_shared_spec<'a>(from: &mut Decoder<'a>) -> Result<SharedSpecRecord<'a>, Malformed> {
+fn decode_shared_spec<'a>(from: &mut Decoder<'a>) -> Result<SharedSpecRecord<'a>, Unreadable> {
     let (number, kind, queue) = (from.count()?, from.text()?, from.text()?);
     let priority = from.array().map(i32::from_le_bytes)?;
     let policy = from.count()?;
@@ -272,17 +269,17 @@ fn decode_shared_spec<'a>(from: &mut Decoder<'a>) -> Result<SharedSpecRecord<'a>
     Ok(SharedSpecRecord { number, kind, queue, priority, policy, timeout, lease })
 }
 
-fn decode_spec<'a>(from: &mut Decoder<'a>) -> Result<SpecRecord<'a>, Malformed> {
+fn decode_spec<'a>(from: &mut Decoder<'a>) -> Result<SpecRecord<'a>, Unreadable> {
     let shared_spec = from.count()?;
     let expires = if flag(from)? { Some(from.moment()?) } else { None };
     Ok(SpecRecord { shared_spec, expires, body: from.bytes()? })
 }
 
-fn decode_id(from: &mut Decoder<'_>) -> Result<JobId, Malformed> {
+fn decode_id(from: &mut Decoder<'_>) -> Result<JobId, Unreadable> {
     from.array().map(JobId::from_bytes)
 }
 
-fn flag(from: &mut Decoder<'_>) -> Result<bool, Malformed> {
+fn flag(from: &mut Decoder<'_>) -> Result<bool, Unreadable> {
     match from.byte()? {
         0 => Ok(false),
         1 => Ok(true),

@@ -72,21 +72,29 @@ impl Catalogue {
         known.queue_names.insert(number, Arc::clone(name));
     }
 
-    /// Reads the policies among these that are new.
-    pub(super) async fn learn_policies(&self, session: &mut Session, numbers: &[i32]) -> Result<(), DbError> {
+    /// Reads the policies among these that are new. Answers those that cannot be read, each with the reason.
+    pub(super) async fn learn_policies(
+        &self,
+        session: &mut Session,
+        numbers: &[i32],
+    ) -> Result<HashMap<i32, String>, DbError> {
+        let mut unreadable = HashMap::new();
         let mut new: Vec<i32> = numbers.to_vec();
         new.retain(|number| !self.known().policies.contains_key(number));
         if new.is_empty() {
-            return Ok(());
+            return Ok(unreadable);
         }
         let sql = "SELECT id, json FROM policies WHERE id = ANY ($1::integer[])";
         let rows = session.query(&Statement::new(sql, vec![Box::new(new)])).await?;
         for row in &rows {
             let mut row = Reader::new(row);
             let (number, json): (i32, &[u8]) = (row.next()?, row.next()?);
-            self.note_policy(number, &Arc::new(parsed(json)?), json);
+            match parsed(json) {
+                Ok(policy) => self.note_policy(number, &Arc::new(policy), json),
+                Err(why) => drop(unreadable.insert(number, why)),
+            }
         }
-        Ok(())
+        Ok(unreadable)
     }
 
     fn note_policy(&self, number: i32, policy: &Arc<Policy>, json: &[u8]) {
@@ -134,9 +142,9 @@ async fn number_of(session: &mut Session, json: &[u8]) -> Result<Option<i32>, Db
     found.first().map(|row| Reader::new(row).next()).transpose()
 }
 
-/// A policy from its text.
-pub(super) fn parsed(json: &[u8]) -> Result<Policy, DbError> {
-    serde_json::from_slice(json).map_err(|error| DbError::Broken(format!("a kept policy cannot be read: {error}")))
+/// A policy from its text, or why it is none.
+pub(super) fn parsed(json: &[u8]) -> Result<Policy, String> {
+    serde_json::from_slice(json).map_err(|error| format!("its policy cannot be read: {error}"))
 }
 
 impl StoredPolicy {

@@ -7,11 +7,12 @@ use super::lease_cache::LeaseCache;
 use super::notifier::Notifier;
 use super::options::Options;
 use super::pool::{Pool, Session};
+use super::read::Found;
 use super::sql;
 use super::stored_row::{StoredRow, uuids};
 use super::vacuum::Vacuum;
 use super::value::Statement;
-use super::{read, write};
+use super::{read, unreadable, write};
 use crate::standstill::Grace;
 use crate::{Job, JobId, Refusal, Standstill, State};
 use redrive_policy::{Policy, Retryable};
@@ -19,6 +20,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
+use tokio_postgres::Row;
 
 /// A transaction in which each statement sees what is committed by then.
 pub(super) const BEGIN: &str = "BEGIN";
@@ -82,22 +84,55 @@ impl Core {
         }
     }
 
+    /// The jobs of rows that the open transaction is about to change. Jobs that cannot be read are set aside in the
+    /// same transaction, so that they hold up no other.
+    pub(super) async fn read_locked(&self, session: &mut Session, rows: &[Row]) -> Result<Found, DbError> {
+        let found = read::jobs(session, &self.catalogue, rows).await?;
+        if !found.damaged.is_empty() {
+            unreadable::set_aside(session, &found.damaged).await?;
+        }
+        Ok(found)
+    }
+
+    /// Sets aside jobs that a reader could not read, where that is still so.
+    pub(super) async fn set_aside(&self, damaged: &[(JobId, String)]) -> Result<(), DbError> {
+        if damaged.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<JobId> = damaged.iter().map(|(id, _)| *id).collect();
+        let mut session = self.session().await?;
+        self.lock(&mut session, &ids, true).await?;
+        session.commit(&[]).await
+    }
+
     /// Begins a transaction that holds these jobs for a change; those that have ended only if that is
-    /// `wanted`, else they are only read.
+    /// `wanted`, else they are only read. Fails where a newer version wrote one of them.
     pub(super) async fn lock_rows(
         &self,
         session: &mut Session,
         ids: &[JobId],
         wanted: bool,
     ) -> Result<HashMap<JobId, StoredRow>, DbError> {
+        let (held, newer) = self.lock(session, ids, wanted).await?;
+        newer.into_iter().next().map_or(Ok(held), |(id, why)| Err(read::newer(id, &why)))
+    }
+
+    /// As [`Core::lease_ref`], and answers which of the jobs a newer version wrote.
+    pub(super) async fn lock(
+        &self,
+        session: &mut Session,
+        ids: &[JobId],
+        wanted: bool,
+    ) -> Result<(HashMap<JobId, StoredRow>, HashMap<JobId, String>), DbError> {
         let mut rows = session.begin(BEGIN, &Statement::new(&sql::LOCK_LIVE, vec![Box::new(uuids(ids))])).await?;
-        let mut held = HashMap::new();
+        let (mut held, mut newer) = (HashMap::new(), HashMap::new());
         // A job that moves between the tables while we look is in neither of the two looks; it is there
         // at the next.
         for look in 0..4 {
-            let found = read::jobs(session, &self.catalogue, &rows).await?;
-            held.extend(found.into_iter().map(|stored| (stored.job.id, stored)));
-            let missing = uuids(ids.iter().filter(|id| !held.contains_key(id)));
+            let found = self.read_locked(session, &rows).await?;
+            held.extend(found.jobs.into_iter().map(|stored| (stored.job.id, stored)));
+            newer.extend(found.newer);
+            let missing = uuids(ids.iter().filter(|id| !held.contains_key(id) && !newer.contains_key(id)));
             if missing.is_empty() || look == 3 {
                 break;
             }
@@ -108,7 +143,7 @@ impl Core {
             };
             rows = session.query(&Statement::new(statement, vec![Box::new(missing)])).await?;
         }
-        Ok(held)
+        Ok((held, newer))
     }
 
     /// Writes what has changed, and commits.

@@ -20,6 +20,8 @@ pub(super) enum DbError {
     Silent(String),
     /// The connection is gone, and whether the transaction was committed is not known.
     Unknown(String),
+    /// A newer version of this program wrote the row.
+    Newer(String),
     /// The role lacks a privilege.
     Denied(String),
     /// The database does not hold what this program needs, or not in the shape it needs.
@@ -51,6 +53,7 @@ impl fmt::Display for DbError {
             | Self::Lost(why)
             | Self::Silent(why)
             | Self::Unknown(why)
+            | Self::Newer(why)
             | Self::Denied(why)
             | Self::Broken(why) => f.write_str(why),
             Self::Taken => f.write_str("a name or key is taken, or a queue is gone"),

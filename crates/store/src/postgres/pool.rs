@@ -4,7 +4,9 @@ use super::access;
 use super::db_error::{DbError, with_cause};
 use super::options::Options;
 use super::tls::{self, Tls};
+use super::unreadable::Watcher;
 use super::value::{Param, Statement};
+use crate::JobId;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io::ErrorKind;
@@ -26,6 +28,8 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) struct Pool {
     options: Options,
     idle: Mutex<Vec<Link>>,
+    /// Who is told of jobs that were set aside.
+    pub(super) watcher: Watcher,
     places: Arc<Semaphore>,
 }
 
@@ -44,7 +48,7 @@ impl std::fmt::Debug for Link {
 impl Pool {
     pub(super) fn new(options: Options) -> Arc<Self> {
         let places = Arc::new(Semaphore::new(options.connections.max(1)));
-        Arc::new(Self { options, idle: Mutex::default(), places })
+        Arc::new(Self { options, idle: Mutex::default(), watcher: Watcher::default(), places })
     }
 
     pub(super) const fn options(&self) -> &Options {
@@ -58,12 +62,18 @@ impl Pool {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         while let Some(link) = idle() {
             if !link.client.is_closed() {
-                return Ok(Session { link: Some(link), pool: Arc::clone(self), reusable: true, _place: place });
+                return Ok(Session {
+                    link: Some(link),
+                    pool: Arc::clone(self),
+                    reusable: true,
+                    aside: Vec::new(),
+                    _place: place,
+                });
             }
         }
         let client = connect(&self.options).await?;
         let link = Link { client, prepared: HashMap::new() };
-        Ok(Session { link: Some(link), pool: Arc::clone(self), reusable: true, _place: place })
+        Ok(Session { link: Some(link), pool: Arc::clone(self), reusable: true, aside: Vec::new(), _place: place })
     }
 
     fn all_busy(&self) -> DbError {
@@ -125,6 +135,8 @@ pub(super) struct Session {
     link: Option<Link>,
     pool: Arc<Pool>,
     reusable: bool,
+    /// Jobs that the open transaction has set aside, each with the reason.
+    pub(super) aside: Vec<(JobId, String)>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -179,6 +191,7 @@ impl Session {
         sent.push(Box::pin(client.batch_execute("COMMIT")));
         finished(&self.pool.options, sent).await?;
         self.reusable = true;
+        self.pool.watcher.tell(&std::mem::take(&mut self.aside));
         Ok(())
     }
 

@@ -1,18 +1,16 @@
 //! A job as its row: the columns that the database looks at, and the bytes that hold the rest.
 
-use super::db_error::DbError;
 use super::stored_row::StoredRow;
-use crate::codec::{Decoder, Encode, Malformed, revision, row, verdict};
+use crate::codec::row::{self, Row};
+use crate::codec::{Decoder, Unreadable, revision, verdict};
 use crate::standstill::ends;
-use crate::{Job, JobId, Spec, State};
+use crate::{FailedRun, Job, JobId, Revision, Spec, State};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
-/// What is kept of a job besides its columns, its failures and what was said about it: when it was handed
-/// in, and the row as all stores write it.
+/// What is stored of a job besides its columns, its failures and its spec: the row as all stores write it.
 pub(super) fn encode(job: &Job) -> Vec<u8> {
     let mut out = Vec::with_capacity(96);
-    out.moment(job.times.created);
     row::encode(job, &mut out);
     out
 }
@@ -31,30 +29,39 @@ pub(super) fn encode_revisions(job: &Job) -> Option<Vec<u8>> {
     (!out.is_empty()).then_some(out)
 }
 
-/// A job, from what is kept of it. `revision` is the number of its last write.
-pub(super) fn decode(
-    id: JobId,
-    revision: i64,
-    spec: Arc<Spec>,
-    row: &[u8],
-    failures: Option<&[u8]>,
-    revisions: Option<&[u8]>,
-) -> Result<StoredRow, DbError> {
-    let broken = |Malformed(why)| DbError::Broken(format!("the job {id} cannot be read: {why}"));
+/// The bytes of a job, read.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    created: Moment,
+    row: Row,
+    failures: Vec<FailedRun>,
+    revisions: Vec<Revision>,
+}
+
+/// Reads the bytes of a job.
+pub(super) fn decode(row: &[u8], failures: Option<&[u8]>, revisions: Option<&[u8]>) -> Result<Decoded, Unreadable> {
     let mut from = Decoder::new(row);
-    let created = from.moment().map_err(broken)?;
-    let row = row::decode(&mut from, created).map_err(broken)?;
-    let failures = all(failures, verdict::decode).map_err(broken)?;
-    let revisions = all(revisions, revision::decode).map_err(broken)?;
-    let job = row.into_job(id, spec, created, failures, revisions);
-    Ok(StoredRow { ended: job.state.is_terminal(), job, revision, changed: false, new_failure: false })
+    let (created, row) = row::decode(&mut from)?;
+    if !from.is_empty() {
+        return Err(Unreadable::Malformed("a row goes on behind its end"));
+    }
+    let (failures, revisions) = (all(failures, verdict::decode)?, all(revisions, revision::decode)?);
+    Ok(Decoded { created, row, failures, revisions })
+}
+
+impl Decoded {
+    /// The job, with its spec. `revision` is the number of its last write.
+    pub(super) fn into_stored(self, id: JobId, revision: i64, spec: Arc<Spec>) -> StoredRow {
+        let job = self.row.into_job(id, spec, self.created, self.failures, self.revisions);
+        StoredRow { ended: job.state.is_terminal(), job, revision, changed: false, new_failure: false }
+    }
 }
 
 /// Reads what is written one after the other, up to the end.
 fn all<T>(
     bytes: Option<&[u8]>,
-    decode: impl Fn(&mut Decoder<'_>) -> Result<T, Malformed>,
-) -> Result<Vec<T>, Malformed> {
+    decode: impl Fn(&mut Decoder<'_>) -> Result<T, Unreadable>,
+) -> Result<Vec<T>, Unreadable> {
     let mut from = Decoder::new(bytes.unwrap_or_default());
     let mut items = Vec::new();
     while !from.is_empty() {

@@ -1,5 +1,6 @@
 //! The statements that work on whole jobs.
 
+use crate::codec::row;
 use std::sync::LazyLock;
 
 /// What is read of a job, in the order in which it is read: of its row, then of what was said about it.
@@ -22,6 +23,10 @@ fn overdue_at(ended: &str, lengths: &str) -> String {
            FROM unnest({ended}::bigint[], {lengths}::bigint[]) AS s (ended_us, length_us) WHERE alive_us < s.ended_us))"
     )
 }
+
+/// Rows of versions that this program reads, by the first byte. Newer ones are left to nodes that can read them.
+/// An empty value is no row, and is to be found, so that it is set aside.
+pub(super) static READABLE: LazyLock<String> = LazyLock::new(|| format!("rest < '\\x{:02x}'::bytea", row::VERSION + 1));
 
 /// Parameters as the columns of a table `u`, one array for each.
 fn unnested(columns: &[(&str, &str)]) -> String {
@@ -149,12 +154,12 @@ statements! {
            SELECT j.*, q.place FROM unnest($1::text[]) WITH ORDINALITY AS q (name, place) CROSS JOIN LATERAL (\
              SELECT * FROM live \
              WHERE queue = (SELECT id FROM queues WHERE queues.name = q.name AND NOT paused) AND state = 2 \
-               AND (expires_us IS NULL OR expires_us > $3) \
+               AND (expires_us IS NULL OR expires_us > $3) AND {readable} \
              ORDER BY priority DESC, available_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j \
            LIMIT $2) j JOIN specs s ON s.id = j.id \
            WINDOW line AS (ORDER BY j.place, j.priority DESC, j.available_us, j.id)) c \
          WHERE through - bytes < $4 OR turn <= $5",
-        read = [&ROW[..], &SAID[..]].concat().join(", "), columns = job_columns()
+        read = [&ROW[..], &SAID[..]].concat().join(", "), columns = job_columns(), readable = *READABLE
     );
     /// Runs that are overdue at $1, at most $2, where the server stood still until $3, each for as long as $4 says.
     OVERDUE = {
@@ -167,30 +172,37 @@ statements! {
     /// long as $3 says.
     NEXT_WAKE = format!(
         "SELECT LEAST(\
-           (SELECT min({overdue}) FROM live WHERE state = 3 AND due_us <= \
-             (SELECT {overdue} FROM live WHERE state = 3 ORDER BY due_us, id LIMIT 1)), \
-           (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND state <> 3 ORDER BY expires_us, id LIMIT 1), \
+           (SELECT min({overdue}) FROM live WHERE state = 3 AND {readable} AND due_us <= \
+             (SELECT {overdue} FROM live WHERE state = 3 AND {readable} ORDER BY due_us, id LIMIT 1)), \
+           (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND state <> 3 AND {readable} \
+              ORDER BY expires_us, id LIMIT 1), \
            (SELECT min(j.due_us) FROM queues q CROSS JOIN LATERAL (\
-              SELECT due_us FROM live WHERE queue = q.id AND state <> 3 AND due_us IS NOT NULL \
+              SELECT due_us FROM live WHERE queue = q.id AND state <> 3 AND due_us IS NOT NULL AND {readable} \
               ORDER BY due_us, id LIMIT 1) j WHERE q.name <> ALL ($1::text[])))",
-        overdue = overdue_at("$2", "$3")
+        overdue = overdue_at("$2", "$3"), readable = *READABLE
     );
     /// Waiting jobs that have expired at $1, at most $2.
     EXPIRED = next("state <> 3 AND expires_us <= $1", "expires_us");
     /// The next jobs that are due at $1 in each of the queues $3, at most $2 of each, after those at ($4, $5).
     DUE = format!(
-        "SELECT {} FROM (\
+        "SELECT {columns} FROM (\
            SELECT j.* FROM unnest($3::integer[], $4::bigint[], $5::uuid[]) AS q (queue, due_us, id) \
            CROSS JOIN LATERAL (\
-             SELECT * FROM live WHERE queue = q.queue AND {DUE_NOW} AND (due_us, id) > (q.due_us, q.id) \
+             SELECT * FROM live WHERE queue = q.queue AND {DUE_NOW} AND {readable} AND (due_us, id) > (q.due_us, q.id) \
              ORDER BY due_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j) j JOIN specs s ON s.id = j.id",
-        job_columns()
+        columns = job_columns(), readable = *READABLE
     );
     /// The queues that have due jobs at $1, the earliest job first, at most $2, without those named in $3.
     DUE_QUEUES = format!(
         "SELECT q.id FROM queues q CROSS JOIN LATERAL (\
-           SELECT due_us, id FROM live WHERE queue = q.id AND {DUE_NOW} ORDER BY due_us, id LIMIT 1) j \
-         WHERE q.name <> ALL ($3::text[]) ORDER BY j.due_us, j.id LIMIT $2"
+           SELECT due_us, id FROM live WHERE queue = q.id AND {DUE_NOW} AND {readable} ORDER BY due_us, id LIMIT 1) j \
+         WHERE q.name <> ALL ($3::text[]) ORDER BY j.due_us, j.id LIMIT $2",
+        readable = *READABLE
+    );
+    /// How many jobs have rows of a newer version.
+    COUNT_NEWER = format!(
+        "SELECT (SELECT count(*) FROM live WHERE NOT {readable}) + (SELECT count(*) FROM ended WHERE NOT {readable})",
+        readable = *READABLE
     );
     /// Jobs by name, wherever they are, without their bodies and revisions.
     READ_BARE = READ.replace("s.body", "''::bytea").replace("s.revisions", "NULL::bytea");
@@ -226,9 +238,10 @@ const DUE_NOW: &str = "state <> 3 AND due_us <= $1 AND (expires_us IS NULL OR ex
 /// Jobs to which something happens by itself, by time, then by name; what others are at is left to them.
 fn next(which: &str, time: &str) -> String {
     format!(
-        "SELECT {} FROM (SELECT * FROM live WHERE {which} ORDER BY {time}, id LIMIT $2 \
+        "SELECT {} FROM (SELECT * FROM live WHERE {which} AND {} ORDER BY {time}, id LIMIT $2 \
            FOR NO KEY UPDATE SKIP LOCKED) j JOIN specs s ON s.id = j.id",
-        job_columns()
+        job_columns(),
+        *READABLE
     )
 }
 

@@ -69,6 +69,12 @@ impl Postgres {
         tokio::spawn(notifier::run(options, Arc::downgrade(&self.core.notifier), heard));
     }
 
+    /// Calls `tell` with the id and the reason whenever this node has set aside a job that it cannot read. To be
+    /// called once.
+    pub fn watch_unreadable(&self, tell: impl Fn(JobId, &str) + Send + Sync + 'static) {
+        self.core.pool.watcher.set(tell);
+    }
+
     /// The time as the database has it, for the engine: all nodes on one database share it.
     #[must_use]
     pub fn clock(&self) -> Arc<DatabaseClock> {

@@ -21,5 +21,7 @@ mod tls;
 mod transfer;
 mod trigger;
 mod trouble;
+mod unreadable;
 mod versions;
+mod views;
 mod work;

@@ -127,7 +127,7 @@ fn all(job: &Job) -> Vec<u8> {
     out
 }
 
-fn read(bytes: &[u8]) -> Result<Vec<Record<'_>>, Malformed> {
+fn read(bytes: &[u8]) -> Result<Vec<Record<'_>>, Unreadable> {
     let mut from = Decoder::new(bytes);
     let mut records = Vec::new();
     while !from.is_empty() {

@@ -34,6 +34,13 @@ impl DatabaseSource {
         }
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {UNHURRIED}");
         let mut transaction = Transaction::open(core, &begin).await.map_err(failed)?;
+        let unreadable = transaction.unreadable().await.map_err(failed)?;
+        if unreadable > 0 {
+            return Err(CopyError::Refused(format!(
+                "found {unreadable} jobs in {place} that were set aside because they cannot be read; they would be left \
+                 behind: list them with `redrive store unreadable`, and put them back or delete them first"
+            )));
+        }
         match transaction.entries().await.map_err(failed)? {
             (0, 0) => Ok(Self(transaction)),
             (waiting, refused) => Err(CopyError::Refused(format!(
@@ -58,6 +65,7 @@ impl DatabaseTarget {
             async { Ok((transaction.count().await?, transaction.queues().await?.len(), transaction.entries().await?)) };
         let (jobs, queues, (waiting, refused)) = found.await.map_err(failed)?;
         let entries = waiting + refused;
+        // A job that was set aside still has its spec, and is counted with the others.
         if jobs + queues + entries > 0 {
             return Err(CopyError::Refused(format!(
                 "found {jobs} jobs, {queues} queues and {entries} jobs in the inbox of {place}; allowed is an empty store: name another schema \

@@ -8,7 +8,7 @@ use crate::postgres::pool::Session;
 use crate::postgres::row::encode_revisions;
 use crate::postgres::stored_row::{StoredRow, uuids};
 use crate::postgres::value::{Param, Reader, Statement, limit};
-use crate::postgres::{inbox, read, schema, sql, text, write};
+use crate::postgres::{inbox, read, schema, sql, text, unreadable, write};
 use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, QueueMark};
 use redrive_policy::{Moment, Span};
 use std::collections::HashMap;
@@ -65,6 +65,11 @@ impl Transaction {
         inbox::count(&mut self.session).await
     }
 
+    /// How many jobs were set aside because they cannot be read.
+    pub(super) async fn unreadable(&mut self) -> Result<usize, DbError> {
+        unreadable::count(&mut self.session).await
+    }
+
     pub(super) async fn after(&mut self, last: Option<JobId>) -> Result<Vec<Portable>, DbError> {
         // No name is nil: all are UUIDs of version 7.
         let last = last.map_or(Uuid::nil(), |last| Uuid::from_bytes(last.to_bytes()));
@@ -77,7 +82,7 @@ impl Transaction {
             keys.insert(id, row.next::<Option<&[u8]>>()?.map(key).transpose()?);
         }
         let rows = self.session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(keys.keys()))])).await?;
-        let mut jobs = read::jobs(&mut self.session, &self.core.catalogue, &rows).await?;
+        let mut jobs = read::jobs(&mut self.session, &self.core.catalogue, &rows).await?.whole()?;
         if jobs.len() != keys.len() {
             let why = format!("found {} names and {} jobs after {last}; each name has one job", keys.len(), jobs.len());
             return Err(DbError::Broken(why));

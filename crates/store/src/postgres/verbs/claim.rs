@@ -4,7 +4,7 @@ use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::stored_row::StoredRow;
 use super::super::value::{Param, Statement, limit};
-use super::super::{read, sql, text};
+use super::super::{sql, text};
 use crate::rules;
 use crate::{Claim, Job, StoreError};
 use redrive_policy::Moment;
@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 /// A worker's request, and when it came.
 pub(in crate::postgres) type Call = (Claim, Moment);
+
+/// How often a claim looks again because it found jobs that had to be set aside.
+const LOOKS: usize = 16;
 
 /// Serves several requests in one transaction.
 pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Vec<Job>, StoreError>> {
@@ -59,9 +62,16 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
             Box::new(limit(places.len() + taken.len())),
         ];
         let statement = Statement::new(&sql::CLAIM, params);
-        let rows = if begun { session.query(&statement).await? } else { session.begin(BEGIN, &statement).await? };
-        begun = true;
-        let mut found = read::jobs(&mut session, &core.catalogue, &rows).await?;
+        let mut found = Vec::new();
+        for _ in 0..LOOKS {
+            let rows = if begun { session.query(&statement).await? } else { session.begin(BEGIN, &statement).await? };
+            begun = true;
+            let read = core.read_locked(&mut session, &rows).await?;
+            found = read.jobs;
+            if read.damaged.is_empty() {
+                break;
+            }
+        }
         found.retain(|stored| !taken.iter().any(|other| other.job.id == stored.job.id));
         sort(&mut found, &queues);
         let mut found = found.into_iter().peekable();

@@ -5,7 +5,7 @@ use super::super::db_error::DbError;
 use super::super::pool::Session;
 use super::super::stored_row::StoredRow;
 use super::super::value::{Param, Reader, Statement, limit};
-use super::super::{read, sql, text};
+use super::super::{sql, text};
 use crate::{Held, Job};
 use redrive_policy::Moment;
 use std::borrow::Cow;
@@ -35,7 +35,7 @@ pub(super) async fn in_turn(
             Box::new(open.iter().map(|queue| queue.seen.1).collect::<Vec<_>>()),
         ];
         let rows = session.query(&Statement::new(&sql::DUE, params)).await?;
-        let mut found = read::jobs(session, &core.catalogue, &rows).await?;
+        let mut found = core.read_locked(session, &rows).await?.jobs;
         found.sort_by_key(|StoredRow { job, .. }| (job.due, job.id));
         let last = last_of_share(&found, share);
         open.retain_mut(|queue| {

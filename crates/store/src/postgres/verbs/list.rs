@@ -24,9 +24,14 @@ pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Jo
     let mut session = core.session().await?;
     let statement = Statement::new(&sql::READ, vec![Box::new(uuids([&id]))]);
     let rows = session.begin(BEGIN_SNAPSHOT, &statement).await?;
-    let mut jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
+    let mut found = read::jobs(&mut session, &core.catalogue, &rows).await?;
     session.roll_back().await?;
-    Ok(jobs.pop().map(|stored| stored.job))
+    drop(session);
+    if let Some((id, why)) = found.newer.first() {
+        return Err(read::newer(*id, why));
+    }
+    core.set_aside(&found.damaged).await?;
+    Ok(found.jobs.pop().map(|stored| stored.job))
 }
 
 pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listed, DbError> {
@@ -42,9 +47,11 @@ pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) 
     let ids = gathering.into_found();
     let statement: &'static str = if page.payloads { &sql::READ } else { &sql::READ_BARE };
     let rows = session.query(&Statement::new(statement, vec![Box::new(uuids(&ids))])).await?;
-    let jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
+    let found = read::jobs(&mut session, &core.catalogue, &rows).await?;
     session.roll_back().await?;
-    let mut jobs: HashMap<JobId, Job> = jobs.into_iter().map(|stored| (stored.job.id, stored.job)).collect();
+    drop(session);
+    core.set_aside(&found.damaged).await?;
+    let mut jobs: HashMap<JobId, Job> = found.jobs.into_iter().map(|stored| (stored.job.id, stored.job)).collect();
     let jobs = ids.iter().filter_map(|id| jobs.remove(id)).map(|job| page.shown(job)).collect();
     Ok(Listed { jobs, next, total })
 }

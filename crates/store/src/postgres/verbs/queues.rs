@@ -13,14 +13,17 @@ use std::sync::Arc;
 const BEGIN: &str = "BEGIN; SET LOCAL enable_seqscan = on";
 const LOCK: &str = "SELECT id, paused, created_us FROM queues WHERE name = $1 FOR UPDATE";
 const COUNT: &str = "SELECT state, count(*) FROM (SELECT state FROM live WHERE queue = $1 UNION ALL \
-     SELECT state FROM ended WHERE queue = $1) j GROUP BY state";
+     SELECT state FROM ended WHERE queue = $1 UNION ALL \
+     SELECT (row ->> 'state')::smallint FROM unreadable WHERE queue = $1) j GROUP BY state";
 const FORGET: &str = "DELETE FROM queues WHERE id = $1";
 /// Queues without jobs that are not paused and as old as $1; those that are in use at this moment are left out.
 const LOCK_EMPTY: &str = "SELECT id FROM queues q WHERE NOT paused AND created_us <= $1 \
      AND NOT EXISTS (SELECT FROM live WHERE queue = q.id) AND NOT EXISTS (SELECT FROM ended WHERE queue = q.id) \
+     AND NOT EXISTS (SELECT FROM unreadable WHERE queue = q.id) \
      ORDER BY id FOR UPDATE SKIP LOCKED";
 const FORGET_EMPTY: &str = "DELETE FROM queues q WHERE id = ANY ($1::integer[]) \
      AND NOT EXISTS (SELECT FROM live WHERE queue = q.id) AND NOT EXISTS (SELECT FROM ended WHERE queue = q.id) \
+     AND NOT EXISTS (SELECT FROM unreadable WHERE queue = q.id) \
      RETURNING name";
 
 /// Forgets one queue, where it has no jobs.

@@ -4,7 +4,7 @@ use super::super::core::{Core, held};
 use super::super::db_error::DbError;
 use super::super::stored_row::StoredRow;
 use super::super::value::Reader;
-use super::super::write;
+use super::super::{read, write};
 use crate::rules;
 use crate::{Job, JobId, LeaseRef, Refusal, Settlement, State, StoreError};
 use redrive_policy::{Moment, Span};
@@ -64,7 +64,7 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
     match heard(&core, &words).await {
         Ok(answers) => {
             let mut answers = answers.into_iter();
-            lengths.into_iter().map(|length| Ok(answers.by_ref().take(length).collect())).collect()
+            lengths.into_iter().map(|length| answers.by_ref().take(length).collect()).collect()
         }
         Err(db_error) => {
             let error = StoreError::from(db_error);
@@ -75,7 +75,7 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
 
 /// The answers to all words. Each concerns one job and no other, so that jobs which this node remembers go
 /// the short way, and all others, and those that have changed meanwhile, the long one.
-async fn heard(core: &Core, words: &[Word<'_>]) -> Result<Answers, DbError> {
+async fn heard(core: &Core, words: &[Word<'_>]) -> Result<Vec<Result<StoreFuture, StoreError>>, DbError> {
     let mut answers = BTreeMap::new();
     let known = core.lease_cache.take(words.iter().map(|word| word.id()));
     if !known.is_empty() {
@@ -83,19 +83,30 @@ async fn heard(core: &Core, words: &[Word<'_>]) -> Result<Answers, DbError> {
     }
     let open: Vec<(usize, Word<'_>)> =
         words.iter().copied().enumerate().filter(|(place, _)| !answers.contains_key(place)).collect();
+    let mut answers: BTreeMap<usize, _> = answers.into_iter().map(|(place, answer)| (place, Ok(answer))).collect();
     if !open.is_empty() {
         answers.extend(core.repeat(|| long(core, &open)).await?);
     }
     Ok(answers.into_values().collect())
 }
 
+/// The answer to one word; an error where a newer version wrote the job.
+type StoreFuture = Result<Job, Refusal>;
+
 /// Reads the jobs under a lock, and writes what becomes of them.
-async fn long(core: &Core, words: &[(usize, Word<'_>)]) -> Result<Vec<(usize, Result<Job, Refusal>)>, DbError> {
+async fn long(
+    core: &Core,
+    words: &[(usize, Word<'_>)],
+) -> Result<Vec<(usize, Result<StoreFuture, StoreError>)>, DbError> {
     let ids: BTreeSet<JobId> = words.iter().map(|(_, word)| word.id()).collect();
     let ids: Vec<JobId> = ids.into_iter().collect();
     let mut session = core.session().await?;
-    let mut jobs = core.lock_rows(&mut session, &ids, false).await?;
-    let answers = words.iter().map(|(place, word)| (*place, word.apply(&mut jobs))).collect();
+    let (mut jobs, newer) = core.lock(&mut session, &ids, false).await?;
+    let mut answer = |word: Word<'_>| match newer.get(&word.id()) {
+        Some(why) => Err(StoreError::from(read::newer(word.id(), why))),
+        None => Ok(word.apply(&mut jobs)),
+    };
+    let answers = words.iter().map(|(place, word)| (*place, answer(*word))).collect();
     core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
     core.lease_cache.keep(jobs.into_values().filter(|stored| stored.job.state == State::Active));
     Ok(answers)

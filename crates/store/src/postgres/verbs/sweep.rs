@@ -3,9 +3,9 @@
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::row::micros;
+use super::super::sql;
 use super::super::stored_row::StoredRow;
 use super::super::value::{Param, Reader, Statement, limit};
-use super::super::{read, sql};
 use super::due::{in_turn, names};
 use crate::rules;
 use crate::standstill::Grace;
@@ -29,7 +29,7 @@ pub(in crate::postgres) async fn reclaim(
         vec![Box::new(now.micros()), Box::new(limit(most)), Box::new(ended), Box::new(lengths)];
     let statement = Statement::new(&sql::OVERDUE, params);
     let rows = session.begin(BEGIN, &statement).await?;
-    let mut jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
+    let mut jobs = core.read_locked(&mut session, &rows).await?.jobs;
     jobs.sort_by_key(|StoredRow { job, .. }| (rules::overdue(job, &grace, now).map(|(since, _)| since), job.id));
     let mut ended = Vec::new();
     for stored in &mut jobs {
@@ -51,7 +51,7 @@ pub(in crate::postgres) async fn promote(
     let mut session = core.session().await?;
     let statement = Statement::new(&sql::EXPIRED, vec![Box::new(now.micros()), Box::new(limit(most))]);
     let rows = session.begin(BEGIN, &statement).await?;
-    let mut jobs = read::jobs(&mut session, &core.catalogue, &rows).await?;
+    let mut jobs = core.read_locked(&mut session, &rows).await?.jobs;
     jobs.sort_by_key(|StoredRow { job, .. }| (job.spec.expires, job.id));
     let mut moved = Vec::new();
     for stored in &mut jobs {

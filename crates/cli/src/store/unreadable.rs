@@ -1,0 +1,80 @@
+//! `redrive store unreadable`: jobs in a database that a server could not read and has set aside.
+
+use super::location::StoreLocation;
+use crate::{exit::Failed, output};
+use redrive_server::time::rfc3339;
+use redrive_store::JobId;
+use redrive_store::postgres::{UnreadableJob, UnreadableJobs, UnreadableList};
+use serde_json::{Value, json};
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// The store: postgres://…, or env:NAME for an address in the environment
+    address: String,
+    /// Put a job back for the servers to read again; "all" for all of them
+    #[arg(long, value_name = "ID", conflicts_with = "delete")]
+    restore: Vec<String>,
+    /// Delete a job that was set aside; "all" for all of them
+    #[arg(long, value_name = "ID")]
+    delete: Vec<String>,
+    /// How many to list
+    #[arg(long, default_value_t = 100, value_name = "NUMBER")]
+    limit: usize,
+}
+
+const EXAMPLES: &str = "\
+A server that cannot read the row of a job sets it aside with the reason, and goes on with
+the others. Rows of a newer version are not set aside: they are left to newer servers, and
+only counted here. Servers may run meanwhile.
+Here, REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app is in the environment.
+
+Examples:
+  redrive store unreadable env:REDRIVE_STORE
+  redrive store unreadable env:REDRIVE_STORE --json
+  redrive store unreadable env:REDRIVE_STORE --restore 01a1e29c-aa7b-7c6a-8f78-6aeede62cff2
+  redrive store unreadable env:REDRIVE_STORE --delete all";
+
+pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
+    let StoreLocation::Database(options) = StoreLocation::read(&args.address)? else {
+        return Err(Failed::usage(
+            "found a folder; only a store in a database sets jobs aside: give postgres://…, or use `redrive store check`",
+        ));
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
+    runtime.block_on(async {
+        let unreadable = UnreadableJobs::open(*options).await.map_err(Failed::unreachable)?;
+        if args.restore.is_empty() && args.delete.is_empty() {
+            let list = unreadable.list(args.limit).await.map_err(Failed::unreachable)?;
+            return listed(&list, json);
+        }
+        let named = if args.restore.is_empty() { &args.delete } else { &args.restore };
+        let ids = super::inbox::ids(named)?;
+        let changed = match args.restore.is_empty() {
+            true => unreadable.delete(ids.as_deref()).await,
+            false => unreadable.restore(ids.as_deref()).await,
+        };
+        super::inbox::told(&changed.map_err(Failed::unreachable)?, ids.as_deref(), json)
+    })
+}
+
+fn listed(list: &UnreadableList, json: bool) -> Result<(), Failed> {
+    if json {
+        let jobs: Vec<Value> = list.jobs.iter().map(in_json).collect();
+        return output::json(&json!({ "total": list.total, "newer": list.newer, "jobs": jobs }));
+    }
+    let mut text = format!(
+        "{} jobs were set aside because they cannot be read; {} jobs have rows of a newer version\n",
+        list.total, list.newer
+    );
+    for UnreadableJob { id, queue, since, reason, .. } in &list.jobs {
+        text.push_str(&format!("{id}  {queue}  {}\n  {}\n", rfc3339(*since), reason.replace('\n', "\n  ")));
+    }
+    output::text(&text)
+}
+
+fn in_json(job: &UnreadableJob) -> Value {
+    let row = serde_json::from_str(&job.row).unwrap_or(Value::Null);
+    json!({ "id": job.id, "queue": job.queue, "since": rfc3339(job.since), "reason": job.reason, "row": row })
+}

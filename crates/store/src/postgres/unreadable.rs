@@ -1,0 +1,183 @@
+//! Jobs that cannot be read: set aside, so that they hold up no other, and listed for people.
+
+use super::core::Core;
+use super::db_error::DbError;
+use super::options::Options;
+use super::pool::Session;
+use super::stored_row::uuids;
+use super::value::{Param, Reader, Statement, limit};
+use super::{schema, sql, text};
+use crate::{JobId, StoreError};
+use redrive_policy::Moment;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// The longest reason that is stored, in characters.
+const LONGEST_REASON: usize = 4_000;
+
+/// The row leaves its table, and with it every index that claims and sweeps go by. Its spec stays, so that the id and
+/// the idempotency key are not used again.
+const SET_ASIDE: &str = "WITH u AS (SELECT * FROM unnest($1::uuid[], $2::text[]) AS u (id, reason)), \
+     waiting AS (DELETE FROM live j USING u WHERE j.id = u.id RETURNING j.id, j.queue, u.reason, to_jsonb(j) AS row), \
+     over AS (DELETE FROM ended j USING u WHERE j.id = u.id RETURNING j.id, j.queue, u.reason, to_jsonb(j) AS row) \
+     INSERT INTO unreadable (id, queue, ended, reason, row) \
+     SELECT id, queue, false, reason, row FROM waiting UNION ALL SELECT id, queue, true, reason, row FROM over \
+     RETURNING id";
+const LIST: &str = "SELECT u.id, coalesce(q.name, ''), (extract(epoch FROM u.since) * 1000000)::bigint, u.reason, \
+       u.row::text FROM unreadable u LEFT JOIN queues q ON q.id = u.queue ORDER BY u.id LIMIT $1";
+pub(super) const COUNT: &str = "SELECT count(*) FROM unreadable";
+const RESTORE: &str = "WITH back AS (\
+       DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id, ended, row), \
+     waiting AS (INSERT INTO live SELECT j.* FROM back, jsonb_populate_record(NULL::live, back.row) j \
+       WHERE NOT back.ended), \
+     over AS (INSERT INTO ended SELECT j.* FROM back, jsonb_populate_record(NULL::ended, back.row) j \
+       WHERE back.ended) \
+     SELECT id FROM back ORDER BY id";
+const DELETE: &str = "WITH gone AS (DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id), \
+     said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id) \
+     SELECT id FROM gone ORDER BY id";
+
+/// Who is told of jobs that were set aside, once that is committed.
+#[derive(Default)]
+pub(super) struct Watcher(OnceLock<Box<dyn Fn(JobId, &str) + Send + Sync>>);
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watcher").field("is_set", &self.0.get().is_some()).finish()
+    }
+}
+
+impl Watcher {
+    pub(super) fn set(&self, tell: impl Fn(JobId, &str) + Send + Sync + 'static) {
+        // The first one stays: a store is wired up once.
+        let _ = self.0.set(Box::new(tell));
+    }
+
+    pub(super) fn tell(&self, aside: &[(JobId, String)]) {
+        if let Some(tell) = self.0.get() {
+            aside.iter().for_each(|(id, why)| tell(*id, why));
+        }
+    }
+}
+
+/// Sets jobs aside in the transaction that is open, each with the reason. They are reported once it is committed.
+pub(super) async fn set_aside(session: &mut Session, damaged: &[(JobId, String)]) -> Result<(), DbError> {
+    let reason = |why: &str| text::stored(&why.chars().take(LONGEST_REASON).collect::<String>()).into_owned();
+    let params: Vec<Param<'_>> = vec![
+        Box::new(uuids(damaged.iter().map(|(id, _)| id))),
+        Box::new(damaged.iter().map(|(_, why)| reason(why)).collect::<Vec<_>>()),
+    ];
+    let rows = session.query(&Statement::new(SET_ASIDE, params)).await?;
+    for row in &rows {
+        let id = Reader::new(row).id()?;
+        session.aside.extend(damaged.iter().find(|(other, _)| *other == id).cloned());
+    }
+    Ok(())
+}
+
+/// How many jobs are set aside.
+pub(super) async fn count(session: &mut Session) -> Result<usize, DbError> {
+    number(session, COUNT).await
+}
+
+async fn number(session: &mut Session, sql: &'static str) -> Result<usize, DbError> {
+    let rows = session.query(&Statement::new(sql, Vec::new())).await?;
+    let count: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
+    Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
+}
+
+/// The jobs of a store that cannot be read. Servers may run meanwhile.
+#[derive(Debug)]
+pub struct UnreadableJobs(Arc<Core>);
+
+/// What cannot be read in a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnreadableList {
+    /// How many jobs were set aside.
+    pub total: usize,
+    /// How many jobs have rows of a newer version than this program reads. They are left to nodes that can read them.
+    pub newer: usize,
+    /// Those that were set aside, oldest job first, as many as were asked for.
+    pub jobs: Vec<UnreadableJob>,
+}
+
+/// A job that was set aside because it cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableJob {
+    /// Its id.
+    pub id: JobId,
+    /// Its queue; empty where that is not there any more.
+    pub queue: String,
+    /// When it was set aside, by the database's clock.
+    pub since: Moment,
+    /// What is wrong with it.
+    pub reason: String,
+    /// Its row, as JSON text.
+    pub row: String,
+}
+
+impl UnreadableJobs {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The database cannot be reached, or holds no store of this version.
+    pub async fn open(options: Options) -> Result<Self, StoreError> {
+        let place = options.to_string();
+        let core = Core::new(options.with_connections(1));
+        let schema = &core.pool.options().schema;
+        let there = async { schema::has_table(&mut core.session().await?, schema, "unreadable").await }.await?;
+        if there {
+            return Ok(Self(core));
+        }
+        let why = format!("there is no store of this version in {place}; check the address, or start a server there");
+        Err(StoreError::Broken(why))
+    }
+
+    /// What cannot be read, with at most `most` of what was set aside.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn list(&self, most: usize) -> Result<UnreadableList, StoreError> {
+        Ok(self.listed(most).await?)
+    }
+
+    async fn listed(&self, most: usize) -> Result<UnreadableList, DbError> {
+        let mut session = self.0.session().await?;
+        let (total, newer) = (count(&mut session).await?, number(&mut session, &sql::COUNT_NEWER).await?);
+        let rows = session.query(&Statement::new(LIST, vec![Box::new(limit(most))])).await?;
+        let mut jobs = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let mut row = Reader::new(row);
+            jobs.push(UnreadableJob {
+                id: row.id()?,
+                queue: text::read(row.next()?).into_owned(),
+                since: Moment::from_micros(row.next()?),
+                reason: text::read(row.next()?).into_owned(),
+                row: row.next()?,
+            });
+        }
+        Ok(UnreadableList { total, newer, jobs })
+    }
+
+    /// Puts jobs back as they were, these or all, for servers to read again. Answers which there were.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn restore(&self, ids: Option<&[JobId]>) -> Result<Vec<JobId>, StoreError> {
+        Ok(self.change(RESTORE, ids).await?)
+    }
+
+    /// Deletes jobs that were set aside: these, or all. Answers which there were.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn delete(&self, ids: Option<&[JobId]>) -> Result<Vec<JobId>, StoreError> {
+        Ok(self.change(DELETE, ids).await?)
+    }
+
+    async fn change(&self, sql: &'static str, ids: Option<&[JobId]>) -> Result<Vec<JobId>, DbError> {
+        let params: Vec<Param<'_>> = vec![Box::new(ids.map(uuids))];
+        let rows = self.0.session().await?.write(&Statement::new(sql, params)).await?;
+        rows.iter().map(|row| Reader::new(row).id()).collect()
+    }
+}
