@@ -102,7 +102,8 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
     }
     let rows = session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(there.keys.values()))])).await?;
     let found = read::jobs(&mut session, &core.catalogue, &rows).await?.whole()?;
-    if let Some(id) = there.keys.values().find(|id| !found.iter().any(|stored| stored.job.id == **id)) {
+    let wanted = |new: &NewJob| there.keys.get(new.idempotency_key.as_deref()?.as_bytes());
+    if let Some(id) = jobs.iter().filter_map(wanted).find(|id| !found.iter().any(|stored| stored.job.id == **id)) {
         return Err(DbError::Broken(format!(
             "an idempotency key of this batch belongs to the job {id}, which was set aside because it cannot be read; \
              `redrive store unreadable` lists it"
