@@ -36,8 +36,9 @@ END $body$;
 
 -- Eight bytes, the lowest first.
 CREATE FUNCTION read_word(bytes bytea, at integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $body$
-    SELECT get_byte(bytes, at)::bigint | (get_byte(bytes, at + 1)::bigint << 8) | (get_byte(bytes, at + 2)::bigint << 16)
-        | (get_byte(bytes, at + 3)::bigint << 24) | (get_byte(bytes, at + 4)::bigint << 32)
+    SELECT get_byte(bytes, at)::bigint | (get_byte(bytes, at + 1)::bigint << 8)
+        | (get_byte(bytes, at + 2)::bigint << 16) | (get_byte(bytes, at + 3)::bigint << 24)
+        | (get_byte(bytes, at + 4)::bigint << 32)
         | (get_byte(bytes, at + 5)::bigint << 40) | (get_byte(bytes, at + 6)::bigint << 48)
         | (get_byte(bytes, at + 7)::bigint << 56)
 $body$;
@@ -47,9 +48,10 @@ CREATE FUNCTION read_span(bytes bytea, at integer) RETURNS double precision LANG
 DECLARE
     bits constant bigint := read_word(bytes, at);
     exponent constant integer := (bits >> 52) & 2047;
+    fraction constant double precision := (bits & 4503599627370495) / 4503599627370496::double precision;
 BEGIN
     IF exponent = 0 THEN RETURN 0; END IF;
-    RETURN (1 + (bits & 4503599627370495) / 4503599627370496::double precision) * power(2::double precision, exponent - 1023);
+    RETURN (1 + fraction) * power(2::double precision, exponent - 1023);
 END $body$;
 
 -- A text; where PostgreSQL cannot hold it, with what it cannot hold escaped.
@@ -145,8 +147,8 @@ END $body$;
 
 -- The columns `failures` of `live` and `ended`: failed attempts, oldest first.
 CREATE FUNCTION read_failures(failures bytea) RETURNS TABLE (
-    generation bigint, attempt bigint, available_us bigint, started_us bigint, failed_us bigint, worker text, error bytea,
-    verdict text, delay_ms double precision, reason text, disposition text
+    generation bigint, attempt bigint, available_us bigint, started_us bigint, failed_us bigint, worker text,
+    error bytea, verdict text, delay_ms double precision, reason text, disposition text
 ) LANGUAGE plpgsql IMMUTABLE AS $body$
 DECLARE
     reasons constant text[] := ARRAY['max_attempts', 'max_elapsed', 'non_retryable', 'unmatched', 'handler',
@@ -237,8 +239,8 @@ SELECT
     j.id,
     q.name AS queue,
     s.kind AS type,
-    (ARRAY['scheduled', 'pending', 'available', 'active', 'retryable', 'completed', 'cancelled', 'discarded'])[j.state + 1]
-        AS state,
+    (ARRAY['scheduled', 'pending', 'available', 'active', 'retryable', 'completed', 'cancelled', 'discarded'])
+        [j.state + 1] AS state,
     j.dead AS dead_letter,
     j.priority,
     (read_row(j.rest)).attempt,
