@@ -39,7 +39,10 @@ const DELETE: &str = "WITH gone AS (DELETE FROM unreadable WHERE $1::uuid[] IS N
 
 /// Who is told of jobs that were set aside, once that is committed.
 #[derive(Default)]
-pub(super) struct Watcher(OnceLock<Box<dyn Fn(JobId, &str) + Send + Sync>>);
+pub(super) struct Watcher(OnceLock<Box<Tell>>);
+
+/// Takes the id of a job and the reason.
+type Tell = dyn Fn(JobId, &str) + Send + Sync;
 
 impl fmt::Debug for Watcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
