@@ -1,5 +1,6 @@
 //! The `redrive` command.
 
+mod backend;
 mod bench;
 mod client;
 mod completions;
@@ -8,7 +9,6 @@ mod dead;
 mod descriptors;
 mod enqueue;
 mod exit;
-mod house;
 mod input;
 mod job;
 mod jobs;

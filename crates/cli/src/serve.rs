@@ -2,10 +2,9 @@
 
 use crate::config::{self, Built, Flags};
 use crate::exit::Failed;
-use crate::house::House;
-use crate::{descriptors, log, signals};
-use redrive_engine::{Engine, SystemRandomness, sweeper};
-use redrive_server::{Log, Server, ServerSettings};
+use crate::{backend, descriptors, log, signals};
+use redrive_engine::{Backend, SystemRandomness, sweeper};
+use redrive_server::{LocalStore, Log, Server, ServerSettings};
 use redrive_store::embedded::Notice;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -46,27 +45,15 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
         .map_err(|error| Failed::unreachable(format!("cannot listen on {}: {error}", built.listen)))?;
     let address = listener.local_addr().unwrap_or(built.listen);
     let few_descriptors = descriptors::reserve(&mut built.limits)?;
-    let (house, lines) = House::open(&built.place).await?;
+    let (backend, lines) = backend::open(&built.place).await?;
     let keys = if built.keys.is_empty() { "no key needed" } else { "callers need a key" };
     log::info(format_args!("redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION")));
     few_descriptors.iter().for_each(log::warn);
     lines.iter().for_each(log::info);
 
-    let engine = Engine::new(house.store(), house.clock(), Arc::new(SystemRandomness::default()), built.engine);
-    let engine = Arc::new(engine);
-    engine.recall_pauses().await.map_err(Failed::unreachable)?;
-    house.connect(&engine);
-    house.watch(move |notice| {
-        match notice {
-            // A store that has stopped answers nothing any more, and only a new start can help.
-            Notice::Stopped(_) => {
-                log::error(notice);
-                stopper.send_replace(true);
-            }
-            Notice::Waits(_) | Notice::CompactionFails(_) | Notice::FileLost(_) => log::warn(notice),
-            Notice::GoesOn | Notice::CompactionWorks | Notice::FileReplaced => log::info(notice),
-        }
-    });
+    let engine = backend.engine(Arc::new(SystemRandomness::default()), built.engine).await;
+    let engine = engine.map_err(Failed::unreachable)?;
+    watch_store(&backend, stopper);
     if built.test_directives {
         log::warn(
             "test directives are allowed: a job may stop the worker that runs it; for tests of the protocol only",
@@ -77,10 +64,14 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
         keys: built.keys,
         hosts: built.hosts,
         test_directives: built.test_directives,
-        backend: house.name(),
+        backend: backend.name(),
         log: Log::to(log::write),
     };
-    let server = Server::new(Arc::clone(&engine), settings).with_local_store(house.local(built.backups));
+    let local = match &backend {
+        Backend::Folder { store, .. } => Some(LocalStore::new(Arc::clone(store), built.backups)),
+        _ => None,
+    };
+    let server = Server::new(Arc::clone(&engine), settings).with_local_store(local);
     let (over, ended) = watch::channel(false);
     let sweeper = tokio::spawn(sweeper::run(engine, wait_for(ended), |notice| match notice {
         sweeper::Notice::Failed(_) => log::error(notice),
@@ -89,16 +80,37 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
     tokio::join!(
         server.serve(listener, wait_for(stop.clone())),
         server.tell_discarded(wait_for(stop.clone())),
-        take_in(&house, &server, stop),
+        drain_inbox(&backend, &server, stop),
     );
     over.send_replace(true);
     let _ = sweeper.await;
-    house.close().await
+    backend::close(&backend, &built.place).await
+}
+
+/// Logs what happens to the store, and stops the server once a store in a folder has stopped.
+fn watch_store(backend: &Backend, stopper: Arc<watch::Sender<bool>>) {
+    match backend {
+        Backend::Folder { store, .. } => store.watch(move |notice| match notice {
+            // A store that has stopped answers nothing any more, and only a new start can help.
+            Notice::Stopped(_) => {
+                log::error(notice);
+                stopper.send_replace(true);
+            }
+            Notice::Waits(_) | Notice::CompactionFails(_) | Notice::FileLost(_) => log::warn(notice),
+            Notice::GoesOn | Notice::CompactionWorks | Notice::FileReplaced => log::info(notice),
+        }),
+        Backend::Postgres(store) => store.watch_unreadable(|id, why| {
+            log::error(format_args!(
+                "job {id} cannot be read and was set aside: {why}; `redrive store unreadable` lists such jobs"
+            ));
+        }),
+        _ => {}
+    }
 }
 
 /// Drains the inbox, where the store has one.
-async fn take_in(house: &House, server: &Server, stop: watch::Receiver<bool>) {
-    if let House::Postgres(_) = house {
+async fn drain_inbox(backend: &Backend, server: &Server, stop: watch::Receiver<bool>) {
+    if backend.has_inbox() {
         server.drain_inbox(wait_for(stop)).await;
     }
 }

@@ -1,8 +1,8 @@
 //! What happens next: the commands of Redrive on a store, with an injected clock and injected
 //! randomness. It knows no HTTP and no SQL.
 
+mod backend;
 mod claim;
-mod clock;
 mod decide;
 mod deliver;
 mod discards;
@@ -15,6 +15,7 @@ mod layers;
 mod notifications;
 mod progress;
 mod query;
+mod randomness;
 mod settle;
 mod submit;
 mod sweep;
@@ -22,8 +23,8 @@ pub mod sweeper;
 mod waiting;
 mod wall;
 
+pub use backend::Backend;
 pub use claim::ClaimRequest;
-pub use clock::{Clock, ManualClock, Randomness, SystemClock, SystemRandomness};
 pub use decide::FailureReport;
 pub use discards::Discarded;
 pub use engine::{Engine, Settings};
@@ -31,7 +32,8 @@ pub use error::EngineError;
 pub use events::{Happening, Occurrence};
 pub use layers::{Effective, Layer, Layers, OperatorCap, PolicyDocument};
 pub use progress::{Progress, ProgressReport};
-pub use redrive_store::{Step, Wall};
+pub use randomness::{Randomness, SystemRandomness};
+pub use redrive_store::clock::{Clock, ManualClock, Step, SystemClock, Wall};
 pub use settle::Ending;
 pub use submit::{NewIds, Submission};
 pub use sweep::Swept;

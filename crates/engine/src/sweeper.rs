@@ -1,8 +1,8 @@
 //! The only place that waits: it runs the sweeps when they are due, and takes in what comes from outside.
 
-use crate::{Engine, EngineError, Swept};
+use crate::{Engine, EngineError, Step, Swept};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Decoder, Drained, Step};
+use redrive_store::{Decoder, Drained};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -94,7 +94,7 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
     let mut rounds = Rounds { held_back: SHORTEST_INTERVAL, pruned: None, pruned_queues: None };
     let mut heard = None;
     loop {
-        if let Some(step) = engine.clock.look() {
+        if let Some(step) = engine.clock.check_wall() {
             report(Notice::ClockStepped(step));
         }
         let still = standstill(&engine, heard);
@@ -131,7 +131,7 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
             () = engine.earlier.notified() => {}
         }
     }
-    engine.clock.rest();
+    engine.clock.save();
 }
 
 /// For how long nobody was heard, where that is longer than from one turn to the next. Before the start, nobody was.

@@ -1,11 +1,11 @@
-//! Between the wall clock of those outside and the elapsed time of the store.
+//! The boundary between wall time and elapsed time, as [`redrive_store::clock`] has them.
 //!
-//! Whoever calls the engine names moments by the wall clock, and is told them so. Inside, all times are elapsed
-//! time. Where the wall clock was never set, the two are the same.
+//! Callers of the engine name moments in wall time, and are answered in wall time. The store has elapsed time. As
+//! long as the wall clock was never set, the two are the same.
 
-use crate::Engine;
+use crate::{Engine, Wall};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Cancelled, Enqueued, Entry, Filter, Job, Listed, NewJob, Page, Queue, Spec, Start, Wall};
+use redrive_store::{Cancelled, Enqueued, Entry, Filter, Job, Listed, NewJob, Page, Queue, Spec, Start};
 use std::sync::Arc;
 
 impl Engine {
@@ -15,7 +15,7 @@ impl Engine {
         self.shown(self.clock.now())
     }
 
-    /// How the wall clock stands to the time by which leases and delays are measured.
+    /// How the wall clock differs from the time by which leases and delays are measured.
     #[must_use]
     pub fn wall(&self) -> Wall {
         self.clock.wall()

@@ -1,5 +1,6 @@
 //! The memory of Redrive: jobs, their lifecycle, and the stores that keep them.
 
+pub mod clock;
 mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -18,7 +19,6 @@ mod rules;
 mod standstill;
 mod store;
 pub mod transfer;
-mod wall;
 
 pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
@@ -38,4 +38,3 @@ pub use store::{
     Cancelled, Claim, Decider, Decision, Enqueued, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention,
     RunOutcome, Settlement, Store, StoreFuture, Token,
 };
-pub use wall::{STEP_US, Step, Wall, elapsed_us};

@@ -54,18 +54,12 @@ impl Client {
     /// The folder cannot be used: it is damaged, too new, or open elsewhere.
     #[cfg(feature = "embedded")]
     pub async fn open(folder: impl AsRef<std::path::Path>) -> Result<Self, ClientError> {
-        use crate::transport::embedded::{Local, engine_on};
-        use redrive_engine::{SystemClock, SystemRandomness};
-        use redrive_store::{Embedded, embedded::Options};
+        use redrive_engine::Backend;
         let folder = folder.as_ref().to_owned();
-        let opened = tokio::task::spawn_blocking(move || Embedded::open(folder, Options::default())).await;
+        let opened = tokio::task::spawn_blocking(move || Backend::open_folder(folder)).await;
         let opened = opened.map_err(|error| ClientError::Unreachable(format!("cannot open the folder: {error}")))?;
-        let (store, opened) = opened.map_err(|error| ClientError::Unreachable(error.to_string()))?;
-        let store = Arc::new(store);
-        let (clock, randomness) = (Arc::new(SystemClock::of(&store, &opened)), Arc::new(SystemRandomness::default()));
-        let engine = engine_on(Arc::clone(&store) as _, clock, randomness)?;
-        engine.recall_pauses().await.map_err(|error| ClientError::Unreachable(error.to_string()))?;
-        Ok(Self::over(Local::paced(engine, Some(store))))
+        let (backend, _) = opened.map_err(|error| ClientError::Unreachable(error.to_string()))?;
+        Ok(Self::over(crate::transport::embedded::Local::open(backend).await?))
     }
 
     pub(crate) fn over(transport: impl Transport) -> Self {

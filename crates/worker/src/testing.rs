@@ -29,7 +29,7 @@
 //! ```
 
 use crate::run::Run;
-use crate::transport::embedded::{Local, delivery, engine_on};
+use crate::transport::embedded::{Local, delivery, settings};
 use crate::transport::{Ending, RunReport, Settled};
 use crate::worker::executor::attempt;
 use crate::worker::runner::Runner;
@@ -91,7 +91,8 @@ impl Bench {
     /// Never, as long as the default policy is valid.
     pub fn new() -> Result<Self, ClientError> {
         let clock = Arc::new(ManualClock::at(START));
-        let engine = engine_on(Arc::new(Memory::new()), Arc::clone(&clock) as _, Arc::new(Counted::default()))?;
+        let (store, time) = (Arc::new(Memory::new()), Arc::clone(&clock) as _);
+        let engine = Arc::new(Engine::new(store, time, Arc::new(Counted::default()), settings()?));
         let client = Client::over(Local::by_hand(Arc::clone(&engine)));
         Ok(Self { client, engine, clock })
     }

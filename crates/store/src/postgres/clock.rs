@@ -3,7 +3,7 @@
 use super::core::Core;
 use super::db_error::DbError;
 use super::value::{Param, Reader, Statement};
-use crate::{STEP_US, Step, Wall, elapsed_us};
+use crate::clock::{Clock, STEP_US, Step, Wall, elapsed_us};
 use redrive_policy::Moment;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -48,8 +48,8 @@ struct Seen {
     offset_us: i64,
     revision: i64,
     wall: Wall,
-    /// A step that nobody here was told of.
-    untold: Option<Step>,
+    /// A step that was not reported on this node yet.
+    unreported: Option<Step>,
 }
 
 /// The database's answer, and between which moments of the own time it was given.
@@ -99,22 +99,6 @@ impl DatabaseClock {
     fn on(own: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         let [ahead_us, latest_us] = [0, i64::MIN].map(AtomicI64::new);
         Self { own: Box::new(own), ahead_us, latest_us, seen: Mutex::default() }
-    }
-
-    /// The time.
-    pub fn now(&self) -> Moment {
-        let micros = (self.own)().saturating_add(self.ahead_us.load(Ordering::Acquire));
-        Moment::from_micros(self.latest_us.fetch_max(micros, Ordering::AcqRel).max(micros))
-    }
-
-    /// How the database's clock stands to it.
-    pub fn wall(&self) -> Wall {
-        self.seen().wall
-    }
-
-    /// A step of the database's clock that was noticed since the last call.
-    pub fn stepped(&self) -> Option<Step> {
-        self.seen().untold.take()
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -202,7 +186,23 @@ impl DatabaseClock {
 impl Seen {
     fn step(&mut self, step: Step) {
         self.wall.stepped(step);
-        self.untold = Some(step);
+        self.unreported = Some(step);
+    }
+}
+
+impl Clock for DatabaseClock {
+    fn now(&self) -> Moment {
+        let micros = (self.own)().saturating_add(self.ahead_us.load(Ordering::Acquire));
+        Moment::from_micros(self.latest_us.fetch_max(micros, Ordering::AcqRel).max(micros))
+    }
+
+    fn wall(&self) -> Wall {
+        self.seen().wall
+    }
+
+    /// The comparison itself is that of the last look at the database.
+    fn check_wall(&self) -> Option<Step> {
+        self.seen().unreported.take()
     }
 }
 

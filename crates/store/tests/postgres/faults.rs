@@ -3,6 +3,7 @@
 use crate::cluster::Cluster;
 use crate::subject::{cut, new_schema, open, runtime};
 use crate::work::{claim, job, now};
+use redrive_store::clock::Clock;
 use redrive_store::postgres::{Options, Postgres};
 use redrive_store::{Held, Job, JobId, LeaseRef, RunOutcome, Settlement, State, Store, StoreError, Token};
 use std::collections::BTreeSet;

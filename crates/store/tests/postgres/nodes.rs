@@ -2,6 +2,7 @@
 
 use crate::subject::{cut, database_time, new_schema, open, runtime};
 use crate::work::{claim, job, now};
+use redrive_store::clock::Clock;
 use redrive_store::postgres::{Change, Postgres};
 use redrive_store::{Enqueued, Job, LeaseRef, Missing, NewJob, RunOutcome, Settlement, State, Store, Token};
 use std::collections::BTreeSet;

@@ -91,7 +91,11 @@ fn a_step_of_the_database_is_taken_out_once_for_all_nodes() {
         for (clock, _) in &nodes {
             assert_eq!(clock.now().micros(), NOON + 10 * SECOND, "a step of {step}");
             let noticed = Step { at: Moment::from_micros(NOON + 10 * SECOND), by_us: step };
-            assert_eq!((clock.stepped(), clock.stepped()), (Some(noticed), None), "it is told once, on each node");
+            assert_eq!(
+                (clock.check_wall(), clock.check_wall()),
+                (Some(noticed), None),
+                "it is told once, on each node"
+            );
             assert_eq!(clock.wall(), Wall { ahead_us: step, steps: 1, last: Some(noticed) });
         }
         let (late, _) = node(5);

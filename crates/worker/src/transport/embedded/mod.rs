@@ -17,9 +17,11 @@ use crate::info::JobData;
 use crate::job::Text;
 use crate::run::Run;
 use crate::{Cancelled, ClientError, Job, NewJob};
-use redrive_engine::{ClaimRequest, Engine, EngineError, ProgressReport, Submission, sweeper};
+use redrive_engine::{
+    Backend, ClaimRequest, Engine, EngineError, Layers, ProgressReport, Settings, Submission, SystemRandomness, sweeper,
+};
 use redrive_policy::Span;
-use redrive_store::{Embedded, Enqueued, JobId, Redrive, Refusal, State, Store};
+use redrive_store::{Enqueued, JobId, Redrive, Refusal, State};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -28,29 +30,30 @@ use tokio::task::JoinHandle;
 /// An engine in this process.
 pub(crate) struct Local {
     pub(crate) engine: Arc<Engine>,
-    /// The folder, where there is one; it is closed in the end.
-    folder: Option<Arc<Embedded>>,
-    /// What makes due jobs ready; absent where somebody moves the clock by hand.
+    /// Where the jobs are stored; absent where that is in memory.
+    backend: Option<Backend>,
+    /// What makes due jobs available; absent where a test moves the clock by hand.
     sweeper: Mutex<Option<JoinHandle<()>>>,
     stop: watch::Sender<bool>,
 }
 
 impl Local {
     /// An engine whose sweeps run by themselves, on the runtime of the caller.
-    pub(crate) fn paced(engine: Arc<Engine>, folder: Option<Arc<Embedded>>) -> Self {
+    pub(crate) async fn open(backend: Backend) -> Result<Self, ClientError> {
+        let engine = backend.engine(Arc::new(SystemRandomness::default()), settings()?).await.map_err(refusal)?;
         let (stop, mut stopping) = watch::channel(false);
         let stopped = async move {
-            // Without a sender there is nobody left to work for.
+            // Without a sender, the client is gone.
             let _ = stopping.wait_for(|stop| *stop).await;
         };
-        // A store that does not answer is told to whoever asks it for something; the sweeps go on.
+        // The next request to a store that does not answer says so; the sweeps go on.
         let sweeper = tokio::spawn(sweeper::run(Arc::clone(&engine), stopped, |_| {}));
-        Self { engine, folder, sweeper: Mutex::new(Some(sweeper)), stop }
+        Ok(Self { engine, backend: Some(backend), sweeper: Mutex::new(Some(sweeper)), stop })
     }
 
     /// An engine whose sweeps are up to the caller.
     pub(crate) fn by_hand(engine: Arc<Engine>) -> Self {
-        Self { engine, folder: None, sweeper: Mutex::new(None), stop: watch::channel(false).0 }
+        Self { engine, backend: None, sweeper: Mutex::new(None), stop: watch::channel(false).0 }
     }
 
     /// Completes once this engine is closed.
@@ -195,11 +198,8 @@ impl Transport for Local {
             if let Some(sweeper) = sweeper {
                 let _ = sweeper.await;
             }
-            let Some(folder) = self.folder.clone() else { return Ok(()) };
-            let closed = tokio::task::spawn_blocking(move || folder.close()).await;
-            let closed =
-                closed.map_err(|error| ClientError::Unreachable(format!("cannot close the store: {error}")))?;
-            closed.map_err(|error| refusal(EngineError::Store(error)))
+            let Some(backend) = &self.backend else { return Ok(()) };
+            backend.close().await.map_err(|error| refusal(EngineError::Store(error)))
         })
     }
 }
@@ -258,16 +258,11 @@ fn refusal(error: EngineError) -> ClientError {
     }
 }
 
-/// A store behind an engine with the defaults of Open Job Spec.
-pub(crate) fn engine_on(
-    store: Arc<dyn Store>,
-    clock: Arc<dyn redrive_engine::Clock>,
-    randomness: Arc<dyn redrive_engine::Randomness>,
-) -> Result<Arc<Engine>, ClientError> {
-    let layers = redrive_engine::Layers::ojs_default()
+/// The defaults of Open Job Spec.
+pub(crate) fn settings() -> Result<Settings, ClientError> {
+    let layers = Layers::ojs_default()
         .map_err(|problems| ClientError::Invalid(format!("the default policy is not valid: {problems}")))?;
-    let settings = redrive_engine::Settings::new(layers);
-    Ok(Arc::new(Engine::new(store, clock, randomness, settings)))
+    Ok(Settings::new(layers))
 }
 
 /// A span as the client has it.
