@@ -94,7 +94,7 @@ fn dead_letters_go_round_by_id_and_by_filter() {
     assert_eq!(dry, "2 dead letters would be redriven; --yes carries it out\n");
     assert_eq!(server.told_json(&["dead", "list", "--json"])["total"], 3, "a dry run changes nothing");
     let done = server.told(&[&["dead", "retry", "--yes"][..], &filter[..]].concat());
-    assert_eq!(done, "2 dead letters taken back\n");
+    assert_eq!(done, "2 dead letters redriven\n");
     assert_eq!(server.state(&dead[0]), "available");
     assert_eq!(server.state(&dead[1]), "discarded");
 
@@ -135,7 +135,7 @@ fn nobody_loses_dead_letters_to_a_slip() {
     assert_eq!(server.told(&["dead", "drop", "--queue", "other", "--yes"]), "0 dead letters dropped\n");
     assert_eq!(server.told(&["dead", "drop", "--until", "1h", "--yes"]), "0 dead letters dropped\n");
     assert_eq!(server.told_json(&["dead", "list", "--json"])["total"], 1);
-    assert_eq!(server.told(&["dead", "retry", "--all", "--yes"]), "1 dead letter taken back\n");
+    assert_eq!(server.told(&["dead", "retry", "--all", "--yes"]), "1 dead letter redriven\n");
     assert_eq!(let_die(&server, "mail", "auth.expired"), id);
     assert_eq!(server.told(&["dead", "drop", "--all", "--yes"]), "1 dead letter dropped\n");
 }
