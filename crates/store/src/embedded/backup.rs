@@ -59,7 +59,7 @@ pub fn backup_on(
     let (parts, end) = match Folder::lock(Arc::clone(&disk), dir) {
         Ok(folder) => at_rest(&folder)?,
         Err(OpenError::InUse { dir, holder }) => {
-            // What has been acknowledged is not above the mark, whoever runs the store.
+            // What has been acknowledged is not above the mark, also where a server runs the store.
             let flushed =
                 || HighWater::read(&*disk, &dir)?.ok_or_else(|| OpenError::InUse { dir: dir.clone(), holder });
             gather(&*disk, &dir, &flushed)?
@@ -81,7 +81,7 @@ fn at_rest(folder: &Folder) -> Result<(Vec<Part>, LogEnd), OpenError> {
     Ok((parts, LogEnd { segment: tail.header.number, offset: tail.offset, last_frame }))
 }
 
-/// Copies everything up to a place in the log. Where that fails, what was copied is removed: it would only
+/// Copies everything up to a position in the log. Where that fails, what was copied is removed: it would only
 /// take room.
 fn copy(
     disk: &dyn Disk,
@@ -136,7 +136,7 @@ fn copy_parts(
 }
 
 /// Copies the first `length` bytes of a file. The last segment gets a new end, close behind them: a frame of this
-/// number, which says that the store was closed in good order.
+/// number, which says that the store was closed cleanly.
 fn copy_file(
     disk: &dyn Disk,
     part: &mut Part,
@@ -171,7 +171,7 @@ fn copy_file(
     target.sync().doing("flush", to)
 }
 
-/// What follows the copied log: the mark of a store that was closed in good order, and room to go on.
+/// What follows the copied log: the mark of a store that was closed cleanly, and room to go on.
 fn closed_tail(salt: u32, number: u64) -> Vec<u8> {
     let mut frame = Frame::new();
     record::closed(frame.records());

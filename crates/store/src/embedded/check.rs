@@ -26,14 +26,14 @@ pub struct Findings {
     pub snapshot_bytes: u64,
     /// The length of the log after it, in bytes.
     pub log_bytes: u64,
-    /// Whether the store was closed in good order.
+    /// Whether the store was closed cleanly.
     pub clean: bool,
     /// The number of the last frame of the log that can be read.
     pub last_frame: u64,
     /// The number of the last frame that is known to have been flushed. A log that ends before it is damaged;
     /// without it, a lost end would not be noticed.
     pub high_water: Option<u64>,
-    /// A last write that was torn, and that nobody was told of: opening the store cuts it off. The file,
+    /// A last write that was torn, and never acknowledged: opening the store cuts it off. The file,
     /// and where it begins.
     pub torn: Option<(PathBuf, u64)>,
     /// Files that are not in use yet, or not any more: opening the store removes them.
@@ -52,7 +52,7 @@ impl Findings {
     }
 }
 
-/// Reads all of a store that nobody has open, and verifies every checksum and every job.
+/// Reads all of a store that is not open, and verifies every checksum and every job.
 ///
 /// # Errors
 /// That there is no store, that it is in use or of a newer format, or what the disk says. Damage is no
@@ -92,7 +92,7 @@ pub(super) fn find(disk: &dyn Disk, dir: &Path) -> Result<Survey, OpenError> {
     Ok(found)
 }
 
-/// The lock, unless there is no file for it or nobody may write: then nobody else has it either.
+/// The lock, unless there is no file for it or the folder is read-only: then no other process has it either.
 fn lock_if_there(disk: &dyn Disk, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>, OpenError> {
     let path = dir.join(LOCK);
     if disk.open(&path, false).is_err() {
@@ -151,7 +151,7 @@ fn findings(dir: &Path, found: &Survey, contents: Contents) -> Findings {
     findings
 }
 
-/// How many contradictions are listed. More than that help nobody.
+/// How many contradictions are listed at most.
 const LISTED: usize = 100;
 
 /// What cannot be true of a job, whatever happened to it.
@@ -166,9 +166,9 @@ fn contradiction(slot: &Slot) -> Option<&'static str> {
         (!job.dead || state == State::Discarded, "is a dead letter and not discarded"),
         (job.lease.as_ref().is_none_or(|lease| lease.token.number == job.leases), "has another lease than its last"),
         (job.settled.is_none() || state == State::Completed, "was completed and is not"),
-        (job.failures.len() <= KEPT_FAILURES, "has more failures than are kept"),
+        (job.failures.len() <= KEPT_FAILURES, "has more failures than are stored"),
         (job.failures.is_sorted_by(|a, b| order(a) < order(b)), "has failures out of order"),
-        (job.revisions.len() <= KEPT_REVISIONS, "has more revisions than are kept"),
+        (job.revisions.len() <= KEPT_REVISIONS, "has more revisions than are stored"),
         (job.revisions.is_sorted_by(|a, b| a.generation < b.generation), "has revisions out of order"),
     ];
     checks.into_iter().find(|(lease_refs, _)| !lease_refs).map(|(_, what)| what)

@@ -60,7 +60,7 @@ impl From<IoError> for Stopped {
 }
 
 impl Compactor {
-    /// Makes a snapshot whenever one is wanted, and looks after the files, until it is told to end.
+    /// Makes a snapshot whenever one is wanted, and looks after the files, until it is stopped.
     pub(super) fn run(mut self) {
         let (mut start, mut retry_at) = (None, None);
         loop {
@@ -165,7 +165,7 @@ impl Compactor {
         }
     }
 
-    /// How long to wait after so many failures in a row: what stood in the way may still be there.
+    /// How long to wait after a number of failures in a row: the cause may persist.
     fn pause(&self, failures: u32) -> Option<Duration> {
         let doublings = failures.checked_sub(1)?.min(20);
         Some(self.options.retry_compaction_after.saturating_mul(1 << doublings).min(LONGEST_PAUSE))

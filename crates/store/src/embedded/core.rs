@@ -54,7 +54,7 @@ pub(super) struct Core {
     pub(super) base: Base,
 }
 
-/// What goes to the flusher at once.
+/// What goes to the flusher together.
 pub(super) struct FlushBatch {
     pub(super) frame: Frame,
     pub(super) waiter: Arc<CommitWaiter>,
@@ -158,7 +158,7 @@ impl Shared {
     }
 
     /// Whether another thread waits for the lock. Work in many steps gives way then: the lock does not queue, and
-    /// a thread that takes it again at once can keep the others out.
+    /// a thread that takes it again immediately can starve the others.
     pub(super) fn is_wanted(&self) -> bool {
         self.waiting.load(Ordering::SeqCst) > 0
     }
@@ -211,7 +211,7 @@ impl Core {
         Some(batch)
     }
 
-    /// Gives back a frame that is on disk.
+    /// Returns a frame that is on disk, for reuse.
     pub(super) fn recycle(&mut self, mut frame: Frame) {
         frame.clear(KEPT_FRAME);
         self.spare = Some(frame);
@@ -231,7 +231,7 @@ impl Core {
         self.stopped.get_or_insert(why);
     }
 
-    /// Answers no more, and writes no more. Whoever still waits is told by serving the tickets that come
+    /// Answers no more, and writes no more. Calls that still wait get an error through the waiters that come
     /// back.
     pub(super) fn stop(&mut self, why: StoreError) -> Vec<Arc<CommitWaiter>> {
         self.refuse(why);
@@ -240,5 +240,5 @@ impl Core {
     }
 }
 
-/// How much memory of a frame is kept for the next one, in bytes.
+/// How much memory of a frame is reused for the next one, in bytes.
 const KEPT_FRAME: usize = 1 << 20;

@@ -53,7 +53,7 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// What is at this path now, told apart from everything else that was ever there and is still open.
+    /// The identity of the file at this path now, different from that of any other file that is still open.
     ///
     /// # Errors
     /// That there is nothing, or what the operating system says.
@@ -69,7 +69,7 @@ pub trait Disk: Send + Sync {
     /// Takes the lock that this file stands for, until the value is dropped.
     ///
     /// # Errors
-    /// That somebody else has it, or what the operating system says.
+    /// Another process has it, or the operating system refuses.
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>, LockError>;
 }
 
@@ -81,13 +81,13 @@ pub trait DiskFile: Send {
     /// What the operating system says.
     fn size(&mut self) -> io::Result<u64>;
 
-    /// Reads up to the length of `bytes` from a place; less only at the end of the file.
+    /// Reads up to the length of `bytes` at an offset; less only at the end of the file.
     ///
     /// # Errors
     /// What the operating system says.
     fn read_at(&mut self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes all of `bytes` to a place.
+    /// Writes all of `bytes` at an offset.
     ///
     /// # Errors
     /// What the operating system says; then any part may have been written.
@@ -106,7 +106,7 @@ pub type Identity = (u64, u64);
 /// Why a lock was not taken.
 #[derive(Debug)]
 pub enum LockError {
-    /// Somebody has it: the process of this number, if it left one.
+    /// Another process has it; its process id, if it left one.
     Held(Option<u32>),
     /// The operating system refused.
     Disk(io::Error),

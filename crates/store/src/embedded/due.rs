@@ -5,13 +5,13 @@ use crate::JobId;
 use redrive_policy::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// When a job is due, and its name.
+/// When a job is due, and its id.
 type Key = (Moment, JobId);
 
 /// Scheduled and retryable jobs by the time at which they may run.
 #[derive(Debug, Default)]
 pub(super) struct Due {
-    /// The waiting jobs of each queue that has any, by its place among the queues.
+    /// The waiting jobs of each queue that has any, by the number of the queue.
     queue_indexes: BTreeMap<u32, Timeline>,
     /// The same queues by their first job.
     heads: BTreeSet<(Key, u32)>,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Why a store cannot be opened, checked or backed up. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// Somebody has the folder open.
+    /// Another process has the folder open.
     InUse {
         /// The folder.
         dir: PathBuf,
@@ -41,7 +41,7 @@ pub enum OpenError {
     Disk(IoError),
 }
 
-/// A place at which a file is not what was written.
+/// A position at which a file is not what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
@@ -61,16 +61,16 @@ pub struct IoError {
     pub doing: String,
     /// What the operating system said.
     pub error: String,
-    /// What kind of trouble it is, which decides about the way out.
+    /// The kind of error, which decides about the way out.
     pub kind: IoErrorKind,
 }
 
-/// What kind of trouble a failed call is.
+/// The kind of a failed system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoErrorKind {
     /// There is no room left on the disk.
     Full,
-    /// A file of the open store is not in its place any more.
+    /// A file of the open store has been moved or removed.
     Gone,
     /// The process, or the machine, has no file descriptor left.
     Descriptors,

@@ -32,7 +32,7 @@ pub(super) struct Flusher {
 }
 
 impl Flusher {
-    /// Writes until it is told to end, or cannot.
+    /// Writes until it is stopped, or fails.
     pub(super) fn run(self) {
         let shared = Arc::clone(&self.shared);
         let why = match catch_unwind(AssertUnwindSafe(|| self.write_all())) {
@@ -94,7 +94,7 @@ impl Flusher {
         batch.waiter.serve(Ok(()));
         if let Some(asker) = batch.rotate {
             match self.rotate() {
-                // Who asked may have given up, and then nobody needs the answer.
+                // The caller may have gone, and then the answer is not needed.
                 Ok(rotation) => drop(asker.send(rotation)),
                 Err(io_error) => {
                     // Who asked loses the other end now, and looks here for the reason.
@@ -107,7 +107,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Sees to it that a frame of this size has a place. Without a descriptor for the next segment nothing is in
+    /// Ensures that a frame of this size fits. Without a descriptor for the next segment nothing is in
     /// doubt, and others will give theirs back: so this waits for one, as long as the store is not being closed.
     fn make_room(&mut self, size: u64) -> Result<(), IoError> {
         let mut pause = SHORTEST_PAUSE;
@@ -170,7 +170,7 @@ impl Flusher {
     }
 }
 
-/// What everybody is told from now on.
+/// The error of every later call.
 fn stopped(io_error: &IoError) -> StoreError {
     let lost = match io_error.kind {
         IoErrorKind::Gone => "No write was acknowledged after that",

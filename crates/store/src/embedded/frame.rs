@@ -10,11 +10,11 @@
 //! 28  records, masked; then one byte that is not zero; then zeros up to a whole sector
 //! ```
 //!
-//! Both checksums start from the salt of the file, so that nobody who hands in a payload can make one
+//! Both checksums start from the salt of the file, so that no client can craft a payload that makes one
 //! that reads as a frame.
 //!
 //! A frame has its sectors for itself, so that writing it never touches what is safe already. It goes to
-//! a place where there were only zeros before. So that a sector that was never written can be told from
+//! an area that held only zeros before. So that a sector that was never written can be distinguished from
 //! one that was, no sector of a frame is all zero: the first has the magic, the last the final byte, and
 //! between them the mask is chosen so.
 
@@ -111,7 +111,7 @@ pub(super) enum Flaw {
     TooLong(usize),
 }
 
-/// Reads the frame that `bytes` start with; `None` where there are only zeros in the place of its header.
+/// Reads the frame that `bytes` start with; `None` where there are only zeros instead of a header.
 pub(super) fn parse(bytes: &[u8], salt: u32) -> Option<Result<Parsed<'_>, Flaw>> {
     let head = &bytes[..bytes.len().min(HEADER)];
     if is_zero(head) {
@@ -198,7 +198,7 @@ fn checksum(salt: u32, bytes: &[u8]) -> u32 {
 }
 
 /// The distance between the masks that are tried: odd, so that all are different, and from the salt, so
-/// that nobody can hand in a payload that wears out many.
+/// that no payload can be crafted that exhausts many.
 const fn mask_step(salt: u32) -> u32 {
     salt.wrapping_mul(0x9e37_79b9) | 1
 }

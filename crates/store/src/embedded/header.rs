@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0   "redrive\n"
-//! 8   format, u32: in this place in every format there will ever be
+//! 8   format, u32: at this offset in every format, now and later
 //! 12  kind, u32: 1 a segment of the log, 2 a snapshot
 //! 16  number, u64
 //! 24  length of the file, u64; 0 where it is not fixed in advance
@@ -81,7 +81,7 @@ impl FileHeader {
     }
 }
 
-/// A salt that cannot be guessed by who hands in payloads. It changes no answer of the store.
+/// A salt that a client who chooses payloads cannot guess. It changes no answer of the store.
 pub(super) fn fresh_salt() -> u32 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0) as u32

@@ -1,8 +1,8 @@
-//! How far the log was flushed, kept beside the log.
+//! How far the log was flushed, stored beside the log.
 //!
-//! Zeros behind the last frame can be the end of the log, or the place of frames that were lost. The
-//! high-water mark tells them apart: the number of the last frame that was flushed. It is written after each
-//! flush and before anyone is told, and costs no flush of its own: another thread flushes it now and then, and
+//! Zeros behind the last frame can be the end of the log, or stand where frames were lost. The
+//! high-water mark distinguishes the two: the number of the last frame that was flushed. It is written after each
+//! flush and before the acknowledgement, and costs no flush of its own: another thread flushes it now and then, and
 //! the log does so at the end of a segment, when it rests, and when it is closed. So it is never ahead of the
 //! log; it is exact when the process was killed, and may be a little behind when the power failed.
 //!

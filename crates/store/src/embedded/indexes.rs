@@ -17,7 +17,7 @@ pub(super) struct Indexes {
     pub(super) queue_indexes: Vec<QueueIndex>,
     by_name: BTreeMap<Arc<str>, u32>,
     free: Vec<u32>,
-    /// How often a free place was taken.
+    /// How often a free number was reused.
     pub(super) retaken: u64,
     /// Scheduled and retryable jobs by the time at which they may run.
     pub(super) due: Due,
@@ -32,7 +32,7 @@ pub(super) struct Indexes {
 }
 
 impl Indexes {
-    /// The place of a queue.
+    /// The number of a queue.
     pub(super) fn queue_index(&self, name: &str) -> Option<u32> {
         self.by_name.get(name).copied()
     }
@@ -65,7 +65,7 @@ impl Indexes {
         self.free.push(place);
     }
 
-    /// The queues from a place on, in the order of their places.
+    /// The queues from a number on, in the order of their numbers.
     pub(super) fn queue_indexes_from(&self, place: usize) -> impl Iterator<Item = &QueueIndex> {
         let known =
             |(place, queue_index): &(usize, &QueueIndex)| self.queue_index(&queue_index.name) == Some(*place as u32);
@@ -115,7 +115,7 @@ impl Indexes {
         [(&mut self.expires, places.expires), (&mut self.overdue, places.overdue), (ended, places.finished)]
     }
 
-    /// Builds the indexes of all jobs at once: faster than one by one, and in half the memory, because
+    /// Builds the indexes of all jobs in bulk: faster than one by one, and in half the memory, because
     /// trees that are built from sorted lists have full nodes.
     pub(super) fn build<'a>(&mut self, jobs: impl Iterator<Item = (u32, &'a Slot)>, grace: &Grace) {
         let mut queue_indexes: Vec<QueueIndexDraft> =

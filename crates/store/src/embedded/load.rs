@@ -25,7 +25,7 @@ pub(super) struct Loader {
     /// Jobs of which something is said before they are known. A snapshot leaves out what is deleted while
     /// it is being written, so the log may still speak of them, up to their deletion.
     unknown: HashSet<JobId>,
-    /// Queues that were forgotten, by their places. They keep them until everything is read: of what a snapshot has,
+    /// Queues that were removed, by number. The numbers stay taken until everything is read: of what a snapshot has,
     /// the log may say again how it was before.
     gone: HashSet<u32>,
     /// Queues of which terms speak before they are known, by their places; as with `unknown`, they are gone in the end.
@@ -44,7 +44,7 @@ pub(super) struct Loader {
 pub(super) struct Marks {
     /// The last record said that the log goes on in the next segment.
     pub(super) sealed: bool,
-    /// The last record said that the store was closed in good order.
+    /// The last record said that the store was closed cleanly.
     pub(super) closed: bool,
     pub(super) begin: Option<u64>,
     pub(super) end: Option<u64>,

@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What is kept free at the end of a segment, for the frame that says that the log goes on elsewhere.
+/// What is reserved at the end of a segment, for the frame that says that the log continues in another one.
 const SEAL_BYTES: u64 = SECTOR as u64;
 
 /// The log, open at its end. One thread has it.
@@ -67,7 +67,7 @@ impl Log {
         Ok(())
     }
 
-    /// Goes on in another segment where a frame of this size has no place in the present one.
+    /// Continues in another segment where a frame of this size does not fit into the present one.
     pub(super) fn make_room(&mut self, size: u64) -> Result<(), IoError> {
         if self.offset + size + SEAL_BYTES <= self.segment.header.length {
             return Ok(());
@@ -101,7 +101,7 @@ impl Log {
         self.high_water.flush()
     }
 
-    /// Closes the log in good order.
+    /// Closes the log cleanly.
     pub(super) fn close(mut self) -> Result<(), IoError> {
         let mut last = Frame::new();
         record::closed(last.records());

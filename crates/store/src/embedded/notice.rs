@@ -1,4 +1,4 @@
-//! What a running store tells its operator, when it happens.
+//! Notices of a running store for its operator.
 
 use crate::StoreError;
 use std::fmt;
@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 pub enum Notice {
     /// The store answers no more.
     Stopped(StoreError),
-    /// Writes wait for something that others have to give back, and this is it.
+    /// Writes wait for a resource that other processes have to free; this one.
     Waits(String),
     /// They wait no more.
     GoesOn,
-    /// The log cannot be compacted, and grows. This is told once, and not again before it works.
+    /// The log cannot be compacted, and grows. This is reported once, and not again until a compaction has succeeded.
     CompactionFails(StoreError),
     /// The log was compacted after that had failed.
     CompactionWorks,
@@ -51,7 +51,7 @@ pub(super) fn reason(error: &StoreError) -> &str {
 
 type Tell = Box<dyn Fn(&Notice) + Send + Sync>;
 
-/// Where notices go; nowhere until somebody asks for them.
+/// Where notices go; nowhere until a listener is set.
 #[derive(Default)]
 pub(super) struct Notices(OnceLock<Tell>);
 

@@ -32,10 +32,10 @@ pub struct Opened {
     pub dead: usize,
     /// How long it took.
     pub took: Duration,
-    /// Whether the store was new, or was closed in good order the last time.
+    /// Whether the store was new, or was closed cleanly the last time.
     pub clean: bool,
-    /// Whether there was a high-water mark, which tells whether frames at the end of the log are missing. Where
-    /// they are, the store is refused; without a mark, nobody would notice.
+    /// Whether there was a high-water mark, which shows whether frames at the end of the log are missing. Where
+    /// they are, the store is refused; without a mark, it would go unnoticed.
     pub confirmed: bool,
     /// What a crash had left, and what was done about it.
     pub repairs: Vec<Repair>,
@@ -43,7 +43,7 @@ pub struct Opened {
     pub access: Vec<Access>,
     /// The latest moment that is known, at which something happened or [`Embedded::keep_clock`] was called.
     pub latest: Option<Moment>,
-    /// How far the wall clock was ahead then, as [`Embedded::keep_clock`] was told, in microseconds.
+    /// How far the wall clock was ahead then, as given to [`Embedded::keep_clock`], in microseconds.
     pub wall_ahead_us: i64,
 }
 
@@ -61,7 +61,7 @@ pub struct Access {
 /// Something that a crash had left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// The last write was torn, and nobody had been told that it is safe: it was cut off.
+    /// The last write was torn, and it had not been acknowledged: it was cut off.
     CutOff {
         /// The file.
         file: PathBuf,
@@ -103,7 +103,7 @@ impl Folder {
     }
 
     /// Takes the files of the store, and the folder, away from other users. Where that cannot be done the
-    /// store works as well, and whoever runs it is told.
+    /// store works as well, and the operator is notified.
     fn restrict(&self) -> Result<Vec<Access>, IoError> {
         let names = self.disk.list(&self.dir).doing("list", &self.dir)?;
         let own = names.iter().filter(|name| is_own(name));
@@ -135,7 +135,7 @@ impl Embedded {
     /// Opens the store in a folder, which is made where it is missing.
     ///
     /// # Errors
-    /// That somebody else has it open, that it is damaged or of a newer format, or what the disk says.
+    /// The folder is open in another process, damaged, or of a newer format; or the disk failed.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<(Self, Opened), OpenError> {
         Self::open_on(Arc::new(NativeDisk), dir, options)
     }
@@ -229,7 +229,7 @@ fn repair(folder: &Folder, survey: &Survey, tail: &Tail, path: PathBuf) -> Resul
     let mut repairs = Vec::new();
     let mut file = disk.open(&path, true).doing("open", &path)?;
     if let Some(bytes) = tail.torn {
-        // Back to zeros, so that the next torn write can be told from damage as this one could.
+        // Back to zeros, so that the next torn write can be distinguished from damage as this one could.
         let zeros = vec![0; bytes as usize];
         file.write_at(tail.offset, &zeros).doing("write to", &path)?;
         file.sync().doing("flush", &path)?;

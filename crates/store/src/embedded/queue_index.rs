@@ -46,7 +46,7 @@ impl QueueIndex {
         &self.dead
     }
 
-    /// The available jobs in the order in which they are handed out.
+    /// The available jobs in the order in which they are claimed.
     pub(super) fn line(&self) -> impl Iterator<Item = u32> {
         self.ready.values().flat_map(|waiting| waiting.values().copied())
     }

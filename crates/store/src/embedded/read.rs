@@ -87,7 +87,7 @@ pub(super) fn no_log_was_lost(disk: &dyn Disk, dir: &Path) -> Result<(), OpenErr
         Some(mark) => {
             let found = "neither a log nor a snapshot".to_owned();
             let expected = format!(
-                "the log, of which {mark} frames were flushed (to begin anew, remove the file {HIGH_WATER} as well)"
+                "the log, of which {mark} frames were flushed (to start with an empty store, remove the file {HIGH_WATER} as well)"
             );
             Err(Damage { file: dir.join(HIGH_WATER), offset: 0, found, expected }.into())
         }
@@ -105,7 +105,7 @@ pub(super) struct Reader<'a> {
     contents: Contents,
 }
 
-/// How many damages are listed. More than that help nobody.
+/// How many damages are listed at most.
 const LISTED_DAMAGES: usize = 100;
 
 impl<'a> Reader<'a> {

@@ -84,7 +84,7 @@ pub(super) enum Record<'a> {
     },
     /// The log goes on in the next segment.
     Sealed,
-    /// The store was closed in good order.
+    /// The store was closed cleanly.
     Closed,
     /// The beginning of a snapshot: the sequence number with which the log goes on.
     Begin {

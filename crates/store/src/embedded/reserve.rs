@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many: the next segment, a snapshot that is being written, and the folder, for two threads at once.
+/// How many: the next segment, a snapshot that is being written, and the folder, for two threads.
 const KEPT: usize = 4;
 
 /// A disk with descriptors in reserve.
@@ -42,7 +42,7 @@ impl Reserve {
         }
     }
 
-    /// Takes back what was given free, as far as that is possible now.
+    /// Reserves again what was freed, as far as that is possible now.
     fn refill(&self) {
         let mut kept = self.kept();
         while kept.len() < KEPT {

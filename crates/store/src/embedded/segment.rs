@@ -46,7 +46,7 @@ impl Segment {
         Ok(Self { file, path, identity, header })
     }
 
-    /// Gives it its name in the log, for good.
+    /// Gives it its final name in the log.
     pub(super) fn publish(&mut self, disk: &dyn Disk, dir: &Path) -> Result<(), IoError> {
         let path = Name::Segment(self.header.number).within(dir);
         disk.rename(&self.path, &path).doing("rename", &self.path)?;

@@ -1,4 +1,4 @@
-//! What many jobs have in common, kept once: kind, queue, priority, policy and limits.
+//! What many jobs have in common, stored once: kind, queue, priority, policy and limits.
 
 use super::record::{self, SharedSpecRecord};
 use crate::{Blob, Spec, StoreError};
@@ -22,7 +22,7 @@ pub(super) struct SharedSpec {
     pub(super) number: u64,
     pub(super) kind: Arc<str>,
     pub(super) queue: Arc<str>,
-    /// The place of the queue among the store's queues.
+    /// The number of the queue.
     pub(super) queue_index: u32,
     pub(super) priority: i32,
     policy: Arc<SharedPolicy>,
@@ -92,7 +92,7 @@ pub(super) struct Catalogue {
     /// The same by number.
     numbered_shared_spec: BTreeMap<u64, Arc<SharedSpec>>,
     policies: HashMap<Arc<[u8]>, Arc<SharedPolicy>>,
-    /// The same by where they are in memory, which stays theirs while they are kept.
+    /// The same by address, which does not change while they are stored.
     by_address: HashMap<usize, Arc<SharedPolicy>>,
     /// The same by number.
     numbered_policies: BTreeMap<u64, Arc<SharedPolicy>>,
@@ -138,7 +138,7 @@ impl Catalogue {
 
     /// A job gives up its terms. What no other job has is forgotten.
     pub(super) fn release(&mut self, shared_spec: Arc<SharedSpec>) {
-        // Two in the catalogue, one for the job: no other is ever handed out for longer than a verb.
+        // Two in the catalogue, one for the job: no other reference outlives a verb.
         if Arc::strong_count(&shared_spec) > 3 {
             return;
         }

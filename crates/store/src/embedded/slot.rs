@@ -1,4 +1,4 @@
-//! A job in memory, in as few bytes as it needs: most jobs have only just been handed in.
+//! A job in memory, in as few bytes as it needs: most jobs are new.
 
 use super::shared_spec::SharedSpec;
 use crate::codec::row::Row;
@@ -8,7 +8,7 @@ use crate::{Blob, Event, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, R
 use redrive_policy::Moment;
 use std::sync::Arc;
 
-/// A job as it is kept.
+/// A job as it is held in memory.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) id: JobId,
@@ -149,7 +149,7 @@ impl Slot {
     }
 
     /// Takes note of a failed run, unless this one or a later one is known already. Runs fail in the
-    /// order of their lives and attempts, each once.
+    /// order of their generations and attempts, each once.
     pub(super) fn add_failure(&mut self, run: FailedRun) {
         let Some(past) = self.past() else { return };
         if past.failures.last().is_none_or(|last| order(last) < order(&run)) {
@@ -159,7 +159,7 @@ impl Slot {
         }
     }
 
-    /// Takes note of what a revival replaced, unless this or something later is known already. A life is
+    /// Takes note of what a redrive replaced, unless this or something later is known already. A generation is
     /// followed by at most one revival.
     pub(super) fn add_revision(&mut self, revision: Revision) {
         let Some(past) = self.past() else { return };

@@ -1,8 +1,8 @@
-//! The places in memory that jobs have for as long as they are kept.
+//! The slots of all jobs in memory, by number.
 
 use super::slot::Slot;
 
-/// Jobs by place. A place that is given up is used again.
+/// Jobs by slot number. The number of a removed job is used again.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     places: Vec<Option<Slot>>,

@@ -1,4 +1,4 @@
-//! A file with all jobs, in the place of the log up to a segment.
+//! A file with all jobs, which replaces the log up to a segment.
 //!
 //! It is written while the verbs go on, some jobs at a time, each as it stands at that moment. That does
 //! no harm: the log is read after it from the segment on that began before the first of them was looked
@@ -25,7 +25,7 @@ pub(super) struct Cursor {
     numbers: (u64, u64),
     queue_indexes: usize,
     clock: bool,
-    /// How often a free place among the queues was taken by then.
+    /// How often the number of a removed queue had been reused by then.
     retaken: u64,
     place: usize,
     pub(super) jobs: u64,
@@ -34,7 +34,7 @@ pub(super) struct Cursor {
 impl Cursor {
     /// Queues, policies and terms that have come since the last call.
     pub(super) fn write_common(&mut self, store_state: &StoreState, out: &mut Vec<u8>) {
-        // A queue that has come to the place of a forgotten one is behind the cursor. To write all of them again
+        // A queue that reuses the number of a removed one is behind the cursor. To write all of them again
         // does no harm.
         if store_state.indexes.retaken != self.retaken {
             (self.queue_indexes, self.retaken) = (0, store_state.indexes.retaken);
@@ -107,7 +107,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Gives it its name, for good. Answers its length.
+    /// Gives it its final name. Returns its length.
     pub(super) fn publish(mut self) -> Result<u64, IoError> {
         self.flush()?;
         let path = Name::Snapshot(self.header.number).within(self.dir);

@@ -46,13 +46,13 @@ impl Spares {
     }
 
     /// The segment that was asked for, as soon as it is ready. `None` where none was, or where it could
-    /// not be made: whoever needs it tries once more, and is told why not.
+    /// not be created: the caller tries once more, and gets the error.
     pub(super) fn take(&mut self) -> Option<Segment> {
         self.asked.take()?;
         self.segments.recv().ok()?.ok()
     }
 
-    /// Removes a segment that nobody needs any more.
+    /// Removes a segment that is no longer needed.
     pub(super) fn discard(&mut self) -> Result<(), IoError> {
         if let Some(segment) = self.take() {
             self.disk.remove(&segment.path).doing("remove", &segment.path)?;

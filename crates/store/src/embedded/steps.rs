@@ -13,7 +13,7 @@ use std::task::Poll;
 const ATTEMPTS: usize = 100;
 
 impl Embedded {
-    /// Takes the first step of a list at once, and the others when its answer is waited for.
+    /// Takes the first step of a list immediately, and the others when the future is polled.
     pub(super) fn list_in_steps(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
         let begun = self.begin(filter, page);
         Box::pin(async move {

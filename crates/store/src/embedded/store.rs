@@ -16,14 +16,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// A durable store in one folder. It keeps all jobs in memory, and answers once what it says is safe
+/// A durable store in one folder. It holds all jobs in memory, and answers once the write is safe
 /// from a power cut.
 ///
 /// A verb does its work when it is called; its answer only waits for the disk. A list that looks at many jobs goes on
 /// while its answer is waited for, and lets other verbs in. Rulings and judges run while the store is locked, so they
 /// must not call it.
 ///
-/// The memory is that of the jobs: up to 400 bytes for each that waits, beside what was handed in.
+/// The memory is that of the jobs: up to 400 bytes for each that waits, beside its payload.
 pub struct Embedded {
     pub(super) shared: Arc<Shared>,
     pub(super) disk: Arc<dyn Disk>,
@@ -89,8 +89,8 @@ impl Embedded {
         }
     }
 
-    /// Hands every later notice to `tell`, from a thread of the store, which waits for it. Where the store
-    /// has stopped already, `tell` hears that first. Only the first call counts.
+    /// Calls `tell` with every later notice, from a thread of the store, which waits for it. Where the store
+    /// has stopped already, that is the first notice. Only the first call counts.
     pub fn watch(&self, tell: impl Fn(&Notice) + Send + Sync + 'static) {
         self.shared.notices.set(Box::new(tell));
         let stopped = self.shared.lock().stopped().cloned();
@@ -117,7 +117,7 @@ impl Embedded {
         core.compaction.last.clone().unwrap_or(Ok(()))
     }
 
-    /// Writes what is pending, marks the log as complete and gives the folder free. Whoever still waits
+    /// Writes what is pending, marks the log as complete and unlocks the folder. A call that still waits
     /// gets an answer; later verbs do not. Closing again does nothing.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ impl Embedded {
         stopped.or(failed).map_or(Ok(()), Err)
     }
 
-    /// Keeps what time it is, and how far the wall clock is ahead of it, in microseconds: whoever opens the store
+    /// Stores the time, and how far the wall clock is ahead of it, in microseconds: the process that opens the store
     /// next goes on from there. What is acknowledged later than this call is not safe before it.
     pub fn keep_clock(&self, at: Moment, ahead_us: i64) {
         drop(self.answer(|store_state| {
@@ -153,7 +153,7 @@ impl Embedded {
         }));
     }
 
-    /// Does the work of a verb at once, and hands out an answer that waits for the disk.
+    /// Does the work of a verb immediately, and returns a future that waits for the disk.
     pub(super) fn answer<'a, T: Send + 'a>(
         &'a self,
         verb: impl FnOnce(&mut StoreState) -> Result<T, StoreError>,
@@ -183,7 +183,7 @@ fn should_wake(core: &mut Core) -> bool {
 
 impl Drop for Embedded {
     fn drop(&mut self) {
-        // Nobody is left to be told; what was acknowledged is safe.
+        // No caller is left to report an error to; what was acknowledged is safe.
         let _ = self.close();
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct StoreState {
     pub(super) live_bytes: u64,
     /// What changed since the last frame was taken away.
     pub(super) frame: Frame,
-    /// What was kept last: what time it was, and how far the wall clock was ahead of it, in microseconds.
+    /// What was stored last: the time, and how far the wall clock was ahead of it, in microseconds.
     pub(super) clock: Option<(Moment, i64)>,
     /// What runs are granted because this process stood still, or was not there.
     pub(super) grace: Grace,
@@ -90,7 +90,7 @@ impl StoreState {
         self.slots.get(place).map(Slot::job)
     }
 
-    /// The place of a queue; what is not known yet is known from now on.
+    /// The number of a queue; a queue that is not known yet gets one.
     pub(super) fn queue_index(&mut self, name: &Arc<str>, now: Moment) -> u32 {
         if let Some(queue_index) = self.indexes.queue_index(name) {
             return queue_index;

@@ -16,10 +16,10 @@ use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A folder that is read as it stands. Nothing in it is changed, and nobody else can open it meanwhile.
+/// A folder that is read as it is. Nothing in it is changed, and no other process can open it meanwhile.
 pub struct FolderSource {
     store_state: StoreState,
-    /// All names in order, each with its place in the ledger.
+    /// All ids in order, each with its slot.
     names: Vec<(JobId, u32)>,
     folder: Folder,
 }
@@ -93,8 +93,8 @@ enum Stage {
 }
 
 impl FolderTarget {
-    /// A place for a store: a folder that is not there yet, or is empty. What an interrupted copy to the
-    /// same place has left is removed.
+    /// A target for a store: a folder that does not exist yet, or is empty. What an interrupted copy to the
+    /// same target has left is removed.
     ///
     /// # Errors
     /// That the folder is not empty, that another copy goes there at this moment, or what the disk says.
@@ -129,7 +129,7 @@ impl FolderTarget {
         Ok(())
     }
 
-    /// The folder gets its name, which an empty folder may have had so far.
+    /// Gives the folder its name, which an empty folder may have had so far.
     fn publish(self) -> Result<(), StoreError> {
         let Self { to, draft, stage } = self;
         let Stage::Reading(source) = stage else {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-/// Stands for one frame: everybody whose records are in it waits for the same flush.
+/// The waiter of one frame: all calls whose records are in it wait for the same flush.
 #[derive(Debug, Default)]
 pub(super) struct CommitWaiter {
     outcome: OnceLock<Result<(), StoreError>>,
@@ -22,9 +22,9 @@ impl CommitWaiter {
         Arc::new(waiter)
     }
 
-    /// The flush is over, and everybody is told. Only the first outcome counts.
+    /// The flush is over: wakes all that wait. Only the first outcome counts.
     pub(super) fn serve(&self, outcome: Result<(), StoreError>) {
-        // Under the lock, so that nobody can look, see nothing, and then wait for a call that is over.
+        // Under the lock, so that no waiter can miss the outcome between its check and its wait.
         let waiting = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = self.outcome.set(outcome);
@@ -58,7 +58,7 @@ impl CommitWaiter {
 pub(super) struct Durable<T> {
     answer: Option<T>,
     waiter: Arc<CommitWaiter>,
-    /// The place of the own waker in the ticket's list.
+    /// The index of this future's waker in the waiter's list.
     place: Option<usize>,
 }
 

@@ -4,7 +4,7 @@
 //! power cut during that leaves, of this last frame only, some sectors as written and the others as
 //! they were: zero. A process that dies, or a write that fails half way, leaves the beginning of it. So
 //! what cannot be read is a torn write exactly if it is the last thing in the log and a sector of it is
-//! still zero, or its end is. Nobody was told that it is safe, and it may be cut off. Everything else
+//! still zero, or its end is. It was never acknowledged, and may be cut off. Everything else
 //! was safe once, and has been damaged since.
 
 use super::frame::{Flaw, HEADER, SECTOR, ends_whole, find, has_zero_sector, is_zero, parse};

@@ -90,7 +90,7 @@ fn a_snapshot_has_the_queue_that_came_to_the_place_of_a_forgotten_one_meanwhile(
     cursor.write_common(&store_state, &mut snapshot);
     forgotten(&mut store_state, "first", 1);
     store_state.enqueue(&[job("third", 3)], at(3)).unwrap().unwrap();
-    assert_eq!(store_state.indexes.queue_indexes.len(), 2, "the place was taken again");
+    assert_eq!(store_state.indexes.queue_indexes.len(), 2, "the number was used again");
     let log = written(&mut store_state);
     while cursor.write_jobs(&store_state, 9, &mut snapshot) {}
     assert_eq!(loaded(&[&snapshot, &log]), Ok(vec![("second".into(), at(1), 1), ("third".into(), at(3), 1)]));

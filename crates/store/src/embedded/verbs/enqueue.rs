@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// What is done with one job of a batch.
 enum Plan {
     Create,
-    /// The key is that of a kept job, at this place.
+    /// The key is that of a stored job, in this slot.
     Kept(u32),
     /// The key is that of an earlier job of the batch, at this position.
     Earlier(usize),
@@ -27,7 +27,7 @@ impl StoreState {
             Ok(plans) => plans,
             Err(duplicate) => return Ok(Err(duplicate)),
         };
-        // What can fail comes before the first job is kept.
+        // What can fail comes before the first job is stored.
         let created = jobs.iter().zip(&plans).filter(|(_, plan)| matches!(plan, Plan::Create));
         let shared_spec: Result<Vec<_>, _> = created.map(|(new, _)| self.shared_spec(&new.spec, now)).collect();
         let mut shared_spec = shared_spec?.into_iter();

@@ -43,7 +43,7 @@ impl Scan {
 }
 
 impl StoreState {
-    /// Begins a list of which at most so many jobs are looked at.
+    /// Begins a list that looks at a limited number of jobs.
     pub(in crate::embedded) fn begin_list(&self, filter: Filter, page: Page, most: usize) -> Scan {
         let total = filter.is_counted().then(|| self.id_indexes(&filter).map(IdIndex::len).sum());
         Scan { filter, page: Gathering::new(page), total, left: most.max(1), progress: ListPosition::Begun }
