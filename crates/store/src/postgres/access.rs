@@ -1,7 +1,7 @@
 //! Who has a store: any number of nodes together, or one command alone.
 //!
 //! Every connection that reads or writes jobs takes an advisory lock when it is made, and has it for as long as
-//! it lives: nodes share it, whoever copies a whole store takes it alone. A node that has lost its connections
+//! it is open: nodes share it, a copy of a whole store takes it exclusively. A node that has lost its connections
 //! cannot go on behind the back of a copy, because it gets no new ones.
 
 use super::db_error::DbError;
@@ -22,7 +22,7 @@ pub(super) enum Access {
 /// Tells these locks from others of the same database: `rdrv`.
 const CLASS: i32 = 0x7264_7276;
 
-/// The database may need a moment to see that the connections of somebody who has ended are gone.
+/// The database may need a moment to notice that the connections of a process that has ended are gone.
 const TRIES: u32 = 200;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
@@ -37,7 +37,7 @@ pub(super) async fn take(client: &Client, options: &Options) -> Result<(), DbErr
         if first(client, &sql).await?.as_deref() == Some("t") {
             return Ok(());
         }
-        // Without waiting in the database: whoever waits for the lock there keeps all others from sharing it.
+        // Without waiting in the database: a session that waits for the lock there prevents all others from sharing it.
         tokio::time::sleep(BETWEEN_TRIES).await;
     }
     Err(DbError::Refused(match options.access {

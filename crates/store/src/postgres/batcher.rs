@@ -13,7 +13,7 @@ const TOGETHER: usize = 256;
 
 type Caller<C, A> = (C, oneshot::Sender<Result<A, StoreError>>);
 
-/// The way in.
+/// The sending side of a batcher.
 pub(super) struct Batcher<C, A> {
     calls: mpsc::Sender<Caller<C, A>>,
 }
@@ -25,8 +25,8 @@ impl<C, A> fmt::Debug for Batcher<C, A> {
 }
 
 impl<C: Send + 'static, A: Send + 'static> Batcher<C, A> {
-    /// A lane on which up to `concurrency` batches are under way at the same time. `work` answers each call of
-    /// a batch, in the same order. It ends when the lane is dropped and the last call is answered.
+    /// A batcher with up to `concurrency` batches in progress at the same time. `work` answers each call of
+    /// a batch, in the same order. It ends when the batcher is dropped and the last call is answered.
     pub(super) fn open<W, F>(concurrency: usize, work: W) -> Self
     where
         W: Fn(Vec<C>) -> F + Clone + Send + 'static,
@@ -61,13 +61,13 @@ where
         if waiting.lock().await.recv_many(&mut batch, TOGETHER).await == 0 {
             return;
         }
-        // Whoever has gone away wants nothing done any more.
+        // A caller that has gone no longer needs its call.
         batch.retain(|(_, caller)| !caller.is_closed());
         let (calls, callers): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         if calls.is_empty() {
             continue;
         }
-        // In a task of its own: a ruling that panics must not take the lane with it.
+        // In a task of its own: a decision that panics must not end the batcher.
         let Ok(answers) = tokio::spawn(work(calls)).await else { continue };
         for (caller, answer) in callers.into_iter().zip(answers) {
             // A caller that has gone away meanwhile leaves the write undecided, by the word of the trait.

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// are made up for every job would fill the memory of all nodes.
 const MOST_SHARED: i64 = 4_096;
 
-/// Policies are never renumbered and never removed. Queues are never renumbered; one that is forgotten and made anew
-/// has another number, and the statement that keeps new jobs finds out.
+/// Policies are never renumbered and never removed. Queues are never renumbered; one that is removed and created again
+/// has another number, and the statement that stores new jobs detects it.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue(Mutex<Known>);
 
@@ -23,7 +23,7 @@ struct Known {
     queue_names: HashMap<i32, Arc<str>>,
     policies: HashMap<i32, Arc<Policy>>,
     policy_numbers: HashMap<Box<[u8]>, i32>,
-    /// By place in memory; each of them is kept alive by `policies`.
+    /// By address; `policies` holds a reference to each of them.
     policy_places: HashMap<usize, i32>,
 }
 
@@ -99,7 +99,7 @@ impl Catalogue {
 
     fn note_policy(&self, number: i32, policy: &Arc<Policy>, json: &[u8]) {
         let mut known = self.known();
-        // Whoever is first stays: places in memory are only good while their policy is kept.
+        // The first one stays: addresses are only valid while their policy is referenced.
         if known.policies.contains_key(&number) {
             return;
         }

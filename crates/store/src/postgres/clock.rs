@@ -1,4 +1,4 @@
-//! One time for the cluster: the database's clock, and what is added to it since somebody set it.
+//! One time for the cluster: the database's clock, and a correction for each time that it was set.
 
 use super::core::Core;
 use super::db_error::DbError;
@@ -14,7 +14,7 @@ use std::time::Duration;
 const REFRESH: Duration = Duration::from_secs(2);
 /// How often it is asked each time; the quickest answer counts.
 const LOOKS: usize = 3;
-/// An answer that took longer does not tell a step from a busy network.
+/// With an answer that took longer, a step cannot be distinguished from a busy network.
 const LONGEST_ROUND_US: i64 = 500_000;
 /// How often the nodes write down how far the time has come.
 const KEEP_EVERY_US: i64 = 5_000_000;
@@ -30,7 +30,7 @@ type OwnTime = dyn Fn() -> i64 + Send + Sync;
 
 /// The time of all nodes on one database. It never steps: leases and delays are promises about elapsed time.
 ///
-/// Between two looks at the database it goes by the node's count of elapsed time, which nobody sets, so that a
+/// Between two looks at the database it goes by the node's monotonic clock, which cannot be set, so that a
 /// node whose own clock is an hour off is on time all the same. Where the database's clock has stepped against that
 /// count, the node that notices it first takes the step back out, for all of them.
 pub struct DatabaseClock {
@@ -77,7 +77,7 @@ impl Look {
 enum Found {
     /// The time is as it should be.
     Right,
-    /// The database's clock went forward by so many microseconds, or back, and nobody has taken that out yet.
+    /// The step of the database's clock in microseconds that has not been reported yet.
     Stepped(i64),
 }
 
@@ -207,12 +207,12 @@ impl Clock for DatabaseClock {
 }
 
 /// Looks at the database's clock now and then, for as long as the store is there. While the database is
-/// away, the clock goes on by itself.
+/// away, the clock goes on by the monotonic clock.
 pub(super) async fn follow(clock: Arc<DatabaseClock>, core: Weak<Core>) {
     loop {
         tokio::time::sleep(REFRESH).await;
         let Some(core) = core.upgrade() else { return };
-        // What is wrong is told to whoever needs the database for more than its time.
+        // Callers that need the database for more than its time get the error.
         let _ = clock.look(&core).await;
     }
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Up to so many jobs are counted anew each time, so that small stores always tell the exact number.
+/// Up to this many jobs are counted each time, so that small stores always report the exact number.
 const FEW: usize = 20_000;
-/// A count is good for so many times as long as it took: at most about a tenth of the time goes into counting.
+/// A count is valid for this many times as long as it took: at most about a tenth of the time goes into counting.
 const GOOD_FOR: u32 = 10;
 
 /// One moment, and the tables read from front to back, which no index can do faster.
@@ -41,7 +41,7 @@ impl Count {
     }
 }
 
-/// What was counted last. Whoever counts holds the lock, so that others wait for the same count.
+/// What was counted last. The lock is held while counting, so that other callers wait for the same count.
 #[derive(Debug, Default)]
 pub(super) struct Counts(Mutex<Option<Counted>>);
 

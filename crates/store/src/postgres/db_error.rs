@@ -7,7 +7,7 @@ use tokio_postgres::error::SqlState;
 /// Why a transaction came to nothing, or may have.
 #[derive(Debug)]
 pub(super) enum DbError {
-    /// The database rolled the transaction back, and the same one may succeed at once: a deadlock, or
+    /// The database rolled the transaction back, and the same one may succeed when repeated: a deadlock, or
     /// writes that collided.
     Collided(String),
     /// A name or key is there already, or a queue is there no more, and the transaction was rolled back.
@@ -34,11 +34,11 @@ impl DbError {
         matches!(self, Self::Collided(_) | Self::Lost(_))
     }
 
-    /// The same trouble, met by a transaction that was being committed.
+    /// The same error in a transaction that was being committed.
     pub(super) fn while_committing(self) -> Self {
         match self {
             Self::Lost(why) | Self::Silent(why) => {
-                Self::Unknown(format!("{why}; whether the last write was kept is not known"))
+                Self::Unknown(format!("{why}; whether the last write was committed is not known"))
             }
             other => other,
         }

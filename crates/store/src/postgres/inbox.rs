@@ -27,12 +27,12 @@ pub struct Contents {
     pub set_aside: Vec<SetAside>,
 }
 
-/// A job that an application has handed in, and of which no job could be made.
+/// An entry that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetAside {
-    /// The id that the application was told.
+    /// The id that the application was given.
     pub id: JobId,
-    /// When it was handed in.
+    /// When it was enqueued.
     pub at: Moment,
     /// When a node found that it is not possible.
     pub refused: Moment,
@@ -46,7 +46,7 @@ const COUNT: &str = "SELECT count(*) FILTER (WHERE refused_us IS NULL), count(*)
      FROM inbox";
 const SET_ASIDE: &str = "SELECT id, at_us, refused_us, coalesce(reason, ''), document::text FROM inbox \
      WHERE refused_us IS NOT NULL ORDER BY id LIMIT $1";
-/// The names are checked and those who wait are told in one statement; no name stands for all.
+/// The ids are checked and the nodes notified in one statement; no id stands for all.
 const AGAIN: &str = "WITH told AS (\
        UPDATE inbox SET refused_us = NULL, reason = NULL \
        WHERE refused_us IS NOT NULL AND ($1::uuid[] IS NULL OR id = ANY ($1)) RETURNING id) \
@@ -121,7 +121,7 @@ impl Inbox {
     }
 }
 
-/// How many letters wait, and how many were set aside.
+/// How many entries wait, and how many were set aside.
 pub(super) async fn count(session: &mut Session) -> Result<(usize, usize), DbError> {
     let rows = session.query(&Statement::new(COUNT, Vec::new())).await?;
     let Some(row) = rows.first() else { return Ok((0, 0)) };

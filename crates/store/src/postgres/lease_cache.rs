@@ -1,12 +1,12 @@
-//! The runs that this node has handed out, as it last saw them. Most of them are settled here, and need not
-//! be read again then: the statement that writes the outcome checks that nothing has happened in between.
+//! The jobs that workers have claimed through this node, as it last saw them. Most of them are settled here, and
+//! need not be read again then: the statement that writes the outcome checks that nothing has happened in between.
 
 use super::stored_row::StoredRow;
 use crate::{Job, JobId};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How much is remembered, in bytes. Beyond that all is forgotten: it only costs time to read it again.
+/// The size of the cache, in bytes. Beyond that it is emptied: reading rows again only costs time.
 const MOST_BYTES: usize = 64 << 20;
 /// What a job takes besides what was said about it, roughly.
 const JOB_BYTES: usize = 1 << 10;
@@ -25,7 +25,7 @@ impl LeaseCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers runs as they are in the database now.
+    /// Caches runs as they are in the database now.
     pub(super) fn keep(&self, jobs: impl IntoIterator<Item = StoredRow>) {
         let mut runs = self.runs();
         for mut stored in jobs {
@@ -41,7 +41,7 @@ impl LeaseCache {
         }
     }
 
-    /// Takes out what is remembered of these jobs.
+    /// Takes these jobs out of the cache.
     pub(super) fn take(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, StoredRow> {
         let mut runs = self.runs();
         let mut taken = HashMap::new();

@@ -1,6 +1,6 @@
-//! What nodes tell each other: that jobs can be had. By `NOTIFY`, outside of the transactions that the news
-//! is about, because a notification in a transaction makes all commits of the database wait in line. News
-//! may get lost; whoever listens is told now and then that anything may have happened.
+//! Notifications between nodes, by `NOTIFY`: that jobs are available. They are sent outside of the transactions
+//! that they are about, because a notification in a transaction serialises all commits of the database. They may
+//! get lost; so listeners are notified periodically that anything may have happened.
 
 use super::db_error::DbError;
 use super::options::Options;
@@ -26,7 +26,7 @@ const LONGEST: usize = 7_000;
 /// Stands for a queue that was closed or opened. No line about jobs begins like that.
 const PAUSES: &str = "!";
 const ANYTHING: &str = "*";
-/// What the function says with which applications hand in jobs. Older nodes take it for anything.
+/// The payload of the SQL function that enqueues jobs. Older nodes take it for anything.
 const INBOX: &str = "@";
 
 /// What happened on another node.
@@ -34,11 +34,11 @@ const INBOX: &str = "@";
 pub enum Change {
     /// So many jobs of a queue became available.
     Available(Arc<str>, usize),
-    /// A queue was closed or opened.
+    /// A queue was paused or resumed.
     Pauses,
-    /// An application has handed in a job in its own transaction.
+    /// An application has enqueued a job in its own transaction.
     Inbox,
-    /// Anything may have happened: news may have been lost.
+    /// Anything may have happened: notifications may have been lost.
     Anything,
     /// Nothing was heard of for some seconds, which is a time to look.
     Nothing,
@@ -47,7 +47,7 @@ pub enum Change {
 /// News that have not gone out yet.
 #[derive(Debug, Default)]
 pub(super) struct Notifier {
-    /// False where nobody listens; then this node has no part in it.
+    /// False where the engine does not listen; then this node sends no notifications either.
     on: AtomicBool,
     notifications: Mutex<Notifications>,
     notified: Notify,
@@ -70,7 +70,7 @@ impl Notifier {
         }
     }
 
-    /// A queue was closed or opened.
+    /// A queue was paused or resumed.
     pub(super) fn pauses(&self) {
         if self.on.load(Ordering::Acquire) {
             self.notifications.lock().unwrap_or_else(PoisonError::into_inner).pauses = true;
@@ -107,13 +107,13 @@ fn read(line: &str) -> Change {
     }
 }
 
-/// Tells others what happens here, and `heard` what happens elsewhere, until the store is gone.
+/// Notifies other nodes of what happens here, and `heard` of what happens there, until the store is dropped.
 pub(super) async fn run(options: Options, notifier: Weak<Notifier>, heard: impl Fn(Change)) {
     if let Some(notifier) = notifier.upgrade() {
         notifier.on.store(true, Ordering::Release);
     }
     while notifier.strong_count() > 0 {
-        // What was said while nobody listened is lost; so is what this node did not get out.
+        // Notifications that were sent while the connection was down are lost, and so are those of this node.
         if let Ok(mut line) = heard_of(Line::open(&options)).await {
             heard(Change::Anything);
             let _ = line.serve(&notifier, &heard).await;
@@ -123,13 +123,13 @@ pub(super) async fn run(options: Options, notifier: Weak<Notifier>, heard: impl 
     }
 }
 
-/// An answer on the line, or the end of the patience.
+/// The answer of the connection, or an error after the timeout.
 async fn heard_of<T>(answer: impl Future<Output = Result<T, DbError>>) -> Result<T, DbError> {
     let late = || DbError::Silent(format!("PostgreSQL gave no answer for {} s", SILENCE.as_secs()));
     tokio::time::timeout(SILENCE, answer).await.map_err(|_| late())?
 }
 
-/// A connection that listens and tells.
+/// The connection that listens and notifies.
 struct Line {
     client: Client,
     heard: mpsc::UnboundedReceiver<tokio_postgres::Notification>,
@@ -146,7 +146,7 @@ impl Line {
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
                 if let AsyncMessage::Notification(notification) = message {
-                    // Nobody there any more: the connection ends with its client.
+                    // The receiver is gone: the connection ends with its client.
                     let _ = sender.send(notification);
                 }
             }
@@ -177,7 +177,7 @@ impl Line {
                 }
                 _ = check.tick() => {
                     heard(Change::Nothing);
-                    // Nobody says that a line is dead on which nobody speaks.
+                    // A dead connection without traffic would go unnoticed.
                     heard_of(async { Ok(self.client.batch_execute("").await?) }).await?;
                 }
             }

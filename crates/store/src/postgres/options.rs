@@ -15,7 +15,7 @@ const LONGEST_SCHEMA: usize = 63 - "redrive_".len();
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many jobs a list looks at in one call, where nothing else is said.
 const LIST_MOST: usize = 20_000;
-/// How long the database may take for one answer to whoever reads or writes a store as a whole.
+/// How long the database may take for one answer when a whole store is read or written.
 const LONG_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Where the database is, and how it is used.
@@ -89,14 +89,14 @@ impl Options {
         Ok(self)
     }
 
-    /// With at most so many connections for commands, and never less than two. One more listens.
+    /// Sets the largest number of connections for commands, at least two. One more listens.
     #[must_use]
     pub const fn with_connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
     }
 
-    /// With lists that look at no more than so many jobs in one call.
+    /// Sets how many jobs a list looks at in one call at most.
     #[must_use]
     pub const fn with_list_most(mut self, jobs: usize) -> Self {
         self.list_most = jobs;

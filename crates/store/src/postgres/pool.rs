@@ -1,4 +1,4 @@
-//! Connections, kept and handed out.
+//! A pool of connections.
 
 use super::access;
 use super::db_error::{DbError, with_cause};
@@ -28,7 +28,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) struct Pool {
     options: Options,
     idle: Mutex<Vec<Link>>,
-    /// Who is told of jobs that were set aside.
+    /// The listener for jobs that were set aside.
     pub(super) watcher: Watcher,
     places: Arc<Semaphore>,
 }
@@ -97,7 +97,7 @@ pub(super) async fn reach(config: &Config, tls: &Tls) -> Result<(Client, Connect
 /// A new connection, set up for the statements of this store.
 async fn connect(options: &Options) -> Result<Client, DbError> {
     let (client, connection) = reach(&options.config, &options.tls).await?;
-    // It ends with its client; what goes wrong on it is told to whoever waits for an answer.
+    // It ends with its client; its errors reach the callers that wait for an answer.
     tokio::spawn(async move { drop(connection.await) });
     within(options, async { Ok(client.batch_execute(&options.session_settings()).await?) }).await?;
     within(options, access::take(&client, options)).await?;

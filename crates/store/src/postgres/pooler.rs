@@ -1,7 +1,7 @@
 //! Whether a pooler stands in between that lends connections of the database for one transaction at a time.
 //!
 //! Prepared statements, settings, advisory locks and `LISTEN` belong to a connection. Behind such a pooler they
-//! would be somebody else's at the next statement, so it is refused at the start rather than found out later.
+//! would belong to another client at the next statement, so that such a pooler is refused at the start.
 
 use super::db_error::DbError;
 use super::pool::{Pool, first, reach};

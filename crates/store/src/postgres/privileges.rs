@@ -12,7 +12,7 @@ const WHO: &str = "SELECT quote_ident(current_user), quote_ident(current_databas
        EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE n.nspname = $1::text AND c.relname = 'migrations')";
 
-/// The same trouble; where a privilege is missing, with the statements that grant it.
+/// The same error; where a privilege is missing, with the statements that grant it.
 pub(super) async fn explained(pool: &Arc<Pool>, db_error: DbError) -> DbError {
     let DbError::Denied(why) = db_error else { return db_error };
     DbError::Broken(match missing(pool).await {

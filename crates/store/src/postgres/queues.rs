@@ -26,7 +26,7 @@ const READ: &str = "SELECT name, paused, created_us FROM queues WHERE $1::text I
 /// Makes sure that these queues are known, in the transaction that is open.
 const NOTE: &str = "INSERT INTO queues (name, paused, created_us) \
      SELECT name, false, $2::bigint FROM unnest($1::text[]) AS n (name) ON CONFLICT DO NOTHING";
-/// Their numbers. They are kept from being forgotten until the transaction is over.
+/// Their numbers. They are protected from being removed until the transaction is over.
 const NUMBERS: &str = "SELECT id, name FROM queues WHERE name = ANY ($1::text[]) FOR KEY SHARE";
 
 /// The numbers of queues, which are made where they are new. Sorted, so that two callers do not wait for
@@ -61,7 +61,7 @@ pub(super) async fn of(
     let numbers = numbers(session, names, now).await?;
     let number: HashMap<&str, i32> = numbers.iter().map(|(number, name)| (&**name, *number)).collect();
     let queues: Option<Vec<i32>> = jobs.iter().map(|new| number.get(&*new.spec.queue).copied()).collect();
-    let queues = queues.ok_or_else(|| DbError::Collided("a queue is being made by somebody else".to_owned()))?;
+    let queues = queues.ok_or_else(|| DbError::Collided("a queue is being created by another transaction".to_owned()))?;
     Ok((queues, numbers))
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn of(
 pub(super) async fn number(session: &mut Session, name: &Arc<str>, now: Moment) -> Result<i32, DbError> {
     let numbers = numbers(session, vec![Arc::clone(name)], now).await?;
     let number = numbers.first().map(|(number, _)| *number);
-    number.ok_or_else(|| DbError::Collided(format!("the queue \"{name}\" is being made by somebody else")))
+    number.ok_or_else(|| DbError::Collided(format!("the queue \"{name}\" is being created by another transaction")))
 }
 
 /// The names of the queues that are paused.

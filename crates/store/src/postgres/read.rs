@@ -63,7 +63,7 @@ impl From<Unreadable> for Flaw {
     }
 }
 
-/// Reads the jobs of rows with all that belongs to them. A row that cannot be read keeps no other from being read.
+/// Reads the jobs of rows with all that belongs to them. A row that cannot be read does not affect others.
 pub(super) async fn jobs(session: &mut Session, catalogue: &Catalogue, rows: &[Row]) -> Result<Found, DbError> {
     let column = |error: tokio_postgres::Error| DbError::Broken(error.to_string());
     let (mut queues, mut policies) = (Vec::new(), Vec::new());

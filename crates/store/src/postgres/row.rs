@@ -75,12 +75,12 @@ pub(super) fn due(job: &Job) -> Option<Moment> {
     job.lease.as_ref().map(ends).or(job.due)
 }
 
-/// The last sign of life of a run.
+/// The last heartbeat of a run.
 pub(super) fn alive(job: &Job) -> Option<Moment> {
     job.lease.as_ref().map(|lease| lease.alive)
 }
 
-/// How long each sign of life of a run lasts, in microseconds.
+/// How long each heartbeat extends the lease, in microseconds.
 pub(super) fn lease_us(job: &Job) -> Option<i64> {
     job.lease.as_ref().map(|lease| micros(lease.span))
 }
@@ -90,7 +90,7 @@ pub(super) fn micros(span: Span) -> i64 {
     Moment::ORIGIN.after(span).micros()
 }
 
-/// States are kept as their place in [`State::ALL`].
+/// States are stored as their index in [`State::ALL`].
 pub(super) const fn state_number(state: State) -> i16 {
     state as i16
 }

@@ -31,7 +31,7 @@ pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), DbError> {
         return Ok(());
     }
     session.begin_by(&format!("BEGIN; SELECT pg_advisory_xact_lock(hashtext('redrive migrations {schema}'))")).await?;
-    // Somebody else may have been faster.
+    // Another node may have been faster.
     let missing = missing(&mut session, &schema).await?;
     // Only where it is missing: the statement needs a privilege on the database even if it has nothing to do.
     let make = if has_schema(&mut session, &schema).await? { "" } else { &format!("CREATE SCHEMA \"{schema}\";") };

@@ -42,7 +42,7 @@ macro_rules! statements {
 }
 
 statements! {
-    /// New jobs: what is said about them and their rows, in one statement. Their queues are kept from being forgotten
+    /// New jobs: what is said about them and their rows, in one statement. Their queues are protected from being removed
     /// meanwhile; where one is gone already, the row has no queue, which the table does not take.
     ENQUEUE = {
         let columns = [
@@ -63,11 +63,12 @@ statements! {
             unnested(&columns), said = names[..8].join(", "), row = row.join(", ")
         )
     };
-    /// What became of jobs that can still run, each on the condition that nobody has written it meanwhile;
-    /// answers which were written. Failures that have not changed are not handed over.
+    /// What became of jobs that can still run, each on the condition that no other transaction has written it meanwhile;
+    /// returns which were written. Failures that have not changed are not sent.
     CHANGE = format!(
         "UPDATE live j SET revision = j.revision + 1, available_us = u.available_us, due_us = u.due_us, \
-           alive_us = u.alive_us, lease_us = u.lease_us, state = u.state, rest = u.rest, failures = coalesce(u.failures, j.failures) \
+           alive_us = u.alive_us, lease_us = u.lease_us, state = u.state, rest = u.rest, \
+           failures = coalesce(u.failures, j.failures) \
          FROM {} WHERE j.id = u.id AND j.revision = u.revision RETURNING j.id",
         unnested(&[
             ("id", "uuid"), ("revision", "bigint"), ("state", "smallint"), ("rest", "bytea"), ("failures", "bytea"),
@@ -121,7 +122,7 @@ statements! {
             ("priority", "integer"),
         ])
     );
-    /// Jobs that can still run, by name, for a change. The order keeps two callers from waiting for each
+    /// Jobs that can still run, by id, for a change. The order prevents two callers from waiting for each
     /// other.
     LOCK_LIVE = format!(
         "SELECT {} FROM live j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[]) ORDER BY j.id \
@@ -235,7 +236,7 @@ statements! {
 /// What is due at $1. What has expired by then is not.
 const DUE_NOW: &str = "state <> 3 AND due_us <= $1 AND (expires_us IS NULL OR expires_us > $1)";
 
-/// Jobs to which something happens by itself, by time, then by name; what others are at is left to them.
+/// Jobs that are due, overdue or expired, by time, then by id; rows that other transactions have locked are skipped.
 fn next(which: &str, time: &str) -> String {
     format!(
         "SELECT {} FROM (SELECT * FROM live WHERE {which} AND {} ORDER BY {time}, id LIMIT $2 \
@@ -262,7 +263,7 @@ const SIZE: &str = "octet_length(rest) + coalesce(octet_length(failures), 0)";
 const SAID_SIZE: &str = "octet_length(s.body) + coalesce(octet_length(s.revisions), 0)";
 
 /// Of the entries of a list that were looked at, those that fit a kind as well, in their order: name, end, whether it
-/// fits, bytes of the row and of what was said. The last one is told in any case where there may be more behind it.
+/// fits, bytes of the row and of what was said. The last one is returned in any case where there may be more behind it.
 fn entries(seen: &str) -> String {
     format!(
         "SELECT j.id, j.finished_us, j.fits AND ($1::text IS NULL OR s.kind = $1), j.bytes, {SAID_SIZE}, \

@@ -1,4 +1,4 @@
-//! The store: its verbs, each handed to whoever does the work.
+//! The store: its verbs, each delegated to its module.
 
 use super::batcher::Batcher;
 use super::clock::{self, DatabaseClock};
@@ -24,7 +24,7 @@ const LEAST_CONNECTIONS: usize = 2;
 
 /// A store on PostgreSQL, for any number of nodes.
 ///
-/// It lives on the runtime of tokio on which it was opened, and its answers are awaited there.
+/// It runs on the tokio runtime on which it was opened, and its futures are awaited there.
 #[derive(Debug)]
 pub struct Postgres {
     core: Arc<Core>,

@@ -1,4 +1,4 @@
-//! Jobs as they are kept: what the rules change, and what has to be written then.
+//! Jobs as they are stored: what the rules change, and what has to be written then.
 
 use crate::{Job, JobId, Refusal};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ pub(super) struct StoredRow {
     pub(super) job: Job,
     /// The number of its last write, as it is in the database.
     pub(super) revision: i64,
-    /// Whether it is kept among those that have ended.
+    /// Whether it is stored among those that have ended.
     pub(super) ended: bool,
     pub(super) changed: bool,
     /// Whether the last failure is not written yet.
@@ -27,7 +27,7 @@ impl StoredRow {
         let mut changed = self.job.clone();
         rule(&mut changed)?;
         if changed != self.job {
-            // No two failures of a job are equal: they differ in life or attempt.
+            // No two failures of a job are equal: they differ in generation or attempt.
             self.new_failure |= changed.failures.last() != self.job.failures.last();
             self.changed = true;
             self.job = changed;

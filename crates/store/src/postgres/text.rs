@@ -1,4 +1,4 @@
-//! Texts as PostgreSQL can keep them: it has no character 0.
+//! Texts as PostgreSQL can store them: it has no character 0.
 
 use std::borrow::Cow;
 

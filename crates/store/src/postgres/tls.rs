@@ -59,7 +59,7 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// What is to be done by these wishes, of which `config` is told what it can know.
+    /// What these options require; `config` is given its part of them.
     ///
     /// # Errors
     /// The wishes contradict each other, or a file cannot be used.
@@ -100,7 +100,7 @@ fn mode(wishes: &Wishes, config: &Config) -> Result<Mode, String> {
         (Some("disable"), _) | (None, SslMode::Disable) => Mode::Disable,
         (Some("verify-ca"), _) => Mode::VerifyCa,
         (Some("require" | "verify-full"), _) | (None, SslMode::Require) => Mode::VerifyFull,
-        // Whoever names roots wants them to be used.
+        // Roots that are named are meant to be used.
         (None, _) if wishes.roots.is_some() => Mode::VerifyFull,
         (Some("prefer") | None, _) => Mode::Prefer,
         (Some(other), _) => {
@@ -206,7 +206,7 @@ mod tests {
     use crate::postgres::Options;
     use tokio_postgres::config::SslMode;
 
-    /// What the client is told to do, and what it can do.
+    /// What the client is asked to do, and what it can do.
     fn encryption(address: &str) -> Result<SslMode, String> {
         Options::read(address).map(|options| options.config.get_ssl_mode())
     }

@@ -37,7 +37,7 @@ const DELETE: &str = "WITH gone AS (DELETE FROM unreadable WHERE $1::uuid[] IS N
      said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id) \
      SELECT id FROM gone ORDER BY id";
 
-/// Who is told of jobs that were set aside, once that is committed.
+/// The listener for jobs that were set aside, called once that is committed.
 #[derive(Default)]
 pub(super) struct Watcher(OnceLock<Box<Tell>>);
 

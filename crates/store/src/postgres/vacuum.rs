@@ -2,7 +2,7 @@
 //!
 //! A claim looks for the first ready job in an index, and passes over the entries of all that were taken since
 //! the last vacuum. PostgreSQL looks once a minute whether one is needed; a minute's work of a busy queue is a
-//! million entries. So whoever writes much asks for a vacuum, which is quick while there is little to do.
+//! million entries. So a node that writes much asks for a vacuum, which is quick while there is little to do.
 
 use super::core::Core;
 use super::db_error::DbError;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// After so many written rows the table is tidied, and some more for each row that is there: a vacuum reads the
+/// The table is vacuumed after this many written rows, and some more for each row that is there: a vacuum reads the
 /// indexes whole.
 const WRITES: usize = 25_000;
 const SHARE: usize = 50;
@@ -55,7 +55,7 @@ pub(super) async fn run(vacuum: Arc<Vacuum>, core: Weak<Core>) {
 }
 
 /// Answers how many rows are left, about. One node at a time: the others pass. It never waits for a lock, and
-/// keeps none that a verb would wait for.
+/// holds none that a verb would wait for.
 async fn vacuum_jobs(core: &Core) -> Result<usize, DbError> {
     let mut session = core.session().await?;
     session.run_for_long("VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF) live").await?;

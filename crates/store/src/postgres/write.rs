@@ -37,7 +37,7 @@ pub(super) fn changes<'j>(
     Ok(statements)
 }
 
-/// The statements that keep jobs that were elsewhere, as they are.
+/// The statements that store jobs of another store, as they are.
 pub(super) fn arrivals<'j>(
     jobs: &'j [StoredRow],
     queue: &dyn Fn(&str) -> Option<i32>,
@@ -103,7 +103,7 @@ fn numbers(jobs: &[&StoredRow], queue: &dyn Fn(&str) -> Option<i32>) -> Result<V
     jobs.iter().map(number).collect()
 }
 
-/// The statement that keeps new jobs, with their policies as they are to be written down. `stored` are the
+/// The statement that stores new jobs, with their policies as they are to be stored. `stored` are the
 /// same jobs as they begin.
 pub(super) fn enqueued<'j>(
     jobs: &[&'j NewJob],

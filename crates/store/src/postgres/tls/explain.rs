@@ -36,7 +36,7 @@ fn unverified(found: &CertificateError, tls: &Tls) -> String {
     let roots = tls.roots.as_deref().unwrap_or("the system's roots");
     let (what, way_out) = match found {
         CertificateError::UnknownIssuer => (
-            format!("found nobody in {roots} who vouches for it"),
+            format!("found no authority in {roots} that has signed it"),
             "sslrootcert=/path.pem names the certificate of the authority that signed it",
         ),
         CertificateError::NotValidForNameContext { expected, presented } => (

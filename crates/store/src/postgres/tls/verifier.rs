@@ -7,8 +7,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Does not look at names: with roots, takes everybody whom one of them vouches for (`verify-ca`); without,
-/// anybody (`prefer`), which keeps out those who only listen.
+/// Does not check names: with roots, accepts every certificate that one of them has signed (`verify-ca`); without,
+/// any certificate (`prefer`), which protects against passive listeners only.
 #[derive(Debug)]
 pub(super) struct Unnamed {
     pub(super) roots: Option<RootCertStore>,

@@ -68,8 +68,8 @@ impl DatabaseTarget {
         // A job that was set aside still has its spec, and is counted with the others.
         if jobs + queues + entries > 0 {
             return Err(CopyError::Refused(format!(
-                "found {jobs} jobs, {queues} queues and {entries} jobs in the inbox of {place}; allowed is an empty store: name another schema \
-                 (?schema=name), or drop this one"
+                "found {jobs} jobs, {queues} queues and {entries} inbox entries in {place}; allowed is an empty \
+                 store: name another schema (?schema=name), or drop this one"
             )));
         }
         Ok(Self(transaction))

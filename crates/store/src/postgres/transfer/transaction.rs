@@ -60,7 +60,7 @@ impl Transaction {
         Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
     }
 
-    /// How many letters of applications wait, and how many were set aside.
+    /// How many inbox entries wait, and how many were set aside.
     pub(super) async fn entries(&mut self) -> Result<(usize, usize), DbError> {
         inbox::count(&mut self.session).await
     }
@@ -126,7 +126,7 @@ impl Transaction {
 }
 
 fn key(bytes: &[u8]) -> Result<Arc<str>, DbError> {
-    std::str::from_utf8(bytes).map(Arc::from).map_err(|_| DbError::Broken("a kept key is not UTF-8".to_owned()))
+    std::str::from_utf8(bytes).map(Arc::from).map_err(|_| DbError::Broken("a stored key is not UTF-8".to_owned()))
 }
 
 fn specs(jobs: &[Portable], policies: Vec<StoredPolicy>) -> Statement<'_> {

@@ -1,4 +1,4 @@
-//! Handing out jobs.
+//! Claiming jobs.
 
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
@@ -43,8 +43,8 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
             places.iter().fold(0_usize, |total, place| total.saturating_add(part(&calls[*place].0)))
         };
         let (count, bytes) = (sum(|claim| claim.count), sum(|claim| claim.bytes));
-        // Calls of one batch come at nearly the same time. The latest keeps what expires in between from
-        // being handed out by any of them.
+        // Calls of one batch come at nearly the same time. The latest prevents what expires in between from
+        // being claimed by any of them.
         let now = places.iter().map(|place| calls[*place].1).max().unwrap_or_default();
         let mut names: Vec<_> = Vec::with_capacity(queues.len());
         for name in queues.iter().map(|name| text::stored(name)) {
@@ -113,7 +113,7 @@ fn groups(calls: &[Call]) -> Vec<(Vec<&Arc<str>>, Vec<usize>)> {
     groups
 }
 
-/// In the order in which they are handed out.
+/// In the order in which they are claimed.
 fn sort(found: &mut [StoredRow], queues: &[&Arc<str>]) {
     found.sort_by_key(|StoredRow { job, .. }| {
         let queue = queues.iter().position(|queue| **queue == job.spec.queue);

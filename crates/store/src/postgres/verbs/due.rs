@@ -47,7 +47,7 @@ pub(super) async fn in_turn(
     Ok(first_turns(due, most))
 }
 
-/// A queue that has due jobs, and after which place its next one comes.
+/// A queue that has due jobs, and after which position its next one comes.
 struct DueQueue {
     number: i32,
     seen: (i64, Uuid),

@@ -1,4 +1,4 @@
-//! Handing in jobs.
+//! Enqueueing jobs.
 
 use super::super::core::{BEGIN_SNAPSHOT, Core};
 use super::super::db_error::DbError;
@@ -11,14 +11,14 @@ use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Jobs that are handed in together, and when.
+/// Jobs that are enqueued together, and when.
 pub(in crate::postgres) type Call = (Vec<NewJob>, Moment);
 pub(in crate::postgres) type Reply = Result<Vec<Enqueued>, DuplicateId>;
 
-/// How often a call is looked at again because somebody else took one of its names or keys meanwhile.
+/// How often a call is repeated because another transaction took one of its ids or keys meanwhile.
 const LOOKS: usize = 16;
 
-/// Keeps what several callers hand in: all together where everything is plainly new, else each call for
+/// Stores the jobs of several callers: all together where everything is plainly new, else each call for
 /// itself.
 pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Reply, StoreError>> {
     if calls.len() > 1 && is_plain(&core, &calls) {
@@ -83,7 +83,7 @@ async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Reply>, DbError> {
     Ok(answers.collect())
 }
 
-/// Keeps what one caller hands in, after a look at what is there.
+/// Stores the jobs of one caller, after a look at what is there.
 async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
     let mut session = core.session().await?;
     let all: Vec<&NewJob> = jobs.iter().collect();

@@ -1,6 +1,6 @@
-//! Jobs that applications have handed in within their own transactions.
+//! The inbox: jobs that applications have enqueued in their own transactions.
 //!
-//! A letter is forgotten in the transaction that keeps its job, so that a node that dies in between has done
+//! An entry is deleted in the transaction that stores its job, so that a node that dies in between has done
 //! neither.
 
 use super::super::core::{BEGIN, Core};
@@ -17,12 +17,12 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use uuid::Uuid;
 
-/// How often letters are looked at again because somebody else took a key of theirs meanwhile.
+/// How often entries are read again because another transaction took one of their keys meanwhile.
 const LOOKS: usize = 16;
-/// The longest reason that is kept, in characters.
+/// The longest reason that is stored, in characters.
 const LONGEST_REASON: usize = 4_000;
 
-/// The next letters, at most $1, or only the one that $2 names.
+/// The next entries, at most $1, or only the one that $2 names.
 const TAKE: &str = "SELECT id, at_us, document::text FROM inbox \
      WHERE refused_us IS NULL AND ($2::uuid IS NULL OR id = $2) ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED";
 const NAMES: &str = "SELECT id FROM inbox WHERE refused_us IS NULL ORDER BY id LIMIT $1";
@@ -30,7 +30,7 @@ const FORGET: &str = "DELETE FROM inbox WHERE id = ANY ($1::uuid[])";
 const SET_ASIDE: &str = "UPDATE inbox i SET refused_us = $3, reason = u.reason \
      FROM unnest($1::uuid[], $2::text[]) AS u (id, reason) WHERE i.id = u.id";
 
-/// Makes jobs of the next letters.
+/// Makes jobs of the next entries.
 pub(in crate::postgres) async fn drain_inbox(
     core: &Core,
     open: &Decoder<'_>,
@@ -92,7 +92,7 @@ async fn taken(
     let mut session = core.session().await?;
     let outcome = transferred(core, &mut session, open, most, only, now).await;
     if outcome.is_err() {
-        // The letters must be free again at once: the next look passes over those that somebody holds. Where
+        // The entries must be unlocked immediately: the next read skips those that are locked. Where
         // this fails, the connection is closed.
         let _ = session.roll_back().await;
     }
@@ -126,7 +126,7 @@ async fn transferred(
     }
     let (created, forgotten) = sorted(session, &opened, &mut drained).await?;
     drained.jobs = created.iter().map(|new| rules::created(new, now)).collect();
-    // On another connection: numbers of policies are remembered, and have to be kept whatever becomes of this
+    // On another connection: numbers of policies are cached, and have to be stored whatever becomes of this
     // transaction.
     let policies = write::policies(&mut core.session().await?, &core.catalogue, &created).await?;
     let (queues, numbers) = queues::of(session, &created, now).await?;
@@ -138,7 +138,7 @@ async fn transferred(
     Ok(drained)
 }
 
-/// Which jobs are new, and which letters are done with.
+/// Which jobs are new, and which entries are done with.
 async fn sorted<'o>(
     session: &mut Session,
     opened: &'o [NewJob],
@@ -158,7 +158,7 @@ async fn sorted<'o>(
         if key(new).is_some_and(|key| !stored_keys.insert(key.to_vec())) {
             drained.known += 1;
         } else if stored_ids.contains(&new.id) {
-            drained.refused.push((new.id, "a job with this id is kept already; ids are used once".to_owned()));
+            drained.refused.push((new.id, "a job with this id is stored already; ids are used once".to_owned()));
             continue;
         } else {
             created.push(new);
@@ -168,10 +168,10 @@ async fn sorted<'o>(
     Ok((created, forgotten))
 }
 
-/// The job of a letter, under the name that the application was told. Whatever goes wrong with one letter is
+/// The job of an entry, under the id that the application was given. Whatever goes wrong with one entry is
 /// no reason to leave the others unread.
 fn made(open: &Decoder<'_>, entry: &InboxEntry<'_>) -> Result<NewJob, String> {
-    // The function makes no others, but whoever may write to the table can.
+    // The function makes no others, but a role that may write to the table can.
     entry.id.to_string().parse::<JobId>()?;
     let opened = catch_unwind(AssertUnwindSafe(|| open(entry)));
     let opened = opened.unwrap_or_else(|_| Err("the server panicked while it read this; this is a bug".to_owned()));

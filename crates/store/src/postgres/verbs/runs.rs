@@ -1,4 +1,4 @@
-//! Signs of life and the ends of runs.
+//! Heartbeats and the ends of runs.
 
 use super::super::core::{Core, held};
 use super::super::db_error::DbError;
@@ -112,7 +112,7 @@ async fn long(
     Ok(answers)
 }
 
-/// Writes what becomes of runs that this node remembers, each on the condition that nobody has written it
+/// Writes what becomes of runs in the lease cache, each on the condition that no other node has written it
 /// meanwhile. Whatever is refused has to be looked at again: the job may have moved on.
 async fn short(
     core: &Core,

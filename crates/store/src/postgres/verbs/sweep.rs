@@ -1,4 +1,4 @@
-//! What happens by itself.
+//! Sweeping: expired, due and overdue jobs.
 
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
