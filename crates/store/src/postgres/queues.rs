@@ -61,7 +61,8 @@ pub(super) async fn of(
     let numbers = numbers(session, names, now).await?;
     let number: HashMap<&str, i32> = numbers.iter().map(|(number, name)| (&**name, *number)).collect();
     let queues: Option<Vec<i32>> = jobs.iter().map(|new| number.get(&*new.spec.queue).copied()).collect();
-    let queues = queues.ok_or_else(|| DbError::Collided("a queue is being created by another transaction".to_owned()))?;
+    let queues =
+        queues.ok_or_else(|| DbError::Collided("a queue is being created by another transaction".to_owned()))?;
     Ok((queues, numbers))
 }
 
