@@ -8,7 +8,7 @@ use std::hint::black_box;
 /// The shortest key that is accepted: 128 bits, if it is random and written in hexadecimal.
 pub const SHORTEST_KEY: usize = 32;
 
-/// The keys of a server. Without any, everybody may call.
+/// The keys of a server. Without any, every client may call.
 #[derive(Clone, Default)]
 pub struct ApiKeys(Vec<Box<[u8]>>);
 
@@ -21,7 +21,7 @@ impl fmt::Debug for ApiKeys {
 
 impl ApiKeys {
     /// Reads keys from text: one on each line that is not empty, so that an old and a new one can be
-    /// valid at once.
+    /// valid at the same time.
     ///
     /// # Errors
     /// A key that is too short to be safe, or that cannot stand in a header.

@@ -1,13 +1,13 @@
-//! Jobs that are thrown away are told of: in the log, with the way back.
+//! Discarded jobs are logged, with the command that redrives them.
 
 use crate::app::Server;
 use redrive_engine::Discarded;
 use std::pin::pin;
 use std::time::Duration;
 
-/// How soon the log tells of a job that was discarded.
+/// How soon a discarded job is logged.
 const SOON: Duration = Duration::from_secs(1);
-/// How often it tells of more of them: a queue whose jobs all fail must not fill the disk.
+/// How often further ones are logged: a queue whose jobs all fail must not fill the disk.
 const AGAIN: Duration = Duration::from_secs(30);
 
 impl Server {
@@ -41,7 +41,7 @@ fn line(group: &Discarded, count: u64) -> String {
     };
     let why = group.why;
     format!(
-        "{jobs} {which} discarded, not kept as {kept}: {why}; `redrive jobs retry --state discarded {filter}` takes back \
+        "{jobs} {which} discarded, not kept as {kept}: {why}; `redrive jobs retry --state discarded {filter}` redrives \
          what is still there"
     )
 }

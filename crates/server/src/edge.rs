@@ -21,7 +21,7 @@ const VERSION: HeaderValue = HeaderValue::from_static("1.0");
 const MEDIA: HeaderValue = HeaderValue::from_static("application/openjobspec+json");
 /// The same media type with a parameter, for clients that look for `application/json` in it.
 const MEDIA_ALIAS: HeaderValue = HeaderValue::from_static("application/openjobspec+json; alias=\"application/json\"");
-/// What may be asked without a key: whether the server lives, and what it can do.
+/// What may be asked without a key: the health of the server, and its capabilities.
 const OPEN_PATHS: [&str; 3] = ["/ojs/v1/health", "/health", "/ojs/manifest"];
 
 /// Whether a request names the version of the protocol.

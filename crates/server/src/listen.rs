@@ -1,4 +1,4 @@
-//! Accepting connections, and stopping in good order.
+//! Accepting connections, and graceful shutdown.
 
 mod connections;
 mod notices;
@@ -32,7 +32,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How long nothing is accepted after accepting failed.
 const BREATHER: Duration = Duration::from_millis(50);
-/// How many refused connections are awaited with their request at once.
+/// How many refused connections may wait for their request at the same time.
 const REFUSALS: usize = 16;
 /// What is read of a connection before it is looked at: the longest head, and what a client may send ahead.
 const READ_AHEAD: usize = 64 << 10;

@@ -1,6 +1,6 @@
 //! How many connections are open, and which of them makes room when places run short.
 //!
-//! A new connection never waits for one that does nothing: it gets the place of a connection that waits for
+//! A new connection never waits for one that does nothing: it replaces a connection that waits for
 //! its client. That is one that waits for the next request, for the rest of a request, or for the client to take
 //! its answer; on a server that asks for keys, also any that has not shown one. Those without a key go first,
 //! as long as they hold more than their share. The network with the most such connections gives one up: the
@@ -17,9 +17,9 @@ use tokio::time::Instant;
 /// How long a connection may wait for its client before it makes room for another one. A client that is
 /// there needs less to send its request.
 pub(super) const GRACE: Duration = Duration::from_millis(100);
-/// How many connections may be open beyond the limit while as many others, told to close, still are.
+/// How many connections may be open beyond the limit while as many others, asked to close, still are.
 pub(super) const CLOSING: usize = 16;
-/// Clients that have not shown their key yet may always have one place in so many.
+/// The share of connections, one in this many, that is always open to clients that have not shown a key yet.
 const SHARE_WITHOUT_KEY: usize = 8;
 
 /// How many may be open.
@@ -46,7 +46,7 @@ struct Open {
     next: u64,
 }
 
-/// A place that is taken, until it is dropped.
+/// A connection that counts towards the limit until it is dropped.
 #[derive(Debug)]
 pub(super) struct Taken {
     connections: Arc<Connections>,
@@ -75,12 +75,12 @@ impl Limit {
     }
 }
 
-/// Whether there is a place.
+/// Whether a new connection is accepted.
 #[derive(Debug)]
 pub(super) enum Found {
     /// There is one.
     Peer(Taken),
-    /// There is one, because so many others were told to close.
+    /// It is accepted, because this many others were asked to close.
     Made(Taken, Limit, usize),
     /// There may be one at this time, or when one is freed.
     Soon(Instant),
@@ -105,12 +105,12 @@ impl Connections {
         self.open().connections.len()
     }
 
-    /// Completes after a place was freed.
+    /// Completes after a connection has closed.
     pub(super) async fn freed(&self) {
         self.freed.notified().await;
     }
 
-    /// Looks for a place for a new connection. Where all are taken, others are told to close.
+    /// Accepts or refuses a new connection. At the limit, others are asked to close.
     pub(super) fn take(self: &Arc<Self>, client: IpAddr, now: Instant) -> Found {
         let mut open = self.open();
         let peer = Arc::new(Peer::new(client, now));
@@ -142,7 +142,7 @@ impl Connections {
         }
     }
 
-    /// The limit that leaves no place for a connection from a network.
+    /// The limit that excludes a connection from a network.
     fn reached(&self, open: &Open, network: IpAddr) -> Option<Limit> {
         let Bounds { most, most_of_network, .. } = self.bounds;
         let staying = |peer: &&Arc<Peer>| !peer.seen().closing;
@@ -220,7 +220,7 @@ mod tests {
     fn taken(found: Found) -> Taken {
         match found {
             Found::Peer(taken) | Found::Made(taken, ..) => taken,
-            other => panic!("no place: {other:?}"),
+            other => panic!("refused: {other:?}"),
         }
     }
 
@@ -313,7 +313,7 @@ mod tests {
         connections.close_one(Instant::now());
         assert_eq!(closing([&with_key, &silent]), [false, true]);
         connections.close_one(Instant::now());
-        assert_eq!(closing([&with_key]), [true], "better than a server that accepts nobody");
+        assert_eq!(closing([&with_key]), [true], "better than a server that accepts no client");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! What the log says about connections that are closed or refused: a line at once, then one for all that
+//! What the log says about connections that are closed or refused: a line immediately, then one for all that
 //! follow within ten seconds, so that a flood of connections is no flood of lines.
 
 use super::connections::Limit;
@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(10);
 pub(super) enum Event {
     /// It waited for its client and made room for another one.
     ClosedForOthers(Limit),
-    /// It got no place.
+    /// It was refused: all connections are in use.
     Refused(Limit),
     /// Its client did not take its answer.
     NotRead,

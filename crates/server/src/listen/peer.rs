@@ -47,7 +47,7 @@ pub(super) struct Seen {
     pub(super) since: Instant,
     /// Whether a request with a valid key has come.
     pub(super) admitted: bool,
-    /// Whether it is told to close already.
+    /// Whether it was asked to close already.
     pub(super) closing: bool,
 }
 
@@ -104,7 +104,7 @@ impl Peer {
         }
     }
 
-    /// The answer is written, or nobody wants it any more.
+    /// The response is written, or the client has gone.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.activity = Activity::Idle;
@@ -137,7 +137,7 @@ impl Peer {
         self.close.notify_one();
     }
 
-    /// Completes once the connection is told to close.
+    /// Completes once the connection is asked to close.
     pub(super) async fn told_to_close(&self) -> Limit {
         self.close.notified().await;
         self.state().closing.unwrap_or(Limit::Connections)

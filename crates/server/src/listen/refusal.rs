@@ -1,4 +1,4 @@
-//! Saying no to a connection that gets no place, or loses it.
+//! Refusing a connection beyond the limit, and closing one to make room for another.
 
 use super::connections::Limit;
 use crate::api_error::{ApiError, Code};
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How much of a refused request is read, so that the client, still sending, finds the answer.
 const MOST_READ: usize = 1 << 20;
 
-/// The answer to a request on a connection that gets no place.
+/// The response to a request on a connection beyond the limit.
 pub(super) fn answer(limit: Limit, limits: &Limits) -> Vec<u8> {
     let message = match limit {
         Limit::Connections => {
@@ -35,7 +35,7 @@ pub(super) fn answer(limit: Limit, limits: &Limits) -> Vec<u8> {
     (head + &body).into_bytes()
 }
 
-/// Answers the request that comes on a connection without a place, and closes it. Many clients take an answer
+/// Answers the request on a connection beyond the limit, and closes it. Many clients take a response
 /// that comes before their request for a fault, so the request is awaited.
 pub(super) async fn refuse(mut stream: TcpStream, answer: &[u8]) {
     let told = async {
@@ -61,8 +61,8 @@ pub(super) async fn refuse(mut stream: TcpStream, answer: &[u8]) {
     let _ = timeout(PATIENCE, told).await;
 }
 
-/// Closes a connection that loses its place. Where a request has come, in part or not looked at yet, the
-/// client is told; where none has, there is nothing to answer.
+/// Closes a connection to make room for another. Where a request has come, in part or not read yet, it
+/// is answered; where none has, there is nothing to answer.
 pub(super) fn close(stream: TcpStream, request_has_begun: bool, answer: &[u8]) {
     let Ok(mut stream) = stream.into_std() else { return };
     let mut request_has_begun = request_has_begun;

@@ -1,4 +1,4 @@
-//! One request after the other, each known to the place of its connection.
+//! One request after the other, each noted on its connection.
 
 use super::peer::Peer;
 use crate::app::App;
@@ -34,7 +34,7 @@ impl Service<Request<Incoming>> for Requests {
     }
 }
 
-/// A request, until its answer is handed over to be written.
+/// A request, until its response is ready to be written.
 struct Running(Arc<Peer>);
 
 impl Drop for Running {
