@@ -110,7 +110,7 @@ async fn the_log_tells_of_jobs_that_are_thrown_away_and_of_no_others() {
     bench.server.tell_discarded(tokio::time::sleep(Duration::from_millis(1_500))).await;
     let lines = told();
     let expected = "2 jobs of type mail.send in queue q1 discarded, not kept as dead letters: on_exhaustion is discard; \
-                    `redrive jobs retry --state discarded --type mail.send --queue q1` takes back what is still there";
+                    `redrive jobs retry --state discarded --type mail.send --queue q1` redrives what is still there";
     assert!(lines.len() == 1 && lines[0].ends_with(expected), "{lines:?}");
 
     discarded(&bench, "report.make", "q1").await;
