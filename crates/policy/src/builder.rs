@@ -35,7 +35,7 @@ impl Policy {
 /// | attempts | 3, the first run included; with [`rule`](Self::rule)s that each have a budget, no other limit |
 /// | elapsed time | no limit |
 /// | errors | all are retried |
-/// | what becomes of it | [`Disposition::Fail`]: the caller is told |
+/// | what becomes of it | [`Disposition::Fail`]: the caller gets the failure |
 ///
 /// Each setting is given once; a second one contradicts the first and is a problem. Lengths of time
 /// are anything that becomes a [`Span`], such as [`std::time::Duration`], and saturate at
@@ -59,7 +59,7 @@ impl Policy {
 /// # }
 /// ```
 ///
-/// What is wrong is told all at once:
+/// All problems are reported together:
 ///
 /// ```
 /// use redrive_policy::Policy;
@@ -205,7 +205,7 @@ impl PolicyBuilder {
 
 /// When to stop.
 impl PolicyBuilder {
-    /// At most so many runs, the first one included. 0 and 1 are the same: nothing is retried.
+    /// The largest number of runs, the first one included. 0 and 1 are the same: nothing is retried.
     pub fn max_attempts(self, runs: u32) -> Self {
         self.attempts("max_attempts", AttemptLimit::AtMost(runs))
     }

@@ -1,10 +1,10 @@
-//! Jobs that leave their timing to whoever runs them (TaskHarbor: "A per-job limit" and "A worker retry
+//! Jobs that leave their timing to the worker (TaskHarbor: "A per-job limit" and "A worker retry
 //! policy").
 
 use crate::{AttemptLimit, Parts, Policy};
 use serde::{Deserialize, Serialize};
 
-/// A job brings its limit and leaves the rest to whoever runs it.
+/// A job brings its limit and leaves the rest to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delegation {

@@ -1,4 +1,4 @@
-//! Randomness as a value: whoever decides is handed a number, and can write down which.
+//! Randomness as a value: the decision is given a number, which can be stored with it.
 
 use serde::{Deserialize, Serialize};
 

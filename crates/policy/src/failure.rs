@@ -13,7 +13,7 @@ pub struct Failure<'a> {
     pub retryable: Option<bool>,
     /// What the handler asked for, beyond reporting an error.
     pub signal: Signal,
-    /// The wait that the failure asks for in place of the computed one, as `Retry-After` does.
+    /// The wait that the failure asks for instead of the computed one, as `Retry-After` does.
     pub delay: Option<Span>,
 }
 
@@ -25,7 +25,7 @@ pub enum Signal {
     None,
     /// Stop now, with this disposition (OJS §7: `DISCARD`, `FAIL`, `DEAD_LETTER`).
     Stop(Disposition),
-    /// Dead letter at once (TaskHarbor's unrecoverable error).
+    /// A dead letter without further retries (TaskHarbor's unrecoverable error).
     Unrecoverable,
     /// Not worth a retry, whatever the lists say; the policy's disposition applies.
     Permanent,

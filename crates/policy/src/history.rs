@@ -39,7 +39,7 @@ impl History {
         Self { created, failures, first: Handled { count: failures, previous: None }, others: Vec::new() }
     }
 
-    /// A job as a store kept it: `handled` is what [`History::rules`] gave.
+    /// A history as it was stored: `handled` is what [`History::rules`] returned.
     #[must_use]
     pub fn restored(created: Moment, failures: u32, handled: impl IntoIterator<Item = Handled>) -> Self {
         let mut handled = handled.into_iter();

@@ -142,7 +142,7 @@ fn bites(backoff: &Backoff, cap: Cap, retries: u32) -> bool {
     }
 }
 
-/// The longest delay that the backoff could give without its cap within so many retries.
+/// The longest delay that the backoff could give without its cap within a number of retries.
 pub(crate) fn highest(backoff: &Backoff, retries: u32) -> Span {
     let raw = backoff.raw(retries.max(1));
     match backoff.jitter {

@@ -1,4 +1,4 @@
-//! How a policy is written, and how to tell from its shape.
+//! The notation of a policy, and how to recognise it by its shape.
 
 use crate::dialect::{Dialect, Reading};
 use crate::import::{self, Source};
@@ -17,18 +17,18 @@ pub enum Notation {
     Import(Source),
 }
 
-/// A policy whose notation was told by its shape.
+/// A policy whose notation was recognised by its shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recognised<'v> {
     /// How it is written.
     pub notation: Notation,
     /// The policy itself.
     pub value: &'v Value,
-    /// A JSON Pointer to the policy within what was handed in; empty where that is the policy.
+    /// A JSON Pointer to the policy within the document; empty where the document is the policy.
     pub path: String,
 }
 
-/// A shape that does not tell how the policy is written.
+/// A shape that fits no notation, or several.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unrecognised {
     /// It could be any of these.
@@ -37,7 +37,7 @@ pub enum Unrecognised {
     Unknown(Problems),
 }
 
-/// The members under which systems keep a policy in a larger document.
+/// The members under which systems store a policy in a larger document.
 const WRAPPERS: [&str; 9] = [
     "retry_policy",
     "retryPolicy",
@@ -132,7 +132,7 @@ impl FromStr for Notation {
 /// Recognises how a policy is written, also where it stands inside of a larger document.
 ///
 /// # Errors
-/// What it could be, where the shape does not tell; or every field that no notation knows, with the
+/// What it could be, where the shape is ambiguous; or every field that no notation knows, with the
 /// one that it resembles.
 pub fn recognise(value: &Value) -> Result<Recognised<'_>, Unrecognised> {
     let plain = by_shape(value);

@@ -28,8 +28,8 @@ pub struct Parts {
     pub on_stop: Disposition,
     /// What it is called when no rule fits.
     pub unmatched: Unmatched,
-    /// Present where the job leaves its timing to whoever runs it. The decision does not read it: the
-    /// rest is what applies while nobody brings another policy.
+    /// Present where the job leaves its timing to the worker. The decision does not read it: the
+    /// rest is what applies while no worker brings another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegated: Option<Delegation>,
 }
@@ -57,7 +57,7 @@ pub enum AttemptLimit {
     /// No limit from this side. Another side may set one; where none does, retries are off (TaskHarbor,
     /// "Disabling retries").
     Unset,
-    /// At most so many runs. 0 and 1 are the same: the first failure is the last.
+    /// The largest number of runs. 0 and 1 are the same: the first failure is the last.
     AtMost(u32),
     /// No limit.
     Unlimited,

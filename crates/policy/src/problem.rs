@@ -1,4 +1,4 @@
-//! What is wrong with a policy that was handed in.
+//! What is wrong with a policy.
 
 use serde::Serialize;
 #[cfg(feature = "dialects")]
@@ -21,7 +21,7 @@ impl Problem {
         Self { path: path.into(), message: format!("found {found}; allowed is {allowed}") }
     }
 
-    /// A problem that is told in its own words.
+    /// A problem with a message of its own.
     #[must_use]
     pub fn told(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { path: path.into(), message: message.into() }

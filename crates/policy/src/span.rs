@@ -121,7 +121,7 @@ impl From<Duration> for Span {
 impl From<Span> for Duration {
     #[inline]
     fn from(span: Span) -> Self {
-        // 2^53 ns: up to here the cheap way is exact; beyond it nobody waits for a nanosecond.
+        // 2^53 ns: up to here the cheap way is exact; beyond it a nanosecond makes no difference.
         const CHEAP_MS: f64 = 9_007_199_254.0;
         if span.0 < CHEAP_MS { Self::from_nanos((span.0 * 1e6 + 0.5) as u64) } else { Self::from_millis(span.0 as u64) }
     }
@@ -162,7 +162,7 @@ fn trimmed(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A point in time: microseconds since an origin that the caller chooses and keeps, such as the
+/// A point in time: microseconds since an origin that the caller chooses, such as the
 /// Unix epoch for jobs or the start of the program for a retried closure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

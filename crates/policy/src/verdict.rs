@@ -91,9 +91,9 @@ pub enum Reason {
 pub enum Disposition {
     /// It is dropped.
     Discard,
-    /// It is kept for people to look at.
+    /// It is stored as a dead letter, for people to inspect.
     DeadLetter,
-    /// The caller, or the run around it, is told.
+    /// The failure is returned to the caller, or to the enclosing run.
     Fail,
 }
 

@@ -21,9 +21,9 @@ pub struct Strict(pub Value);
 /// A document that is not well-formed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The line, from 1; 0 where no place can be named.
+    /// The line, from 1; 0 where the position is unknown.
     pub line: usize,
-    /// The column, from 1; 0 where no place can be named.
+    /// The column, from 1; 0 where the position is unknown.
     pub column: usize,
     /// What is wrong there.
     pub message: String,
@@ -43,7 +43,7 @@ impl std::error::Error for SyntaxError {}
 /// Reads a JSON document.
 ///
 /// # Errors
-/// The first place at which the text is not JSON, repeats a key, nests deeper than 128 levels or
+/// The first position at which the text is not JSON, repeats a key, nests deeper than 128 levels or
 /// holds a number that no `f64` can carry; or that it is longer than [`MAX_BYTES`].
 pub fn parse_json(text: &str) -> Result<Value, SyntaxError> {
     if text.len() > MAX_BYTES {

@@ -19,7 +19,7 @@ pub(crate) struct Fields<'a> {
     object: Option<&'a Map<String, Value>>,
 }
 
-/// The largest number of attempts: what a 32-bit count can tell apart.
+/// The largest number of attempts: what a 32-bit count can hold.
 const MOST_ATTEMPTS: u64 = u32::MAX as u64;
 
 impl<'a> Fields<'a> {
@@ -224,7 +224,7 @@ impl<'a> Fields<'a> {
         self.duration(key, ALLOWED, iso_duration, findings)
     }
 
-    /// An ISO 8601 duration as MWL has it: weeks too, and a negative one is over at once.
+    /// An ISO 8601 duration as MWL has it: weeks too, and a negative one counts as zero.
     pub(super) fn signed_iso(&self, key: &str, findings: &mut Findings) -> Option<Span> {
         const ALLOWED: &str = "an ISO 8601 duration such as \"PT0.5S\", \"PT30S\", \"PT5M\" or \"P1DT2H\"";
         self.duration(key, ALLOWED, signed_iso_duration, findings)
@@ -286,7 +286,7 @@ impl<'a> Fields<'a> {
 
 fn as_whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
-        // Exact as long as a double can tell whole numbers apart.
+        // Exact as long as a double can represent every whole number.
         let number = value.as_f64().filter(|n| n.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(n))?;
         Some(number as u64)
     })

@@ -9,7 +9,7 @@ use crate::{
 use serde::Serialize;
 use std::fmt;
 
-/// A part of a policy, wherever a dialect keeps it.
+/// A part of a policy, wherever a dialect has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -93,7 +93,7 @@ impl Part {
 
 /// Everything that `written` does differently from `wanted`.
 ///
-/// What has no effect is not compared; what is told is what the two policies say.
+/// What has no effect is not compared; the messages say what the two policies state.
 pub(super) fn losses(wanted: &Policy, written: &Policy, dialect: Dialect) -> Vec<Loss> {
     let (said, becoming) = (wanted, written);
     let (Normal { parts: wanted, rule_of }, Normal { parts: written, rule_of: written_rule_of }) =
@@ -114,7 +114,7 @@ pub(super) fn losses(wanted: &Policy, written: &Policy, dialect: Dialect) -> Vec
     compare(Part::Elapsed, 0, elapsed(wanted.max_elapsed), elapsed(written.max_elapsed));
     compare(Part::OnStop, 0, format!("{} on a stop", wanted.on_stop), format!("{} on a stop", written.on_stop));
     let whose = |delegated: Option<Delegation>| match delegated {
-        Some(_) => "the timing is left to whoever runs the job".to_owned(),
+        Some(_) => "the timing is left to the worker".to_owned(),
         None => "the timing is the job's own".to_owned(),
     };
     compare(Part::Delegation, 0, whose(wanted.delegated), whose(written.delegated));

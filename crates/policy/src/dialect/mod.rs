@@ -161,7 +161,7 @@ impl Dialect {
         Writing { value, lost, warnings }
     }
 
-    /// A JSON Pointer to where this dialect keeps a part of a policy; to the nearest object where
+    /// A JSON Pointer to where this dialect has a part of a policy; to the nearest object where
     /// it has no field for it.
     #[must_use]
     pub fn path_of(self, part: Part, rule: usize) -> String {

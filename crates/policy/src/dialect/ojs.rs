@@ -183,7 +183,7 @@ pub(super) fn write(policy: &Policy) -> Value {
     Value::Object(fields)
 }
 
-/// What a reader that goes by the schema of §14 to the letter refuses.
+/// What a reader that validates against the schema of the document refuses.
 pub(super) fn beyond_the_schema(written: &Value) -> Vec<Warning> {
     let strategy = written.get("backoff_strategy").and_then(Value::as_str);
     let warning = |strategy| Warning {

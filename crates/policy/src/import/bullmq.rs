@@ -103,7 +103,7 @@ fn delay(fields: &Fields<'_>, key: &str, f: &mut Findings) -> Option<Span> {
     }
 }
 
-/// A failed job stays where people can look at it, unless it is removed at once.
+/// A failed job stays for inspection, unless it is removed immediately.
 fn on_stop(fields: &Fields<'_>, lost: &mut Vec<Loss>, f: &mut Findings) -> Disposition {
     let path = fields.path_of("removeOnFail");
     let kept = match fields.get("removeOnFail") {

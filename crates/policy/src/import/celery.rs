@@ -1,4 +1,4 @@
-//! Celery: the options of a task that retries on its own. Seconds.
+//! Celery: the options of a task with automatic retries. Seconds.
 
 use super::{Import, Loss, MOST_RETRIES, Terms, after_first_run, signed_retries, warn_unrelated};
 use crate::dialect::fields::{Fields, Findings};
@@ -125,7 +125,7 @@ fn note_manual_only(fields: &Fields<'_>, lost: &mut Vec<Loss>, f: &mut Findings)
     lost.push(Loss::new(path, message));
 }
 
-/// How long to wait, as far as the options tell.
+/// How long to wait, as far as the options say.
 struct Timing {
     /// Seconds; absent where `retry_backoff` is off.
     factor: Option<f64>,
@@ -223,7 +223,7 @@ fn warn_of_rounding(fields: &Fields<'_>, key: &str, given: f64, used: f64, f: &m
         f.warnings.push(Warning {
             code: "rounded-by-celery",
             path: fields.path_of(key),
-            message: format!("Celery uses {used} in place of {given}"),
+            message: format!("Celery uses {used} instead of {given}"),
             instead: format!("{used}"),
         });
     }

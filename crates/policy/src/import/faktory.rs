@@ -8,7 +8,7 @@ use serde_json::Value;
 const RETRY: &str = "retry";
 pub(super) const RELATED: [&str; 1] = [RETRY];
 
-/// The other fields of a job, which is the only place where Faktory is told about retries.
+/// The other fields of a job, which is the only configuration of retries in Faktory.
 const UNRELATED: [&str; 11] = [
     "jid",
     "jobtype",

@@ -50,7 +50,7 @@ pub struct Import {
 /// Something that the canonical policy cannot say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Loss {
-    /// A JSON Pointer into what was handed in; empty where no single field is the cause.
+    /// A JSON Pointer into the document; empty where no single field is the cause.
     pub path: String,
     /// What cannot be said, and what the policy does instead.
     pub message: String,

@@ -69,7 +69,7 @@ fn retry(fields: &Fields<'_>, f: &mut Findings) -> Retry {
     let parse = |value: &Value| match value {
         Value::Null | Value::Bool(true) => Some(Ok(Retry::ServerDefault)),
         Value::Bool(false) => Some(Ok(Retry::Never)),
-        // Ruby tells 5 and 5.0 apart, and 5.0 is no number of retries there.
+        // Ruby distinguishes 5 from 5.0, and 5.0 is no number of retries there.
         Value::Number(number) if number.is_f64() => None,
         number => signed_retries(number).map(|n| u32::try_from(n).map(Retry::Times).map_err(|_| n)),
     };

@@ -57,7 +57,7 @@ pub fn summary(policy: &Policy, rule: usize) -> String {
 }
 
 /// Why a job that was discarded is not kept as a dead letter. `last` is the verdict on the last failure of its
-/// present life.
+/// present generation.
 #[must_use]
 pub fn why_not_kept(policy: &Policy, last: Option<&Verdict>) -> &'static str {
     let Some(last) = last else { return "it expired before a run of it failed" };
@@ -73,7 +73,7 @@ fn fate(disposition: Disposition) -> &'static str {
     match disposition {
         Disposition::Discard => "the job is discarded",
         Disposition::DeadLetter => "the job goes to the dead letters",
-        Disposition::Fail => "the caller is told of the failure",
+        Disposition::Fail => "the failure is returned to the caller",
     }
 }
 

@@ -21,7 +21,7 @@ impl<E> Classify<E> for Ordinary {
     }
 }
 
-/// A function that tells the whole failure. A signal or a wait that another said stays.
+/// A function that returns the whole failure. A signal or a wait that another function set stays.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<F>(pub(super) F);
 

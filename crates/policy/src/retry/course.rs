@@ -4,7 +4,7 @@ use super::{Both, Classify, Ordinary, Unwatched, Watch};
 use crate::{Ambient, Entropy, Failure, History, Moment, Policy, Span, Verdict, decide};
 
 /// The past of one call. It is empty until something must be remembered, so that a call that
-/// succeeds at once pays for nothing.
+/// succeeds the first time pays for nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ledger(Option<History>);
 

@@ -20,7 +20,7 @@
 //! }
 //!
 //! async fn fetch() -> Result<String, FetchError> {
-//!     // An HTTP call, in real life.
+//!     // In a real program, an HTTP call.
 //!     # use std::sync::atomic::{AtomicU32, Ordering};
 //!     # static CALLS: AtomicU32 = AtomicU32::new(0);
 //!     # match CALLS.fetch_add(1, Ordering::Relaxed) {
@@ -93,7 +93,7 @@
 //!
 //! # What it costs
 //!
-//! A call that succeeds at once reads no clock, unless the policy limits the elapsed time; it draws
+//! A call that succeeds the first time reads no clock, unless the policy limits the elapsed time; it draws
 //! nothing and allocates nothing. Under a policy of one rule, the loop allocates nothing for a retry
 //! either.
 //!

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 pin_project! {
     /// A wait of any length. One of no length lets other tasks run once: a runtime's timer would
-    /// round it up, and not to wait at all would keep the thread from everybody else.
+    /// round it up, and not to wait at all would starve the other tasks of the thread.
     #[derive(Debug)]
     pub struct Pause<Sleep> {
         // Absent where there is nothing to wait for.

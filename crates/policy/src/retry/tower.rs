@@ -53,7 +53,7 @@ pub struct TowerPolicy<F, S = DefaultSleeper, N = Ambient, R = ByClone> {
 }
 
 impl<F> TowerPolicy<F> {
-    /// A policy, and the function that tells failures from successes.
+    /// A policy, and the function that distinguishes failures from successes.
     pub fn new<Res, E>(policy: Arc<Policy>, classify: F) -> Self
     where
         F: for<'r> Fn(&'r Result<Res, E>) -> Option<Failure<'r>>,

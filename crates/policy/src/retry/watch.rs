@@ -10,13 +10,13 @@ pub trait Watch<E> {
         let _ = (error, verdict);
     }
 
-    /// Called before the last error is handed back.
+    /// Called before the last error is returned.
     fn on_stop(&mut self, error: &E, verdict: &Verdict) {
         let _ = (error, verdict);
     }
 }
 
-/// Nobody looks.
+/// No observer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwatched;
 

@@ -14,7 +14,7 @@ pub(super) struct Axis {
     logarithmic: bool,
 }
 
-/// A labelled place on an axis.
+/// A labelled position on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     pub at: f64,
@@ -42,7 +42,7 @@ impl Axis {
         self.high
     }
 
-    /// The place of a value; values beyond the ends lie at the ends.
+    /// The position of a value; values beyond the ends lie at the ends.
     pub(super) fn at(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             if value <= self.low { 0.0 } else { (value / self.low).ln() / (self.high / self.low).ln() }

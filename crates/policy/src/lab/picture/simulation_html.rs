@@ -94,7 +94,7 @@ const LINES: [Line; 11] = [
     ("Last one done after", "How long it took until the last of them succeeded.", |_, outcome| {
         (outcome.last_done.map_or("–".to_owned(), short), None)
     }),
-    ("Gave up", "Jobs that the policy stopped: somebody has to look after them now.", |_, outcome| {
+    ("Gave up", "Jobs that the policy stopped: an operator has to look after them.", |_, outcome| {
         let [_, gave_up, _] = shares(outcome);
         (with_share(outcome.given_up, &gave_up), alarm_unless(outcome.given_up == 0))
     }),

@@ -4,7 +4,7 @@ use super::escape::escape;
 use super::style::STYLE;
 use std::fmt::Write;
 
-/// Where a text stands relative to its place.
+/// Where a text stands relative to its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,

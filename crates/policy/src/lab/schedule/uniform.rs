@@ -108,7 +108,7 @@ pub(super) fn is_steady(backoff: &Backoff, n: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// The midpoint rule over so many draws that its error is below the tolerance of the test.
+    /// The midpoint rule over enough draws that its error is below the tolerance of the test.
     fn numeric_mean(law: Uniform) -> f64 {
         const DRAWS: u32 = 400_000;
         let delay = |k: u32| {

@@ -39,7 +39,7 @@ pub fn simulate(scenario: &Scenario, policy: &Policy, progress: &(dyn Fn(f64) + 
     simulate_on(available_parallelism().unwrap_or(NonZero::<usize>::MIN), scenario, policy, progress)
 }
 
-/// As [`simulate`], on so many threads, four at most. The outcome does not depend on the number.
+/// As [`simulate`], on a number of threads, four at most. The outcome does not depend on the number.
 ///
 /// # Errors
 /// Every value of the scenario that is not allowed.

@@ -168,7 +168,7 @@ fn busiest(tally: &Tally, jobs: u32) -> Option<BusiestInstant> {
     })
 }
 
-/// The place and the value of the highest count, the first one of equals; `None` for none but zeroes.
+/// The index and the value of the highest count, the first one of equals; `None` for none but zeroes.
 fn highest(counts: &[u32], from: usize) -> Option<(usize, u32)> {
     let best = counts.iter().skip(from).copied().max().filter(|count| *count > 0)?;
     let place = counts.iter().skip(from).position(|count| *count == best)?;

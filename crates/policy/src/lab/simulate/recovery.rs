@@ -34,7 +34,7 @@ impl Calendar {
     }
 
     fn enter(&mut self, job: u32, due: Moment) {
-        // Nobody is due before the outage ends or after the horizon.
+        // No job is due before the outage ends or after the horizon.
         if let Some(head) = self.heads.get_mut((second_of(due) - self.first_second) as usize) {
             self.next[job as usize] = std::mem::replace(head, job);
         }
