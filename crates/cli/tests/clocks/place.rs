@@ -28,8 +28,17 @@ pub(crate) struct SkewedServer {
 }
 
 impl SkewedServer {
-    /// One on each store.
-    pub(crate) fn both() -> [Self; 2] {
+    /// Runs a test on each store, both at once: such a test mostly waits.
+    pub(crate) fn on_both(test: impl Fn(Self) + Sync) {
+        std::thread::scope(|scope| {
+            for place in Self::both() {
+                let test = &test;
+                scope.spawn(move || test(place));
+            }
+        });
+    }
+
+    fn both() -> [Self; 2] {
         let clocks = ["folder", "database"].map(|name| {
             static COUNT: AtomicUsize = AtomicUsize::new(0);
             let name = format!("redrive-clock-{}-{}-{name}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));

@@ -30,7 +30,7 @@ fn heartbeat(place: &SkewedServer, job: &Value) -> TcpStream {
 
 #[test]
 fn a_server_that_stood_still_takes_no_job_from_a_worker_that_lives() {
-    for place in SkewedServer::both() {
+    SkewedServer::on_both(|place| {
         let name = place.name();
         let [beats, reports, lost] = ["beats", "reports", "lost"].map(|queue| place.held(queue, LEASE_MS));
         place.signal("-STOP");
@@ -47,12 +47,12 @@ fn a_server_that_stood_still_takes_no_job_from_a_worker_that_lives() {
         until("a lease without a worker ends all the same", || (place.state(&lost) != "active").then_some(()));
         let said = place.server().said();
         assert!(said.iter().any(|line| line.contains("stood still for")), "{name}: {said:?}");
-    }
+    });
 }
 
 #[test]
 fn a_server_that_was_away_takes_no_job_from_a_worker_that_lives() {
-    for mut place in SkewedServer::both() {
+    SkewedServer::on_both(|mut place| {
         let [reports, lost] = ["reports", "lost"].map(|queue| place.held(queue, LEASE_MS));
         place.kill();
         std::thread::sleep(STANDSTILL);
@@ -60,5 +60,5 @@ fn a_server_that_was_away_takes_no_job_from_a_worker_that_lives() {
         place.sweeps();
         place.server().succeed(&reports);
         until("a lease without a worker ends all the same", || (place.state(&lost) != "active").then_some(()));
-    }
+    });
 }

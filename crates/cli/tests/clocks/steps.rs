@@ -12,7 +12,7 @@ const HOUR_S: f64 = 3_600.0;
 
 #[test]
 fn a_clock_that_is_set_back_delays_no_retry_and_no_end_of_a_lease() {
-    for place in SkewedServer::both() {
+    SkewedServer::on_both(|place| {
         let name = place.name();
         let taken = Instant::now();
         let lost = place.held("lost", 2_000);
@@ -31,12 +31,12 @@ fn a_clock_that_is_set_back_delays_no_retry_and_no_end_of_a_lease() {
             assert!(lines.len() < 2, "{name}: {lines:?}");
             lines.first().map(|line| assert!(line.contains("1 h") || line.contains("59 min"), "{name}: {line}"))
         });
-    }
+    });
 }
 
 #[test]
 fn a_clock_that_is_set_forward_ends_no_lease_and_starts_no_retry_early() {
-    for place in SkewedServer::both() {
+    SkewedServer::on_both(|place| {
         let name = place.name();
         let (held, (waits, _)) = (place.held("held", 600_000), place.failed("again", 300_000));
         place.set_clock("+1h");
@@ -45,12 +45,12 @@ fn a_clock_that_is_set_forward_ends_no_lease_and_starts_no_retry_early() {
         assert_eq!(place.state(&held), "active", "{name}: the lease of ten minutes");
         assert_eq!(place.state(&waits), "retryable", "{name}: the retry in five minutes");
         place.server().succeed(&held);
-    }
+    });
 }
 
 #[test]
 fn a_time_that_is_named_after_a_step_is_one_of_the_wall_clock() {
-    for place in SkewedServer::both() {
+    SkewedServer::on_both(|place| {
         let name = place.name();
         place.set_clock("-1h");
         place.notices_step(-HOUR_S);
@@ -63,12 +63,12 @@ fn a_time_that_is_named_after_a_step_is_one_of_the_wall_clock() {
             let off = if *time == "/lease_expires_at" { "-30 minutes" } else { "-1 hour" };
             assert_about(&job, time, off);
         });
-    }
+    });
 }
 
 #[test]
 fn a_clock_that_was_set_back_while_the_server_was_stopped_delays_no_retry() {
-    for mut place in SkewedServer::both() {
+    SkewedServer::on_both(|mut place| {
         let name = place.name();
         let (job, failed) = place.failed("again", 3_000);
         place.stop();
@@ -78,12 +78,12 @@ fn a_clock_that_was_set_back_while_the_server_was_stopped_delays_no_retry() {
         assert_eq!((&again["id"], &again["attempt"]), (&job["id"], &json!(2)));
         assert_on_time(failed, Duration::from_secs(3), &format!("{name}: the retry"));
         place.notices_step(-HOUR_S);
-    }
+    });
 }
 
 #[test]
 fn a_restart_after_a_step_forward_keeps_the_times_that_were_named_since() {
-    for mut place in SkewedServer::both() {
+    SkewedServer::on_both(|mut place| {
         let name = place.name();
         place.set_clock("+1h");
         place.notices_step(HOUR_S);
@@ -97,5 +97,5 @@ fn a_restart_after_a_step_forward_keeps_the_times_that_were_named_since() {
         assert!((ahead_s - HOUR_S).abs() < 60.0, "{name}: {health}");
         place.server().take("later");
         assert_on_time(sent, Duration::from_secs(6), &format!("{name}: the job"));
-    }
+    });
 }

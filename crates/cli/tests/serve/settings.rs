@@ -1,0 +1,195 @@
+//! Where settings come from, and what is refused of them.
+
+use crate::{folder, redrive, settings, told};
+use serde_json::json;
+use std::path::Path;
+
+#[test]
+fn flags_come_before_the_environment_before_the_file_before_the_defaults() {
+    let dir = folder("precedence");
+    let file = "listen = \"127.0.0.1:1\"\ndata = \"from-file\"\nlease = \"1m\"\n[limits]\nbatch = 7\nfetch = 8\n";
+    std::fs::write(dir.join("redrive.toml"), file).unwrap();
+    let output = redrive(&dir)
+        .args(["config", "--json", "--listen", "127.0.0.1:3", "--set", "limits.fetch=10"])
+        .envs([("REDRIVE_LISTEN", "127.0.0.1:2"), ("REDRIVE_DATA", "from-env"), ("REDRIVE_LIMITS_FETCH", "9")])
+        // As in a command of `redrive work`.
+        .env("REDRIVE_JOB_ID", "0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c")
+        .output()
+        .unwrap();
+    let settings = settings(&output);
+    for (key, value, from) in [
+        ("listen", "127.0.0.1:3", "flag --listen"),
+        ("limits.fetch", "10", "flag --set limits.fetch"),
+        ("data", "from-env", "environment REDRIVE_DATA"),
+        ("lease", "1m", "file redrive.toml"),
+        ("limits.batch", "7", "file redrive.toml"),
+        ("timeout", "30m", "default"),
+    ] {
+        assert_eq!((&settings[key]["value"], &settings[key]["from"]), (&json!(value), &json!(from)), "{key}");
+        assert!(settings[key]["what"].is_string());
+    }
+}
+
+#[test]
+fn what_is_printed_for_people_can_stand_in_the_file() {
+    let dir = folder("printed");
+    let set = ["--set", "limits.batch=7", "--set", "limits.body_bytes=2MiB", "--data", "a \"quoted\" folder"];
+    let printed = redrive(&dir).arg("config").args(set).output().unwrap();
+    assert!(printed.status.success(), "{}", told(&printed));
+    std::fs::write(dir.join("redrive.toml"), &printed.stdout).unwrap();
+    let before =
+        settings(&redrive(&dir).args(["config", "--json", "--config", "/dev/null"]).args(set).output().unwrap());
+    let after = settings(&redrive(&dir).args(["config", "--json"]).output().unwrap());
+    for (key, setting) in after.as_object().unwrap() {
+        assert_eq!(setting["value"], before[key]["value"], "{key}");
+        let secret = ["api_key", "store"].contains(&key.as_str());
+        let from = if secret { "default" } else { "file redrive.toml" };
+        assert_eq!(setting["from"], from, "{key}");
+    }
+}
+
+#[test]
+fn the_example_of_the_page_is_a_valid_file() {
+    let dir = folder("example");
+    let key = "0123456789abcdef0123456789abcdef";
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/example.toml");
+    // The keys of the example lie outside of this test's folder.
+    let example = std::fs::read_to_string(file).unwrap().replace("/etc/redrive/keys", "keys");
+    std::fs::write(dir.join("keys"), key).unwrap();
+    std::fs::write(dir.join("redrive.toml"), example).unwrap();
+    let settings = settings(&redrive(&dir).args(["config", "--json"]).output().unwrap());
+    assert_eq!(settings["limits.batch"]["value"], "5000");
+}
+
+#[test]
+fn every_problem_is_listed_at_once() {
+    let dir = folder("problems");
+    let file = r#"
+listen = "nowhere"
+color = "red"
+[limits]
+batch = 0
+nestin = 3
+[policies.server]
+max_attempts = -1
+jitter = 5
+[policies.queues.slow]
+dialect = "perl"
+policy = {}
+[policies.types."a.b"]
+dialect = "azolla"
+[policies.color]
+x = 1
+[caps]
+max_attempts = "x"
+max_elapsed = "soon"
+[caps.queues.slow]
+max_attemps = 3
+"#;
+    std::fs::write(dir.join("redrive.toml"), file).unwrap();
+    let mut command = redrive(&dir);
+    command.args(["serve", "--set", "limits.page=0", "--set", "nonsense", "--set", "no.such=1"]);
+    let output = command.env("REDRIVE_TIMEOUT", "never").env("REDRIVE_COLOR", "red").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "the command line is wrong too");
+    let told = told(&output);
+    for part in [
+        "listen: found \"nowhere\"",
+        "color: there is no such setting",
+        "limits.batch: found \"0\"",
+        "limits.nestin: there is no such setting",
+        "policies.server.max_attempts",
+        "policies.server.jitter",
+        "policies.queues.slow.dialect: unknown dialect \"perl\"",
+        "policies.types.a.b: found a dialect without a policy",
+        "policies.color: there is no such setting",
+        "caps.max_attempts: found \"x\"",
+        "caps.max_elapsed: found \"soon\"",
+        "caps.queues.slow.max_attemps: there is no such setting",
+        "flag --set limits.page: limits.page: found \"0\"",
+        "--set nonsense: found no \"=\"",
+        "--set no.such: there is no such setting",
+        "environment REDRIVE_TIMEOUT: timeout: found \"never\"",
+        "environment REDRIVE_COLOR: there is no such setting",
+        "17 problems",
+    ] {
+        assert!(told.contains(part), "{part} is missing in:\n{told}");
+    }
+}
+
+#[test]
+fn a_name_that_is_no_setting_or_can_never_match_leads_to_the_one_that_is_meant() {
+    let dir = folder("meant");
+    let file = "batch = 7\n[limit]\nfetch = 8\n[limits]\nlong-poll = \"1m\"\n[policies.typs]\n\
+                [policies.queues.My_Queue]\n[policies.types.\"Mail.*\"]\n[caps]\nmax_atempts = 1\n[caps.queues.\"a b\"]\n";
+    std::fs::write(dir.join("redrive.toml"), file).unwrap();
+    let mut command = redrive(&dir);
+    let output = command.args(["serve", "--set", "retention.ded=1h"]).env("REDRIVE_LIMIT_BATCH", "7").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = told(&output);
+    for (wrong, meant) in [
+        ("redrive.toml: batch: ", "limits.batch"),
+        ("redrive.toml: limit.fetch: ", "limits.fetch"),
+        ("redrive.toml: limits.long-poll: ", "limits.long_poll"),
+        ("policies.typs: ", "types"),
+        ("policies.queues: found \"My_Queue\"", "my-queue"),
+        ("policies.types: found \"Mail.*\"", "mail.*"),
+        ("caps.max_atempts: ", "max_attempts"),
+        ("caps.queues: found \"a b\"", "a.b"),
+        ("--set retention.ded: ", "retention.dead"),
+        ("environment REDRIVE_LIMIT_BATCH: ", "REDRIVE_LIMITS_BATCH"),
+    ] {
+        let line = told.lines().find(|line| line.contains(wrong));
+        let line = line.unwrap_or_else(|| panic!("{wrong} is missing in:\n{told}"));
+        assert!(line.ends_with(&format!("did you mean \"{meant}\"?")), "{line}");
+    }
+    assert!(told.contains("10 problems"), "{told}");
+}
+
+#[test]
+fn other_machines_are_let_in_only_with_a_key_and_keys_are_hidden() {
+    let dir = folder("keys");
+    let key = "0123456789abcdef0123456789abcdef";
+    let open = redrive(&dir).args(["config", "--listen", "0.0.0.0:0"]).output().unwrap();
+    assert_eq!(open.status.code(), Some(2));
+    assert!(told(&open).contains("which other machines can reach"), "{}", told(&open));
+    let with_key =
+        redrive(&dir).args(["config", "--listen", "0.0.0.0:0"]).env("REDRIVE_API_KEY", key).output().unwrap();
+    assert!(with_key.status.success(), "{}", told(&with_key));
+    let shown = String::from_utf8(with_key.stdout).unwrap();
+    assert!(shown.contains("api_key is set, and not shown") && !shown.contains(key), "{shown}");
+    std::fs::write(dir.join("keys"), "too short\n").unwrap();
+    let weak = redrive(&dir).args(["config", "--api-key-file", "keys"]).output().unwrap();
+    assert!(
+        told(&weak).contains("found a key of 9 characters") && !told(&weak).contains("too short\n"),
+        "{}",
+        told(&weak)
+    );
+    let on_line = redrive(&dir).args(["config", "--set", &format!("api_key={key}")]).output().unwrap();
+    assert!(told(&on_line).contains("can be seen by others") && !told(&on_line).contains(key));
+}
+
+#[test]
+fn a_wrong_command_line_is_told_from_a_wrong_file_by_the_exit_code() {
+    let dir = folder("exit");
+    std::fs::write(dir.join("wrong.toml"), "listen = \"nowhere\"\n").unwrap();
+    std::fs::write(dir.join("no-keys.toml"), "api_key_file = \"missing\"\n").unwrap();
+    for (args, code, part) in [
+        (&["--listen", "nowhere"][..], 2, "allowed is an address with a port"),
+        (&["--api-key-file", "missing"], 2, "cannot read \"missing\""),
+        (&["--config", "missing.toml"], 2, "cannot read missing.toml"),
+        (&["--set", "limits.batch=0"], 2, "limits.batch: found \"0\""),
+        (&["--config", "no-keys.toml"], 2, "cannot read \"missing\""),
+        (&["--config", "wrong.toml"], 1, "listen: found \"nowhere\""),
+    ] {
+        let output = redrive(&dir).arg("serve").args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", told(&output));
+        assert!(told(&output).contains(part), "{args:?}: {}", told(&output));
+    }
+}
+
+#[test]
+fn a_timeout_of_no_time_is_refused_before_anything_is_sent() {
+    let output = redrive(&folder("timeout")).args(["enqueue", "a.b", "--timeout", "0s"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(told(&output).contains("\"0s\" is zero; allowed is a longer time"), "{}", told(&output));
+}
