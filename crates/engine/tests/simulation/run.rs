@@ -41,7 +41,8 @@ pub(crate) fn simulate(seed: u64, ground: &mut dyn Ground) -> Outcome {
     // Claims can wait, for which they want the timer of a runtime; nothing here drives it, and a claim
     // that waits ends because a job comes or its worker hangs up.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    // A store that does its work on a runtime brings its own, which is driven: no simulation takes as long as a claim waits.
+    // A store that does its work on a runtime brings its own, which is driven: no simulation takes as long as a claim
+    // waits.
     let driven = ground.runtime().cloned();
     let _inside = driven.as_ref().unwrap_or(runtime.handle()).enter();
     Simulation::new(seed, ground).run()

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
 
+mod backups;
 mod compaction;
 mod conformance;
 mod copies;
