@@ -136,11 +136,14 @@ fn connect(store: &redrive_store::Postgres, engine: &Arc<Engine>) {
         match change {
             Change::Available(queue, jobs) => engine.notified_available(&queue, jobs),
             Change::Inbox => engine.notified_inbox(),
-            Change::Nothing => engine.notified_anything(),
-            // A pause or its end may be among the notifications that were lost.
-            Change::Pauses | Change::Anything => {
+            // A pause or its end may be among the notifications that were lost, or that a node did not send before it
+            // ended.
+            Change::Pauses | Change::Anything | Change::Nothing => {
                 runtime.spawn(async move {
-                    if let Err(error) = engine.recall_pauses().await {
+                    // Where nothing was heard, the next look comes by itself.
+                    if let Err(error) = engine.recall_pauses().await
+                        && change != Change::Nothing
+                    {
                         tracing::error!("cannot read which queues are paused: {error}");
                     }
                     engine.notified_anything();

@@ -55,7 +55,7 @@ impl Engine {
         let mut called: Option<PlaceInLine<'_>> = None;
         loop {
             // In line before looking, so that a job that comes in between is not missed.
-            let place = self.waiting.register(&request.queues);
+            let place = self.admission.register(&request.queues);
             let jobs = self.claim_now(request).await?;
             // Only now is a call answered: whoever goes away before it has looked passes it on.
             if let Some(called) = called.take() {
@@ -80,7 +80,7 @@ impl Engine {
     async fn claim_now(&self, request: &ClaimRequest) -> Result<Vec<Job>, EngineError> {
         let claim = Claim {
             queues: request.queues.clone(),
-            held: self.gates.held(),
+            held: self.admission.held(),
             count: request.count.min(self.settings.most_claimed),
             bytes: request.bytes,
             worker: request.worker.clone(),

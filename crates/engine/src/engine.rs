@@ -1,15 +1,13 @@
 //! The engine: one store, one clock, one source of randomness, and the rules.
 
+use crate::admission::Admission;
 use crate::discards::Discards;
 use crate::events::Chronicle;
-use crate::gate::Gates;
 use crate::progress::Watch;
-use crate::waiting::Waiting;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Event, Job, JobId, Refusal, Retention, Store};
+use redrive_store::{Job, JobId, Refusal, Retention, Store};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::Notify;
 
 /// What an operator can set.
@@ -53,18 +51,12 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) randomness: Arc<dyn Randomness>,
     pub(crate) settings: Settings,
-    pub(crate) gates: Gates,
+    pub(crate) admission: Admission,
     pub(crate) chronicle: Chronicle,
     pub(crate) discards: Discards,
-    pub(crate) waiting: Waiting,
     pub(crate) watch: Watch,
-    /// Rung when something has to happen earlier than the sweeper plans to look.
-    pub(crate) earlier: Notify,
     /// Rung when an application may have left something in the store.
     pub(crate) inbox: Notify,
-    /// When the sweeper looks next, in microseconds; the end of time while it is looking, so that
-    /// whatever comes in between rings.
-    pub(crate) planned: AtomicI64,
     /// When it was made.
     pub(crate) begun: Moment,
 }
@@ -84,14 +76,11 @@ impl Engine {
             clock,
             randomness,
             settings,
-            gates: Gates::default(),
+            admission: Admission::default(),
             chronicle: Chronicle::default(),
             discards: Discards::default(),
-            waiting: Waiting::default(),
             watch: Watch::default(),
-            earlier: Notify::new(),
             inbox: Notify::new(),
-            planned: AtomicI64::new(i64::MAX),
         }
     }
 
@@ -101,25 +90,10 @@ impl Engine {
         &self.settings
     }
 
-    /// Rings for those who wait, after these jobs have changed: workers where one may run, the sweeper
-    /// where it has to look earlier than it plans.
+    /// These jobs have changed: admission decides who is woken.
     pub(crate) fn wake<'a>(&self, jobs: impl Iterator<Item = &'a Job> + Clone) {
-        let planned = self.planned.load(Ordering::Acquire);
-        let held = self.gates.held();
-        let next = |job: &Job| next_change(job, held.lease_refs(&job.spec));
-        if jobs.clone().any(|job| next(job).is_some_and(|next| next.micros() < planned)) {
-            self.earlier.notify_one();
-        }
-        self.waiting.wake_for(jobs);
+        self.admission.changed(jobs);
     }
-}
-
-/// When something happens to a job by itself next. Where its queue is held, it is not opened when it is due.
-fn next_change(job: &Job, held: bool) -> Option<Moment> {
-    let expires = job.state.after(Event::Expire).and(job.spec.expires);
-    let lease = job.lease.as_ref();
-    let ends = [lease.map(|lease| lease.until), lease.and_then(|lease| lease.deadline)];
-    [job.due.filter(|_| !held), expires].into_iter().chain(ends).flatten().min()
 }
 
 /// The answer about a single job: the store's, with the job's name for the message.

@@ -1,6 +1,7 @@
 //! What happens next: the commands of Redrive on a store, with an injected clock and injected
 //! randomness. It knows no HTTP and no SQL.
 
+mod admission;
 mod backend;
 mod claim;
 mod decide;
@@ -10,7 +11,6 @@ mod drain;
 mod engine;
 mod error;
 mod events;
-mod gate;
 mod layers;
 mod notifications;
 mod progress;

@@ -6,13 +6,12 @@ use std::sync::Arc;
 impl Engine {
     /// Another node made so many jobs of a queue available: as many of those who wait here look for them.
     pub fn notified_available(&self, queue: &Arc<str>, jobs: usize) {
-        self.waiting.wake_some(queue, jobs);
+        self.admission.available_elsewhere(queue, jobs);
     }
 
     /// Anything may have happened on another node: everybody who waits looks.
     pub fn notified_anything(&self) {
-        self.waiting.wake_everybody();
-        self.earlier.notify_one();
+        self.admission.anything_elsewhere();
         self.inbox.notify_one();
     }
 

@@ -39,18 +39,17 @@ impl Engine {
     /// # Errors
     /// There is no such queue and `missing` says that none is made, or the store did not answer.
     pub async fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing) -> Result<Queue, EngineError> {
-        let _noting = self.gates.noting.lock().await;
+        let _pausing = self.admission.lock_pauses().await;
         if !paused {
-            // Before the store is asked: where its answer gets lost, a gate that stays closed would hold
-            // jobs back in an open queue. An open gate before a closed queue lets none of them run.
-            self.gates.open(&queue);
+            // Before the store is asked: where its answer gets lost, a hold that stays would keep the jobs of a queue
+            // that is not paused. In a queue that is paused the store gives no job to a claim, held or not.
+            self.admission.free(&queue);
         }
         let found = self.store.pause(Arc::clone(&queue), paused, missing, self.clock.now()).await?;
         let queue = found.ok_or(EngineError::NoSuchQueue(queue))?;
-        self.gates.note(&queue);
-        if !paused {
-            self.waiting.wake_all(&queue.name);
-            self.earlier.notify_one();
+        match queue.paused {
+            true => self.admission.hold(&queue.name),
+            false => self.admission.resume(&queue.name),
         }
         Ok(self.shown_queue(queue))
     }
@@ -60,12 +59,12 @@ impl Engine {
     /// # Errors
     /// There is no such queue, it has jobs, or the store did not answer.
     pub async fn remove_queue(&self, name: Arc<str>) -> Result<Queue, EngineError> {
-        let _noting = self.gates.noting.lock().await;
+        let _pausing = self.admission.lock_pauses().await;
         let queue = self.store.forget_queue(Arc::clone(&name)).await?.map_err(|refusal| match refusal {
             QueueRefusal::NotFound => EngineError::NoSuchQueue(name),
             QueueRefusal::HasJobs(queue) => EngineError::QueueHasJobs(Box::new(queue)),
         })?;
-        self.gates.open(&queue.name);
+        self.admission.free(&queue.name);
         Ok(queue)
     }
 
@@ -74,8 +73,8 @@ impl Engine {
     /// # Errors
     /// The store did not answer.
     pub async fn recall_pauses(&self) -> Result<(), EngineError> {
-        let _noting = self.gates.noting.lock().await;
-        self.gates.note_all(self.store.paused().await?);
+        let _pausing = self.admission.lock_pauses().await;
+        self.admission.note_paused(self.store.paused().await?);
         Ok(())
     }
 

@@ -15,6 +15,15 @@ pub struct Swept {
     pub reclaimed: usize,
 }
 
+/// Whether a step of a sweep has done everything that was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backlog {
+    /// There may be more.
+    Left,
+    /// There was no more.
+    Done,
+}
+
 impl Engine {
     /// Does everything that is due by now.
     ///
@@ -22,26 +31,33 @@ impl Engine {
     /// The store did not answer.
     pub async fn sweep(&self) -> Result<Swept, EngineError> {
         let mut swept = Swept::default();
-        loop {
-            let now = self.clock.now();
-            let step = self.sweep_step();
-            let decide = |job: &_, why| decide::overdue(job, why, now, self.randomness.draw());
-            let reclaimed = self.store.reclaim(&decide, step, now).await?;
-            let promoted = self.store.promote(&self.gates.held(), step, now).await?;
-            let opened = promoted.iter().map(|job| match job.state {
-                State::Available => (Happening::Available, job),
-                _ => (Happening::Expired, job),
-            });
-            self.chronicle.note(now, reclaimed.iter().map(|job| (events::outcome(job), job)).chain(opened));
-            self.discards.note(reclaimed.iter().chain(&promoted));
-            self.watch.forget(reclaimed.iter());
-            self.wake(reclaimed.iter().chain(&promoted));
-            swept.reclaimed += reclaimed.len();
-            swept.promoted += promoted.len();
-            if promoted.len() < step && reclaimed.len() < step {
-                return Ok(swept);
-            }
-        }
+        while self.sweep_once(&mut swept).await? == Backlog::Left {}
+        Ok(swept)
+    }
+
+    /// One step of a sweep: as many jobs as the operator allows in a single step of the store. Whatever else has to
+    /// happen goes on between the steps.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub(crate) async fn sweep_once(&self, swept: &mut Swept) -> Result<Backlog, EngineError> {
+        let now = self.clock.now();
+        let step = self.sweep_step();
+        let decide = |job: &_, why| decide::overdue(job, why, now, self.randomness.draw());
+        let reclaimed = self.store.reclaim(&decide, step, now).await?;
+        let promoted = self.store.promote(&self.admission.held(), step, now).await?;
+        let opened = promoted.iter().map(|job| match job.state {
+            State::Available => (Happening::Available, job),
+            _ => (Happening::Expired, job),
+        });
+        self.chronicle.note(now, reclaimed.iter().map(|job| (events::outcome(job), job)).chain(opened));
+        self.discards.note(reclaimed.iter().chain(&promoted));
+        self.watch.forget(reclaimed.iter());
+        self.wake(reclaimed.iter().chain(&promoted));
+        swept.reclaimed += reclaimed.len();
+        swept.promoted += promoted.len();
+        let whole_step = promoted.len() >= step || reclaimed.len() >= step;
+        Ok(if whole_step { Backlog::Left } else { Backlog::Done })
     }
 
     /// Takes note that the server stood still for so long, until now, and could not hear its workers. Their runs
@@ -88,6 +104,6 @@ impl Engine {
     /// # Errors
     /// The store did not answer.
     pub async fn next_sweep(&self) -> Result<Option<Moment>, EngineError> {
-        Ok(self.store.next_wake(&self.gates.held()).await?)
+        Ok(self.store.next_wake(&self.admission.held()).await?)
     }
 }

@@ -1,11 +1,11 @@
 //! The only place that waits: it runs the sweeps when they are due, and takes in what comes from outside.
 
+use crate::sweep::Backlog;
 use crate::{Engine, EngineError, Step, Swept};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Decoder, Drained};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -128,7 +128,7 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
         tokio::select! {
             () = &mut stopped => break,
             () = tokio::time::sleep(interval.into()) => {}
-            () = engine.earlier.notified() => {}
+            () = engine.admission.earlier() => {}
         }
     }
     engine.clock.save();
@@ -152,11 +152,12 @@ fn is_over(last: Option<Instant>, span: Duration) -> bool {
     last.is_none_or(|at| at.elapsed() >= span)
 }
 
-/// One sweep, and now and then a pruning; answers how long nothing is due. A store that does not answer is
-/// asked once in a turn.
+/// One step of a sweep, and now and then a pruning; answers how long nothing is due. A store that does not answer
+/// is asked once in a turn. A turn is short however much is due, or the next would take it for a standstill.
 async fn turn(engine: &Engine, rounds: &mut Rounds) -> Result<Span, EngineError> {
-    engine.planned.store(i64::MAX, Ordering::Release);
-    let swept = engine.sweep().await?;
+    engine.admission.looking();
+    let mut swept = Swept::default();
+    let backlog = engine.sweep_once(&mut swept).await?;
     if is_over(rounds.pruned, PRUNE_EVERY) {
         engine.prune().await?;
         rounds.pruned = Some(Instant::now());
@@ -164,6 +165,9 @@ async fn turn(engine: &Engine, rounds: &mut Rounds) -> Result<Span, EngineError>
     if is_over(rounds.pruned_queues, PRUNE_QUEUES_EVERY) {
         engine.prune_queues().await?;
         rounds.pruned_queues = Some(Instant::now());
+    }
+    if backlog == Backlog::Left {
+        return Ok(Span::ZERO);
     }
     let next = engine.next_sweep().await?;
     let now = engine.clock.now();
@@ -179,6 +183,6 @@ async fn turn(engine: &Engine, rounds: &mut Rounds) -> Result<Span, EngineError>
             interval.at_most(LONGEST_INTERVAL)
         }
     };
-    engine.planned.store(now.after(interval).micros(), Ordering::Release);
+    engine.admission.looks_next(now.after(interval));
     Ok(interval)
 }

@@ -48,12 +48,6 @@ impl Waiting {
         }
     }
 
-    /// Wakes everybody who waits for a queue.
-    pub(crate) fn wake_all(&self, queue: &Arc<str>) {
-        let mut lines = self.lines();
-        while wake_one(&mut lines, queue) {}
-    }
-
     /// Wakes those who wait longest for a queue, at most so many.
     pub(crate) fn wake_some(&self, queue: &Arc<str>, most: usize) {
         if self.count.load(Ordering::SeqCst) > 0 {
@@ -62,10 +56,10 @@ impl Waiting {
         }
     }
 
-    /// Wakes everybody who waits, whatever for.
-    pub(crate) fn wake_everybody(&self) {
+    /// Wakes all that wait for the queues that are wanted.
+    pub(crate) fn wake_where(&self, wanted: impl Fn(&Arc<str>) -> bool) {
         let mut lines = self.lines();
-        let queues: Vec<Arc<str>> = lines.keys().map(Arc::clone).collect();
+        let queues: Vec<Arc<str>> = lines.keys().filter(|queue| wanted(queue)).map(Arc::clone).collect();
         for queue in &queues {
             while wake_one(&mut lines, queue) {}
         }
@@ -167,7 +161,7 @@ mod tests {
         let woken = || places.iter().map(PlaceInLine::is_called).collect::<Vec<_>>();
         waiting.wake_some(&a[0], 2);
         assert_eq!(woken(), [true, true, false, false]);
-        waiting.wake_everybody();
+        waiting.wake_where(|_| true);
         assert_eq!(woken(), [true, true, true, true]);
         waiting.wake_some(&a[0], 9);
     }

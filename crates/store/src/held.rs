@@ -38,13 +38,13 @@ impl Held {
 
     /// Whether a job that is specified like this is held.
     #[must_use]
-    pub fn lease_refs(&self, spec: &Spec) -> bool {
-        self.holds_queue(&spec.queue)
+    pub fn contains(&self, spec: &Spec) -> bool {
+        self.contains_queue(&spec.queue)
     }
 
     /// Whether all jobs of a queue are held.
     #[must_use]
-    pub fn holds_queue(&self, name: &str) -> bool {
+    pub fn contains_queue(&self, name: &str) -> bool {
         self.queues.contains(name)
     }
 

@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod admission;
 mod attempts;
 mod cancel;
 mod clock;
@@ -16,7 +17,6 @@ mod discards;
 mod due;
 mod errors;
 mod expiry;
-mod gate;
 mod jobs;
 mod layers;
 mod leases;

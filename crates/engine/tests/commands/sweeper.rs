@@ -34,6 +34,7 @@ impl Clock for Paused {
 struct Watch {
     sweeps: AtomicUsize,
     out: AtomicBool,
+    slow: AtomicBool,
 }
 
 impl Around for Watch {
@@ -44,8 +45,14 @@ impl Around for Watch {
         Box::pin(std::future::ready(answer))
     }
 
-    fn after(&self, _: Verb) -> Passing {
-        Box::pin(std::future::ready(Ok(())))
+    fn after(&self, verb: Verb) -> Passing {
+        let slow = verb == Verb::Promote && self.slow.load(Ordering::Relaxed);
+        Box::pin(async move {
+            if slow {
+                tokio::time::sleep(Duration::from_millis(900)).await;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -250,4 +257,21 @@ async fn an_outage_is_reported_and_survived_and_a_stop_is_obeyed() {
     assert!(waits <= Duration::from_millis(1_002), "{waits:?}");
     running.stop.send(()).expect("it still runs");
     running.sweeper.await.expect("it ends without a panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_backlog_is_worked_off_in_steps_and_is_no_standstill() {
+    let running = running();
+    running.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
+    let start = Start::Scheduled(START.after(Span::from_millis(1)));
+    let jobs = (0..5_500).map(|_| Submission { start, ..job() }).collect();
+    running.engine.submit(jobs, super::rig::no_body).await.expect("kept");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    running.watch.slow.store(true, Ordering::Relaxed);
+    running.engine.pause(QUEUE.into(), false, Missing::Create).await.expect("an answer");
+    running.watch.sweeps.store(0, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(6 * 900 + 100)).await;
+    let queue = running.engine.queues().await.expect("an answer").remove(0);
+    assert_eq!(queue.count(State::Available), 5_500, "all of them, in six steps and without a break between");
+    assert!(running.still.lock().expect("no panic").is_empty(), "no standstill");
 }

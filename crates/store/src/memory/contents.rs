@@ -57,7 +57,7 @@ impl Contents {
 
     pub(super) fn claim(&mut self, claim: &Claim, now: Moment) -> Vec<Job> {
         let (mut claimed, mut bytes) = (Vec::new(), 0_usize);
-        for queue in claim.queues.iter().filter(|queue| !claim.held.holds_queue(queue)) {
+        for queue in claim.queues.iter().filter(|queue| !claim.held.contains_queue(queue)) {
             for id in self.line(queue, now) {
                 bytes = bytes.saturating_add(self.jobs.get(&id).map_or(0, Job::bytes));
                 if claimed.len() >= claim.count || (bytes > claim.bytes && !claimed.is_empty()) {
@@ -203,7 +203,7 @@ impl Contents {
     }
 
     pub(super) fn next_wake(&self, held: &Held, grace: &Grace) -> Option<Moment> {
-        self.jobs.values().filter_map(|job| rules::wake(job, held.lease_refs(&job.spec), grace)).min()
+        self.jobs.values().filter_map(|job| rules::wake(job, held.contains(&job.spec), grace)).min()
     }
 
     /// Applies a rule to one job: whole, or not at all where the rule refuses.
@@ -232,7 +232,7 @@ impl Contents {
 
     /// The due jobs of the queues that are not held: the first of each queue, then the second of each.
     fn in_turn(&self, held: &Held, now: Moment) -> Vec<JobId> {
-        let due = self.in_time(|job| rules::due(job, now).filter(|_| !held.lease_refs(&job.spec)));
+        let due = self.in_time(|job| rules::due(job, now).filter(|_| !held.contains(&job.spec)));
         let mut turns: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
         let turn = |(at, id): (Moment, JobId)| {
             let turn = turns.entry(&self.jobs.get(&id)?.spec.queue).or_default();

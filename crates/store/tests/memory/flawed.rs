@@ -169,7 +169,7 @@ impl Flawed {
     /// How many due jobs these queues have.
     async fn held_jobs(&self, held: &Held, now: Moment) -> Result<usize, StoreError> {
         let all = self.memory.list(Filter::default(), Page::new(0, usize::MAX)).await?.jobs;
-        let due = |job: &&Job| held.lease_refs(&job.spec) && job.due.is_some_and(|due| due <= now);
+        let due = |job: &&Job| held.contains(&job.spec) && job.due.is_some_and(|due| due <= now);
         Ok(all.iter().filter(due).count())
     }
 
@@ -253,7 +253,7 @@ impl Store for Flawed {
                 claim.held = Arc::default();
             }
             if self.has(Flaw::EndsAClaimAtAHeldQueue) {
-                let end = claim.queues.iter().position(|queue| claim.held.holds_queue(queue));
+                let end = claim.queues.iter().position(|queue| claim.held.contains_queue(queue));
                 claim.queues.truncate(end.unwrap_or(claim.queues.len()));
             }
             for queue in claim.held.queues().filter(|_| self.has(Flaw::TakesAHoldForAPause)) {

@@ -62,7 +62,7 @@ impl StoreState {
     }
 
     fn is_held(&self, queue_index: u32, held: &Held) -> bool {
-        held.holds_queue(&self.indexes.queue_indexes[queue_index as usize].name)
+        held.contains_queue(&self.indexes.queue_indexes[queue_index as usize].name)
     }
 }
 

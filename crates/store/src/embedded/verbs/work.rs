@@ -12,7 +12,7 @@ impl StoreState {
             let wanted = claim.count.saturating_sub(claimed.len());
             let Some(queue_index) = self.indexes.queue_index(queue) else { continue };
             let queue_index = &self.indexes.queue_indexes[queue_index as usize];
-            if queue_index.paused || claim.held.holds_queue(queue) || wanted == 0 || is_full {
+            if queue_index.paused || claim.held.contains_queue(queue) || wanted == 0 || is_full {
                 continue;
             }
             let point_lost = |place: &u32| {

@@ -103,7 +103,7 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
 fn groups(calls: &[Call]) -> Vec<(Vec<&Arc<str>>, Vec<usize>)> {
     let mut groups: Vec<(Vec<&Arc<str>>, Vec<usize>)> = Vec::new();
     for (place, (claim, _)) in calls.iter().enumerate() {
-        let open: Vec<&Arc<str>> = claim.queues.iter().filter(|queue| !claim.held.holds_queue(queue)).collect();
+        let open: Vec<&Arc<str>> = claim.queues.iter().filter(|queue| !claim.held.contains_queue(queue)).collect();
         match groups.iter_mut().find(|(queues, _)| *queues == open) {
             Some((_, places)) => places.push(place),
             None if open.is_empty() => {}
