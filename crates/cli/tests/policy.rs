@@ -313,8 +313,8 @@ fn completions_for_bash_zsh_and_fish() {
 fn a_typo_is_named_and_leads_to_no_other_dialect() {
     let output = redrive(&["policy", "check", "-"], r#"{"max_attemps": 5}"#);
     assert_eq!(output.status.code(), Some(1));
-    let told = stderr(&output);
-    assert!(told.contains("did you mean \"max_attempts\" of ojs?") && !told.contains("azolla"), "{told}");
+    let printed = stderr(&output);
+    assert!(printed.contains("did you mean \"max_attempts\" of ojs?") && !printed.contains("azolla"), "{printed}");
 }
 
 #[test]
@@ -357,14 +357,14 @@ fn explain_and_replay_read_imported_settings() {
 #[test]
 fn explain_says_where_it_stops_and_uses_an_error_that_is_retried() {
     let long = redrive(&["policy", "explain", "-"], r#"{"max_attempts": 20}"#);
-    let told = String::from_utf8_lossy(&long.stdout).into_owned();
-    assert!(told.contains("not the end: 10 failures are shown, and the policy has 19 retries in all"), "{told}");
+    let printed = String::from_utf8_lossy(&long.stdout).into_owned();
+    assert!(printed.contains("not the end: 10 failures are shown, and the policy has 19 retries in all"), "{printed}");
     let short = redrive(&["policy", "explain", "-"], r#"{"max_attempts": 3}"#);
     assert!(!String::from_utf8_lossy(&short.stdout).contains("not the end"));
     let azolla = r#"{"retry": {"include_errors": ["TimeoutError"]}}"#;
-    let told = redrive(&["policy", "explain", "-"], azolla);
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(told.starts_with("Attempt 1 failed (TimeoutError): retry"), "{told}");
+    let printed = redrive(&["policy", "explain", "-"], azolla);
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert!(printed.starts_with("Attempt 1 failed (TimeoutError): retry"), "{printed}");
 }
 
 #[test]

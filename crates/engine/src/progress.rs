@@ -120,7 +120,7 @@ impl Engine {
 fn check(report: &ProgressReport) -> Result<(), EngineError> {
     let mut problems = Vec::new();
     if *report == ProgressReport::default() {
-        problems.push(Problem::told("/progress", "missing; a fraction, a message or data is required"));
+        problems.push(Problem::with_message("/progress", "missing; a fraction, a message or data is required"));
     }
     if report.fraction.is_some_and(f64::is_nan) {
         problems.push(Problem::new("/progress", "not a number", "a number from 0 to 1"));

@@ -102,7 +102,7 @@ fn set<T>(slot: &mut Option<Setting<T>>, problems: &mut Vec<Problem>, path: &str
     match slot {
         Some(first) => {
             let message = format!("set by {}() and again by {by}(); keep one of them", first.by);
-            problems.push(Problem::told(path, message));
+            problems.push(Problem::with_message(path, message));
         }
         None => *slot = Some(Setting { by, value }),
     }
@@ -313,7 +313,7 @@ impl PolicyBuilder {
         ];
         for by in settings.into_iter().flatten() {
             let message = format!("{by}() is about a single rule and would be lost beside rule(); say it in the rules");
-            self.problems.push(Problem::told("/rules", message));
+            self.problems.push(Problem::with_message("/rules", message));
         }
         std::mem::take(&mut self.rules)
     }
@@ -349,7 +349,7 @@ impl PolicyBuilder {
             self.problems.push(Problem::new(START, "a delay of zero", allowed));
         } else if jitter != Jitter::None {
             let message = format!("{jitter} has nothing to change in a delay of zero; leave it out");
-            self.problems.push(Problem::told(JITTER, message));
+            self.problems.push(Problem::with_message(JITTER, message));
         }
     }
 
@@ -360,7 +360,7 @@ impl PolicyBuilder {
         let Some(at) = at else {
             if place.is_some() {
                 let message = "there is no cap whose place it could be; set max_delay too, or leave cap_place out";
-                self.problems.push(Problem::told(format!("{CAP}/place"), message));
+                self.problems.push(Problem::with_message(format!("{CAP}/place"), message));
             }
             return None;
         };

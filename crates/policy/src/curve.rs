@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The growth of the raw delay, as a factor on the initial delay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", from = "Written")]
+#[serde(tag = "kind", rename_all = "snake_case", from = "CurveDocument")]
 pub enum Curve {
     /// Every delay is the initial delay.
     Fixed,
@@ -46,7 +46,7 @@ impl Curve {
 /// between braces does not.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-enum Written {
+enum CurveDocument {
     Fixed {},
     Linear {},
     Exponential {
@@ -59,13 +59,13 @@ enum Written {
     },
 }
 
-impl From<Written> for Curve {
-    fn from(written: Written) -> Self {
+impl From<CurveDocument> for Curve {
+    fn from(written: CurveDocument) -> Self {
         match written {
-            Written::Fixed {} => Self::Fixed,
-            Written::Linear {} => Self::Linear,
-            Written::Exponential { rate } => Self::Exponential { rate },
-            Written::Polynomial { exponent, first } => Self::Polynomial { exponent, first },
+            CurveDocument::Fixed {} => Self::Fixed,
+            CurveDocument::Linear {} => Self::Linear,
+            CurveDocument::Exponential { rate } => Self::Exponential { rate },
+            CurveDocument::Polynomial { exponent, first } => Self::Polynomial { exponent, first },
         }
     }
 }

@@ -9,7 +9,7 @@ use std::fmt;
 /// Full, equal, ±fraction and OJS's 0.5–1.5 are one law with other bounds, and so they are one
 /// variant here: the delay is multiplied by a uniform factor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", from = "Written")]
+#[serde(tag = "kind", rename_all = "snake_case", from = "JitterDocument")]
 pub enum Jitter {
     /// The delay is used as it is.
     None,
@@ -34,7 +34,7 @@ pub enum Jitter {
 /// between braces does not.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-enum Written {
+enum JitterDocument {
     None {},
     Scale {
         low: f64,
@@ -47,13 +47,13 @@ enum Written {
     },
 }
 
-impl From<Written> for Jitter {
-    fn from(written: Written) -> Self {
+impl From<JitterDocument> for Jitter {
+    fn from(written: JitterDocument) -> Self {
         match written {
-            Written::None {} => Self::None,
-            Written::Scale { low, high } => Self::Scale { low, high },
-            Written::Decorrelated {} => Self::Decorrelated,
-            Written::Added { step } => Self::Added { step },
+            JitterDocument::None {} => Self::None,
+            JitterDocument::Scale { low, high } => Self::Scale { low, high },
+            JitterDocument::Decorrelated {} => Self::Decorrelated,
+            JitterDocument::Added { step } => Self::Added { step },
         }
     }
 }

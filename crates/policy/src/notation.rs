@@ -200,7 +200,7 @@ fn unknown_fields(value: &Value) -> Problems {
             Some((notation, name)) => format!("unknown field; did you mean \"{name}\" of {notation}?"),
             None => "unknown field; none of the known policies has one like it".to_owned(),
         };
-        Problem::told(member("", key), message)
+        Problem::with_message(member("", key), message)
     };
     Problems(object.keys().map(problem).collect())
 }

@@ -23,7 +23,7 @@ impl Problem {
 
     /// A problem with a message of its own.
     #[must_use]
-    pub fn told(path: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn with_message(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { path: path.into(), message: message.into() }
     }
 }

@@ -98,7 +98,7 @@ impl Query {
                 read.push((key, value));
                 continue;
             };
-            problems.push(Problem::told(format!("?{key}"), message));
+            problems.push(Problem::with_message(format!("?{key}"), message));
         }
         if problems.is_empty() { Ok(Self(read)) } else { Err(ApiError::invalid(problems)) }
     }
@@ -143,7 +143,7 @@ impl FromRequestParts<Arc<App>> for IdempotencyKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        let refused = |message: String| ApiError::invalid(vec![Problem::told("Idempotency-Key", message)]);
+        let refused = |message: String| ApiError::invalid(vec![Problem::with_message("Idempotency-Key", message)]);
         let mut keys = parts.headers.get_all("idempotency-key").iter();
         let Some(key) = keys.next() else { return Ok(Self(None)) };
         if keys.any(|other| other != key) {

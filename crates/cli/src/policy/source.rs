@@ -86,7 +86,7 @@ pub(crate) fn document(document: &Document, notation: Option<Notation>, json: bo
     document.read().map_err(|unread| match unread {
         Unread::Unreachable(failed) => failed,
         Unread::Malformed(error) => {
-            let problems = Problems(vec![Problem::told("", error.to_string())]);
+            let problems = Problems(vec![Problem::with_message("", error.to_string())]);
             Refused { notation, problems }.tell(json)
         }
     })
@@ -118,7 +118,7 @@ pub(crate) fn unrecognised_problems(unrecognised: Unrecognised) -> Vec<Problem> 
             let names: Vec<&str> = candidates.iter().map(|notation| notation.name()).collect();
             let message =
                 format!("the dialect cannot be recognised, it could be {}; name it with --dialect", names.join(", "));
-            vec![Problem::told("", message)]
+            vec![Problem::with_message("", message)]
         }
     }
 }

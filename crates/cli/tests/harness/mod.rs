@@ -234,16 +234,16 @@ impl Server {
     }
 
     /// A command that must succeed; what it printed.
-    pub(crate) fn told(&self, args: &[&str]) -> String {
+    pub(crate) fn printed(&self, args: &[&str]) -> String {
         let output = self.command(args);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
         stdout(&output)
     }
 
     /// The same, for programs.
-    pub(crate) fn told_json(&self, args: &[&str]) -> Value {
-        let told = self.told(args);
-        serde_json::from_str(&told).unwrap_or_else(|error| panic!("{args:?}: {error}: {told}"))
+    pub(crate) fn printed_json(&self, args: &[&str]) -> Value {
+        let printed = self.printed(args);
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{args:?}: {error}: {printed}"))
     }
 }
 

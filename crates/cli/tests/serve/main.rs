@@ -27,12 +27,12 @@ fn redrive(dir: &Path) -> Command {
     command
 }
 
-fn told(output: &Output) -> String {
+fn text_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 fn settings(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", told(output));
+    assert!(output.status.success(), "{}", text_of(output));
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     value["settings"].clone()
 }

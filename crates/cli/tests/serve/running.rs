@@ -1,6 +1,6 @@
 //! A server from its start to its end.
 
-use crate::{folder, redrive, settings, told};
+use crate::{folder, redrive, settings, text_of};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ struct Running {
     child: Child,
     stderr: BufReader<ChildStderr>,
     address: String,
-    told: Vec<String>,
+    printed: Vec<String>,
 }
 
 impl Running {
@@ -26,17 +26,17 @@ impl Running {
     fn start_as(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut running = Self { child, stderr, address: String::new(), told: Vec::new() };
+        let mut running = Self { child, stderr, address: String::new(), printed: Vec::new() };
         while !running.line().contains("found ") {}
-        let first = running.told[0].clone();
+        let first = running.printed[0].clone();
         running.address = first.split("http://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
         running
     }
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended: {:?}", self.told);
-        self.told.push(line.clone());
+        assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended: {:?}", self.printed);
+        self.printed.push(line.clone());
         line
     }
 
@@ -64,7 +64,7 @@ impl Running {
         let mut out = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         assert_eq!(out, "", "standard output is for programs");
-        (code, self.told.concat() + &rest)
+        (code, self.printed.concat() + &rest)
     }
 }
 
@@ -72,24 +72,24 @@ impl Running {
 fn a_server_stops_in_good_order_and_finds_its_jobs_again() {
     let dir = folder("restart");
     let server = Running::start(&dir, &[]);
-    assert!(server.told.concat().contains("found 0 jobs"), "{:?}", server.told);
+    assert!(server.printed.concat().contains("found 0 jobs"), "{:?}", server.printed);
     assert_eq!(server.call("GET", "/ojs/v1/health", &Value::Null).0, 200);
     let job = json!({ "type": "a.b", "args": ["kept"], "options": { "retry": { "max_attempts": 9 } } });
     let (status, created) = server.call("POST", "/ojs/v1/jobs", &job);
     assert_eq!(status, 201);
-    let (code, told) = server.stop("-TERM");
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("stopping: ") && told.contains("is closed"), "{told}");
+    let (code, printed) = server.stop("-TERM");
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("stopping: ") && printed.contains("is closed"), "{printed}");
 
     let server = Running::start(&dir, &[]);
-    assert!(server.told.concat().contains("found 1 jobs (1 available)"), "{:?}", server.told);
+    assert!(server.printed.concat().contains("found 1 jobs (1 available)"), "{:?}", server.printed);
     let id = created["job"]["id"].as_str().unwrap();
     let (status, body) = server.call("GET", &format!("/ojs/v1/jobs/{id}"), &Value::Null);
     assert_eq!((status, &body["job"]["args"], &body["job"]["max_attempts"]), (200, &json!(["kept"]), &json!(9)));
     assert_eq!(body["job"]["redrive"]["policy_from"]["layer"], "job");
     let second = redrive(&dir).args(["serve", "--listen", "127.0.0.1:0", "--data", "store"]).output().unwrap();
     assert_eq!(second.status.code(), Some(3));
-    assert!(self::told(&second).contains("in use by"), "{}", self::told(&second));
+    assert!(self::text_of(&second).contains("in use by"), "{}", self::text_of(&second));
     assert_eq!(server.stop("-INT").0, Some(0));
 }
 
@@ -97,9 +97,9 @@ fn a_server_stops_in_good_order_and_finds_its_jobs_again() {
 fn every_line_of_the_log_has_its_time_and_level() {
     let dir = folder("log");
     let server = Running::start(&dir, &[]);
-    let (_, told) = server.stop("-TERM");
-    assert!(told.lines().count() >= 4, "{told}");
-    for line in told.lines() {
+    let (_, printed) = server.stop("-TERM");
+    assert!(printed.lines().count() >= 4, "{printed}");
+    for line in printed.lines() {
         let words: Vec<&str> = line.splitn(3, ' ').collect();
         let at = words[0].as_bytes();
         assert!(at.len() == 27 && at[10] == b'T' && at[26] == b'Z' && at.starts_with(b"20"), "{line}");
@@ -119,8 +119,8 @@ fn a_journal_adds_times_of_its_own() {
         for (name, _) in plain.get_envs() {
             command.env_remove(name);
         }
-        let (_, told) = Running::start_as(command).stop("-TERM");
-        assert!(told.lines().all(|line| line.starts_with("<6>") == marked), "{stream}: {told}");
+        let (_, printed) = Running::start_as(command).stop("-TERM");
+        assert!(printed.lines().all(|line| line.starts_with("<6>") == marked), "{stream}: {printed}");
     }
 }
 
@@ -160,7 +160,7 @@ fn an_address_that_is_taken_is_an_error_of_its_own() {
     let address = server.address.clone();
     let second = redrive(&dir).args(["serve", "--listen", &address, "--data", "other"]).output().unwrap();
     assert_eq!(second.status.code(), Some(3));
-    assert!(told(&second).contains("cannot listen on"), "{}", told(&second));
+    assert!(text_of(&second).contains("cannot listen on"), "{}", text_of(&second));
     assert_eq!(server.stop("-TERM").0, Some(0));
 }
 
@@ -190,11 +190,11 @@ fn the_default_policy_is_read_from_a_file_in_any_dialect() {
 fn a_default_policy_that_is_wrong_or_said_twice_is_refused() {
     let dir = folder("default-policy-wrong");
     std::fs::write(dir.join("typo.json"), r#"{"max_atempts": 7}"#).unwrap();
-    for (file, told) in [("typo.json", "max_attempts"), ("missing.json", "cannot read missing.json")] {
+    for (file, printed) in [("typo.json", "max_attempts"), ("missing.json", "cannot read missing.json")] {
         let output = redrive(&dir).args(["config", "--default-policy", file]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{file}");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("default_policy: ") && said.contains(told), "{said}");
+        assert!(said.contains("default_policy: ") && said.contains(printed), "{said}");
     }
     std::fs::write(dir.join("good.json"), r#"{"max_attempts": 7}"#).unwrap();
     let both = "default_policy = \"good.json\"\n[policies.server]\nmax_attempts = 5\n";

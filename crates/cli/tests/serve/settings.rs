@@ -1,6 +1,6 @@
 //! Where settings come from, and what is refused of them.
 
-use crate::{folder, redrive, settings, told};
+use crate::{folder, redrive, settings, text_of};
 use serde_json::json;
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn what_is_printed_for_people_can_stand_in_the_file() {
     let dir = folder("printed");
     let set = ["--set", "limits.batch=7", "--set", "limits.body_bytes=2MiB", "--data", "a \"quoted\" folder"];
     let printed = redrive(&dir).arg("config").args(set).output().unwrap();
-    assert!(printed.status.success(), "{}", told(&printed));
+    assert!(printed.status.success(), "{}", text_of(&printed));
     std::fs::write(dir.join("redrive.toml"), &printed.stdout).unwrap();
     let before =
         settings(&redrive(&dir).args(["config", "--json", "--config", "/dev/null"]).args(set).output().unwrap());
@@ -91,7 +91,7 @@ max_attemps = 3
     command.args(["serve", "--set", "limits.page=0", "--set", "nonsense", "--set", "no.such=1"]);
     let output = command.env("REDRIVE_TIMEOUT", "never").env("REDRIVE_COLOR", "red").output().unwrap();
     assert_eq!(output.status.code(), Some(2), "the command line is wrong too");
-    let told = told(&output);
+    let printed = text_of(&output);
     for part in [
         "listen: found \"nowhere\"",
         "color: there is no such setting",
@@ -112,7 +112,7 @@ max_attemps = 3
         "environment REDRIVE_COLOR: there is no such setting",
         "17 problems",
     ] {
-        assert!(told.contains(part), "{part} is missing in:\n{told}");
+        assert!(printed.contains(part), "{part} is missing in:\n{printed}");
     }
 }
 
@@ -125,7 +125,7 @@ fn a_name_that_is_no_setting_or_can_never_match_leads_to_the_one_that_is_meant()
     let mut command = redrive(&dir);
     let output = command.args(["serve", "--set", "retention.ded=1h"]).env("REDRIVE_LIMIT_BATCH", "7").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let told = told(&output);
+    let printed = text_of(&output);
     for (wrong, meant) in [
         ("redrive.toml: batch: ", "limits.batch"),
         ("redrive.toml: limit.fetch: ", "limits.fetch"),
@@ -138,11 +138,11 @@ fn a_name_that_is_no_setting_or_can_never_match_leads_to_the_one_that_is_meant()
         ("--set retention.ded: ", "retention.dead"),
         ("environment REDRIVE_LIMIT_BATCH: ", "REDRIVE_LIMITS_BATCH"),
     ] {
-        let line = told.lines().find(|line| line.contains(wrong));
-        let line = line.unwrap_or_else(|| panic!("{wrong} is missing in:\n{told}"));
+        let line = printed.lines().find(|line| line.contains(wrong));
+        let line = line.unwrap_or_else(|| panic!("{wrong} is missing in:\n{printed}"));
         assert!(line.ends_with(&format!("did you mean \"{meant}\"?")), "{line}");
     }
-    assert!(told.contains("10 problems"), "{told}");
+    assert!(printed.contains("10 problems"), "{printed}");
 }
 
 #[test]
@@ -151,25 +151,25 @@ fn other_machines_are_let_in_only_with_a_key_and_keys_are_hidden() {
     let key = "0123456789abcdef0123456789abcdef";
     let open = redrive(&dir).args(["config", "--listen", "0.0.0.0:0"]).output().unwrap();
     assert_eq!(open.status.code(), Some(2));
-    assert!(told(&open).contains("which other machines can reach"), "{}", told(&open));
+    assert!(text_of(&open).contains("which other machines can reach"), "{}", text_of(&open));
     let with_key =
         redrive(&dir).args(["config", "--listen", "0.0.0.0:0"]).env("REDRIVE_API_KEY", key).output().unwrap();
-    assert!(with_key.status.success(), "{}", told(&with_key));
+    assert!(with_key.status.success(), "{}", text_of(&with_key));
     let shown = String::from_utf8(with_key.stdout).unwrap();
     assert!(shown.contains("api_key is set, and not shown") && !shown.contains(key), "{shown}");
     std::fs::write(dir.join("keys"), "too short\n").unwrap();
     let weak = redrive(&dir).args(["config", "--api-key-file", "keys"]).output().unwrap();
     assert!(
-        told(&weak).contains("found a key of 9 characters") && !told(&weak).contains("too short\n"),
+        text_of(&weak).contains("found a key of 9 characters") && !text_of(&weak).contains("too short\n"),
         "{}",
-        told(&weak)
+        text_of(&weak)
     );
     let on_line = redrive(&dir).args(["config", "--set", &format!("api_key={key}")]).output().unwrap();
-    assert!(told(&on_line).contains("can be seen by others") && !told(&on_line).contains(key));
+    assert!(text_of(&on_line).contains("can be seen by others") && !text_of(&on_line).contains(key));
 }
 
 #[test]
-fn a_wrong_command_line_is_told_from_a_wrong_file_by_the_exit_code() {
+fn a_wrong_command_line_is_printed_from_a_wrong_file_by_the_exit_code() {
     let dir = folder("exit");
     std::fs::write(dir.join("wrong.toml"), "listen = \"nowhere\"\n").unwrap();
     std::fs::write(dir.join("no-keys.toml"), "api_key_file = \"missing\"\n").unwrap();
@@ -182,8 +182,8 @@ fn a_wrong_command_line_is_told_from_a_wrong_file_by_the_exit_code() {
         (&["--config", "wrong.toml"], 1, "listen: found \"nowhere\""),
     ] {
         let output = redrive(&dir).arg("serve").args(args).output().unwrap();
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", told(&output));
-        assert!(told(&output).contains(part), "{args:?}: {}", told(&output));
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text_of(&output));
+        assert!(text_of(&output).contains(part), "{args:?}: {}", text_of(&output));
     }
 }
 
@@ -191,5 +191,5 @@ fn a_wrong_command_line_is_told_from_a_wrong_file_by_the_exit_code() {
 fn a_timeout_of_no_time_is_refused_before_anything_is_sent() {
     let output = redrive(&folder("timeout")).args(["enqueue", "a.b", "--timeout", "0s"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(told(&output).contains("\"0s\" is zero; allowed is a longer time"), "{}", told(&output));
+    assert!(text_of(&output).contains("\"0s\" is zero; allowed is a longer time"), "{}", text_of(&output));
 }

@@ -23,14 +23,14 @@ fn without_a_server_the_exit_code_is_three_and_the_address_is_named() {
 }
 
 #[test]
-fn enqueue_passes_on_what_it_is_told() {
+fn enqueue_passes_on_what_it_is_printed() {
     let folder = Folder::new("enqueue");
     let server = Server::start(&folder.at("data"));
     let policy =
         folder.file("azolla.json", r#"{"wait": {"strategy": "fixed", "delay": 3}, "stop": {"max_attempts": 4}}"#);
     let id = "01890000-0000-7000-8000-000000000001";
     let more = ["--queue", "slow", "--priority", "-5", "--at", "2199-01-01T00:00:00Z", "--timeout", "90s"];
-    let job = server.told_json(
+    let job = server.printed_json(
         &[&["enqueue", "report.build", "2026", "\"march\"", "--id", id, "--retry", &policy, "--json"], &more[..]]
             .concat(),
     );
@@ -41,17 +41,17 @@ fn enqueue_passes_on_what_it_is_told() {
     for (key, value) in expected.as_object().expect("an object") {
         assert_eq!(&job[key], value, "{key} of {job}");
     }
-    let explained = server.told(&["job", "explain", id]);
+    let explained = server.printed(&["job", "explain", id]);
     assert!(explained.contains("at most 4 runs, always 3 s"), "{explained}");
 
     let twice = server.command(&["enqueue", "report.build", "--id", id]);
     assert_eq!(twice.status.code(), Some(1));
-    let delayed = server.told(&["enqueue", "a.b", "--delay", "10m"]);
+    let delayed = server.printed(&["enqueue", "a.b", "--delay", "10m"]);
     assert!(
         delayed.contains("scheduled in queue default, due in 9 min") || delayed.contains("due in 10 min"),
         "{delayed}"
     );
-    let first = server.told_json(&["enqueue", "a.b", "--idempotency-key", "once", "--json"]);
+    let first = server.printed_json(&["enqueue", "a.b", "--idempotency-key", "once", "--json"]);
     let again = server.command(&["enqueue", "a.b", "--idempotency-key", "once"]);
     assert!(stdout(&again).starts_with(first["id"].as_str().expect("an id")), "{}", stdout(&again));
     assert!(stderr(&again).contains("already there, not enqueued"), "{}", stderr(&again));
@@ -74,7 +74,7 @@ fn what_is_wrong_with_a_job_is_said_before_or_by_the_server() {
     assert!(said.contains("max_attempts") && said.contains("backoff_coefficient"), "{said}");
     let output = server.command(&["enqueue", "No Type!"]);
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(server.told_json(&["jobs", "--json"])["total"], 0);
+    assert_eq!(server.printed_json(&["jobs", "--json"])["total"], 0);
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn a_batch_fills_in_what_its_lines_leave_out_and_lists_come_in_pages() {
     let lines: Vec<String> = (0..1_203).map(line).collect();
     // Empty lines, and a last line without an end.
     let file = folder.file("jobs.jsonl", &format!("\n{}\n\n{}", lines[..600].join("\n"), lines[600..].join("\n")));
-    let told = server.told(&["enqueue", "--batch", &file, "--queue", "import"]);
-    assert_eq!(told, "1203 jobs enqueued\n");
+    let printed = server.printed(&["enqueue", "--batch", &file, "--queue", "import"]);
+    assert_eq!(printed, "1203 jobs enqueued\n");
     let total = |filter: &[&str]| {
-        let listed = server.told_json(&[&["jobs", "--json", "--limit", "5000"], filter].concat());
+        let listed = server.printed_json(&[&["jobs", "--json", "--limit", "5000"], filter].concat());
         assert_eq!(listed["jobs"].as_array().map(Vec::len), listed["total"].as_u64().map(|n| n as usize), "{filter:?}");
         listed["total"].as_u64()
     };
@@ -100,7 +100,7 @@ fn a_batch_fills_in_what_its_lines_leave_out_and_lists_come_in_pages() {
     assert_eq!(total(&["--queue", "own"]), Some(401));
     assert_eq!(total(&["--queue", "import", "--type", "c.d"]), Some(401));
     assert_eq!(total(&["--state", "completed"]), Some(0));
-    let all = server.told_json(&["jobs", "--json", "--limit", "5000"]);
+    let all = server.printed_json(&["jobs", "--json", "--limit", "5000"]);
     let mut ids: Vec<&str> =
         all["jobs"].as_array().expect("jobs").iter().filter_map(|job| job["id"].as_str()).collect();
     assert!(ids.is_sorted_by(|newer, older| newer > older), "newest first, none twice");
@@ -122,7 +122,7 @@ fn a_bad_line_stops_a_batch_and_says_where_and_what_is_kept() {
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
     assert!(said.contains("jobs.jsonl line 151") && said.contains("100 jobs before it are enqueued"), "{said}");
-    assert_eq!(server.told_json(&["jobs", "--json"])["total"], 100);
+    assert_eq!(server.printed_json(&["jobs", "--json"])["total"], 100);
 
     let mut child = redrive(&["enqueue", "--batch", "-", "--json"])
         .env("REDRIVE_SERVER", &server.url)
@@ -132,8 +132,8 @@ fn a_bad_line_stops_a_batch_and_says_where_and_what_is_kept() {
         .expect("it runs");
     child.stdin.take().expect("piped").write_all(format!("{good}\n{good}\n").as_bytes()).expect("it reads");
     let output = child.wait_with_output().expect("it ends");
-    let told = serde_json::from_slice::<Value>(&output.stdout).expect("JSON");
-    assert_eq!((&told["count"], told["ids"].as_array().map(Vec::len)), (&json!(2), Some(2)));
+    let printed = serde_json::from_slice::<Value>(&output.stdout).expect("JSON");
+    assert_eq!((&printed["count"], printed["ids"].as_array().map(Vec::len)), (&json!(2), Some(2)));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn waiting_ends_with_the_job_and_tells_how_it_ended() {
 fn bench_measures_every_phase_and_counts_every_run() {
     let folder = Folder::new("bench");
     let server = Server::start(&folder.at("data"));
-    let report = server.told_json(&["bench", "--jobs", "500", "--json"]);
+    let report = server.printed_json(&["bench", "--jobs", "500", "--json"]);
     let phases = report["phases"].as_array().expect("phases");
     let letters: Vec<&str> = phases.iter().filter_map(|phase| phase["phase"].as_str()).collect();
     assert_eq!(letters, ["a", "b", "b4", "c", "c1", "d", "d1"]);
@@ -175,8 +175,8 @@ fn bench_measures_every_phase_and_counts_every_run() {
         assert!(phase["jobs_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{phase}");
         assert!(phase["p50_ms"].as_f64() <= phase["p99_ms"].as_f64(), "{phase}");
     }
-    assert_eq!(server.told_json(&["jobs", "--json"])["total"], 0, "nothing is left behind");
-    let table = server.told(&["bench", "--jobs", "100", "--phases", "a,d"]);
+    assert_eq!(server.printed_json(&["jobs", "--json"])["total"], 0, "nothing is left behind");
+    let table = server.printed(&["bench", "--jobs", "100", "--phases", "a,d"]);
     assert!(table.contains("fail twice, then succeed, 4 connections"), "{table}");
     assert_eq!(server.command(&["bench", "--phases", "z"]).status.code(), Some(2));
 }

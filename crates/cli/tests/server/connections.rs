@@ -145,7 +145,7 @@ fn a_server_that_runs_out_of_descriptors_says_so_and_lets_holders_of_a_key_in() 
             .then_some(())
     });
     let enqueue =
-        |stream: &mut TcpStream| try_ask(stream, "POST", "/ojs/v1/jobs", &job).ok().filter(|told| told.0 == 201);
+        |stream: &mut TcpStream| try_ask(stream, "POST", "/ojs/v1/jobs", &job).ok().filter(|printed| printed.0 == 201);
     assert!(enqueue(&mut worker).is_some(), "a connection that is there is served");
     until("a holder of a key is served", || enqueue(&mut connect(&server)));
 

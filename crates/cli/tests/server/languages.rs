@@ -44,10 +44,10 @@ fn the_workers_of_the_guide_work() {
     {
         let folder = Folder::new(language);
         let server = Server::start(&folder.at("data"));
-        let id = server.told(&["enqueue", "mail.send", "\"ada@example.org\"", "--quiet"]);
-        let failing = server.told(&["enqueue", "mail.send", "--quiet"]);
+        let id = server.printed(&["enqueue", "mail.send", "\"ada@example.org\"", "--quiet"]);
+        let failing = server.printed(&["enqueue", "mail.send", "--quiet"]);
         let _worker = start(interpreter, package, &folder.file(name, program(language)), &server);
-        let show = |id: &str| server.told_json(&["job", "show", id.trim(), "--json"]);
+        let show = |id: &str| server.printed_json(&["job", "show", id.trim(), "--json"]);
         until("the job is done", || (show(&id)["state"] == "completed").then_some(()));
         assert_eq!(show(&id)["result"]["sent"], Value::Bool(true), "{language}");
         // Python refuses a call without its argument, JavaScript does not.

@@ -8,13 +8,13 @@ use std::process::Stdio;
 fn the_id_alone_is_printed_where_it_is_all_that_is_wanted() {
     let folder = Folder::new("quiet");
     let server = Server::start(&folder.at("data"));
-    let id = server.told(&["enqueue", "a.b", "--quiet"]);
-    assert_eq!(server.told_json(&["job", "show", id.trim(), "--json"])["id"], id.trim());
+    let id = server.printed(&["enqueue", "a.b", "--quiet"]);
+    assert_eq!(server.printed_json(&["job", "show", id.trim(), "--json"])["id"], id.trim());
     let file = folder.file("jobs.jsonl", "{\"type\": \"c.d\"}\n{\"type\": \"c.d\"}\n");
-    let quiet = server.told(&["enqueue", "--batch", &file, "--quiet"]);
-    let document = server.told_json(&["enqueue", "--batch", &file, "--json"]);
+    let quiet = server.printed(&["enqueue", "--batch", &file, "--quiet"]);
+    let document = server.printed_json(&["enqueue", "--batch", &file, "--json"]);
     let ids: Vec<&str> = document["ids"].as_array().expect("ids").iter().filter_map(|id| id.as_str()).collect();
-    let listed = server.told_json(&["jobs", "--type", "c.d", "--json"]);
+    let listed = server.printed_json(&["jobs", "--type", "c.d", "--json"]);
     let mut kept: Vec<&str> =
         listed["jobs"].as_array().expect("jobs").iter().filter_map(|job| job["id"].as_str()).collect();
     kept.reverse();
@@ -32,9 +32,9 @@ fn waiting_for_a_job_prints_its_result() {
     let waiting = [enqueue("--queue=default"), enqueue("--quiet")];
     let work = ["work", "--drain", "--exec", "echo '{\"sent\": true}'"];
     crate::harness::until("both jobs are there", || {
-        (server.told_json(&["jobs", "--json"])["total"] == 2).then_some(())
+        (server.printed_json(&["jobs", "--json"])["total"] == 2).then_some(())
     });
-    server.told(&work);
+    server.printed(&work);
     let [words, quiet] = waiting.map(|child| stdout(&child.wait_with_output().expect("it ends")));
     assert!(words.lines().last().is_some_and(|line| line.ends_with("result {\"sent\":true}")), "{words}");
     assert_eq!(quiet, "{\"sent\":true}\n");
@@ -45,13 +45,13 @@ fn what_a_job_says_does_not_command_the_terminal() {
     let folder = Folder::new("escapes");
     let server = Server::start(&folder.at("data"));
     let policy = folder.file("once.json", r#"{"max_attempts": 1, "on_exhaustion": "dead_letter"}"#);
-    let id = server.told(&["enqueue", "a.b", "\"\\u001b[2J\"", "--quiet", "--retry", &policy]);
+    let id = server.printed(&["enqueue", "a.b", "\"\\u001b[2J\"", "--quiet", "--retry", &policy]);
     let shell = r"printf '\033[31mred\033]0;title\007\n' >&2; exit 1";
     let worked = server.command(&["work", "--drain", "--exec", shell]);
     let id = id.trim();
     let mut seen = stdout(&worked) + &stderr(&worked);
     for args in [&["job", "explain", id][..], &["job", "show", id], &["dead", "list"], &["dead", "show", id]] {
-        seen.push_str(&server.told(args));
+        seen.push_str(&server.printed(args));
     }
     assert!(seen.contains("\\u{1b}[31mred"), "{seen}");
     assert!(!seen.contains('\u{1b}') && !seen.contains('\u{7}'), "{seen:?}");

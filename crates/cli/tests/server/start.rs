@@ -29,7 +29,7 @@ fn a_restart_after_sigterm_finds_everything_as_it_was() {
     server.fail(&server.take("dead"), "external.timeout");
     let active = server.enqueue(job("active", json!({})));
     let lease = server.take("active");
-    server.told(&["queues", "pause", "waiting"]);
+    server.printed(&["queues", "pause", "waiting"]);
     let ids = [&waiting, &scheduled, &retried, &done, &dead, &active];
     let before: Vec<Value> = ids.iter().map(|id| server.job(id)).collect();
     let (status, said) = server.stop();
@@ -45,7 +45,7 @@ fn a_restart_after_sigterm_finds_everything_as_it_was() {
     assert!(server.fetch("waiting", 1).is_empty(), "the queue is still paused");
     assert!(server.fetch("retried", 1).is_empty(), "its hour is not over");
     assert_eq!(server.succeed(&lease)["state"], "completed", "the lease is still good");
-    assert_eq!(server.told_json(&["dead", "list", "--json"])["jobs"][0]["id"], json!(dead));
+    assert_eq!(server.printed_json(&["dead", "list", "--json"])["jobs"][0]["id"], json!(dead));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn with_keys_only_their_holders_are_let_in() {
     let output = server.command(&["enqueue", "a.b"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("--api-key-file"), "{}", stderr(&output));
-    server.told(&["enqueue", "a.b", "--api-key-file", &keys]);
+    server.printed(&["enqueue", "a.b", "--api-key-file", &keys]);
     let by_environment = redrive(&["jobs", "--json"])
         .env("REDRIVE_SERVER", &server.url)
         .env("REDRIVE_API_KEY", "0123456789abcdef0123456789abcdef")

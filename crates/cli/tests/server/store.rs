@@ -39,8 +39,8 @@ fn check_counts_backup_copies_and_compact_shrinks() {
     let found = report(&["check", &data]);
     assert_eq!((&found["sound"], &found["closed_in_good_order"]), (&json!(true), &json!(true)), "{found}");
     assert_eq!((&found["jobs"]["available"], &found["jobs"]["completed"]), (&json!(50), &json!(150)));
-    let told = stdout(&store(&["check", &data]));
-    assert!(told.contains("200 jobs in 1 queues: 50 available, 150 completed"), "{told}");
+    let printed = stdout(&store(&["check", &data]));
+    assert!(printed.contains("200 jobs in 1 queues: 50 available, 150 completed"), "{printed}");
 
     let copy = folder.at("copy");
     assert_eq!(report(&["backup", &data, &copy])["jobs"], found["jobs"]);
@@ -57,7 +57,7 @@ fn check_counts_backup_copies_and_compact_shrinks() {
 }
 
 #[test]
-fn a_store_in_use_missing_or_damaged_is_told_apart() {
+fn a_store_in_use_missing_or_damaged_is_printed_apart() {
     let folder = Folder::new("trouble");
     let missing = folder.at("nothing");
     for command in [&["check", &missing][..], &["compact", &missing], &["backup", &missing, &folder.at("to")]] {
@@ -193,8 +193,8 @@ fn a_server_makes_backups_where_its_operator_wants_them() {
     let id = server.enqueue(json!({ "type": "a.b", "args": [] }));
     let made = report(&["backup", "--server", &server.url, "--name", "nightly"]);
     assert_eq!((&made["backup"]["jobs"], &made["backup"]["name"]), (&json!(1), &json!("nightly")), "{made}");
-    let told = stdout(&store(&["backup", "--server", &server.url]));
-    assert!(told.contains(&folder.at("backups/redrive-")) && told.contains("1 jobs"), "{told}");
+    let printed = stdout(&store(&["backup", "--server", &server.url]));
+    assert!(printed.contains(&folder.at("backups/redrive-")) && printed.contains("1 jobs"), "{printed}");
     let again = store(&["backup", "--server", &server.url, "--name", "nightly"]);
     assert_eq!(again.status.code(), Some(1), "{}", stderr(&again));
     let restored = Server::start(&folder.at("backups/nightly"));

@@ -79,7 +79,7 @@ fn a_store_moves_to_a_database_and_back_and_its_workers_go_on() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_refused_and_told_apart_and_no_password_is_shown() {
+fn what_cannot_be_copied_is_refused_and_printed_apart_and_no_password_is_shown() {
     let folder = Folder::new("refused");
     let data = folder.at("data");
     filled(&data);
@@ -109,8 +109,8 @@ fn what_cannot_be_copied_is_refused_and_told_apart_and_no_password_is_shown() {
     assert!(!Path::new(&folder.at("to")).exists() && !Path::new(&folder.at("nothing")).exists());
 
     let mut hidden = redrive(&["store", "copy", "env:REDRIVE_FROM", &folder.at("to")]);
-    let told = hidden.env("REDRIVE_FROM", &database).output().expect("it runs");
-    assert!(stdout(&told).contains(&format!("schema \"{schema}\" is now in")), "{}", stderr(&told));
+    let printed = hidden.env("REDRIVE_FROM", &database).output().expect("it runs");
+    assert!(stdout(&printed).contains(&format!("schema \"{schema}\" is now in")), "{}", stderr(&printed));
 }
 
 /// Killed in the middle, wherever that is: there is no store, and the next copy is whole.

@@ -6,8 +6,8 @@ use std::net::TcpListener;
 
 /// The events that a worker printed, until the queue was empty.
 fn worked(server: &Server, args: &[&str]) -> Vec<Value> {
-    let told = server.told(&[&["work", "--once", "--json"], args].concat());
-    told.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    let printed = server.printed(&[&["work", "--once", "--json"], args].concat());
+    printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
 fn job(server: &Server, kind: &str) -> String {
@@ -80,13 +80,13 @@ fn people_read_what_happens() {
     let server = Server::start(&folder.at("data"));
     let (good, bad) = (job(&server, "good.one"), job(&server, "bad.one"));
     let command = "case $REDRIVE_JOB_TYPE in bad.*) echo 'no route' >&2; exit 1;; esac";
-    let told = server.told(&["work", "--once", "--exec", command, "--concurrency", "1"]);
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 4, "{told}");
+    let printed = server.printed(&["work", "--once", "--exec", command, "--concurrency", "1"]);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines.len(), 4, "{printed}");
     assert_eq!(lines[0], format!("{good}  good.one  run 1 of 3"));
-    assert!(lines[1].starts_with(&format!("{good}  good.one  done in ")), "{told}");
+    assert!(lines[1].starts_with(&format!("{good}  good.one  done in ")), "{printed}");
     assert_eq!(lines[2], format!("{bad}  bad.one  run 1 of 3"));
-    assert!(lines[3].contains("(exec.exit_1: no route); retried in 10 min"), "{told}");
+    assert!(lines[3].contains("(exec.exit_1: no route); retried in 10 min"), "{printed}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn the_worker_brings_its_own_policy() {
     assert_eq!((&job["state"], &job["retry_delay_ms"]), (&json!("retryable"), &json!(420_000)), "{job}");
     assert_eq!(server.job(&last)["redrive"]["dead_letter"], true, "the job's own limit of 1");
     assert_eq!(server.job(&own)["retry_delay_ms"], 600_000, "a job with its own policy keeps its curve");
-    let explained = server.told(&["job", "explain", &retried]);
+    let explained = server.printed(&["job", "explain", &retried]);
     assert!(explained.contains("unless its worker brings a policy of its own"), "{explained}");
     assert!(explained.contains("With the worker's own policy: at most 2 runs"), "{explained}");
     assert!(explained.contains("Retry 1 waits 7 min"), "{explained}");

@@ -29,7 +29,7 @@ fn kill_minus_nine_of_the_worker_loses_no_job() {
         until("some runs", || (started() >= enough).then_some(()));
         worker.kill();
     }
-    server.told(&[&["work", "--drain"], &args[..]].concat());
+    server.printed(&[&["work", "--drain"], &args[..]].concat());
     let mut seen: HashMap<String, usize> = HashMap::new();
     for line in std::fs::read_to_string(&runs).expect("runs").lines() {
         *seen.entry(line.split(' ').next().unwrap_or_default().to_owned()).or_default() += 1;

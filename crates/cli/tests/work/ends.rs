@@ -14,11 +14,11 @@ fn a_stop_waits_for_running_commands() {
     let server = Server::start(&folder.at("data"));
     let (id, started, go) = (job(&server), folder.at("started"), folder.at("go"));
     let command = format!("echo > {started}; until test -e {go}; do sleep 0.01; done; echo finished");
-    let told = folder.at("told");
-    let worker = Worker::start_telling(&server, &["--exec", &command, "--grace", "60s"], &told);
+    let printed = folder.at("told");
+    let worker = Worker::start_telling(&server, &["--exec", &command, "--grace", "60s"], &printed);
     lines(&started);
     worker.ask_to_stop();
-    until("it stops taking jobs", || lines(&told).iter().any(|line| line.contains("\"stopping\"")).then_some(()));
+    until("it stops taking jobs", || lines(&printed).iter().any(|line| line.contains("\"stopping\"")).then_some(()));
     let late = job(&server);
     folder.file("go", "");
     assert_eq!(worker.ended().code(), Some(0));
@@ -52,13 +52,13 @@ fn a_drain_waits_for_retries_and_once_does_not() {
     let enqueue = || server.enqueue(json!({ "type": "a.b", "args": [], "options": { "retry": retry } }));
     let id = enqueue();
     let command = "test $REDRIVE_JOB_ATTEMPT -ge 3";
-    server.told(&["work", "--drain", "--exec", command]);
+    server.printed(&["work", "--drain", "--exec", command]);
     let job = server.job(&id);
     assert_eq!((&job["state"], &job["attempt"]), (&json!("completed"), &json!(3)));
-    server.told(&["work", "--once", "--exec", "true", "--queue", "unused"]);
+    server.printed(&["work", "--once", "--exec", "true", "--queue", "unused"]);
     let retry = json!({ "initial_interval": "PT10M", "max_interval": "PT1H" });
     let id = server.enqueue(json!({ "type": "a.b", "args": [], "options": { "retry": retry } }));
-    server.told(&["work", "--once", "--exec", "false"]);
+    server.printed(&["work", "--once", "--exec", "false"]);
     assert_eq!(server.state(&id), "retryable");
 }
 
@@ -66,9 +66,9 @@ fn a_drain_waits_for_retries_and_once_does_not() {
 fn a_cancelled_job_takes_its_command_with_it_and_is_called_cancelled() {
     let folder = Folder::new("work-cancelled");
     let server = Server::start(&folder.at("data"));
-    let (id, file, told) = (job(&server), folder.at("process"), folder.at("told"));
+    let (id, file, printed) = (job(&server), folder.at("process"), folder.at("told"));
     let command = format!("sleep 600 & echo $! > {file}; wait");
-    let worker = Worker::start_telling(&server, &["--exec", &command, "--lease", "1s", "--name", "w7"], &told);
+    let worker = Worker::start_telling(&server, &["--exec", &command, "--lease", "1s", "--name", "w7"], &printed);
     let process = lines(&file).remove(0);
     let output = server.command(&["job", "cancel", &id]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -77,10 +77,10 @@ fn a_cancelled_job_takes_its_command_with_it_and_is_called_cancelled() {
     assert!(said.contains("its worker w7 notices at its next heartbeat, within "), "{said}");
     gone(&process);
     assert_eq!(worker.stop().code(), Some(0));
-    let told = lines(&told);
-    let events = |name: &str| told.iter().filter(|line| line.contains(&format!("\"event\":\"{name}\""))).count();
-    assert_eq!((events("cancelled"), events("lost")), (1, 0), "{told:#?}");
-    assert!(told.last().expect("a summary").contains("\"cancelled\":1"), "{told:#?}");
+    let printed = lines(&printed);
+    let events = |name: &str| printed.iter().filter(|line| line.contains(&format!("\"event\":\"{name}\""))).count();
+    assert_eq!((events("cancelled"), events("lost")), (1, 0), "{printed:#?}");
+    assert!(printed.last().expect("a summary").contains("\"cancelled\":1"), "{printed:#?}");
     assert_eq!(server.state(&id), "cancelled");
 }
 
@@ -88,16 +88,16 @@ fn a_cancelled_job_takes_its_command_with_it_and_is_called_cancelled() {
 fn a_second_signal_ends_running_commands_and_gives_their_jobs_back() {
     let folder = Folder::new("work-second");
     let server = Server::start(&folder.at("data"));
-    let (id, file, told) = (job(&server), folder.at("process"), folder.at("told"));
+    let (id, file, printed) = (job(&server), folder.at("process"), folder.at("told"));
     let command = format!("sleep 600 & echo $! > {file}; wait");
-    let worker = Worker::start_telling(&server, &["--exec", &command, "--grace", "10m"], &told);
+    let worker = Worker::start_telling(&server, &["--exec", &command, "--grace", "10m"], &printed);
     let process = lines(&file).remove(0);
     worker.ask_to_stop();
     let stopping = |line: &String| line.contains("\"stopping\"") && line.contains("\"running\":1");
-    until("it says what it waits for", || lines(&told).iter().any(stopping).then_some(()));
+    until("it says what it waits for", || lines(&printed).iter().any(stopping).then_some(()));
     assert_eq!(worker.stop().code(), Some(0));
     gone(&process);
-    assert!(lines(&told).iter().any(|line| line.contains("\"aborting\"")), "{:#?}", lines(&told));
+    assert!(lines(&printed).iter().any(|line| line.contains("\"aborting\"")), "{:#?}", lines(&printed));
     let job = server.job(&id);
     assert_eq!((&job["state"], &job["attempt"], job.get("errors")), (&json!("available"), &json!(0), None), "{job}");
 }
@@ -126,23 +126,23 @@ fn a_drain_of_a_paused_queue_says_so_and_ends() {
 fn a_worker_without_an_end_says_that_its_queue_is_paused() {
     let folder = Folder::new("work-waits");
     let server = Server::start(&folder.at("data"));
-    let (id, told) = (job(&server), folder.at("told"));
+    let (id, printed) = (job(&server), folder.at("told"));
     server.ask("POST", "/ojs/v1/queues/default/pause", json!({}));
-    let _worker = Worker::start_telling(&server, &["--exec", "true"], &told);
+    let _worker = Worker::start_telling(&server, &["--exec", "true"], &printed);
     let held = |line: &String| line.contains("\"held\"") && line.contains("\"jobs\":1");
-    until("it says so", || lines(&told).iter().any(held).then_some(()));
+    until("it says so", || lines(&printed).iter().any(held).then_some(()));
     server.ask("POST", "/ojs/v1/queues/default/resume", json!({}));
     until("it goes on", || (server.state(&id) == "completed").then_some(()));
 }
 
 #[test]
-fn a_job_that_is_thrown_away_is_told_of_by_worker_and_server() {
+fn a_job_that_is_thrown_away_is_printed_of_by_worker_and_server() {
     let folder = Folder::new("work-discarded");
     let server = Server::start(&folder.at("data"));
     server.enqueue(json!({ "type": "a.b", "args": [], "options": { "retry": { "max_attempts": 1 } } }));
-    let told = server.told(&["work", "--once", "--exec", "echo broken >&2; exit 1"]);
+    let printed = server.printed(&["work", "--once", "--exec", "echo broken >&2; exit 1"]);
     let expected = "; discarded, not kept as a dead letter: on_exhaustion is discard";
-    assert!(told.lines().any(|line| line.contains("broken") && line.ends_with(expected)), "{told}");
+    assert!(printed.lines().any(|line| line.contains("broken") && line.ends_with(expected)), "{printed}");
     until("the log of the server says it", || {
         let said = server.said();
         said.iter()

@@ -71,11 +71,11 @@ fn in_a_mixed_fleet_the_worker_that_takes_the_type_runs_them_all() {
     let folder = Folder::new("work-fleet");
     let server = Server::start(&folder.at("data"));
     let ids = twenty(&server, "new.type");
-    let told = folder.at("told");
-    let _old = Worker::start_telling(&server, &["--exec", "true", "--type", "old.type"], &told);
+    let printed = folder.at("told");
+    let _old = Worker::start_telling(&server, &["--exec", "true", "--type", "old.type"], &printed);
     let event = |name: &str| {
         let name = format!("\"event\":\"{name}\"");
-        lines(&told).iter().any(|line| line.contains(&name)).then_some(())
+        lines(&printed).iter().any(|line| line.contains(&name)).then_some(())
     };
     until("it gives jobs back", || event("declined"));
     until("it leaves the queue alone", || event("paused"));

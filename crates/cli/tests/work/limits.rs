@@ -15,7 +15,7 @@ fn a_timeout_ends_grandchildren_too() {
     let server = Server::start(&folder.at("data"));
     let (id, file) = (job(&server), folder.at("process"));
     let command = format!("sh -c 'sleep 600 & echo $! > {file}; wait'");
-    server.told(&["work", "--once", "--exec", &command, "--timeout", "500ms"]);
+    server.printed(&["work", "--once", "--exec", &command, "--timeout", "500ms"]);
     let job = server.job(&id);
     assert_eq!((&job["state"], &job["error"]["type"]), (&json!("retryable"), &json!("timeout")));
     assert!(job["error"]["message"].as_str().expect("a message").contains("500ms"), "{job}");
@@ -61,7 +61,7 @@ fn a_command_without_end_to_its_memory_is_bounded() {
     let server = Server::start(&folder.at("data"));
     let id = job(&server);
     let greedy = "x=0123456789abcdef; while :; do x=$x$x; done";
-    server.told(&["work", "--once", "--exec", greedy, "--memory", "200M", "--timeout", "60s"]);
+    server.printed(&["work", "--once", "--exec", greedy, "--memory", "200M", "--timeout", "60s"]);
     let job = server.job(&id);
     let error = job["error"]["type"].as_str().expect("an error");
     assert!(error.starts_with("exec."), "it failed of itself, and not of the time: {job}");

@@ -1,7 +1,7 @@
 //! Stores with one flaw each. The checker must see every one of them, or it proves nothing.
 
 use super::common::wrapped::in_place;
-use super::ground::Ground;
+use super::store_kind::StoreKind;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
     Cancelled, Claim, Decider, Decision, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory,
@@ -112,19 +112,19 @@ pub(crate) struct Broken {
 }
 
 /// Where such a store stands.
-pub(crate) struct BrokenGround {
+pub(crate) struct BrokenStoreKind {
     memory: Memory,
     flaw: Flaw,
     calls: Arc<AtomicU64>,
 }
 
-impl BrokenGround {
+impl BrokenStoreKind {
     pub(crate) fn new(flaw: Flaw) -> Self {
         Self { memory: Memory::new(), flaw, calls: Arc::default() }
     }
 }
 
-impl Ground for BrokenGround {
+impl StoreKind for BrokenStoreKind {
     fn open(&mut self) -> Arc<dyn Store> {
         self.memory = Memory::new();
         let (inner, calls) = (self.memory.clone(), Arc::clone(&self.calls));

@@ -1,10 +1,10 @@
 //! Many simulations, the seeds that failed once, and the flaws that must be seen.
 
-use super::broken::{BrokenGround, Flaw};
-use super::ground::{Ground, InMemory, OnDisk};
+use super::broken::{BrokenStoreKind, Flaw};
 use super::ledger::Breach;
 use super::postgres::InDatabase;
 use super::run::{Outcome, simulate};
+use super::store_kind::{InMemory, OnDisk, StoreKind};
 use super::tally::Tally;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -198,10 +198,10 @@ fn difference(first: &Outcome, other: &Outcome) -> Option<String> {
 fn the_same_seed_gives_the_same_simulation_on_every_store() {
     for seed in 0..100 {
         let first = simulate(seed, &mut InMemory::default());
-        let others: [(&str, &mut dyn Ground); 2] =
+        let others: [(&str, &mut dyn StoreKind); 2] =
             [("in memory again", &mut InMemory::default()), ("on disk", &mut OnDisk::default())];
-        for (name, ground) in others {
-            let other = simulate(seed, ground);
+        for (name, store_kind) in others {
+            let other = simulate(seed, store_kind);
             assert_eq!(difference(&first, &other), None, "seed {seed}, {name}");
         }
     }
@@ -211,9 +211,9 @@ fn the_same_seed_gives_the_same_simulation_on_every_store() {
 fn every_flaw_is_seen() {
     let mut unseen = Vec::new();
     for flaw in Flaw::ALL {
-        let mut ground = BrokenGround::new(flaw);
+        let mut store_kind = BrokenStoreKind::new(flaw);
         let seen = (0..MOST_BROKEN).find_map(|seed| {
-            let outcome = simulate(seed, &mut ground);
+            let outcome = simulate(seed, &mut store_kind);
             let seen = |token: &&str| outcome.breaches.iter().any(|breach| breach.token == *token);
             flaw.seen_by().iter().copied().find(seen).map(|token| (seed, token))
         });

@@ -19,17 +19,17 @@ mod checker;
 #[path = "../../../store/tests/postgres/cluster.rs"]
 #[allow(dead_code, reason = "the tests of the store use more of it")]
 mod cluster;
+mod conditions;
+mod expectation;
 mod faults;
-mod ground;
-mod house;
-mod law;
 mod ledger;
-mod order;
+mod planned_job;
 mod plans;
 mod postgres;
 mod ram;
 mod run;
 mod scheduler;
+mod server_policies;
+mod store_kind;
 mod tally;
-mod weather;
 mod world;

@@ -1,7 +1,7 @@
 //! Random policies of every dialect, each as it is written and as the law that it says.
 
 use super::common::Seeded;
-use super::law::{Clause, Fits, Growth, Law, Noise, Waits};
+use super::expectation::{Clause, Expectation, Fits, Growth, Noise, Waits};
 use redrive_engine::PolicyDocument;
 use redrive_policy::dialect::Dialect;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ pub(crate) const CODES: [&str; 4] = ["", "Net.Down", "Net.Slow", "Disk"];
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) written: PolicyDocument,
-    pub(crate) law: Law,
+    pub(crate) expectation: Expectation,
 }
 
 impl Plan {
@@ -30,8 +30,8 @@ impl Plan {
     }
 }
 
-fn plan(dialect: Dialect, value: Value, law: Law) -> Plan {
-    Plan { written: PolicyDocument { dialect, value }, law }
+fn plan(dialect: Dialect, value: Value, expectation: Expectation) -> Plan {
+    Plan { written: PolicyDocument { dialect, value }, expectation }
 }
 
 /// Some of the words, in their order.
@@ -76,7 +76,7 @@ fn ojs(dice: &Seeded) -> Plan {
     plan(
         Dialect::Ojs,
         value,
-        Law {
+        Expectation {
             limit: Some(attempts.max(1)),
             limit_reason: "max_attempts",
             max_elapsed_ms: None,
@@ -121,7 +121,7 @@ fn azolla(dice: &Seeded) -> Plan {
     plan(
         Dialect::Azolla,
         value,
-        Law {
+        Expectation {
             limit: attempts,
             limit_reason: "max_attempts",
             max_elapsed_ms: elapsed.map(|secs| secs as f64 * 1e3),
@@ -155,7 +155,7 @@ fn taskharbor(dice: &Seeded) -> Plan {
     plan(
         Dialect::TaskHarbor,
         json!({"policy": if off { Value::Null } else { policy }, "job": {"max_attempts": by_job}}),
-        Law {
+        Expectation {
             limit: Some(limit.unwrap_or(1)),
             limit_reason: if limit.is_some() { "max_attempts" } else { "retries_disabled" },
             max_elapsed_ms: None,
@@ -191,7 +191,7 @@ fn exosphere(dice: &Seeded) -> Plan {
     plan(
         Dialect::Exosphere,
         value,
-        Law {
+        Expectation {
             limit: Some(retries + 1),
             limit_reason: "max_attempts",
             max_elapsed_ms: None,
@@ -208,7 +208,7 @@ fn mwl(dice: &Seeded) -> Plan {
     plan(
         Dialect::Mwl,
         json!({"policies": values}),
-        Law {
+        Expectation {
             limit: None,
             limit_reason: "max_attempts",
             max_elapsed_ms: None,

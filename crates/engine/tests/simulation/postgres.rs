@@ -1,7 +1,7 @@
 //! The store on PostgreSQL. A restart is another node on the same database.
 
 use super::cluster;
-use super::ground::Ground;
+use super::store_kind::StoreKind;
 use redrive_store::Store;
 use redrive_store::postgres::{Options, Postgres};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,7 +38,7 @@ impl Drop for InDatabase {
     }
 }
 
-impl Ground for InDatabase {
+impl StoreKind for InDatabase {
     fn open(&mut self) -> Arc<dyn Store> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         self.drop_schema();

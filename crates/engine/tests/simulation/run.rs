@@ -3,13 +3,13 @@
 use super::actors::{Temper, Worker, operator, producer, sweeper};
 use super::checker::{self, Finale};
 use super::common::Seeded;
+use super::conditions::{Climate, Conditions};
 use super::faults::Faults;
-use super::ground::Ground;
-use super::house::House;
 use super::ledger::{Breach, Pause};
 use super::scheduler::Scheduler;
+use super::server_policies::ServerPolicies;
+use super::store_kind::StoreKind;
 use super::tally::Tally;
-use super::weather::{Climate, Weather};
 use super::world::{Heard, World};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Filter, Job, Missing, Page, Queue, Store};
@@ -37,22 +37,22 @@ pub(crate) struct Outcome {
 }
 
 /// Runs the simulation of a seed.
-pub(crate) fn simulate(seed: u64, ground: &mut dyn Ground) -> Outcome {
+pub(crate) fn simulate(seed: u64, store_kind: &mut dyn StoreKind) -> Outcome {
     // Claims can wait, for which they want the timer of a runtime; nothing here drives it, and a claim
     // that waits ends because a job comes or its worker hangs up.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     // A store that does its work on a runtime brings its own, which is driven: no simulation takes as long as a claim
     // waits.
-    let driven = ground.runtime().cloned();
+    let driven = store_kind.runtime().cloned();
     let _inside = driven.as_ref().unwrap_or(runtime.handle()).enter();
-    Simulation::new(seed, ground).run()
+    Simulation::new(seed, store_kind).run()
 }
 
 struct Simulation<'a> {
     world: Rc<World>,
     scheduler: Scheduler,
-    weather: Weather,
-    ground: &'a mut dyn Ground,
+    conditions: Conditions,
+    store_kind: &'a mut dyn StoreKind,
     /// The store itself, without the faults around it.
     store: Option<Arc<dyn Store>>,
     dice: Seeded,
@@ -61,16 +61,17 @@ struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(seed: u64, ground: &'a mut dyn Ground) -> Self {
+    fn new(seed: u64, store_kind: &'a mut dyn StoreKind) -> Self {
         let dice = Seeded::new(seed);
         let climate = Climate::random(&dice);
         let faults = Arc::new(Faults::new(dice.child(), climate.faults_permille, climate.slowness));
-        let house = House::random(&dice);
+        let policies = ServerPolicies::random(&dice);
         let most_jobs = dice.between(3, 30) as usize;
-        let world = Rc::new(World::new(START, house, faults, most_jobs, dice.child()));
-        let (scheduler, weather) = (Scheduler::new(dice.child()), Weather::new(climate, dice.child()));
-        let mut simulation = Self { world, scheduler, weather, ground, store: None, dice, steps: 0, restarts: 0 };
-        let store = simulation.ground.open();
+        let world = Rc::new(World::new(START, policies, faults, most_jobs, dice.child()));
+        let (scheduler, conditions) = (Scheduler::new(dice.child()), Conditions::new(climate, dice.child()));
+        let mut simulation =
+            Self { world, scheduler, conditions, store_kind, store: None, dice, steps: 0, restarts: 0 };
+        let store = simulation.store_kind.open();
         simulation.start_on(store);
         simulation
     }
@@ -88,8 +89,8 @@ impl<'a> Simulation<'a> {
         self.open();
         for _ in 0..self.dice.between(300, 3_000) {
             self.step();
-            self.weather.change(&self.world, self.store.as_deref().expect("the server is up"));
-            if self.weather.kills() {
+            self.conditions.change(&self.world, self.store.as_deref().expect("the server is up"));
+            if self.conditions.kills() {
                 self.restart();
             }
             if self.dice.permille(3) {
@@ -128,7 +129,7 @@ impl<'a> Simulation<'a> {
     fn restart(&mut self) {
         self.restarts += 1;
         self.world.die();
-        self.ground.cut();
+        self.store_kind.cut();
         self.scheduler.wake_all();
         while self.world.in_flight() > 0 {
             self.step();
@@ -136,10 +137,10 @@ impl<'a> Simulation<'a> {
         if let Some(store) = self.store.take() {
             assert_eq!(Arc::strong_count(&store), 1, "somebody still holds the store of the server that died");
         }
-        let store = self.ground.reopen();
+        let store = self.store_kind.reopen();
         self.start_on(store);
         // A server that starts reads its pauses until it gets an answer, and no outage lasts for ever.
-        self.weather.clear(&self.world);
+        self.conditions.clear(&self.world);
         let world = Rc::clone(&self.world);
         self.alone(async move {
             while matches!(world.ask(None, |engine| async move { engine.recall_pauses().await }).await.1, Heard::Lost) {
@@ -166,7 +167,7 @@ impl<'a> Simulation<'a> {
     /// Nobody begins anything, all that is under way ends, and what is true at rest is checked.
     fn calm(&mut self) {
         self.world.set_calm(true);
-        self.weather.clear(&self.world);
+        self.conditions.clear(&self.world);
         // What a sweep makes ready may wake a worker, whose run may end and be due at once.
         loop {
             while self.step() {}
@@ -254,7 +255,7 @@ async fn finish(world: Rc<World>, dice: Seeded) {
     for queue in queues(&world).await.into_iter().filter(|queue| queue.paused) {
         let name = Arc::clone(&queue.name);
         let (when, _) = world.ask(None, |engine| async move { engine.pause(name, false, Missing::Refuse).await }).await;
-        let known = super::house::QUEUES.into_iter().find(|known| **known == *queue.name);
+        let known = super::server_policies::QUEUES.into_iter().find(|known| **known == *queue.name);
         let queue = known.expect("one of the queues");
         world.ledger.borrow_mut().pauses.push(Pause { queue, paused: false, when, surely: true });
     }

@@ -1,7 +1,7 @@
 //! What happened in simulations, counted: a simulation in which something never happens proves
 //! nothing about it.
 
-use super::ledger::{Account, Call, Ended, Ledger, Submitted, Told};
+use super::ledger::{Account, Call, Ended, Ledger, Reply, Submitted};
 use redrive_policy::Outcome;
 use redrive_store::{Refusal, State};
 use std::collections::BTreeMap;
@@ -55,9 +55,9 @@ impl Tally {
         self.add("claims without an answer", leases.saturating_sub(account.runs.len()));
         for extend in &account.extends {
             let what = match extend.told {
-                Told::Yes(_) => "extensions",
-                Told::No(_) => "extensions refused",
-                Told::Lost => "extensions without an answer",
+                Reply::Yes(_) => "extensions",
+                Reply::No(_) => "extensions refused",
+                Reply::Lost => "extensions without an answer",
             };
             self.add(what, 1);
         }
@@ -66,16 +66,16 @@ impl Tally {
     fn settlements(&mut self, account: &Account) {
         for settle in &account.settles {
             let what = match (&settle.told, &settle.ending) {
-                (Told::Lost, _) => "settlements without an answer",
-                (Told::Yes(_), Ended::Done { .. }) => "successes",
-                (Told::Yes(_), Ended::Failed { .. }) => "failures",
-                (Told::Yes(_), Ended::Released { .. }) => "releases",
-                (Told::No(Refusal::StaleLease), _) if settle.run.is_some() => "stale leases",
-                (Told::No(Refusal::StaleLease), _) => "forged leases that pass for old ones",
-                (Told::No(Refusal::WrongLease), _) => "forged leases",
-                (Told::No(Refusal::OtherWorker), _) => "forged workers",
-                (Told::No(Refusal::TooManyReleases(_)), _) => "releases too many",
-                (Told::No(Refusal::WrongState(_) | Refusal::NotFound), _) => "settlements of ended jobs",
+                (Reply::Lost, _) => "settlements without an answer",
+                (Reply::Yes(_), Ended::Done { .. }) => "successes",
+                (Reply::Yes(_), Ended::Failed { .. }) => "failures",
+                (Reply::Yes(_), Ended::Released { .. }) => "releases",
+                (Reply::No(Refusal::StaleLease), _) if settle.run.is_some() => "stale leases",
+                (Reply::No(Refusal::StaleLease), _) => "forged leases that pass for old ones",
+                (Reply::No(Refusal::WrongLease), _) => "forged leases",
+                (Reply::No(Refusal::OtherWorker), _) => "forged workers",
+                (Reply::No(Refusal::TooManyReleases(_)), _) => "releases too many",
+                (Reply::No(Refusal::WrongState(_) | Refusal::NotFound), _) => "settlements of ended jobs",
             };
             self.add(what, 1);
         }

@@ -2,8 +2,8 @@
 
 use super::common::{Seeded, Wrapped};
 use super::faults::Faults;
-use super::house::House;
 use super::ledger::{Ledger, Seq, When};
+use super::server_policies::ServerPolicies;
 use redrive_engine::{Clock, Engine, EngineError, ManualClock, Randomness};
 use redrive_policy::{Moment, Span};
 use redrive_store::Store;
@@ -35,7 +35,7 @@ pub(crate) struct Waiting {
 pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ledger: RefCell<Ledger>,
-    pub(crate) house: House,
+    pub(crate) policies: ServerPolicies,
     pub(crate) faults: Arc<Faults>,
     /// How many jobs are handed in at most.
     pub(crate) most_jobs: usize,
@@ -56,11 +56,17 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(start: Moment, house: House, faults: Arc<Faults>, most_jobs: usize, random: Seeded) -> Self {
+    pub(crate) fn new(
+        start: Moment,
+        policies: ServerPolicies,
+        faults: Arc<Faults>,
+        most_jobs: usize,
+        random: Seeded,
+    ) -> Self {
         let world = Self {
             clock: Arc::new(ManualClock::at(start)),
             ledger: RefCell::default(),
-            house,
+            policies,
             faults,
             most_jobs,
             waiting: RefCell::default(),
@@ -97,7 +103,7 @@ impl World {
         let store = Arc::new(Wrapped::new(store, Arc::clone(&self.faults)));
         let clock: Arc<dyn Clock> = self.clock.clone();
         let random: Arc<dyn Randomness> = Arc::new(self.random.child());
-        let engine = Engine::new(store, clock, random, self.house.settings());
+        let engine = Engine::new(store, clock, random, self.policies.settings());
         *self.engine.borrow_mut() = Some(Rc::new(engine));
     }
 

@@ -95,7 +95,7 @@ fn exosphere<'a>(fields: &Fields<'a>, f: &mut Findings) -> Failure<'a> {
         other => {
             if delay.is_some() {
                 let message = "only a failure with \"signal\": \"requeue_after\" has a delay of its own";
-                f.problems.push(Problem::told(fields.path_of("delay_ms"), message));
+                f.problems.push(Problem::with_message(fields.path_of("delay_ms"), message));
             }
             let signal = if other.is_some() { Signal::Prune } else { Signal::None };
             Failure::default().with_signal(signal)

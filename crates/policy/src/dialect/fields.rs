@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
                 (None, _) => String::new(),
             };
             let message = format!("unknown field; allowed are {}{hint}", known.join(", "));
-            findings.problems.push(Problem::told(self.path_of(key), message));
+            findings.problems.push(Problem::with_message(self.path_of(key), message));
         }
     }
 
@@ -119,7 +119,7 @@ impl<'a> Fields<'a> {
     /// Notes a field that must be there.
     pub(crate) fn require(&self, key: &str, allowed: &str, findings: &mut Findings) {
         if self.object.is_some() && !self.has(key) {
-            findings.problems.push(Problem::told(self.path_of(key), format!("missing; {allowed} is required")));
+            findings.problems.push(Problem::with_message(self.path_of(key), format!("missing; {allowed} is required")));
         }
     }
 

@@ -125,7 +125,7 @@ fn strategy(fields: &Fields<'_>, f: &mut Findings) -> Option<Strategy> {
         && a != b
     {
         let message = "contradicts backoff_strategy; the two are one field under two names, keep one of them";
-        f.problems.push(Problem::told(fields.path_of("backoff_type"), message));
+        f.problems.push(Problem::with_message(fields.path_of("backoff_type"), message));
     }
     by_strategy.or(by_type)
 }

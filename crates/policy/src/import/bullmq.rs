@@ -1,6 +1,6 @@
 //! BullMQ: the `JobsOptions` of a job, or the `defaultJobOptions` of a queue. Milliseconds.
 
-use super::{Import, Loss, Terms, warn_unrelated};
+use super::{Import, ImportedRule, Loss, warn_unrelated};
 use crate::dialect::fields::{Fields, Findings};
 use crate::dialect::{Warning, warn_unread};
 use crate::{AttemptLimit, Backoff, Curve, Disposition, Jitter, Matcher, Pattern, Problem, Problems, Rounding, Span};
@@ -54,14 +54,14 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
             instead: "\"backoff\": {\"type\": \"exponential\", \"delay\": 1000} beside it".to_owned(),
         });
     }
-    let terms = Terms {
+    let imported = ImportedRule {
         matcher: Matcher { exclude_types: vec![Pattern::exact(UNRECOVERABLE)], ..Matcher::default() },
         backoff: backoff.flatten().unwrap_or(Backoff::IMMEDIATE),
         attempts: if backoff == Some(None) { AttemptLimit::Disabled } else { AttemptLimit::AtMost(attempts.max(1)) },
         max_elapsed: None,
         on_stop,
     };
-    terms.import(findings, lost)
+    imported.import(findings, lost)
 }
 
 /// The backoff under either of its forms; `None` where its delay forbids retries.

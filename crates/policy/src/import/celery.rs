@@ -1,6 +1,6 @@
 //! Celery: the options of a task with automatic retries. Seconds.
 
-use super::{Import, Loss, MOST_RETRIES, Terms, after_first_run, signed_retries, warn_unrelated};
+use super::{Import, ImportedRule, Loss, MOST_RETRIES, after_first_run, signed_retries, warn_unrelated};
 use crate::dialect::fields::{Fields, Findings};
 use crate::dialect::{Warning, warn_unread};
 use crate::{
@@ -63,7 +63,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
         note_manual_only(&fields, &mut lost, f);
     }
     let everything = include.is_empty() || include.contains(&Pattern::Any);
-    let terms = Terms {
+    let imported = ImportedRule {
         matcher: Matcher {
             include_types: (!everything).then_some(include),
             exclude_types: exclude,
@@ -74,7 +74,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
         max_elapsed: None,
         on_stop: Disposition::Fail,
     };
-    terms.import(findings, lost)
+    imported.import(findings, lost)
 }
 
 /// `max_retries`: null is no limit, and what is negative allows as little as 0 does.

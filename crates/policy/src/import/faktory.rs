@@ -1,6 +1,6 @@
 //! Faktory: the `retry` of a job. Everything else about its retries is fixed.
 
-use super::{Import, Loss, MOST_RETRIES, Terms, after_first_run, fourth_power, signed_retries, warn_unrelated};
+use super::{Import, ImportedRule, Loss, MOST_RETRIES, after_first_run, fourth_power, signed_retries, warn_unrelated};
 use crate::dialect::fields::{Fields, Findings};
 use crate::{AttemptLimit, Disposition, Matcher, Problems, Span};
 use serde_json::Value;
@@ -48,11 +48,11 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
         },
     };
     let backoff = fourth_power(Span::from_secs(30));
-    let terms = Terms { matcher: Matcher::default(), backoff, attempts, max_elapsed: None, on_stop };
-    if terms.retries_at_all() {
+    let imported = ImportedRule { matcher: Matcher::default(), backoff, attempts, max_elapsed: None, on_stop };
+    if imported.retries_at_all() {
         let message = "Faktory draws one of 30 values that lie n seconds apart, from 0 to 29n at retry n; the policy \
                        draws from the same range without the grid, up to n seconds more";
         lost.push(Loss::new("", message));
     }
-    terms.import(findings, lost)
+    imported.import(findings, lost)
 }

@@ -128,7 +128,7 @@ impl std::str::FromStr for Source {
 const MOST_RETRIES: u32 = u32::MAX - 1;
 
 /// What an importer has understood: one rule, and when it ends.
-struct Terms {
+struct ImportedRule {
     matcher: Matcher,
     backoff: Backoff,
     attempts: AttemptLimit,
@@ -136,7 +136,7 @@ struct Terms {
     on_stop: Disposition,
 }
 
-impl Terms {
+impl ImportedRule {
     /// Whether anything is ever run again.
     fn retries_at_all(&self) -> bool {
         self.attempts.max_runs() != Some(1)

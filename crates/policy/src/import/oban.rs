@@ -1,6 +1,6 @@
 //! Oban: the `max_attempts` of a worker, and the backoff that every worker has unless it brings its own.
 
-use super::{Import, Loss, Terms, warn_unrelated};
+use super::{Import, ImportedRule, Loss, warn_unrelated};
 use crate::dialect::fields::{Fields, Findings};
 use crate::{AttemptLimit, Backoff, Curve, Disposition, Jitter, Matcher, Problems, Rounding, Span};
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
     let max_attempts = fields.count(MAX_ATTEMPTS, 1, f).unwrap_or(DEFAULT_ATTEMPTS);
     warn_unrelated(&fields, &UNRELATED, f);
 
-    let terms = Terms {
+    let imported = ImportedRule {
         matcher: Matcher::default(),
         backoff: backoff(max_attempts),
         attempts: AttemptLimit::AtMost(max_attempts),
@@ -34,7 +34,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
         // The row stays, in the state `discarded`, for people to look at until a pruner removes it.
         on_stop: Disposition::DeadLetter,
     };
-    if terms.retries_at_all() {
+    if imported.retries_at_all() {
         let message = "Oban adds up to a tenth of the delay and cuts that down to a whole second; \
                        the policy adds the same without cutting, less than a second more";
         lost.push(Loss::new("", message));
@@ -47,7 +47,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
         );
         lost.push(Loss::new(fields.path_of(MAX_ATTEMPTS), message));
     }
-    terms.import(findings, lost)
+    imported.import(findings, lost)
 }
 
 /// `15 + 2^n` seconds, and up to a tenth more; with more attempts than exponents, `15 + 2^(20n/max)`.

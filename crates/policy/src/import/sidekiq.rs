@@ -1,6 +1,6 @@
 //! Sidekiq 8.1: the `sidekiq_options` of a job class, with the settings of the server that they lean on.
 
-use super::{Import, Loss, MOST_RETRIES, Terms, after_first_run, fourth_power, signed_retries, warn_unrelated};
+use super::{Import, ImportedRule, Loss, MOST_RETRIES, after_first_run, fourth_power, signed_retries, warn_unrelated};
 use crate::dialect::fields::{Fields, Findings};
 use crate::dialect::{Warning, warn_unread};
 use crate::{AttemptLimit, Disposition, Matcher, Problems, Span};
@@ -46,7 +46,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
         (Retry::ServerDefault, None) => after_first_run(server_retries),
     };
     warn_of_unread(&fields, retry, retry_for, f);
-    let terms = Terms {
+    let imported = ImportedRule {
         matcher: Matcher::default(),
         backoff: fourth_power(Span::from_secs(10)),
         attempts,
@@ -54,11 +54,11 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
         // Without retries Sidekiq reports the error and forgets the job, whatever `dead` says.
         on_stop: if dead && retry != Retry::Never { Disposition::DeadLetter } else { Disposition::Discard },
     };
-    if terms.retries_at_all() {
-        note_lost(&fields, &terms, queue, &mut lost);
+    if imported.retries_at_all() {
+        note_lost(&fields, &imported, queue, &mut lost);
     }
     note_retention(&fields, &mut lost, f);
-    terms.import(findings, lost)
+    imported.import(findings, lost)
 }
 
 fn retry(fields: &Fields<'_>, f: &mut Findings) -> Retry {
@@ -108,11 +108,11 @@ fn warn_of_unread(fields: &Fields<'_>, retry: Retry, retry_for: Option<Span>, f:
     }
 }
 
-fn note_lost(fields: &Fields<'_>, terms: &Terms, queue: Option<&str>, lost: &mut Vec<Loss>) {
+fn note_lost(fields: &Fields<'_>, imported: &ImportedRule, queue: Option<&str>, lost: &mut Vec<Loss>) {
     let grid = "Sidekiq draws whole seconds, from 0 to 10n - 1 at retry n; the policy draws from the same range \
                 without the grid, up to a second more";
     lost.push(Loss::new("", grid));
-    if terms.max_elapsed.is_some() {
+    if imported.max_elapsed.is_some() {
         let message = "Sidekiq counts from the first failure and looks only when a run fails, so that one more run may \
                        start after the limit; the policy counts from the job's creation and schedules no run past it";
         lost.push(Loss::new(fields.path_of("retry_for"), message));

@@ -1,6 +1,6 @@
 //! Temporal: the `RetryPolicy` of its API, in the JSON form of protocol buffers.
 
-use super::{Import, Loss, Terms};
+use super::{Import, ImportedRule, Loss};
 use crate::dialect::fields::{Fields, Findings};
 use crate::dialect::{go_duration, warn_unread};
 use crate::{
@@ -61,7 +61,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
     }
     let timing = Timing { initial, coefficient, maximum, single };
     let exclude_types = non_retryable.map(|key| non_retryable_types(&fields, key, single, &mut lost, f));
-    let terms = Terms {
+    let imported = ImportedRule {
         matcher: Matcher { exclude_types: exclude_types.unwrap_or_default(), ..Matcher::default() },
         backoff: timing.read(&fields, f),
         attempts: match attempts {
@@ -71,7 +71,7 @@ pub(super) fn read(value: &Value) -> Result<Import, Problems> {
         max_elapsed: None,
         on_stop: Disposition::Fail,
     };
-    terms.import(findings, lost)
+    imported.import(findings, lost)
 }
 
 /// The name under which a field says something. In this form of JSON `null` is the same as absent.
@@ -80,7 +80,7 @@ fn one_of(fields: &Fields<'_>, names: Names, f: &mut Findings) -> Option<&'stati
     match (fields.given(camel), fields.given(snake)) {
         (true, true) => {
             let message = format!("is {camel} under its other name; keep one of the two");
-            f.problems.push(Problem::told(fields.path_of(snake), message));
+            f.problems.push(Problem::with_message(fields.path_of(snake), message));
             Some(camel)
         }
         (true, false) => Some(camel),

@@ -37,15 +37,18 @@ impl<'a> Script<'a> {
         let mut problems = Vec::new();
         for key in object.keys().filter(|key| !["policy", "failures"].contains(&key.as_str())) {
             let path = crate::problem::member("", key);
-            problems.push(Problem::told(path, format!("unknown field; a replay is {SHAPE}")));
+            problems.push(Problem::with_message(path, format!("unknown field; a replay is {SHAPE}")));
         }
         let policy = object.get("policy");
         if policy.is_none() {
-            problems.push(Problem::told("/policy", "missing; the policy to replay is required"));
+            problems.push(Problem::with_message("/policy", "missing; the policy to replay is required"));
         }
         let failures = object.get("failures").and_then(Value::as_array);
         if failures.is_none() {
-            problems.push(Problem::told("/failures", "missing, or not an array; the failures in order are required"));
+            problems.push(Problem::with_message(
+                "/failures",
+                "missing, or not an array; the failures in order are required",
+            ));
         }
         match (policy, failures) {
             (Some(policy), Some(failures)) if problems.is_empty() => Ok(Self { policy, failures }),

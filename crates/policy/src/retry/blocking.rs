@@ -1,7 +1,7 @@
 //! The blocking loop.
 
-use super::classify::{Told, When};
-use super::course::Course;
+use super::classify::{ReportWith, When};
+use super::plan::Plan;
 use super::sleeper::monotonic_now;
 use super::watch::{BeforeRetry, OnStop};
 use super::{Both, Classify, Ordinary, RetryAfter, Unwatched, Watch};
@@ -31,7 +31,7 @@ pub fn retry_blocking<Op, T, E>(policy: &Policy, operation: Op) -> RetryBlocking
 where
     Op: FnMut() -> Result<T, E>,
 {
-    RetryBlocking { operation, course: Course::new(policy), sleep: std::thread::sleep, now: monotonic_now }
+    RetryBlocking { operation, plan: Plan::new(policy), sleep: std::thread::sleep, now: monotonic_now }
 }
 
 /// [`retry_blocking`] as a method of the operation: any function or closure that returns a
@@ -50,7 +50,7 @@ impl<Op: FnMut() -> Result<T, E>, T, E> BlockingRetryable<T, E> for Op {}
 #[must_use = "a retry does nothing before `call`"]
 pub struct RetryBlocking<'p, Op, S = fn(Duration), K = fn() -> Moment, C = Ordinary, W = Unwatched, N = Ambient> {
     operation: Op,
-    course: Course<'p, C, W, N>,
+    plan: Plan<'p, C, W, N>,
     sleep: S,
     now: K,
 }
@@ -65,16 +65,16 @@ where
     where
         F: FnMut(&E) -> bool,
     {
-        self.with_course(|course| course.classified(When(worth_a_retry)))
+        self.with_plan(|plan| plan.classified(When(worth_a_retry)))
     }
 
     /// As [`Retry::classify`](super::Retry::classify).
     #[inline]
-    pub fn classify<F>(self, classify: F) -> RetryBlocking<'p, Op, S, K, Both<C, Told<F>>, W, N>
+    pub fn classify<F>(self, classify: F) -> RetryBlocking<'p, Op, S, K, Both<C, ReportWith<F>>, W, N>
     where
         F: for<'e> FnMut(&'e E) -> Failure<'e>,
     {
-        self.with_course(|course| course.classified(Told(classify)))
+        self.with_plan(|plan| plan.classified(ReportWith(classify)))
     }
 
     /// As [`Retry::retry_after`](super::Retry::retry_after).
@@ -83,7 +83,7 @@ where
     where
         F: FnMut(&E) -> Option<Duration>,
     {
-        self.with_course(|course| course.classified(RetryAfter(wait)))
+        self.with_plan(|plan| plan.classified(RetryAfter(wait)))
     }
 
     /// As [`Retry::before_retry`](super::Retry::before_retry).
@@ -92,7 +92,7 @@ where
     where
         F: FnMut(&E, &Verdict),
     {
-        self.with_course(|course| course.watched(BeforeRetry(hook)))
+        self.with_plan(|plan| plan.watched(BeforeRetry(hook)))
     }
 
     /// As [`Retry::on_stop`](super::Retry::on_stop).
@@ -101,34 +101,34 @@ where
     where
         F: FnMut(&E, &Verdict),
     {
-        self.with_course(|course| course.watched(OnStop(hook)))
+        self.with_plan(|plan| plan.watched(OnStop(hook)))
     }
 
     /// As [`Retry::entropy`](super::Retry::entropy).
     #[inline]
     pub fn entropy<M: Entropy>(self, entropy: M) -> RetryBlocking<'p, Op, S, K, C, W, M> {
-        self.with_course(|course| course.drawing(entropy))
+        self.with_plan(|plan| plan.drawing(entropy))
     }
 
     /// How to wait; [`std::thread::sleep`] where nothing is said. A wait of no length is left out.
     #[inline]
     pub fn sleeper<R: FnMut(Duration)>(self, sleep: R) -> RetryBlocking<'p, Op, R, K, C, W, N> {
-        RetryBlocking { operation: self.operation, course: self.course, sleep, now: self.now }
+        RetryBlocking { operation: self.operation, plan: self.plan, sleep, now: self.now }
     }
 
     /// The clock, which is read only under a policy that limits the elapsed time; the monotonic
     /// clock of the standard library where nothing is said.
     #[inline]
     pub fn clock<L: FnMut() -> Moment>(self, now: L) -> RetryBlocking<'p, Op, S, L, C, W, N> {
-        RetryBlocking { operation: self.operation, course: self.course, sleep: self.sleep, now }
+        RetryBlocking { operation: self.operation, plan: self.plan, sleep: self.sleep, now }
     }
 
     #[inline]
-    fn with_course<D, V, M>(
+    fn with_plan<D, V, M>(
         self,
-        change: impl FnOnce(Course<'p, C, W, N>) -> Course<'p, D, V, M>,
+        change: impl FnOnce(Plan<'p, C, W, N>) -> Plan<'p, D, V, M>,
     ) -> RetryBlocking<'p, Op, S, K, D, V, M> {
-        RetryBlocking { operation: self.operation, course: change(self.course), sleep: self.sleep, now: self.now }
+        RetryBlocking { operation: self.operation, plan: change(self.plan), sleep: self.sleep, now: self.now }
     }
 
     /// Runs the operation, and runs it again as the policy says.
@@ -145,10 +145,10 @@ where
         W: Watch<E>,
         N: Entropy,
     {
-        self.course.start(&mut self.now);
+        self.plan.start(&mut self.now);
         loop {
             let result = (self.operation)();
-            let Some(delay) = result.as_ref().err().and_then(|error| self.course.settle(error, &mut self.now)) else {
+            let Some(delay) = result.as_ref().err().and_then(|error| self.plan.settle(error, &mut self.now)) else {
                 return result;
             };
             drop(result);

@@ -23,9 +23,9 @@ impl<E> Classify<E> for Ordinary {
 
 /// A function that returns the whole failure. A signal or a wait that another function set stays.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<F>(pub(super) F);
+pub struct ReportWith<F>(pub(super) F);
 
-impl<E, F> Classify<E> for Told<F>
+impl<E, F> Classify<E> for ReportWith<F>
 where
     F: for<'e> FnMut(&'e E) -> Failure<'e>,
 {

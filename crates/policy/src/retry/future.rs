@@ -1,8 +1,8 @@
 //! The async loop.
 
-use super::classify::{Told, When};
-use super::course::Course;
+use super::classify::{ReportWith, When};
 use super::pause::Pause;
+use super::plan::Plan;
 use super::watch::{BeforeRetry, OnStop};
 use super::{Both, Classify, DefaultSleeper, Ordinary, RetryAfter, SleepOf, Sleeper, Unwatched, Watch};
 use crate::{Ambient, Entropy, Failure, Policy, Verdict};
@@ -40,7 +40,7 @@ where
     Op: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    Retry { operation, course: Course::new(policy), sleeper: DefaultSleeper::default(), state: State::Due }
+    Retry { operation, plan: Plan::new(policy), sleeper: DefaultSleeper::default(), state: State::Due }
 }
 
 /// [`retry`] as a method of the operation: any function or closure that returns a future of a
@@ -75,7 +75,7 @@ pin_project! {
         S: SleepOf,
     {
         operation: Op,
-        course: Course<'p, C, W, N>,
+        plan: Plan<'p, C, W, N>,
         sleeper: S,
         #[pin]
         state: State<Fut, S::Sleep>,
@@ -100,18 +100,18 @@ where
     /// is called more than once, all must be satisfied.
     #[inline]
     pub fn when<F: FnMut(&E) -> bool>(self, worth_a_retry: F) -> Retry<'p, Op, Fut, S, Both<C, When<F>>, W, N> {
-        self.with_course(|course| course.classified(When(worth_a_retry)))
+        self.with_plan(|plan| plan.classified(When(worth_a_retry)))
     }
 
     /// Says what an error is to the policy: its type and code, which rules match on, its own
     /// opinion on retrying, a signal, a wait of its own. Without this, every error is an ordinary
     /// failure of the type `error`.
     #[inline]
-    pub fn classify<F>(self, classify: F) -> Retry<'p, Op, Fut, S, Both<C, Told<F>>, W, N>
+    pub fn classify<F>(self, classify: F) -> Retry<'p, Op, Fut, S, Both<C, ReportWith<F>>, W, N>
     where
         F: for<'e> FnMut(&'e E) -> Failure<'e>,
     {
-        self.with_course(|course| course.classified(Told(classify)))
+        self.with_plan(|plan| plan.classified(ReportWith(classify)))
     }
 
     /// The wait that an error asks for, as `Retry-After` does. It is used as it is, with neither
@@ -121,7 +121,7 @@ where
     where
         F: FnMut(&E) -> Option<Duration>,
     {
-        self.with_course(|course| course.classified(RetryAfter(wait)))
+        self.with_plan(|plan| plan.classified(RetryAfter(wait)))
     }
 
     /// Is called before the wait that precedes each retry. Where it is set more than once, all are
@@ -131,7 +131,7 @@ where
     where
         F: FnMut(&E, &Verdict),
     {
-        self.with_course(|course| course.watched(BeforeRetry(hook)))
+        self.with_plan(|plan| plan.watched(BeforeRetry(hook)))
     }
 
     /// Is called when the policy stops, with the reason in the verdict, before the last error is
@@ -141,27 +141,27 @@ where
     where
         F: FnMut(&E, &Verdict),
     {
-        self.with_course(|course| course.watched(OnStop(hook)))
+        self.with_plan(|plan| plan.watched(OnStop(hook)))
     }
 
     /// Where draws come from: one for each failure. [`Ambient`] where nothing is said.
     #[inline]
     pub fn entropy<M: Entropy>(self, entropy: M) -> Retry<'p, Op, Fut, S, C, W, M> {
-        self.with_course(|course| course.drawing(entropy))
+        self.with_plan(|plan| plan.drawing(entropy))
     }
 
     /// How to wait, for runtimes other than tokio.
     #[inline]
     pub fn sleeper<R: Sleeper>(self, sleeper: R) -> Retry<'p, Op, Fut, R, C, W, N> {
-        Retry { operation: self.operation, course: self.course, sleeper, state: State::Due }
+        Retry { operation: self.operation, plan: self.plan, sleeper, state: State::Due }
     }
 
     #[inline]
-    fn with_course<D, V, M>(
+    fn with_plan<D, V, M>(
         self,
-        change: impl FnOnce(Course<'p, C, W, N>) -> Course<'p, D, V, M>,
+        change: impl FnOnce(Plan<'p, C, W, N>) -> Plan<'p, D, V, M>,
     ) -> Retry<'p, Op, Fut, S, D, V, M> {
-        Retry { operation: self.operation, course: change(self.course), sleeper: self.sleeper, state: self.state }
+        Retry { operation: self.operation, plan: change(self.plan), sleeper: self.sleeper, state: self.state }
     }
 }
 
@@ -190,13 +190,13 @@ where
                 this.state.set(State::Due);
             }
             if let Stage::Due = this.state.as_mut().project() {
-                this.course.start(|| this.sleeper.now());
+                this.plan.start(|| this.sleeper.now());
                 let run = (this.operation)();
                 this.state.set(State::Running { run });
             }
             if let Stage::Running { run } = this.state.as_mut().project() {
                 let result = ready!(run.poll(context));
-                let delay = result.as_ref().err().and_then(|error| this.course.settle(error, || this.sleeper.now()));
+                let delay = result.as_ref().err().and_then(|error| this.plan.settle(error, || this.sleeper.now()));
                 let Some(delay) = delay else { return Poll::Ready(result) };
                 let pause = Pause::new(this.sleeper, delay);
                 this.state.set(State::Pausing { pause });

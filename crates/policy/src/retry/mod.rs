@@ -119,17 +119,17 @@
 
 mod blocking;
 mod classify;
-mod course;
 mod delays;
 mod future;
 mod pause;
+mod plan;
 mod sleeper;
 #[cfg(feature = "tower")]
 mod tower;
 mod watch;
 
 pub use blocking::{BlockingRetryable, RetryBlocking, retry_blocking};
-pub use classify::{Classify, Ordinary, RetryAfter, Told, When};
+pub use classify::{Classify, Ordinary, ReportWith, RetryAfter, When};
 pub use delays::Delays;
 pub use future::{Retry, Retryable, retry};
 pub use pause::Pause;

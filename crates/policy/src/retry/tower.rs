@@ -1,6 +1,6 @@
 //! A policy as a layer of tower.
 
-use super::course::Ledger;
+use super::plan::PastFailures;
 use super::{DefaultSleeper, Pause, Sleeper};
 use crate::{Ambient, Entropy, Failure, Policy};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct TowerPolicy<F, S = DefaultSleeper, N = Ambient, R = ByClone> {
     sleeper: S,
     entropy: N,
     requests: R,
-    ledger: Ledger,
+    past: PastFailures,
     /// Whether a request has come back. It never is in the layer, which tower copies for each.
     under_way: bool,
 }
@@ -64,7 +64,7 @@ impl<F> TowerPolicy<F> {
             sleeper: DefaultSleeper::default(),
             entropy: Ambient,
             requests: ByClone,
-            ledger: Ledger::default(),
+            past: PastFailures::default(),
             under_way: false,
         }
     }
@@ -73,15 +73,15 @@ impl<F> TowerPolicy<F> {
 impl<F, S, N, R> TowerPolicy<F, S, N, R> {
     /// How to wait, for runtimes other than tokio.
     pub fn sleeper<Z: Sleeper>(self, sleeper: Z) -> TowerPolicy<F, Z, N, R> {
-        let Self { policy, classify, entropy, requests, ledger, under_way, .. } = self;
-        TowerPolicy { policy, classify, sleeper, entropy, requests, ledger, under_way }
+        let Self { policy, classify, entropy, requests, past, under_way, .. } = self;
+        TowerPolicy { policy, classify, sleeper, entropy, requests, past, under_way }
     }
 
     /// Where draws come from. Each request draws from a copy of its own, so a seeded source gives
     /// all of them the same draws: right for tests, and wrong for production.
     pub fn entropy<M: Entropy>(self, entropy: M) -> TowerPolicy<F, S, M, R> {
-        let Self { policy, classify, sleeper, requests, ledger, under_way, .. } = self;
-        TowerPolicy { policy, classify, sleeper, entropy, requests, ledger, under_way }
+        let Self { policy, classify, sleeper, requests, past, under_way, .. } = self;
+        TowerPolicy { policy, classify, sleeper, entropy, requests, past, under_way }
     }
 
     /// How to copy a request; `None` for one that must not be sent twice.
@@ -89,8 +89,8 @@ impl<F, S, N, R> TowerPolicy<F, S, N, R> {
     where
         G: Fn(&Req) -> Option<Req>,
     {
-        let Self { policy, classify, sleeper, entropy, ledger, under_way, .. } = self;
-        TowerPolicy { policy, classify, sleeper, entropy, requests, ledger, under_way }
+        let Self { policy, classify, sleeper, entropy, past, under_way, .. } = self;
+        TowerPolicy { policy, classify, sleeper, entropy, requests, past, under_way }
     }
 
     /// The layer for a service.
@@ -134,7 +134,7 @@ where
     fn retry(&mut self, _: &mut Req, result: &mut Result<Res, E>) -> Option<Self::Future> {
         self.under_way = true;
         let failure = (self.classify)(result)?;
-        let verdict = self.ledger.settle(&self.policy, &failure, || self.sleeper.now(), &mut self.entropy);
+        let verdict = self.past.settle(&self.policy, &failure, || self.sleeper.now(), &mut self.entropy);
         verdict.delay().map(|delay| Pause::new(&self.sleeper, delay))
     }
 
@@ -142,8 +142,8 @@ where
         // tower asks the layer's own policy before it copies that one for the request: the only
         // sign of a new request there is.
         if !self.under_way {
-            self.ledger = Ledger::default();
-            self.ledger.start(&self.policy, || self.sleeper.now());
+            self.past = PastFailures::default();
+            self.past.start(&self.policy, || self.sleeper.now());
         }
         self.requests.clone_request(request)
     }

@@ -1,7 +1,7 @@
 //! The laws of the continuous modes: OJS, Azolla, TaskHarbor, MWL and the added jitter.
 
 use super::sample;
-use super::statistics::Law;
+use super::statistics::Distribution;
 use redrive_policy::Policy;
 use redrive_policy::dialect::Dialect;
 use serde_json::{Value, json};
@@ -32,8 +32,8 @@ fn none_is_a_point_mass_in_every_dialect() {
 fn ojs_below_the_cap_is_uniform_from_a_half_to_one_and_a_half() {
     let policy = read(Dialect::Ojs, &json!({"initial_interval": "PT10S", "max_attempts": 9}));
     for (retry, d) in [(1, 10_000.0), (2, 20_000.0), (5, 160_000.0)] {
-        let law = Law::uniform(0.5 * d, 1.5 * d);
-        law.assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 11));
+        let distribution = Distribution::uniform(0.5 * d, 1.5 * d);
+        distribution.assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 11));
     }
 }
 
@@ -41,15 +41,15 @@ fn ojs_below_the_cap_is_uniform_from_a_half_to_one_and_a_half() {
 fn ojs_at_the_cap_is_half_uniform_and_half_the_cap() {
     let policy = read(Dialect::Ojs, &json!({"max_interval": "PT4S", "max_attempts": 99}));
     for retry in [3, 9] {
-        let law = Law::uniform(2000.0, 6000.0).capped(4000.0);
-        law.assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 12));
+        let distribution = Distribution::uniform(2000.0, 6000.0).capped(4000.0);
+        distribution.assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 12));
     }
 }
 
 #[test]
 fn ojs_just_below_the_cap_piles_up_what_lies_above_it() {
     let policy = read(Dialect::Ojs, &json!({"initial_interval": "PT4S", "max_interval": "PT5S"}));
-    Law::uniform(2000.0, 6000.0).capped(5000.0).assert_fits("a quarter at the cap", &sample(&policy, 1, 13));
+    Distribution::uniform(2000.0, 6000.0).capped(5000.0).assert_fits("a quarter at the cap", &sample(&policy, 1, 13));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn azolla_is_uniform_from_nothing_to_the_capped_delay() {
         json!({"stop": {"max_attempts": null}, "wait": {"max_delay": 5}, "retry": {"include_errors": ["error"]}});
     let policy = read(Dialect::Azolla, &document);
     for (retry, d) in [(1, 1000.0), (3, 4000.0), (4, 5000.0), (12, 5000.0)] {
-        Law::uniform(0.0, d).assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 21));
+        Distribution::uniform(0.0, d).assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 21));
     }
 }
 
@@ -66,21 +66,21 @@ fn azolla_is_uniform_from_nothing_to_the_capped_delay() {
 fn taskharbor_below_the_cap_is_uniform_give_or_take_a_fifth() {
     let policy = read(Dialect::TaskHarbor, &json!({}));
     for (retry, d) in [(1, 200.0), (4, 1600.0)] {
-        Law::uniform(0.8 * d, 1.2 * d).assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 31));
+        Distribution::uniform(0.8 * d, 1.2 * d).assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 31));
     }
 }
 
 #[test]
 fn taskharbor_at_the_cap_is_half_uniform_and_half_the_cap() {
     let policy = read(Dialect::TaskHarbor, &json!({}));
-    Law::uniform(4000.0, 6000.0).capped(5000.0).assert_fits("retry 8", &sample(&policy, 8, 32));
+    Distribution::uniform(4000.0, 6000.0).capped(5000.0).assert_fits("retry 8", &sample(&policy, 8, 32));
 }
 
 #[test]
 fn mwl_full_is_uniform_from_nothing_to_the_capped_delay() {
     let policy = mwl(&json!({"initial": "PT2S", "rate": 3, "max": "PT10S", "jitter": "full"}));
     for (retry, d) in [(1, 2000.0), (2, 6000.0), (3, 10_000.0)] {
-        Law::uniform(0.0, d).assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 41));
+        Distribution::uniform(0.0, d).assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 41));
     }
 }
 
@@ -88,16 +88,16 @@ fn mwl_full_is_uniform_from_nothing_to_the_capped_delay() {
 fn mwl_equal_is_uniform_over_the_upper_half_of_the_capped_delay() {
     let policy = mwl(&json!({"initial": "PT2S", "rate": 3, "max": "PT10S", "jitter": "equal"}));
     for (retry, d) in [(1, 2000.0), (2, 6000.0), (3, 10_000.0)] {
-        Law::uniform(0.5 * d, d).assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 42));
+        Distribution::uniform(0.5 * d, d).assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 42));
     }
 }
 
 #[test]
 fn mwl_decorrelated_retry_1_is_uniform_from_initial_to_three_times_initial() {
     let policy = mwl(&json!({"initial": "PT2S", "jitter": "decorrelated"}));
-    Law::uniform(2000.0, 6000.0).assert_fits("uncapped", &sample(&policy, 1, 43));
+    Distribution::uniform(2000.0, 6000.0).assert_fits("uncapped", &sample(&policy, 1, 43));
     let policy = mwl(&json!({"initial": "PT2S", "max": "PT4S", "jitter": "decorrelated"}));
-    Law::uniform(2000.0, 6000.0).capped(4000.0).assert_fits("capped", &sample(&policy, 1, 44));
+    Distribution::uniform(2000.0, 6000.0).capped(4000.0).assert_fits("capped", &sample(&policy, 1, 44));
 }
 
 /// With the initial delay as the unit, X₁ is uniform on [1, 3] and X₂, given X₁, on [1, 3 X₁]:
@@ -106,8 +106,8 @@ fn mwl_decorrelated_retry_1_is_uniform_from_initial_to_three_times_initial() {
 ///
 /// Up to x = 3 the fraction never reaches 1, and F(x) = (x - 1) ln 4 / 6. From there it does for
 /// t below x / 3, and F(x) = ½ (x/3 - 1 + (x - 1)/3 · ln(8 / (x - 1))), which is 1 at x = 9.
-fn second_decorrelated(initial_ms: f64) -> Law {
-    Law::new(move |ms| {
+fn second_decorrelated(initial_ms: f64) -> Distribution {
+    Distribution::new(move |ms| {
         let x = (ms / initial_ms).clamp(1.0, 9.0);
         if x <= 3.0 {
             (x - 1.0) * 4_f64.ln() / 6.0
@@ -127,11 +127,14 @@ fn mwl_decorrelated_retry_2_is_the_mixture_over_retry_1() {
 }
 
 #[test]
-fn mwl_decorrelated_retry_2_does_not_fit_the_law_of_retry_1() {
+fn mwl_decorrelated_retry_2_does_not_fit_the_distribution_of_retry_1() {
     let policy = mwl(&json!({"initial": "PT2S", "jitter": "decorrelated"}));
     let second = sample(&policy, 2, 47);
-    assert!(Law::uniform(2000.0, 6000.0).fits(&second).is_err());
-    assert!(Law::uniform(2000.0, 18_000.0).fits(&second).is_err(), "uniform over the same range is another law");
+    assert!(Distribution::uniform(2000.0, 6000.0).fits(&second).is_err());
+    assert!(
+        Distribution::uniform(2000.0, 18_000.0).fits(&second).is_err(),
+        "uniform over the same range is another law"
+    );
 }
 
 /// Sidekiq: the fourth power of the retries before, 15 seconds, and up to ten seconds for each run.
@@ -146,6 +149,6 @@ fn added_is_uniform_above_the_delay_and_widens_with_each_retry() {
     });
     let policy: Policy = serde_json::from_value(document).expect("a canonical policy");
     for (retry, low, width) in [(1, 15_000.0, 10_000.0), (3, 31_000.0, 30_000.0), (4, 96_000.0, 40_000.0)] {
-        Law::uniform(low, low + width).assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 51));
+        Distribution::uniform(low, low + width).assert_fits(&format!("retry {retry}"), &sample(&policy, retry, 51));
     }
 }

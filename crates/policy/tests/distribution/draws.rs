@@ -1,7 +1,7 @@
 //! The draws themselves: uniform, and independent from seed to seed.
 
 use super::JOBS;
-use super::statistics::{Law, uncorrelated};
+use super::statistics::{Distribution, uncorrelated};
 use redrive_policy::{Entropy, Seeded};
 
 fn draws(seed: u64) -> Vec<f64> {
@@ -12,7 +12,7 @@ fn draws(seed: u64) -> Vec<f64> {
 #[test]
 fn draws_are_uniform_for_any_seed() {
     for seed in [0, 1, 2, 42, u64::MAX, 0x9E37_79B9_7F4A_7C15] {
-        Law::uniform(0.0, 1.0).assert_fits(&format!("seed {seed}"), &draws(seed));
+        Distribution::uniform(0.0, 1.0).assert_fits(&format!("seed {seed}"), &draws(seed));
     }
 }
 
@@ -20,7 +20,7 @@ fn draws_are_uniform_for_any_seed() {
 #[test]
 fn the_first_draws_of_consecutive_seeds_are_uniform() {
     let firsts: Vec<f64> = (0..JOBS as u64).map(|seed| Seeded::new(seed).draw().value()).collect();
-    Law::uniform(0.0, 1.0).assert_fits("first draws", &firsts);
+    Distribution::uniform(0.0, 1.0).assert_fits("first draws", &firsts);
     if let Err(why) = uncorrelated(&firsts[1..], &firsts[..JOBS - 1]) {
         panic!("neighbouring seeds: {why}");
     }

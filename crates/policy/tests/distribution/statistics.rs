@@ -7,12 +7,12 @@ const TWO_SIDED: f64 = 3.2905;
 const ONE_SIDED: f64 = 3.0902;
 
 /// The law of a delay in milliseconds: a continuous one, cut off at a cap where there is one.
-pub(super) struct Law {
+pub(super) struct Distribution {
     cdf: Box<dyn Fn(f64) -> f64>,
     cap: Option<f64>,
 }
 
-impl Law {
+impl Distribution {
     pub(super) fn new(cdf: impl Fn(f64) -> f64 + 'static) -> Self {
         Self { cdf: Box::new(cdf), cap: None }
     }
@@ -82,8 +82,8 @@ fn ks_distance(sample: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// Pearson's test of a sample of whole numbers against the probability of each.
-pub(super) fn fits_whole(sample: &[f64], law: &[(f64, f64)]) -> Result<(), String> {
-    if let Some(stray) = sample.iter().find(|x| !law.iter().any(|(value, _)| value == *x)) {
+pub(super) fn fits_whole(sample: &[f64], distribution: &[(f64, f64)]) -> Result<(), String> {
+    if let Some(stray) = sample.iter().find(|x| !distribution.iter().any(|(value, _)| value == *x)) {
         return Err(format!("{stray} is no value of the law"));
     }
     let term = |(value, probability): &(f64, f64)| {
@@ -91,8 +91,8 @@ pub(super) fn fits_whole(sample: &[f64], law: &[(f64, f64)]) -> Result<(), Strin
         let expected = probability * sample.len() as f64;
         (observed - expected).powi(2) / expected
     };
-    let chi_square: f64 = law.iter().map(term).sum();
-    let critical = chi_square_critical(law.len() - 1);
+    let chi_square: f64 = distribution.iter().map(term).sum();
+    let critical = chi_square_critical(distribution.len() - 1);
     if chi_square <= critical { Ok(()) } else { Err(format!("chi-square {chi_square}, critical is {critical}")) }
 }
 

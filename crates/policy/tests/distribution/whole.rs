@@ -10,10 +10,10 @@ fn exosphere(document: &Value) -> Policy {
     Dialect::Exosphere.read(document).expect("a valid policy").policy
 }
 
-fn assert_fits(name: &str, policy: &Policy, retry: u32, law: &[(f64, f64)]) {
-    let total: f64 = law.iter().map(|(_, probability)| probability).sum();
+fn assert_fits(name: &str, policy: &Policy, retry: u32, distribution: &[(f64, f64)]) {
+    let total: f64 = distribution.iter().map(|(_, probability)| probability).sum();
     assert!((total - 1.0).abs() < 1e-12, "{name}: the probabilities add up to {total}");
-    if let Err(why) = fits_whole(&sample(policy, retry, 61), law) {
+    if let Err(why) = fits_whole(&sample(policy, retry, 61), distribution) {
         panic!("{name}: {why}");
     }
 }
@@ -51,16 +51,16 @@ fn equal_jitter_gives_every_whole_millisecond_of_the_upper_half_equally_often() 
 fn equal_jitter_over_an_odd_delay_cuts_its_first_millisecond_in_half() {
     let policy = exosphere(&json!({"strategy": "FIXED_EQUAL_JITTER", "backoff_factor": 7}));
     let sevenths = |parts: u32| f64::from(parts) / 7.0;
-    let law = [(3.0, sevenths(1)), (4.0, sevenths(2)), (5.0, sevenths(2)), (6.0, sevenths(2))];
-    assert_fits("base 7", &policy, 1, &law);
+    let distribution = [(3.0, sevenths(1)), (4.0, sevenths(2)), (5.0, sevenths(2)), (6.0, sevenths(2))];
+    assert_fits("base 7", &policy, 1, &distribution);
 }
 
 #[test]
 fn the_cap_after_full_jitter_collects_what_lies_above_it() {
     let policy = exosphere(&json!({"strategy": "FIXED_FULL_JITTER", "backoff_factor": 10, "max_delay": 6}));
-    let mut law: Vec<(f64, f64)> = (0..6).map(|ms| (f64::from(ms), 0.1)).collect();
-    law.push((6.0, 0.4));
-    assert_fits("cap 6", &policy, 1, &law);
+    let mut distribution: Vec<(f64, f64)> = (0..6).map(|ms| (f64::from(ms), 0.1)).collect();
+    distribution.push((6.0, 0.4));
+    assert_fits("cap 6", &policy, 1, &distribution);
 }
 
 #[test]
@@ -86,12 +86,12 @@ fn the_test_refuses_other_laws() {
     rounded[1..10].iter_mut().for_each(|(_, probability)| *probability = 0.1);
     let mut biased = evenly(0..=9);
     biased.iter_mut().for_each(|(value, probability)| *probability += if *value < 5.0 { -0.0025 } else { 0.0025 });
-    for (name, law) in [
+    for (name, distribution) in [
         ("rounded to the nearest instead of cut down", rounded),
         ("the inclusive range of whole numbers", evenly(0..=10)),
         ("one millisecond short", evenly(0..=8)),
         ("the upper half 2.5 % more often", biased),
     ] {
-        assert!(fits_whole(&sample, &law).is_err(), "{name} goes unnoticed");
+        assert!(fits_whole(&sample, &distribution).is_err(), "{name} goes unnoticed");
     }
 }

@@ -44,7 +44,7 @@ impl<'a> Members<'a> {
     /// Refuses every member that is not known: what is misspelt would otherwise be passed over.
     pub(crate) fn only(&self, known: &[&str], problems: &mut Vec<Problem>) {
         for (key, _) in self.iter().filter(|(key, _)| !known.contains(&&***key)) {
-            self.told(key, Problem::told("", unknown("field", key, known)), problems);
+            self.told(key, Problem::with_message("", unknown("field", key, known)), problems);
         }
     }
 
@@ -58,7 +58,7 @@ impl<'a> Members<'a> {
         let path = format!("{}/{key}", self.at);
         problems.push(match self.get(key) {
             Some(value) => Problem::new(path, shown(value), allowed),
-            None => Problem::told(path, format!("missing; {allowed} is required")),
+            None => Problem::with_message(path, format!("missing; {allowed} is required")),
         });
     }
 
@@ -105,7 +105,7 @@ impl<'a> Members<'a> {
         match Self::parse(text) {
             Ok(members) => Some(Self { at, ..members }),
             Err(error) if text.starts_with('{') => {
-                problems.push(Problem::told(at, plain(&error)));
+                problems.push(Problem::with_message(at, plain(&error)));
                 None
             }
             Err(_) => {

@@ -41,7 +41,7 @@ pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, wrong: &mut Wro
     let delay = retry_after(source, now, problems);
     for (key, value) in error.iter() {
         if let Err(message) = check_nested(value, limits.nesting) {
-            error.told(key, Problem::told("", message), problems);
+            error.told(key, Problem::with_message("", message), problems);
         }
     }
     let retry = report.get("retry");

@@ -120,10 +120,14 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, ApiError> {
     let span = schedule::lease(|_| members, &mut problems);
     if problems.is_empty() && lease_refs.is_empty() && counted > 0 {
         let message = format!("found {counted} and no ids; a number extends no lease: list the ids in active_job_ids");
-        members.told("active_jobs", Problem::told("", message), &mut problems);
+        members.told("active_jobs", Problem::with_message("", message), &mut problems);
     }
     if problems.is_empty() && lease_refs.is_empty() && worker.as_deref().is_none_or(str::is_empty) {
-        members.told("worker_id", Problem::told("", "missing; a heartbeat names its worker, or jobs"), &mut problems);
+        members.told(
+            "worker_id",
+            Problem::with_message("", "missing; a heartbeat names its worker, or jobs"),
+            &mut problems,
+        );
     }
     if problems.is_empty() { Ok(Beat { lease_refs, span }) } else { Err(ApiError::invalid(problems)) }
 }

@@ -240,7 +240,7 @@ fn nested<'a>(
     match check_nested(value, limits.nesting) {
         Ok(()) => Some(value.get()),
         Err(message) => {
-            members.told(key, Problem::told("", message), problems);
+            members.told(key, Problem::with_message("", message), problems);
             None
         }
     }
@@ -264,7 +264,7 @@ fn others<'a>(
     }
     if from.options.has("max_attempts") {
         let message = "belongs to the retry policy; write \"retry\": {\"max_attempts\": …}";
-        from.options.told("max_attempts", Problem::told("", message), problems);
+        from.options.told("max_attempts", Problem::with_message("", message), problems);
     }
     others
 }
@@ -288,7 +288,7 @@ fn idempotency_key<'a>(
         && own != header
     {
         let message = "differs from the key that came in the header Idempotency-Key; keep one of them";
-        problems.push(Problem::told("/options/idempotency_key", message));
+        problems.push(Problem::with_message("/options/idempotency_key", message));
     }
     let key = own.or(header.map(Cow::Borrowed))?;
     if key.is_empty() || key.len() > most {

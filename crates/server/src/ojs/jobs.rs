@@ -72,7 +72,7 @@ pub(crate) async fn enqueue_batch(
         let key = key.as_ref().map(|key| repeat::key_in_batch(key, index));
         let job = match Members::parse(job.get()) {
             Ok(members) => intake::read(&app, &members, key.as_deref(), now, &mut ids),
-            Err(error) => Err(Wrong::request(Problem::told("", format!("not a job: {error}")))),
+            Err(error) => Err(Wrong::request(Problem::with_message("", format!("not a job: {error}")))),
         };
         match job {
             Ok(job) => read.push(job),

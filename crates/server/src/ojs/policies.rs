@@ -118,9 +118,9 @@ fn key(layers: &Layers, own: Option<&RawValue>, kind: &str, queue: &str) -> Stri
 fn written(own: &RawValue) -> Result<PolicyDocument, Problems> {
     const DEEPEST: usize = 32;
     let refused = |problem| Problems(vec![problem]);
-    check_nested(own, DEEPEST).map_err(|message| refused(Problem::told("", message)))?;
+    check_nested(own, DEEPEST).map_err(|message| refused(Problem::with_message("", message)))?;
     let value: Value =
-        serde_json::from_str(own.get()).map_err(|error| refused(Problem::told("", error.to_string())))?;
+        serde_json::from_str(own.get()).map_err(|error| refused(Problem::with_message("", error.to_string())))?;
     let Some(name) = value.get("dialect") else { return Ok(PolicyDocument { dialect: Dialect::Ojs, value }) };
     let dialect = name.as_str().and_then(|name| name.parse::<Dialect>().ok()).ok_or_else(|| {
         let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
@@ -129,13 +129,17 @@ fn written(own: &RawValue) -> Result<PolicyDocument, Problems> {
     let mut problems = Vec::new();
     let members = Members::parse(own.get()).unwrap_or_default();
     for (key, _) in members.iter().filter(|(key, _)| !matches!(&***key, "dialect" | "policy")) {
-        problems.push(Problem::told(format!("/{key}"), "unknown field; beside a dialect only policy is allowed"));
+        problems
+            .push(Problem::with_message(format!("/{key}"), "unknown field; beside a dialect only policy is allowed"));
     }
     match value.get("policy") {
         Some(policy) if problems.is_empty() => Ok(PolicyDocument { dialect, value: policy.clone() }),
         Some(_) => Err(Problems(problems)),
         None => {
-            problems.push(Problem::told("/policy", format!("missing; a policy in the dialect {dialect} is required")));
+            problems.push(Problem::with_message(
+                "/policy",
+                format!("missing; a policy in the dialect {dialect} is required"),
+            ));
             Err(Problems(problems))
         }
     }

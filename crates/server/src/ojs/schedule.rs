@@ -47,13 +47,13 @@ pub(super) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<
         && one.at != other.at
     {
         let message = "contradicts scheduled_at; the two are one field under two names, keep one of them";
-        from.of("delay_until").told("delay_until", Problem::told("", message), problems);
+        from.of("delay_until").told("delay_until", Problem::with_message("", message), problems);
     }
     let scheduled = scheduled.or(delayed);
     let pending = from.of("pending").flag("pending", problems).unwrap_or(false);
     if pending && scheduled.is_some() {
         let message = "a pending job waits to be activated, a scheduled one for its time; keep one of them";
-        from.of("pending").told("pending", Problem::told("", message), problems);
+        from.of("pending").told("pending", Problem::with_message("", message), problems);
     }
     let start = match &scheduled {
         _ if pending => Start::Pending,
@@ -74,7 +74,7 @@ pub(super) fn expiry<'a>(members: &Members<'a>, now: Moment, problems: &mut Vec<
             rfc3339(said.at),
             rfc3339(now)
         );
-        members.told(EXPIRES, Problem::told("", message), problems);
+        members.told(EXPIRES, Problem::with_message("", message), problems);
     }
     Some(said)
 }

@@ -103,8 +103,8 @@ pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -
 /// One report of a list; it says itself what it is.
 fn read_listed(app: &App, text: &str, now: Moment) -> Result<SettleRequest, Wrong> {
     const ALLOWED: &str = "\"ack\" or \"nack\"";
-    let members =
-        Members::parse(text).map_err(|error| Wrong::request(Problem::told("", format!("not a report: {error}"))))?;
+    let members = Members::parse(text)
+        .map_err(|error| Wrong::request(Problem::with_message("", format!("not a report: {error}"))))?;
     let mut problems = Vec::new();
     let kind = match members.text("action", &mut problems).as_deref() {
         Some("ack") => Kind::Ack,
@@ -206,7 +206,7 @@ pub(super) fn token(members: &Members<'_>, worker: Option<&str>, problems: &mut 
 fn success(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Ending> {
     let result = members.get("result").filter(|result| result.get() != "null");
     if let Some(Err(message)) = result.map(|result| check_nested(result, limits.nesting)) {
-        members.told("result", Problem::told("", message), problems);
+        members.told("result", Problem::with_message("", message), problems);
         return None;
     }
     Some(Ending::Done(result.map(|result| Arc::from(result.get().as_bytes()))))

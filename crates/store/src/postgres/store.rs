@@ -115,11 +115,11 @@ impl Store for Postgres {
         span: Option<Span>,
         now: Moment,
     ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
-        Box::pin(self.runs.call(runs::Call { words: runs::Words::Alive(lease_refs, span), now }))
+        Box::pin(self.runs.call(runs::Call { run_call: runs::RunCall::Alive(lease_refs, span), now }))
     }
 
     fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
-        Box::pin(self.runs.call(runs::Call { words: runs::Words::Ended(settlements), now }))
+        Box::pin(self.runs.call(runs::Call { run_call: runs::RunCall::Ended(settlements), now }))
     }
 
     fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {

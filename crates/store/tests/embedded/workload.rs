@@ -48,11 +48,11 @@ enum Ending {
 }
 
 /// What a store answers, as text, or why it does not.
-pub(crate) type Told<'a> = Pin<Box<dyn Future<Output = Result<String, StoreError>> + 'a>>;
+pub(crate) type VerbFuture<'a> = Pin<Box<dyn Future<Output = Result<String, StoreError>> + 'a>>;
 
 impl Op {
     /// Calls the verb at once; the answer can be waited for later.
-    pub(crate) fn call<'a>(&self, store: &'a dyn Store) -> Told<'a> {
+    pub(crate) fn call<'a>(&self, store: &'a dyn Store) -> VerbFuture<'a> {
         macro_rules! told {
             ($answer:expr) => {{
                 let answer = $answer;

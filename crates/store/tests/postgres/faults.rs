@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Everything that a worker of a shaky network was told for certain.
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     kept: BTreeSet<JobId>,
     done: Vec<JobId>,
     failures: usize,
@@ -36,8 +36,8 @@ fn done(job: &Job) -> Settlement {
 }
 
 /// Hands in, takes and settles, whatever happens to the connections.
-async fn worker(store: Arc<Postgres>, seed: u64, stop: Arc<AtomicBool>) -> Told {
-    let mut record = Told::default();
+async fn worker(store: Arc<Postgres>, seed: u64, stop: Arc<AtomicBool>) -> Acknowledged {
+    let mut record = Acknowledged::default();
     while !stop.load(Ordering::SeqCst) {
         let new = job("q");
         if told(store.enqueue(vec![new.clone()], now()).await, &mut record.failures).is_some() {

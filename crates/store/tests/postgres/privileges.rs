@@ -7,13 +7,13 @@ use redrive_store::postgres::{Options, Postgres};
 use tokio_postgres::{Client, NoTls};
 
 /// A cluster of its own, its superuser, and a role that may log in and nothing else.
-struct Ground {
+struct Database {
     cluster: Cluster,
     admin: Client,
     role: String,
 }
 
-impl Ground {
+impl Database {
     async fn new() -> Self {
         let (cluster, role) = (Cluster::start(), format!("node_{}", new_schema()));
         let (admin, connection) = tokio_postgres::connect(&cluster.address, NoTls).await.unwrap();
@@ -41,22 +41,22 @@ impl Ground {
 #[test]
 fn a_missing_privilege_is_named_with_the_statements_that_grant_it() {
     runtime().block_on(async {
-        let ground = Ground::new().await;
-        let role = &ground.role;
+        let database = Database::new().await;
+        let role = &database.role;
 
         let none = new_schema();
         let make = format!("CREATE SCHEMA {none} AUTHORIZATION {role};");
-        ground.refused_then_let_in(&none, "permission denied for database postgres", &make).await;
+        database.refused_then_let_in(&none, "permission denied for database postgres", &make).await;
 
         let empty = new_schema();
-        ground.admin.batch_execute(&format!("CREATE SCHEMA {empty}")).await.unwrap();
+        database.admin.batch_execute(&format!("CREATE SCHEMA {empty}")).await.unwrap();
         let grant = format!("GRANT USAGE, CREATE ON SCHEMA {empty} TO {role};");
-        ground.refused_then_let_in(&empty, &format!("permission denied for schema {empty}"), &grant).await;
+        database.refused_then_let_in(&empty, &format!("permission denied for schema {empty}"), &grant).await;
 
         let others = new_schema();
-        ground.open("postgres", &others).await.unwrap();
+        database.open("postgres", &others).await.unwrap();
         let grant = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {others} TO {role};");
-        ground.refused_then_let_in(&others, &format!("permission denied for schema {others}"), &grant).await;
+        database.refused_then_let_in(&others, &format!("permission denied for schema {others}"), &grant).await;
     });
 }
 
@@ -67,12 +67,12 @@ fn the_set_up_of_the_guide_works_from_an_empty_cluster() {
     let blocks: Vec<&str> = GUIDE.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let block = |first: &str| blocks.iter().find(|block| block.starts_with(first)).expect("in the guide");
     runtime().block_on(async {
-        let ground = Ground::new().await;
+        let database = Database::new().await;
         for statement in block("CREATE ROLE redrive_node").split_inclusive(';') {
-            ground.admin.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+            database.admin.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
         }
         let address =
-            format!("{}/app", ground.cluster.address.strip_suffix("/postgres").expect("the database of the cluster"));
+            format!("{}/app", database.cluster.address.strip_suffix("/postgres").expect("the database of the cluster"));
         let (admin, connection) = tokio_postgres::connect(&address, NoTls).await.unwrap();
         tokio::spawn(connection);
         admin.batch_execute(block("CREATE SCHEMA redrive")).await.unwrap();

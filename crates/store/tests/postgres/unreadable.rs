@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex};
 use tokio_postgres::Client;
 
 /// A store with one client that reaches behind it.
-struct Ground {
+struct Database {
     schema: String,
     store: Postgres,
     client: Client,
     told: Arc<Mutex<Vec<(JobId, String)>>>,
 }
 
-impl Ground {
+impl Database {
     async fn new() -> Self {
         let schema = new_schema();
         let store = open(&schema);
@@ -72,9 +72,9 @@ fn settle(job: &Job, report: RunOutcome) -> Settlement {
 #[test]
 fn a_damaged_row_is_set_aside_and_holds_up_no_other() {
     runtime().block_on(async {
-        let ground = Ground::new().await;
+        let database = Database::new().await;
         let jobs: Vec<NewJob> = (0..8).map(|_| job("q")).collect();
-        ground.enqueue(&jobs).await;
+        database.enqueue(&jobs).await;
         let damages = [
             ("live", "rest = ''", "a record ends too early"),
             ("live", "rest = substring(rest FOR 5)", "a record ends too early"),
@@ -85,28 +85,28 @@ fn a_damaged_row_is_set_aside_and_holds_up_no_other() {
             ("specs", "policy = NULL, own_policy = '{'", "its policy cannot be read"),
         ];
         for (new, (table, change, _)) in jobs.iter().zip(damages) {
-            ground.set(table, new.id, change).await;
+            database.set(table, new.id, change).await;
         }
         // One at a time: the damaged ones come first, and use up no claim.
-        assert_eq!(ground.claimed(claim("q", 1, 1)).await, [jobs[7].id]);
-        let aside = ground.aside().await;
+        assert_eq!(database.claimed(claim("q", 1, 1)).await, [jobs[7].id]);
+        let aside = database.aside().await;
         assert_eq!(aside.len(), damages.len());
         for ((new, (_, _, why)), (id, reason)) in jobs.iter().zip(damages).zip(&aside) {
             assert_eq!(new.id, *id);
             assert!(reason.contains(why), "{reason}");
         }
-        assert_eq!(ground.told(), aside, "each is reported once");
-        assert_eq!(ground.claimed(claim("q", 9, 2)).await, []);
-        assert_eq!(ground.told().len(), damages.len());
-        assert_eq!(ground.store.get(jobs[0].id).await.unwrap(), None);
-        assert_eq!(ground.store.cancel(jobs[0].id, now()).await.unwrap().map(drop), Err(Refusal::NotFound));
+        assert_eq!(database.told(), aside, "each is reported once");
+        assert_eq!(database.claimed(claim("q", 9, 2)).await, []);
+        assert_eq!(database.told().len(), damages.len());
+        assert_eq!(database.store.get(jobs[0].id).await.unwrap(), None);
+        assert_eq!(database.store.cancel(jobs[0].id, now()).await.unwrap().map(drop), Err(Refusal::NotFound));
     });
 }
 
 #[test]
 fn sweeps_and_lists_pass_over_damaged_rows() {
     runtime().block_on(async {
-        let ground = Ground::new().await;
+        let database = Database::new().await;
         let due = |ms| NewJob { start: Start::Scheduled(later(ms)), ..job("due") };
         let expiring = || {
             let new = job("expiring");
@@ -114,121 +114,121 @@ fn sweeps_and_lists_pass_over_damaged_rows() {
             NewJob { spec: Arc::new(spec), ..new }
         };
         let jobs = [due(1), due(2), expiring(), expiring(), job("run"), job("run")];
-        ground.enqueue(&jobs).await;
-        assert_eq!(ground.claimed(claim("run", 2, 1)).await.len(), 2);
+        database.enqueue(&jobs).await;
+        assert_eq!(database.claimed(claim("run", 2, 1)).await.len(), 2);
         for place in [0, 2, 4] {
-            ground.set("live", jobs[place].id, "rest = ''").await;
+            database.set("live", jobs[place].id, "rest = ''").await;
         }
-        let moved = ground.store.promote(&Held::new(), 10, later(10)).await.unwrap();
+        let moved = database.store.promote(&Held::new(), 10, later(10)).await.unwrap();
         assert_eq!(ids(&moved), [jobs[3].id, jobs[1].id]);
         let overdue =
-            ground.store.reclaim(&|job, _| crate::work::decision(job, later(20_000)), 10, later(20_000)).await;
+            database.store.reclaim(&|job, _| crate::work::decision(job, later(20_000)), 10, later(20_000)).await;
         assert_eq!(ids(&overdue.unwrap()), [jobs[5].id]);
-        assert_eq!(ground.aside().await.len(), 3);
+        assert_eq!(database.aside().await.len(), 3);
 
-        let finished = settled(&ground, 2).await;
-        ground.set("ended", finished[0], "rest = ''").await;
-        let listed = ground.store.list(Filter::default(), Page::new(0, 100)).await.unwrap();
+        let finished = settled(&database, 2).await;
+        database.set("ended", finished[0], "rest = ''").await;
+        let listed = database.store.list(Filter::default(), Page::new(0, 100)).await.unwrap();
         assert_eq!(listed.jobs.len(), 4, "{listed:?}");
-        assert_eq!(ground.aside().await.len(), 4, "a list sets aside what it cannot read");
+        assert_eq!(database.aside().await.len(), 4, "a list sets aside what it cannot read");
     });
 }
 
 /// Jobs that were run and acked.
-async fn settled(ground: &Ground, count: usize) -> Vec<JobId> {
+async fn settled(database: &Database, count: usize) -> Vec<JobId> {
     let jobs: Vec<NewJob> = (0..count).map(|_| job("done")).collect();
-    ground.enqueue(&jobs).await;
-    let runs = ground.store.claim(claim("done", count, 9), now()).await.unwrap();
+    database.enqueue(&jobs).await;
+    let runs = database.store.claim(claim("done", count, 9), now()).await.unwrap();
     let acks = runs.iter().map(|run| settle(run, RunOutcome::Done(None))).collect();
-    assert!(ground.store.settle(acks, now()).await.unwrap().iter().all(Result::is_ok));
+    assert!(database.store.settle(acks, now()).await.unwrap().iter().all(Result::is_ok));
     ids(&runs)
 }
 
 #[test]
 fn a_job_that_was_set_aside_comes_back_when_its_row_is_mended() {
     runtime().block_on(async {
-        let ground = Ground::new().await;
-        let (new, done) = (job("q"), settled(&ground, 1).await[0]);
-        ground.enqueue(std::slice::from_ref(&new)).await;
+        let database = Database::new().await;
+        let (new, done) = (job("q"), settled(&database, 1).await[0]);
+        database.enqueue(std::slice::from_ref(&new)).await;
         for (table, id) in [("live", new.id), ("ended", done)] {
-            ground.set(table, id, "rest = set_byte(rest, 9, 99)").await;
-            assert_eq!(ground.store.get(id).await.unwrap(), None);
+            database.set(table, id, "rest = set_byte(rest, 9, 99)").await;
+            assert_eq!(database.store.get(id).await.unwrap(), None);
         }
-        let unreadable = UnreadableJobs::open(options(&ground.schema)).await.unwrap();
+        let unreadable = UnreadableJobs::open(options(&database.schema)).await.unwrap();
         assert_eq!(unreadable.restore(Some(&[new.id])).await.unwrap(), [new.id]);
-        assert_eq!(ground.claimed(claim("q", 1, 1)).await, [], "it is as damaged as before");
-        assert_eq!(ground.aside().await.len(), 2);
+        assert_eq!(database.claimed(claim("q", 1, 1)).await, [], "it is as damaged as before");
+        assert_eq!(database.aside().await.len(), 2);
 
         // State 2 is available, 5 completed.
         for (id, state) in [(new.id, 2), (done, 5)] {
             let sql = format!(
                 "UPDATE {}.unreadable SET row = jsonb_set(row, '{{rest}}', \
                  to_jsonb(set_byte((row ->> 'rest')::bytea, 9, {state}))) WHERE id = '{id}'",
-                ground.schema
+                database.schema
             );
-            ground.client.execute(&sql, &[]).await.unwrap();
+            database.client.execute(&sql, &[]).await.unwrap();
         }
         assert_eq!(unreadable.restore(None).await.unwrap().len(), 2);
-        assert_eq!(ground.claimed(claim("q", 1, 1)).await, [new.id]);
-        assert!(ground.store.get(done).await.unwrap().is_some());
-        assert_eq!(ground.aside().await, []);
+        assert_eq!(database.claimed(claim("q", 1, 1)).await, [new.id]);
+        assert!(database.store.get(done).await.unwrap().is_some());
+        assert_eq!(database.aside().await, []);
     });
 }
 
 #[test]
 fn the_id_the_key_and_the_queue_of_a_job_that_was_set_aside_stay_taken() {
     runtime().block_on(async {
-        let ground = Ground::new().await;
+        let database = Database::new().await;
         let new = NewJob { idempotency_key: Some("order 7".into()), ..job("q") };
-        ground.enqueue(std::slice::from_ref(&new)).await;
-        ground.set("live", new.id, "rest = ''").await;
-        assert_eq!(ground.claimed(claim("q", 1, 1)).await, []);
+        database.enqueue(std::slice::from_ref(&new)).await;
+        database.set("live", new.id, "rest = ''").await;
+        assert_eq!(database.claimed(claim("q", 1, 1)).await, []);
 
         let again = NewJob { id: job("q").id, ..new.clone() };
-        let Err(StoreError::Broken(why)) = ground.store.enqueue(vec![again], now()).await else { panic!("two jobs") };
+        let Err(StoreError::Broken(why)) = database.store.enqueue(vec![again], now()).await else { panic!("two jobs") };
         assert!(why.contains(&new.id.to_string()) && why.contains("redrive store unreadable"), "{why}");
         let same = NewJob { idempotency_key: None, ..new.clone() };
-        assert!(ground.store.enqueue(vec![same], now()).await.unwrap().is_err(), "the id is taken");
+        assert!(database.store.enqueue(vec![same], now()).await.unwrap().is_err(), "the id is taken");
         let age = redrive_policy::Span::ZERO;
-        assert!(ground.store.prune_queues(age, later(1)).await.unwrap().is_empty());
-        let forgotten = ground.store.forget_queue("q".into()).await.unwrap();
+        assert!(database.store.prune_queues(age, later(1)).await.unwrap().is_empty());
+        let forgotten = database.store.forget_queue("q".into()).await.unwrap();
         assert!(matches!(forgotten, Err(QueueRefusal::HasJobs(_))), "{forgotten:?}");
 
-        drop(ground.store);
-        let refused = DatabaseSource::open(options(&ground.schema)).await.map(drop).unwrap_err().to_string();
+        drop(database.store);
+        let refused = DatabaseSource::open(options(&database.schema)).await.map(drop).unwrap_err().to_string();
         assert!(refused.contains("found 1 jobs") && refused.contains("redrive store unreadable"), "{refused}");
-        let unreadable = UnreadableJobs::open(options(&ground.schema)).await.unwrap();
+        let unreadable = UnreadableJobs::open(options(&database.schema)).await.unwrap();
         assert_eq!(unreadable.delete(None).await.unwrap(), [new.id]);
         drop(unreadable);
-        DatabaseSource::open(options(&ground.schema)).await.map(drop).unwrap();
+        DatabaseSource::open(options(&database.schema)).await.map(drop).unwrap();
     });
 }
 
 #[test]
 fn a_row_of_a_newer_version_is_left_to_newer_nodes() {
     runtime().block_on(async {
-        let ground = Ground::new().await;
+        let database = Database::new().await;
         let due = NewJob { start: Start::Scheduled(later(1)), ..job("q") };
         let jobs = [job("q"), due, job("q"), job("q")];
-        ground.enqueue(&jobs).await;
-        ground.make_newer("live", jobs[0].id).await;
-        ground.make_newer("live", jobs[1].id).await;
-        let runs = ground.store.claim(claim("q", 1, 1), now()).await.unwrap();
+        database.enqueue(&jobs).await;
+        database.make_newer("live", jobs[0].id).await;
+        database.make_newer("live", jobs[1].id).await;
+        let runs = database.store.claim(claim("q", 1, 1), now()).await.unwrap();
         assert_eq!(ids(&runs), [jobs[2].id], "the newer one comes first, and uses up no claim");
-        assert_eq!(ground.store.promote(&Held::new(), 10, later(5)).await.unwrap(), []);
-        let wake = ground.store.next_wake(&Held::new()).await.unwrap();
+        assert_eq!(database.store.promote(&Held::new(), 10, later(5)).await.unwrap(), []);
+        let wake = database.store.next_wake(&Held::new()).await.unwrap();
         assert!(wake.is_none_or(|wake| wake > later(1)), "this node does not wait for it: {wake:?}");
 
-        let asked = ground.store.get(jobs[0].id).await;
+        let asked = database.store.get(jobs[0].id).await;
         let Err(StoreError::Unavailable(why)) = asked else { panic!("{asked:?}") };
         assert!(why.contains("a row has version 2") && why.contains("versions up to 1"), "{why}");
-        assert!(matches!(ground.store.cancel(jobs[0].id, now()).await, Err(StoreError::Unavailable(_))));
-        let listed = ground.store.list(Filter::default(), Page::new(0, 100)).await.unwrap();
+        assert!(matches!(database.store.cancel(jobs[0].id, now()).await, Err(StoreError::Unavailable(_))));
+        let listed = database.store.list(Filter::default(), Page::new(0, 100)).await.unwrap();
         assert_eq!(listed.jobs.len(), 2);
-        let unreadable = UnreadableJobs::open(options(&ground.schema)).await.unwrap();
+        let unreadable = UnreadableJobs::open(options(&database.schema)).await.unwrap();
         let list = unreadable.list(10).await.unwrap();
         assert_eq!((list.total, list.newer), (0, 2), "it is not set aside");
-        assert_eq!(ground.told(), []);
+        assert_eq!(database.told(), []);
     });
 }
 
@@ -236,19 +236,19 @@ fn a_row_of_a_newer_version_is_left_to_newer_nodes() {
 #[test]
 fn the_report_on_a_job_that_a_newer_node_wrote_fails_and_others_in_the_batch_do_not() {
     runtime().block_on(async {
-        let ground = Ground::new().await;
-        ground.enqueue(&[job("q"), job("q")]).await;
-        let runs = ground.store.claim(claim("q", 2, 1), now()).await.unwrap();
+        let database = Database::new().await;
+        database.enqueue(&[job("q"), job("q")]).await;
+        let runs = database.store.claim(claim("q", 2, 1), now()).await.unwrap();
         // A newer node has extended its lease.
-        ground.set("live", runs[0].id, "rest = set_byte(rest, 0, 2), revision = revision + 1").await;
+        database.set("live", runs[0].id, "rest = set_byte(rest, 0, 2), revision = revision + 1").await;
         let (newer, other) = tokio::join!(
-            ground.store.settle(vec![settle(&runs[0], failed(now()))], now()),
-            ground.store.settle(vec![settle(&runs[1], RunOutcome::Done(None))], now()),
+            database.store.settle(vec![settle(&runs[0], failed(now()))], now()),
+            database.store.settle(vec![settle(&runs[1], RunOutcome::Done(None))], now()),
         );
         assert!(matches!(newer, Err(StoreError::Unavailable(_))), "{newer:?}");
         assert!(other.unwrap()[0].is_ok());
-        ground.set("live", runs[0].id, "rest = set_byte(rest, 0, 1)").await;
-        let again = ground.store.settle(vec![settle(&runs[0], failed(now()))], now()).await.unwrap();
+        database.set("live", runs[0].id, "rest = set_byte(rest, 0, 1)").await;
+        let again = database.store.settle(vec![settle(&runs[0], failed(now()))], now()).await.unwrap();
         assert!(again[0].is_ok(), "{again:?}");
     });
 }

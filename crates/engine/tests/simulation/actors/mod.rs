@@ -11,7 +11,7 @@ pub(crate) use sweeper::sweeper;
 pub(crate) use worker::{Temper, Worker};
 
 use super::common::Seeded;
-use super::ledger::Told;
+use super::ledger::Reply;
 use super::world::Heard;
 use redrive_engine::EngineError;
 use redrive_store::Job;
@@ -23,18 +23,18 @@ fn timeout(dice: &Seeded) -> Option<u64> {
 }
 
 /// What was told about one job.
-fn told(heard: Heard<Job>) -> Told {
+fn told(heard: Heard<Job>) -> Reply {
     match heard {
-        Heard::StoreFuture(job) => Told::Yes(Rc::new(job)),
+        Heard::StoreFuture(job) => Reply::Yes(Rc::new(job)),
         Heard::Refused(error) => refusal(error),
-        Heard::Lost => Told::Lost,
+        Heard::Lost => Reply::Lost,
     }
 }
 
-fn refusal(error: EngineError) -> Told {
+fn refusal(error: EngineError) -> Reply {
     match error {
-        EngineError::Refused(_, refusal) => Told::No(refusal),
-        EngineError::Store(_) => Told::Lost,
+        EngineError::Refused(_, refusal) => Reply::No(refusal),
+        EngineError::Store(_) => Reply::Lost,
         other => panic!("an answer that fits no question about one job: {other}"),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{timeout, told};
 use crate::common::Seeded;
-use crate::house::QUEUES;
-use crate::ledger::{Call, Pause, Redrive, Sight, Told};
+use crate::ledger::{Call, Pause, Redrive, Reply, Sight};
+use crate::server_policies::QUEUES;
 use crate::world::{Heard, World};
 use redrive_engine::EngineError;
 use redrive_store::{Filter, JobId, Missing, Page, Spec, State};
@@ -99,34 +99,34 @@ fn note(world: &World, account: usize, list: impl FnOnce(&mut crate::ledger::Acc
 async fn redrive(world: &World, dice: &Seeded, account: usize, id: JobId) {
     let edited = dice.permille(300).then(|| {
         let mut ledger = world.ledger.borrow_mut();
-        let orders = &mut ledger.accounts[account].orders;
-        let edited = orders[0].edited(orders.len(), &world.house, dice);
-        orders.push(edited.clone());
+        let planned_jobs = &mut ledger.accounts[account].planned_jobs;
+        let edited = planned_jobs[0].edited(planned_jobs.len(), &world.policies, dice);
+        planned_jobs.push(edited.clone());
         edited
     });
-    let version = edited.as_ref().map(|order| order.version);
+    let version = edited.as_ref().map(|planned| planned.version);
     let (when, heard) = world
         .ask(timeout(dice), |engine| async move {
-            let spec = edited.map(|order| {
-                let own = order.own.as_ref().map(|plan| plan.written.clone());
+            let spec = edited.map(|planned| {
+                let own = planned.own.as_ref().map(|plan| plan.written.clone());
                 let layers = &engine.settings().layers;
-                let effective = layers.resolve(own, order.kind, order.queue).map_err(EngineError::InvalidPolicy)?;
+                let effective = layers.resolve(own, planned.kind, planned.queue).map_err(EngineError::InvalidPolicy)?;
                 Ok::<_, EngineError>(Arc::new(Spec {
-                    kind: order.kind.into(),
-                    queue: order.queue.into(),
-                    priority: order.priority,
-                    body: order.body(),
+                    kind: planned.kind.into(),
+                    queue: planned.queue.into(),
+                    priority: planned.priority,
+                    body: planned.body(),
                     policy: effective.policy,
-                    timeout: order.timeout,
-                    lease: order.lease,
-                    expires: order.expires,
+                    timeout: planned.timeout,
+                    lease: planned.lease,
+                    expires: planned.expires,
                 }))
             });
             let redrive = redrive_store::Redrive { spec: spec.transpose()?, by: "operator".into() };
             engine.redrive(id, redrive).await
         })
         .await;
-    let told: Told = told(heard);
+    let told: Reply = told(heard);
     let mut ledger = world.ledger.borrow_mut();
     ledger.told(account, when, &told);
     ledger.accounts[account].generation.push(Redrive { when, version, told });

@@ -3,11 +3,11 @@
 
 use super::{refusal, timeout};
 use crate::common::Seeded;
-use crate::house::QUEUES;
-use crate::law::Reported;
-use crate::ledger::{Ended, Extend, Settle, Told, When};
-use crate::order::Order;
+use crate::expectation::Reported;
+use crate::ledger::{Ended, Extend, Reply, Settle, When};
+use crate::planned_job::PlannedJob;
 use crate::plans::{CODES, NAMES};
+use crate::server_policies::QUEUES;
 use crate::world::{Heard, Waiting, World};
 use redrive_engine::{ClaimRequest, Ending, EngineError, FailureReport, Randomness};
 use redrive_policy::{Disposition, Signal, Span};
@@ -131,7 +131,7 @@ impl Worker {
 
     fn take(&mut self, when: When, lease: Option<Span>, job: &Rc<Job>) {
         self.world.ledger.borrow_mut().handed_out(when, &self.name, lease, job);
-        if let (Some(lease), Some((account, _))) = (&job.lease, Order::of(job)) {
+        if let (Some(lease), Some((account, _))) = (&job.lease, PlannedJob::of(job)) {
             self.held.push(Held { account, id: job.id, token: lease.token, said: None });
         }
     }
@@ -166,7 +166,7 @@ impl Worker {
         for ((mut held, said), told) in ended.into_iter().zip(answers) {
             self.note(&held, when, said.0.clone(), told.clone());
             // Without an answer most of them say it again.
-            if matches!(told, Told::Lost) && self.dice.permille(700) {
+            if matches!(told, Reply::Lost) && self.dice.permille(700) {
                 held.said = Some(said);
                 self.held.push(held);
             } else {
@@ -177,7 +177,7 @@ impl Worker {
         self.past.drain(..surplus);
     }
 
-    fn note(&self, held: &Held, when: When, ending: Ended, told: Told) {
+    fn note(&self, held: &Held, when: When, ending: Ended, told: Reply) {
         let mut ledger = self.world.ledger.borrow_mut();
         ledger.told(held.account, when, &told);
         let settle = Settle { when, run: held.genuine(), ending, told };
@@ -280,7 +280,7 @@ impl Held {
     }
 }
 
-fn note_extend(world: &World, held: &Held, when: When, span: Option<Span>, told: Told) {
+fn note_extend(world: &World, held: &Held, when: When, span: Option<Span>, told: Reply) {
     let mut ledger = world.ledger.borrow_mut();
     ledger.told(held.account, when, &told);
     let extend = Extend { when, run: held.genuine(), span, told };
@@ -288,14 +288,14 @@ fn note_extend(world: &World, held: &Held, when: When, span: Option<Span>, told:
 }
 
 /// The answers of a batch, one for each.
-fn each(heard: Heard<Vec<Result<Job, EngineError>>>, count: usize) -> Vec<Told> {
+fn each(heard: Heard<Vec<Result<Job, EngineError>>>, count: usize) -> Vec<Reply> {
     match heard {
         Heard::StoreFuture(answers) => {
             assert_eq!(answers.len(), count, "as many answers as questions");
-            answers.into_iter().map(|answer| answer.map_or_else(refusal, |job| Told::Yes(Rc::new(job)))).collect()
+            answers.into_iter().map(|answer| answer.map_or_else(refusal, |job| Reply::Yes(Rc::new(job)))).collect()
         }
         Heard::Refused(error) => panic!("a batch is refused whole: {error}"),
-        Heard::Lost => vec![Told::Lost; count],
+        Heard::Lost => vec![Reply::Lost; count],
     }
 }
 

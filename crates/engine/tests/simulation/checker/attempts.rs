@@ -2,10 +2,10 @@
 //! says about them, and what it says agrees.
 
 use super::Case;
-use crate::house::MOST_RELEASES;
-use crate::law::Law;
+use crate::expectation::Expectation;
 use crate::ledger::{Account, Ended, Run, Settle};
-use crate::order::Order;
+use crate::planned_job::PlannedJob;
+use crate::server_policies::MOST_RELEASES;
 use redrive_policy::Signal;
 use std::collections::BTreeMap;
 
@@ -29,10 +29,10 @@ pub(super) fn maybe_back(account: &Account, run: u32) -> bool {
 }
 
 /// The law of a life, as far as anybody has seen the job in it.
-pub(super) fn law_of(account: &Account, generation: u32) -> Option<&Law> {
+pub(super) fn expectation_of(account: &Account, generation: u32) -> Option<&Expectation> {
     let (_, job) = account.seen().find(|(_, job)| job.generation == generation)?;
-    let (_, version) = Order::of(job)?;
-    account.orders.get(version).map(|order| &order.law)
+    let (_, version) = PlannedJob::of(job)?;
+    account.planned_jobs.get(version).map(|planned| &planned.expectation)
 }
 
 pub(super) fn prove(case: &mut Case<'_>) {
@@ -50,7 +50,9 @@ pub(super) fn prove(case: &mut Case<'_>) {
 }
 
 fn within_limit(case: &mut Case<'_>, generation: u32, runs: &[(u32, &Run)]) {
-    let Some(limit) = law_of(case.account, generation).and_then(|law| law.limit) else { return };
+    let Some(limit) = expectation_of(case.account, generation).and_then(|expectation| expectation.limit) else {
+        return;
+    };
     let counted = runs.iter().filter(|(number, _)| !maybe_back(case.account, *number)).count();
     let told = runs.iter().map(|(_, run)| run.job.attempt).max().unwrap_or(0);
     if counted > limit as usize || told > limit {

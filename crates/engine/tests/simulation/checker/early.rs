@@ -4,7 +4,7 @@ use super::Case;
 use super::attempts::gives_back;
 use super::history::{entry_of, is_silence, sent};
 use super::signs::last_signs;
-use crate::ledger::{Ended, Run, Seq, Settle, Told, short};
+use crate::ledger::{Ended, Reply, Run, Seq, Settle, short};
 use redrive_policy::{Moment, Signal, Span};
 use redrive_store::{FailedRun, Start};
 
@@ -40,7 +40,7 @@ fn begins(case: &mut Case<'_>, number: u32, run: &Run) {
     }
     let account = case.account;
     let since = account.submits.iter().map(|submit| submit.when.from).min().unwrap_or(0);
-    let ready = match account.orders[0].start {
+    let ready = match account.planned_jobs[0].start {
         Start::Available => true,
         Start::Scheduled(due) => case.ledger.latest_swept(since, run.when.to) >= due,
         Start::Pending => account.activations.iter().any(|call| call.told.maybe() && call.when.may_precede(run.when)),
@@ -89,7 +89,7 @@ fn waited(case: &Case<'_>, before: u32, earlier: &Run, run: &Run, entry: &Failed
     let Some(delay) = entry.verdict.delay() else { return false };
     let latest = |since: Seq| case.ledger.latest_swept(since, run.when.to);
     if sent(entry).is_some() {
-        let settles = case.account.settles_of(before).filter(|settle| !matches!(settle.told, Told::No(_)));
+        let settles = case.account.settles_of(before).filter(|settle| !matches!(settle.told, Reply::No(_)));
         let since = settles.map(|settle| settle.when.from).min().unwrap_or(earlier.when.from);
         return latest(since) >= entry.at.after(delay);
     }

@@ -2,10 +2,10 @@
 //! the law says.
 
 use super::Case;
-use super::attempts::{law_of, maybe_back};
+use super::attempts::{expectation_of, maybe_back};
 use super::signs::last_signs;
-use crate::law::{Cause, Expected, Law};
-use crate::ledger::{Ended, Told, short};
+use crate::expectation::{Cause, Expectation, Expected};
+use crate::ledger::{Ended, Reply, short};
 use redrive_policy::{Disposition, Moment, Outcome, Signal};
 use redrive_store::{FailedRun, Job, KEPT_FAILURES, State};
 
@@ -63,9 +63,9 @@ fn recorded(case: &mut Case<'_>, job: &Job) {
         };
         let (least, most) = match &settle.told {
             _ if requeued => (0, 0),
-            Told::Yes(_) => (1, 1),
-            Told::Lost => (0, 1),
-            Told::No(_) => (0, usize::from(same().any(|other| other.told.maybe()))),
+            Reply::Yes(_) => (1, 1),
+            Reply::Lost => (0, 1),
+            Reply::No(_) => (0, usize::from(same().any(|other| other.told.maybe()))),
         };
         if !(least..=most).contains(&times) {
             let told = format!("error {number} is recorded {times} times, and at {:?} it was sent", settle.when);
@@ -76,7 +76,7 @@ fn recorded(case: &mut Case<'_>, job: &Job) {
 
 /// One life, failure by failure.
 fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedRun]) {
-    let Some(law) = law_of(case.account, generation).cloned() else { return };
+    let Some(expectation) = expectation_of(case.account, generation).cloned() else { return };
     let began = began(case, job, generation);
     let mut before: Vec<Cause> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -87,9 +87,9 @@ fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedRu
         let Some(cause) = cause(case, generation, entry) else {
             return case.breach("history", format!("nobody knows of this failure: {entry:?}"));
         };
-        if began.is_some() || law.max_elapsed_ms.is_none() {
+        if began.is_some() || expectation.max_elapsed_ms.is_none() {
             let elapsed_ms = began.map_or(0.0, |began| entry.at.since(began).ms());
-            lawful(case, &law, &before, &cause, entry, elapsed_ms);
+            lawful(case, &expectation, &before, &cause, entry, elapsed_ms);
         }
         let stopped = entry.verdict.delay().is_none();
         let last = index + 1 == entries.len();
@@ -153,10 +153,17 @@ fn was_overdue(case: &Case<'_>, run: u32, kind: &str, at: Moment) -> bool {
         }
 }
 
-fn lawful(case: &mut Case<'_>, law: &Law, before: &[Cause], cause: &Cause, entry: &FailedRun, elapsed_ms: f64) {
+fn lawful(
+    case: &mut Case<'_>,
+    expectation: &Expectation,
+    before: &[Cause],
+    cause: &Cause,
+    entry: &FailedRun,
+    elapsed_ms: f64,
+) {
     // Times are whole microseconds, and the laws above are computed in another order of operations.
     let close = |low: f64, ms: f64, high: f64| low - 0.001 - low * 1e-9 <= ms && ms <= high + 0.001 + high * 1e-9;
-    let expected = law.decide(before, cause, elapsed_ms);
+    let expected = expectation.decide(before, cause, elapsed_ms);
     let fits = expected.iter().any(|expected| match (expected, entry.verdict.outcome) {
         (Expected::Retry { low_ms, high_ms }, Outcome::Retry { delay, .. }) => close(*low_ms, delay.ms(), *high_ms),
         (Expected::Stop { reason, dead }, Outcome::Stop { reason: told, disposition }) => {
@@ -166,7 +173,7 @@ fn lawful(case: &mut Case<'_>, law: &Law, before: &[Cause], cause: &Cause, entry
     });
     if !fits {
         let told = format!(
-            "{cause:?} after {} others, {elapsed_ms} ms old: {entry:?} in place of {expected:?} by {law:?}",
+            "{cause:?} after {} others, {elapsed_ms} ms old: {entry:?} in place of {expected:?} by {expectation:?}",
             before.len()
         );
         case.breach("law", told);

@@ -1,8 +1,8 @@
 //! Nothing that was acknowledged is lost, nothing comes back, and batches are kept whole.
 
 use super::{Breach, Case};
-use crate::house::RETENTION;
 use crate::ledger::{Ledger, Seq, Submitted, When, short, under_way};
+use crate::server_policies::RETENTION;
 use redrive_store::State;
 
 pub(super) fn prove(case: &mut Case<'_>, end: When) {

@@ -4,13 +4,13 @@
 use super::Case;
 use super::kept::gone;
 use super::signs::may_be_overdue;
-use crate::house::{LEASE, MOST_RELEASES, TIMEOUT};
-use crate::ledger::{Ended, Run, Told, When, short};
+use crate::ledger::{Ended, Reply, Run, When, short};
+use crate::server_policies::{LEASE, MOST_RELEASES, TIMEOUT};
 use redrive_policy::Moment;
 use redrive_store::{Job, Refusal, State};
 
 pub(super) fn prove(case: &mut Case<'_>) {
-    order(case);
+    planned(case);
     for (number, run) in &case.account.runs {
         contents(case, *number, run);
         ends(case, *number);
@@ -22,31 +22,31 @@ pub(super) fn prove(case: &mut Case<'_>) {
         };
         let done = matches!(settle.ending, Ended::Done { .. });
         match &settle.told {
-            Told::Yes(job) if done && repeats(case, run, index, job) => {}
-            Told::Yes(_) => accepted(case, run, settle.when),
-            Told::No(_) if done && was_done(case, run, index) => {
+            Reply::Yes(job) if done && repeats(case, run, index, job) => {}
+            Reply::Yes(_) => accepted(case, run, settle.when),
+            Reply::No(_) if done && was_done(case, run, index) => {
                 let told = format!("lease {run} completed the job, and is told at {:?} that it did not", settle.when);
                 case.breach("one lease", told);
             }
-            Told::No(refusal) => refused(case, run, settle.when, refusal, Some(index)),
-            Told::Lost => {}
+            Reply::No(refusal) => refused(case, run, settle.when, refusal, Some(index)),
+            Reply::Lost => {}
         }
     }
     for extend in &case.account.extends {
         match (&extend.told, extend.run) {
-            (Told::Yes(job), Some(run)) => {
+            (Reply::Yes(job), Some(run)) => {
                 accepted(case, run, extend.when);
                 extended(case, run, extend.when, extend.span, job);
             }
-            (Told::No(refusal), Some(run)) => refused(case, run, extend.when, refusal, None),
+            (Reply::No(refusal), Some(run)) => refused(case, run, extend.when, refusal, None),
             (told, None) => forged(case, told),
-            (Told::Lost, _) => {}
+            (Reply::Lost, _) => {}
         }
     }
 }
 
 /// Later claims get higher numbers.
-fn order(case: &mut Case<'_>) {
+fn planned(case: &mut Case<'_>) {
     let mut earlier: Option<(&u32, &Run)> = None;
     for (number, run) in &case.account.runs {
         if let Some((before, previous)) = earlier.filter(|(_, previous)| run.when.before(previous.when)) {
@@ -135,7 +135,7 @@ fn extended(case: &mut Case<'_>, run: u32, when: When, span: Option<redrive_poli
     }
 }
 
-fn forged(case: &mut Case<'_>, told: &Told) {
+fn forged(case: &mut Case<'_>, told: &Reply) {
     if told.surely() {
         case.breach("one lease", "a forged proof was taken".to_owned());
     }

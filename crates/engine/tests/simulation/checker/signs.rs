@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::leases::lasts;
-use crate::ledger::{Extend, Seq, Still, Told, When};
+use crate::ledger::{Extend, Reply, Seq, Still, When};
 use redrive_policy::{Moment, Span};
 use redrive_store::Job;
 
@@ -33,16 +33,16 @@ pub(super) fn last_signs(case: &Case<'_>, run: u32, by: Seq) -> Vec<Sign> {
 fn sign(case: &Case<'_>, extend: &Extend, job: &Job, own: Span) -> Option<Sign> {
     let when = extend.when;
     match &extend.told {
-        Told::Yes(job) => {
+        Reply::Yes(job) => {
             let lease = job.lease.as_ref()?;
             Some(Sign { when, alive: lease.alive, until: lease.until, surely: true })
         }
-        Told::Lost => {
+        Reply::Lost => {
             let alive = case.ledger.earliest(when.from, when.to);
             let until = lasts(job, alive, extend.span.unwrap_or(own));
             Some(Sign { when, alive, until, surely: false })
         }
-        Told::No(_) => None,
+        Reply::No(_) => None,
     }
 }
 

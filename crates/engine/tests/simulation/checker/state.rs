@@ -42,9 +42,9 @@ fn unexplained(case: &Case<'_>, when: When, job: &Job) -> Option<&'static str> {
     }
     let explained = match job.state {
         State::Scheduled => {
-            first_generation && matches!(account.orders[0].start, Start::Scheduled(_)) && job.leases == 0
+            first_generation && matches!(account.planned_jobs[0].start, Start::Scheduled(_)) && job.leases == 0
         }
-        State::Pending => first_generation && account.orders[0].start == Start::Pending && job.leases == 0,
+        State::Pending => first_generation && account.planned_jobs[0].start == Start::Pending && job.leases == 0,
         State::Available => runs(0, 0) && stopped.is_none(),
         State::Active => runs(1, 1) && stopped.is_none(),
         State::Retryable => runs(0, 0) && stopped.is_none() && job.leases > 0,

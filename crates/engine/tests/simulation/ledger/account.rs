@@ -1,8 +1,8 @@
 //! One job in the books.
 
-use super::{Seq, Told, When};
-use crate::law::Reported;
-use crate::order::Order;
+use super::{Reply, Seq, When};
+use crate::expectation::Reported;
+use crate::planned_job::PlannedJob;
 use redrive_policy::Span;
 use redrive_store::{Blob, Job, JobId};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct Account {
     /// What was ordered, and what revivals ordered anew.
-    pub(crate) orders: Vec<Order>,
+    pub(crate) planned_jobs: Vec<PlannedJob>,
     /// Whether its producer is done with it: it will not be handed in again.
     pub(crate) resolved: bool,
     pub(crate) id: Option<JobId>,
@@ -29,9 +29,9 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) fn new(order: Order) -> Self {
+    pub(crate) fn new(planned: PlannedJob) -> Self {
         Self {
-            orders: vec![order],
+            planned_jobs: vec![planned],
             resolved: false,
             id: None,
             submits: Vec::new(),
@@ -107,7 +107,7 @@ pub(crate) struct Settle {
     /// The number of the lease; absent where the proof was forged.
     pub(crate) run: Option<u32>,
     pub(crate) ending: Ended,
-    pub(crate) told: Told,
+    pub(crate) told: Reply,
 }
 
 #[derive(Clone, Debug)]
@@ -132,14 +132,14 @@ pub(crate) struct Extend {
     /// The number of the lease; absent where the proof was forged.
     pub(crate) run: Option<u32>,
     pub(crate) span: Option<Span>,
-    pub(crate) told: Told,
+    pub(crate) told: Reply,
 }
 
 /// A request without further content.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) when: When,
-    pub(crate) told: Told,
+    pub(crate) told: Reply,
 }
 
 /// A job was taken back from where it ended.
@@ -148,7 +148,7 @@ pub(crate) struct Redrive {
     pub(crate) when: When,
     /// The order that it brought, if any.
     pub(crate) version: Option<usize>,
-    pub(crate) told: Told,
+    pub(crate) told: Reply,
 }
 
 /// Somebody saw the job, or that it is not there.

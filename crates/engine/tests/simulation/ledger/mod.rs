@@ -7,7 +7,7 @@ mod story;
 pub(crate) use account::{Account, Call, Ended, Extend, Redrive, Run, Settle, Sight, Submit, Submitted};
 pub(crate) use story::short;
 
-use super::order::Order;
+use super::planned_job::PlannedJob;
 use redrive_policy::{Moment, Span};
 use redrive_store::{Job, Refusal};
 use std::rc::Rc;
@@ -36,7 +36,7 @@ impl When {
 
 /// What somebody was told about a request for one job.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum Reply {
     /// It was done, and this is the job since.
     Yes(Rc<Job>),
     /// It was refused.
@@ -45,7 +45,7 @@ pub(crate) enum Told {
     Lost,
 }
 
-impl Told {
+impl Reply {
     /// Whether it may have been done.
     pub(crate) const fn maybe(&self) -> bool {
         !matches!(self, Self::No(_))
@@ -173,15 +173,15 @@ impl Ledger {
 
     /// Somebody saw a job.
     pub(crate) fn saw(&mut self, when: When, job: &Rc<Job>) {
-        let known = Order::of(job).filter(|(account, _)| *account < self.accounts.len());
+        let known = PlannedJob::of(job).filter(|(account, _)| *account < self.accounts.len());
         let Some((number, version)) = known else {
             return self.breach("known", None, format!("nobody ordered {}", short(job)));
         };
         let account = &mut self.accounts[number];
         let id = *account.id.get_or_insert(job.id);
         account.sights.push(Sight { when, job: Some(Rc::clone(job)) });
-        let different = match account.orders.get(version) {
-            Some(order) => order.difference(job),
+        let different = match account.planned_jobs.get(version) {
+            Some(planned) => planned.difference(job),
             None => Some("version"),
         };
         if id != job.id {
@@ -193,18 +193,20 @@ impl Ledger {
     }
 
     /// What was told about one job, with the job that came with it.
-    pub(crate) fn told(&mut self, account: usize, when: When, told: &Told) {
+    pub(crate) fn told(&mut self, account: usize, when: When, told: &Reply) {
         match told {
-            Told::Yes(job) => self.saw(when, job),
-            Told::No(Refusal::NotFound) => self.accounts[account].sights.push(Sight { when, job: None }),
-            Told::No(_) | Told::Lost => {}
+            Reply::Yes(job) => self.saw(when, job),
+            Reply::No(Refusal::NotFound) => self.accounts[account].sights.push(Sight { when, job: None }),
+            Reply::No(_) | Reply::Lost => {}
         }
     }
 
     /// A job was handed out.
     pub(crate) fn handed_out(&mut self, when: When, worker: &str, lease_asked: Option<Span>, job: &Rc<Job>) {
         self.saw(when, job);
-        let Some((number, _)) = Order::of(job).filter(|(account, _)| *account < self.accounts.len()) else { return };
+        let Some((number, _)) = PlannedJob::of(job).filter(|(account, _)| *account < self.accounts.len()) else {
+            return;
+        };
         let Some(lease) = &job.lease else {
             return self.breach("one lease", Some(number), format!("handed out without a lease: {}", short(job)));
         };

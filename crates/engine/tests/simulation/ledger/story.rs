@@ -1,6 +1,6 @@
 //! One job's story as people read it, for a seed that failed.
 
-use super::{Account, Ended, Ledger, Told, When};
+use super::{Account, Ended, Ledger, Reply, When};
 use redrive_policy::{Moment, Outcome};
 use redrive_store::Job;
 
@@ -11,7 +11,7 @@ impl Ledger {
         let mut lines: Vec<(When, String)> = Vec::new();
         events(account, &mut lines);
         lines.sort_by_key(|(when, _)| (when.from, when.to));
-        let mut story = format!("{:?}\n", account.orders);
+        let mut story = format!("{:?}\n", account.planned_jobs);
         for (when, line) in lines {
             let (from, to) = (seconds(self.earliest(when.from, when.to)), seconds(self.latest(when.from, when.to)));
             story.push_str(&format!("{:>6}..{:<6} {from}..{to}  {line}\n", when.from, when.to));
@@ -53,11 +53,11 @@ fn events(account: &Account, lines: &mut Vec<(When, String)>) {
     }
 }
 
-fn told(told: &Told) -> String {
+fn told(told: &Reply) -> String {
     match told {
-        Told::Yes(job) => short(job),
-        Told::No(refusal) => format!("refused, {refusal:?}"),
-        Told::Lost => "no answer".to_owned(),
+        Reply::Yes(job) => short(job),
+        Reply::No(refusal) => format!("refused, {refusal:?}"),
+        Reply::Lost => "no answer".to_owned(),
     }
 }
 

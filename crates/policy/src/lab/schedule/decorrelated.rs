@@ -96,7 +96,7 @@ impl Decorrelated {
 /// The next distribution in the making: the uniform pieces of all previous delays, longest first,
 /// laid over the cells from the top one down.
 struct Spread<'a> {
-    law: &'a Decorrelated,
+    distribution: &'a Decorrelated,
     cells: Vec<Cell>,
     at_cap: f64,
     /// The cell that is being filled, and how far down: from its upper border to here.
@@ -107,22 +107,22 @@ struct Spread<'a> {
 }
 
 impl<'a> Spread<'a> {
-    fn new(law: &'a Decorrelated) -> Self {
-        let cells = law.edges[..CELLS].iter().map(|edge| Cell { mass: 0.0, mean: *edge }).collect();
-        Self { law, cells, at_cap: 0.0, cell: CELLS - 1, filled_to: law.cap, density: 0.0 }
+    fn new(distribution: &'a Decorrelated) -> Self {
+        let cells = distribution.edges[..CELLS].iter().map(|edge| Cell { mass: 0.0, mean: *edge }).collect();
+        Self { distribution, cells, at_cap: 0.0, cell: CELLS - 1, filled_to: distribution.cap, density: 0.0 }
     }
 
     /// Adds the piece that a previous delay gives: uniform from `low` to three times that delay.
     fn add(&mut self, previous: Cell) {
         let high = 3.0 * previous.mean;
-        let width = high - self.law.low;
+        let width = high - self.distribution.low;
         if width <= 0.0 {
             // Only a delay that was cut to zero leads here, and it stays zero.
-            self.pour(0, previous.mass, self.law.low, self.law.low);
+            self.pour(0, previous.mass, self.distribution.low, self.distribution.low);
             return;
         }
-        if high > self.law.cap {
-            self.at_cap += previous.mass * (high - self.law.cap) / width;
+        if high > self.distribution.cap {
+            self.at_cap += previous.mass * (high - self.distribution.cap) / width;
         } else {
             self.fill_down_to(high);
         }
@@ -132,10 +132,10 @@ impl<'a> Spread<'a> {
     /// Lays the pieces so far over everything down to `ms`.
     fn fill_down_to(&mut self, ms: f64) {
         while self.filled_to > ms {
-            let bottom = self.law.edges[self.cell].max(ms);
+            let bottom = self.distribution.edges[self.cell].max(ms);
             self.pour(self.cell, self.density * (self.filled_to - bottom), bottom, self.filled_to);
             self.filled_to = bottom;
-            if bottom <= self.law.edges[self.cell] {
+            if bottom <= self.distribution.edges[self.cell] {
                 if self.cell == 0 {
                     return;
                 }
@@ -148,7 +148,8 @@ impl<'a> Spread<'a> {
         if mass <= 0.0 {
             return;
         }
-        let piece = Uniform { low: from, width: to - from, cap: self.law.cap, rounding: self.law.rounding };
+        let piece =
+            Uniform { low: from, width: to - from, cap: self.distribution.cap, rounding: self.distribution.rounding };
         let cell = &mut self.cells[cell];
         let all = cell.mass + mass;
         cell.mean += (piece.mean() - cell.mean) * (mass / all);
@@ -156,7 +157,7 @@ impl<'a> Spread<'a> {
     }
 
     fn finish(mut self) -> (Vec<Cell>, f64) {
-        self.fill_down_to(self.law.low);
+        self.fill_down_to(self.distribution.low);
         (self.cells, self.at_cap)
     }
 }
@@ -173,13 +174,13 @@ mod tests {
 
     #[test]
     fn without_a_cap_the_mean_follows_its_recurrence() {
-        let mut law = Decorrelated::new(&backoff(1000.0, None)).unwrap();
+        let mut distribution = Decorrelated::new(&backoff(1000.0, None)).unwrap();
         let mut exact = 1000.0;
         // 3^22 s is still below the longest span there is.
         for retry in 1..=22 {
-            law.advance();
+            distribution.advance();
             exact = (1000.0 + 3.0 * exact) / 2.0;
-            let mean = law.mean();
+            let mean = distribution.mean();
             assert!((mean / exact - 1.0).abs() < 1e-9, "retry {retry}: {mean} is not {exact}");
         }
     }
@@ -188,10 +189,10 @@ mod tests {
     /// integral over it, and so is the mass on a cap of 4 s.
     #[test]
     fn the_second_retry_agrees_with_its_integral() {
-        let mut law = Decorrelated::new(&backoff(1000.0, Some(4000.0))).unwrap();
-        law.advance();
-        assert!((law.mean() - 2000.0).abs() < 1e-9);
-        law.advance();
+        let mut distribution = Decorrelated::new(&backoff(1000.0, Some(4000.0))).unwrap();
+        distribution.advance();
+        assert!((distribution.mean() - 2000.0).abs() < 1e-9);
+        distribution.advance();
         const STEPS: u32 = 200_000;
         let (mut mean, mut at_cap) = (0.0, 0.0);
         for k in 0..STEPS {
@@ -201,8 +202,8 @@ mod tests {
             mean += (above * 4000.0 + (1.0 - above) * below_mean) / f64::from(STEPS);
             at_cap += above / f64::from(STEPS);
         }
-        assert!((law.mean() / mean - 1.0).abs() < 1e-6, "{} is not {mean}", law.mean());
-        assert!((law.at_cap() - at_cap).abs() < 1e-6, "{} is not {at_cap}", law.at_cap());
+        assert!((distribution.mean() / mean - 1.0).abs() < 1e-6, "{} is not {mean}", distribution.mean());
+        assert!((distribution.at_cap() - at_cap).abs() < 1e-6, "{} is not {at_cap}", distribution.at_cap());
     }
 
     #[test]
@@ -214,11 +215,11 @@ mod tests {
             (0.4, None, Rounding::FloorMs),
         ] {
             let backoff = Backoff { rounding, ..backoff(initial, cap) };
-            let mut law = Decorrelated::new(&backoff).unwrap();
+            let mut distribution = Decorrelated::new(&backoff).unwrap();
             let mut entropy = Seeded::new(41);
             let mut previous: Vec<Option<Span>> = vec![None; JOBS as usize];
             for retry in 1..=8 {
-                law.advance();
+                distribution.advance();
                 let (mut sum, mut squares, mut capped) = (0.0, 0.0, 0_u32);
                 for previous in &mut previous {
                     let draw: Draw = entropy.draw();
@@ -232,9 +233,9 @@ mod tests {
                 let (mean, share) = (sum / jobs, f64::from(capped) / jobs);
                 let mean_sd = ((squares / jobs - mean * mean) / jobs).sqrt();
                 let share_sd = (share * (1.0 - share) / jobs).sqrt();
-                let found = law.mean();
+                let found = distribution.mean();
                 assert!((found - mean).abs() <= 5.0 * mean_sd + 1e-6 * mean, "retry {retry}: {found}, sample {mean}");
-                let found = law.at_cap();
+                let found = distribution.at_cap();
                 assert!((found - share).abs() <= 5.0 * share_sd + 1e-6, "retry {retry}: {found}, sample {share}");
             }
         }
@@ -243,13 +244,13 @@ mod tests {
     #[test]
     fn the_distribution_settles_even_over_the_widest_range() {
         for (initial, cap) in [(1e-6, None), (1.0, None), (1000.0, Some(1001.0)), (1000.0, Some(300_000.0))] {
-            let mut law = Decorrelated::new(&backoff(initial, cap)).unwrap();
+            let mut distribution = Decorrelated::new(&backoff(initial, cap)).unwrap();
             let rows = (1..=5_000).find(|_| {
-                law.advance();
-                law.is_settled()
+                distribution.advance();
+                distribution.is_settled()
             });
             assert!(rows.is_some(), "initial {initial} ms, cap {cap:?} ms");
-            let all: f64 = law.cells.iter().map(|cell| cell.mass).sum::<f64>() + law.at_cap;
+            let all: f64 = distribution.cells.iter().map(|cell| cell.mass).sum::<f64>() + distribution.at_cap;
             assert!((all - 1.0).abs() < 1e-9, "{all}");
         }
     }

@@ -100,7 +100,7 @@ pub(super) fn is_steady(backoff: &Backoff, n: u32) -> bool {
         };
     let base_rests = flat || base(backoff, n) >= cap_before(backoff);
     let jitter_widens = matches!(backoff.jitter, Jitter::Added { step } if !step.is_zero());
-    let pinned = Uniform::of(backoff, n).is_some_and(|law| law.low >= law.cap);
+    let pinned = Uniform::of(backoff, n).is_some_and(|distribution| distribution.low >= distribution.cap);
     pinned || (base_rests && !jitter_widens)
 }
 
@@ -109,11 +109,12 @@ mod tests {
     use super::*;
 
     /// The midpoint rule over enough draws that its error is below the tolerance of the test.
-    fn numeric_mean(law: Uniform) -> f64 {
+    fn numeric_mean(distribution: Uniform) -> f64 {
         const DRAWS: u32 = 400_000;
         let delay = |k: u32| {
-            let ms = (law.low + law.width * ((f64::from(k) + 0.5) / f64::from(DRAWS))).min(law.cap);
-            if law.rounding == Rounding::FloorMs { ms.floor() } else { ms }
+            let ms = (distribution.low + distribution.width * ((f64::from(k) + 0.5) / f64::from(DRAWS)))
+                .min(distribution.cap);
+            if distribution.rounding == Rounding::FloorMs { ms.floor() } else { ms }
         };
         (0..DRAWS).map(delay).sum::<f64>() / f64::from(DRAWS)
     }
@@ -133,9 +134,9 @@ mod tests {
                 (8.5, 0.0, 7.5),
                 (8.0, 4.0, 7.5),
             ] {
-                let law = Uniform { low, width, cap, rounding };
-                let (closed, summed) = (law.mean(), numeric_mean(law));
-                assert!((closed - summed).abs() < 1e-4 * closed.max(1.0), "{law:?}: {closed} is not {summed}");
+                let distribution = Uniform { low, width, cap, rounding };
+                let (closed, summed) = (distribution.mean(), numeric_mean(distribution));
+                assert!((closed - summed).abs() < 1e-4 * closed.max(1.0), "{distribution:?}: {closed} is not {summed}");
             }
         }
     }
@@ -143,8 +144,8 @@ mod tests {
     #[test]
     fn absurd_widths_stay_finite() {
         for rounding in [Rounding::Exact, Rounding::FloorMs] {
-            let law = Uniform { low: 0.0, width: f64::INFINITY, cap: 500.0, rounding };
-            assert_eq!((law.mean(), law.at_cap()), (500.0, 1.0));
+            let distribution = Uniform { low: 0.0, width: f64::INFINITY, cap: 500.0, rounding };
+            assert_eq!((distribution.mean(), distribution.at_cap()), (500.0, 1.0));
         }
     }
 }

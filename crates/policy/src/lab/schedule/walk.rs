@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
         let high = self.backoff.delay(retry, previous(self.row.delay.longest), Draw::SUPREMUM);
         let settled = (low.delay, high.delay) == (self.row.delay.shortest, self.row.delay.longest);
         let (mean, at_cap, steady) = match (Uniform::of(self.backoff, retry), &mut self.chain) {
-            (Some(law), _) => (law.mean(), law.at_cap(), is_steady(self.backoff, retry)),
+            (Some(distribution), _) => (distribution.mean(), distribution.at_cap(), is_steady(self.backoff, retry)),
             (None, Some(chain)) => {
                 chain.advance();
                 (chain.mean(), chain.at_cap(), settled && chain.is_settled())

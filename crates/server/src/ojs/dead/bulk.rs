@@ -82,7 +82,7 @@ impl BulkRequest {
         members.only(&["filter", "all", "confirm", "dry_run"], &mut problems);
         let filter = members.object("filter", "/filter", &mut problems);
         if members.has("filter") && FILTER.iter().any(|key| query.get(key).is_some()) {
-            problems.push(Problem::told("/filter", "stands in the body and in the query; keep one of them"));
+            problems.push(Problem::with_message("/filter", "stands in the body and in the query; keep one of them"));
         }
         let all = flag(members, query, "all", &mut problems);
         let dry_run = flag(members, query, "dry_run", &mut problems);
@@ -104,14 +104,15 @@ impl BulkRequest {
             (true, false) => "contradicts \"all\": true; keep one of them".to_owned(),
             _ => return Ok(Self { selection, dry_run, confirm }),
         };
-        Err(ApiError::invalid(vec![Problem::told("/filter", problem)]))
+        Err(ApiError::invalid(vec![Problem::with_message("/filter", problem)]))
     }
 }
 
 /// A flag that stands in the body or in the query; false where it is absent.
 fn flag(members: &Members<'_>, query: &Query, key: &str, problems: &mut Vec<Problem>) -> bool {
     if members.has(key) && query.get(key).is_some() {
-        problems.push(Problem::told(format!("/{key}"), "stands in the body and in the query; keep one of them"));
+        problems
+            .push(Problem::with_message(format!("/{key}"), "stands in the body and in the query; keep one of them"));
     }
     members.flag(key, problems).or(query.flag(key, problems)).unwrap_or(false)
 }
@@ -128,7 +129,7 @@ async fn run(app: Arc<App>, request: BulkRequest, action: Action) -> Result<Json
     if !confirm {
         let message =
             format!("missing; this would {} {matched} {noun}: send \"confirm\": true to do it", action.name());
-        return Err(ApiError::invalid(vec![Problem::told("/confirm", message)]));
+        return Err(ApiError::invalid(vec![Problem::with_message("/confirm", message)]));
     }
     ids.truncate(app.limits.bulk);
     let attempted = ids.len();

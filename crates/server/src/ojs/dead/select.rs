@@ -196,7 +196,7 @@ fn ended_state(said: Option<&str>, path: String, problems: &mut Vec<Problem>) ->
         let allowed = format!("a state in which jobs have ended: {}", allowed.join(", "));
         problems.push(match said {
             Some(said) => Problem::new(path, format!("\"{said}\""), allowed),
-            None => Problem::told(path, format!("missing; {allowed} is required")),
+            None => Problem::with_message(path, format!("missing; {allowed} is required")),
         });
     }
     known

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 /// What workers say about the runs that they hold, and when.
 pub(in crate::postgres) struct Call {
-    pub(in crate::postgres) words: Words,
+    pub(in crate::postgres) run_call: RunCall,
     pub(in crate::postgres) now: Moment,
 }
 
-pub(in crate::postgres) enum Words {
+pub(in crate::postgres) enum RunCall {
     Alive(Vec<LeaseRef>, Option<Span>),
     Ended(Vec<Settlement>),
 }
@@ -49,19 +49,19 @@ impl Word<'_> {
 
 /// Takes the words of several callers together, one after the other.
 pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Answers, StoreError>> {
-    let mut words = Vec::new();
+    let mut run_call = Vec::new();
     let mut lengths = Vec::with_capacity(calls.len());
-    for Call { words: said, now } in &calls {
-        let before = words.len();
+    for Call { run_call: said, now } in &calls {
+        let before = run_call.len();
         match said {
-            Words::Alive(lease_refs, span) => {
-                words.extend(lease_refs.iter().map(|lease_ref| Word::Alive(lease_ref, *span, *now)))
+            RunCall::Alive(lease_refs, span) => {
+                run_call.extend(lease_refs.iter().map(|lease_ref| Word::Alive(lease_ref, *span, *now)))
             }
-            Words::Ended(settlements) => words.extend(settlements.iter().map(|each| Word::Ended(each, *now))),
+            RunCall::Ended(settlements) => run_call.extend(settlements.iter().map(|each| Word::Ended(each, *now))),
         }
-        lengths.push(words.len() - before);
+        lengths.push(run_call.len() - before);
     }
-    match heard(&core, &words).await {
+    match heard(&core, &run_call).await {
         Ok(answers) => {
             let mut answers = answers.into_iter();
             lengths.into_iter().map(|length| answers.by_ref().take(length).collect()).collect()
@@ -75,14 +75,14 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
 
 /// The answers to all words. Each concerns one job and no other, so that jobs which this node remembers go
 /// the short way, and all others, and those that have changed meanwhile, the long one.
-async fn heard(core: &Core, words: &[Word<'_>]) -> Result<Vec<Result<StoreFuture, StoreError>>, DbError> {
+async fn heard(core: &Core, run_call: &[Word<'_>]) -> Result<Vec<Result<StoreFuture, StoreError>>, DbError> {
     let mut answers = BTreeMap::new();
-    let known = core.lease_cache.take(words.iter().map(|word| word.id()));
+    let known = core.lease_cache.take(run_call.iter().map(|word| word.id()));
     if !known.is_empty() {
-        answers = short(core, words, known).await?;
+        answers = short(core, run_call, known).await?;
     }
     let open: Vec<(usize, Word<'_>)> =
-        words.iter().copied().enumerate().filter(|(place, _)| !answers.contains_key(place)).collect();
+        run_call.iter().copied().enumerate().filter(|(place, _)| !answers.contains_key(place)).collect();
     let mut answers: BTreeMap<usize, _> = answers.into_iter().map(|(place, answer)| (place, Ok(answer))).collect();
     if !open.is_empty() {
         answers.extend(core.repeat(|| long(core, &open)).await?);
@@ -96,9 +96,9 @@ type StoreFuture = Result<Job, Refusal>;
 /// Reads the jobs under a lock, and writes what becomes of them.
 async fn long(
     core: &Core,
-    words: &[(usize, Word<'_>)],
+    run_call: &[(usize, Word<'_>)],
 ) -> Result<Vec<(usize, Result<StoreFuture, StoreError>)>, DbError> {
-    let ids: BTreeSet<JobId> = words.iter().map(|(_, word)| word.id()).collect();
+    let ids: BTreeSet<JobId> = run_call.iter().map(|(_, word)| word.id()).collect();
     let ids: Vec<JobId> = ids.into_iter().collect();
     let mut session = core.session().await?;
     let (mut jobs, newer) = core.lock(&mut session, &ids, false).await?;
@@ -106,7 +106,7 @@ async fn long(
         Some(why) => Err(StoreError::from(read::newer(word.id(), why))),
         None => Ok(word.apply(&mut jobs)),
     };
-    let answers = words.iter().map(|(place, word)| (*place, answer(*word))).collect();
+    let answers = run_call.iter().map(|(place, word)| (*place, answer(*word))).collect();
     core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
     core.lease_cache.keep(jobs.into_values().filter(|stored| stored.job.state == State::Active));
     Ok(answers)
@@ -116,12 +116,12 @@ async fn long(
 /// meanwhile. Whatever is refused has to be looked at again: the job may have moved on.
 async fn short(
     core: &Core,
-    words: &[Word<'_>],
+    run_call: &[Word<'_>],
     mut jobs: HashMap<JobId, StoredRow>,
 ) -> Result<BTreeMap<usize, Result<Job, Refusal>>, DbError> {
     let mut answers = BTreeMap::new();
     let mut doubtful = BTreeSet::new();
-    for (place, word) in words.iter().enumerate() {
+    for (place, word) in run_call.iter().enumerate() {
         if !jobs.contains_key(&word.id()) {
             continue;
         }
@@ -154,6 +154,6 @@ async fn short(
     core.lease_cache.keep(
         jobs.into_values().filter(|stored| written.contains(&stored.job.id) && stored.job.state == State::Active),
     );
-    answers.retain(|place, _| written.contains(&words[*place].id()));
+    answers.retain(|place, _| written.contains(&run_call[*place].id()));
     Ok(answers)
 }

@@ -6,9 +6,9 @@ use crate::{Ambient, Entropy, Failure, History, Moment, Policy, Span, Verdict, d
 /// The past of one call. It is empty until something must be remembered, so that a call that
 /// succeeds the first time pays for nothing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ledger(Option<History>);
+pub(super) struct PastFailures(Option<History>);
 
-impl Ledger {
+impl PastFailures {
     /// Takes note of the start, where the policy has a limit that counts from it.
     #[inline]
     pub(super) fn start(&mut self, policy: &Policy, now: impl FnOnce() -> Moment) {
@@ -42,43 +42,43 @@ impl Ledger {
 
 /// How one call is retried, apart from the waiting.
 #[derive(Clone, Debug)]
-pub(super) struct Course<'p, C, W, N> {
+pub(super) struct Plan<'p, C, W, N> {
     policy: &'p Policy,
-    ledger: Ledger,
+    past: PastFailures,
     classify: C,
     watch: W,
     entropy: N,
 }
 
-impl<'p> Course<'p, Ordinary, Unwatched, Ambient> {
+impl<'p> Plan<'p, Ordinary, Unwatched, Ambient> {
     #[inline]
     pub(super) fn new(policy: &'p Policy) -> Self {
-        Self { policy, ledger: Ledger(None), classify: Ordinary, watch: Unwatched, entropy: Ambient }
+        Self { policy, past: PastFailures(None), classify: Ordinary, watch: Unwatched, entropy: Ambient }
     }
 }
 
-impl<'p, C, W, N> Course<'p, C, W, N> {
+impl<'p, C, W, N> Plan<'p, C, W, N> {
     #[inline]
-    pub(super) fn classified<D>(self, more: D) -> Course<'p, Both<C, D>, W, N> {
-        let Self { policy, ledger, classify, watch, entropy } = self;
-        Course { policy, ledger, classify: Both(classify, more), watch, entropy }
+    pub(super) fn classified<D>(self, more: D) -> Plan<'p, Both<C, D>, W, N> {
+        let Self { policy, past, classify, watch, entropy } = self;
+        Plan { policy, past, classify: Both(classify, more), watch, entropy }
     }
 
     #[inline]
-    pub(super) fn watched<V>(self, more: V) -> Course<'p, C, Both<W, V>, N> {
-        let Self { policy, ledger, classify, watch, entropy } = self;
-        Course { policy, ledger, classify, watch: Both(watch, more), entropy }
+    pub(super) fn watched<V>(self, more: V) -> Plan<'p, C, Both<W, V>, N> {
+        let Self { policy, past, classify, watch, entropy } = self;
+        Plan { policy, past, classify, watch: Both(watch, more), entropy }
     }
 
     #[inline]
-    pub(super) fn drawing<M>(self, entropy: M) -> Course<'p, C, W, M> {
-        let Self { policy, ledger, classify, watch, .. } = self;
-        Course { policy, ledger, classify, watch, entropy }
+    pub(super) fn drawing<M>(self, entropy: M) -> Plan<'p, C, W, M> {
+        let Self { policy, past, classify, watch, .. } = self;
+        Plan { policy, past, classify, watch, entropy }
     }
 
     #[inline]
     pub(super) fn start(&mut self, now: impl FnOnce() -> Moment) {
-        self.ledger.start(self.policy, now);
+        self.past.start(self.policy, now);
     }
 
     /// The wait before the next run, or that there is none.
@@ -90,7 +90,7 @@ impl<'p, C, W, N> Course<'p, C, W, N> {
         N: Entropy,
     {
         let failure = self.classify.classify(error, Failure::default());
-        let verdict = self.ledger.settle(self.policy, &failure, now, &mut self.entropy);
+        let verdict = self.past.settle(self.policy, &failure, now, &mut self.entropy);
         let delay = verdict.delay();
         match delay {
             Some(_) => self.watch.before_retry(error, &verdict),

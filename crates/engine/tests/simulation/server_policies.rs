@@ -1,7 +1,7 @@
 //! What the operators of a simulated server have set, and what follows for a job.
 
 use super::common::Seeded;
-use super::law::Law;
+use super::expectation::Expectation;
 use super::plans::Plan;
 use redrive_engine::{Layer, Layers, OperatorCap, Settings};
 use redrive_policy::Span;
@@ -27,7 +27,7 @@ struct Cap {
 
 /// The layers of a server and its caps.
 #[derive(Debug)]
-pub(crate) struct House {
+pub(crate) struct ServerPolicies {
     server: Plan,
     /// Of the queue `slow`.
     queue: Plan,
@@ -38,7 +38,7 @@ pub(crate) struct House {
     server_cap: Cap,
 }
 
-impl House {
+impl ServerPolicies {
     pub(crate) fn random(dice: &Seeded) -> Self {
         let cap = |often| Cap {
             max_attempts: dice.permille(often).then(|| dice.between(1, 8) as u32),
@@ -50,16 +50,21 @@ impl House {
 
     /// What applies to a job, by the table of layers: the job's own policy, that of its kind, that of
     /// its queue, that of the server; and every cap tightens.
-    pub(crate) fn law(&self, own: Option<&Plan>, kind: &str, queue: &str) -> Law {
+    pub(crate) fn expectation(&self, own: Option<&Plan>, kind: &str, queue: &str) -> Expectation {
         let plan = match own {
             Some(plan) => plan,
             None if kind == KINDS[1] => &self.kind,
             None if queue == QUEUES[1] => &self.queue,
             None => &self.server,
         };
-        let capped = |law: Law, cap: Cap| law.capped(cap.max_attempts, cap.max_elapsed.map(Span::ms));
-        let law = if queue == QUEUES[2] { capped(plan.law.clone(), self.queue_cap) } else { plan.law.clone() };
-        capped(law, self.server_cap)
+        let capped =
+            |expectation: Expectation, cap: Cap| expectation.capped(cap.max_attempts, cap.max_elapsed.map(Span::ms));
+        let expectation = if queue == QUEUES[2] {
+            capped(plan.expectation.clone(), self.queue_cap)
+        } else {
+            plan.expectation.clone()
+        };
+        capped(expectation, self.server_cap)
     }
 
     pub(crate) fn settings(&self) -> Settings {

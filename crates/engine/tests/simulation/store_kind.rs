@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// A kind of store: how it is opened first, and again after the process died.
-pub(crate) trait Ground {
+pub(crate) trait StoreKind {
     /// A new, empty store.
     fn open(&mut self) -> Arc<dyn Store>;
 
@@ -28,7 +28,7 @@ pub(crate) trait Ground {
 #[derive(Default)]
 pub(crate) struct InMemory(Memory);
 
-impl Ground for InMemory {
+impl StoreKind for InMemory {
     fn open(&mut self) -> Arc<dyn Store> {
         self.0 = Memory::new();
         self.reopen()
@@ -57,7 +57,7 @@ impl OnDisk {
     };
 }
 
-impl Ground for OnDisk {
+impl StoreKind for OnDisk {
     fn open(&mut self) -> Arc<dyn Store> {
         self.0 = RamDisk::default();
         self.reopen()

@@ -34,14 +34,14 @@ impl Climate {
     }
 }
 
-pub(crate) struct Weather {
+pub(crate) struct Conditions {
     climate: Climate,
     dice: Seeded,
     /// How many turns the outage goes on.
     outage: u64,
 }
 
-impl Weather {
+impl Conditions {
     pub(crate) const fn new(climate: Climate, dice: Seeded) -> Self {
         Self { climate, dice, outage: 0 }
     }

@@ -5,7 +5,7 @@ use redrive_policy::{Disposition, Signal};
 
 /// What is to happen to one job after its failures.
 #[derive(Clone, Debug)]
-pub(crate) struct Law {
+pub(crate) struct Expectation {
     /// At most so many runs, of which there is always one.
     pub(crate) limit: Option<u32>,
     /// What it is called when the limit stops a job.
@@ -155,7 +155,7 @@ impl Fits {
     }
 }
 
-impl Law {
+impl Expectation {
     /// The same under an operator's cap.
     pub(crate) fn capped(mut self, max_attempts: Option<u32>, max_elapsed_ms: Option<f64>) -> Self {
         if let Some(cap) = max_attempts.map(|cap| cap.max(1)) {

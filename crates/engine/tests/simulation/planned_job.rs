@@ -1,9 +1,9 @@
 //! What producers hand in.
 
 use super::common::Seeded;
-use super::house::{House, KINDS, QUEUES};
-use super::law::Law;
+use super::expectation::Expectation;
 use super::plans::Plan;
+use super::server_policies::{KINDS, QUEUES, ServerPolicies};
 use redrive_engine::{Randomness, Submission};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Blob, Job, JobId, Start};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// A job as it was ordered, or as a revival orders it anew.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
+pub(crate) struct PlannedJob {
     /// Which account of the ledger it belongs to.
     pub(crate) account: usize,
     /// Which order of the account it is, from 0.
@@ -25,13 +25,13 @@ pub(crate) struct Order {
     pub(crate) lease: Option<Span>,
     pub(crate) own: Option<Plan>,
     /// What applies to it.
-    pub(crate) law: Law,
+    pub(crate) expectation: Expectation,
     pub(crate) key: Option<Arc<str>>,
     pub(crate) id: Option<JobId>,
 }
 
-impl Order {
-    pub(crate) fn random(account: usize, house: &House, now: Moment, dice: &Seeded) -> Self {
+impl PlannedJob {
+    pub(crate) fn random(account: usize, policies: &ServerPolicies, now: Moment, dice: &Seeded) -> Self {
         let (kind, queue) = (*dice.pick(&KINDS), *dice.pick(&QUEUES));
         let own = dice.permille(700).then(|| Plan::random(dice));
         let soon = |most_s: u64| now.after(Span::from_millis(dice.below(most_s * 1_000) as u32));
@@ -53,7 +53,7 @@ impl Order {
             expires: dice.permille(120).then(|| soon(400)),
             timeout: span(300, 120),
             lease: span(400, 90),
-            law: house.law(own.as_ref(), kind, queue),
+            expectation: policies.expectation(own.as_ref(), kind, queue),
             own,
             key: (named < 14).then(|| format!("key {account}").into()),
             id: (8..18)
@@ -63,11 +63,11 @@ impl Order {
     }
 
     /// The same job with another policy and queue, as a revival can bring it.
-    pub(crate) fn edited(&self, version: usize, house: &House, dice: &Seeded) -> Self {
+    pub(crate) fn edited(&self, version: usize, policies: &ServerPolicies, dice: &Seeded) -> Self {
         let own = Some(Plan::random(dice));
         let queue = *dice.pick(&QUEUES);
-        let law = house.law(own.as_ref(), self.kind, queue);
-        Self { version, queue, law, own, ..self.clone() }
+        let expectation = policies.expectation(own.as_ref(), self.kind, queue);
+        Self { version, queue, expectation, own, ..self.clone() }
     }
 
     /// Whether handing it in twice is as good as once.
