@@ -2,22 +2,16 @@
 
 use crate::exit::Failed;
 use crate::output;
-use redrive_worker::Trust;
+use redrive_worker::http::{HttpClient, HttpResponse, leaves_in_the_clear};
+use redrive_worker::{ClientError, Trust};
 use serde_json::Value;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
+use std::sync::{Once, OnceLock, mpsc};
 use std::time::Duration;
-use ureq::http::{StatusCode, Uri};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::{Agent, Body, http::Response};
+use tokio::runtime::Runtime;
 
-/// How long to wait for a connection.
-const CONNECT: Duration = Duration::from_secs(5);
 /// How long to wait for a whole answer.
 const ANSWER: Duration = Duration::from_secs(60);
-/// An answer larger than this is not one of ours.
-const MAX_ANSWER: u64 = 256 << 20;
 
 /// The way out for a server whose authority is not known here.
 pub(crate) const NAME_AUTHORITY: &str = "--ca FILE or REDRIVE_CA names the certificate of an authority";
@@ -71,20 +65,15 @@ impl ServerArgs {
     }
 
     /// A way to the server for a request that may take so long.
-    pub(crate) fn client_within(&self, patience: Duration) -> Result<Client, Failed> {
+    pub(crate) fn client_within(&self, timeout: Duration) -> Result<Client, Failed> {
         let (base, trust) = self.address()?;
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            // A proxy from the environment is meant for the outside world, not for this server.
-            .proxy(None)
-            .max_redirects(0)
-            .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(patience));
-        let config = match &trust {
-            Some(trust) => config.tls_config(tls(trust)),
-            None => config,
+        let key = self.api_key()?;
+        let http = match &trust {
+            Some(trust) => HttpClient::trusting(base, key.as_deref(), trust),
+            None => HttpClient::new(base, key.as_deref()),
         };
-        Ok(Client { agent: config.build().into(), base: base.to_owned(), key: self.api_key()? })
+        let http = http.map_err(Failed::usage)?;
+        Ok(Client { http, base: base.to_owned(), timeout, runtime: runtime()? })
     }
 
     /// The API key, where one is given.
@@ -120,34 +109,26 @@ impl ServerArgs {
     }
 }
 
-/// Whether what is sent there can be read on the way.
-fn leaves_in_the_clear(url: &str) -> bool {
-    let uri = url.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http"));
-    uri.as_ref().and_then(Uri::host).is_some_and(|host| {
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
-    })
-}
-
-fn tls(trust: &Trust) -> TlsConfig {
-    let roots = trust.certificates().map(|der| Certificate::from_der(der).to_owned()).collect();
-    TlsConfig::builder()
-        .root_certs(RootCerts::Specific(Arc::new(roots)))
-        // The process may have another provider for other things.
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build()
-}
-
 fn key_from(path: &Path) -> Result<String, Failed> {
     std::fs::read_to_string(path)
         .map_err(|error| Failed::usage(format!("cannot read the API key from {}: {error}", path.display())))
 }
 
+/// One thread for the requests of the whole process, so that a command may wait for a response wherever it is: also
+/// inside of another runtime.
+fn runtime() -> Result<&'static Runtime, Failed> {
+    static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+    let build = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let built = RUNTIME.get_or_init(|| build().map_err(|error| format!("cannot start a thread: {error}")));
+    built.as_ref().map_err(Failed::unreachable)
+}
+
 /// A way to a server.
 pub(crate) struct Client {
-    agent: Agent,
+    http: HttpClient,
     base: String,
-    key: Option<String>,
+    timeout: Duration,
+    runtime: &'static Runtime,
 }
 
 /// An answer that says no.
@@ -186,82 +167,62 @@ impl Client {
 
     /// Asks; a refusal is an answer.
     pub(crate) fn try_ask(&self, send: Send<'_>, path: &str) -> Result<Result<Value, Refused>, Failed> {
-        let url = format!("{}{path}", self.base);
-        let mut response = self.sent(send, &url).map_err(|error| self.unreachable(&error))?;
-        let status = response.status();
-        let bytes = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
-        let bytes = bytes.map_err(|error| self.unreachable(&error))?;
-        let document: Value = match serde_json::from_slice(&bytes) {
+        let response = self.sent(send, path).map_err(|error| unreachable(&error))?;
+        let document: Value = match serde_json::from_slice(&response.body) {
             Ok(document) => document,
-            Err(_) if bytes.is_empty() && status.is_success() => Value::Null,
-            Err(error) => return Err(self.no_redrive(status, &error.to_string())),
+            Err(_) if response.body.is_empty() && response.is_success() => Value::Null,
+            Err(error) => return Err(self.no_redrive(response.status, &error.to_string())),
         };
-        Ok(if status.is_success() { Ok(document) } else { Err(refusal(status, &document)) })
+        Ok(if response.is_success() { Ok(document) } else { Err(refusal(response.status, &document)) })
     }
 
-    fn sent(&self, send: Send<'_>, url: &str) -> Result<Response<Body>, ureq::Error> {
+    /// Sends a request, and blocks until its response is there.
+    fn sent(&self, send: Send<'_>, path: &str) -> Result<HttpResponse, ClientError> {
+        let (http, path, timeout) = (self.http.clone(), path.to_owned(), self.timeout);
+        let (sender, response) = mpsc::channel();
+        let answered = move |answer| drop(sender.send(answer));
         match send {
-            Send::Get => self.headed(self.agent.get(url)).call(),
-            Send::Delete => self.headed(self.agent.delete(url)).call(),
+            Send::Get => drop(self.runtime.spawn(async move { answered(http.get(&path, timeout).await) })),
+            Send::Delete => drop(self.runtime.spawn(async move { answered(http.delete(&path, timeout).await) })),
             Send::Post(document) => {
-                let request = self.headed(self.agent.post(url)).header("content-type", "application/json");
-                request.send(document.to_string().as_bytes())
+                let body = document.to_string().into_bytes();
+                self.runtime.spawn(async move { answered(http.post(&path, body, timeout).await) });
             }
         }
+        response.recv().unwrap_or_else(|_| Err(ClientError::Unreachable("the request panicked".to_owned())))
     }
 
-    fn headed<Any>(&self, request: ureq::RequestBuilder<Any>) -> ureq::RequestBuilder<Any> {
-        // With this header the shapes are those that client libraries expect, whatever the test suite wants.
-        let request = request.header("ojs-version", "1.0");
-        match &self.key {
-            Some(key) => request.header("authorization", format!("Bearer {key}")),
-            None => request,
-        }
-    }
-
-    fn unreachable(&self, error: &ureq::Error) -> Failed {
-        let refusal = match error {
-            ureq::Error::Io(error) => Trust::refusal_in(error),
-            ureq::Error::Rustls(error) => Trust::refusal_in(error),
-            _ => None,
-        };
-        if let Some(refusal) = refusal {
-            return Failed { code: 3, message: format!("{}: {refusal}; {NAME_AUTHORITY}", self.base) };
-        }
-        Failed {
-            code: 3,
-            message: format!(
-                "no answer from the server at {}: {error}; start one with `redrive serve`, or say where it is with \
-                 --server URL or REDRIVE_SERVER",
-                self.base
-            ),
-        }
-    }
-
-    fn no_redrive(&self, status: StatusCode, why: &str) -> Failed {
+    fn no_redrive(&self, status: u16, why: &str) -> Failed {
         Failed {
             code: 3,
             message: format!(
                 "what answers at {} is not a redrive server: status {}, and no JSON ({why}); say where it is with \
                  --server URL or REDRIVE_SERVER",
-                self.base,
-                status.as_u16()
+                self.base, status
             ),
         }
     }
 }
 
-fn refusal(status: StatusCode, document: &Value) -> Refused {
+fn unreachable(error: &ClientError) -> Failed {
+    let way_out = match error {
+        ClientError::Untrusted(_) => NAME_AUTHORITY,
+        _ => "start one with `redrive serve`, or say where it is with --server URL or REDRIVE_SERVER",
+    };
+    Failed::unreachable(format!("{error}; {way_out}"))
+}
+
+fn refusal(status: u16, document: &Value) -> Refused {
     let error = &document["error"];
     let said = error["message"].as_str().unwrap_or("the server gives no reason");
     let mut message = match error["code"].as_str() {
         Some(code) => format!("{said} ({code})"),
-        None => format!("{said} (status {})", status.as_u16()),
+        None => format!("{said} (status {status})"),
     };
     if let Some(hint) = error["code"].as_str().and_then(|code| hint(code, said)) {
         message.push_str(&format!("\n{hint}"));
     }
-    Refused { status: status.as_u16(), message }
+    Refused { status, message }
 }
 
 /// What a user of this command can do about a refusal; the server's own hint is for programs that speak HTTP.
@@ -300,16 +261,6 @@ pub(crate) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_own_machine_and_tls_keep_a_key_to_themselves() {
-        for url in ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:80", "https://jobs.example.org"] {
-            assert!(!leaves_in_the_clear(url), "{url}");
-        }
-        for url in ["http://jobs.example.org", "http://10.0.0.1:8080", "http://localhost.example.org"] {
-            assert!(leaves_in_the_clear(url), "{url}");
-        }
-    }
 
     #[test]
     fn a_query_holds_what_is_given_and_nothing_that_could_be_misread() {

@@ -120,6 +120,8 @@ mod error;
 mod events;
 mod failure;
 mod handler;
+#[cfg(feature = "http")]
+pub mod http;
 mod info;
 mod job;
 mod middleware;

@@ -54,8 +54,7 @@ impl Trust {
     }
 
     /// Why a connection failed, and what to do about it, where the server's certificate was refused.
-    #[must_use]
-    pub fn refusal_in(error: &(dyn Error + 'static)) -> Option<String> {
+    pub(crate) fn refusal_in(error: &(dyn Error + 'static)) -> Option<String> {
         let mut next = Some(error);
         while let Some(error) = next {
             // A handshake fails with an I/O error around the reason.

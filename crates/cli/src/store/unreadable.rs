@@ -3,7 +3,6 @@
 use super::location::StoreLocation;
 use crate::{exit::Failed, output};
 use redrive_server::time::rfc3339;
-use redrive_store::JobId;
 use redrive_store::postgres::{UnreadableJob, UnreadableJobs, UnreadableList};
 use serde_json::{Value, json};
 

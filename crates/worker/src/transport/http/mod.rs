@@ -3,14 +3,13 @@
 mod call;
 mod manifest;
 mod read;
-#[cfg(feature = "tls")]
-mod tls;
 mod write;
 
 use super::{
     Ask, Beat, DeadFilter, DeadPage, Delivery, ProgressUpdate, ReportDefaults, RunReport, Settled, Start, Transport,
     TransportFuture,
 };
+use crate::http::HttpClient;
 use crate::info::JobData;
 use crate::run::Run;
 use crate::{ClientError, NewJob};
@@ -35,12 +34,12 @@ pub(crate) struct Http {
 
 impl Http {
     pub(crate) fn new(url: &str, key: Option<&str>) -> Result<Self, ClientError> {
-        Ok(Self { caller: Caller::new(url, key, None)?, extensions: OnceCell::new() })
+        Ok(Self { caller: Caller(HttpClient::new(url, key)?), extensions: OnceCell::new() })
     }
 
     #[cfg(feature = "tls")]
     pub(crate) fn trusting(url: &str, key: Option<&str>, trust: &crate::Trust) -> Result<Self, ClientError> {
-        Ok(Self { caller: Caller::new(url, key, Some(trust))?, extensions: OnceCell::new() })
+        Ok(Self { caller: Caller(HttpClient::trusting(url, key, trust)?), extensions: OnceCell::new() })
     }
 
     /// What the server can do. A server that is away is asked again next time.

@@ -1,0 +1,233 @@
+//! The HTTP client under [`crate::Client`], for programs that also call other endpoints of a server: one request, its
+//! whole response, and connections that are used again. It follows no redirects and uses no proxy of the environment.
+
+#[cfg(feature = "tls")]
+mod tls;
+
+use crate::ClientError;
+#[cfg(feature = "tls")]
+use crate::trust::Trust;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+#[cfg(feature = "tls")]
+use tls::Connector;
+
+#[cfg(not(feature = "tls"))]
+type Connector = HttpConnector;
+/// Without encryption there is nothing to trust.
+#[cfg(not(feature = "tls"))]
+enum Trust {}
+
+/// How long to wait for a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an unused connection is kept; servers close theirs after about thirty seconds.
+const IDLE: Duration = Duration::from_secs(20);
+/// An answer larger than this is not one of ours.
+const MAX_ANSWER: usize = 256 << 20;
+
+/// Sends requests to one server.
+#[derive(Clone)]
+pub struct HttpClient {
+    client: Client<Connector, Full<Bytes>>,
+    /// `http://HOST:PORT` or `https://HOST:PORT`, without a slash at the end.
+    base: String,
+    key: Option<HeaderValue>,
+}
+
+/// A response of any status, read whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpResponse {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl HttpResponse {
+    /// Whether the status is 2xx.
+    #[must_use]
+    pub const fn is_success(&self) -> bool {
+        self.status >= 200 && self.status < 300
+    }
+}
+
+impl HttpClient {
+    /// A client for a server. It sends the API key, where there is one, with every request. For `https://` it trusts
+    /// the authorities of the system, and needs the feature `tls`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The address is not that of a server, no header can carry the key, or encryption cannot be set up.
+    pub fn new(url: &str, key: Option<&str>) -> Result<Self, ClientError> {
+        Self::build(url, key, None)
+    }
+
+    /// The same with authorities that the program names.
+    ///
+    /// # Errors
+    /// As [`HttpClient::new`].
+    #[cfg(feature = "tls")]
+    pub fn trusting(url: &str, key: Option<&str>, trust: &Trust) -> Result<Self, ClientError> {
+        Self::build(url, key, Some(trust))
+    }
+
+    fn build(url: &str, key: Option<&str>, trust: Option<&Trust>) -> Result<Self, ClientError> {
+        let base = url.trim_end_matches('/').to_owned();
+        let uri = base.parse::<Uri>().ok().filter(|uri| uri.host().is_some());
+        let encrypted = match uri.as_ref().and_then(Uri::scheme_str) {
+            Some("http") => false,
+            Some("https") => true,
+            _ => {
+                return Err(ClientError::Invalid(format!(
+                    "\"{url}\" is not the address of a server: allowed is http://HOST:PORT or https://HOST:PORT"
+                )));
+            }
+        };
+        let key = key.map(|key| HeaderValue::try_from(format!("Bearer {key}"))).transpose();
+        let mut key = key.map_err(|_| {
+            ClientError::Invalid("the API key holds characters that no header can carry; look where it is from".into())
+        })?;
+        if let Some(key) = &mut key {
+            key.set_sensitive(true);
+        }
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT));
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build(encrypting(connector, encrypted, trust)?);
+        Ok(Self { client, base, key })
+    }
+
+    /// `GET`. `path` starts after the host; the whole response has to come `within` this time.
+    ///
+    /// # Errors
+    /// No response came: the server cannot be reached, did not answer in time, or is not to be trusted.
+    pub async fn get(&self, path: &str, within: Duration) -> Result<HttpResponse, ClientError> {
+        self.send(Method::GET, path, Vec::new(), within).await
+    }
+
+    /// `DELETE`.
+    ///
+    /// # Errors
+    /// As [`HttpClient::get`].
+    pub async fn delete(&self, path: &str, within: Duration) -> Result<HttpResponse, ClientError> {
+        self.send(Method::DELETE, path, Vec::new(), within).await
+    }
+
+    /// `POST` of a JSON document, or of nothing.
+    ///
+    /// # Errors
+    /// As [`HttpClient::get`].
+    pub async fn post(&self, path: &str, body: Vec<u8>, within: Duration) -> Result<HttpResponse, ClientError> {
+        self.send(Method::POST, path, body, within).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+        within: Duration,
+    ) -> Result<HttpResponse, ClientError> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.base))
+            // With this header the shapes are those that client libraries expect.
+            .header("ojs-version", "1.0");
+        if !body.is_empty() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        if let Some(key) = &self.key {
+            request = request.header(AUTHORIZATION, key);
+        }
+        let request = request
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|error| ClientError::Invalid(format!("no request can be made of this: {error}")))?;
+        let answered = async {
+            let response = self.client.request(request).await.map_err(|error| self.unreachable(&error))?;
+            let status = response.status().as_u16();
+            let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+            let body = body.map_err(|error| self.unreachable(&*error))?;
+            Ok(HttpResponse { status, body: body.to_bytes() })
+        };
+        let answered = tokio::time::timeout(within, answered).await;
+        answered.unwrap_or_else(|_| {
+            Err(ClientError::Unreachable(format!("{} did not answer within {within:?}", self.base)))
+        })
+    }
+
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> ClientError {
+        #[cfg(feature = "tls")]
+        if let Some(why) = Trust::refusal_in(error) {
+            return ClientError::Untrusted(format!("{}: {why}", self.base));
+        }
+        // The outermost error says only at which stage it happened; its causes say what it was.
+        let first = error.source().unwrap_or(error);
+        let mut message = format!("no answer from the server at {}: {first}", self.base);
+        let mut next = first.source();
+        while let Some(cause) = next {
+            message.push_str(&format!(": {cause}"));
+            next = cause.source();
+        }
+        ClientError::Unreachable(message)
+    }
+}
+
+/// Encrypts connections where that is wanted.
+#[cfg(feature = "tls")]
+fn encrypting(tcp: HttpConnector, encrypted: bool, trust: Option<&Trust>) -> Result<Connector, ClientError> {
+    let system = || Trust::system().config();
+    let tls = encrypted.then(|| trust.map_or_else(system, Trust::config)).transpose()?;
+    Ok(Connector::new(tcp, tls))
+}
+
+#[cfg(not(feature = "tls"))]
+fn encrypting(tcp: HttpConnector, encrypted: bool, _trust: Option<&Trust>) -> Result<Connector, ClientError> {
+    if encrypted {
+        return Err(ClientError::Invalid(
+            "this program speaks no TLS: build redrive-worker with its feature `tls`, or use http://HOST:PORT"
+                .to_owned(),
+        ));
+    }
+    Ok(tcp)
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+/// Whether what is sent to this address leaves the machine unencrypted.
+#[must_use]
+pub fn leaves_in_the_clear(url: &str) -> bool {
+    let uri = url.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http"));
+    uri.as_ref().and_then(Uri::host).is_some_and(|host| {
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_machine_and_tls_keep_a_key_to_themselves() {
+        for url in ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:80", "https://jobs.example.org"] {
+            assert!(!leaves_in_the_clear(url), "{url}");
+        }
+        for url in ["http://jobs.example.org", "http://10.0.0.1:8080", "http://localhost.example.org"] {
+            assert!(leaves_in_the_clear(url), "{url}");
+        }
+    }
+}
