@@ -15,3 +15,5 @@ mod app;
 mod copy;
 #[path = "transfer/inbox.rs"]
 mod inbox;
+#[path = "transfer/upgrade.rs"]
+mod upgrade;

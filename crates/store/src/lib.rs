@@ -6,6 +6,9 @@ mod codec;
 pub mod conformance;
 pub mod embedded;
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod held;
 mod id;
 mod inbox;

@@ -1,7 +1,11 @@
 //! Jobs as bytes, for the stores that keep them: little-endian, counts as varints, lengths before contents.
 
+#[cfg(test)]
+mod golden;
 pub(crate) mod revision;
 pub(crate) mod row;
+#[cfg(test)]
+pub(crate) mod samples;
 pub(crate) mod verdict;
 
 use redrive_policy::{Moment, Span};
@@ -86,6 +90,12 @@ fn version(from: &mut Decoder<'_>, what: &'static str, known: u8) -> Result<(), 
     }
 }
 
+/// A span from its milliseconds. A minus zero is never written.
+fn span(ms: f64) -> Result<Span, Unreadable> {
+    let span = Span::try_from(ms).ok().filter(|_| ms.is_sign_positive());
+    span.ok_or(Malformed("a span is negative, too long or no number"))
+}
+
 /// Reading, from the front.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoder<'a>(&'a [u8]);
@@ -97,6 +107,12 @@ impl<'a> Decoder<'a> {
 
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The bytes that are still to be read.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.0
     }
 
     pub(crate) fn raw(&mut self, length: usize) -> Result<&'a [u8], Unreadable> {
@@ -125,7 +141,12 @@ impl<'a> Decoder<'a> {
             }
             number |= bits << shift;
             if byte & 0x80 == 0 {
-                return Ok(number);
+                // One spelling only, so that what was read is written as the same bytes.
+                return if byte == 0 && shift > 0 {
+                    Err(Malformed("a count is longer than it needs"))
+                } else {
+                    Ok(number)
+                };
             }
         }
         Err(Malformed("a count does not fit into 64 bits"))
@@ -144,8 +165,7 @@ impl<'a> Decoder<'a> {
     }
 
     pub(crate) fn span(&mut self) -> Result<Span, Unreadable> {
-        let ms = f64::from_bits(self.word()?);
-        Span::try_from(ms).map_err(|_| Malformed("a span is negative, too long or no number"))
+        span(f64::from_bits(self.word()?))
     }
 
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Unreadable> {
@@ -185,6 +205,8 @@ mod tests {
     #[test]
     fn nonsense_is_an_error_and_never_a_panic() {
         assert!(Decoder::new(&[0xff; 11]).count().is_err());
+        assert!(Decoder::new(&[0x80, 0]).count().is_err());
+        assert!(Decoder::new(&(-0.0_f64).to_bits().to_le_bytes()).span().is_err());
         assert!(Decoder::new(&[0xff, 0xff, 0xff, 0xff, 0x7f]).small().is_err());
         assert!(Decoder::new(&[5, b'a']).bytes().is_err());
         assert!(Decoder::new(&[1, 0xff]).text().is_err());

@@ -195,11 +195,17 @@ pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<(Moment, Row), Unreadable
         return Err(Malformed("a row has parts that this format does not know"));
     }
     let has = |flag| flags & flag != 0;
+    if has(has::DEADLINE) && !has(has::LEASE) {
+        return Err(Malformed("a row has a deadline without a lease"));
+    }
     let mut row = Row::fresh(created, state, None, None);
     row.dead = has(has::DEAD);
     if has(has::COUNTS) {
         for count in [&mut row.attempt, &mut row.leases, &mut row.generation, &mut row.releases] {
             *count = from.small()?;
+        }
+        if (row.attempt, row.leases, row.generation, row.releases) == (0, 0, 0, 0) {
+            return Err(Malformed("a row has counts that are all zero"));
         }
     }
     for (moment, flag) in [
@@ -220,6 +226,9 @@ pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<(Moment, Row), Unreadable
     }
     if has(has::HISTORY) {
         row.history = decode_history(from)?;
+        if row.history == History::new(created) {
+            return Err(Malformed("a row has a history in which nothing happened"));
+        }
     }
     if has(has::RESULT) {
         row.result = Some(from.bytes()?.into());
@@ -285,7 +294,11 @@ fn encode_history(history: &History, out: &mut Vec<u8>) {
 fn decode_history(from: &mut Decoder<'_>) -> Result<History, Unreadable> {
     let (created, failures) = (from.moment()?, from.small()?);
     let mut rules = Vec::new();
-    for _ in 0..from.small()? {
+    let handled = from.small()?;
+    if handled == 0 {
+        return Err(Malformed("a history has no rules"));
+    }
+    for _ in 0..handled {
         let count = from.count()?;
         let previous = if count & 1 == 1 { Some(from.span()?) } else { None };
         let count = u32::try_from(count >> 1).map_err(|_| Malformed("a count does not fit into 32 bits"))?;

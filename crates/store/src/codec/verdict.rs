@@ -1,6 +1,6 @@
 //! Failed runs on disk. Exact to the last bit of every delay and draw, which JSON text would not be.
 
-use super::{Decoder, Encode, Malformed, Unreadable, version};
+use super::{Decoder, Encode, Malformed, Unreadable, span, version};
 use crate::FailedRun;
 use redrive_policy::{Computed, Disposition, Draw, Mismatch, Origin, Outcome, Reason, Span, Verdict};
 
@@ -80,7 +80,7 @@ fn decode_origin(from: &mut Decoder<'_>) -> Result<Origin, Unreadable> {
             retry: from.small()?,
             raw: from.span()?,
             capped_at: decode_optional_span(from)?,
-            draw: decode_optional(from)?.map(|draw| Draw::try_from(draw).map_err(|_| BAD_DRAW)).transpose()?,
+            draw: decode_optional(from)?.map(decode_draw).transpose()?,
             delay: from.span()?,
         })),
         1 => Ok(Origin::Override),
@@ -89,7 +89,9 @@ fn decode_origin(from: &mut Decoder<'_>) -> Result<Origin, Unreadable> {
     }
 }
 
-const BAD_DRAW: Unreadable = Malformed("a draw is not between 0 and 1");
+fn decode_draw(draw: f64) -> Result<Draw, Unreadable> {
+    Draw::try_from(draw).map_err(|_| Malformed("a draw is not between 0 and 1"))
+}
 
 fn encode_reason(reason: &Reason, out: &mut Vec<u8>) {
     match reason {
@@ -182,5 +184,5 @@ fn decode_optional(from: &mut Decoder<'_>) -> Result<Option<f64>, Unreadable> {
 
 fn decode_optional_span(from: &mut Decoder<'_>) -> Result<Option<Span>, Unreadable> {
     let Some(ms) = decode_optional(from)? else { return Ok(None) };
-    Span::try_from(ms).map(Some).map_err(|_| Malformed("a span is negative, too long or no number"))
+    span(ms).map(Some)
 }

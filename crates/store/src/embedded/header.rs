@@ -66,8 +66,10 @@ impl FileHeader {
         if bytes[..8] != *MAGIC || small(36) != crc32fast::hash(&bytes[..36]) {
             return Err(HeaderFlaw::Unreadable);
         }
-        if small(8) > FORMAT {
-            return Err(HeaderFlaw::Newer(small(8)));
+        match small(8) {
+            0 => return Err(HeaderFlaw::Unreadable),
+            newer if newer > FORMAT => return Err(HeaderFlaw::Newer(newer)),
+            _ => {}
         }
         let kind = match small(12) {
             1 => Kind::Segment,

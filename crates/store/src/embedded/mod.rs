@@ -11,6 +11,8 @@ mod due;
 mod fault;
 mod flusher;
 mod frame;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod gather;
 mod header;
 mod high_water;

@@ -7,6 +7,8 @@ mod compaction;
 mod conformance;
 mod copies;
 mod damage;
+#[path = "../common/description.rs"]
+mod description;
 mod descriptors;
 mod faults;
 mod fixture;
@@ -22,4 +24,5 @@ mod scratch;
 mod sim;
 mod subject;
 mod tail;
+mod versions;
 mod workload;

@@ -6,10 +6,13 @@
 mod cluster;
 mod conformance;
 mod deadlock;
+#[path = "../common/description.rs"]
+mod description;
 mod faults;
 mod frozen;
 mod held;
 mod inbox;
+mod migrations;
 mod model;
 mod nodes;
 mod pooler;

@@ -195,7 +195,7 @@ fn the_view_of_attempts_says_what_was_decided_and_why() {
         let mut seen = 0;
         for verdict in verdicts() {
             let decided = move |job: &Job| Decision {
-                verdict: verdict.clone(),
+                verdict,
                 error: (*b"{\"code\":\"E7\",\"message\":\"no\"}").into(),
                 ..decision(job, later(900))
             };

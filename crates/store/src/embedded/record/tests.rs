@@ -1,102 +1,9 @@
 use super::*;
-use crate::{Lease, LeaseToken, Spec, State, Times};
-use redrive_policy::{
-    AttemptLimit, Backoff, Computed, Disposition, Draw, Handled, History, Matcher, Mismatch, Origin, Outcome, Parts,
-    Policy, Reason, Rule, Unmatched, Verdict,
-};
-use std::sync::Arc;
-
-fn job() -> Job {
-    let rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff: Backoff::IMMEDIATE }];
-    let (attempts, on_stop) = (AttemptLimit::Unlimited, Disposition::Discard);
-    let parts =
-        Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable, delegated: None };
-    let at = Moment::from_micros;
-    let handled = [(3, Some(0.1)), (0, None), (u32::MAX, Some(7.0))];
-    let handled = handled.map(|(count, ms)| Handled { count, previous: ms.map(Span::saturating_ms) });
-    let token = LeaseToken { number: 7, nonce: u64::MAX };
-    Job {
-        id: JobId::new(at(5), 7),
-        spec: Arc::new(Spec {
-            kind: "kind".into(),
-            queue: "queue".into(),
-            priority: i32::MIN,
-            body: Arc::from([0, 255, 10]),
-            policy: Arc::new(Policy::new(parts).unwrap()),
-            timeout: Some(Span::MAX),
-            lease: None,
-            expires: Some(at(i64::MAX)),
-        }),
-        state: State::Active,
-        attempt: 300,
-        history: History::restored(at(-1), 9, handled),
-        due: Some(at(1)),
-        lease: Some(Lease {
-            token,
-            worker: "ada".into(),
-            alive: at(2),
-            until: at(3),
-            span: Span::from_secs(1),
-            deadline: Some(at(4)),
-        }),
-        leases: 7,
-        generation: 1,
-        releases: 2,
-        dead: true,
-        times: Times { created: at(10), available: Some(at(11)), started: Some(at(12)), finished: Some(at(13)) },
-        last_delay: Some(Span::saturating_ms(0.3)),
-        failures: verdicts().into_iter().map(run).collect(),
-        revisions: vec![Revision { generation: 300, at: at(9), by: "ada".into(), body: Arc::from([255, 0]) }],
-        result: Some(Arc::from(*b"{}")),
-        settled: Some(token),
-        completed_by: Some("bob".into()),
-    }
-}
-
-fn run(verdict: Verdict) -> FailedRun {
-    let [available, started, at] = [1, 2, 3].map(Moment::from_micros);
-    FailedRun {
-        generation: 1,
-        attempt: 2,
-        available,
-        started,
-        at,
-        worker: "ada".into(),
-        error: Arc::from(*b"{\"a\":1}"),
-        verdict,
-    }
-}
-
-/// One of every kind.
-fn verdicts() -> Vec<Verdict> {
-    let span = Span::saturating_ms(0.1 + 0.2);
-    let computed = |capped_at, draw| Origin::Backoff(Computed { retry: 3, raw: span, capped_at, draw, delay: span });
-    let origins =
-        [computed(None, None), computed(Some(span), Some(Draw::from_bits(9))), Origin::Override, Origin::Requeue];
-    let mismatches = [
-        Mismatch::Excluded { entry: 300 },
-        Mismatch::NotIncluded,
-        Mismatch::OtherCode,
-        Mismatch::OtherFlag,
-        Mismatch::Permanent,
-    ];
-    let mut reasons = vec![
-        Reason::MaxAttempts { limit: 5 },
-        Reason::MaxElapsed { limit: span, elapsed: span, delay: Some(span) },
-        Reason::MaxElapsed { limit: span, elapsed: span, delay: None },
-        Reason::Unmatched,
-        Reason::Handler,
-        Reason::Unrecoverable,
-        Reason::RetriesDisabled,
-        Reason::Pruned,
-    ];
-    reasons.extend(mismatches.map(Reason::NonRetryable));
-    let dispositions = [Disposition::Discard, Disposition::DeadLetter, Disposition::Fail];
-    let stops = reasons.into_iter().zip(dispositions.into_iter().cycle());
-    let outcomes = origins.into_iter().map(|origin| Outcome::Retry { delay: span, origin });
-    let outcomes = outcomes.chain(stops.map(|(reason, disposition)| Outcome::Stop { reason, disposition }));
-    outcomes.enumerate().map(|(index, outcome)| Verdict { attempt: 1, rule: index.checked_sub(1), outcome }).collect()
-}
+use crate::State;
+use crate::codec::samples::job;
+use crate::embedded::frame::Frame;
+use crate::embedded::header::{FileHeader, Kind};
+use std::path::Path;
 
 /// All records, one after the other.
 fn all(job: &Job) -> Vec<u8> {
@@ -190,5 +97,25 @@ fn whatever_the_bytes_say_reading_them_does_not_panic() {
 fn a_state_is_written_as_its_place_in_the_list() {
     for (place, state) in State::ALL.into_iter().enumerate() {
         assert_eq!(state as usize, place);
+    }
+}
+
+/// The seeds of the fuzz targets: every record, a frame of them, and the head of a file.
+#[test]
+fn the_fuzz_targets_of_the_log_begin_with_every_record() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    let records = all(&job());
+    let mut frame = Frame::new();
+    frame.records().extend_from_slice(&records);
+    let header = FileHeader { kind: Kind::Segment, number: 12, length: 4096, salt: 7 }.encode();
+    for (name, bytes) in
+        [("log/records", &records[..]), ("frame/records", frame.finish(7, 1)), ("header/segment", &header)]
+    {
+        let seed = seeds.join(name);
+        if std::env::var_os("REDRIVE_WRITE_FIXTURE").is_some() {
+            std::fs::create_dir_all(seed.parent().unwrap()).unwrap();
+            std::fs::write(&seed, bytes).unwrap();
+        }
+        assert_eq!(std::fs::read(&seed).unwrap(), bytes, "{name}");
     }
 }
