@@ -1,7 +1,6 @@
 //! Jobs that were discarded and are no dead letters, counted until they are told.
 
 use crate::Engine;
-use redrive_policy::lab::explain::why_not_kept;
 use redrive_store::{Job, State};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +28,7 @@ impl Discards {
     pub(crate) fn note<'a>(&self, jobs: impl Iterator<Item = &'a Job>) {
         for job in jobs.filter(|job| job.state == State::Discarded && !job.dead) {
             let last = job.failures.last().filter(|last| last.generation == job.generation);
-            let why = why_not_kept(&job.spec.policy, last.map(|last| &last.verdict));
+            let why = job.spec.policy.why_discarded(last.map(|last| &last.verdict));
             let group =
                 Discarded { kind: Some(Arc::clone(&job.spec.kind)), queue: Some(Arc::clone(&job.spec.queue)), why };
             let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);

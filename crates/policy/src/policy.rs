@@ -1,8 +1,8 @@
 //! The canonical policy: one form that can say all that the dialects say.
 
 use crate::{
-    Backoff, CapPlace, Curve, Delegation, Disposition, Failure, History, Jitter, Matcher, Mismatch, Problem, Problems,
-    Span,
+    Backoff, CapPlace, Curve, Delegation, Disposition, Failure, History, Jitter, Matcher, Mismatch, Outcome, Problem,
+    Problems, Reason, Span, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
@@ -169,6 +169,19 @@ impl Policy {
     #[must_use]
     pub const fn on_expiry(&self, history: &History) -> Disposition {
         if history.failures() > 0 { self.0.on_stop } else { Disposition::Discard }
+    }
+
+    /// Why a job that was discarded is not kept as a dead letter. `last` is the verdict on the last failure of its
+    /// present generation.
+    #[must_use]
+    pub const fn why_discarded(&self, last: Option<&Verdict>) -> &'static str {
+        let Some(last) = last else { return "it expired before a run of it failed" };
+        match (last.outcome, self.0.on_stop) {
+            (Outcome::Stop { reason: Reason::Handler, .. }, _) => "its handler asked for that",
+            (Outcome::Stop { reason: Reason::Pruned, .. }, _) => "its handler pruned it",
+            (_, Disposition::Discard) => "on_exhaustion is discard",
+            (_, Disposition::Fail | Disposition::DeadLetter) => "its policy keeps no dead letters",
+        }
     }
 }
 

@@ -56,19 +56,6 @@ pub fn summary(policy: &Policy, rule: usize) -> String {
     said
 }
 
-/// Why a job that was discarded is not kept as a dead letter. `last` is the verdict on the last failure of its
-/// present generation.
-#[must_use]
-pub fn why_not_kept(policy: &Policy, last: Option<&Verdict>) -> &'static str {
-    let Some(last) = last else { return "it expired before a run of it failed" };
-    match (last.outcome, policy.on_stop) {
-        (Outcome::Stop { reason: Reason::Handler, .. }, _) => "its handler asked for that",
-        (Outcome::Stop { reason: Reason::Pruned, .. }, _) => "its handler pruned it",
-        (_, Disposition::Discard) => "on_exhaustion is discard",
-        (_, Disposition::Fail | Disposition::DeadLetter) => "its policy keeps no dead letters",
-    }
-}
-
 fn fate(disposition: Disposition) -> &'static str {
     match disposition {
         Disposition::Discard => "the job is discarded",

@@ -3,7 +3,6 @@
 use super::Decisions;
 use super::run::Run;
 use crate::when;
-use redrive_policy::lab::explain::why_not_kept;
 use serde_json::Value;
 
 pub(super) fn ending(job: &Value, told: &Decisions) -> String {
@@ -52,7 +51,7 @@ fn discarded(job: &Value, told: &Decisions, ago: &str) -> String {
     if job["redrive"]["dead_letter"] == true {
         return format!("{expired}It is kept as a dead letter; `redrive dead retry {id}` redrives it.");
     }
-    let why = why_not_kept(&told.policy, last);
+    let why = told.policy.why_discarded(last);
     format!(
         "{expired}It was discarded, not kept as a dead letter: {why}. `redrive job retry {id}` redrives it until its \
          retention is over (retention.finished)."
