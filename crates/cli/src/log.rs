@@ -1,8 +1,9 @@
 //! The log: lines on standard error, each with its time and its level.
 
 use crate::output;
+use redrive_ojs::time;
 use redrive_policy::Moment;
-use redrive_server::{Level, time};
+use redrive_server::Level;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};

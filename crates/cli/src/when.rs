@@ -1,8 +1,8 @@
 //! Points in time on the command line: RFC 3339 in and out, and how long ago.
 
+use redrive_ojs::time;
 use redrive_policy::dialect::{go_duration, iso_duration};
 use redrive_policy::{Moment, Span};
-use redrive_server::time;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The time now, in milliseconds since the Unix epoch.

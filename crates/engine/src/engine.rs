@@ -3,6 +3,7 @@
 use crate::admission::Admission;
 use crate::discards::Discards;
 use crate::events::Chronicle;
+use crate::policies::Policies;
 use crate::progress::Watch;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
@@ -51,6 +52,7 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) randomness: Arc<dyn Randomness>,
     pub(crate) settings: Settings,
+    pub(crate) policies: Policies,
     pub(crate) admission: Admission,
     pub(crate) chronicle: Chronicle,
     pub(crate) discards: Discards,
@@ -76,6 +78,7 @@ impl Engine {
             clock,
             randomness,
             settings,
+            policies: Policies::default(),
             admission: Admission::default(),
             chronicle: Chronicle::default(),
             discards: Discards::default(),

@@ -26,36 +26,38 @@ pub struct Submission {
     pub timeout: Option<Span>,
     /// How long a lease lasts.
     pub lease: Option<Span>,
-    /// Its own retry policy.
-    pub policy: Option<PolicyDocument>,
-    /// A second job with the same key is not kept.
+    /// What happens after a failure.
+    pub policy: JobPolicy,
+    /// A second job with the same key is not enqueued.
     pub idempotency_key: Option<Arc<str>>,
+    /// Everything else about it, one JSON object; the engine does not read it.
+    pub body: Blob,
+}
+
+/// The retry policy of a job to be enqueued.
+#[derive(Clone, Debug)]
+pub enum JobPolicy {
+    /// What is configured for such jobs.
+    Configured,
+    /// Its own, as it was written.
+    Own(PolicyDocument),
+    /// What [`Engine::effective`] answered for the job.
+    Effective(Arc<Effective>),
 }
 
 impl Engine {
-    /// Hands in jobs, all or none. `body` makes what the store keeps of a job besides, from the
-    /// policy that applies to it.
+    /// Enqueues jobs, all or none.
     ///
     /// # Errors
-    /// The first policy that is not valid, or a name that is taken; nothing is kept then.
-    pub async fn submit(
-        &self,
-        submissions: Vec<Submission>,
-        body: impl Fn(usize, &Effective) -> Blob,
-    ) -> Result<Vec<Enqueued>, EngineError> {
-        let mut ids = self.new_ids(self.clock.now());
-        let mut jobs = Vec::with_capacity(submissions.len());
-        for (index, submission) in submissions.into_iter().enumerate() {
-            jobs.push(self.new_job(submission, &mut ids, |effective| body(index, effective))?);
-        }
-        self.keep(jobs).await
+    /// The first policy that is not valid, or an id that is taken; nothing is enqueued then.
+    pub async fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Enqueued>, EngineError> {
+        let mut ids = self.new_ids(self.now());
+        let jobs = submissions.into_iter().map(|submission| self.new_job(submission, &mut ids));
+        let jobs = jobs.collect::<Result<Vec<NewJob>, EngineError>>()?;
+        self.enqueue(jobs).await
     }
 
-    /// Keeps jobs whose policy is resolved already, all or none.
-    ///
-    /// # Errors
-    /// A name that is taken; nothing is kept then.
-    pub async fn keep(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EngineError> {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EngineError> {
         let now = self.clock.now();
         let jobs = jobs.into_iter().map(|job| self.stored_job(job)).collect();
         let enqueued = self.store.enqueue(jobs, now).await?;
@@ -71,23 +73,23 @@ impl Engine {
         Ok(enqueued.into_iter().map(|enqueued| self.shown_enqueued(enqueued)).collect())
     }
 
-    fn new_job(
-        &self,
-        submission: Submission,
-        ids: &mut NewIds,
-        body: impl FnOnce(&Effective) -> Blob,
-    ) -> Result<NewJob, EngineError> {
-        let Submission { kind, queue, priority, start, expires, timeout, lease, policy, idempotency_key, id } =
+    /// The job that a submission asks for.
+    pub(crate) fn new_job(&self, submission: Submission, ids: &mut NewIds) -> Result<NewJob, EngineError> {
+        let Submission { kind, queue, priority, start, expires, timeout, lease, policy, idempotency_key, id, body } =
             submission;
-        let effective = self.settings.layers.resolve(policy, &kind, &queue).map_err(EngineError::InvalidPolicy)?;
-        let body = body(&effective);
-        let spec = Spec { kind, queue, priority, body, policy: effective.policy, timeout, lease, expires };
+        let resolve = |own| self.settings.layers.resolve(own, &kind, &queue).map_err(EngineError::InvalidPolicy);
+        let policy = match policy {
+            JobPolicy::Configured => resolve(None)?.policy,
+            JobPolicy::Own(written) => resolve(Some(written))?.policy,
+            JobPolicy::Effective(effective) => Arc::clone(&effective.policy),
+        };
+        let spec = Spec { kind, queue, priority, body, policy, timeout, lease, expires };
         let id = id.unwrap_or_else(|| ids.next_id());
         Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key })
     }
 
-    /// Names for jobs that bring none.
-    pub fn new_ids(&self, now: Moment) -> NewIds {
+    /// Ids for jobs that bring none.
+    pub(crate) fn new_ids(&self, now: Moment) -> NewIds {
         let random = u128::from(self.randomness.bits()) << 64 | u128::from(self.randomness.bits());
         // Without the highest of the 62 bits that are counted up, so that no carry leaves them.
         NewIds { now, random: random & !(1 << 61) }
@@ -97,15 +99,14 @@ impl Engine {
 /// Names in ascending order: jobs of one batch become available at the same moment, and then their
 /// names decide which of them runs first.
 #[derive(Debug)]
-pub struct NewIds {
+pub(crate) struct NewIds {
     now: Moment,
     random: u128,
 }
 
 impl NewIds {
-    /// The next name.
-    #[must_use]
-    pub fn next_id(&mut self) -> JobId {
+    /// The next id.
+    fn next_id(&mut self) -> JobId {
         self.random += 1;
         JobId::new(self.now, self.random)
     }

@@ -1,9 +1,9 @@
 //! The only place that waits: it runs the sweeps when they are due, and takes in what comes from outside.
 
 use crate::sweep::Backlog;
-use crate::{Engine, EngineError, Step, Swept};
+use crate::{Engine, EngineError, Step, SubmissionDecoder, Swept};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Decoder, Drained};
+use redrive_store::Drained;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,19 +30,19 @@ const INBOX_STEP: usize = 100;
 /// How often is looked for letters that nobody rang for: a notification may be lost.
 const INBOX_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Takes in what applications leave in the store until `stopped` completes; `open` reads each letter. What
+/// Takes in what applications leave in the store until `stopped` completes; `decode` reads each entry. What
 /// became of them is handed to `report`, and so is the first of several errors in a row, after which the work
 /// goes on.
 pub async fn drain_inbox(
     engine: &Engine,
-    open: &Decoder<'_>,
+    decode: &SubmissionDecoder<'_>,
     stopped: impl Future<Output = ()>,
     report: impl Fn(Result<&Drained, &EngineError>),
 ) {
     tokio::pin!(stopped);
     let mut failing = false;
     loop {
-        let outcome = engine.drain_inbox(open, INBOX_STEP).await;
+        let outcome = engine.drain_inbox(decode, INBOX_STEP).await;
         if outcome.is_ok() || !failing {
             report(outcome.as_ref());
         }

@@ -3,7 +3,8 @@
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use redrive_engine::{
-    ClaimRequest, Clock, Ending, Engine, Happening, Layers, ManualClock, Settings, Submission, SystemRandomness,
+    ClaimRequest, Clock, Ending, Engine, Happening, JobPolicy, Layers, ManualClock, Settings, Submission,
+    SystemRandomness,
 };
 use redrive_policy::{Moment, Span};
 use redrive_store::{Enqueued, JobId, LeaseRef, Memory, Start, Token};
@@ -26,14 +27,15 @@ fn submission(kind: &str) -> Submission {
         expires: None,
         timeout: None,
         lease: None,
-        policy: None,
+        policy: JobPolicy::Configured,
         idempotency_key: None,
+        body: Arc::from(&b"{}"[..]),
     }
 }
 
 async fn submit(engine: &Engine, kinds: &[&str]) -> Vec<JobId> {
     let submissions = kinds.iter().map(|kind| submission(kind)).collect();
-    let enqueued = engine.submit(submissions, |_, _| Arc::from(&b""[..])).await.expect("kept");
+    let enqueued = engine.submit(submissions).await.expect("kept");
     let id = |answer: &Enqueued| match answer {
         Enqueued::Created(job) | Enqueued::Existing(job) => job.id,
     };

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use redrive_engine::EngineError;
-use redrive_policy::{Problem, Problems};
+use redrive_policy::Problem;
 use redrive_store::{JobId, Queue, Refusal, State, StoreError};
 use serde_json::{Value, json};
 use std::fmt;
@@ -159,13 +159,7 @@ impl ApiError {
     }
 
     fn listing(code: Code, lead: &str, error_type: &str, mut problems: Vec<Problem>) -> Self {
-        const MOST: usize = 100;
-        let more = problems.len().saturating_sub(MOST);
-        problems.truncate(MOST);
-        let mut message = format!("{lead}: {}", Problems(problems.clone()).to_string().replace('\n', "; "));
-        if more > 0 {
-            message.push_str(&format!("; and {more} more"));
-        }
+        let message = redrive_ojs::listed(lead, &mut problems);
         Self::new(code, message).with_details(json!({ "error_type": error_type, "problems": problems }))
     }
 

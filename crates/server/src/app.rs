@@ -2,10 +2,10 @@
 
 use crate::edge::Edge;
 use crate::listen::{Bounds, Connections};
-use crate::ojs::Policies;
 use crate::{ApiKeys, Hosts, Limits, LocalStore, edge, ojs};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
+use redrive_ojs::Envelopes;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -103,7 +103,7 @@ impl Server {
         };
         let connections = Connections::new(bounds);
         let app = App {
-            policies: Policies::default(),
+            envelopes: Envelopes::new(engine.settings().timeout),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             boot: SystemRandomness::default().bits() as u32,
             requests: AtomicU64::new(0),
@@ -153,7 +153,7 @@ pub(crate) struct App {
     pub(crate) test_directives: bool,
     pub(crate) backend: &'static str,
     pub(crate) log: Log,
-    pub(crate) policies: Policies,
+    pub(crate) envelopes: Envelopes,
     pub(crate) long_polls: Arc<Semaphore>,
     /// True once the server stops.
     pub(crate) stopping: watch::Receiver<bool>,

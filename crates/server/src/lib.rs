@@ -7,18 +7,15 @@ mod discards;
 mod edge;
 mod endpoints;
 mod hosts;
-mod json;
 mod limits;
 mod listen;
 mod local;
 mod ojs;
 mod request;
 mod response;
-pub mod time;
 
 pub use app::{Level, Log, Server, ServerSettings};
 pub use auth::{ApiKeys, SHORTEST_KEY};
 pub use hosts::Hosts;
 pub use limits::Limits;
 pub use local::LocalStore;
-pub use ojs::{is_queue, is_type};

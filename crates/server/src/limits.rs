@@ -44,19 +44,28 @@ pub struct Limits {
     pub drain: Duration,
 }
 
+impl Limits {
+    /// Those on a single job.
+    pub(crate) const fn of_jobs(&self) -> redrive_ojs::Limits {
+        let Self { args_bytes, nesting, name_bytes, .. } = *self;
+        redrive_ojs::Limits { args_bytes, nesting, name_bytes }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
+        let redrive_ojs::Limits { args_bytes, nesting, name_bytes } = redrive_ojs::Limits::default();
         Self {
             body_bytes: 1 << 20,
-            args_bytes: 512 << 10,
+            args_bytes,
             error_bytes: 16 << 10,
-            nesting: 64,
+            nesting,
             batch: 1_000,
             fetch: 1_000,
             page: 1_000,
             answer_bytes: 8 << 20,
             bulk: 10_000,
-            name_bytes: 255,
+            name_bytes,
             connections: 1_000,
             connections_per_address: 0,
             header_timeout: Duration::from_secs(30),

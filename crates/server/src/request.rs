@@ -3,11 +3,11 @@
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::edge::names_version;
-use crate::json::{Members, unknown};
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
+use redrive_ojs::json::{Members, unknown};
 use redrive_policy::Problem;
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ pub(crate) enum JobData {
     #[cfg(feature = "http")]
     Text(Box<RawValue>),
     #[cfg(feature = "embedded")]
-    Kept(Box<redrive_store::Job>, Option<redrive_engine::Progress>),
+    Stored(Box<crate::transport::embedded::Stored>),
 }
 
 impl JobData {
@@ -34,7 +34,7 @@ impl JobData {
             #[cfg(feature = "http")]
             Self::Text(text) => serde_json::from_str(text.get()).unwrap_or_default(),
             #[cfg(feature = "embedded")]
-            Self::Kept(job, progress) => crate::transport::embedded::envelope(job, progress.as_ref()),
+            Self::Stored(stored) => stored.envelope(),
         }
     }
 }

@@ -21,9 +21,9 @@ pub(crate) enum Text {
     /// The whole envelope, and where in it the arguments are.
     #[cfg(feature = "http")]
     Envelope { whole: Box<str>, args: std::ops::Range<usize> },
-    /// What the engine of this process keeps.
+    /// What the engine of this process has.
     #[cfg(feature = "embedded")]
-    Kept(Box<crate::transport::embedded::Kept>),
+    Stored(Box<crate::transport::embedded::Stored>),
 }
 
 impl Job {
@@ -70,7 +70,7 @@ impl Job {
             #[cfg(feature = "http")]
             Text::Envelope { whole, args } => whole.get(args.clone()).unwrap_or("[]"),
             #[cfg(feature = "embedded")]
-            Text::Kept(kept) => kept.args(),
+            Text::Stored(stored) => stored.args(),
         }
     }
 
@@ -90,7 +90,7 @@ impl Job {
             #[cfg(feature = "http")]
             Text::Envelope { whole, .. } => whole.to_string(),
             #[cfg(feature = "embedded")]
-            Text::Kept(kept) => kept.envelope().to_string(),
+            Text::Stored(stored) => stored.envelope_json(),
         }
     }
 

@@ -29,12 +29,13 @@
 //! ```
 
 use crate::run::Run;
-use crate::transport::embedded::{Local, delivery, settings};
+use crate::transport::embedded::{Local, delivery, envelopes, settings};
 use crate::transport::{Ending, RunReport, Settled};
 use crate::worker::executor::attempt;
 use crate::worker::runner::Runner;
 use crate::{Client, ClientError, Worker};
 use redrive_engine::{ClaimRequest, Clock, Engine, ManualClock, Randomness, Swept};
+use redrive_ojs::Envelopes;
 use redrive_policy::{Moment, Span};
 use redrive_store::Memory;
 use std::fmt;
@@ -53,6 +54,7 @@ const MOST_RUNS: usize = 100_000;
 pub struct Bench {
     client: Client,
     engine: Arc<Engine>,
+    envelopes: Arc<Envelopes>,
     clock: Arc<ManualClock>,
 }
 
@@ -94,7 +96,7 @@ impl Bench {
         let (store, time) = (Arc::new(Memory::new()), Arc::clone(&clock) as _);
         let engine = Arc::new(Engine::new(store, time, Arc::new(Counted::default()), settings()?));
         let client = Client::over(Local::by_hand(Arc::clone(&engine)));
-        Ok(Self { client, engine, clock })
+        Ok(Self { client, envelopes: envelopes(&engine), engine, clock })
     }
 
     /// The client for the code under test.
@@ -163,7 +165,9 @@ impl Bench {
             wait: Duration::ZERO,
         };
         let claimed = self.engine.claim(&claim).await.map_err(unanswered)?;
-        let Some(delivery) = claimed.into_iter().next().and_then(delivery) else { return Ok(false) };
+        let Some(delivery) = claimed.into_iter().next().and_then(|job| delivery(job, &self.envelopes)) else {
+            return Ok(false);
+        };
         let run = Arc::new(Run::new(delivery.job, delivery.lease, 0, Instant::now()));
         if let Some(ending) = attempt(runner, &run).await {
             let (failure, declined) = match &ending {

@@ -1,6 +1,6 @@
 //! Names of queues and job types that a configuration file speaks of.
 
-use redrive_server::{is_queue, is_type};
+use redrive_ojs::{is_queue, is_type};
 
 /// Why no queue can have this name.
 pub(super) fn queue(name: &str) -> Result<(), String> {

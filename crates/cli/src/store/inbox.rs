@@ -3,7 +3,7 @@
 
 use super::location::StoreLocation;
 use crate::{exit::Failed, output};
-use redrive_server::time::rfc3339;
+use redrive_ojs::time::rfc3339;
 use redrive_store::JobId;
 use redrive_store::postgres::{Contents, Inbox, SetAside};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use super::location::StoreLocation;
 use crate::{exit::Failed, output};
-use redrive_server::time::rfc3339;
+use redrive_ojs::time::rfc3339;
 use redrive_store::postgres::{UnreadableJob, UnreadableJobs, UnreadableList};
 use serde_json::{Value, json};
 

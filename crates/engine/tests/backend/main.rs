@@ -11,7 +11,7 @@ mod nodes;
 #[path = "../../../store/tests/common/scratch.rs"]
 mod scratch;
 
-use redrive_engine::{Backend, ClaimRequest, Engine, Layers, Settings, Submission, SystemRandomness};
+use redrive_engine::{Backend, ClaimRequest, Engine, JobPolicy, Layers, Settings, Submission, SystemRandomness};
 use redrive_store::{Blob, Enqueued, Job, Start};
 use scratch::Scratch;
 use std::sync::Arc;
@@ -32,10 +32,11 @@ async fn enqueue(engine: &Engine, queue: &str) -> Job {
         expires: None,
         timeout: None,
         lease: None,
-        policy: None,
+        policy: JobPolicy::Configured,
         idempotency_key: None,
+        body: Blob::from(&b"{}"[..]),
     };
-    match engine.submit(vec![submission], |_, _| Blob::from(&b"{}"[..])).await.expect("stored").remove(0) {
+    match engine.submit(vec![submission]).await.expect("stored").remove(0) {
         Enqueued::Created(job) | Enqueued::Existing(job) => job,
     }
 }

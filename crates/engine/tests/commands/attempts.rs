@@ -1,7 +1,7 @@
 //! RET-01: a limit on attempts is an exact bound on the runs of a life, however each of them ends.
 
 use super::common::Seeded;
-use super::rig::{Rig, failure, job, ms, no_body, runs_until_ended, secs, with_ojs};
+use super::rig::{Rig, failure, job, ms, runs_until_ended, secs, with_ojs};
 use redrive_engine::Submission;
 use redrive_policy::{Outcome, Reason};
 use redrive_store::{Job, Redrive, State};
@@ -114,7 +114,7 @@ async fn ret_01_success_at_the_last_attempt_is_success() {
 #[tokio::test]
 async fn ret_01_workers_that_race_get_each_job_once() {
     let rig = Rig::new();
-    rig.engine.submit(vec![job(); 30], no_body).await.expect("kept");
+    rig.engine.submit(vec![job(); 30]).await.expect("kept");
     let (a, b, c) = tokio::join!(rig.claim_some(12), rig.claim_some(12), rig.claim_some(12));
     let mut ids: Vec<_> = [a, b, c].iter().flatten().map(|job| job.id).collect();
     assert_eq!(ids.len(), 30);

@@ -1,7 +1,7 @@
 //! The wall clock outside, elapsed time inside: what a step of the wall clock does to times that are named and told.
 
 use super::common::Seeded;
-use super::rig::{START, failure, job, lease_ref, no_body, request, secs, with_ojs};
+use super::rig::{START, failure, job, lease_ref, request, secs, with_ojs};
 use redrive_engine::{Clock, Ending, Engine, Layers, ManualClock, Settings, Submission, Wall};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Enqueued, Filter, Job, Memory, Page, Start, State};
@@ -47,7 +47,7 @@ impl Stepping {
 }
 
 async fn submitted(engine: &Engine, submission: Submission) -> Job {
-    match engine.submit(vec![submission], no_body).await.expect("kept").remove(0) {
+    match engine.submit(vec![submission]).await.expect("kept").remove(0) {
         Enqueued::Created(job) => job,
         Enqueued::Existing(job) => panic!("{} was there before", job.id),
     }

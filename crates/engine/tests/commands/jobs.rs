@@ -1,6 +1,6 @@
 //! Looking at jobs and queues, and forgetting them.
 
-use super::rig::{Rig, START, failure, job, no_body, secs, with_ojs};
+use super::rig::{Rig, START, failure, job, secs, with_ojs};
 use redrive_engine::{EngineError, Submission};
 use redrive_policy::Span;
 use redrive_store::{Filter, JobId, Page, Redrive, Refusal, State};
@@ -38,7 +38,7 @@ async fn jobs_are_listed_newest_first_in_pages() {
 #[tokio::test]
 async fn queues_count_their_jobs_by_state() {
     let rig = Rig::new();
-    rig.engine.submit(vec![job(), job(), job()], no_body).await.expect("kept");
+    rig.engine.submit(vec![job(), job(), job()]).await.expect("kept");
     rig.submit(Submission { queue: "other".into(), ..job() }).await;
     let claimed = rig.claim_some(2).await;
     rig.done(&claimed[0]).await;

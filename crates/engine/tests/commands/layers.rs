@@ -2,7 +2,7 @@
 //! defaults; and operators' caps, which only tighten.
 
 use super::rig::{Rig, START, failure, job, runs_until_ended, secs, wait_ms, with_ojs, with_policy};
-use redrive_engine::{Layer, OperatorCap, PolicyDocument, Submission};
+use redrive_engine::{JobPolicy, Layer, OperatorCap, PolicyDocument, Submission};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{AttemptLimit, Outcome, Policy, Reason};
 use redrive_store::State;
@@ -54,7 +54,7 @@ async fn ret_09_the_job_counts_before_its_type_before_its_queue_before_the_serve
         layers.kinds.insert("a.b".into(), layer(Dialect::Ojs, json!({"max_attempts": 6})));
     });
     let in_queue = |submission| Submission { queue: "slow".into(), ..submission };
-    let own = || Some(PolicyDocument { dialect: Dialect::Ojs, value: json!({"max_attempts": 1}) });
+    let own = || JobPolicy::Own(PolicyDocument { dialect: Dialect::Ojs, value: json!({"max_attempts": 1}) });
     for (submission, attempts) in [
         (job(), 2),
         (in_queue(job()), 4),
@@ -87,10 +87,10 @@ async fn ret_10_each_field_left_out_is_the_default() {
 
 #[tokio::test]
 async fn a_cap_on_attempts_tightens_whatever_the_layer_and_the_dialect() {
-    let own = |dialect, value| Some(PolicyDocument { dialect, value });
+    let own = |dialect, value| JobPolicy::Own(PolicyDocument { dialect, value });
     let cap = |max_attempts| OperatorCap { max_attempts: Some(max_attempts), max_elapsed: None };
     let policies = [
-        None,
+        JobPolicy::Configured,
         own(Dialect::Ojs, json!({"max_attempts": 50})),
         own(
             Dialect::Azolla,

@@ -1,6 +1,6 @@
 //! Settings at their edges.
 
-use super::rig::{Rig, START, job, no_body, secs};
+use super::rig::{Rig, START, job, secs};
 use redrive_engine::Submission;
 use redrive_store::{Start, State};
 
@@ -19,8 +19,8 @@ async fn without_a_time_limit_a_run_lasts_as_long_as_it_is_alive() {
 async fn a_sweep_takes_as_many_steps_as_it_needs() {
     let rig = Rig::with(|settings| settings.sweep_step = 2);
     let at = START.after(secs(60));
-    rig.engine.submit(vec![Submission { start: Start::Scheduled(at), ..job() }; 7], no_body).await.expect("kept");
-    rig.engine.submit(vec![Submission { lease: Some(secs(30)), ..job() }; 5], no_body).await.expect("kept");
+    rig.engine.submit(vec![Submission { start: Start::Scheduled(at), ..job() }; 7]).await.expect("kept");
+    rig.engine.submit(vec![Submission { lease: Some(secs(30)), ..job() }; 5]).await.expect("kept");
     assert_eq!(rig.claim_some(5).await.len(), 5);
     rig.clock.set(at);
     let swept = rig.engine.sweep().await.expect("swept");
@@ -32,7 +32,7 @@ async fn a_sweep_takes_as_many_steps_as_it_needs() {
 async fn steps_of_nothing_are_taken_as_steps_of_one() {
     let rig = Rig::with(|settings| settings.sweep_step = 0);
     let at = START.after(secs(1));
-    rig.engine.submit(vec![Submission { start: Start::Scheduled(at), ..job() }; 3], no_body).await.expect("kept");
+    rig.engine.submit(vec![Submission { start: Start::Scheduled(at), ..job() }; 3]).await.expect("kept");
     rig.at(at).await;
     for claimed in rig.claim_some(3).await {
         rig.done(&claimed).await;

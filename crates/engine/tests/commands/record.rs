@@ -1,6 +1,6 @@
 //! RET-14: what is tracked; RET-15: how much of the history is kept; RET-17: both exhaustions.
 
-use super::rig::{Rig, START, blob, failure, no_body, runs_until_ended, secs, with_ojs};
+use super::rig::{Rig, START, blob, failure, runs_until_ended, secs, with_ojs};
 use redrive_engine::{FailureReport, Submission};
 use redrive_policy::{Moment, Origin, Outcome};
 use redrive_store::{Filter, KEPT_FAILURES, Page, State};
@@ -71,7 +71,7 @@ async fn ret_17_an_exhausted_job_is_a_dead_letter_only_where_its_policy_says_so(
 #[tokio::test]
 async fn ret_14_success_keeps_the_errors_and_the_result() {
     let rig = Rig::new();
-    let answers = rig.engine.submit(vec![with_ojs(json!({}))], no_body).await.expect("kept");
+    let answers = rig.engine.submit(vec![with_ojs(json!({}))]).await.expect("kept");
     assert_eq!(answers.len(), 1);
     let claimed = rig.claim().await;
     let waiting = rig.fail(&claimed, failure()).await;

@@ -1,6 +1,6 @@
 //! Manual retry: a job that has ended begins another life.
 
-use super::rig::{Rig, failure, job, no_body, refused, runs_until_ended, secs, wait_ms, with_ojs};
+use super::rig::{Rig, failure, job, refused, runs_until_ended, secs, wait_ms, with_ojs};
 use redrive_engine::{Ending, EngineError, Submission};
 use redrive_store::{Redrive, Refusal, Spec, State};
 use serde_json::json;
@@ -94,6 +94,6 @@ async fn a_redriven_job_keeps_its_idempotency_key() {
     let submitted = rig.submit(keyed()).await;
     rig.engine.cancel(submitted.id).await.expect("it waits");
     let redriven = rig.engine.redrive(submitted.id, Redrive::default()).await.expect("it has ended");
-    let answers = rig.engine.submit(vec![keyed()], no_body).await.expect("kept");
+    let answers = rig.engine.submit(vec![keyed()]).await.expect("kept");
     assert_eq!(answers, [redrive_store::Enqueued::Existing(redriven)]);
 }

@@ -2,8 +2,8 @@
 
 use super::common::Seeded;
 use redrive_engine::{
-    ClaimRequest, Clock, Ending, Engine, EngineError, FailureReport, Layers, ManualClock, PolicyDocument, Settings,
-    Submission,
+    ClaimRequest, Clock, Ending, Engine, EngineError, FailureReport, JobPolicy, Layers, ManualClock, PolicyDocument,
+    Settings, Submission,
 };
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Moment, Signal, Span};
@@ -48,7 +48,7 @@ impl Rig {
     }
 
     pub(crate) async fn submit(&self, submission: Submission) -> Job {
-        match self.engine.submit(vec![submission], no_body).await.expect("kept").remove(0) {
+        match self.engine.submit(vec![submission]).await.expect("kept").remove(0) {
             Enqueued::Created(job) => job,
             Enqueued::Existing(job) => panic!("{} was there before", job.id),
         }
@@ -126,10 +126,6 @@ impl Rig {
     }
 }
 
-pub(crate) fn no_body(_: usize, _: &redrive_engine::Effective) -> Blob {
-    Arc::from(&b"{}"[..])
-}
-
 /// A job that says nothing of its own.
 pub(crate) fn job() -> Submission {
     Submission {
@@ -141,13 +137,14 @@ pub(crate) fn job() -> Submission {
         expires: None,
         timeout: None,
         lease: None,
-        policy: None,
+        policy: JobPolicy::Configured,
         idempotency_key: None,
+        body: blob("{}"),
     }
 }
 
 pub(crate) fn with_policy(dialect: Dialect, value: Value) -> Submission {
-    Submission { policy: Some(PolicyDocument { dialect, value }), ..job() }
+    Submission { policy: JobPolicy::Own(PolicyDocument { dialect, value }), ..job() }
 }
 
 pub(crate) fn with_ojs(value: Value) -> Submission {

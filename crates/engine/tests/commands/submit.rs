@@ -1,17 +1,12 @@
 //! Handing in jobs.
 
-use super::rig::{QUEUE, Rig, START, failure, job, no_body, secs, with_ojs};
-use redrive_engine::{EngineError, Submission};
-use redrive_policy::Span;
-use redrive_store::{Enqueued, Job, JobId, Start, State};
+use super::rig::{QUEUE, Rig, START, failure, job, secs, with_ojs};
+use redrive_engine::{EngineError, JobPolicy, Layer, PolicyDocument, PolicyText, Submission};
+use redrive_policy::dialect::Dialect;
+use redrive_policy::{AttemptLimit, Span};
+use redrive_store::{Enqueued, JobId, Start, State};
 use serde_json::json;
-
-fn created(answer: &Enqueued) -> &Job {
-    match answer {
-        Enqueued::Created(job) => job,
-        Enqueued::Existing(job) => panic!("{} was there before", job.id),
-    }
-}
+use std::sync::Arc;
 
 #[tokio::test]
 async fn a_job_starts_available_scheduled_or_pending() {
@@ -58,7 +53,7 @@ async fn a_key_is_worth_one_job_however_often_it_is_sent() {
     let keyed = || Submission { idempotency_key: Some("order-1".into()), ..job() };
     let first = rig.submit(keyed()).await;
     let claimed = rig.claim().await;
-    let answers = rig.engine.submit(vec![keyed(), keyed()], no_body).await.expect("kept");
+    let answers = rig.engine.submit(vec![keyed(), keyed()]).await.expect("kept");
     assert_eq!(answers, [Enqueued::Existing(claimed.clone()), Enqueued::Existing(claimed.clone())]);
     assert_eq!(first.id, claimed.id);
     assert_eq!(rig.look().await, None, "there is one job only");
@@ -74,12 +69,12 @@ async fn a_batch_is_kept_whole_or_not_at_all() {
     let rig = Rig::new();
     let taken = rig.submit(job()).await;
     let batch = vec![job(), Submission { id: Some(taken.id), ..job() }, job()];
-    let answer = rig.engine.submit(batch, no_body).await;
+    let answer = rig.engine.submit(batch).await;
     assert_eq!(answer, Err(EngineError::Duplicate(taken.id)));
     assert_eq!(rig.claim_some(10).await.len(), 1, "only the first one is there");
 
     let batch = vec![job(), with_ojs(json!({"max_attempts": "three"}))];
-    let answer = rig.engine.submit(batch, no_body).await;
+    let answer = rig.engine.submit(batch).await;
     assert!(matches!(answer, Err(EngineError::InvalidPolicy(_))), "{answer:?}");
     assert_eq!(rig.look().await, None);
 }
@@ -88,7 +83,7 @@ async fn a_batch_is_kept_whole_or_not_at_all() {
 async fn ret_16_every_problem_of_a_policy_is_told_when_the_job_is_handed_in() {
     let rig = Rig::new();
     let bad = json!({"max_attempts": -1, "initial_interval": "1s", "backoff_coefficient": 0.5, "surprise": true});
-    let Err(EngineError::InvalidPolicy(problems)) = rig.engine.submit(vec![with_ojs(bad)], no_body).await else {
+    let Err(EngineError::InvalidPolicy(problems)) = rig.engine.submit(vec![with_ojs(bad)]).await else {
         panic!("the policy must be refused");
     };
     let mut paths: Vec<&str> = problems.0.iter().map(|problem| problem.path.as_str()).collect();
@@ -111,15 +106,34 @@ async fn names_differ_and_sort_by_time() {
 }
 
 #[tokio::test]
-async fn the_body_is_made_from_the_policy_that_applies() {
+async fn the_effective_policy_is_known_before_the_job_is_enqueued() {
     let rig = Rig::new();
-    let submissions = vec![job(), with_ojs(json!({"max_attempts": 7}))];
-    let told = |index: usize, effective: &redrive_engine::Effective| {
-        super::rig::blob(&format!("{index} {} {:?}", effective.layer, effective.policy.attempts))
-    };
-    let answers = rig.engine.submit(submissions, told).await.expect("kept");
-    let bodies: Vec<&[u8]> = answers.iter().map(|answer| &*created(answer).spec.body).collect();
-    assert_eq!(bodies, [&b"0 server AtMost(3)"[..], b"1 job AtMost(7)"]);
+    let read =
+        |text: &str| Ok(PolicyDocument { dialect: Dialect::Ojs, value: serde_json::from_str(text).expect("JSON") });
+    let own = |text| Some(PolicyText { text, read });
+    for (own, layer, attempts) in [(None, "server", 3), (own(r#"{"max_attempts": 7}"#), "job", 7)] {
+        let effective = rig.engine.effective(own, "mail.send", QUEUE).expect("valid");
+        assert_eq!((effective.layer, effective.policy.attempts), (layer, AttemptLimit::AtMost(attempts)));
+        let enqueued = rig.submit(Submission { policy: JobPolicy::Effective(Arc::clone(&effective)), ..job() }).await;
+        assert_eq!(enqueued.spec.policy, effective.policy);
+    }
+    let problems = rig.engine.effective(own(r#"{"max_attempts": -1}"#), "mail.send", QUEUE).expect_err("not valid");
+    assert_eq!(problems.0[0].path, "/max_attempts");
+}
+
+#[tokio::test]
+async fn the_same_text_of_a_policy_is_resolved_once() {
+    let rig = Rig::with(|settings| {
+        let layer = Layer::read(PolicyDocument { dialect: Dialect::Ojs, value: json!({"max_attempts": 9}) });
+        settings.layers.queues.insert("slow".into(), layer.expect("valid"));
+    });
+    let azolla = |_: &str| Ok(PolicyDocument { dialect: Dialect::Azolla, value: json!({}) });
+    let harbor = |_: &str| Ok(PolicyDocument { dialect: Dialect::TaskHarbor, value: json!({}) });
+    let text = |read| Some(PolicyText { text: "{}", read });
+    let effective = |own, queue| rig.engine.effective(own, "a.b", queue).expect("valid");
+    assert!(Arc::ptr_eq(&effective(text(azolla), "x"), &effective(text(azolla), "y")), "neither queue has a policy");
+    assert_ne!(effective(text(azolla), "x").written, effective(text(harbor), "x").written, "read in another way");
+    assert_ne!(effective(None, "x").policy, effective(None, "slow").policy);
 }
 
 #[tokio::test]

@@ -89,7 +89,7 @@ fn running() -> Running {
 
 impl Running {
     async fn submit(&self, submission: Submission) {
-        self.engine.submit(vec![submission], super::rig::no_body).await.expect("kept");
+        self.engine.submit(vec![submission]).await.expect("kept");
     }
 
     /// How long a worker that waits has to wait for its job.
@@ -265,7 +265,7 @@ async fn a_long_backlog_is_worked_off_in_steps_and_is_no_standstill() {
     running.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     let start = Start::Scheduled(START.after(Span::from_millis(1)));
     let jobs = (0..5_500).map(|_| Submission { start, ..job() }).collect();
-    running.engine.submit(jobs, super::rig::no_body).await.expect("kept");
+    running.engine.submit(jobs).await.expect("kept");
     tokio::time::sleep(Duration::from_secs(10)).await;
     running.watch.slow.store(true, Ordering::Relaxed);
     running.engine.pause(QUEUE.into(), false, Missing::Create).await.expect("an answer");

@@ -4,7 +4,7 @@ use super::common::Seeded;
 use super::expectation::Expectation;
 use super::plans::Plan;
 use super::server_policies::{KINDS, QUEUES, ServerPolicies};
-use redrive_engine::{Randomness, Submission};
+use redrive_engine::{JobPolicy, Randomness, Submission};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Blob, Job, JobId, Start};
 use std::sync::Arc;
@@ -85,8 +85,9 @@ impl PlannedJob {
             expires: self.expires,
             timeout: self.timeout,
             lease: self.lease,
-            policy: self.own.as_ref().map(|plan| plan.written.clone()),
+            policy: self.own.as_ref().map_or(JobPolicy::Configured, |plan| JobPolicy::Own(plan.written.clone())),
             idempotency_key: self.key.clone(),
+            body: self.body(),
         }
     }
 

@@ -3,10 +3,10 @@
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::response::JsonResponse;
-use crate::time::rfc3339;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use redrive_engine::Wall;
+use redrive_ojs::time::rfc3339;
 use redrive_policy::Moment;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::json::Members;
 use crate::local::LocalStore;
 use crate::request::Payload;
 use crate::response::JsonResponse;
-use crate::time::rfc3339;
 use axum::extract::State;
+use redrive_ojs::json::Members;
+use redrive_ojs::time::rfc3339;
 use redrive_store::embedded::{Findings, OpenError};
 use serde_json::json;
 use std::path::{Path, PathBuf};

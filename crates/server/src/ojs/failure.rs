@@ -1,11 +1,11 @@
 //! A failed run, as a worker reports it.
 
-use super::intake::Wrong;
-use super::schedule::span_of_seconds;
+use super::intake::policy_text;
 use crate::app::App;
-use crate::json::{Members, check_nested, items, member, push_key, push_str, text};
-use crate::time::{parse_http_date, parse_rfc3339};
 use redrive_engine::FailureReport;
+use redrive_ojs::json::{Members, check_nested, items, member, push_key, push_str, text};
+use redrive_ojs::time::{parse_http_date, parse_rfc3339};
+use redrive_ojs::{Invalid, span_of_seconds};
 use redrive_policy::{Disposition, Moment, Policy, Problem, Signal, Span};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -18,13 +18,13 @@ const CUT_MESSAGE: usize = 1_000;
 const MANAGED: [&str; 10] =
     ["type", "code", "message", "retryable", "details", "backtrace", "attempt", "timestamp", "occurred_at", "retry"];
 
-/// Reads the error of a report; only its message is required (C15). With it comes the policy of the
+/// Reads the error of a report; only its message is required. With it comes the policy of the
 /// worker, if it brings one.
-pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, wrong: &mut Wrong) -> Option<FailureReport> {
+pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, invalid: &mut Invalid) -> Option<FailureReport> {
     const ALLOWED: &str = "an object with the error, at least its message,";
     let limits = &app.limits;
-    let worker_policy = worker_policy(app, report, &mut wrong.policy);
-    let problems = &mut wrong.request;
+    let worker_policy = worker_policy(app, report, &mut invalid.policy);
+    let problems = &mut invalid.request;
     if !report.has("error") {
         report.wrong("error", ALLOWED, problems);
     }
@@ -60,11 +60,11 @@ pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, wrong: &mut Wro
 
 /// The policy that the worker brings as `retry`, in the shape of a job's `options.retry`.
 fn worker_policy(app: &App, report: &Members<'_>, problems: &mut Vec<Problem>) -> Option<Arc<Policy>> {
-    let read = app.policies.of_worker(report.get("retry")?);
+    let read = app.engine.worker_policy(policy_text(report.get("retry")?.get()));
     read.map_err(|found| found.0.into_iter().for_each(|problem| report.told("retry", problem, problems))).ok()
 }
 
-/// The names that the error goes by, the best one first (ojs.md, section 2, step 5).
+/// The names that the error goes by, the best one first.
 fn types<'a>(
     error: &Members<'a>,
     given: Option<Cow<'a, str>>,
@@ -89,7 +89,7 @@ pub(super) fn ends_the_job(report: &Members<'_>) -> bool {
     code.is_some_and(|code| signal(&code) != Signal::None)
 }
 
-/// The codes with which a handler speaks to the server; everything else is a label (RET-08, C15).
+/// The codes with which a handler speaks to the server; everything else is a label.
 fn signal(code: &str) -> Signal {
     match code {
         "DISCARD" | "FAIL" => Signal::Stop(Disposition::Discard),

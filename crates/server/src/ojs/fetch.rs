@@ -1,17 +1,16 @@
 //! Handing out jobs to workers.
 
-use super::envelope::push_job;
-use super::names::{QUEUE_ALLOWED, is_queue};
-use super::schedule;
+use super::envelope::push_claimed;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::json::{Members, member, push_str, push_u64};
 use crate::limits::Limits;
 use crate::listen::stop_of;
 use crate::request::Payload;
 use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::ClaimRequest;
+use redrive_ojs::json::Members;
+use redrive_ojs::{QUEUE_ALLOWED, is_queue, lease};
 use redrive_policy::Problem;
 use redrive_store::Job;
 use std::sync::Arc;
@@ -55,8 +54,8 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<ClaimRequest, ApiError
         p.push(Problem::new(format!("/queues/{index}"), format!("{queue:?}"), QUEUE_ALLOWED));
     }
     let count = members.whole("count", 1..=limits.fetch as i64, p).unwrap_or(1);
-    let worker = members.worker_name(limits, p).unwrap_or_default();
-    let lease = schedule::lease(|_| members, p);
+    let worker = members.worker_name(&limits.of_jobs(), p).unwrap_or_default();
+    let lease = lease(|_| members, p);
     let wait_ms = members.whole("wait_ms", 0..=limits.long_poll.as_millis() as i64, p).unwrap_or(0);
     if !problems.is_empty() {
         return Err(ApiError::invalid(problems));
@@ -78,17 +77,7 @@ fn written(app: &App, jobs: &[Job]) -> Vec<u8> {
         if index > 0 {
             out.push(b',');
         }
-        push_job(&mut out, job, app);
-        if let Some(lease) = &job.lease {
-            out.pop();
-            member(&mut out, "lease_token");
-            push_str(&mut out, &lease.token.to_string());
-            if job.releases > 0 {
-                member(&mut out, "releases");
-                push_u64(&mut out, job.releases.into());
-            }
-            out.push(b'}');
-        }
+        push_claimed(&mut out, job, app);
     }
     out.extend_from_slice(b"]}");
     out

@@ -1,16 +1,15 @@
 //! Signs of life.
 
-use super::envelope::push_moment;
-use super::schedule;
 use super::settle::token;
 use crate::api_error::ApiError;
 use crate::app::App;
-use crate::json::{Members, items, member, push_str, text};
 use crate::limits::Limits;
 use crate::request::Payload;
 use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::EngineError;
+use redrive_ojs::json::{Members, items, member, push_str, text};
+use redrive_ojs::{lease, push_moment};
 use redrive_policy::{Problem, Span};
 use redrive_store::{Job, JobId, LeaseRef, Refusal, State as JobState};
 use serde_json::value::RawValue;
@@ -92,7 +91,7 @@ struct Beat {
 fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, ApiError> {
     const ALLOWED: &str = "an array of job ids, or of objects with a job_id and a lease_token";
     let mut problems = Vec::new();
-    let worker = members.worker_name(limits, &mut problems);
+    let worker = members.worker_name(&limits.of_jobs(), &mut problems);
     let mut lease_refs: Vec<LeaseRef> = Vec::new();
     let mut counted = 0;
     for key in ["active_jobs", "active_job_ids"] {
@@ -117,7 +116,7 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, ApiError> {
     if let Some(id) = members.job_id("job_id", &mut problems) {
         lease_refs.push(LeaseRef { id, token: token(members, worker.as_deref(), &mut problems) });
     }
-    let span = schedule::lease(|_| members, &mut problems);
+    let span = lease(|_| members, &mut problems);
     if problems.is_empty() && lease_refs.is_empty() && counted > 0 {
         let message = format!("found {counted} and no ids; a number extends no lease: list the ids in active_job_ids");
         members.told("active_jobs", Problem::with_message("", message), &mut problems);
@@ -148,13 +147,12 @@ fn listed(job: &RawValue, worker: Option<&str>) -> Option<LeaseRef> {
 /// What a job tells its worker for tests of the protocol: `options.metadata.test_directive`.
 fn directive(job: &Job) -> Option<&'static str> {
     const MARK: &[u8] = b"\"test_directive\"";
-    let members = super::body::split(&job.spec.body).members;
-    if !members.windows(MARK.len()).any(|window| window == MARK) {
+    let body = &job.spec.body;
+    if !body.windows(MARK.len()).any(|window| window == MARK) {
         return None;
     }
-    let whole = [b"{", members, b"}"].concat();
-    let envelope: serde_json::Value = serde_json::from_slice(&whole).ok()?;
-    match envelope["metadata"]["test_directive"].as_str()? {
+    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+    match body["metadata"]["test_directive"].as_str()? {
         "quiet" => Some("quiet"),
         "terminate" => Some("terminate"),
         _ => None,

@@ -2,25 +2,24 @@
 //! by the same code.
 
 use super::intake;
-use crate::api_error::ApiError;
 use crate::app::{App, Server};
-use crate::json::{Members, plain};
-use redrive_engine::{EngineError, sweeper};
-use redrive_store::{Drained, InboxEntry, NewJob};
+use redrive_engine::{EngineError, Submission, sweeper};
+use redrive_ojs::Invalid;
+use redrive_ojs::json::{Members, plain};
+use redrive_store::{Drained, InboxEntry};
 
 impl Server {
     /// Takes in what applications leave in the store, until `stopped` completes.
     pub async fn drain_inbox(&self, stopped: impl Future<Output = ()>) {
         let app = &*self.app;
-        let open = |entry: &InboxEntry<'_>| read(app, entry);
-        sweeper::drain_inbox(&app.engine, &open, stopped, |outcome| told(app, outcome)).await;
+        let decode = |entry: &InboxEntry<'_>| read(app, entry);
+        sweeper::drain_inbox(&app.engine, &decode, stopped, |outcome| told(app, outcome)).await;
     }
 }
 
-fn read(app: &App, entry: &InboxEntry<'_>) -> Result<NewJob, String> {
+fn read(app: &App, entry: &InboxEntry<'_>) -> Result<Submission, String> {
     let members = Members::parse(entry.text).map_err(|error| format!("not a job: {}", plain(&error)))?;
-    let mut ids = app.engine.new_ids(entry.at);
-    intake::read(app, &members, None, entry.at, &mut ids).map_err(|wrong| ApiError::from(wrong).message)
+    intake::read(app, &members, None, entry.at).map_err(Invalid::message)
 }
 
 fn told(app: &App, outcome: Result<&Drained, &EngineError>) {

@@ -1,18 +1,19 @@
 //! Jobs: handing in, looking up, calling off, activating.
 
-use super::envelope::{flattened, push_bare_job, push_explanation, push_job, push_members, push_moment};
-use super::intake::{self, Wrong};
+use super::envelope::{flattened, push_bare_job, push_job, push_members};
+use super::intake;
 use super::names::id_in_path;
-use super::repeat;
+use super::repeat::{self, Work};
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::json::{Members, items, member, push_str, push_u64};
 use crate::request::{IdempotencyKey, Payload};
 use crate::response::JsonResponse;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use redrive_ojs::json::{Members, items, member, push_str, push_u64};
+use redrive_ojs::{Invalid, push_explanation, push_moment};
 use redrive_policy::Problem;
-use redrive_store::{Enqueued, Spec};
+use redrive_store::Enqueued;
 use std::sync::Arc;
 
 pub(crate) async fn enqueue(
@@ -21,13 +22,12 @@ pub(crate) async fn enqueue(
     payload: Payload,
 ) -> Result<JsonResponse, ApiError> {
     let now = app.engine.now();
-    let mut ids = app.engine.new_ids(now);
-    let new = intake::read(&app, &payload.members()?, key.as_deref(), now, &mut ids)?;
-    let spec = Arc::clone(&new.spec);
-    let mut enqueued = app.engine.keep(vec![new]).await?;
+    let job = intake::read(&app, &payload.members()?, key.as_deref(), now)?;
+    let work = Work::of(&job);
+    let mut enqueued = app.engine.submit(vec![job]).await?;
     let (job, status) = match enqueued.pop() {
         Some(Enqueued::Created(job)) => (job, StatusCode::CREATED),
-        Some(Enqueued::Existing(job)) if repeat::is_same(&job, &spec) => (job, StatusCode::OK),
+        Some(Enqueued::Existing(job)) if work.is_that_of(&job) => (job, StatusCode::OK),
         Some(Enqueued::Existing(job)) => return Err(repeat::other_job(&job)),
         None => return Err(ApiError::new(Code::InternalError, "the store kept a job and did not say which")),
     };
@@ -65,26 +65,25 @@ pub(crate) async fn enqueue_batch(
         return Err(ApiError::invalid(vec![problem]));
     }
     let now = app.engine.now();
-    let mut ids = app.engine.new_ids(now);
-    let mut wrong = Wrong::default();
+    let mut invalid = Invalid::default();
     let mut read = Vec::with_capacity(count);
     for (index, job) in jobs.into_iter().enumerate() {
         let key = key.as_ref().map(|key| repeat::key_in_batch(key, index));
         let job = match Members::parse(job.get()) {
-            Ok(members) => intake::read(&app, &members, key.as_deref(), now, &mut ids),
-            Err(error) => Err(Wrong::request(Problem::with_message("", format!("not a job: {error}")))),
+            Ok(members) => intake::read(&app, &members, key.as_deref(), now),
+            Err(error) => Err(Invalid::request(Problem::with_message("", format!("not a job: {error}")))),
         };
         match job {
             Ok(job) => read.push(job),
-            Err(other) => wrong.add(&format!("/jobs/{index}"), other),
+            Err(other) => invalid.add(&format!("/jobs/{index}"), other),
         }
     }
-    if !wrong.is_empty() {
-        return Err(wrong.into());
+    if !invalid.is_empty() {
+        return Err(invalid.into());
     }
-    let specs: Vec<Arc<Spec>> = read.iter().map(|new| Arc::clone(&new.spec)).collect();
-    let enqueued = app.engine.keep(read).await?;
-    repeat::check_batch(&specs, &enqueued)?;
+    let works: Vec<Work> = read.iter().map(Work::of).collect();
+    let enqueued = app.engine.submit(read).await?;
+    repeat::check_batch(&works, &enqueued)?;
     let mut out = Vec::with_capacity(count * 1_024);
     out.extend_from_slice(b"{\"jobs\":[");
     for (index, enqueued) in enqueued.iter().enumerate() {

@@ -2,9 +2,9 @@
 
 use super::cursor::Cursor;
 use crate::api_error::ApiError;
-use crate::json::{member, push_str, push_u64};
 use crate::limits::Limits;
 use crate::request::Query;
+use redrive_ojs::json::{member, push_str, push_u64};
 use redrive_policy::Problem;
 use redrive_store::{Filter, Job, Listed, Page};
 

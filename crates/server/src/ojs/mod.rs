@@ -3,7 +3,6 @@
 mod about;
 mod admin;
 mod backup;
-mod body;
 mod cursor;
 mod dead;
 mod envelope;
@@ -16,15 +15,10 @@ mod intake;
 mod jobs;
 mod lists;
 mod names;
-mod policies;
 mod progress;
 mod queues;
 mod repeat;
-mod schedule;
 mod settle;
-
-pub use names::{is_queue, is_type};
-pub(crate) use policies::Policies;
 
 use crate::api_error::{ApiError, Code};
 use crate::app::App;

@@ -1,31 +1,10 @@
-//! Names that callers give: job types, queues, workers, and the ids of jobs.
+//! Names that stand in paths.
 
 use crate::api_error::ApiError;
-use crate::json::Members;
 use crate::limits::Limits;
+use redrive_ojs::{QUEUE_ALLOWED, is_queue};
 use redrive_policy::Problem;
 use redrive_store::JobId;
-use std::borrow::Cow;
-
-pub(crate) const QUEUE_ALLOWED: &str =
-    "lower-case letters, digits, dots and hyphens, with a letter or digit first, such as \"email\" or \"reports.eu-1\"";
-const TYPE_ALLOWED: &str = "words of lower-case letters, digits, _ and -, with a letter first, joined by dots, such as \
-     \"email.send\"";
-
-/// Whether a job type can be called so: words joined by dots; each starts with a letter. Hyphens are allowed
-/// because the cases of the suite use them (C20).
-#[must_use]
-pub fn is_type(text: &str) -> bool {
-    let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-';
-    text.split('.').all(|word| word.starts_with(|c: char| c.is_ascii_lowercase()) && word.bytes().all(inside))
-}
-
-/// Whether a queue can be called so: lower-case letters, digits, dots and hyphens, with a letter or digit first.
-#[must_use]
-pub fn is_queue(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    text.bytes().next().is_some_and(plain) && text.bytes().all(|byte| plain(byte) || byte == b'.' || byte == b'-')
-}
 
 /// A queue that stands in a path.
 pub(crate) fn queue_in_path(name: &str, limits: &Limits) -> Result<(), ApiError> {
@@ -36,78 +15,7 @@ pub(crate) fn queue_in_path(name: &str, limits: &Limits) -> Result<(), ApiError>
     Err(ApiError::invalid(vec![Problem::new("/queue", format!("{name:?}"), allowed)]))
 }
 
-impl<'a> Members<'a> {
-    pub(crate) fn type_name(&self, key: &str, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Cow<'a, str>> {
-        self.name(key, TYPE_ALLOWED, is_type, limits, problems)
-    }
-
-    pub(crate) fn queue_name(&self, key: &str, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Cow<'a, str>> {
-        self.name(key, QUEUE_ALLOWED, is_queue, limits, problems)
-    }
-
-    /// The name of a worker: any text.
-    pub(crate) fn worker_name(&self, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Cow<'a, str>> {
-        self.name("worker_id", "a string", |_| true, limits, problems)
-    }
-
-    /// Who asks for a change, for the record: any text.
-    pub(crate) fn operator_name(&self, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Cow<'a, str>> {
-        self.name("by", "a string", |_| true, limits, problems)
-    }
-
-    fn name(
-        &self,
-        key: &str,
-        allowed: &str,
-        fits: impl Fn(&str) -> bool,
-        limits: &Limits,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Cow<'a, str>> {
-        let most = limits.name_bytes;
-        let name = self.text(key, problems)?;
-        let fits = fits(&name) && name.len() <= most;
-        if !fits {
-            self.wrong(key, &format!("{allowed}; at most {most} bytes"), problems);
-        }
-        fits.then_some(name)
-    }
-
-    pub(crate) fn job_id(&self, key: &str, problems: &mut Vec<Problem>) -> Option<JobId> {
-        let text = self.text(key, problems)?;
-        let id = text.parse().ok();
-        if id.is_none() {
-            self.wrong(key, "a UUID of version 7 in lower case, with hyphens", problems);
-        }
-        id
-    }
-}
-
 /// The id of a job in a path. What is no id names no job.
 pub(crate) fn id_in_path(text: &str) -> Result<JobId, ApiError> {
     text.parse().map_err(|_| ApiError::no_such_job(format_args!("{text:?}; ids are UUIDs of version 7 in lower case")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_are_words_joined_by_dots() {
-        for good in ["a", "email.send", "dlq.test.manual-retry", "x_1.y2"] {
-            assert!(is_type(good), "{good}");
-        }
-        for bad in ["", "Email.Send", "1email.send", "email send", "email@send!", ".a", "a.", "a..b", "a.-b", "a.1"] {
-            assert!(!is_type(bad), "{bad}");
-        }
-    }
-
-    #[test]
-    fn queues_are_plain() {
-        for good in ["default", "0-q", "a.b-c"] {
-            assert!(is_queue(good), "{good}");
-        }
-        for bad in ["", "Default", "my_queue!", "-invalid", "my queue", ".a", "ä"] {
-            assert!(!is_queue(bad), "{bad}");
-        }
-    }
 }

@@ -1,15 +1,16 @@
 //! How far running jobs have come: reported by workers, read by those who watch.
 
-use super::envelope::push_moment;
+use super::envelope::shown;
 use super::names::id_in_path;
 use super::settle::{lease_ref, token};
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::json::{Members, check_nested, member, push_str};
 use crate::request::Payload;
 use crate::response::JsonResponse;
 use axum::extract::{Path, State};
-use redrive_engine::{Progress, ProgressReport};
+use redrive_engine::ProgressReport;
+use redrive_ojs::json::{Members, check_nested, member, push_str};
+use redrive_ojs::push_moment;
 use redrive_policy::Problem;
 use redrive_store::{Job, JobId, LeaseRef};
 use std::io::Write;
@@ -35,7 +36,7 @@ pub(crate) async fn put(
 ) -> Result<JsonResponse, ApiError> {
     let members = payload.members()?;
     let mut problems = Vec::new();
-    let worker = members.worker_name(&app.limits, &mut problems);
+    let worker = members.worker_name(&app.limits.of_jobs(), &mut problems);
     let lease_ref = LeaseRef { id: id_in_path(&id)?, token: token(&members, worker.as_deref(), &mut problems) };
     let report = read(&app, &members, "progress", 1.0, &mut problems);
     if problems.is_empty() { noted(&app, lease_ref, report).await } else { Err(ApiError::invalid(problems)) }
@@ -94,9 +95,10 @@ fn written(app: &App, job: &Job, accepted: Option<bool>) -> Vec<u8> {
     member(&mut out, "state");
     push_str(&mut out, job.state.name());
     let progress = app.engine.progress(job);
+    let progress = progress.as_ref().map(shown);
     for key in ["progress", "message", "data"] {
         member(&mut out, key);
-        if !progress.as_ref().is_some_and(|progress| push_part(&mut out, progress, key)) {
+        if !progress.as_ref().is_some_and(|progress| progress.push_part(&mut out, key)) {
             out.extend_from_slice(b"null");
         }
     }
@@ -108,28 +110,4 @@ fn written(app: &App, job: &Job, accepted: Option<bool>) -> Vec<u8> {
     }
     out.push(b'}');
     out
-}
-
-/// Writes one part of it as a value; whether there is one.
-fn push_part(out: &mut Vec<u8>, progress: &Progress, key: &str) -> bool {
-    match (key, progress.fraction, &progress.message, &progress.data) {
-        ("progress", Some(fraction), ..) => drop(write!(out, "{fraction}")),
-        ("message", _, Some(message), _) => push_str(out, message),
-        ("data", .., Some(data)) => out.extend_from_slice(data),
-        _ => return false,
-    }
-    true
-}
-
-/// Writes what the envelope of a running job says of its progress; what was not reported is absent.
-pub(super) fn push_members(out: &mut Vec<u8>, job: &Job, app: &App) {
-    let Some(progress) = app.engine.progress(job) else { return };
-    for (key, part) in [("progress", "progress"), ("progress_message", "message"), ("progress_data", "data")] {
-        let start = out.len();
-        member(out, key);
-        if !push_part(out, &progress, part) {
-            out.truncate(start);
-        }
-    }
-    push_moment(out, "progress_updated_at", progress.at);
 }

@@ -1,16 +1,16 @@
 //! Queues: listing, counting, closing and opening.
 
-use super::envelope::push_moment;
 use super::lists::named_page;
 use super::names::queue_in_path;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::json::{member, push_str};
 use crate::request::{NamesVersion, Payload, Query};
 use crate::response::JsonResponse;
-use crate::time::rfc3339;
 use axum::extract::{Path, State};
 use redrive_engine::EngineError;
+use redrive_ojs::json::{member, push_str};
+use redrive_ojs::push_moment;
+use redrive_ojs::time::rfc3339;
 use redrive_policy::resembling;
 use redrive_store::{Missing, Queue, State as JobState};
 use serde_json::{Map, Value, json};

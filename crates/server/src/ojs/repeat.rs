@@ -1,11 +1,11 @@
 //! Jobs that are handed in again under the same idempotency key.
 
-use super::body;
 use crate::api_error::{ApiError, Code};
-use crate::json::{Members, member, push_u64};
-use redrive_store::{Enqueued, Job, Spec};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use redrive_engine::Submission;
+use redrive_ojs::json::{member, push_u64};
+use redrive_ojs::{body, is_same, key_reused};
+use redrive_store::{Blob, Enqueued, Job};
+use serde_json::json;
 use std::sync::Arc;
 
 /// The key of one job of a batch that has a key as a whole.
@@ -13,47 +13,38 @@ pub(super) fn key_in_batch(key: &str, index: usize) -> String {
     format!("{key}#{index}")
 }
 
-/// Whether a new job asks for the same work as a kept one: the same type, queue and arguments. What a
-/// retry has replaced in the kept one counts as it was: the request that made the job is still the same.
-pub(super) fn is_same(kept: &Job, new: &Spec) -> bool {
-    let mut bodies = kept.revisions.iter().map(|revision| &revision.body).chain([&kept.spec.body]);
-    kept.spec.kind == new.kind
-        && (kept.spec.queue == new.queue || kept.generation > 0)
-        && bodies.any(|body| same_args(body, &new.body))
+/// The work that a request asks for.
+pub(super) struct Work {
+    kind: Arc<str>,
+    queue: Arc<str>,
+    body: Blob,
 }
 
-/// Compares the arguments as text first: a request that is sent again is the same byte for byte.
-fn same_args(kept: &[u8], new: &[u8]) -> bool {
-    kept == new || args(kept, |kept| args(new, |new| kept == new || read(kept) == read(new)))
-}
+impl Work {
+    pub(super) fn of(job: &Submission) -> Self {
+        let Submission { kind, queue, body, .. } = job;
+        Self { kind: Arc::clone(kind), queue: Arc::clone(queue), body: Arc::clone(body) }
+    }
 
-/// Hands the text of the arguments of a kept body to `look`.
-fn args(kept: &[u8], look: impl FnOnce(&str) -> bool) -> bool {
-    let whole = [b"{", body::split(kept).members, b"}"].concat();
-    let members = std::str::from_utf8(&whole).ok().and_then(|text| Members::parse(text).ok());
-    members.and_then(|members| members.get("args").map(RawValue::get)).is_some_and(look)
-}
-
-fn read(args: &str) -> Option<Value> {
-    serde_json::from_str(args).ok()
+    /// Whether a stored job does this work.
+    pub(super) fn is_that_of(&self, stored: &Job) -> bool {
+        is_same(stored, &self.kind, &self.queue, body::args(&self.body))
+    }
 }
 
 /// The key is that of a job with other work.
 pub(super) fn other_job(job: &Job) -> ApiError {
     let id = job.id.to_string();
-    let message = format!(
-        "the idempotency key is that of job {id}, which has another type, queue or arguments; nothing is enqueued: \
-         use another key for another job"
-    );
+    let message = key_reused(job.id);
     ApiError::new(Code::Conflict, message).with_details(json!({ "reason": "idempotency_key_reused", "job_id": id }))
 }
 
 /// Refuses a batch in which a key is that of a job with other work.
-pub(super) fn check_batch(specs: &[Arc<Spec>], enqueued: &[Enqueued]) -> Result<(), ApiError> {
+pub(super) fn check_batch(works: &[Work], enqueued: &[Enqueued]) -> Result<(), ApiError> {
     let mut others = Vec::new();
-    for (index, (spec, answer)) in specs.iter().zip(enqueued).enumerate() {
+    for (index, (work, answer)) in works.iter().zip(enqueued).enumerate() {
         if let Enqueued::Existing(job) = answer
-            && !is_same(job, spec)
+            && !work.is_that_of(job)
         {
             others.push(json!({ "index": index, "job_id": job.id.to_string() }));
         }

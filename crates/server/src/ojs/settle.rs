@@ -1,17 +1,15 @@
 //! Ending runs: success, failure, and giving back; one by one or many at once.
 
-use super::envelope::{push_id, push_moment, push_ms};
 use super::failure;
-use super::intake::Wrong;
-use super::policies::max_attempts;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::json::{Members, check_nested, items, member, push_str, push_u64};
 use crate::limits::Limits;
 use crate::request::Payload;
 use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::Ending;
+use redrive_ojs::json::{Members, check_nested, items, member, push_str, push_u64};
+use redrive_ojs::{Invalid, max_attempts, push_id, push_moment, push_ms};
 use redrive_policy::{Moment, Policy, Problem, Span};
 use redrive_store::{Job, LeaseRef, State as JobState, Token};
 use std::sync::Arc;
@@ -101,17 +99,17 @@ pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -
 }
 
 /// One report of a list; it says itself what it is.
-fn read_listed(app: &App, text: &str, now: Moment) -> Result<SettleRequest, Wrong> {
+fn read_listed(app: &App, text: &str, now: Moment) -> Result<SettleRequest, Invalid> {
     const ALLOWED: &str = "\"ack\" or \"nack\"";
     let members = Members::parse(text)
-        .map_err(|error| Wrong::request(Problem::with_message("", format!("not a report: {error}"))))?;
+        .map_err(|error| Invalid::request(Problem::with_message("", format!("not a report: {error}"))))?;
     let mut problems = Vec::new();
     let kind = match members.text("action", &mut problems).as_deref() {
         Some("ack") => Kind::Ack,
         Some("nack") => Kind::Nack,
         _ => {
             members.wrong("action", ALLOWED, &mut problems);
-            return Err(Wrong { request: problems, ..Wrong::default() });
+            return Err(Invalid { request: problems, ..Invalid::default() });
         }
     };
     SettleRequest::read(app, &members, kind, now)
@@ -154,16 +152,16 @@ struct SettleRequest {
 }
 
 impl SettleRequest {
-    fn read(app: &App, members: &Members<'_>, kind: Kind, now: Moment) -> Result<Self, Wrong> {
-        let mut wrong = Wrong::default();
-        members.only(kind.fields(), &mut wrong.request);
-        let lease_ref = lease_ref(members, &app.limits, &mut wrong.request);
+    fn read(app: &App, members: &Members<'_>, kind: Kind, now: Moment) -> Result<Self, Invalid> {
+        let mut invalid = Invalid::default();
+        members.only(kind.fields(), &mut invalid.request);
+        let lease_ref = lease_ref(members, &app.limits, &mut invalid.request);
         let ending = match kind {
-            Kind::Ack => success(members, &app.limits, &mut wrong.request),
-            Kind::Nack => failure(app, members, now, &mut wrong),
+            Kind::Ack => success(members, &app.limits, &mut invalid.request),
+            Kind::Nack => failure(app, members, now, &mut invalid),
         };
         match (lease_ref, ending) {
-            (Some(lease_ref), Some(ending)) if wrong.is_empty() => {
+            (Some(lease_ref), Some(ending)) if invalid.is_empty() => {
                 let reply = match &ending {
                     Ending::Done(_) => Reply::Acknowledged,
                     Ending::Failed(report) => Reply::Failed(report.worker_policy.clone()),
@@ -171,7 +169,7 @@ impl SettleRequest {
                 };
                 Ok(Self { lease_ref, ending, reply })
             }
-            _ => Err(wrong),
+            _ => Err(invalid),
         }
     }
 }
@@ -183,7 +181,7 @@ pub(super) fn lease_ref(members: &Members<'_>, limits: &Limits, problems: &mut V
         members.wrong("job_id", "the id of the job", problems);
     }
     let id = members.job_id("job_id", problems);
-    let token = token(members, members.worker_name(limits, problems).as_deref(), problems);
+    let token = token(members, members.worker_name(&limits.of_jobs(), problems).as_deref(), problems);
     Some(LeaseRef { id: id?, token })
 }
 
@@ -213,11 +211,11 @@ fn success(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) 
 }
 
 /// A failure; or a run that is given back, which needs no error.
-fn failure(app: &App, members: &Members<'_>, now: Moment, wrong: &mut Wrong) -> Option<Ending> {
+fn failure(app: &App, members: &Members<'_>, now: Moment, invalid: &mut Invalid) -> Option<Ending> {
     if failure::ends_the_job(members) {
-        return failure::read(app, members, now, wrong).map(Ending::Failed);
+        return failure::read(app, members, now, invalid).map(Ending::Failed);
     }
-    let problems = &mut wrong.request;
+    let problems = &mut invalid.request;
     let requeue = members.flag("requeue", problems).unwrap_or(false);
     let most = Span::MAX.ms() as i64;
     let snooze = members.whole("snooze_ms", 0..=most, problems);
@@ -227,7 +225,7 @@ fn failure(app: &App, members: &Members<'_>, now: Moment, wrong: &mut Wrong) -> 
     if requeue {
         return Some(Ending::Released(Span::ZERO));
     }
-    failure::read(app, members, now, wrong).map(Ending::Failed)
+    failure::read(app, members, now, invalid).map(Ending::Failed)
 }
 
 /// What a worker hears.

@@ -1,5 +1,7 @@
 //! The one seam between this crate and whoever keeps the jobs.
 
+#[cfg(any(feature = "embedded", feature = "http"))]
+mod document;
 #[cfg(feature = "embedded")]
 pub(crate) mod embedded;
 #[cfg(feature = "http")]

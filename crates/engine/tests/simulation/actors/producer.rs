@@ -47,11 +47,7 @@ fn new_planned_jobs(world: &World, dice: &Seeded) -> Vec<PlannedJob> {
 async fn hand_in(world: &World, planned_jobs: &[PlannedJob], dice: &Seeded) {
     loop {
         let submissions = planned_jobs.iter().map(PlannedJob::submission).collect();
-        let (when, heard) = world
-            .ask(timeout(dice), |engine| async move {
-                engine.submit(submissions, |index, _| planned_jobs[index].body()).await
-            })
-            .await;
+        let (when, heard) = world.ask(timeout(dice), |engine| async move { engine.submit(submissions).await }).await;
         let heard_back = !matches!(heard, Heard::Lost);
         note(world, planned_jobs, when, heard);
         let repeatable = planned_jobs.iter().all(PlannedJob::repeatable);

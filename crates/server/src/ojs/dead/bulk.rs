@@ -1,14 +1,14 @@
 //! Taking back and dropping many dead letters, or other jobs that have ended, at once.
 
-use super::super::body;
 use super::select::{Among, FILTER, Selection};
 use crate::api_error::ApiError;
 use crate::app::App;
-use crate::json::Members;
 use crate::request::{Payload, Query};
 use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::EngineError;
+use redrive_ojs::has_cleared_expiry;
+use redrive_ojs::json::Members;
 use redrive_policy::Problem;
 use redrive_store::{JobId, Redrive};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ impl Action {
     /// Answers whether the job was to expire, and does not any more.
     async fn apply(self, app: &App, id: JobId) -> Result<bool, EngineError> {
         match self {
-            Self::Retry => Ok(body::cleared(&app.engine.redrive(id, Redrive::default()).await?).is_some()),
+            Self::Retry => Ok(has_cleared_expiry(&app.engine.redrive(id, Redrive::default()).await?)),
             Self::Delete => app.engine.remove(id).await.map(|_| false),
         }
     }

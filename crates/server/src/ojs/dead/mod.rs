@@ -9,15 +9,16 @@ pub(crate) use bulk::{delete_ended, delete_many, retry_ended, retry_many};
 pub(crate) use select::FILTER;
 pub(crate) use stats::stats;
 
-use super::envelope::{flattened, push_explanation, push_job, push_members, push_redriven};
+use super::envelope::{flattened, push_job, push_members};
 use super::lists::Asked;
 use super::names::id_in_path;
 use crate::api_error::ApiError;
 use crate::app::App;
-use crate::json::Members;
 use crate::request::{Payload, Query};
 use crate::response::JsonResponse;
 use axum::extract::{Path, State};
+use redrive_ojs::json::Members;
+use redrive_ojs::{push_explanation, push_redriven};
 use redrive_store::{Job, JobId};
 use select::Selection;
 use serde_json::json;

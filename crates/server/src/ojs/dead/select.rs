@@ -2,9 +2,9 @@
 
 use crate::api_error::ApiError;
 use crate::app::App;
-use crate::json::{Members, text};
 use crate::request::Query;
-use crate::time::parse_rfc3339;
+use redrive_ojs::json::{Members, text};
+use redrive_ojs::time::parse_rfc3339;
 use redrive_policy::{Moment, Problem};
 use redrive_store::{Filter, Job, Listed, Page, State};
 use serde::Deserialize;

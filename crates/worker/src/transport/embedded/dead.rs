@@ -1,7 +1,7 @@
 //! The dead letters of the engine.
 
 use super::super::{DeadFilter, DeadPage, Start};
-use super::{refusal, told};
+use super::{Local, refusal};
 use crate::ClientError;
 use redrive_engine::Engine;
 use redrive_policy::Moment;
@@ -13,7 +13,7 @@ const STEP: usize = 500;
 
 /// One page of what fits, the latest to die first.
 pub(super) async fn page(
-    engine: &Engine,
+    local: &Local,
     wanted: &DeadFilter,
     start: &Start,
     limit: usize,
@@ -32,7 +32,7 @@ pub(super) async fn page(
     let mut found = DeadPage { jobs: Vec::new(), total: None, next: None };
     let mut step = Page { after, ..Page::new(0, STEP) };
     loop {
-        let listed = engine.list(filter.clone(), step).await.map_err(refusal)?;
+        let listed = local.engine.list(filter.clone(), step).await.map_err(refusal)?;
         found.total = listed.total.filter(|_| wanted.error_type.is_none());
         for job in listed.jobs {
             let entry = filter.entry(&job);
@@ -40,7 +40,7 @@ pub(super) async fn page(
                 if offset > 0 {
                     offset -= 1;
                 } else if found.jobs.len() < limit {
-                    found.jobs.push(told(job));
+                    found.jobs.push(local.told(job));
                 } else {
                     found.next = step.after.map(cursor);
                     return Ok(found);

@@ -1,13 +1,11 @@
 //! The engine in this process.
 
 mod dead;
-mod envelope;
-mod kept;
 mod report;
+mod stored;
 mod submit;
-mod time;
 
-pub(crate) use kept::Kept;
+pub(crate) use stored::Stored;
 
 use super::{
     Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, ProgressUpdate, ReportDefaults, RunReport, Settled, Start, Token,
@@ -18,11 +16,11 @@ use crate::job::Text;
 use crate::run::Run;
 use crate::{Cancelled, ClientError, Job, NewJob};
 use redrive_engine::{
-    Backend, ClaimRequest, Engine, EngineError, Layers, ProgressReport, Settings, Submission, SystemRandomness, sweeper,
+    Backend, ClaimRequest, Engine, EngineError, Layers, ProgressReport, Settings, SystemRandomness, sweeper,
 };
+use redrive_ojs::{Envelopes, body, is_same, key_reused, max_attempts};
 use redrive_policy::Span;
 use redrive_store::{Enqueued, JobId, Redrive, Refusal, State};
-use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -30,6 +28,7 @@ use tokio::task::JoinHandle;
 /// An engine in this process.
 pub(crate) struct Local {
     pub(crate) engine: Arc<Engine>,
+    envelopes: Arc<Envelopes>,
     /// Where the jobs are stored; absent where that is in memory.
     backend: Option<Backend>,
     /// What makes due jobs available; absent where a test moves the clock by hand.
@@ -48,12 +47,18 @@ impl Local {
         };
         // The next request to a store that does not answer says so; the sweeps go on.
         let sweeper = tokio::spawn(sweeper::run(Arc::clone(&engine), stopped, |_| {}));
-        Ok(Self { engine, backend: Some(backend), sweeper: Mutex::new(Some(sweeper)), stop })
+        let (envelopes, backend) = (envelopes(&engine), Some(backend));
+        Ok(Self { engine, envelopes, backend, sweeper: Mutex::new(Some(sweeper)), stop })
     }
 
     /// An engine whose sweeps are up to the caller.
     pub(crate) fn by_hand(engine: Arc<Engine>) -> Self {
-        Self { engine, backend: None, sweeper: Mutex::new(None), stop: watch::channel(false).0 }
+        let stop = watch::channel(false).0;
+        Self { envelopes: envelopes(&engine), engine, backend: None, sweeper: Mutex::new(None), stop }
+    }
+
+    pub(super) fn told(&self, job: redrive_store::Job) -> JobData {
+        told(job, None, &self.envelopes)
     }
 
     /// Completes once this engine is closed.
@@ -63,6 +68,11 @@ impl Local {
             let _ = stopping.wait_for(|stop| *stop).await;
         }
     }
+}
+
+/// What writes the jobs of an engine as envelopes.
+pub(crate) fn envelopes(engine: &Engine) -> Arc<Envelopes> {
+    Arc::new(Envelopes::new(engine.settings().timeout))
 }
 
 impl Transport for Local {
@@ -77,7 +87,7 @@ impl Transport for Local {
                 wait: ask.wait,
             };
             let jobs = self.engine.claim_or_release(request, self.stopped()).await.map_err(refusal)?;
-            Ok(jobs.into_iter().filter_map(delivery).collect())
+            Ok(jobs.into_iter().filter_map(|job| delivery(job, &self.envelopes)).collect())
         })
     }
 
@@ -121,28 +131,18 @@ impl Transport for Local {
 
     fn enqueue(&self, jobs: Vec<NewJob>) -> TransportFuture<'_, Vec<(JobData, bool)>> {
         Box::pin(async move {
-            let now = self.engine.now();
-            let bodies: Vec<_> = jobs.iter().map(|job| submit::members(job, now)).collect();
-            let submissions: Vec<Submission> =
-                jobs.into_iter().map(|job| submit::submission(job, now)).collect::<Result<_, _>>()?;
-            let asked: Vec<_> =
-                submissions.iter().map(|asked| (Arc::clone(&asked.kind), Arc::clone(&asked.queue))).collect();
-            let body = |index: usize, effective: &_| submit::body(effective, &bodies[index]);
-            let kept = self.engine.submit(submissions, body).await.map_err(refusal)?;
-            let answers = kept.into_iter().zip(asked.iter().zip(&bodies)).map(|(kept, ((kind, queue), members))| {
-                let job = match kept {
-                    Enqueued::Created(job) => return Ok((told(job), true)),
-                    Enqueued::Existing(job) => job,
-                };
-                if submit::is_same(&job, kind, queue, members) {
-                    return Ok((told(job), false));
+            let submissions = submit::submissions(&self.engine, &jobs)?;
+            let asked: Vec<_> = submissions
+                .iter()
+                .map(|job| (Arc::clone(&job.kind), Arc::clone(&job.queue), Arc::clone(&job.body)))
+                .collect();
+            let enqueued = self.engine.submit(submissions).await.map_err(refusal)?;
+            let answers = enqueued.into_iter().zip(asked).map(|(enqueued, (kind, queue, body))| match enqueued {
+                Enqueued::Created(job) => Ok((self.told(job), true)),
+                Enqueued::Existing(job) if is_same(&job, &kind, &queue, body::args(&body)) => {
+                    Ok((self.told(job), false))
                 }
-                let message = format!(
-                    "the idempotency key is that of job {}, which has another type, queue or arguments; use another \
-                     key for another job",
-                    job.id
-                );
-                Err(ClientError::refused(409, "conflict", message))
+                Enqueued::Existing(job) => Err(ClientError::refused(409, "conflict", key_reused(job.id))),
             });
             answers.collect()
         })
@@ -152,12 +152,12 @@ impl Transport for Local {
         Box::pin(async move {
             let job = self.engine.job(parsed(id)?).await.map_err(refusal)?;
             let progress = self.engine.progress(&job);
-            Ok(JobData::Kept(Box::new(job), progress))
+            Ok(told(job, progress, &self.envelopes))
         })
     }
 
     fn cancel<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
-        Box::pin(async move { Ok(told(self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
+        Box::pin(async move { Ok(self.told(self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
     }
 
     fn dead_letters<'a>(
@@ -166,13 +166,13 @@ impl Transport for Local {
         start: &'a Start,
         limit: usize,
     ) -> TransportFuture<'a, DeadPage> {
-        Box::pin(dead::page(&self.engine, filter, start, limit))
+        Box::pin(dead::page(self, filter, start, limit))
     }
 
     fn retry_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move {
             let id = dead::dead(&self.engine, parsed(id)?).await?.id;
-            Ok(told(self.engine.redrive(id, Redrive::default()).await.map_err(refusal)?))
+            Ok(self.told(self.engine.redrive(id, Redrive::default()).await.map_err(refusal)?))
         })
     }
 
@@ -205,14 +205,14 @@ impl Transport for Local {
 }
 
 /// A claimed job as a worker takes it.
-pub(crate) fn delivery(job: redrive_store::Job) -> Option<Delivery> {
+pub(crate) fn delivery(job: redrive_store::Job, envelopes: &Arc<Envelopes>) -> Option<Delivery> {
     let lease = job.lease.as_ref()?;
     let lease = Lease {
         token: Token::Lease(job.id, lease.token),
         span: lease.span.into(),
         timeout: lease.deadline.map(|deadline| deadline.since(lease.alive).into()),
     };
-    let max_attempts = envelope::max_attempts(&job.spec.policy);
+    let max_attempts = max_attempts(&job.spec.policy);
     Some(Delivery {
         job: Job {
             id: job.id.to_string().into(),
@@ -221,23 +221,14 @@ pub(crate) fn delivery(job: redrive_store::Job) -> Option<Delivery> {
             attempt: job.attempt,
             max_attempts: Some(max_attempts).filter(|most| *most < u32::MAX),
             releases: job.releases,
-            text: Text::Kept(Box::new(Kept::new(job))),
+            text: Text::Stored(Box::new(Stored { job, progress: None, envelopes: Arc::clone(envelopes) })),
         },
         lease,
     })
 }
 
-fn told(job: redrive_store::Job) -> JobData {
-    JobData::Kept(Box::new(job), None)
-}
-
-/// Everything that is known about a job, and how far its present run has come.
-pub(crate) fn envelope(job: &redrive_store::Job, progress: Option<&redrive_engine::Progress>) -> Value {
-    let mut envelope = envelope::of(job);
-    if let Some(progress) = progress {
-        envelope::add_progress(&mut envelope, progress);
-    }
-    envelope
+fn told(job: redrive_store::Job, progress: Option<redrive_engine::Progress>, envelopes: &Arc<Envelopes>) -> JobData {
+    JobData::Stored(Box::new(Stored { job, progress, envelopes: Arc::clone(envelopes) }))
 }
 
 /// What is no id names no job.

@@ -1,5 +1,6 @@
 //! Requests as JSON text, written without building trees where there is one per job.
 
+use super::super::document::document;
 use super::super::{Ask, DeadFilter, Ending, ProgressUpdate, ReportDefaults, RunReport, Start, Token};
 use super::manifest::Extensions;
 use crate::failure::Wish;
@@ -7,7 +8,7 @@ use crate::run::Run;
 use crate::{Failure, NewJob};
 use redrive_policy::Span;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -228,46 +229,8 @@ pub(super) fn batch(jobs: &[NewJob]) -> Vec<u8> {
 
 /// A new job as a server takes it.
 pub(super) fn push_job(out: &mut Vec<u8>, job: &NewJob) {
-    out.extend_from_slice(b"{\"type\":");
-    push_text(out, &job.kind);
-    push_raw(out, "args", job.args.get());
-    if let Some(id) = &job.id {
-        out.extend_from_slice(b",\"id\":");
-        push_text(out, id);
-    }
-    if let Some(meta) = &job.meta {
-        push_raw(out, "meta", &Value::Object(meta.clone()).to_string());
-    }
-    let options = options(job);
-    if !options.is_empty() {
-        push_raw(out, "options", &Value::Object(options).to_string());
-    }
-    out.push(b'}');
-}
-
-fn options(job: &NewJob) -> Map<String, Value> {
-    let mut options = Map::new();
-    let mut set = |key: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            options.insert(key.to_owned(), value);
-        }
-    };
-    set("queue", job.queue.as_deref().map(Value::from));
-    set("priority", job.priority.map(Value::from));
-    set("delay_until", job.delay.map(from_now));
-    set("expires_at", job.expires_after.map(from_now));
-    set("timeout_ms", job.timeout.map(|timeout| millis(timeout).max(1).into()));
-    set("visibility_timeout_ms", job.lease.map(|lease| millis(lease).max(1).into()));
-    set("retry", job.retry.as_ref().map(crate::Retry::to_json));
-    set("idempotency_key", job.idempotency_key.as_deref().map(Value::from));
-    set("tags", (!job.tags.is_empty()).then(|| json!(job.tags)));
-    options
-}
-
-/// A time from now: a duration after a plus.
-fn from_now(time: Duration) -> Value {
-    let seconds = Span::from(time).ms() / 1_000.0;
-    format!("+PT{seconds}S").into()
+    // Neither writing into a vector nor a document without keys that are no strings can fail.
+    let _ = serde_json::to_writer(out, &document(job));
 }
 
 /// A part of a path, percent-encoded.

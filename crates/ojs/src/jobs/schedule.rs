@@ -1,6 +1,6 @@
 //! When a job may run, and how long it may take.
 
-use super::intake::Sources;
+use super::enqueue::Sources;
 use crate::json::{Members, push_time, text};
 use crate::time::{parse_rfc3339, rfc3339};
 use redrive_policy::dialect::iso_duration;
@@ -12,20 +12,21 @@ use serde_json::value::RawValue;
 const SHORTEST_LEASE_MS: i64 = 100;
 
 /// When a job may run.
-pub(super) struct Times<'a> {
-    pub(super) start: Start,
-    pub(super) scheduled: Option<Said<'a>>,
-    pub(super) expires: Option<Said<'a>>,
+pub(crate) struct Times<'a> {
+    pub(crate) start: Start,
+    pub(crate) scheduled: Option<Said<'a>>,
+    pub(crate) expires: Option<Said<'a>>,
 }
 
 /// A moment as somebody named it. A timestamp is handed back byte for byte.
-pub(super) struct Said<'a> {
-    pub(super) at: Moment,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'a> {
+    pub(crate) at: Moment,
     text: Option<&'a str>,
 }
 
 impl Said<'_> {
-    pub(super) fn push(&self, out: &mut Vec<u8>) {
+    pub(crate) fn push(&self, out: &mut Vec<u8>) {
         match self.text {
             Some(text) => out.extend_from_slice(text.as_bytes()),
             None => push_time(out, self.at),
@@ -34,12 +35,12 @@ impl Said<'_> {
 }
 
 /// How long a run may take, and how long its lease lasts without a sign of life.
-pub(super) struct Spans {
-    pub(super) timeout: Option<Span>,
-    pub(super) lease: Option<Span>,
+pub(crate) struct Spans {
+    pub(crate) timeout: Option<Span>,
+    pub(crate) lease: Option<Span>,
 }
 
-pub(super) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<Problem>) -> Times<'a> {
+pub(crate) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<Problem>) -> Times<'a> {
     let mut read = |key: &str| moment(from.of(key), key, now, problems);
     let (scheduled, delayed) = (read("scheduled_at"), read("delay_until"));
     let expires = expiry(from.of(EXPIRES), now, problems);
@@ -66,7 +67,7 @@ pub(super) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<
 const EXPIRES: &str = "expires_at";
 
 /// When a job expires, where that is said: at a time to come.
-pub(super) fn expiry<'a>(members: &Members<'a>, now: Moment, problems: &mut Vec<Problem>) -> Option<Said<'a>> {
+pub(crate) fn expiry<'a>(members: &Members<'a>, now: Moment, problems: &mut Vec<Problem>) -> Option<Said<'a>> {
     let said = moment(members, EXPIRES, now, problems)?;
     if said.at <= now {
         let message = format!(
@@ -91,7 +92,7 @@ fn moment<'a>(members: &Members<'a>, key: &str, now: Moment, problems: &mut Vec<
     })
 }
 
-pub(super) fn spans(from: &Sources<'_, '_>, problems: &mut Vec<Problem>) -> Spans {
+pub(crate) fn spans(from: &Sources<'_, '_>, problems: &mut Vec<Problem>) -> Spans {
     let timeout = milliseconds(from.of("timeout_ms"), "timeout_ms", 1, problems);
     // OJS core counts this one in seconds.
     let above_zero = |value: &RawValue| seconds(value).filter(|span| !span.is_zero());
@@ -101,10 +102,7 @@ pub(super) fn spans(from: &Sources<'_, '_>, problems: &mut Vec<Problem>) -> Span
 }
 
 /// How long a lease lasts: in milliseconds, or as a duration, or in seconds (C13).
-pub(super) fn lease<'m, 'a: 'm>(
-    of: impl Fn(&'static str) -> &'m Members<'a>,
-    problems: &mut Vec<Problem>,
-) -> Option<Span> {
+pub fn lease<'m, 'a: 'm>(of: impl Fn(&'static str) -> &'m Members<'a>, problems: &mut Vec<Problem>) -> Option<Span> {
     const IN_MS: &str = "visibility_timeout_ms";
     const OTHERWISE: &str = "visibility_timeout";
     let whole = milliseconds(of(IN_MS), IN_MS, SHORTEST_LEASE_MS, problems);
@@ -127,7 +125,8 @@ fn seconds(value: &RawValue) -> Option<Span> {
 }
 
 /// As many seconds as a text says: not negative, and no more than a span can hold.
-pub(super) fn span_of_seconds(text: &str) -> Option<Span> {
+#[must_use]
+pub fn span_of_seconds(text: &str) -> Option<Span> {
     Span::try_from(text.parse::<f64>().ok()? * 1_000.0).ok()
 }
 

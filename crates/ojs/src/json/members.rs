@@ -14,7 +14,7 @@ const MOST_MEMBERS: usize = 500;
 
 /// One object: its members in the order in which they came, each as the text that was handed in.
 #[derive(Debug, Default)]
-pub(crate) struct Members<'a> {
+pub struct Members<'a> {
     /// Where the object stands in the request, as a JSON Pointer.
     at: &'static str,
     list: Vec<(Cow<'a, str>, &'a RawValue)>,
@@ -25,36 +25,41 @@ impl<'a> Members<'a> {
     ///
     /// # Errors
     /// The text is not JSON, not an object, or has a key twice.
-    pub(crate) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+    pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
+    /// The value under `key`.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.list.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
     }
 
-    pub(crate) fn has(&self, key: &str) -> bool {
+    /// Whether there is a value under `key`.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Cow<'a, str>, &'a RawValue)> {
+    /// All members, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Cow<'a, str>, &'a RawValue)> {
         self.list.iter().map(|(key, value)| (key, *value))
     }
 
     /// Refuses every member that is not known: what is misspelt would otherwise be passed over.
-    pub(crate) fn only(&self, known: &[&str], problems: &mut Vec<Problem>) {
+    pub fn only(&self, known: &[&str], problems: &mut Vec<Problem>) {
         for (key, _) in self.iter().filter(|(key, _)| !known.contains(&&***key)) {
             self.told(key, Problem::with_message("", unknown("field", key, known)), problems);
         }
     }
 
     /// Notes a problem with the value under `key`.
-    pub(crate) fn told(&self, key: &str, problem: Problem, problems: &mut Vec<Problem>) {
+    pub fn told(&self, key: &str, problem: Problem, problems: &mut Vec<Problem>) {
         problems.push(Problem { path: format!("{}/{key}{}", self.at, problem.path), ..problem });
     }
 
     /// Notes that the value under `key` is not allowed.
-    pub(crate) fn wrong(&self, key: &str, allowed: &str, problems: &mut Vec<Problem>) {
+    pub fn wrong(&self, key: &str, allowed: &str, problems: &mut Vec<Problem>) {
         let path = format!("{}/{key}", self.at);
         problems.push(match self.get(key) {
             Some(value) => Problem::new(path, shown(value), allowed),
@@ -63,7 +68,7 @@ impl<'a> Members<'a> {
     }
 
     /// The value under `key` as `read` understands it; where it does not, a problem.
-    pub(crate) fn read<T>(
+    pub fn read<T>(
         &self,
         key: &str,
         allowed: &str,
@@ -77,11 +82,13 @@ impl<'a> Members<'a> {
         value
     }
 
-    pub(crate) fn text(&self, key: &str, problems: &mut Vec<Problem>) -> Option<Cow<'a, str>> {
+    /// A string.
+    pub fn text(&self, key: &str, problems: &mut Vec<Problem>) -> Option<Cow<'a, str>> {
         self.read(key, "a string", problems, text)
     }
 
-    pub(crate) fn flag(&self, key: &str, problems: &mut Vec<Problem>) -> Option<bool> {
+    /// `true` or `false`.
+    pub fn flag(&self, key: &str, problems: &mut Vec<Problem>) -> Option<bool> {
         self.read(key, "true or false", problems, |value| match value.get() {
             "true" => Some(true),
             "false" => Some(false),
@@ -90,7 +97,7 @@ impl<'a> Members<'a> {
     }
 
     /// A whole number; `3.0` is one, `2.5` and `"3"` are not.
-    pub(crate) fn whole(&self, key: &str, range: RangeInclusive<i64>, problems: &mut Vec<Problem>) -> Option<i64> {
+    pub fn whole(&self, key: &str, range: RangeInclusive<i64>, problems: &mut Vec<Problem>) -> Option<i64> {
         let value = self.get(key)?;
         let number = whole(value).filter(|number| range.contains(number));
         if number.is_none() {
@@ -100,7 +107,7 @@ impl<'a> Members<'a> {
     }
 
     /// The object under `key`, which stands at `at` in the request.
-    pub(crate) fn object(&self, key: &str, at: &'static str, problems: &mut Vec<Problem>) -> Option<Self> {
+    pub fn object(&self, key: &str, at: &'static str, problems: &mut Vec<Problem>) -> Option<Self> {
         let text = self.get(key)?.get();
         match Self::parse(text) {
             Ok(members) => Some(Self { at, ..members }),
@@ -116,25 +123,25 @@ impl<'a> Members<'a> {
     }
 
     /// The strings of the array under `key`.
-    pub(crate) fn texts(&self, key: &str, problems: &mut Vec<Problem>) -> Option<Vec<Cow<'a, str>>> {
+    pub fn texts(&self, key: &str, problems: &mut Vec<Problem>) -> Option<Vec<Cow<'a, str>>> {
         self.read(key, "an array of strings", problems, |value| items(value)?.into_iter().map(text).collect())
     }
 }
 
 /// The items of an array; `None` where it is none.
-pub(crate) fn items(value: &RawValue) -> Option<Vec<&RawValue>> {
+pub fn items(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
 }
 
 /// The text of a string; `None` where it is none.
-pub(crate) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
+pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     let quoted = value.get();
     let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(quoted).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
 /// The message of an error without the place in the text, which means nothing for a part of it.
-pub(crate) fn plain(error: &serde_json::Error) -> String {
+pub fn plain(error: &serde_json::Error) -> String {
     let full = error.to_string();
     full.rsplit_once(" at line ").map_or(full.as_str(), |(message, _)| message).to_owned()
 }
@@ -191,12 +198,12 @@ impl<'de> Visitor<'de> for MembersVisitor {
 }
 
 /// What is said of a key that stands twice.
-pub(crate) fn twice(key: &str) -> String {
+pub(super) fn twice(key: &str) -> String {
     format!("the key \"{key}\" stands twice in one object; keep one of them")
 }
 
 /// A key, borrowed from the text where it holds no escapes.
-pub(crate) struct Key<'a>(pub(crate) Cow<'a, str>);
+pub(super) struct Key<'a>(pub(super) Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

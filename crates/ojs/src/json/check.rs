@@ -12,7 +12,7 @@ use std::fmt;
 ///
 /// # Errors
 /// What is wrong with it, in one sentence.
-pub(crate) fn check_nested(value: &RawValue, deepest: usize) -> Result<(), String> {
+pub fn check_nested(value: &RawValue, deepest: usize) -> Result<(), String> {
     let mut deserializer = serde_json::Deserializer::from_str(value.get());
     Check { left: deepest, deepest }.deserialize(&mut deserializer).map_err(|error| plain(&error))
 }

@@ -4,7 +4,7 @@ use redrive_policy::Moment;
 
 /// Writes the key of a further member, with the comma that it needs. Members start where there is
 /// nothing yet, behind an opening brace, and behind NUL, which stands in no JSON text.
-pub(crate) fn member(out: &mut Vec<u8>, key: &str) {
+pub fn member(out: &mut Vec<u8>, key: &str) {
     push_comma(out);
     out.push(b'"');
     out.extend_from_slice(key.as_bytes());
@@ -12,7 +12,7 @@ pub(crate) fn member(out: &mut Vec<u8>, key: &str) {
 }
 
 /// As [`member`], for a key that a caller chose and that may need escapes.
-pub(crate) fn push_key(out: &mut Vec<u8>, key: &str) {
+pub fn push_key(out: &mut Vec<u8>, key: &str) {
     push_comma(out);
     push_str(out, key);
     out.push(b':');
@@ -25,7 +25,7 @@ fn push_comma(out: &mut Vec<u8>) {
 }
 
 /// Writes a string, quoted and escaped.
-pub(crate) fn push_str(out: &mut Vec<u8>, text: &str) {
+pub fn push_str(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
     if text.bytes().all(plain) {
@@ -53,7 +53,7 @@ fn push_escaped(out: &mut Vec<u8>, letter: char) {
 }
 
 /// Writes a whole number.
-pub(crate) fn push_u64(out: &mut Vec<u8>, mut number: u64) {
+pub fn push_u64(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut start = digits.len();
     loop {
@@ -68,7 +68,7 @@ pub(crate) fn push_u64(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Writes a whole number with its sign.
-pub(crate) fn push_i64(out: &mut Vec<u8>, number: i64) {
+pub fn push_i64(out: &mut Vec<u8>, number: i64) {
     if number < 0 {
         out.push(b'-');
     }
@@ -76,7 +76,7 @@ pub(crate) fn push_i64(out: &mut Vec<u8>, number: i64) {
 }
 
 /// Writes a moment as a quoted RFC 3339 timestamp in UTC, to the microsecond.
-pub(crate) fn push_time(out: &mut Vec<u8>, at: Moment) {
+pub fn push_time(out: &mut Vec<u8>, at: Moment) {
     out.push(b'"');
     crate::time::push_rfc3339(out, at);
     out.push(b'"');

@@ -8,7 +8,7 @@ const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Au
 
 /// Writes a moment in UTC, to the microsecond. Moments outside of the years 0 to 9999 are written as
 /// the nearest one inside.
-pub(crate) fn push_rfc3339(out: &mut Vec<u8>, at: Moment) {
+pub fn push_rfc3339(out: &mut Vec<u8>, at: Moment) {
     const FIRST: i64 = -62_167_219_200 * SECOND;
     const LAST: i64 = 253_402_300_800 * SECOND - 1;
     let micros = at.micros().clamp(FIRST, LAST);
@@ -69,7 +69,7 @@ pub fn parse_rfc3339(text: &str) -> Option<Moment> {
 }
 
 /// Reads a date as HTTP prefers it: `Sun, 06 Nov 1994 08:49:37 GMT`.
-pub(crate) fn parse_http_date(text: &str) -> Option<Moment> {
+pub fn parse_http_date(text: &str) -> Option<Moment> {
     let rest = text.split_once(", ")?.1.strip_suffix(" GMT")?;
     let mut words = rest.split(' ');
     let day = digits(words.next()?)?;

@@ -1,0 +1,162 @@
+//! What a store keeps of a job besides what it reads itself, as one JSON object:
+//!
+//! ```json
+//! {"redrive":{"layer":"job"},"meta":{},"tags":[],"args":[1],"scheduled_at":"2026-02-13T10:00:00Z"}
+//! ```
+//!
+//! Any JSON reader can read it. It is written without blanks and in this order, so that an envelope takes its members
+//! over without reading them: `redrive`, where the policy came from, comes first and is left out for the plain
+//! default of the server; `meta` and `tags` come before `args` and are left out where the job has neither.
+
+use super::PolicyOrigin;
+use crate::json::{Members, member, push_key};
+use redrive_store::Job;
+use serde_json::value::RawValue;
+
+/// The two parts of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// Where the policy came from, an object; empty for the plain default of the server.
+    pub origin: &'a [u8],
+    /// The members of the envelope, without braces.
+    pub members: &'a [u8],
+}
+
+/// Takes a body apart.
+#[must_use]
+pub fn split(body: &[u8]) -> Parts<'_> {
+    let inner = body.strip_suffix(b"}").unwrap_or(body);
+    let inner = inner.strip_prefix(b"{").unwrap_or(inner);
+    let Some(rest) = inner.strip_prefix(b"\"redrive\":") else { return Parts { origin: b"", members: inner } };
+    // The values of an origin are words and lists of them: its first closing brace is its last.
+    let end = rest.iter().position(|byte| *byte == b'}').map_or(rest.len(), |end| end + 1);
+    let (origin, members) = rest.split_at(end);
+    Parts { origin, members: members.strip_prefix(b",").unwrap_or(members) }
+}
+
+/// The arguments in a body as JSON text.
+#[must_use]
+pub fn args(body: &[u8]) -> &str {
+    let found = match split(body).members.strip_prefix(b"\"args\":") {
+        // The first value of the rest, without reading what follows it.
+        Some(rest) => std::str::from_utf8(rest).ok().and_then(first_value),
+        None => std::str::from_utf8(body).ok().and_then(named),
+    };
+    found.unwrap_or("[]")
+}
+
+fn named(body: &str) -> Option<&str> {
+    Members::parse(body).ok()?.get("args").map(RawValue::get)
+}
+
+fn first_value(text: &str) -> Option<&str> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    Some(values.next()?.ok()?.get())
+}
+
+/// A body whose time to live a redrive has cleared. The body itself is kept as it was enqueued.
+pub(crate) struct Cleared {
+    /// The time at which the job would have expired, as JSON text.
+    pub(crate) expires_at: String,
+    /// The members without it.
+    members: Vec<u8>,
+}
+
+/// What a redrive has cleared; `None` where the job expires as it was told to, or never did.
+pub(crate) fn cleared(job: &Job) -> Option<Cleared> {
+    const KEY: &[u8] = b"\"expires_at\":";
+    let body = &job.spec.body;
+    // Only a redrive clears it. Most jobs have had none, and most others have never had such a time.
+    if job.generation == 0 || job.spec.expires.is_some() || !body.windows(KEY.len()).any(|bytes| bytes == KEY) {
+        return None;
+    }
+    let parsed = Members::parse(std::str::from_utf8(body).ok()?).ok()?;
+    let expires_at = parsed.get("expires_at")?.get().to_owned();
+    let mut members = Vec::with_capacity(body.len());
+    for (key, value) in parsed.iter().filter(|(key, _)| !matches!(&***key, "expires_at" | "redrive")) {
+        push_key(&mut members, key);
+        members.extend_from_slice(value.get().as_bytes());
+    }
+    Some(Cleared { expires_at, members })
+}
+
+/// Writes the members of a job that belong to it alone, and those that are filled in.
+pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job) {
+    match cleared(job) {
+        Some(cleared) => push_filled(out, &cleared.members),
+        None => push_filled(out, split(&job.spec.body).members),
+    }
+}
+
+/// Writes members of a body, and those that are filled in.
+pub(crate) fn push_filled(out: &mut Vec<u8>, members: &[u8]) {
+    if members.starts_with(b"\"args\"") {
+        out.extend_from_slice(b",\"meta\":{},\"tags\":[]");
+    }
+    out.push(b',');
+    out.extend_from_slice(if members.is_empty() { b"\"meta\":{},\"tags\":[],\"args\":[]" } else { members });
+}
+
+/// Begins a body with what every job has; the closing brace is for the caller. `capacity` is for what follows.
+pub(crate) fn begin(
+    origin: &PolicyOrigin,
+    args: &str,
+    meta: Option<&str>,
+    tags: Option<&str>,
+    capacity: usize,
+) -> Vec<u8> {
+    const ORIGIN: usize = 80;
+    let length = |text: Option<&str>| text.map_or(0, |text| text.len() + 20);
+    let mut out = Vec::with_capacity(capacity + ORIGIN + args.len() + length(meta) + length(tags) + 20);
+    out.push(b'{');
+    if !origin.is_default() {
+        member(&mut out, "redrive");
+        origin.push(&mut out);
+    }
+    if meta.is_some() || tags.is_some() {
+        for (key, text, empty) in [("meta", meta, "{}"), ("tags", tags, "[]")] {
+            member(&mut out, key);
+            out.extend_from_slice(text.unwrap_or(empty).as_bytes());
+        }
+    }
+    member(&mut out, "args");
+    out.extend_from_slice(args.as_bytes());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_comes_apart_as_it_was_put_together() {
+        let origin = PolicyOrigin { layer: "job".into(), capped_by: vec!["queue".into()], ..PolicyOrigin::default() };
+        for (origin, meta) in [(PolicyOrigin::default(), None), (origin.clone(), None), (origin, Some("{\"a\":\"}\"}"))]
+        {
+            let mut body = begin(&origin, "[{}]", meta, None, 0);
+            body.push(b'}');
+            serde_json::from_slice::<serde_json::Value>(&body).expect("plain JSON");
+            assert_eq!(PolicyOrigin::read(&body), origin);
+            let members = match meta {
+                Some(meta) => format!("\"meta\":{meta},\"tags\":[],\"args\":[{{}}]"),
+                None => "\"args\":[{}]".to_owned(),
+            };
+            assert_eq!(std::str::from_utf8(split(&body).members), Ok(&*members));
+        }
+        assert_eq!(split(b""), Parts { origin: b"", members: b"" });
+    }
+
+    #[test]
+    fn arguments_are_found_wherever_they_stand() {
+        for body in [
+            r#"{"args":[1,"]"]}"#,
+            r#"{"args":[1,"]"],"expires_at":"2030-01-01T00:00:00Z"}"#,
+            r#"{"redrive":{"layer":"job"},"args":[1,"]"]}"#,
+            r#"{"redrive":{"layer":"job"},"meta":{"args":[2]},"tags":[],"args":[1,"]"],"x":1}"#,
+            r#"{ "x": 1, "args": [1,"]"] }"#,
+        ] {
+            assert_eq!(args(body.as_bytes()), r#"[1,"]"]"#, "in {body:?}");
+        }
+        assert_eq!(args(b"nonsense"), "[]");
+    }
+}

@@ -1,0 +1,309 @@
+//! A job as a caller enqueues it: read, checked, and written as the body that a store keeps.
+
+use super::schedule::{self, Said, Spans, Times};
+use super::{PolicyOrigin, body};
+use crate::json::{Members, check_nested, member, push_key};
+use crate::{Invalid, Limits};
+use redrive_policy::{Moment, Problem, Problems, Span};
+use redrive_store::{JobId, Start};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+/// Members that are read under `options`, or, where it does not have them, at the top.
+const OPTIONS: [&str; 14] = [
+    "queue",
+    "priority",
+    "timeout_ms",
+    "timeout",
+    "visibility_timeout_ms",
+    "visibility_timeout",
+    "delay_until",
+    "scheduled_at",
+    "expires_at",
+    "retry",
+    "retry_policy",
+    "tags",
+    "pending",
+    "idempotency_key",
+];
+
+/// Members that the server manages; what a caller says there is passed over.
+const MANAGED: [&str; 32] = [
+    "specversion",
+    "id",
+    "type",
+    "args",
+    "meta",
+    "options",
+    "state",
+    "attempt",
+    "max_attempts",
+    "created_at",
+    "enqueued_at",
+    "started_at",
+    "completed_at",
+    "cancelled_at",
+    "discarded_at",
+    "activated_at",
+    "previous_state",
+    "worker_id",
+    "lease_token",
+    "lease_expires_at",
+    "progress",
+    "progress_message",
+    "progress_data",
+    "progress_updated_at",
+    "result",
+    "error",
+    "errors",
+    "retry_delay_ms",
+    "next_attempt_at",
+    "next_retry_at",
+    "job",
+    "redrive",
+];
+
+/// What OJS allows as a priority.
+const PRIORITIES: RangeInclusive<i64> = -100..=100;
+
+/// Where the options of a job stand.
+pub(crate) struct Sources<'m, 'a> {
+    top: &'m Members<'a>,
+    options: Members<'a>,
+}
+
+impl<'a> Sources<'_, 'a> {
+    /// The object that says something about an option; `options` wins.
+    pub(crate) fn of(&self, key: &str) -> &Members<'a> {
+        if self.options.has(key) { &self.options } else { self.top }
+    }
+
+    /// The retry policy, under either of its names.
+    fn retry(&self) -> Option<Retry<'a>> {
+        ["retry", "retry_policy"].into_iter().find_map(|name| {
+            let lead = if self.options.has(name) { "/options/" } else { "/" };
+            Some(Retry { value: self.of(name).get(name)?, lead, name })
+        })
+    }
+}
+
+/// A job as a caller enqueues it. What is wrong with it is collected; [`JobRequest::checked`] tells.
+#[derive(Debug)]
+pub struct JobRequest<'a> {
+    /// Its id; absent, one is made.
+    pub id: Option<JobId>,
+    /// What type of work it is.
+    pub kind: Cow<'a, str>,
+    /// The queue that it waits in.
+    pub queue: Cow<'a, str>,
+    /// Higher numbers run first.
+    pub priority: i32,
+    /// Where it starts.
+    pub start: Start,
+    /// When it expires.
+    pub expires: Option<Moment>,
+    /// How long one run may take.
+    pub timeout: Option<Span>,
+    /// How long a lease lasts without a heartbeat.
+    pub lease: Option<Span>,
+    /// A second job with the same key is not enqueued.
+    pub idempotency_key: Option<Cow<'a, str>>,
+    /// Its arguments, JSON text.
+    pub args: &'a str,
+    meta: Option<&'a str>,
+    tags: Option<&'a str>,
+    /// The times that the envelope repeats as the caller wrote them.
+    told: [(&'static str, Option<Said<'a>>); 2],
+    /// Members that mean nothing here; they are answered as they came.
+    others: Vec<(Cow<'a, str>, &'a RawValue)>,
+    retry: Option<Retry<'a>>,
+    problems: Vec<Problem>,
+}
+
+/// The retry policy that a job brings, and where it stands.
+#[derive(Clone, Copy, Debug)]
+struct Retry<'a> {
+    value: &'a RawValue,
+    lead: &'static str,
+    name: &'static str,
+}
+
+impl<'a> JobRequest<'a> {
+    /// Reads a job that is enqueued at `now`. `key` is an idempotency key that came beside it.
+    #[must_use]
+    pub fn read(top: &Members<'a>, key: Option<&'a str>, limits: &Limits, now: Moment) -> Self {
+        let mut problems = Vec::new();
+        let options = top.object("options", "/options", &mut problems).unwrap_or_default();
+        let from = Sources { top, options };
+        let p = &mut problems;
+        if !top.has("type") {
+            top.wrong("type", "the type of the job, such as \"email.send\",", p);
+        }
+        check_version(top, p);
+        let tags = from.of("tags");
+        let valid_tags = tags.texts("tags", p);
+        let priority = from.of("priority").whole("priority", PRIORITIES, p);
+        let kind = top.type_name("type", limits, p).unwrap_or_default();
+        let queue = from.of("queue").queue_name("queue", limits, p).unwrap_or(Cow::Borrowed("default"));
+        let (args, meta) = (args(top, limits, p).unwrap_or("[]"), meta(top, limits, p));
+        let Times { start, scheduled, expires } = schedule::times(&from, now, p);
+        let Spans { timeout, lease } = schedule::spans(&from, p);
+        let others = others(&from, limits, p);
+        let id = top.job_id("id", p);
+        let idempotency_key = idempotency_key(&from, key, limits, p);
+        Self {
+            id,
+            kind,
+            queue,
+            priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
+            start,
+            expires: expires.as_ref().map(|said| said.at),
+            timeout,
+            lease,
+            idempotency_key,
+            args,
+            meta,
+            tags: valid_tags.and(tags.get("tags")).map(RawValue::get),
+            told: [("scheduled_at", scheduled), ("expires_at", expires)],
+            others,
+            retry: from.retry(),
+            problems,
+        }
+    }
+
+    /// The text of the retry policy that it brings, for [`policy_document`](crate::policy_document).
+    #[must_use]
+    pub fn retry(&self) -> Option<&'a str> {
+        self.retry.map(|retry| retry.value.get())
+    }
+
+    /// The job with its policy, once both are known to be valid.
+    ///
+    /// # Errors
+    /// Everything that is wrong with either.
+    pub fn checked<P>(mut self, policy: Result<P, Problems>) -> Result<(Self, P), Invalid> {
+        let mut invalid = Invalid { request: std::mem::take(&mut self.problems), ..Invalid::default() };
+        match policy {
+            Ok(policy) if invalid.is_empty() => return Ok((self, policy)),
+            Ok(_) => {}
+            Err(problems) => {
+                let path = self.retry.map_or_else(String::new, |retry| format!("{}{}", retry.lead, retry.name));
+                invalid.add(&path, Invalid::policy(problems));
+            }
+        }
+        Err(invalid)
+    }
+
+    /// The body that a store keeps of it.
+    #[must_use]
+    pub fn body(&self, origin: &PolicyOrigin) -> Vec<u8> {
+        const TIMES: usize = 100;
+        let others: usize = self.others.iter().map(|(key, value)| key.len() + value.get().len() + 4).sum();
+        let mut out = body::begin(origin, self.args, self.meta, self.tags, TIMES + others);
+        for (key, said) in &self.told {
+            if let Some(said) = said {
+                member(&mut out, key);
+                said.push(&mut out);
+            }
+        }
+        for (key, value) in &self.others {
+            push_key(&mut out, key);
+            out.extend_from_slice(value.get().as_bytes());
+        }
+        out.push(b'}');
+        out
+    }
+}
+
+/// The positional arguments: an array within the limits.
+pub(crate) fn args<'a>(top: &Members<'a>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<&'a str> {
+    const ALLOWED: &str = "an array of arguments, which may be empty,";
+    let Some(value) = top.get("args").filter(|value| value.get().starts_with('[')) else {
+        top.wrong("args", ALLOWED, problems);
+        return None;
+    };
+    let (length, most) = (value.get().len(), limits.args_bytes);
+    if length > most {
+        let allowed = format!("{most} bytes (limits.args_bytes); keep large data elsewhere and hand over its name");
+        top.told("args", Problem::new("", format!("{length} bytes"), allowed), problems);
+        return None;
+    }
+    nested(top, "args", value, limits, problems)
+}
+
+/// The metadata: an object.
+pub(crate) fn meta<'a>(top: &Members<'a>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<&'a str> {
+    let object = |value: &'a RawValue| value.get().starts_with('{').then_some(value);
+    let value = top.read("meta", "an object", problems, object)?;
+    nested(top, "meta", value, limits, problems)
+}
+
+/// The text of a value that has been looked through.
+fn nested<'a>(
+    members: &Members<'a>,
+    key: &str,
+    value: &'a RawValue,
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> Option<&'a str> {
+    match check_nested(value, limits.nesting) {
+        Ok(()) => Some(value.get()),
+        Err(message) => {
+            members.told(key, Problem::with_message("", message), problems);
+            None
+        }
+    }
+}
+
+/// Members that nobody here understands, from both places; `options` wins.
+fn others<'a>(
+    from: &Sources<'_, 'a>,
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> Vec<(Cow<'a, str>, &'a RawValue)> {
+    let mut others = Vec::new();
+    for (members, shadow) in [(&from.options, None), (from.top, Some(&from.options))] {
+        for (key, value) in members.iter() {
+            let known = OPTIONS.contains(&&**key) || MANAGED.contains(&&**key);
+            let shadowed = shadow.is_some_and(|options| options.has(key));
+            if !known && !shadowed && nested(members, key, value, limits, problems).is_some() {
+                others.push((key.clone(), value));
+            }
+        }
+    }
+    if from.options.has("max_attempts") {
+        let message = "belongs to the retry policy; write \"retry\": {\"max_attempts\": …}";
+        from.options.told("max_attempts", Problem::with_message("", message), problems);
+    }
+    others
+}
+
+fn check_version(top: &Members<'_>, problems: &mut Vec<Problem>) {
+    let version = top.text("specversion", problems);
+    if version.is_some_and(|version| !(version == "1" || version.starts_with("1."))) {
+        top.wrong("specversion", "\"1.0\"", problems);
+    }
+}
+
+fn idempotency_key<'a>(
+    from: &Sources<'_, 'a>,
+    header: Option<&'a str>,
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> Option<Cow<'a, str>> {
+    let most = limits.name_bytes;
+    let own = from.of("idempotency_key").text("idempotency_key", problems);
+    if let (Some(own), Some(header)) = (&own, header)
+        && own != header
+    {
+        let message = "differs from the key that came in the header Idempotency-Key; keep one of them";
+        problems.push(Problem::with_message("/options/idempotency_key", message));
+    }
+    let key = own.or(header.map(Cow::Borrowed))?;
+    if key.is_empty() || key.len() > most {
+        let found = format!("a key of {} bytes", key.len());
+        problems.push(Problem::new("/options/idempotency_key", found, format!("from 1 to {most} bytes")));
+    }
+    Some(key)
+}

@@ -1,0 +1,20 @@
+//! Jobs between callers and a store: read as they are enqueued, kept as a body, answered as envelopes.
+
+pub mod body;
+mod enqueue;
+mod envelope;
+mod explanation;
+mod policy;
+mod progress;
+mod repeat;
+mod revise;
+mod schedule;
+
+pub use enqueue::JobRequest;
+pub use envelope::{Envelopes, push_id, push_moment, push_ms, stopped_by_failure};
+pub use explanation::{has_cleared_expiry, push_explanation, push_redriven};
+pub use policy::{PolicyOrigin, max_attempts, policy_document};
+pub use progress::Progress;
+pub use repeat::{is_same, key_reused};
+pub use revise::Override;
+pub use schedule::{lease, span_of_seconds};

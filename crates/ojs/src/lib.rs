@@ -1,0 +1,21 @@
+//! Open Job Spec as Redrive reads and writes it: jobs as they are enqueued, the body that a store keeps of them, and
+//! the envelopes that callers and workers are answered. It knows no HTTP, waits for nothing and reads no clock.
+//!
+//! Without the feature `store` only what a client needs is here: the document of a job to be enqueued, the rules of
+//! names, and timestamps.
+
+mod document;
+mod invalid;
+#[cfg(feature = "store")]
+mod jobs;
+pub mod json;
+mod limits;
+mod names;
+pub mod time;
+
+pub use document::{JobDocument, JobOptions, When};
+pub use invalid::{Invalid, listed};
+#[cfg(feature = "store")]
+pub use jobs::*;
+pub use limits::Limits;
+pub use names::{QUEUE_ALLOWED, is_queue, is_type};
