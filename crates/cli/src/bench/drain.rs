@@ -1,4 +1,4 @@
-//! Workers that take jobs and finish them.
+//! Workers that claim jobs and settle them.
 
 use super::http::{Connection, Head, Target};
 use super::tally::{Latencies, Ledger};
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::task::JoinSet;
 
-/// How jobs are taken.
+/// How jobs are claimed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draining {
     pub(super) connections: usize,
@@ -18,7 +18,7 @@ pub(super) struct Draining {
     pub(super) batch: usize,
 }
 
-/// Takes and finishes jobs until the book is complete. A latency is the time from asking for jobs to
+/// Claims and settles jobs until the ledger is complete. A latency is the time from asking for jobs to
 /// the answer that they are settled.
 pub(super) async fn drain(
     target: &Target,

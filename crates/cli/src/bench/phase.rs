@@ -13,7 +13,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 
-/// How jobs get in where that is not what is measured.
+/// How jobs are enqueued where that is not what is measured.
 const QUICK: Filling = Filling { connections: 4, batch: 100 };
 
 /// What all phases share.
@@ -76,7 +76,7 @@ impl Phase {
         }
     }
 
-    /// How the phase hands jobs in, where that is what it measures.
+    /// How the phase enqueues jobs, where that is what it measures.
     const fn filling(self) -> Option<Filling> {
         match self {
             Self::Single => Some(Filling { connections: 16, batch: 1 }),

@@ -22,7 +22,7 @@ impl Latencies {
     }
 }
 
-/// The book of a drain: how often each job ran, and whether it was finished.
+/// The ledger of a drain: how often each job ran, and whether it was finished.
 #[derive(Debug)]
 pub(super) struct Ledger {
     runs: Vec<u8>,
@@ -37,7 +37,7 @@ impl Ledger {
         Self { runs: vec![0; jobs], done: vec![false; jobs], finished: 0, needed: if failing { 3 } else { 1 } }
     }
 
-    /// Takes note of a run, and answers whether it has to fail.
+    /// Counts a run, and answers whether it has to fail.
     pub(super) fn started(&mut self, number: usize, attempt: u32) -> Result<bool, Failed> {
         let jobs = self.runs.len();
         let runs = self
@@ -54,7 +54,7 @@ impl Ledger {
         Ok(*runs < self.needed)
     }
 
-    /// Takes note of a success that the server has acknowledged.
+    /// Counts a success that the server has acknowledged.
     pub(super) fn finished(&mut self, number: usize) -> Result<(), Failed> {
         match self.done.get_mut(number) {
             Some(done) if !*done => *done = true,

@@ -61,7 +61,7 @@ pub(super) struct Fetched<'a> {
     pub(super) jobs: Vec<Claimed<'a>>,
 }
 
-/// A job in hand.
+/// A claimed job.
 #[derive(Debug, Deserialize)]
 pub(super) struct Claimed<'a> {
     pub(super) id: &'a str,

@@ -31,11 +31,11 @@ pub(super) struct Shared {
 pub(super) struct Core {
     pub(super) store_state: StoreState,
     outbox: VecDeque<FlushBatch>,
-    /// The ticket of the frame that is being filled.
+    /// The waiter of the frame that is being filled.
     open: Arc<CommitWaiter>,
-    /// The ticket of the newest frame with records.
+    /// The waiter of the newest frame with records.
     latest: Arc<CommitWaiter>,
-    /// The ticket of the frame that the flusher has.
+    /// The waiter of the frame that is being flushed.
     in_hand: Arc<CommitWaiter>,
     /// An empty frame, to be filled next without a new allocation.
     spare: Option<Frame>,
@@ -81,7 +81,7 @@ pub(super) struct Compaction {
     pub(super) wanted: u64,
     pub(super) begun: u64,
     pub(super) over: u64,
-    /// What the last one said.
+    /// The outcome of the last one.
     pub(super) last: Option<Result<(), StoreError>>,
     /// How many have failed in a row.
     pub(super) failures: u32,
@@ -143,7 +143,7 @@ impl Shared {
         }
     }
 
-    /// The core, also after a ruling panicked: the ledger was whole at that moment.
+    /// The core, also after a decision panicked: the state was consistent at that moment.
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
         match self.core.try_lock() {
             Ok(core) => core,

@@ -1,4 +1,4 @@
-//! Names to places in memory.
+//! From ids to slots in memory.
 
 use crate::JobId;
 use std::collections::HashMap;

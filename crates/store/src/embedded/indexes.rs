@@ -1,4 +1,4 @@
-//! Where jobs are found without looking at all of them.
+//! Indexes, by which jobs are found without reading all of them.
 
 use super::due::Due;
 use super::queue_index::{Filled, QueueIndex, Timeline, id_index};
@@ -10,10 +10,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// All indexes but the one by name.
+/// All indexes but the one by id.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
-    /// The queues. Their places stay while they are known; those of forgotten ones are `free`.
+    /// The queues by number. A queue keeps its number until it is removed; the numbers of removed queues are `free`.
     pub(super) queue_indexes: Vec<QueueIndex>,
     by_name: BTreeMap<Arc<str>, u32>,
     free: Vec<u32>,
@@ -21,7 +21,7 @@ pub(super) struct Indexes {
     pub(super) retaken: u64,
     /// Scheduled and retryable jobs by the time at which they may run.
     pub(super) due: Due,
-    /// Waiting jobs by the time at which they lose their point.
+    /// Waiting jobs by the time at which they expire.
     pub(super) expires: Timeline,
     /// Active jobs by the time at which their run is overdue.
     pub(super) overdue: Timeline,
@@ -55,7 +55,7 @@ impl Indexes {
         place
     }
 
-    /// Forgets a queue to which no job refers.
+    /// Removes a queue to which no job refers.
     pub(super) fn remove_queue_index(&mut self, place: u32) {
         let queue_index = std::mem::replace(
             &mut self.queue_indexes[place as usize],
@@ -101,7 +101,7 @@ impl Indexes {
         }
     }
 
-    /// A job moves from some places to others.
+    /// A job moves from some keys to others.
     pub(super) fn shift(&mut self, id: JobId, slot: u32, from: &IndexKeys, to: &IndexKeys) {
         if from == to {
             return;

@@ -1,4 +1,4 @@
-//! From records to a ledger.
+//! From records to the state in memory.
 
 use super::ids::Ids;
 use super::indexes::Indexes;
@@ -14,7 +14,7 @@ use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A ledger that is being read. Its indexes are built once, at the end.
+/// The state while it is being read. Its indexes are built once, at the end.
 #[derive(Debug, Default)]
 pub(super) struct Loader {
     slots: Slots,
@@ -22,13 +22,14 @@ pub(super) struct Loader {
     indexes: Indexes,
     catalogue: CatalogueReader,
     keys: HashMap<u32, Arc<str>>,
-    /// Jobs of which something is said before they are known. A snapshot leaves out what is deleted while
+    /// Jobs that records refer to before they are known. A snapshot leaves out what is deleted while
     /// it is being written, so the log may still speak of them, up to their deletion.
     unknown: HashSet<JobId>,
     /// Queues that were removed, by number. The numbers stay taken until everything is read: of what a snapshot has,
     /// the log may say again how it was before.
     gone: HashSet<u32>,
-    /// Queues of which terms speak before they are known, by their places; as with `unknown`, they are gone in the end.
+    /// Queues that shared specifications refer to before they are known, by number; as with `unknown`, they are gone in
+    /// the end.
     unmade: HashSet<u32>,
     pub(super) marks: Marks,
     /// Why a record could not be read that a newer version wrote.
@@ -164,7 +165,7 @@ impl Loader {
         let queue = Arc::clone(&self.indexes.queue_indexes[queue_index as usize].name);
         self.catalogue
             .shared_spec(record, queue, queue_index)
-            .ok_or_else(|| "terms with a policy that is not known".to_owned())
+            .ok_or_else(|| "a shared specification with a policy that is not known".to_owned())
     }
 
     fn queue(&mut self, name: &str, paused: bool, created: Moment) {
@@ -186,7 +187,8 @@ impl Loader {
         spec: &SpecRecord<'_>,
         row: Row,
     ) -> Result<(), String> {
-        let shared_spec = self.catalogue.get(spec.shared_spec).ok_or("a job with terms that are not known")?;
+        let shared_spec =
+            self.catalogue.get(spec.shared_spec).ok_or("a job with a shared specification that is not known")?;
         let slot = Slot::new(id, created, Arc::clone(shared_spec), spec.body.into(), spec.expires, row);
         let known = self.ids.get(id).and_then(|place| Some((place, self.slots.get_mut(place)?)));
         let place = match known {
@@ -208,8 +210,9 @@ impl Loader {
     }
 
     fn respec(&mut self, id: JobId, spec: &SpecRecord<'_>) -> Result<(), String> {
-        let shared_spec =
-            Arc::clone(self.catalogue.get(spec.shared_spec).ok_or("a job with terms that are not known")?);
+        let shared_spec = Arc::clone(
+            self.catalogue.get(spec.shared_spec).ok_or("a job with a shared specification that is not known")?,
+        );
         self.known(id, |slot| {
             slot.shared_spec = shared_spec;
             slot.body = spec.body.into();
@@ -226,7 +229,7 @@ impl Loader {
         }
     }
 
-    /// The ledger, once everything is read. What does not fit together otherwise.
+    /// The state, once everything is read; or what is inconsistent in it.
     pub(super) fn finish(mut self) -> Result<StoreState, String> {
         self.forget_queues()?;
         if let Some(id) = self.unknown.iter().min() {
@@ -240,17 +243,17 @@ impl Loader {
         if one_way != other_way {
             return Err("two jobs with one idempotency key".to_owned());
         }
-        let catalogue = self.catalogue.finish().ok_or("two numbers for the same terms")?;
+        let catalogue = self.catalogue.finish().ok_or("two numbers for the same shared specification")?;
         let mut store_state = StoreState::new(self.slots, self.ids, self.indexes, catalogue, keys);
         // The latest moment is known by now, and is not to be forgotten when those jobs are.
         store_state.clock = self.latest.map(|latest| (latest, self.clock.map_or(0, |(_, ahead_us)| ahead_us)));
         Ok(store_state)
     }
 
-    /// Gives up the places of queues that are gone.
+    /// Frees the numbers of queues that are gone.
     fn forget_queues(&mut self) -> Result<(), String> {
         if !self.unmade.is_subset(&self.gone) {
-            return Err("terms with a queue that is not known".to_owned());
+            return Err("a shared specification with a queue that is not known".to_owned());
         }
         if let Some((_, slot)) = self.slots.iter().find(|(_, slot)| self.gone.contains(&slot.shared_spec.queue_index)) {
             return Err(format!("the job {} in a queue that was forgotten", slot.id));

@@ -1,4 +1,4 @@
-//! Opening a folder: read, repair what a crash has left, go on.
+//! Opening a folder: read it, repair what a crash has left, and continue the log.
 
 use super::compactor::Compactor;
 use super::core::{Base, OnDisk, Shared};
@@ -102,8 +102,8 @@ impl Folder {
         Ok(Self { disk, dir: dir.to_owned(), lock, lock_file: (path, identity) })
     }
 
-    /// Takes the files of the store, and the folder, away from other users. Where that cannot be done the
-    /// store works as well, and the operator is notified.
+    /// Revokes the access of other users to the folder and the files of the store. Where that fails, the store works
+    /// all the same, and the operator is notified.
     fn restrict(&self) -> Result<Vec<Access>, IoError> {
         let names = self.disk.list(&self.dir).doing("list", &self.dir)?;
         let own = names.iter().filter(|name| is_own(name));
@@ -140,7 +140,7 @@ impl Embedded {
         Self::open_on(Arc::new(NativeDisk), dir, options)
     }
 
-    /// As [`Embedded::open`], on a disk of one's own.
+    /// As [`Embedded::open`], on a disk that the caller supplies.
     ///
     /// # Errors
     /// As [`Embedded::open`].
@@ -215,7 +215,7 @@ fn recover(folder: &Folder, survey: &Survey) -> Result<Ready, OpenError> {
     Ok(Ready { store_state, segment, offset, next_sequence, high_water, base, log_bytes, clean, confirmed, repairs })
 }
 
-/// The ledger of what was read up to the end of the log in `path`.
+/// The state that was read up to the end of the log in `path`.
 pub(super) fn finish(loader: Loader, path: &Path) -> Result<StoreState, OpenError> {
     loader.finish().map_err(|found| {
         let expected = "records that fit together".to_owned();

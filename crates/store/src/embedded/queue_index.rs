@@ -1,4 +1,4 @@
-//! A queue: who is next, and what is in it.
+//! A queue and the indexes of its jobs.
 
 use super::slot::IndexKeys;
 use crate::{JobId, Queue, State};
@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Jobs by name.
+/// Jobs by id.
 pub(super) type IdIndex = BTreeMap<JobId, u32>;
-/// Jobs by time, then by name.
+/// Jobs by time, then by id.
 pub(super) type Timeline = BTreeMap<(Moment, JobId), u32>;
 
-/// The shelf of discarded jobs that are dead letters, behind those of the eight states.
+/// The index of dead letters, after those of the eight states.
 const DEAD: usize = State::ALL.len();
 
 /// A queue and its own indexes.
@@ -28,7 +28,7 @@ pub(super) struct QueueIndex {
     dead: Timeline,
 }
 
-/// The indexes of a queue, built in one go.
+/// The indexes of a queue, built in bulk.
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     pub(super) ready: BTreeMap<Reverse<i32>, Timeline>,
@@ -96,13 +96,13 @@ impl QueueIndex {
         }
     }
 
-    /// Takes over indexes that were built in one go.
+    /// Takes over indexes that were built in bulk.
     pub(super) fn fill(&mut self, filled: Filled) {
         (self.ready, self.id_indexes, self.dead) = (filled.ready, filled.id_indexes, filled.dead);
     }
 }
 
-/// The shelf on which a job stands.
+/// The number of the index that a job is in.
 pub(super) fn id_index(places: &IndexKeys) -> usize {
     if places.dead { DEAD } else { places.state as usize }
 }

@@ -1,5 +1,5 @@
-//! The records of a frame. Each says how something stands, never how it changed, so that reading one
-//! twice, or after a newer one was read already, does no harm once the newest is read too.
+//! The records of a frame. Each holds a state and never a change, so that a record may be read twice, or after a newer
+//! one, as long as the newest is read in the end.
 
 use crate::codec::row::{self, Row};
 use crate::codec::{Decoder, Encode, Malformed, Unreadable, revision, verdict};
@@ -19,10 +19,10 @@ pub(super) struct SharedSpecRecord<'a> {
     pub(super) lease: Option<Span>,
 }
 
-/// What was said about one job alone.
+/// The part of a specification that belongs to one job alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SpecRecord<'a> {
-    /// The number of the terms.
+    /// The number of the shared specification.
     pub(super) shared_spec: u64,
     pub(super) expires: Option<Moment>,
     pub(super) body: &'a [u8],
@@ -42,7 +42,7 @@ pub(super) enum Record<'a> {
         paused: bool,
         created: Moment,
     },
-    /// A queue is forgotten.
+    /// A queue is removed.
     QueueGone {
         name: &'a str,
     },
@@ -64,12 +64,12 @@ pub(super) enum Record<'a> {
         id: JobId,
         run: FailedRun,
     },
-    /// What a revival of a job replaced.
+    /// What a redrive of a job replaced.
     Revision {
         id: JobId,
         revision: Revision,
     },
-    /// Something else is said about a job.
+    /// A job has a new specification.
     Respec {
         id: JobId,
         spec: SpecRecord<'a>,
@@ -77,7 +77,7 @@ pub(super) enum Record<'a> {
     Delete {
         id: JobId,
     },
-    /// What time it was, and how far the wall clock was ahead of it, in microseconds.
+    /// The time, and how far the wall clock was ahead of it, in microseconds.
     Clock {
         at: Moment,
         ahead_us: i64,
@@ -262,7 +262,7 @@ fn decode_shared_spec<'a>(from: &mut Decoder<'a>) -> Result<SharedSpecRecord<'a>
     let policy = from.count()?;
     let flags = from.byte()?;
     if flags > 3 {
-        return Err(Malformed("terms have parts that this format does not know"));
+        return Err(Malformed("a shared specification has parts that this format does not know"));
     }
     let timeout = if flags & 1 != 0 { Some(from.span()?) } else { None };
     let lease = if flags & 2 != 0 { Some(from.span()?) } else { None };

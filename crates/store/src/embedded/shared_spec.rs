@@ -16,7 +16,7 @@ pub(super) struct SharedPolicy {
     text: Arc<[u8]>,
 }
 
-/// Terms that jobs refer to.
+/// The part of a specification that several jobs share.
 #[derive(Debug)]
 pub(super) struct SharedSpec {
     pub(super) number: u64,
@@ -31,7 +31,7 @@ pub(super) struct SharedSpec {
 }
 
 impl SharedSpec {
-    /// Together with what is said about one job alone.
+    /// Together with the part that belongs to one job alone.
     pub(super) fn spec(&self, body: &Blob, expires: Option<Moment>) -> Spec {
         Spec {
             kind: Arc::clone(&self.kind),
@@ -68,7 +68,7 @@ impl SharedSpec {
     }
 }
 
-/// By what equal terms find each other.
+/// The key by which an equal shared specification is found.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     kind: Arc<str>,
@@ -82,7 +82,7 @@ fn bits(span: Option<Span>) -> Option<u64> {
     span.map(|span| span.ms().to_bits())
 }
 
-/// All terms and policies that some job has.
+/// All shared specifications and policies that a job has.
 ///
 /// Numbers are never given out twice, so that a number in the log means the same wherever reading
 /// starts.
@@ -101,7 +101,7 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogue {
-    /// The terms of a job; new ones are written to `out`.
+    /// The shared specification of a job; a new one is written to `out`.
     pub(super) fn shared_spec_of(
         &mut self,
         spec: &Spec,
@@ -136,7 +136,7 @@ impl Catalogue {
         Ok(shared_spec)
     }
 
-    /// A job gives up its terms. What no other job has is forgotten.
+    /// A job gives up its shared specification. One that no other job has is removed.
     pub(super) fn release(&mut self, shared_spec: Arc<SharedSpec>) {
         // Two in the catalogue, one for the job: no other reference outlives a verb.
         if Arc::strong_count(&shared_spec) > 3 {
@@ -144,7 +144,7 @@ impl Catalogue {
         }
         self.shared_spec.remove(&shared_spec.key());
         self.numbered_shared_spec.remove(&shared_spec.number);
-        // Three in the catalogue, one in these terms.
+        // Three in the catalogue, one in this shared specification.
         let policy = &shared_spec.policy;
         if Arc::strong_count(policy) == 4 {
             self.policies.remove(&policy.text);

@@ -66,7 +66,7 @@ impl Slot {
         Self { id, created, shared_spec, body, expires, life: Life::of(created, row, Vec::new(), Vec::new()) }
     }
 
-    /// A job under these terms, which are its own.
+    /// A job with this shared specification.
     pub(super) fn of(job: &Job, shared_spec: Arc<SharedSpec>) -> Self {
         let (created, spec) = (job.times.created, &job.spec);
         let life = Life::of(created, Row::of(job), job.failures.clone(), job.revisions.clone());
@@ -81,7 +81,7 @@ impl Slot {
         row.into_job(self.id, self.spec(), self.created, failures, revisions)
     }
 
-    /// What is said about it.
+    /// Its specification.
     pub(super) fn spec(&self) -> Arc<Spec> {
         Arc::new(self.shared_spec.spec(&self.body, self.expires))
     }
@@ -148,7 +148,7 @@ impl Slot {
         }
     }
 
-    /// Takes note of a failed run, unless this one or a later one is known already. Runs fail in the
+    /// Adds a failed run, unless this one or a later one is known already. Runs fail in the
     /// order of their generations and attempts, each once.
     pub(super) fn add_failure(&mut self, run: FailedRun) {
         let Some(past) = self.past() else { return };
@@ -159,8 +159,8 @@ impl Slot {
         }
     }
 
-    /// Takes note of what a redrive replaced, unless this or something later is known already. A generation is
-    /// followed by at most one revival.
+    /// Adds what a redrive replaced, unless this or something later is known already. A generation is
+    /// followed by at most one redrive.
     pub(super) fn add_revision(&mut self, revision: Revision) {
         let Some(past) = self.past() else { return };
         if past.revisions.last().is_none_or(|last| last.generation < revision.generation) {

@@ -37,12 +37,12 @@ impl Slots {
         self.places.len() - self.free.len()
     }
 
-    /// How many places there are, taken or free.
+    /// How many slots there are, used or free.
     pub(super) fn places(&self) -> usize {
         self.places.len()
     }
 
-    /// The jobs at these places, where there are any.
+    /// The jobs in these slots, where there are any.
     pub(super) fn range(&self, places: std::ops::Range<usize>) -> impl Iterator<Item = (u32, &Slot)> {
         let end = places.end.min(self.places.len());
         let start = places.start.min(end);

@@ -18,10 +18,10 @@ const FLUSH_BYTES: u64 = 16 << 20;
 /// A chunk ends early when it is this long: large payloads take time, too.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What of a ledger a snapshot has already.
+/// What a snapshot has of the state so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cursor {
-    /// The next numbers of terms and policies.
+    /// The next numbers of shared specifications and policies.
     numbers: (u64, u64),
     queue_indexes: usize,
     clock: bool,
@@ -32,7 +32,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Queues, policies and terms that have come since the last call.
+    /// Queues, policies and shared specifications that were added since the last call.
     pub(super) fn write_common(&mut self, store_state: &StoreState, out: &mut Vec<u8>) {
         // A queue that reuses the number of a removed one is behind the cursor. To write all of them again
         // does no harm.

@@ -1,4 +1,4 @@
-//! All that the store knows, in memory, and the records of what changed.
+//! The state of the store in memory, and the records of what changed.
 
 use super::frame::Frame;
 use super::ids::Ids;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 /// The jobs, their indexes, and the frame that takes the records of what changes.
 ///
-/// Every method leaves jobs, indexes and records in step, whole, before it returns, and calls nothing
-/// of the caller's in between. So a ruling that panics does no harm.
+/// Every method leaves jobs, indexes and records consistent before it returns, and calls no code of the caller in
+/// between. So a decision that panics does no harm.
 #[derive(Debug)]
 pub(super) struct StoreState {
     pub(super) slots: Slots,
@@ -31,7 +31,7 @@ pub(super) struct StoreState {
     pub(super) frame: Frame,
     /// What was stored last: the time, and how far the wall clock was ahead of it, in microseconds.
     pub(super) clock: Option<(Moment, i64)>,
-    /// What runs are granted because this process stood still, or was not there.
+    /// The grace of runs because this process stood still, or was not running.
     pub(super) grace: Grace,
 }
 
@@ -112,7 +112,7 @@ impl StoreState {
         }
     }
 
-    /// Forgets a queue that has no jobs, and with them no terms that refer to it.
+    /// Removes a queue that has no jobs, and so no shared specification that refers to it.
     pub(super) fn remove_queue_index(&mut self, queue_index: u32) {
         record::queue_gone(self.frame.records(), &self.indexes.queue_indexes[queue_index as usize].name);
         self.indexes.remove_queue_index(queue_index);
@@ -123,7 +123,7 @@ impl StoreState {
         self.catalogue.shared_spec_of(spec, queue_index, self.frame.records())
     }
 
-    /// Keeps a job whose name and key are not taken.
+    /// Stores a job whose id and key are not taken.
     pub(super) fn insert(&mut self, job: &Job, shared_spec: Arc<SharedSpec>, key: Option<Arc<str>>) {
         record::put(self.frame.records(), job, shared_spec.number, key.as_deref());
         let slot = Slot::of(job, shared_spec);
@@ -137,8 +137,8 @@ impl StoreState {
         }
     }
 
-    /// Applies a rule to a job: whole, or not at all where the rule refuses. The rule leaves what was
-    /// said about the job as it is.
+    /// Applies a rule to a job: whole, or not at all where the rule refuses. The rule leaves the
+    /// specification of the job as it is.
     pub(super) fn change(
         &mut self,
         place: u32,
@@ -147,7 +147,7 @@ impl StoreState {
         self.change_with(place, None, rule)
     }
 
-    /// Applies a rule that replaces what was said about the job, where these are the new terms.
+    /// Applies a rule that replaces the specification of the job, where this is the shared part of the new one.
     pub(super) fn change_with(
         &mut self,
         place: u32,
@@ -193,7 +193,7 @@ impl StoreState {
         self.indexes.shift(job.id, place, &from, &slot.places(&self.grace));
     }
 
-    /// Forgets a job.
+    /// Removes a job.
     pub(super) fn remove(&mut self, place: u32) -> Option<Job> {
         let slot = self.slots.remove(place)?;
         record::delete(self.frame.records(), slot.id);

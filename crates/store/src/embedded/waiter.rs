@@ -15,7 +15,7 @@ pub(super) struct CommitWaiter {
 }
 
 impl CommitWaiter {
-    /// A ticket of a frame that is on disk already.
+    /// A waiter of a frame that is on disk already.
     pub(super) fn served() -> Arc<Self> {
         let waiter = Self::default();
         waiter.serve(Ok(()));

@@ -1,4 +1,4 @@
-//! Lists hold up nobody.
+//! A list does not delay other verbs.
 
 use crate::sim::SimDisk;
 use crate::subject::{SMALL, open};

@@ -1,4 +1,4 @@
-//! Random lives, compared with the reference model answer by answer.
+//! Random histories, compared with the reference model answer by answer.
 
 use crate::conformance::InMemory;
 use proptest::prelude::*;

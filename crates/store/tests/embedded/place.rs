@@ -30,7 +30,7 @@ fn refuses_after(accident: impl FnOnce(&Path)) -> String {
     assert!(why.contains("No write was acknowledged after that"), "{why}");
     assert_eq!(store.status().stopped, Some(StoreError::Unavailable(why.clone())));
     assert!(everything(&store).is_err());
-    assert!(store.close().is_err(), "a store without its folder is not closed in good order");
+    assert!(store.close().is_err(), "a store without its folder is not closed cleanly");
     why
 }
 

@@ -117,7 +117,7 @@ fn a_folder_whose_log_and_snapshot_are_gone_is_no_new_store() {
     let Err(error) = open(&disk, SMALL) else { panic!("opened") };
     assert!(matches!(error, OpenError::Damaged(_)), "{error}");
     assert!(matches!(check_on(&disk, DIR, &mut |_| {}), Err(OpenError::Damaged(_))));
-    // Whoever wants that takes the mark away, too.
+    // An operator who wants that removes the mark, too.
     disk.delete(MARK);
     assert_eq!(open(&disk, SMALL).unwrap().0.status().jobs, 0);
 }

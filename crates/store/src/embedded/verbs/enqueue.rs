@@ -17,7 +17,7 @@ enum Plan {
 }
 
 impl StoreState {
-    /// Keeps new jobs, all or none.
+    /// Stores new jobs, all or none.
     pub(in crate::embedded) fn enqueue(
         &mut self,
         jobs: &[NewJob],

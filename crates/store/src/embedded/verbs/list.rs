@@ -85,7 +85,7 @@ impl StoreState {
         }
     }
 
-    /// The shelves on which all jobs fit the filter as far as queue, state and dead letters go.
+    /// The indexes whose jobs all fit the filter by queue, state and dead letter.
     fn id_indexes(&self, filter: &Filter) -> impl Iterator<Item = &IdIndex> {
         let queue_indexes = match &filter.queue {
             Some(queue) => self
@@ -98,7 +98,7 @@ impl StoreState {
         queue_indexes.unwrap_or_default().iter().flat_map(move |queue_index| queue_index.id_indexes(state, dead))
     }
 
-    /// The dead letters behind an entry that fit the filter as far as queue, state and times go, by their end.
+    /// The dead letters behind an entry that fit the filter by queue, state and times, by their end.
     fn ended<'a>(&'a self, filter: &Filter, after: Option<Entry>) -> impl Iterator<Item = (Entry, u32)> + use<'a> {
         let timeline = match &filter.queue {
             Some(queue) => self
@@ -142,15 +142,15 @@ fn fits(filter: &Filter, slot: &Slot) -> bool {
         && filter.finished_before.is_none_or(|before| finished.is_some_and(|at| at < before))
 }
 
-/// Several shelves as one, the newest name first.
+/// Several indexes as one, the newest id first.
 struct Newest<'a> {
     id_indexes: Vec<Rev<btree_map::Range<'a, JobId, u32>>>,
-    /// The next of each shelf, and which shelf that is.
+    /// The next entry of each index, and the number of that index.
     heads: BinaryHeap<(JobId, u32, usize)>,
 }
 
 impl<'a> Newest<'a> {
-    /// What the shelves have before a name.
+    /// The entries of the indexes before an id.
     fn new(id_indexes: &[&'a IdIndex], before: Option<JobId>) -> Self {
         let range = |id_index: &'a IdIndex| match before {
             Some(before) => id_index.range(..before),

@@ -1,4 +1,4 @@
-//! What people do to jobs and queues.
+//! What operators do: cancel, activate, redrive and remove jobs; pause and remove queues.
 
 use crate::embedded::queue_index::QueueIndex;
 use crate::embedded::store_state::StoreState;

@@ -1,5 +1,5 @@
-//! What the verbs do with the ledger. The rules of single jobs are those of the reference model; what
-//! is found here is which jobs they meet, in which order.
+//! The verbs on the state. The rules for a single job are in `crate::rules`; these files decide to which jobs they
+//! apply, and in which order.
 
 mod enqueue;
 pub(super) mod list;

@@ -1,4 +1,4 @@
-//! Jobs and queues as they were elsewhere.
+//! Jobs and queues that are copied from another store.
 
 use crate::StoreError;
 use crate::embedded::record;
@@ -7,13 +7,13 @@ use crate::transfer::{Portable, QueueMark};
 use std::sync::Arc;
 
 impl StoreState {
-    /// Keeps a queue that is not known yet as it is.
+    /// Stores a queue that is not known yet, as it is.
     pub(in crate::embedded) fn restore_queue(&mut self, queue: &QueueMark) {
         record::queue(self.frame.records(), &queue.name, queue.paused, queue.created);
         self.indexes.add_queue_index(Arc::clone(&queue.name), queue.paused, queue.created);
     }
 
-    /// Keeps a job as it is.
+    /// Stores a job as it is.
     pub(in crate::embedded) fn restore(&mut self, moved: Portable) -> Result<(), StoreError> {
         let Portable { job, idempotency_key } = moved;
         let taken = idempotency_key.as_deref().and_then(|key| self.find_key(key)).is_some();

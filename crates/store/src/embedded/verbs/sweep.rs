@@ -1,4 +1,4 @@
-//! What time brings about.
+//! What is due: overdue runs, expired and due jobs, ended jobs past their retention.
 
 use crate::embedded::queue_index::Timeline;
 use crate::embedded::store_state::StoreState;
@@ -66,7 +66,7 @@ impl StoreState {
     }
 }
 
-/// The places of what a timeline has up to this moment, which is included.
+/// The slots of the entries of a timeline up to and including this moment.
 fn until(timeline: &Timeline, now: Moment) -> impl Iterator<Item = u32> {
     timeline.iter().take_while(move |((at, _), _)| *at <= now).map(|(_, place)| *place)
 }

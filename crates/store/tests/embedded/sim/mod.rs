@@ -21,7 +21,7 @@ pub(crate) struct SimDisk(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     world: Mutex<World>,
-    /// Flushes are held back, or no longer; or somebody waits for one.
+    /// Flushes are held back, or no longer; or a caller waits for one.
     gate: Condvar,
 }
 
