@@ -3,8 +3,8 @@
 //! What is held is held as a group, and today a group is a queue. The store is given what is held with each claim,
 //! each promotion, and each question for the next of them; it passes over a held group as a whole. So a job may
 //! become available in a held queue (it is new, activated, redriven, released or reclaimed, on this node or on another)
-//! and no worker gets it, no waiting worker is woken for it, and no sweep looks at it. When a hold ends, the workers that
-//! wait for the group and the sweeper are woken.
+//! and no worker gets it, no waiting worker is woken for it, and no sweep looks at it. When a hold ends, the workers
+//! that wait for the group and the sweeper are woken.
 //!
 //! A pause is a hold that the store knows too. It is the authority for it: another node may have paused a queue, or
 //! resumed it, before this one hears of that.

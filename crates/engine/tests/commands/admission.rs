@@ -152,8 +152,8 @@ impl Around for Claims {
     }
 }
 
-/// One node that holds the queue and has a worker waiting for it. The store itself would give its jobs: another node has
-/// resumed the queue, and this one has not heard of it. So nothing but the hold keeps the worker from them.
+/// One node that holds the queue and has a worker waiting for it. The store itself would give its jobs: another node
+/// has resumed the queue, and this one has not heard of it. So nothing but the hold keeps the worker from them.
 struct Holding {
     rig: Rig,
     claims: Arc<Claims>,

@@ -42,8 +42,8 @@ macro_rules! statements {
 }
 
 statements! {
-    /// New jobs: what is said about them and their rows, in one statement. Their queues are protected from being removed
-    /// meanwhile; where one is gone already, the row has no queue, which the table does not take.
+    /// New jobs: what is said about them and their rows, in one statement. Their queues are protected from being
+    /// removed meanwhile; where one is gone already, the row has no queue, which the table does not take.
     ENQUEUE = {
         let columns = [
             ("id", "uuid"), ("kind", "text"), ("body", "bytea"), ("policy", "integer"), ("own_policy", "bytea"),
@@ -63,8 +63,8 @@ statements! {
             unnested(&columns), said = names[..8].join(", "), row = row.join(", ")
         )
     };
-    /// What became of jobs that can still run, each on the condition that no other transaction has written it meanwhile;
-    /// returns which were written. Failures that have not changed are not sent.
+    /// What became of jobs that can still run, each on the condition that no other transaction has written it
+    /// meanwhile; returns which were written. Failures that have not changed are not sent.
     CHANGE = format!(
         "UPDATE live j SET revision = j.revision + 1, available_us = u.available_us, due_us = u.due_us, \
            alive_us = u.alive_us, lease_us = u.lease_us, state = u.state, rest = u.rest, \
