@@ -11,7 +11,7 @@
 
 use crate::waiting::{PlaceInLine, Waiting};
 use redrive_policy::Moment;
-use redrive_store::{Event, Held, Job};
+use redrive_store::{EventKind, Held, Job};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{Mutex, MutexGuard, Notify};
@@ -135,7 +135,7 @@ impl Admission {
 
 /// When something happens to a job by itself next. That it is due is nothing where it is held.
 fn next_change(job: &Job, held: &Held) -> Option<Moment> {
-    let expires = job.state.after(Event::Expire).and(job.spec.expires);
+    let expires = job.state.after(EventKind::Expired).and(job.spec.expires);
     let lease = job.lease.as_ref();
     let ends = [lease.map(|lease| lease.until), lease.and_then(|lease| lease.deadline)];
     let due = job.due.filter(|_| !held.contains(&job.spec));

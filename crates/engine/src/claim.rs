@@ -1,11 +1,10 @@
 //! Handing out jobs.
 
 use crate::engine::refused;
-use crate::events::Happening;
 use crate::waiting::PlaceInLine;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
-use redrive_store::{Claim, Job, LeaseRef};
+use redrive_store::{Claim, EventKind, Job, LeaseRef, State, Transition};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,9 +89,10 @@ impl Engine {
         };
         let now = self.clock.now();
         let jobs = self.store.claim(claim, now).await?;
-        self.chronicle.note(now, jobs.iter().map(|job| (Happening::Started, job)));
-        self.wake(jobs.iter());
-        Ok(self.shown_jobs(jobs))
+        let started = |job| Transition::new(job, EventKind::Claimed, Some(State::Available), now);
+        let claimed: Vec<Transition> = jobs.into_iter().map(started).collect();
+        self.publish(claimed.iter());
+        Ok(self.shown_jobs(claimed.into_iter().map(|transition| transition.job)))
     }
 
     /// A sign of life for several jobs; each answers for itself.

@@ -26,7 +26,7 @@ pub struct FailureReport {
 
 /// The ruling on a reported failure.
 pub(crate) fn reported(job: &Job, report: &FailureReport, now: Moment, draw: Draw) -> Decision {
-    let met = report.worker_policy.as_ref().map(|worker| job.spec.policy.on_worker(worker));
+    let met = report.worker_policy.as_ref().map(|worker| Arc::new(job.spec.policy.on_worker(worker)));
     let policy = met.as_ref().unwrap_or(&job.spec.policy);
     let failure = Failure {
         type_name: best_name(policy, report),
@@ -36,7 +36,8 @@ pub(crate) fn reported(job: &Job, report: &FailureReport, now: Moment, draw: Dra
         delay: report.delay,
     };
     let verdict = decide(policy, &job.history, &failure, now, draw);
-    Decision { verdict, due: now.after(verdict.delay().unwrap_or(Span::ZERO)), error: report.error.clone() }
+    let due = now.after(verdict.delay().unwrap_or(Span::ZERO));
+    Decision { verdict, due, error: report.error.clone(), policy: met }
 }
 
 /// The ruling on a run that is overdue.
@@ -49,7 +50,7 @@ pub(crate) fn overdue(job: &Job, why: Overdue, now: Moment, draw: Draw) -> Decis
         (Overdue::Stalled, Some(lease)) => lease.alive.after(delay).max(lease.until),
         _ => now.after(delay),
     };
-    Decision { verdict, due, error: overdue_error(job, why) }
+    Decision { verdict, due, error: overdue_error(job, why), policy: None }
 }
 
 /// The error of a run that nobody reported.

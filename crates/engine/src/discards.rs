@@ -1,7 +1,7 @@
 //! Jobs that were discarded and are no dead letters, counted until they are told.
 
 use crate::Engine;
-use redrive_store::{Job, State};
+use redrive_store::{JobEnd, Transition};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,10 +24,15 @@ pub struct Discarded {
 pub(crate) struct Discards(Mutex<BTreeMap<Discarded, u64>>);
 
 impl Discards {
-    /// Takes note of jobs that have just ended, or not.
-    pub(crate) fn note<'a>(&self, jobs: impl Iterator<Item = &'a Job>) {
-        for job in jobs.filter(|job| job.state == State::Discarded && !job.dead) {
-            let last = job.failures.last().filter(|last| last.generation == job.generation);
+    /// Counts the jobs that were discarded and are no dead letters.
+    pub(crate) fn count<'a>(&self, transitions: impl Iterator<Item = &'a Transition>) {
+        for transition in transitions {
+            let last = match transition.end() {
+                Some(JobEnd::Failed { failure, dead: false }) => Some(failure),
+                Some(JobEnd::Expired { last_failure, dead: false }) => last_failure,
+                _ => continue,
+            };
+            let job = &transition.job;
             let why = job.spec.policy.why_discarded(last.map(|last| &last.verdict));
             let group =
                 Discarded { kind: Some(Arc::clone(&job.spec.kind)), queue: Some(Arc::clone(&job.spec.queue)), why };

@@ -1,8 +1,7 @@
 //! Draining the inbox: jobs that applications have left in the store in their own transactions.
 
-use crate::events::Happening;
 use crate::{Engine, EngineError, Submission};
-use redrive_store::{Drained, InboxEntry};
+use redrive_store::{Drained, EventKind, InboxEntry, Transition};
 
 /// Reads the job that an entry of the inbox asks for, or says why that is not possible.
 pub type SubmissionDecoder<'a> = dyn Fn(&InboxEntry<'_>) -> Result<Submission, String> + Send + Sync + 'a;
@@ -18,9 +17,11 @@ impl Engine {
             let job = self.new_job(decode(entry)?, &mut self.new_ids(entry.at));
             Ok(self.stored_job(job.map_err(|error| error.to_string())?))
         };
-        let drained = self.store.drain_inbox(&open, most, now).await?;
-        self.chronicle.note(now, drained.jobs.iter().map(|job| (Happening::Enqueued, job)));
-        self.wake(drained.jobs.iter());
-        Ok(Drained { jobs: self.shown_jobs(drained.jobs), ..drained })
+        let Drained { jobs, known, refused } = self.store.drain_inbox(&open, most, now).await?;
+        let enqueued = |job| Transition::new(job, EventKind::Enqueued, None, now);
+        let enqueued: Vec<Transition> = jobs.into_iter().map(enqueued).collect();
+        self.publish(enqueued.iter());
+        let jobs = self.shown_jobs(enqueued.into_iter().map(|transition| transition.job));
+        Ok(Drained { jobs, known, refused })
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::admission::Admission;
 use crate::discards::Discards;
-use crate::events::Chronicle;
+use crate::events::EventLog;
 use crate::policies::Policies;
 use crate::progress::Watch;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Job, JobId, Refusal, Retention, Store};
+use redrive_store::{Job, JobId, Refusal, Retention, Store, Transition};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -54,7 +54,7 @@ pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) policies: Policies,
     pub(crate) admission: Admission,
-    pub(crate) chronicle: Chronicle,
+    pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
     pub(crate) watch: Watch,
     /// Rung when an application may have left something in the store.
@@ -80,7 +80,7 @@ impl Engine {
             settings,
             policies: Policies::default(),
             admission: Admission::default(),
-            chronicle: Chronicle::default(),
+            event_log: EventLog::default(),
             discards: Discards::default(),
             watch: Watch::default(),
             inbox: Notify::new(),
@@ -91,6 +91,14 @@ impl Engine {
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Tells everything that listens what happened: the one place through which transitions go.
+    pub(crate) fn publish<'a>(&self, transitions: impl Iterator<Item = &'a Transition> + Clone) {
+        self.event_log.append(transitions.clone());
+        self.discards.count(transitions.clone());
+        self.watch.forget(transitions.clone());
+        self.wake(transitions.map(|transition| &transition.job));
     }
 
     /// These jobs have changed: admission decides who is woken.

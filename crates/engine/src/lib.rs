@@ -31,7 +31,7 @@ pub use discards::Discarded;
 pub use drain::SubmissionDecoder;
 pub use engine::{Engine, Settings};
 pub use error::EngineError;
-pub use events::{Happening, Occurrence};
+pub use events::Event;
 pub use layers::{Effective, Layer, Layers, OperatorCap, PolicyDocument};
 pub use policies::PolicyText;
 pub use progress::{Progress, ProgressReport};

@@ -4,7 +4,7 @@
 use crate::engine::refused;
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Problem, Problems};
-use redrive_store::{Blob, Job, JobId, LeaseRef, LeaseToken};
+use redrive_store::{Blob, Job, JobId, LeaseRef, LeaseToken, Transition};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,13 +71,14 @@ impl Watch {
         self.count.store(runs.len(), Ordering::Release);
     }
 
-    /// Forgets the runs of jobs that have left their worker.
-    pub(crate) fn forget<'a>(&self, jobs: impl Iterator<Item = &'a Job>) {
+    /// Forgets the runs that have ended.
+    pub(crate) fn forget<'a>(&self, transitions: impl Iterator<Item = &'a Transition>) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
         let mut runs = self.runs();
-        jobs.for_each(|job| drop(runs.remove(&job.id)));
+        let ended = transitions.filter(|transition| transition.lease.is_some());
+        ended.for_each(|transition| drop(runs.remove(&transition.job.id)));
         self.count.store(runs.len(), Ordering::Release);
     }
 

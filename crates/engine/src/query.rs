@@ -1,9 +1,10 @@
 //! Looking, and what people do to single jobs and queues.
 
 use crate::engine::refused;
-use crate::events::Happening;
 use crate::{Engine, EngineError};
-use redrive_store::{Cancelled, Filter, Job, JobId, Listed, Missing, Page, Queue, QueueRefusal, Redrive, Refusal};
+use redrive_store::{
+    EventKind, Filter, Job, JobId, Listed, Missing, Page, Queue, QueueRefusal, Redrive, Refusal, Transition,
+};
 use std::sync::Arc;
 
 impl Engine {
@@ -82,12 +83,11 @@ impl Engine {
     ///
     /// # Errors
     /// There is no such job, it has ended, or the store did not answer.
-    pub async fn cancel(&self, id: JobId) -> Result<Cancelled, EngineError> {
+    pub async fn cancel(&self, id: JobId) -> Result<Transition, EngineError> {
         let now = self.clock.now();
         let cancelled = refused(id, self.store.cancel(id, now).await?)?;
-        self.watch.forget(std::iter::once(&cancelled.job));
-        self.chronicle.note(now, [(Happening::Cancelled, &cancelled.job)]);
-        Ok(self.shown_cancelled(cancelled))
+        self.publish(std::iter::once(&cancelled));
+        Ok(self.shown_transition(cancelled))
     }
 
     /// Makes a pending job available.
@@ -96,10 +96,9 @@ impl Engine {
     /// There is no such job, it is not pending, or the store did not answer.
     pub async fn activate(&self, id: JobId) -> Result<Job, EngineError> {
         let now = self.clock.now();
-        let job = refused(id, self.store.activate(id, now).await?)?;
-        self.chronicle.note(now, [(Happening::Available, &job)]);
-        self.wake(std::iter::once(&job));
-        Ok(self.shown_job(job))
+        let activated = refused(id, self.store.activate(id, now).await?)?;
+        self.publish(std::iter::once(&activated));
+        Ok(self.shown_job(activated.job))
     }
 
     /// Takes a job back from where it ended, with another specification if one is given. Without one it does
@@ -110,10 +109,9 @@ impl Engine {
     pub async fn redrive(&self, id: JobId, redrive: Redrive) -> Result<Job, EngineError> {
         let now = self.clock.now();
         let redrive = Redrive { spec: redrive.spec.map(|spec| self.stored_spec(spec)), ..redrive };
-        let job = refused(id, self.store.redrive(id, redrive, now).await?)?;
-        self.chronicle.note(now, [(Happening::Redriven, &job)]);
-        self.wake(std::iter::once(&job));
-        Ok(self.shown_job(job))
+        let redriven = refused(id, self.store.redrive(id, redrive, now).await?)?;
+        self.publish(std::iter::once(&redriven));
+        Ok(self.shown_job(redriven.job))
     }
 
     /// Forgets a job that has ended.
@@ -122,7 +120,9 @@ impl Engine {
     /// There is no such job, it has not ended, or the store did not answer.
     pub async fn remove(&self, id: JobId) -> Result<Job, EngineError> {
         let job = refused(id, self.store.remove(id).await?)?;
-        self.chronicle.note(self.clock.now(), [(Happening::Removed, &job)]);
-        Ok(self.shown_job(job))
+        let from = Some(job.state);
+        let removed = Transition::new(job, EventKind::Removed, from, self.clock.now());
+        self.publish(std::iter::once(&removed));
+        Ok(self.shown_job(removed.job))
     }
 }

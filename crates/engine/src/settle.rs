@@ -2,9 +2,9 @@
 
 use crate::decide::{self, FailureReport};
 use crate::engine::refused;
-use crate::{Engine, EngineError, events};
+use crate::{Engine, EngineError};
 use redrive_policy::Span;
-use redrive_store::{Blob, Job, LeaseRef, RunOutcome, Settlement};
+use redrive_store::{Blob, Job, LeaseRef, RunOutcome, Settled, Settlement};
 
 /// How a run ended, as a worker reports it.
 #[derive(Clone, Debug)]
@@ -18,11 +18,14 @@ pub enum Ending {
 }
 
 impl Engine {
-    /// Ends runs; each answers for itself.
+    /// Ends runs; each answers for itself. Success that is reported again with the same token changes nothing.
     ///
     /// # Errors
     /// The store did not answer.
-    pub async fn settle(&self, endings: Vec<(LeaseRef, Ending)>) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
+    pub async fn settle(
+        &self,
+        endings: Vec<(LeaseRef, Ending)>,
+    ) -> Result<Vec<Result<Settled, EngineError>>, EngineError> {
         let now = self.clock.now();
         let ids: Vec<_> = endings.iter().map(|(lease_ref, _)| lease_ref.id).collect();
         let settlement = |(lease_ref, ending)| {
@@ -37,10 +40,7 @@ impl Engine {
             Settlement { lease_ref, report }
         };
         let answers = self.store.settle(endings.into_iter().map(settlement).collect(), now).await?;
-        self.chronicle.note(now, answers.iter().flatten().map(|job| (events::outcome(job), job)));
-        self.discards.note(answers.iter().flatten());
-        self.watch.forget(answers.iter().flatten());
-        self.wake(answers.iter().flatten());
-        Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_job(refused(id, answer)?))).collect())
+        self.publish(answers.iter().flatten().filter_map(Settled::transition));
+        Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_settled(refused(id, answer)?))).collect())
     }
 }

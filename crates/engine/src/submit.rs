@@ -1,10 +1,9 @@
 //! Handing in jobs.
 
-use crate::events::Happening;
 use crate::layers::{Effective, PolicyDocument};
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Blob, Enqueued, JobId, NewJob, Spec, Start};
+use redrive_store::{Blob, Enqueued, EventKind, Job, JobId, NewJob, Spec, Start, Transition};
 use std::sync::Arc;
 
 /// A job as somebody hands it in.
@@ -62,15 +61,17 @@ impl Engine {
         let jobs = jobs.into_iter().map(|job| self.stored_job(job)).collect();
         let enqueued = self.store.enqueue(jobs, now).await?;
         let enqueued = enqueued.map_err(|duplicate| EngineError::Duplicate(duplicate.id))?;
-        let created = || {
-            enqueued.iter().filter_map(|answer| match answer {
-                Enqueued::Created(job) => Some(job),
-                Enqueued::Existing(_) => None,
-            })
+        let created = |answer| match answer {
+            Enqueued::Created(job) => Ok(Transition::new(job, EventKind::Enqueued, None, now)),
+            Enqueued::Existing(job) => Err(job),
         };
-        self.chronicle.note(now, created().map(|job| (Happening::Enqueued, job)));
-        self.wake(created());
-        Ok(enqueued.into_iter().map(|enqueued| self.shown_enqueued(enqueued)).collect())
+        let answers: Vec<Result<Transition, Job>> = enqueued.into_iter().map(created).collect();
+        self.publish(answers.iter().flatten());
+        let shown = |answer| match answer {
+            Ok(Transition { job, .. }) => Enqueued::Created(self.shown_job(job)),
+            Err(job) => Enqueued::Existing(self.shown_job(job)),
+        };
+        Ok(answers.into_iter().map(shown).collect())
     }
 
     /// The job that a submission asks for.

@@ -1,9 +1,8 @@
 //! What happens by itself: due jobs become ready, overdue runs end, ended jobs leave.
 
-use crate::events::{self, Happening};
 use crate::{Engine, EngineError, decide};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Standstill, State};
+use redrive_store::Standstill;
 use std::sync::Arc;
 
 /// What a sweep did.
@@ -46,14 +45,7 @@ impl Engine {
         let decide = |job: &_, why| decide::overdue(job, why, now, self.randomness.draw());
         let reclaimed = self.store.reclaim(&decide, step, now).await?;
         let promoted = self.store.promote(&self.admission.held(), step, now).await?;
-        let opened = promoted.iter().map(|job| match job.state {
-            State::Available => (Happening::Available, job),
-            _ => (Happening::Expired, job),
-        });
-        self.chronicle.note(now, reclaimed.iter().map(|job| (events::outcome(job), job)).chain(opened));
-        self.discards.note(reclaimed.iter().chain(&promoted));
-        self.watch.forget(reclaimed.iter());
-        self.wake(reclaimed.iter().chain(&promoted));
+        self.publish(reclaimed.iter().chain(&promoted));
         swept.reclaimed += reclaimed.len();
         swept.promoted += promoted.len();
         let whole_step = promoted.len() >= step || reclaimed.len() >= step;

@@ -5,7 +5,7 @@
 
 use crate::{Engine, Wall};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Cancelled, Enqueued, Entry, Filter, Job, Listed, NewJob, Page, Queue, Spec, Start};
+use redrive_store::{Entry, Filter, Job, Lease, Listed, NewJob, Page, Queue, Settled, Spec, Start, Transition};
 use std::sync::Arc;
 
 impl Engine {
@@ -36,20 +36,20 @@ impl Engine {
         shown_job(job, self.clock.wall().ahead_us)
     }
 
-    pub(crate) fn shown_jobs(&self, jobs: Vec<Job>) -> Vec<Job> {
+    pub(crate) fn shown_jobs(&self, jobs: impl IntoIterator<Item = Job>) -> Vec<Job> {
         let ahead_us = self.clock.wall().ahead_us;
         jobs.into_iter().map(|job| shown_job(job, ahead_us)).collect()
     }
 
-    pub(crate) fn shown_enqueued(&self, enqueued: Enqueued) -> Enqueued {
-        match enqueued {
-            Enqueued::Created(job) => Enqueued::Created(self.shown_job(job)),
-            Enqueued::Existing(job) => Enqueued::Existing(self.shown_job(job)),
-        }
+    pub(crate) fn shown_transition(&self, transition: Transition) -> Transition {
+        shown_transition(transition, self.clock.wall().ahead_us)
     }
 
-    pub(crate) fn shown_cancelled(&self, cancelled: Cancelled) -> Cancelled {
-        Cancelled { job: self.shown_job(cancelled.job), ..cancelled }
+    pub(crate) fn shown_settled(&self, settled: Settled) -> Settled {
+        match settled {
+            Settled::Transition(transition) => Settled::Transition(self.shown_transition(transition)),
+            Settled::Repeated(job) => Settled::Repeated(self.shown_job(job)),
+        }
     }
 
     pub(crate) fn shown_queue(&self, queue: Queue) -> Queue {
@@ -115,15 +115,31 @@ fn shown_job(mut job: Job, by_us: i64) -> Job {
     job.spec = expiring(job.spec, by_us);
     let times = &mut job.times;
     times.created = moved(times.created, by_us);
-    let mut optional = vec![&mut times.available, &mut times.started, &mut times.finished, &mut job.due];
-    if let Some(lease) = &mut job.lease {
-        (lease.alive, lease.until) = (moved(lease.alive, by_us), moved(lease.until, by_us));
-        optional.push(&mut lease.deadline);
-    }
+    let optional = [&mut times.available, &mut times.started, &mut times.finished, &mut job.due];
     optional.into_iter().flatten().for_each(|at| *at = moved(*at, by_us));
+    job.lease = job.lease.map(|lease| shown_lease(lease, by_us));
     for at in job.failures.iter_mut().flat_map(|run| [&mut run.available, &mut run.started, &mut run.at]) {
         *at = moved(*at, by_us);
     }
     job.revisions.iter_mut().for_each(|revision| revision.at = moved(revision.at, by_us));
     job
+}
+
+fn shown_lease(lease: Lease, by_us: i64) -> Lease {
+    Lease {
+        alive: moved(lease.alive, by_us),
+        until: moved(lease.until, by_us),
+        deadline: lease.deadline.map(|deadline| moved(deadline, by_us)),
+        ..lease
+    }
+}
+
+fn shown_transition(mut transition: Transition, by_us: i64) -> Transition {
+    if by_us == 0 {
+        return transition;
+    }
+    transition.job = shown_job(transition.job, by_us);
+    transition.at = moved(transition.at, by_us);
+    transition.lease = transition.lease.map(|lease| shown_lease(lease, by_us));
+    transition
 }

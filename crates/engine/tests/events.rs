@@ -3,11 +3,11 @@
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use redrive_engine::{
-    ClaimRequest, Clock, Ending, Engine, Happening, JobPolicy, Layers, ManualClock, Settings, Submission,
+    ClaimRequest, Clock, Ending, Engine, FailureReport, JobPolicy, Layers, ManualClock, Settings, Submission,
     SystemRandomness,
 };
-use redrive_policy::{Moment, Span};
-use redrive_store::{Enqueued, JobId, LeaseRef, Memory, Start, Token};
+use redrive_policy::{Moment, Signal, Span};
+use redrive_store::{Enqueued, EventKind, JobId, LeaseRef, Memory, Start, State, Token};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,14 +61,14 @@ async fn events_come_oldest_first_and_from_a_number_on() {
     engine.settle(vec![(lease_ref(), Ending::Done(None))]).await.expect("settled");
 
     let (events, more) = engine.events(0, 10, |_| true);
-    let what: Vec<Happening> = events.iter().map(|event| event.what).collect();
-    use Happening::{Completed, Enqueued, Released, Started};
-    assert_eq!(what, [Enqueued, Started, Released, Started, Completed]);
+    let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
+    use EventKind::{Claimed, Completed, Enqueued, Released};
+    assert_eq!(kinds, [Enqueued, Claimed, Released, Claimed, Completed]);
     assert!(!more);
     let (rest, more) = engine.events(events[1].number, 2, |_| true);
     assert_eq!(rest.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4]);
     assert!(more);
-    assert!(engine.events(0, 10, |event| event.what == Happening::Cancelled).0.is_empty());
+    assert!(engine.events(0, 10, |event| event.kind == EventKind::Cancelled).0.is_empty());
 }
 
 #[tokio::test]
@@ -80,4 +80,60 @@ async fn the_oldest_are_forgotten() {
     let (events, _) = engine.events(0, usize::MAX, |_| true);
     assert_eq!(events.len(), 10_000);
     assert_eq!((events[0].number, events[9_999].number), (1_001, 11_000));
+}
+
+async fn claimed(engine: &Engine) -> LeaseRef {
+    let request = ClaimRequest {
+        queues: vec!["default".into()],
+        count: 1,
+        bytes: usize::MAX,
+        worker: "w".into(),
+        lease: None,
+        wait: Duration::ZERO,
+    };
+    let job = engine.claim(&request).await.expect("claimed").remove(0);
+    LeaseRef { id: job.id, token: Token::Lease(job.lease.expect("it is held").token) }
+}
+
+#[tokio::test]
+async fn a_repeated_ack_is_one_event() {
+    let engine = engine();
+    submit(&engine, &["a.b"]).await;
+    let lease_ref = claimed(&engine).await;
+    for first in [true, false, false] {
+        let mut answers = engine.settle(vec![(lease_ref.clone(), Ending::Done(None))]).await.expect("settled");
+        let settled = answers.remove(0).expect("accepted");
+        assert_eq!(settled.transition().is_some(), first);
+        assert_eq!(settled.job().state, State::Completed);
+    }
+    let (events, _) = engine.events(0, 10, |event| event.kind == EventKind::Completed);
+    assert_eq!(events.len(), 1);
+}
+
+#[tokio::test]
+async fn an_event_names_the_run_that_ended() {
+    let engine = engine();
+    submit(&engine, &["a.b"]).await;
+    let wait = Span::from_secs(5);
+    for ending in [Ending::Released(Span::ZERO), Ending::Failed(requeue(wait))] {
+        let lease_ref = claimed(&engine).await;
+        engine.settle(vec![(lease_ref, ending)]).await.expect("settled").remove(0).expect("accepted");
+    }
+    let (events, _) = engine.events(3, 10, |_| true);
+    let told: Vec<_> = events.iter().map(|event| (event.kind, event.state, event.attempt)).collect();
+    let expected = [(EventKind::Claimed, State::Active, 1), (EventKind::Snoozed, State::Retryable, 1)];
+    assert_eq!(told, expected, "a run that asks to be requeued has not failed");
+    assert_eq!(engine.events(2, 1, |_| true).0[0].attempt, 1, "the run that was released");
+}
+
+fn requeue(wait: Span) -> FailureReport {
+    FailureReport {
+        error: Arc::from(&b"{}"[..]),
+        types: Vec::new(),
+        code: String::new(),
+        retryable: None,
+        signal: Signal::RequeueAfter(wait),
+        delay: None,
+        worker_policy: None,
+    }
 }

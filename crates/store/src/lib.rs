@@ -22,6 +22,7 @@ mod rules;
 mod standstill;
 mod store;
 pub mod transfer;
+mod transition;
 
 pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
@@ -31,13 +32,14 @@ pub use inbox::{Decoder, Drained, InboxEntry};
 pub use job::{
     Blob, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, NewJob, Redrive, Revision, Spec, Start, Times,
 };
-pub use lifecycle::{Event, State};
+pub use lifecycle::{EventKind, State};
 pub use listing::{Entry, Filter, Listed, Page};
 pub use memory::Memory;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
 pub use standstill::Standstill;
 pub use store::{
-    Cancelled, Claim, Decider, Decision, Enqueued, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention,
-    RunOutcome, Settlement, Store, StoreFuture, Token,
+    Claim, Decider, Decision, Enqueued, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention, RunOutcome,
+    Settlement, Store, StoreFuture, Token,
 };
+pub use transition::{JobEnd, Settled, Transition};

@@ -25,31 +25,35 @@ pub enum State {
     Discarded,
 }
 
-/// What can happen to a job.
+/// What can happen to a job: the one vocabulary of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// Its time has come, and the gate lets it through.
+pub enum EventKind {
+    /// It was enqueued.
+    Enqueued,
+    /// The time that it waited for has come, and admission lets it through.
     Due,
-    /// Somebody activated it.
-    Activate,
-    /// A worker claimed it.
-    Claim,
-    /// The worker reports success.
-    Ack,
+    /// It was pending, and was activated.
+    Activated,
+    /// A worker claimed it, and a run started.
+    Claimed,
+    /// A run succeeded.
+    Completed,
     /// A run failed (reported, timed out, or its lease ran out), and the policy grants a retry.
-    FailRetry,
+    RetryScheduled,
     /// A run failed, and the policy stops the job.
-    FailStop,
-    /// The worker gives it back unfinished, to be run again at once.
-    Release,
-    /// The worker gives it back unfinished, to be run again later.
-    Snooze,
-    /// Somebody called it off.
-    Cancel,
-    /// Its time to live is over before it ran.
-    Expire,
-    /// Somebody takes it back from where it ended, to run again.
-    Redrive,
+    Discarded,
+    /// A run was released unfinished, to be run again at once. It does not count as an attempt.
+    Released,
+    /// A run was released unfinished, to be run again later. It does not count as an attempt.
+    Snoozed,
+    /// It was cancelled.
+    Cancelled,
+    /// It expired while it waited.
+    Expired,
+    /// It had ended, and was taken back to run again.
+    Redriven,
+    /// It had ended, and was removed on request.
+    Removed,
 }
 
 impl State {
@@ -65,24 +69,25 @@ impl State {
         Self::Discarded,
     ];
 
-    /// The state that an event leads to; `None` where it cannot happen in this state.
+    /// The state that an event leads to; `None` where it cannot happen in this state. An enqueued job has no state
+    /// before, and a removed one none after.
     #[must_use]
-    pub const fn after(self, event: Event) -> Option<Self> {
-        use Event as E;
+    pub const fn after(self, event: EventKind) -> Option<Self> {
+        use EventKind as E;
         match (self, event) {
             (Self::Scheduled | Self::Retryable, E::Due) => Some(Self::Available),
-            (Self::Pending, E::Activate) => Some(Self::Available),
-            (Self::Available, E::Claim) => Some(Self::Active),
-            (Self::Active, E::Ack) => Some(Self::Completed),
-            (Self::Active, E::FailRetry) => Some(Self::Retryable),
-            (Self::Active, E::FailStop) => Some(Self::Discarded),
-            (Self::Active, E::Release) => Some(Self::Available),
-            (Self::Active, E::Snooze) => Some(Self::Retryable),
-            (Self::Scheduled | Self::Pending | Self::Available | Self::Active | Self::Retryable, E::Cancel) => {
+            (Self::Pending, E::Activated) => Some(Self::Available),
+            (Self::Available, E::Claimed) => Some(Self::Active),
+            (Self::Active, E::Completed) => Some(Self::Completed),
+            (Self::Active, E::RetryScheduled) => Some(Self::Retryable),
+            (Self::Active, E::Discarded) => Some(Self::Discarded),
+            (Self::Active, E::Released) => Some(Self::Available),
+            (Self::Active, E::Snoozed) => Some(Self::Retryable),
+            (Self::Scheduled | Self::Pending | Self::Available | Self::Active | Self::Retryable, E::Cancelled) => {
                 Some(Self::Cancelled)
             }
-            (Self::Scheduled | Self::Pending | Self::Available | Self::Retryable, E::Expire) => Some(Self::Discarded),
-            (Self::Completed | Self::Cancelled | Self::Discarded, E::Redrive) => Some(Self::Available),
+            (Self::Scheduled | Self::Pending | Self::Available | Self::Retryable, E::Expired) => Some(Self::Discarded),
+            (Self::Completed | Self::Cancelled | Self::Discarded, E::Redriven) => Some(Self::Available),
             _ => None,
         }
     }

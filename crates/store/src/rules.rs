@@ -1,13 +1,15 @@
 //! What each event does to one job: the rules of the verbs, without any store around them.
 //!
-//! Every function changes the job whole or refuses; the state moves by [`State::after`] only.
+//! A rule takes the job as it is, and answers it as it becomes, with what happened; or it refuses. The state moves
+//! by [`State::after`] only.
 
 use crate::standstill::Grace;
 use crate::{
-    Claim, Decision, Event, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken, NewJob, Overdue, Redrive,
-    Refusal, Revision, RunOutcome, Settlement, Spec, Start, State, Times, Token,
+    Blob, Claim, Decider, Decision, EventKind, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken,
+    NewJob, Overdue, Redrive, Refusal, Revision, RunOutcome, Settled, Settlement, Spec, Start, State, Times, Token,
+    Transition,
 };
-use redrive_policy::{Disposition, History, Moment, Origin, Outcome, Span};
+use redrive_policy::{Disposition, History, Moment, Origin, Outcome, Span, Verdict};
 use std::sync::Arc;
 
 /// A job as it is when it has just been handed in.
@@ -39,9 +41,9 @@ pub(crate) fn created(new: &NewJob, now: Moment) -> Job {
     }
 }
 
-/// A worker takes the job; the run counts from here on.
-pub(crate) fn claim(job: &mut Job, claim: &Claim, now: Moment) -> Result<(), Refusal> {
-    advance(job, Event::Claim)?;
+/// A worker claims the job; the run counts from here on.
+pub(crate) fn claim(job: Job, claim: &Claim, now: Moment) -> Result<Job, Refusal> {
+    let mut job = advance(job, EventKind::Claimed, now)?.job;
     job.attempt = job.attempt.saturating_add(1);
     job.leases = job.leases.saturating_add(1);
     job.times.started = Some(now);
@@ -54,79 +56,95 @@ pub(crate) fn claim(job: &mut Job, claim: &Claim, now: Moment) -> Result<(), Ref
         span,
         deadline: job.spec.timeout.or(claim.timeout).map(|timeout| now.after(timeout)),
     });
-    Ok(())
+    Ok(job)
 }
 
 /// A sign of life. A span that comes with it holds for this one sign only, and not below what the job asks for:
 /// a worker that does not know that must not cut it short.
-pub(crate) fn extend(job: &mut Job, token: &Token, span: Option<Span>, now: Moment) -> Result<(), Refusal> {
-    check_lease(job, token)?;
+pub(crate) fn extend(mut job: Job, token: &Token, span: Option<Span>, now: Moment) -> Result<Job, Refusal> {
+    check_lease(&job, token)?;
     if let Some(lease) = &mut job.lease {
         let asked = now.after(span.unwrap_or(lease.span));
         lease.alive = now;
         lease.until = job.spec.lease.map_or(asked, |own| asked.max(now.after(own)));
     }
-    Ok(())
+    Ok(job)
 }
 
 /// The worker reports how its run ended.
-pub(crate) fn settle(job: &mut Job, settlement: &Settlement, now: Moment) -> Result<(), Refusal> {
-    if repeats_success(job, settlement) {
-        return Ok(());
+pub(crate) fn settle(job: Job, settlement: &Settlement, now: Moment) -> Result<Settled, Refusal> {
+    if repeats_success(&job, settlement) {
+        return Ok(Settled::Repeated(job));
     }
-    check_lease(job, &settlement.lease_ref.token)?;
-    match &settlement.report {
-        RunOutcome::Done(result) => {
-            finish(job, Event::Ack, now)?;
-            job.result.clone_from(result);
-            Ok(())
+    check_lease(&job, &settlement.lease_ref.token)?;
+    let transition = match &settlement.report {
+        RunOutcome::Done(result) => complete(job, result.as_ref(), now)?,
+        RunOutcome::Failed(decision) => {
+            let decision = decision(&job);
+            fail(job, decision, now)?
         }
-        RunOutcome::Failed(decision) => fail(job, decision(job), now),
-        RunOutcome::Released { most, .. } if job.releases >= *most => Err(Refusal::TooManyReleases(*most)),
+        RunOutcome::Released { most, .. } if job.releases >= *most => return Err(Refusal::TooManyReleases(*most)),
         RunOutcome::Released { delay, .. } => {
             let later = (!delay.is_zero()).then(|| now.after(*delay));
-            give_back(job, later, now)?;
-            job.releases = job.releases.saturating_add(1);
-            Ok(())
+            let mut released = release(job, later, now)?;
+            released.job.releases = released.job.releases.saturating_add(1);
+            released
         }
-    }
+    };
+    Ok(Settled::Transition(transition))
 }
 
-/// A run failed: the worker says so, or the store found it overdue.
-pub(crate) fn fail(job: &mut Job, decision: Decision, now: Moment) -> Result<(), Refusal> {
+/// A run that is overdue is ended by the server. A run that is not overdue is refused.
+pub(crate) fn reclaim(job: Job, decide: &Decider<'_>, grace: &Grace, now: Moment) -> Result<Transition, Refusal> {
+    let (_, why) = overdue(&job, grace, now).ok_or(Refusal::WrongState(job.state))?;
+    let decision = decide(&job, why);
+    Ok(Transition { overdue: Some(why), ..fail(job, decision, now)? })
+}
+
+/// A run succeeded.
+fn complete(job: Job, result: Option<&Blob>, now: Moment) -> Result<Transition, Refusal> {
+    let mut done = finish(job, EventKind::Completed, now)?;
+    let lease = done.lease.as_ref().map(|lease| (lease.token, Arc::clone(&lease.worker)));
+    (done.job.settled, done.job.completed_by) = lease.unzip();
+    done.job.result = result.cloned();
+    Ok(done)
+}
+
+/// A run failed: the worker reports it, or the server found it overdue.
+fn fail(job: Job, decision: Decision, now: Moment) -> Result<Transition, Refusal> {
     let verdict = decision.verdict;
-    let worker = job.lease.as_ref().map(|lease| Arc::clone(&lease.worker)).unwrap_or_default();
-    match verdict.outcome {
-        Outcome::Retry { origin: Origin::Requeue, .. } => return give_back(job, Some(decision.due), now),
+    let mut failed = match verdict.outcome {
+        Outcome::Retry { origin: Origin::Requeue, .. } => release(job, Some(decision.due), now)?,
         Outcome::Retry { delay, .. } => {
-            advance(job, Event::FailRetry)?;
-            job.lease = None;
-            job.due = Some(decision.due);
-            job.last_delay = Some(delay);
+            let mut failed = advance(job, EventKind::RetryScheduled, now)?;
+            failed.job.due = Some(decision.due);
+            failed.job.last_delay = Some(delay);
+            record(&mut failed, decision.error, verdict);
+            failed
         }
         Outcome::Stop { disposition, .. } => {
-            finish(job, Event::FailStop, now)?;
-            job.dead = disposition == Disposition::DeadLetter;
+            let mut failed = finish(job, EventKind::Discarded, now)?;
+            failed.job.dead = disposition == Disposition::DeadLetter;
+            record(&mut failed, decision.error, verdict);
+            failed
         }
-    }
+    };
+    (failed.verdict, failed.policy) = (Some(verdict), decision.policy);
+    Ok(failed)
+}
+
+/// Adds the run that has just failed to the job's record.
+fn record(failed: &mut Transition, error: Blob, verdict: Verdict) {
+    let (job, at) = (&mut failed.job, failed.at);
     job.history.record(&verdict);
     job.releases = 0;
-    let (generation, attempt) = (job.generation, job.attempt);
-    let started = job.times.started.unwrap_or(now);
+    let worker = failed.lease.as_ref().map(|lease| Arc::clone(&lease.worker)).unwrap_or_default();
+    let started = job.times.started.unwrap_or(at);
     let available = job.times.available.unwrap_or(started);
-    job.failures.push(FailedRun {
-        generation,
-        attempt,
-        available,
-        started,
-        at: now,
-        worker,
-        error: decision.error,
-        verdict,
-    });
+    let (generation, attempt) = (job.generation, job.attempt);
+    job.failures.push(FailedRun { generation, attempt, available, started, at, worker, error, verdict });
     let surplus = job.failures.len().saturating_sub(KEPT_FAILURES);
     job.failures.drain(..surplus);
-    Ok(())
 }
 
 /// Since when the run is overdue, and why it is ended. Where both times are over, the earlier one says
@@ -140,53 +158,52 @@ pub(crate) fn overdue(job: &Job, grace: &Grace, now: Moment) -> Option<(Moment, 
 
 /// Since when a waiting job may become available.
 pub(crate) fn due(job: &Job, now: Moment) -> Option<Moment> {
-    job.state.after(Event::Due)?;
+    job.state.after(EventKind::Due)?;
     job.due.filter(|due| *due <= now)
 }
 
 /// Since when a waiting job has lost its point.
 pub(crate) fn expired(job: &Job, now: Moment) -> Option<Moment> {
-    job.state.after(Event::Expire)?;
+    job.state.after(EventKind::Expired)?;
     job.spec.expires.filter(|expires| *expires <= now)
 }
 
 /// The next moment at which something happens to the job by itself. Where its queue is held, that it is due is
 /// nothing that happens.
 pub(crate) fn wake(job: &Job, held: bool, grace: &Grace) -> Option<Moment> {
-    let due = job.state.after(Event::Due).and(job.due).filter(|_| !held);
-    let expires = job.state.after(Event::Expire).and(job.spec.expires);
+    let due = job.state.after(EventKind::Due).and(job.due).filter(|_| !held);
+    let expires = job.state.after(EventKind::Expired).and(job.spec.expires);
     let overdue = job.lease.as_ref().map(|lease| grace.overdue(lease));
     [due, expires, overdue].into_iter().flatten().min()
 }
 
-/// The job may run from now on.
-pub(crate) fn open(job: &mut Job, event: Event, now: Moment) -> Result<(), Refusal> {
-    advance(job, event)?;
-    job.due = None;
-    job.times.available = Some(now);
-    Ok(())
+/// The time that the job waited for has come.
+pub(crate) fn fall_due(job: Job, now: Moment) -> Result<Transition, Refusal> {
+    open(job, EventKind::Due, now)
 }
 
-/// The job has come to its end, and is no dead letter unless somebody says so.
-pub(crate) fn finish(job: &mut Job, event: Event, now: Moment) -> Result<(), Refusal> {
-    advance(job, event)?;
-    let lease = job.lease.take().filter(|_| event == Event::Ack);
-    (job.settled, job.completed_by) = lease.map(|lease| (lease.token, lease.worker)).unzip();
-    job.due = None;
-    job.times.finished = Some(now);
-    Ok(())
+/// A pending job may run from now on.
+pub(crate) fn activate(job: Job, now: Moment) -> Result<Transition, Refusal> {
+    open(job, EventKind::Activated, now)
 }
 
-/// The job's time to live is over while it waits.
-pub(crate) fn expire(job: &mut Job, now: Moment) -> Result<(), Refusal> {
-    finish(job, Event::Expire, now)?;
+/// The job is cancelled.
+pub(crate) fn cancel(job: Job, now: Moment) -> Result<Transition, Refusal> {
+    finish(job, EventKind::Cancelled, now)
+}
+
+/// The job expires while it waits.
+pub(crate) fn expire(job: Job, now: Moment) -> Result<Transition, Refusal> {
+    let mut expired = finish(job, EventKind::Expired, now)?;
+    let job = &mut expired.job;
     job.dead = job.spec.policy.on_expiry(&job.history) == Disposition::DeadLetter;
-    Ok(())
+    Ok(expired)
 }
 
-/// The job begins another life.
-pub(crate) fn redrive(job: &mut Job, redrive: &Redrive, now: Moment) -> Result<(), Refusal> {
-    open(job, Event::Redrive, now)?;
+/// The job begins another generation.
+pub(crate) fn redrive(job: Job, redrive: &Redrive, now: Moment) -> Result<Transition, Refusal> {
+    let mut redriven = open(job, EventKind::Redriven, now)?;
+    let job = &mut redriven.job;
     if let Some(spec) = redriven_spec(&job.spec, redrive) {
         revise(job, spec, &redrive.by, now);
     }
@@ -196,7 +213,8 @@ pub(crate) fn redrive(job: &mut Job, redrive: &Redrive, now: Moment) -> Result<(
     job.dead = false;
     (job.times.finished, job.last_delay) = (None, None);
     (job.result, job.settled, job.completed_by) = (None, None, None);
-    Ok(())
+    redriven.attempt = 0;
+    Ok(redriven)
 }
 
 /// What is said about a job in its next life; `None` where nothing changes. The old time to live is cleared:
@@ -244,22 +262,40 @@ fn repeats_success(job: &Job, settlement: &Settlement) -> bool {
     }
 }
 
-/// A run ends unfinished and does not count: at once available, or due later.
-fn give_back(job: &mut Job, due: Option<Moment>, now: Moment) -> Result<(), Refusal> {
-    match due {
-        None => open(job, Event::Release, now)?,
+/// A run ends unfinished and does not count: the job is available at once, or due later.
+fn release(job: Job, due: Option<Moment>, now: Moment) -> Result<Transition, Refusal> {
+    let mut released = match due {
+        None => open(job, EventKind::Released, now)?,
         Some(due) => {
-            advance(job, Event::Snooze)?;
-            job.due = Some(due);
+            let mut snoozed = advance(job, EventKind::Snoozed, now)?;
+            snoozed.job.due = Some(due);
+            snoozed
         }
-    }
-    job.lease = None;
-    job.attempt = job.attempt.saturating_sub(1);
-    Ok(())
+    };
+    released.job.attempt = released.job.attempt.saturating_sub(1);
+    Ok(released)
 }
 
-/// The one way from state to state.
-fn advance(job: &mut Job, event: Event) -> Result<(), Refusal> {
-    job.state = job.state.after(event).ok_or(Refusal::WrongState(job.state))?;
-    Ok(())
+/// The job may run from now on.
+fn open(job: Job, event: EventKind, now: Moment) -> Result<Transition, Refusal> {
+    let mut opened = advance(job, event, now)?;
+    opened.job.due = None;
+    opened.job.times.available = Some(now);
+    Ok(opened)
+}
+
+/// The job has ended, and is no dead letter unless the rule says so.
+fn finish(job: Job, event: EventKind, now: Moment) -> Result<Transition, Refusal> {
+    let mut finished = advance(job, event, now)?;
+    finished.job.due = None;
+    finished.job.times.finished = Some(now);
+    Ok(finished)
+}
+
+/// The one way from state to state. A lease does not outlast the state in which it was given.
+fn advance(mut job: Job, event: EventKind, now: Moment) -> Result<Transition, Refusal> {
+    let from = job.state;
+    job.state = from.after(event).ok_or(Refusal::WrongState(from))?;
+    let lease = job.lease.take();
+    Ok(Transition { lease, ..Transition::new(job, event, Some(from), now) })
 }

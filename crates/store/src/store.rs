@@ -2,9 +2,9 @@
 
 use crate::{
     Blob, Decoder, Drained, DuplicateId, Filter, Held, Job, JobId, LeaseToken, Listed, NewJob, Page, Redrive, Refusal,
-    Standstill, State, StoreError,
+    Settled, Standstill, State, StoreError, Transition,
 };
-use redrive_policy::{Moment, Span, Verdict};
+use redrive_policy::{Moment, Policy, Span, Verdict};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -49,13 +49,13 @@ pub trait Store: Send + Sync {
     /// The checks, in this order: there is such a job; it is active, else a token that it once had is
     /// stale and everything else meets the wrong state; the proof fits the lease. As with an
     /// extension, a lease past its time is good while nobody has ended it. Success that is reported
-    /// again with the token that reported it first gets the same answer again and changes nothing.
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>>;
+    /// again with the token that reported it first changes nothing, and the answer says that it was repeated.
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>>;
 
     /// Ends runs whose lease ran out or whose time is over, at most `limit`, by the same decision as
     /// reported failures: what was overdue first comes first, then by name. Where both are over, the
     /// run took too long. After a standstill, runs have their time as [`Store::stood_still`] says.
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>>;
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>>;
 
     /// Takes note that the server stood still, and could not hear the workers meanwhile: their signs of life, and
     /// their reports, may only be on their way. A run that gave no sign of life since then is not overdue before
@@ -77,18 +77,18 @@ pub trait Store: Send + Sync {
     /// paused is no concern of this verb.
     ///
     /// What has failed and expires before its retry becomes a dead letter where its policy keeps dead letters.
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>>;
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>>;
 
     /// Calls a job off, whoever holds it.
-    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>>;
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>>;
 
     /// Makes a pending job available.
-    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>>;
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>>;
 
     /// Takes a job back from where it ended, to run again as if it were new, with what is said about it
     /// replaced where the revival says so. Without a new time at which it expires it does not expire any
     /// more. Its failures are kept, a body that is replaced too, and its leases are counted on.
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>>;
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>>;
 
     /// Forgets a job that has ended, and its idempotency key.
     fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>>;
@@ -231,6 +231,8 @@ pub struct Decision {
     pub due: Moment,
     /// The error, for the record.
     pub error: Blob,
+    /// The policy that decided, where that is not the job's own.
+    pub policy: Option<Arc<Policy>>,
 }
 
 /// Why a run was ended by the store.
@@ -252,15 +254,6 @@ pub enum Missing {
     Create,
     /// Leave everything as it is, and say that there is none.
     Refuse,
-}
-
-/// A job that was called off.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cancelled {
-    /// The job as it stands now.
-    pub job: Job,
-    /// The state that it was in.
-    pub previous: State,
 }
 
 /// How long ended jobs are kept.

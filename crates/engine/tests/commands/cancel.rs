@@ -15,14 +15,14 @@ async fn every_job_that_has_not_ended_can_be_cancelled() {
     {
         let submitted = rig.submit(Submission { start, ..job() }).await;
         let cancelled = rig.engine.cancel(submitted.id).await.expect("it waits");
-        assert_eq!((cancelled.previous, cancelled.job.state), (previous, State::Cancelled));
+        assert_eq!((cancelled.from, cancelled.job.state), (Some(previous), State::Cancelled));
         assert_eq!(cancelled.job.due, None);
     }
     rig.submit(job()).await;
     let claimed = rig.claim().await;
     rig.fail(&claimed, failure()).await;
     let cancelled = rig.engine.cancel(claimed.id).await.expect("it waits for its retry");
-    assert_eq!((cancelled.previous, cancelled.job.failures.len()), (State::Retryable, 1));
+    assert_eq!((cancelled.from, cancelled.job.failures.len()), (Some(State::Retryable), 1));
     rig.later(secs(86_400)).await;
     assert_eq!(rig.look().await, None, "none of them runs again");
 }
@@ -39,7 +39,7 @@ async fn a_settlement_after_a_cancellation_is_refused_and_changes_nothing() {
         rig.submit(job()).await;
         let claimed = rig.claim().await;
         let cancelled = rig.engine.cancel(claimed.id).await.expect("it runs");
-        assert_eq!((cancelled.previous, &cancelled.job.lease), (State::Active, &None));
+        assert_eq!((cancelled.from, &cancelled.job.lease), (Some(State::Active), &None));
         rig.clock.advance(secs(1));
         assert_eq!(refused(rig.settle(&claimed, ending).await), Refusal::StaleLease);
         assert_eq!(refused(rig.extend(&claimed, None).await), Refusal::StaleLease);

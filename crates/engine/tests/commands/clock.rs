@@ -125,7 +125,7 @@ async fn all_that_is_told_is_by_the_wall_clock_as_it_stands() {
     clock.step(HOUR_US);
     clock.elapsed.advance(secs(5));
     let failed = vec![(lease_ref(&claimed), Ending::Failed(failure()))];
-    let failed = engine.settle(failed).await.expect("an answer").remove(0).expect("accepted");
+    let failed = engine.settle(failed).await.expect("an answer").remove(0).expect("accepted").into_job();
     let told = engine.job(failed.id).await.expect("kept");
     assert_eq!(told, failed, "whoever tells it");
     let run = &told.failures[0];

@@ -4,7 +4,7 @@
 use super::rig::{QUEUE, Rig, START, WORKER, failure, job, lease_ref, refused, request, secs};
 use redrive_engine::{ClaimRequest, Ending, Submission};
 use redrive_policy::Span;
-use redrive_store::{Job, LeaseRef, LeaseToken, Refusal, State, Token};
+use redrive_store::{Job, LeaseRef, LeaseToken, Refusal, Settled, State, Token};
 
 fn lease(job: &Job) -> &redrive_store::Lease {
     job.lease.as_ref().expect("a lease")
@@ -109,7 +109,8 @@ async fn endings_of_a_batch_answer_each_for_itself() {
         (lease_ref(&claimed[2]), Ending::Released(Span::ZERO)),
     ];
     let answers = rig.engine.settle(endings).await.expect("an answer");
-    let states: Vec<Option<State>> = answers.iter().map(|answer| answer.as_ref().ok().map(|job| job.state)).collect();
+    let state = |settled: &Settled| settled.job().state;
+    let states: Vec<Option<State>> = answers.iter().map(|answer| answer.as_ref().ok().map(state)).collect();
     assert_eq!(states, [Some(State::Completed), None, Some(State::Retryable), Some(State::Available)]);
 }
 
@@ -146,7 +147,7 @@ async fn a_worker_can_prove_itself_by_name_and_nobody_else_can() {
     let answer = rig.engine.settle(vec![(by("worker-2"), Ending::Done(None))]).await.expect("an answer").remove(0);
     assert_eq!(refused(answer), Refusal::OtherWorker);
     let answer = rig.engine.settle(vec![(by(WORKER), Ending::Done(None))]).await.expect("an answer").remove(0);
-    assert_eq!(answer.expect("accepted").state, State::Completed);
+    assert_eq!(answer.expect("accepted").job().state, State::Completed);
     let answer = rig.engine.settle(vec![(by(WORKER), Ending::Done(None))]).await.expect("an answer").remove(0);
     assert_eq!(refused(answer), Refusal::WrongState(State::Completed));
 }

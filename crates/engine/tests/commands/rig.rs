@@ -7,7 +7,7 @@ use redrive_engine::{
 };
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Moment, Signal, Span};
-use redrive_store::{Blob, Enqueued, Job, JobId, LeaseRef, Memory, Refusal, Start, State, Store, Token};
+use redrive_store::{Blob, Enqueued, Job, JobId, LeaseRef, Memory, Refusal, Settled, Start, State, Store, Token};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,8 +69,14 @@ impl Rig {
         self.look().await.expect("a job can be claimed")
     }
 
-    pub(crate) async fn settle(&self, job: &Job, ending: Ending) -> Result<Job, EngineError> {
+    /// Ends a run; answers all that the engine says about it.
+    pub(crate) async fn settled(&self, job: &Job, ending: Ending) -> Result<Settled, EngineError> {
         self.engine.settle(vec![(lease_ref(job), ending)]).await.expect("an answer").remove(0)
+    }
+
+    /// Ends a run; answers the job after that.
+    pub(crate) async fn settle(&self, job: &Job, ending: Ending) -> Result<Job, EngineError> {
+        self.settled(job, ending).await.map(Settled::into_job)
     }
 
     pub(crate) async fn done(&self, job: &Job) -> Job {
@@ -204,7 +210,7 @@ pub(crate) fn wait_ms(from: Moment, to: Moment) -> f64 {
 }
 
 /// The refusal, for a comparison.
-pub(crate) fn refused(answer: Result<Job, EngineError>) -> Refusal {
+pub(crate) fn refused<T: std::fmt::Debug>(answer: Result<T, EngineError>) -> Refusal {
     match answer {
         Err(EngineError::Refused(_, refusal)) => refusal,
         other => panic!("not refused: {other:?}"),

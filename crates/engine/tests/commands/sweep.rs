@@ -93,7 +93,7 @@ async fn a_lost_answer_can_be_asked_for_again() {
     outage.switch(true);
     assert_eq!(rig.engine.settle(done()).await, Err(EngineError::Store(unreachable())));
     outage.switch(false);
-    let answer = rig.engine.settle(done()).await.expect("an answer").remove(0).expect("accepted again");
+    let answer = rig.engine.settle(done()).await.expect("an answer").remove(0).expect("accepted again").into_job();
     assert_eq!(answer, rig.job(claimed.id).await);
     assert_eq!(answer.state, State::Completed);
 }

@@ -2,8 +2,9 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
-    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError, StoreFuture,
+    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue,
+    QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreError, StoreFuture,
+    Transition,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -93,11 +94,11 @@ impl<A: Around> Store for Wrapped<A> {
         self.around(Verb::Extend, move |store| store.extend(lease_refs, span, now))
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>> {
         self.around(Verb::Settle, move |store| store.settle(settlements, now))
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         self.around(Verb::Reclaim, move |store| store.reclaim(decide, limit, now))
     }
 
@@ -105,19 +106,19 @@ impl<A: Around> Store for Wrapped<A> {
         self.around(Verb::StoodStill, move |store| store.stood_still(standstill))
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         self.around(Verb::Promote, move |store| store.promote(held, limit, now))
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.around(Verb::Cancel, move |store| store.cancel(id, now))
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.around(Verb::Activate, move |store| store.activate(id, now))
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.around(Verb::Redrive, move |store| store.redrive(id, redrive, now))
     }
 

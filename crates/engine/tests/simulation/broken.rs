@@ -4,9 +4,9 @@ use super::common::wrapped::in_place;
 use super::store_kind::StoreKind;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
-    Cancelled, Claim, Decider, Decision, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory,
-    Missing, NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Settlement, Standstill, State,
-    Store, StoreFuture, Token,
+    Claim, Decider, Decision, DuplicateId, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed, Memory,
+    Missing, NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Settled, Settlement,
+    Standstill, State, Store, StoreFuture, Token, Transition,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -275,13 +275,14 @@ impl Store for Broken {
         })
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>> {
         Box::pin(async move {
             if let [only] = &settlements[..]
                 && self.errs(Flaw::LosesSuccess, 20)
                 && let Some(job) = self.pretend(only, now).await
             {
-                return Ok(vec![Ok(job)]);
+                let done = Transition::new(job, EventKind::Completed, Some(State::Active), now);
+                return Ok(vec![Ok(Settled::Transition(done))]);
             }
             self.inner
                 .settle(settlements.into_iter().map(|settlement| self.settlement(settlement)).collect(), now)
@@ -289,7 +290,7 @@ impl Store for Broken {
         })
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         Box::pin(async move {
             let flawed = |job: &Job, why| {
                 let mut decision = bent(self.flaw, job, decide(job, why));
@@ -310,7 +311,7 @@ impl Store for Broken {
         }
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         Box::pin(async move {
             if self.errs(Flaw::WakesTheDead, 20) {
                 let ended = Filter { state: Some(State::Completed), ..Filter::default() };
@@ -323,15 +324,15 @@ impl Store for Broken {
         })
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.inner.cancel(id, now)
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.inner.activate(id, now)
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.inner.redrive(id, redrive, now)
     }
 

@@ -5,9 +5,10 @@ use crate::app::App;
 use crate::request::Query;
 use crate::response::JsonResponse;
 use axum::extract::State;
-use redrive_engine::{Happening, Occurrence};
+use redrive_engine::Event;
 use redrive_ojs::time::rfc3339;
 use redrive_policy::Problem;
+use redrive_store::EventKind;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
         return Err(ApiError::invalid(problems));
     }
     let (types, queues) = (query.list("types"), query.list("queues"));
-    let fits = |event: &Occurrence| {
-        types.as_ref().is_none_or(|types| types.contains(&type_of(event.what)))
+    let fits = |event: &Event| {
+        types.as_ref().is_none_or(|types| types.contains(&type_of(event.kind)))
             && queues.as_ref().is_none_or(|queues| queues.contains(&&*event.queue))
     };
     let (events, has_more) = app.engine.events(after.unwrap_or(0), limit, fits);
@@ -50,37 +51,37 @@ fn number_of(id: &str, boot: u32) -> Option<u64> {
     Some(if process == boot { number } else { 0 })
 }
 
-const fn type_of(what: Happening) -> &'static str {
-    match what {
-        Happening::Enqueued => "job.enqueued",
-        Happening::Available => "job.available",
-        Happening::Started => "job.started",
-        Happening::Completed => "job.completed",
-        Happening::Retrying => "job.failed",
-        Happening::Discarded => "job.discarded",
-        Happening::Expired => "job.expired",
-        Happening::Released => "job.released",
-        Happening::Cancelled => "job.cancelled",
-        Happening::Redriven => "dead_letter.retried",
-        Happening::Removed => "dead_letter.deleted",
+const fn type_of(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Enqueued => "job.enqueued",
+        EventKind::Due | EventKind::Activated => "job.available",
+        EventKind::Claimed => "job.started",
+        EventKind::Completed => "job.completed",
+        EventKind::RetryScheduled => "job.failed",
+        EventKind::Discarded => "job.discarded",
+        EventKind::Expired => "job.expired",
+        EventKind::Released | EventKind::Snoozed => "job.released",
+        EventKind::Cancelled => "job.cancelled",
+        EventKind::Redriven => "dead_letter.retried",
+        EventKind::Removed => "dead_letter.deleted",
     }
 }
 
 /// An event in the words of CloudEvents, and in those of the Python library beside them (C33).
-fn written(event: &Occurrence, boot: u32) -> Value {
-    let (kind, time) = (type_of(event.what), rfc3339(event.at));
+fn written(event: &Event, boot: u32) -> Value {
+    let (kind, time) = (type_of(event.kind), rfc3339(event.at));
     let mut data = json!({
         "job_id": event.job.to_string(),
-        "job_type": &*event.kind,
+        "job_type": &*event.job_type,
         "queue": &*event.queue,
         "state": event.state.name(),
         "attempt": event.attempt,
     });
-    let ended = matches!(event.what, Happening::Completed | Happening::Retrying | Happening::Discarded);
-    if let Some(started) = event.started.filter(|_| ended) {
-        data["duration_ms"] = json!(event.at.since(started).ms().round() as u64);
+    let timed = matches!(event.kind, EventKind::Completed | EventKind::RetryScheduled | EventKind::Discarded);
+    if let Some(run_time) = event.run_time.filter(|_| timed) {
+        data["duration_ms"] = json!(run_time.ms().round() as u64);
     }
-    if event.what == Happening::Discarded {
+    if event.kind == EventKind::Discarded {
         data["dead_letter"] = event.dead.into();
     }
     json!({

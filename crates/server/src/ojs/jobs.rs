@@ -119,8 +119,10 @@ pub(crate) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) 
     let cancelled = app.engine.cancel(id_in_path(&id)?).await?;
     let mut members = Vec::with_capacity(1_024);
     push_members(&mut members, &cancelled.job, &app);
-    member(&mut members, "previous_state");
-    push_str(&mut members, cancelled.previous.name());
+    if let Some(previous) = cancelled.from {
+        member(&mut members, "previous_state");
+        push_str(&mut members, previous.name());
+    }
     Ok(JsonResponse::ok(flattened(&members)))
 }
 

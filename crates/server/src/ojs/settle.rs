@@ -10,8 +10,8 @@ use axum::extract::State;
 use redrive_engine::Ending;
 use redrive_ojs::json::{Members, check_nested, items, member, push_str, push_u64};
 use redrive_ojs::{Invalid, max_attempts, push_id, push_moment, push_ms};
-use redrive_policy::{Moment, Policy, Problem, Span};
-use redrive_store::{Job, LeaseRef, State as JobState, Token};
+use redrive_policy::{Moment, Problem, Span};
+use redrive_store::{LeaseRef, Settled, State as JobState, Token, Transition};
 use std::sync::Arc;
 
 /// What kind of report it is.
@@ -50,12 +50,10 @@ pub(crate) async fn nack(State(app): State<Arc<App>>, payload: Payload) -> Resul
 }
 
 async fn settle_one(app: &App, payload: &Payload, kind: Kind) -> Result<JsonResponse, ApiError> {
-    let SettleRequest { lease_ref, ending, reply } =
-        SettleRequest::read(app, &payload.members()?, kind, app.engine.now())?;
+    let SettleRequest { lease_ref, ending } = SettleRequest::read(app, &payload.members()?, kind, app.engine.now())?;
     let settled = app.engine.settle(vec![(lease_ref, ending)]).await?.pop();
-    let job = settled.ok_or_else(unsaid)??;
     let mut out = vec![b'{'];
-    reply.push(&mut out, &job);
+    push_reply(&mut out, &settled.ok_or_else(unsaid)??);
     out.push(b'}');
     Ok(JsonResponse::ok(out))
 }
@@ -86,14 +84,13 @@ pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -
     for report in reports {
         answers.push(read(report).map(|report| {
             endings.push((report.lease_ref, report.ending));
-            report.reply
         }));
     }
     let settled = if endings.is_empty() { Vec::new() } else { app.engine.settle(endings).await? };
     let mut settled = settled.into_iter();
     let answers = answers.into_iter().map(|answer| {
-        let reply = answer.map_err(ApiError::from)?;
-        Ok((reply, settled.next().ok_or_else(unsaid)??))
+        answer.map_err(ApiError::from)?;
+        Ok(settled.next().ok_or_else(unsaid)??)
     });
     Ok(JsonResponse::ok(written(answers, count)))
 }
@@ -115,17 +112,17 @@ fn read_listed(app: &App, text: &str, now: Moment) -> Result<SettleRequest, Inva
     SettleRequest::read(app, &members, kind, now)
 }
 
-fn written(answers: impl Iterator<Item = Result<(Reply, Job), ApiError>>, count: usize) -> Vec<u8> {
+fn written(answers: impl Iterator<Item = Result<Settled, ApiError>>, count: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(count * 200);
     out.extend_from_slice(b"{\"results\":[");
     let mut settled = 0;
     for (index, answer) in answers.enumerate() {
         out.extend_from_slice(if index > 0 { b",{\"status\":" } else { b"{\"status\":" });
         match answer {
-            Ok((reply, job)) => {
+            Ok(answer) => {
                 settled += 1;
                 out.extend_from_slice(b"200");
-                reply.push(&mut out, &job);
+                push_reply(&mut out, &answer);
             }
             Err(error) => {
                 push_u64(&mut out, error.code.status().as_u16().into());
@@ -148,7 +145,6 @@ fn written(answers: impl Iterator<Item = Result<(Reply, Job), ApiError>>, count:
 struct SettleRequest {
     lease_ref: LeaseRef,
     ending: Ending,
-    reply: Reply,
 }
 
 impl SettleRequest {
@@ -161,14 +157,7 @@ impl SettleRequest {
             Kind::Nack => failure(app, members, now, &mut invalid),
         };
         match (lease_ref, ending) {
-            (Some(lease_ref), Some(ending)) if invalid.is_empty() => {
-                let reply = match &ending {
-                    Ending::Done(_) => Reply::Acknowledged,
-                    Ending::Failed(report) => Reply::Failed(report.worker_policy.clone()),
-                    Ending::Released(delay) => Reply::Released(*delay),
-                };
-                Ok(Self { lease_ref, ending, reply })
-            }
+            (Some(lease_ref), Some(ending)) if invalid.is_empty() => Ok(Self { lease_ref, ending }),
             _ => Err(invalid),
         }
     }
@@ -228,68 +217,45 @@ fn failure(app: &App, members: &Members<'_>, now: Moment, invalid: &mut Invalid)
     failure::read(app, members, now, invalid).map(Ending::Failed)
 }
 
-/// What a worker hears.
-#[derive(Clone, Debug)]
-enum Reply {
-    Acknowledged,
-    /// With the policy that the worker brought.
-    Failed(Option<Arc<Policy>>),
-    Released(Span),
+/// Writes the members of the reply to a report, without braces. The reply to repeated success is the first one.
+fn push_reply(out: &mut Vec<u8>, settled: &Settled) {
+    let job = settled.job();
+    let acknowledged = job.times.finished.filter(|_| job.state == JobState::Completed);
+    if acknowledged.is_some() {
+        member(out, "acknowledged");
+        out.extend_from_slice(b"true");
+    }
+    for key in ["id", "job_id"] {
+        member(out, key);
+        push_id(out, job);
+    }
+    member(out, "state");
+    push_str(out, job.state.name());
+    if let Some(finished) = acknowledged {
+        push_moment(out, "completed_at", finished);
+    }
+    if let Some(transition) = settled.transition().filter(|_| acknowledged.is_none()) {
+        push_failed(out, transition);
+    }
 }
 
-impl Reply {
-    /// Writes the members of the reply, without braces.
-    fn push(&self, out: &mut Vec<u8>, job: &Job) {
-        if matches!(self, Self::Acknowledged) {
-            member(out, "acknowledged");
-            out.extend_from_slice(b"true");
-        }
-        for key in ["id", "job_id"] {
-            member(out, key);
-            push_id(out, job);
-        }
-        member(out, "state");
-        push_str(out, job.state.name());
-        if let (Self::Acknowledged, Some(finished)) = (self, job.times.finished) {
-            return push_moment(out, "completed_at", finished);
-        }
-        member(out, "attempt");
-        // The reply speaks of the run that ended; one that was given back no longer counts in the job.
-        let given_back = u32::from(matches!(self, Self::Released(_)));
-        push_u64(out, job.attempt.saturating_add(given_back).into());
-        member(out, "max_attempts");
-        push_u64(out, self.max_attempts(job).into());
-        self.push_next(out, job);
+/// Writes which run ended, and when the job runs again, or that it does not.
+fn push_failed(out: &mut Vec<u8>, transition: &Transition) {
+    let job = &transition.job;
+    member(out, "attempt");
+    push_u64(out, transition.attempt.into());
+    member(out, "max_attempts");
+    push_u64(out, max_attempts(transition.decided_by().unwrap_or(&job.spec.policy)).into());
+    if let (Some(due), Some(delay)) = (job.due, transition.delay()) {
+        member(out, "retry_delay_ms");
+        push_ms(out, delay);
+        push_moment(out, "next_attempt_at", due);
+        push_moment(out, "next_retry_at", due);
     }
-
-    /// How many runs the policy allows that has just decided.
-    fn max_attempts(&self, job: &Job) -> u32 {
-        match self {
-            Self::Failed(Some(worker)) => max_attempts(&job.spec.policy.on_worker(worker)),
-            _ => max_attempts(&job.spec.policy),
-        }
-    }
-
-    /// When the job runs again, or that it does not.
-    fn push_next(&self, out: &mut Vec<u8>, job: &Job) {
-        let delay = match self {
-            Self::Released(delay) => Some(*delay),
-            _ => job.last_delay,
-        };
-        match (job.state, job.due, job.times.finished) {
-            (JobState::Retryable, Some(due), _) => {
-                member(out, "retry_delay_ms");
-                push_ms(out, delay.unwrap_or(Span::ZERO));
-                push_moment(out, "next_attempt_at", due);
-                push_moment(out, "next_retry_at", due);
-            }
-            (JobState::Discarded, _, Some(finished)) => {
-                push_moment(out, "discarded_at", finished);
-                push_moment(out, "completed_at", finished);
-                member(out, "dead_letter");
-                out.extend_from_slice(if job.dead { b"true" } else { b"false" });
-            }
-            _ => {}
-        }
+    if let (JobState::Discarded, Some(finished)) = (job.state, job.times.finished) {
+        push_moment(out, "discarded_at", finished);
+        push_moment(out, "completed_at", finished);
+        member(out, "dead_letter");
+        out.extend_from_slice(if job.dead { b"true" } else { b"false" });
     }
 }

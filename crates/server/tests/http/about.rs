@@ -52,6 +52,35 @@ async fn events_can_be_followed_by_their_cursor() {
 }
 
 #[tokio::test]
+async fn a_repeated_ack_is_listed_as_one_event() {
+    let bench = Bench::new();
+    let id = bench.enqueue(json!({})).await;
+    let token = bench.fetch().await.unwrap()["lease_token"].clone();
+    let ack = || json!({ "job_id": id, "lease_token": token, "result": { "n": 1 } });
+    let first = bench.post("/workers/ack", ack()).await.expect(200);
+    assert_eq!(bench.post("/workers/ack", ack()).await.expect(200), first, "the answer that may have got lost");
+    let many = json!({ "settlements": [{ "action": "ack", "job_id": id, "lease_token": token }] });
+    bench.post("/workers/settle", many).await.expect(200);
+    let completed = bench.get("/events?types=job.completed").await.expect(200);
+    assert_eq!(completed["events"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_event_of_a_release_names_the_run_that_was_released() {
+    let bench = Bench::new();
+    let id = bench.enqueue(json!({})).await;
+    for way in [json!({ "requeue": true }), json!({ "snooze_ms": 5 })] {
+        bench.fetch().await.unwrap();
+        let mut report = way;
+        report["job_id"] = json!(id);
+        let reply = bench.post("/workers/nack", report).await.expect(200);
+        let events = bench.get("/events?types=job.released").await.expect(200);
+        let event = events["events"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!((&event["data"]["attempt"], &reply["attempt"]), (&json!(1), &json!(1)));
+    }
+}
+
+#[tokio::test]
 async fn every_error_has_a_page() {
     let bench = Bench::new();
     let error = bench.get("/jobs/019539a4-0000-7000-8000-ffffffffffff").await.expect(404)["error"].clone();

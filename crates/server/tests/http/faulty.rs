@@ -2,9 +2,9 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
-    NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError,
-    StoreFuture,
+    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing, NewJob, Page,
+    Queue, QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreError, StoreFuture,
+    Transition,
 };
 use std::sync::{Arc, Mutex};
 
@@ -58,11 +58,11 @@ impl Store for Faulty {
         self.tried(self.inner.extend(lease_refs, span, now))
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>> {
         self.tried(self.inner.settle(settlements, now))
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         self.tried(self.inner.reclaim(decide, limit, now))
     }
 
@@ -70,19 +70,19 @@ impl Store for Faulty {
         self.tried(self.inner.stood_still(standstill))
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         self.tried(self.inner.promote(held, limit, now))
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.tried(self.inner.cancel(id, now))
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.tried(self.inner.activate(id, now))
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.tried(self.inner.redrive(id, redrive, now))
     }
 

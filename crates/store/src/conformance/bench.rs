@@ -3,7 +3,8 @@
 use super::{Flaw, Subject};
 use crate::{
     Claim, Decision, DuplicateId, Enqueued, FailedRun, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Listed, Memory,
-    NewJob, Page, Queue, Refusal, RunOutcome, Settlement, Spec, Start, State, Store, StoreError, StoreFuture, Token,
+    NewJob, Page, Queue, Redrive, Refusal, RunOutcome, Settled, Settlement, Spec, Start, State, Store, StoreError,
+    StoreFuture, Token, Transition,
 };
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
@@ -169,8 +170,18 @@ impl<'s> Bench<'s> {
         only(self.store.extend(vec![lease_ref], span, self.now).await?)
     }
 
-    pub(super) async fn settle(&self, lease_ref: LeaseRef, report: RunOutcome) -> Result<Result<Job, Refusal>, Flaw> {
+    /// Ends a run; answers all that the store says about it.
+    pub(super) async fn settled(
+        &self,
+        lease_ref: LeaseRef,
+        report: RunOutcome,
+    ) -> Result<Result<Settled, Refusal>, Flaw> {
         only(self.store.settle(vec![Settlement { lease_ref, report }], self.now).await?)
+    }
+
+    /// Ends a run; answers the job after that.
+    pub(super) async fn settle(&self, lease_ref: LeaseRef, report: RunOutcome) -> Result<Result<Job, Refusal>, Flaw> {
+        Ok(self.settled(lease_ref, report).await?.map(Settled::into_job))
     }
 
     pub(super) async fn done(&self, job: &Job) -> Result<Job, Flaw> {
@@ -190,12 +201,24 @@ impl<'s> Bench<'s> {
     /// Ends overdue runs; the jobs' policies rule.
     pub(super) async fn reclaim(&self, limit: usize) -> Result<Vec<Job>, Flaw> {
         let now = self.now;
-        Ok(self.store.reclaim(&|job: &Job, _| decision(job, now), limit, now).await?)
+        Ok(jobs(self.store.reclaim(&|job: &Job, _| decision(job, now), limit, now).await?))
     }
 
     /// Promotes while no queue is held.
     pub(super) async fn promote(&self, limit: usize) -> Result<Vec<Job>, Flaw> {
-        Ok(self.store.promote(&Held::new(), limit, self.now).await?)
+        Ok(jobs(self.store.promote(&Held::new(), limit, self.now).await?))
+    }
+
+    pub(super) async fn cancel(&self, id: JobId) -> Result<Result<Job, Refusal>, Flaw> {
+        Ok(self.store.cancel(id, self.now).await?.map(|cancelled| cancelled.job))
+    }
+
+    pub(super) async fn activate(&self, id: JobId) -> Result<Result<Job, Refusal>, Flaw> {
+        Ok(self.store.activate(id, self.now).await?.map(|activated| activated.job))
+    }
+
+    pub(super) async fn redrive(&self, id: JobId, redrive: Redrive) -> Result<Result<Job, Refusal>, Flaw> {
+        Ok(self.store.redrive(id, redrive, self.now).await?.map(|redriven| redriven.job))
     }
 
     /// The next moment while no queue is held.
@@ -243,7 +266,7 @@ impl<'s> Bench<'s> {
                 let held = self.take(job.id).await?;
                 self.settle(held_by_token(&held)?, RunOutcome::Done(Some(Arc::from(*b"\"ok\"")))).await??
             }
-            State::Cancelled => self.store.cancel(job.id, self.now).await??.job,
+            State::Cancelled => self.cancel(job.id).await??,
             State::Discarded => {
                 let held = self.take(job.id).await?;
                 self.settle(held_by_token(&held)?, stopped(Disposition::DeadLetter)).await??
@@ -317,7 +340,7 @@ pub(super) fn decision(job: &Job, now: Moment) -> Decision {
 pub(super) fn decision_of(job: &Job, failure: &Failure<'_>, now: Moment) -> Decision {
     let verdict = decide(&job.spec.policy, &job.history, failure, now, Draw::LOWEST);
     let due = now.after(verdict.delay().unwrap_or_default());
-    Decision { verdict, due, error: format!("\"run {}\"", job.attempt).into_bytes().into() }
+    Decision { verdict, due, error: format!("\"run {}\"", job.attempt).into_bytes().into(), policy: None }
 }
 
 /// What is kept of a run of a job's first life, from how the job was when a worker had just taken it.
@@ -357,6 +380,11 @@ pub(super) fn held_by_token(job: &Job) -> Result<LeaseRef, Flaw> {
 pub(super) fn token(job: &Job) -> Result<LeaseToken, Flaw> {
     let lease = job.lease.as_ref();
     lease.map(|lease| lease.token).ok_or_else(|| Flaw::new(format!("the {} job {} has no lease", job.state, job.id)))
+}
+
+/// The jobs after what happened to them.
+pub(super) fn jobs(transitions: Vec<Transition>) -> Vec<Job> {
+    transitions.into_iter().map(|transition| transition.job).collect()
 }
 
 pub(super) fn ids(jobs: &[Job]) -> Vec<JobId> {

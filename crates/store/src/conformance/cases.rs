@@ -145,6 +145,18 @@ macro_rules! for_each_conformance_case {
                 prune_takes_first_what_ended_first_and_at_most_the_limit,
                 prune_leaves_what_has_not_ended,
             }
+            transitions {
+                transition_of_success_names_the_run_and_its_result,
+                transition_of_success_is_told_once,
+                transition_of_a_failure_has_its_record,
+                transition_of_a_failure_names_the_policy_that_the_worker_brought,
+                transition_of_a_release_names_the_run_that_was_given_back,
+                transition_of_a_requeue_has_a_verdict_and_no_failure,
+                transition_of_an_overdue_run_says_why,
+                transition_of_a_promotion_tells_due_from_expired,
+                transition_of_a_cancellation_names_the_state_before,
+                transition_of_an_activation_and_of_a_redrive,
+            }
             view {
                 get_of_an_unknown_job_is_nothing,
                 list_is_newest_first_and_in_pages,

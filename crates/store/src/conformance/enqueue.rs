@@ -121,7 +121,7 @@ pub(super) async fn enqueue_knows_a_key_for_as_long_as_its_job_is_kept(bench: &m
     let done = bench.done(&bench.take(job.id).await?).await?;
     let again = keyed(bench, "k");
     same!(bench.enqueue(vec![again]).await?, Ok(vec![Enqueued::Existing(done)]), "the key of a completed job");
-    bench.store().redrive(job.id, crate::Redrive::default(), bench.now()).await??;
+    bench.redrive(job.id, crate::Redrive::default()).await??;
     let again = keyed(bench, "k");
     let redriven = bench.get(job.id).await?;
     same!(bench.enqueue(vec![again]).await?, Ok(vec![Enqueued::Existing(redriven)]), "the key of a revived job");
@@ -155,7 +155,7 @@ pub(super) async fn enqueue_may_use_a_key_again_once_its_job_is_forgotten(bench:
     let (removed, pruned) = (keyed(bench, "removed"), keyed(bench, "pruned"));
     for job in [removed.clone(), pruned.clone()] {
         bench.add(job.clone()).await?;
-        bench.store().cancel(job.id, bench.now()).await??;
+        bench.cancel(job.id).await??;
     }
     bench.store().remove(removed.id).await??;
     let at_once = Retention { finished: Span::ZERO, dead: Span::ZERO };

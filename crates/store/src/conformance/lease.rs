@@ -178,7 +178,7 @@ pub(super) async fn lease_of_a_job_that_is_not_active_meets_the_wrong_state(benc
 
 pub(super) async fn lease_ends_when_the_job_is_cancelled(bench: &mut Bench<'_>) -> Verified {
     let job = bench.held().await?;
-    bench.store().cancel(job.id, bench.now()).await??;
+    bench.cancel(job.id).await??;
     refused_everywhere(bench, held_by_token(&job)?, &Refusal::StaleLease).await?;
     refused_everywhere(bench, lease_ref(job.id, Token::None), &Refusal::WrongState(State::Cancelled)).await
 }

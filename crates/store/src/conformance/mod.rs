@@ -21,6 +21,7 @@ mod release;
 mod restart;
 mod settle;
 mod subject;
+mod transitions;
 mod view;
 
 pub use bench::Bench;

@@ -1,6 +1,6 @@
 //! Queues among themselves: they take turns, and one that is held back delays no other.
 
-use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, START, ids};
+use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, START, ids, jobs};
 use super::{Flaw, Verified, ensure, same};
 use crate::{Claim, Held, Job, JobId, Missing, NewJob, QueueRefusal, Redrive, Start, State};
 use redrive_policy::{Moment, Span};
@@ -182,7 +182,7 @@ pub(super) async fn an_empty_queue_is_forgotten_on_request_and_made_anew(bench: 
     let refused = bench.store().forget_queue(QUEUE.into()).await?;
     same!(refused.err(), kept.pop().map(QueueRefusal::HasJobs), "with a job");
     same!(bench.get(job.id).await?, job, "its job");
-    bench.store().cancel(job.id, bench.now()).await??;
+    bench.cancel(job.id).await??;
     let ended = bench.store().forget_queue(QUEUE.into()).await?;
     ensure!(matches!(ended, Err(QueueRefusal::HasJobs(_))), "a queue with a job that has ended: {ended:?}");
     bench.store().remove(job.id).await??;
@@ -208,7 +208,7 @@ pub(super) async fn old_queues_without_jobs_are_forgotten(bench: &mut Bench<'_>)
     for name in ["paused", "empty", "busy"] {
         let job = bench.added_with(|spec| spec.queue = name.into()).await?;
         if name != "busy" {
-            bench.store().cancel(job.id, bench.now()).await??;
+            bench.cancel(job.id).await??;
             bench.store().remove(job.id).await??;
         }
     }
@@ -246,7 +246,7 @@ pub(super) async fn a_job_that_comes_while_its_queue_is_forgotten_is_not_lost(be
         let counts: Vec<_> =
             bench.store().queues().await?.into_iter().map(|queue| (queue.name, queue.counts[2])).collect();
         same!(counts, [(QUEUE.into(), 1)], "the queues");
-        bench.store().cancel(id, bench.now()).await??;
+        bench.cancel(id).await??;
         bench.store().remove(id).await??;
     }
     Ok(())
@@ -258,7 +258,7 @@ fn claim_beside(bench: &Bench<'_>, held: &[&str], queues: &[&str], count: usize)
 }
 
 async fn promote(bench: &Bench<'_>, held: &[&str], limit: usize) -> Result<Vec<Job>, Flaw> {
-    Ok(bench.store().promote(&names(held), limit, bench.now()).await?)
+    Ok(jobs(bench.store().promote(&names(held), limit, bench.now()).await?))
 }
 
 /// The next moment, in milliseconds since the start of the case.

@@ -1,6 +1,6 @@
 //! Runs that the store ends.
 
-use super::bench::{Bench, LEASE_MS, QUEUE, decision, held_by_token, ids};
+use super::bench::{Bench, LEASE_MS, QUEUE, decision, held_by_token, ids, jobs};
 use super::{Flaw, Verified, same};
 use crate::{Claim, Job, JobId, Overdue, Refusal, RunOutcome, Spec, Standstill, State};
 use redrive_policy::{Moment, Span};
@@ -41,7 +41,7 @@ pub(super) async fn reclaim_says_why_a_run_is_overdue(bench: &mut Bench<'_>) -> 
         decision(job, bench.now())
     };
     let ended = bench.store().reclaim(&decide, 9, bench.now()).await?;
-    same!(ids(&ended), [both.id, stalled.id, timed.id], "the runs, in the order in which they became overdue");
+    same!(ids(&jobs(ended)), [both.id, stalled.id, timed.id], "the runs, in the order in which they became overdue");
     let mut seen = seen.lock().map(|seen| seen.clone()).unwrap_or_default();
     seen.dedup();
     let expected = [(both.id, Overdue::TimedOut), (stalled.id, Overdue::Stalled), (timed.id, Overdue::TimedOut)];

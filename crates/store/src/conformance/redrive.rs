@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, DELAY_MS, held_by_token, ids, stopped, token};
 use super::{Verified, same};
-use crate::{Cancelled, Job, KEPT_REVISIONS, Redrive, Refusal, Retention, Revision, Spec, State};
+use crate::{Job, KEPT_REVISIONS, Redrive, Refusal, Retention, Revision, Spec, State};
 use redrive_policy::{Disposition, History, Span};
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ pub(super) async fn cancel_ends_whatever_has_not_ended(bench: &mut Bench<'_>) ->
         bench.pass(3);
         let mut expected = Job { state: State::Cancelled, due: None, lease: None, ..job };
         expected.times.finished = Some(bench.now());
-        let answer = bench.store().cancel(expected.id, bench.now()).await?;
-        same!(answer, Ok(Cancelled { job: expected.clone(), previous: state }), "a {state} job, called off");
+        let answer = bench.store().cancel(expected.id, bench.now()).await??;
+        same!((&answer.job, answer.from), (&expected, Some(state)), "a {state} job, called off");
         same!(bench.get(expected.id).await?, expected, "the same job, read back");
     }
     bench.pass(1_000_000);
@@ -25,12 +25,12 @@ pub(super) async fn cancel_of_what_has_ended_is_refused(bench: &mut Bench<'_>) -
     for state in State::ALL.into_iter().filter(|state| state.is_terminal()) {
         let job = bench.job_in(state).await?;
         bench.pass(3);
-        let answer = bench.store().cancel(job.id, bench.now()).await?;
+        let answer = bench.cancel(job.id).await?;
         same!(answer, Err(Refusal::WrongState(state)), "a {state} job, called off");
         same!(bench.get(job.id).await?, job, "the {state} job");
     }
     let nobody = bench.name();
-    same!(bench.store().cancel(nobody, bench.now()).await?, Err(Refusal::NotFound), "an unknown job");
+    same!(bench.cancel(nobody).await?, Err(Refusal::NotFound), "an unknown job");
     Ok(())
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn activate_makes_a_pending_job_available(bench: &mut Bench<'_>
     bench.pass(3);
     let mut expected = Job { state: State::Available, ..job };
     expected.times.available = Some(bench.now());
-    same!(bench.store().activate(expected.id, bench.now()).await?, Ok(expected.clone()), "an activated job");
+    same!(bench.activate(expected.id).await?, Ok(expected.clone()), "an activated job");
     same!(bench.take(expected.id).await?.attempt, 1, "its run");
     Ok(())
 }
@@ -47,12 +47,12 @@ pub(super) async fn activate_makes_a_pending_job_available(bench: &mut Bench<'_>
 pub(super) async fn activate_of_anything_else_is_refused(bench: &mut Bench<'_>) -> Verified {
     for state in State::ALL.into_iter().filter(|state| *state != State::Pending) {
         let job = bench.job_in(state).await?;
-        let answer = bench.store().activate(job.id, bench.now()).await?;
+        let answer = bench.activate(job.id).await?;
         same!(answer, Err(Refusal::WrongState(state)), "a {state} job, activated");
         same!(bench.get(job.id).await?, job, "the {state} job");
     }
     let nobody = bench.name();
-    same!(bench.store().activate(nobody, bench.now()).await?, Err(Refusal::NotFound), "an unknown job");
+    same!(bench.activate(nobody).await?, Err(Refusal::NotFound), "an unknown job");
     Ok(())
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn redrive_begins_another_generation_wherever_the_last_one_ende
             ..job
         };
         (expected.times.available, expected.times.finished) = (Some(bench.now()), None);
-        let redriven = bench.store().redrive(expected.id, Redrive::default(), bench.now()).await?;
+        let redriven = bench.redrive(expected.id, Redrive::default()).await?;
         same!(redriven, Ok(expected.clone()), "a {state} job, revived");
         same!(bench.get(expected.id).await?, expected, "the same job, read back");
         let held = bench.take(expected.id).await?;
@@ -90,7 +90,7 @@ pub(super) async fn redrive_keeps_the_failures_and_counts_generations(bench: &mu
             bench.pass(DELAY_MS);
             bench.promote(9).await?;
         }
-        bench.store().redrive(job.id, Redrive::default(), bench.now()).await??;
+        bench.redrive(job.id, Redrive::default()).await??;
     }
     let job = bench.get(job.id).await?;
     let runs: Vec<_> = job.failures.iter().map(|run| (run.generation, run.attempt)).collect();
@@ -104,8 +104,8 @@ pub(super) async fn redrive_keeps_the_failures_and_counts_generations(bench: &mu
 pub(super) async fn redrive_counts_releases_anew(bench: &mut Bench<'_>) -> Verified {
     let job = bench.added().await?;
     bench.release(&bench.take(job.id).await?, 0, 1).await??;
-    bench.store().cancel(job.id, bench.now()).await??;
-    let redriven = bench.store().redrive(job.id, Redrive::default(), bench.now()).await??;
+    bench.cancel(job.id).await??;
+    let redriven = bench.redrive(job.id, Redrive::default()).await??;
     same!(redriven.releases, 0, "how often the revived job was given back");
     Ok(())
 }
@@ -120,7 +120,7 @@ pub(super) async fn redrive_may_replace_what_was_said_about_the_job(bench: &mut 
         ..(*job.spec).clone()
     };
     bench.pass(1);
-    let redriven = bench.store().redrive(job.id, respecified(spec.clone()), bench.now()).await??;
+    let redriven = bench.redrive(job.id, respecified(spec.clone())).await??;
     same!(*redriven.spec, spec, "what is said now");
     same!(bench.get(job.id).await?, redriven, "the same job, read back");
     let queues = bench.store().queues().await?;
@@ -144,7 +144,7 @@ pub(super) async fn redrive_clears_the_time_at_which_the_job_expires(bench: &mut
     same!(ids(&bench.promote(9).await?), [waiting.id], "what expires");
     for (job, what) in [(waiting, "a job that expired"), (failed, "a dead letter whose time is over")] {
         bench.pass(1);
-        let redriven = bench.store().redrive(job.id, Redrive::default(), bench.now()).await??;
+        let redriven = bench.redrive(job.id, Redrive::default()).await??;
         same!(*redriven.spec, Spec { expires: None, ..(*job.spec).clone() }, "what is said about {what}");
         same!(redriven.revisions, Vec::new(), "what the revival replaced");
         bench.restart();
@@ -175,15 +175,15 @@ pub(super) async fn redrive_keeps_the_body_that_it_replaces_and_who_did(bench: &
         }
         let spec = Spec { body, queue: format!("queue-{generation}").into(), ..(*before.spec).clone() };
         let redrive = Redrive { spec: Some(Arc::new(spec)), by };
-        bench.store().redrive(job.id, redrive, bench.now()).await??;
-        bench.store().cancel(job.id, bench.now()).await??;
+        bench.redrive(job.id, redrive).await??;
+        bench.cancel(job.id).await??;
     }
-    bench.store().redrive(job.id, Redrive::default(), bench.now()).await??;
+    bench.redrive(job.id, Redrive::default()).await??;
     same!(expected.len(), KEPT_REVISIONS, "how many there are");
     same!(bench.get(job.id).await?.revisions, expected, "what was replaced, oldest first");
     let spec = Spec { body: Arc::from(*b"[]"), ..(*bench.get(job.id).await?.spec).clone() };
-    bench.store().cancel(job.id, bench.now()).await??;
-    bench.store().redrive(job.id, respecified(spec), bench.now()).await??;
+    bench.cancel(job.id).await??;
+    bench.redrive(job.id, respecified(spec)).await??;
     let kept = bench.get(job.id).await?.revisions;
     same!(kept[..kept.len() - 1], expected[1..], "what is left when one more comes");
     bench.restart();
@@ -195,16 +195,12 @@ pub(super) async fn redrive_of_what_has_not_ended_is_refused(bench: &mut Bench<'
     for state in State::ALL.into_iter().filter(|state| !state.is_terminal()) {
         let job = bench.job_in(state).await?;
         let other = respecified(Spec { priority: 9, ..(*job.spec).clone() });
-        let answer = bench.store().redrive(job.id, other, bench.now()).await?;
+        let answer = bench.redrive(job.id, other).await?;
         same!(answer, Err(Refusal::WrongState(state)), "a {state} job, revived");
         same!(bench.get(job.id).await?, job, "the {state} job");
     }
     let nobody = bench.name();
-    same!(
-        bench.store().redrive(nobody, Redrive::default(), bench.now()).await?,
-        Err(Refusal::NotFound),
-        "an unknown job"
-    );
+    same!(bench.redrive(nobody, Redrive::default()).await?, Err(Refusal::NotFound), "an unknown job");
     Ok(())
 }
 
@@ -232,7 +228,7 @@ pub(super) async fn remove_of_what_has_not_ended_is_refused(bench: &mut Bench<'_
 pub(super) async fn remove_frees_the_name(bench: &mut Bench<'_>) -> Verified {
     let job = bench.job();
     bench.add(job.clone()).await?;
-    bench.store().cancel(job.id, bench.now()).await??;
+    bench.cancel(job.id).await??;
     bench.store().remove(job.id).await??;
     let again = bench.add(job).await?;
     same!((again.state, again.leases, again.generation), (State::Available, 0, 0), "a new job of the same name");
@@ -265,7 +261,7 @@ pub(super) async fn prune_takes_first_what_ended_first_and_at_most_the_limit(ben
     let jobs = [bench.added().await?.id, bench.added().await?.id, bench.added().await?.id];
     for index in [2, 0, 1] {
         bench.pass(1);
-        bench.store().cancel(jobs[index], bench.now()).await??;
+        bench.cancel(jobs[index]).await??;
     }
     let at_once = Retention { finished: Span::ZERO, dead: Span::ZERO };
     for (limit, left) in [(0, vec![2, 1, 0]), (1, vec![1, 0]), (2, vec![])] {
@@ -283,7 +279,7 @@ pub(super) async fn prune_leaves_what_has_not_ended(bench: &mut Bench<'_>) -> Ve
         bench.job_in(state).await?;
     }
     let redriven = bench.job_in(State::Completed).await?;
-    bench.store().redrive(redriven.id, Redrive::default(), bench.now()).await??;
+    bench.redrive(redriven.id, Redrive::default()).await??;
     let before = bench.everything().await?;
     bench.pass(1_000_000);
     let at_once = Retention { finished: Span::ZERO, dead: Span::ZERO };

@@ -174,7 +174,7 @@ pub(super) async fn restart_does_not_bring_back_what_was_forgotten(bench: &mut B
     let pruned = bench.job();
     for new in [&removed, &pruned] {
         bench.add(new.clone()).await?;
-        bench.store().cancel(new.id, bench.now()).await??;
+        bench.cancel(new.id).await??;
     }
     bench.store().remove(removed.id).await??;
     let at_once = Retention { finished: Span::ZERO, dead: Span::ZERO };
@@ -193,7 +193,7 @@ pub(super) async fn restart_keeps_generation(bench: &mut Bench<'_>) -> Verified 
     let body: Blob = Arc::from(*b"[2]");
     let spec = Spec { queue: "elsewhere".into(), priority: 3, body, ..(*job.spec).clone() };
     let redrive = Redrive { spec: Some(Arc::new(spec)), by: "ada@example.org".into() };
-    let redriven = bench.store().redrive(job.id, redrive, bench.now()).await??;
+    let redriven = bench.redrive(job.id, redrive).await??;
     same!(redriven.revisions.len(), 1, "how many bodies were replaced");
     let before = bench.everything().await?;
     bench.restart();

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, LEASE_MS, WORKER, failed, held_by_token, ids, lease_ref, token};
 use super::{Verified, same};
-use crate::{Blob, Job, LeaseToken, Refusal, RunOutcome, Settlement, State, Token};
+use crate::{Blob, Job, LeaseToken, Refusal, RunOutcome, Settled, Settlement, State, Token};
 use redrive_policy::Span;
 use std::sync::Arc;
 
@@ -51,6 +51,9 @@ pub(super) async fn settle_done_again_in_one_batch_gets_the_same_answer(bench: &
     let batch = reports.map(|report| Settlement { lease_ref: lease_ref.clone(), report }).into();
     let answers = bench.store().settle(batch, bench.now()).await?;
     let done = bench.get(held.id).await?;
+    let happened: Vec<_> = answers.iter().flatten().map(|settled| settled.transition().is_some()).collect();
+    same!(happened, [true, false], "which report ended the run");
+    let answers: Vec<_> = answers.into_iter().map(|answer| answer.map(Settled::into_job)).collect();
     same!(answers, [Ok(done.clone()), Ok(done), Err(Refusal::StaleLease)], "success twice, and a failure");
     Ok(())
 }
@@ -81,7 +84,7 @@ pub(super) async fn settle_again_in_any_other_way_is_refused(bench: &mut Bench<'
 pub(super) async fn settle_done_again_after_a_redrive_is_stale(bench: &mut Bench<'_>) -> Verified {
     let held = bench.held().await?;
     bench.done(&held).await?;
-    bench.store().redrive(held.id, crate::Redrive::default(), bench.now()).await??;
+    bench.redrive(held.id, crate::Redrive::default()).await??;
     let again = || RunOutcome::Done(None);
     same!(bench.settle(held_by_token(&held)?, again()).await?, Err(Refusal::StaleLease), "while it waits");
     bench.take(held.id).await?;
@@ -109,7 +112,10 @@ pub(super) async fn settle_answers_each_for_itself_and_in_order(bench: &mut Benc
         Settlement { lease_ref: lease_ref(third.id, Token::None), report: RunOutcome::Done(None) },
     ];
     let answers = bench.store().settle(batch, bench.now()).await?;
-    let seen: Vec<_> = answers.into_iter().map(|answer| answer.map(|job| (job.id, job.state))).collect();
+    let seen: Vec<_> = answers
+        .iter()
+        .map(|answer| answer.as_ref().map(|settled| (settled.job().id, settled.job().state)).map_err(Clone::clone))
+        .collect();
     let expected = [
         Ok((third.id, State::Retryable)),
         Err(Refusal::NotFound),

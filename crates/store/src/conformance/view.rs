@@ -44,7 +44,7 @@ pub(super) async fn list_goes_on_behind_an_entry_whatever_came_and_went(bench: &
     same!(ids(&first.jobs), [names[6], names[5], names[4]], "the first page");
     bench.added().await?;
     for gone in [names[4], names[2]] {
-        bench.store().cancel(gone, bench.now()).await??;
+        bench.cancel(gone).await??;
         bench.store().remove(gone).await??;
     }
     let next = first.next.ok_or_else(|| super::Flaw::new("there are four jobs behind the first page"))?;
@@ -177,7 +177,7 @@ pub(super) async fn queues_stay_when_their_jobs_are_gone(bench: &mut Bench<'_>) 
     let job = bench.added().await?;
     bench.pass(5);
     bench.added_with(|spec| spec.queue = "later".into()).await?;
-    bench.store().cancel(job.id, bench.now()).await??;
+    bench.cancel(job.id).await??;
     bench.store().remove(job.id).await??;
     let seen: Vec<_> = bench.store().queues().await?.into_iter().map(|q| (q.name, q.created, q.counts)).collect();
     let mut later = [0; 8];
@@ -271,7 +271,7 @@ pub(super) async fn next_wake_forgets_what_has_ended(bench: &mut Bench<'_>) -> V
     for state in State::ALL {
         let job = bench.job_in(state).await?;
         if !state.is_terminal() {
-            bench.store().cancel(job.id, bench.now()).await??;
+            bench.cancel(job.id).await??;
         }
     }
     let done = bench.held_with(|spec| (spec.expires, spec.timeout) = (Some(expires), Some(Span::ZERO))).await?;

@@ -5,7 +5,7 @@ use super::fault::{Damage, IoError, OpenError};
 use super::names::{LOCK, Name};
 use super::read::{Contents, LoadProgress, Reader, Survey, no_log_was_lost, survey};
 use super::slot::{Slot, order};
-use crate::{Event, KEPT_FAILURES, KEPT_REVISIONS, State};
+use crate::{EventKind, KEPT_FAILURES, KEPT_REVISIONS, State};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -160,7 +160,10 @@ fn contradiction(slot: &Slot) -> Option<&'static str> {
     let (state, times) = (job.state, job.times);
     let checks = [
         ((state == State::Active) == job.lease.is_some(), "has a lease and is not active, or the other way round"),
-        (state.after(Event::Due).is_some() == job.due.is_some(), "is due and does not wait, or the other way round"),
+        (
+            state.after(EventKind::Due).is_some() == job.due.is_some(),
+            "is due and does not wait, or the other way round",
+        ),
         (state.is_terminal() == times.finished.is_some(), "has ended and has no end, or the other way round"),
         (state != State::Available || times.available.is_some(), "is available since no time"),
         (!job.dead || state == State::Discarded, "is a dead letter and not discarded"),

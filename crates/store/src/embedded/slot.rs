@@ -4,7 +4,7 @@ use super::shared_spec::SharedSpec;
 use crate::codec::row::Row;
 use crate::job::{FIXED_BYTES, failure_bytes, payload_bytes};
 use crate::standstill::Grace;
-use crate::{Blob, Event, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Revision, Spec, State};
+use crate::{Blob, EventKind, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Revision, Spec, State};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -100,8 +100,8 @@ impl Slot {
             state,
             dead: self.is_dead(),
             ready: available.filter(|_| state == State::Available),
-            due: due.filter(|_| state.after(Event::Due).is_some()),
-            expires: self.expires.filter(|_| state.after(Event::Expire).is_some()),
+            due: due.filter(|_| state.after(EventKind::Due).is_some()),
+            expires: self.expires.filter(|_| state.after(EventKind::Expired).is_some()),
             overdue: lease.map(|lease| grace.overdue(lease)),
             finished: row.and_then(|row| row.finished).filter(|_| state.is_terminal()),
         }

@@ -7,8 +7,9 @@ use super::options::Options;
 use super::store_state::StoreState;
 use super::waiter::Durable;
 use crate::{
-    Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
-    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreError, StoreFuture,
+    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue,
+    QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreError, StoreFuture,
+    Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -208,13 +209,13 @@ impl Store for Embedded {
         })
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>> {
         self.answer(|store_state| {
             Ok(settlements.iter().map(|settlement| store_state.settle(settlement, now)).collect())
         })
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         self.answer(|store_state| Ok(store_state.reclaim(decide, limit, now)))
     }
 
@@ -225,19 +226,19 @@ impl Store for Embedded {
         })
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         self.answer(|store_state| Ok(store_state.promote(held, limit, now)))
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.answer(|store_state| Ok(store_state.cancel(id, now)))
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.answer(|store_state| Ok(store_state.activate(id, now)))
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         self.answer(|store_state| store_state.redrive(id, &redrive, now))
     }
 

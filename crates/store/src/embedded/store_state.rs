@@ -139,25 +139,24 @@ impl StoreState {
 
     /// Applies a rule to a job: whole, or not at all where the rule refuses. The rule leaves the
     /// specification of the job as it is.
-    pub(super) fn change(
+    pub(super) fn change<T: AsRef<Job>>(
         &mut self,
         place: u32,
-        rule: impl FnOnce(&mut Job) -> Result<(), Refusal>,
-    ) -> Result<Job, Refusal> {
+        rule: impl FnOnce(Job) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         self.change_with(place, None, rule)
     }
 
     /// Applies a rule that replaces the specification of the job, where this is the shared part of the new one.
-    pub(super) fn change_with(
+    pub(super) fn change_with<T: AsRef<Job>>(
         &mut self,
         place: u32,
         shared_spec: Option<Arc<SharedSpec>>,
-        rule: impl FnOnce(&mut Job) -> Result<(), Refusal>,
-    ) -> Result<Job, Refusal> {
-        let mut job = self.job(place).ok_or(Refusal::NotFound)?;
-        rule(&mut job)?;
-        self.update(place, &job, shared_spec);
-        Ok(job)
+        rule: impl FnOnce(Job) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let answer = rule(self.job(place).ok_or(Refusal::NotFound)?)?;
+        self.update(place, answer.as_ref(), shared_spec);
+        Ok(answer)
     }
 
     fn update(&mut self, place: u32, job: &Job, shared_spec: Option<Arc<SharedSpec>>) {

@@ -4,8 +4,8 @@
 use crate::rules;
 use crate::standstill::Grace;
 use crate::{
-    Cancelled, Claim, Decider, DuplicateId, Enqueued, Event, Filter, Held, Job, JobId, LeaseRef, Listed, Missing,
-    NewJob, Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, State,
+    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue,
+    QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, State, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -73,23 +73,23 @@ impl Contents {
         self.change(lease_ref.id, |job| rules::extend(job, &lease_ref.token, span, now))
     }
 
-    pub(super) fn settle(&mut self, settlement: &Settlement, now: Moment) -> Result<Job, Refusal> {
+    pub(super) fn settle(&mut self, settlement: &Settlement, now: Moment) -> Result<Settled, Refusal> {
         self.change(settlement.lease_ref.id, |job| rules::settle(job, settlement, now))
     }
 
-    pub(super) fn reclaim(&mut self, decide: &Decider<'_>, limit: usize, grace: &Grace, now: Moment) -> Vec<Job> {
-        let overdue: Vec<(Moment, JobId, Overdue)> = {
-            let found = self.jobs.values().filter_map(|job| {
-                let (since, why) = rules::overdue(job, grace, now)?;
-                Some((since, job.id, why))
-            });
-            sorted(found, |(since, id, _)| (*since, *id))
-        };
+    pub(super) fn reclaim(
+        &mut self,
+        decide: &Decider<'_>,
+        limit: usize,
+        grace: &Grace,
+        now: Moment,
+    ) -> Vec<Transition> {
+        let overdue = self.in_time(|job| rules::overdue(job, grace, now).map(|(since, _)| since));
         let ended = overdue.into_iter().take(limit);
-        ended.filter_map(|(_, id, why)| self.change(id, |job| rules::fail(job, decide(job, why), now)).ok()).collect()
+        ended.filter_map(|(_, id)| self.change(id, |job| rules::reclaim(job, decide, grace, now)).ok()).collect()
     }
 
-    pub(super) fn promote(&mut self, held: &Held, limit: usize, now: Moment) -> Vec<Job> {
+    pub(super) fn promote(&mut self, held: &Held, limit: usize, now: Moment) -> Vec<Transition> {
         let mut moved = Vec::new();
         for (_, id) in self.in_time(|job| rules::expired(job, now)) {
             if moved.len() < limit {
@@ -98,26 +98,24 @@ impl Contents {
         }
         for id in self.in_turn(held, now) {
             if moved.len() < limit {
-                moved.extend(self.change(id, |job| rules::open(job, Event::Due, now)));
+                moved.extend(self.change(id, |job| rules::fall_due(job, now)));
             }
         }
         moved
     }
 
-    pub(super) fn cancel(&mut self, id: JobId, now: Moment) -> Result<Cancelled, Refusal> {
-        let previous = self.jobs.get(&id).ok_or(Refusal::NotFound)?.state;
-        let job = self.change(id, |job| rules::finish(job, Event::Cancel, now))?;
-        Ok(Cancelled { job, previous })
+    pub(super) fn cancel(&mut self, id: JobId, now: Moment) -> Result<Transition, Refusal> {
+        self.change(id, |job| rules::cancel(job, now))
     }
 
-    pub(super) fn activate(&mut self, id: JobId, now: Moment) -> Result<Job, Refusal> {
-        self.change(id, |job| rules::open(job, Event::Activate, now))
+    pub(super) fn activate(&mut self, id: JobId, now: Moment) -> Result<Transition, Refusal> {
+        self.change(id, |job| rules::activate(job, now))
     }
 
-    pub(super) fn redrive(&mut self, id: JobId, redrive: &Redrive, now: Moment) -> Result<Job, Refusal> {
-        let job = self.change(id, |job| rules::redrive(job, redrive, now))?;
-        self.standing(&job.spec.queue, now);
-        Ok(job)
+    pub(super) fn redrive(&mut self, id: JobId, redrive: &Redrive, now: Moment) -> Result<Transition, Refusal> {
+        let redriven = self.change(id, |job| rules::redrive(job, redrive, now))?;
+        self.standing(&redriven.job.spec.queue, now);
+        Ok(redriven)
     }
 
     pub(super) fn remove(&mut self, id: JobId) -> Result<Job, Refusal> {
@@ -206,13 +204,12 @@ impl Contents {
         self.jobs.values().filter_map(|job| rules::wake(job, held.contains(&job.spec), grace)).min()
     }
 
-    /// Applies a rule to one job: whole, or not at all where the rule refuses.
-    fn change(&mut self, id: JobId, rule: impl FnOnce(&mut Job) -> Result<(), Refusal>) -> Result<Job, Refusal> {
-        let kept = self.jobs.get_mut(&id).ok_or(Refusal::NotFound)?;
-        let mut changed = kept.clone();
-        rule(&mut changed)?;
-        kept.clone_from(&changed);
-        Ok(changed)
+    /// Applies a rule to one job, which stays as it is where the rule refuses.
+    fn change<T: AsRef<Job>>(&mut self, id: JobId, rule: impl FnOnce(Job) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let stored = self.jobs.get_mut(&id).ok_or(Refusal::NotFound)?;
+        let answer = rule(stored.clone())?;
+        stored.clone_from(answer.as_ref());
+        Ok(answer)
     }
 
     /// The jobs that an open queue can hand out, the next one first.

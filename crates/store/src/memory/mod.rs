@@ -4,8 +4,8 @@ mod contents;
 
 use crate::standstill::Grace;
 use crate::{
-    Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
-    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store, StoreFuture,
+    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue,
+    QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreFuture, Transition,
 };
 use contents::Contents;
 use redrive_policy::{Moment, Span};
@@ -65,14 +65,14 @@ impl Store for Memory {
         })
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>> {
         Box::pin(async move {
             let mut contents = self.contents();
             Ok(settlements.iter().map(|settlement| contents.settle(settlement, now)).collect())
         })
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         Box::pin(async move { Ok(self.contents().reclaim(decide, limit, &self.grace(), now)) })
     }
 
@@ -81,19 +81,19 @@ impl Store for Memory {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         Box::pin(async move { Ok(self.contents().promote(held, limit, now)) })
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         Box::pin(async move { Ok(self.contents().cancel(id, now)) })
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         Box::pin(async move { Ok(self.contents().activate(id, now)) })
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         Box::pin(async move { Ok(self.contents().redrive(id, &redrive, now)) })
     }
 

@@ -6,13 +6,14 @@ use super::core::Core;
 use super::db_error::DbError;
 use super::notifier::{self, Change};
 use super::options::Options;
+use super::verbs::runs::RunAnswer;
 use super::verbs::{self, claim, enqueue, inbox, list, manage, runs, sweep};
 use super::{pooler, privileges, queues, schema, vacuum};
 use crate::rules;
 use crate::{
-    Cancelled, Claim, Decider, Decoder, Drained, DuplicateId, Enqueued, Event, Filter, Held, Job, JobId, LeaseRef,
-    Listed, Missing, NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settlement, Standstill, Store,
-    StoreError, StoreFuture,
+    Claim, Decider, Decoder, Drained, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing,
+    NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreError,
+    StoreFuture, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -115,14 +116,20 @@ impl Store for Postgres {
         span: Option<Span>,
         now: Moment,
     ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
-        Box::pin(self.runs.call(runs::Call { run_call: runs::RunCall::Alive(lease_refs, span), now }))
+        Box::pin(async move {
+            let answers = self.runs.call(runs::Call { run_call: runs::RunCall::Alive(lease_refs, span), now }).await?;
+            Ok(answers.into_iter().map(|answer| answer.map(RunAnswer::into_job)).collect())
+        })
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
-        Box::pin(self.runs.call(runs::Call { run_call: runs::RunCall::Ended(settlements), now }))
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>> {
+        Box::pin(async move {
+            let answers = self.runs.call(runs::Call { run_call: runs::RunCall::Ended(settlements), now }).await?;
+            Ok(answers.into_iter().map(|answer| answer.map(RunAnswer::into_settled)).collect())
+        })
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         answer!(self, |core| sweep::reclaim(core, decide, limit, now))
     }
 
@@ -131,19 +138,19 @@ impl Store for Postgres {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         answer!(self, |core| sweep::promote(core, held, limit, now))
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
-        answer!(self, |core| manage::cancel(core, id, now))
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
+        answer!(self, |core| manage::change(core, id, move |job| rules::cancel(job, now)))
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
-        answer!(self, |core| manage::change(core, id, move |job| rules::open(job, Event::Activate, now)))
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
+        answer!(self, |core| manage::change(core, id, move |job| rules::activate(job, now)))
     }
 
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         answer!(self, |core| manage::redrive(core, id, &redrive, now))
     }
 

@@ -22,17 +22,17 @@ impl StoredRow {
         Self { ended: job.state.is_terminal(), job, revision: 0, changed: true, new_failure: true }
     }
 
-    /// Applies a rule: whole, or not at all where it refuses.
-    pub(super) fn change(&mut self, rule: impl FnOnce(&mut Job) -> Result<(), Refusal>) -> Result<Job, Refusal> {
-        let mut changed = self.job.clone();
-        rule(&mut changed)?;
-        if changed != self.job {
+    /// Applies a rule; the job stays as it is where the rule refuses.
+    pub(super) fn change<T: AsRef<Job>>(&mut self, rule: impl FnOnce(Job) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let answer = rule(self.job.clone())?;
+        let changed = answer.as_ref();
+        if *changed != self.job {
             // No two failures of a job are equal: they differ in generation or attempt.
             self.new_failure |= changed.failures.last() != self.job.failures.last();
             self.changed = true;
-            self.job = changed;
+            self.job.clone_from(changed);
         }
-        Ok(self.job.clone())
+        Ok(answer)
     }
 }
 

@@ -100,7 +100,7 @@ impl Pages {
 mod tests {
     use super::*;
     use crate::rules;
-    use crate::{Event, NewJob, Spec, Start, StoreFuture};
+    use crate::{NewJob, Spec, Start, StoreFuture};
     use redrive_policy::{Moment, Policy};
     use std::future::{Future, ready};
     use std::sync::Arc;
@@ -175,7 +175,7 @@ mod tests {
             (|store| store.0.clear(), "1 queues"),
             (|store| store.1[4].idempotency_key = Some("k".into()), "another idempotency key"),
             (
-                |store| rules::finish(&mut store.1[7].job, Event::Cancel, Moment::ORIGIN).unwrap(),
+                |store| store.1[7].job = rules::cancel(store.1[7].job.clone(), Moment::ORIGIN).unwrap().job,
                 "another state, times",
             ),
             (|store| store.1[2].job.leases = 1, "another counts"),

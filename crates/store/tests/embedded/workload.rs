@@ -108,7 +108,7 @@ fn rule(job: &Job, now: Moment, draw: f64) -> Decision {
     let failure = Failure::of_type(if draw < 0.2 { "fatal" } else { "error" });
     let verdict = decide(&job.spec.policy, &job.history, &failure, now, Draw::try_from(draw).unwrap());
     let error = format!("{{\"draw\":{draw}}}").into_bytes().into();
-    Decision { verdict, due: now.after(verdict.delay().unwrap_or_default()), error }
+    Decision { verdict, due: now.after(verdict.delay().unwrap_or_default()), error, policy: None }
 }
 
 fn decide_overdue(job: &Job, why: Overdue) -> Decision {

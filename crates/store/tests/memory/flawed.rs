@@ -4,9 +4,9 @@ use crate::MemorySubject;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
-    Cancelled, Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
-    NewJob, Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Settlement, Standstill, State,
-    Store, StoreError, StoreFuture, Token,
+    Claim, Decider, DuplicateId, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
+    NewJob, Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Settled, Settlement,
+    Standstill, State, Store, StoreError, StoreFuture, Token, Transition,
 };
 use std::sync::Arc;
 
@@ -59,10 +59,18 @@ pub(crate) enum Flaw {
     LosesPausesAtRestart,
     LosesLeasesAtRestart,
     LosesResultsAtRestart,
+    AnswersRepeatedSuccessAsNew,
+    CallsASnoozeAFailure,
+    ForgetsWhichRunWasReleased,
+    GuessesTheStateBefore,
+    ForgetsTheLeaseThatEnded,
+    ForgetsVerdicts,
+    ForgetsThePolicyOfTheWorker,
+    ForgetsWhyRunsWereOverdue,
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 46] = [
+    pub(crate) const ALL: [Self; 54] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -109,6 +117,14 @@ impl Flaw {
         Self::LosesPausesAtRestart,
         Self::LosesLeasesAtRestart,
         Self::LosesResultsAtRestart,
+        Self::AnswersRepeatedSuccessAsNew,
+        Self::CallsASnoozeAFailure,
+        Self::ForgetsWhichRunWasReleased,
+        Self::GuessesTheStateBefore,
+        Self::ForgetsTheLeaseThatEnded,
+        Self::ForgetsVerdicts,
+        Self::ForgetsThePolicyOfTheWorker,
+        Self::ForgetsWhyRunsWereOverdue,
     ];
 }
 
@@ -202,15 +218,45 @@ impl Flawed {
         LeaseRef { token, ..lease_ref }
     }
 
-    fn refused(&self, answer: Result<Job, Refusal>) -> Result<Job, Refusal> {
-        match answer {
-            Err(Refusal::StaleLease) if self.has(Flaw::CallsStaleWrong) => Err(Refusal::WrongLease),
-            Ok(job) => Ok(self.shown(job)),
-            refused => refused,
+    fn refused(&self, refusal: Refusal) -> Refusal {
+        match refusal {
+            Refusal::StaleLease if self.has(Flaw::CallsStaleWrong) => Refusal::WrongLease,
+            refusal => refusal,
         }
     }
 
-    async fn settle_one(&self, settlement: Settlement, now: Moment) -> Result<Vec<Result<Job, Refusal>>, StoreError> {
+    fn told(&self, mut transition: Transition) -> Transition {
+        transition.job = self.shown(transition.job.clone());
+        match self.flaw {
+            Flaw::CallsASnoozeAFailure if transition.event == EventKind::Snoozed => {
+                transition.event = EventKind::RetryScheduled;
+            }
+            Flaw::ForgetsWhichRunWasReleased => transition.attempt = transition.job.attempt,
+            Flaw::GuessesTheStateBefore => transition.from = guessed(&transition),
+            Flaw::ForgetsTheLeaseThatEnded => transition.lease = None,
+            Flaw::ForgetsVerdicts => transition.verdict = None,
+            Flaw::ForgetsThePolicyOfTheWorker => transition.policy = None,
+            Flaw::ForgetsWhyRunsWereOverdue => transition.overdue = None,
+            _ => {}
+        }
+        transition
+    }
+
+    fn settled(&self, settled: Settled, now: Moment) -> Settled {
+        match settled {
+            Settled::Repeated(job) if self.has(Flaw::AnswersRepeatedSuccessAsNew) => {
+                Settled::Transition(Transition::new(job, EventKind::Completed, Some(State::Active), now))
+            }
+            Settled::Transition(transition) => Settled::Transition(self.told(transition)),
+            Settled::Repeated(job) => Settled::Repeated(self.shown(job)),
+        }
+    }
+
+    async fn settle_one(
+        &self,
+        settlement: Settlement,
+        now: Moment,
+    ) -> Result<Vec<Result<Settled, Refusal>>, StoreError> {
         let completed =
             self.memory.get(settlement.lease_ref.id).await?.is_some_and(|job| job.state == State::Completed);
         if self.has(Flaw::RefusesRepeatedSuccess) && completed && matches!(settlement.lease_ref.token, Token::Lease(_))
@@ -219,8 +265,16 @@ impl Flawed {
         }
         let settlement = Settlement { lease_ref: self.believed(settlement.lease_ref), ..settlement };
         let answers = self.memory.settle(vec![settlement], now).await?;
-        Ok(answers.into_iter().map(|answer| self.refused(answer)).collect())
+        let told =
+            |answer: Result<_, _>| answer.map(|settled| self.settled(settled, now)).map_err(|no| self.refused(no));
+        Ok(answers.into_iter().map(told).collect())
     }
+}
+
+/// The state that a job was in before, as far as the event tells.
+fn guessed(transition: &Transition) -> Option<State> {
+    let before = |state: &State| state.after(transition.event) == Some(transition.job.state);
+    State::ALL.into_iter().find(before)
 }
 
 impl Store for Flawed {
@@ -287,11 +341,12 @@ impl Store for Flawed {
                 let leases = answers.iter_mut().flatten().filter_map(|job| job.lease.as_mut());
                 leases.for_each(|lease| lease.until = now.after(span));
             }
-            Ok(answers.into_iter().map(|answer| self.refused(answer)).collect())
+            let told = |answer: Result<_, _>| answer.map(|job| self.shown(job)).map_err(|no| self.refused(no));
+            Ok(answers.into_iter().map(told).collect())
         })
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
+    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>> {
         Box::pin(async move {
             let mut answers = Vec::new();
             for settlement in settlements {
@@ -301,15 +356,15 @@ impl Store for Flawed {
         })
     }
 
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         Box::pin(async move {
             let late = Moment::from_micros(now.micros() - i64::from(self.has(Flaw::ReclaimsLate)));
             let limit = if self.has(Flaw::ReclaimsWithoutLimit) { usize::MAX } else { limit };
             let decide = |job: &Job, why: Overdue| {
                 decide(job, if self.has(Flaw::CallsEveryRunStalled) { Overdue::Stalled } else { why })
             };
-            let jobs = self.memory.reclaim(&decide, limit, late).await?;
-            Ok(jobs.into_iter().map(|job| self.shown(job)).collect())
+            let ended = self.memory.reclaim(&decide, limit, late).await?;
+            Ok(ended.into_iter().map(|transition| self.told(transition)).collect())
         })
     }
 
@@ -321,7 +376,7 @@ impl Store for Flawed {
         self.memory.stood_still(Standstill { length, ..standstill })
     }
 
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Job>> {
+    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
         Box::pin(async move {
             let early = Moment::from_micros(now.micros() + i64::from(self.has(Flaw::PromotesEarly)));
             let mut limit = if self.has(Flaw::PromotesWithoutLimit) { usize::MAX } else { limit };
@@ -334,26 +389,26 @@ impl Store for Flawed {
             let all = self.has(Flaw::StopsAtAHeldJob) && held_jobs > 0;
             let also = |queue: &&Queue| all || (queue.paused && self.has(Flaw::HoldsBackPausedQueues));
             queues.iter().filter(also).for_each(|queue| held.hold_queue(Arc::clone(&queue.name)));
-            let mut jobs = Vec::new();
+            let mut moved = Vec::new();
             for queue in queues.iter().filter(|_| self.has(Flaw::PromotesQueueByQueue)) {
                 let others = queues.iter().map(|other| &other.name).filter(|other| **other != queue.name);
                 let held = Held::of_queues(held.queues().chain(others).cloned());
-                jobs.extend(self.memory.promote(&held, limit - jobs.len(), early).await?);
+                moved.extend(self.memory.promote(&held, limit - moved.len(), early).await?);
             }
-            jobs.extend(self.memory.promote(&held, limit - jobs.len(), early).await?);
-            Ok(jobs.into_iter().map(|job| self.shown(job)).collect())
+            moved.extend(self.memory.promote(&held, limit - moved.len(), early).await?);
+            Ok(moved.into_iter().map(|transition| self.told(transition)).collect())
         })
     }
 
-    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Cancelled, Refusal>> {
-        self.memory.cancel(id, now)
+    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
+        Box::pin(async move { Ok(self.memory.cancel(id, now).await?.map(|transition| self.told(transition))) })
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
-        self.memory.activate(id, now)
+    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
+        Box::pin(async move { Ok(self.memory.activate(id, now).await?.map(|transition| self.told(transition))) })
     }
 
-    fn redrive(&self, id: JobId, mut redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Job, Refusal>> {
+    fn redrive(&self, id: JobId, mut redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
         Box::pin(async move {
             if self.has(Flaw::RedrivesAsBefore) {
                 redrive.spec = None;
@@ -362,7 +417,7 @@ impl Store for Flawed {
                 let old = self.memory.get(id).await?.map(|job| job.spec);
                 redrive.spec = redrive.spec.or(old);
             }
-            Ok(self.memory.redrive(id, redrive, now).await?.map(|job| self.shown(job)))
+            Ok(self.memory.redrive(id, redrive, now).await?.map(|transition| self.told(transition)))
         })
     }
 

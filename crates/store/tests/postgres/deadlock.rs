@@ -53,7 +53,7 @@ async fn settled_against_a_stranger(schema: &str, claims: &Postgres, settles: &A
     stranger.batch_execute("COMMIT").await.unwrap();
 
     for answer in settling.await.unwrap().unwrap() {
-        assert_eq!(answer.unwrap().state, State::Completed);
+        assert_eq!(answer.unwrap().job().state, State::Completed);
     }
 }
 

@@ -46,7 +46,7 @@ async fn worker(store: Arc<Postgres>, seed: u64, stop: Arc<AtomicBool>) -> Ackno
         let claimed = told(store.claim(claim("q", 2, seed), now()).await, &mut record.failures).unwrap_or_default();
         let settlements = claimed.iter().map(done).collect();
         for answer in told(store.settle(settlements, now()).await, &mut record.failures).unwrap_or_default() {
-            record.done.push(answer.expect("whoever holds a job may settle it").id);
+            record.done.push(answer.expect("whoever holds a job may settle it").job().id);
         }
     }
     record
@@ -107,7 +107,7 @@ fn a_database_that_crashes_is_reported_and_found_again_with_all_that_was_kept() 
 
         tokio::task::block_in_place(|| cluster.order("start"));
         let settled = store.settle(held.iter().map(done).collect(), now()).await.unwrap();
-        assert_eq!(settled[0].as_ref().map(|job| job.state), Ok(State::Completed));
+        assert_eq!(settled[0].as_ref().map(|settled| settled.job().state), Ok(State::Completed));
         let left = store.claim(claim("q", 9, 9), now()).await.unwrap();
         assert_eq!(left.len(), 1, "one job was left, and nothing of what was refused is there");
     });

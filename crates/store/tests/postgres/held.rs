@@ -46,7 +46,7 @@ fn sixty_thousand_held_jobs_are_not_read_by_a_sweep() {
         let (store, held) = (open(&schema), Held::of_queues(["held".into()]));
         assert_eq!(store.next_wake(&held).await.unwrap(), Some(later(900)));
         let promoted = store.promote(&held, 1_000, later(900)).await.unwrap();
-        assert_eq!(promoted.iter().map(|job| job.id).collect::<Vec<_>>(), names);
+        assert_eq!(promoted.iter().map(|due| due.job.id).collect::<Vec<_>>(), names);
         // The plan must not depend on what the planner knows of the table.
         plain_client().await.batch_execute(&format!("ANALYZE {schema}.live")).await.unwrap();
         for _ in 0..20 {
@@ -58,7 +58,7 @@ fn sixty_thousand_held_jobs_are_not_read_by_a_sweep() {
 
         let store = open(&schema);
         let promoted = store.promote(&Held::new(), 1_000, later(900)).await.unwrap();
-        assert_eq!(promoted.iter().map(|job| job.id).collect::<Vec<_>>(), waiting[..1_000], "once they are free");
+        assert_eq!(promoted.iter().map(|due| due.job.id).collect::<Vec<_>>(), waiting[..1_000], "once they are free");
         let read = close((store, schema)).await - before - read;
         assert!(read < 20_000, "{read} rows and entries were read for a step of 1,000 of {HELD} jobs");
     });

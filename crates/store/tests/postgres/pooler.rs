@@ -65,6 +65,6 @@ fn behind_a_pooler_that_lends_connections_for_good_all_is_as_without() {
         let taken = there.claim(claim("mail", 1, 7), now()).await.unwrap();
         let lease_ref = LeaseRef { id: taken[0].id, token: Token::Lease(taken[0].lease.as_ref().unwrap().token) };
         let settled = here.settle(vec![Settlement { lease_ref, report: RunOutcome::Done(None) }], now()).await.unwrap();
-        assert_eq!(settled[0].as_ref().map(|job| job.state), Ok(State::Completed));
+        assert_eq!(settled[0].as_ref().map(|settled| settled.job().state), Ok(State::Completed));
     });
 }

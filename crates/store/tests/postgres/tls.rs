@@ -90,7 +90,7 @@ async fn work(store: &Postgres) {
     let token = Token::Lease(claimed.lease.expect("a claimed job has a lease").token);
     let settlement = Settlement { lease_ref: LeaseRef { id: claimed.id, token }, report: RunOutcome::Done(None) };
     let settled = store.settle(vec![settlement], now()).await.unwrap().remove(0);
-    assert_eq!(settled.map(|job| job.state), Ok(State::Completed));
+    assert_eq!(settled.map(|settled| settled.job().state), Ok(State::Completed));
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn an_old_token_settles_on_the_copy() {
         let lease_ref = LeaseRef { id: held.id, token: Token::Lease(token) };
         let settled =
             store.settle(vec![Settlement { lease_ref, report: RunOutcome::Done(None) }], now()).await.unwrap();
-        assert_eq!(settled[0].as_ref().map(|job| job.state), Ok(State::Completed));
+        assert_eq!(settled[0].as_ref().map(|settled| settled.job().state), Ok(State::Completed));
         assert_eq!(store.claim(claim("q", 9, 8), now()).await.unwrap().len(), 2);
     });
 }

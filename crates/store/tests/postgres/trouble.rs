@@ -7,7 +7,7 @@ use redrive_policy::{Moment, Span};
 use redrive_store::postgres::Postgres;
 use redrive_store::{
     Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue, Redrive, Refusal, Retention, RunOutcome,
-    Settlement, Store, StoreError, Token,
+    Settled, Settlement, Store, StoreError, Token,
 };
 
 /// Everything that writes.
@@ -76,7 +76,10 @@ impl Cast {
                 let cancelled = store.cancel(third.id, later(60_000)).await?;
                 state(vec![cancelled.map(|cancelled| cancelled.job)])
             }
-            Step::Redrive => state(vec![store.redrive(third.id, Redrive::default(), later(60_000)).await?]),
+            Step::Redrive => {
+                let redriven = store.redrive(third.id, Redrive::default(), later(60_000)).await?;
+                state(vec![redriven.map(|redriven| redriven.job)])
+            }
             Step::Remove => state(vec![store.remove(third.id).await?]),
             Step::Prune => many(store.prune(at_once(), 9, later(99_000)).await?),
             Step::Pause => {
@@ -96,7 +99,8 @@ fn lease_ref(id: JobId) -> LeaseRef {
 }
 
 async fn settled(store: &Postgres, id: JobId, report: RunOutcome) -> Result<Vec<Result<Job, Refusal>>, StoreError> {
-    store.settle(vec![Settlement { lease_ref: lease_ref(id), report }], later(2_000)).await
+    let answers = store.settle(vec![Settlement { lease_ref: lease_ref(id), report }], later(2_000)).await?;
+    Ok(answers.into_iter().map(|answer| answer.map(Settled::into_job)).collect())
 }
 
 fn state(mut answers: Vec<Result<Job, Refusal>>) -> String {

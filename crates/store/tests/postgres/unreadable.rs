@@ -60,8 +60,8 @@ impl Database {
     }
 }
 
-fn ids(jobs: &[Job]) -> Vec<JobId> {
-    jobs.iter().map(|job| job.id).collect()
+fn ids<T: AsRef<Job>>(jobs: &[T]) -> Vec<JobId> {
+    jobs.iter().map(|job| job.as_ref().id).collect()
 }
 
 fn settle(job: &Job, report: RunOutcome) -> Settlement {

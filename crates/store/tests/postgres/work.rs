@@ -57,7 +57,7 @@ pub(crate) fn claim(queue: &str, count: usize, seed: u64) -> Claim {
 pub(crate) fn decision(job: &Job, now: Moment) -> Decision {
     let verdict = decide(&job.spec.policy, &job.history, &Failure::of_type("boom"), now, Draw::LOWEST);
     let due = now.after(verdict.delay().unwrap_or_default());
-    Decision { verdict, due, error: (*b"\"boom\"").into() }
+    Decision { verdict, due, error: (*b"\"boom\"").into(), policy: None }
 }
 
 /// An ordinary failure.

@@ -9,9 +9,9 @@ use crate::planned_job::PlannedJob;
 use crate::plans::{CODES, NAMES};
 use crate::server_policies::QUEUES;
 use crate::world::{Heard, Waiting, World};
-use redrive_engine::{ClaimRequest, Ending, EngineError, FailureReport, Randomness};
+use redrive_engine::{ClaimRequest, Ending, Engine, EngineError, FailureReport, Randomness};
 use redrive_policy::{Disposition, Signal, Span};
-use redrive_store::{Blob, Job, JobId, LeaseRef, LeaseToken, Token};
+use redrive_store::{Blob, Job, JobId, LeaseRef, LeaseToken, Settled, Token};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,7 +161,7 @@ impl Worker {
 
     async fn report(&mut self, ended: Vec<(Held, Said)>) {
         let endings = ended.iter().map(|(held, (_, ending))| (held.lease_ref(), ending.clone())).collect();
-        let (when, heard) = self.world.ask(self.timeout(), |engine| async move { engine.settle(endings).await }).await;
+        let (when, heard) = self.world.ask(self.timeout(), |engine| settled(engine, endings)).await;
         let answers = each(heard, ended.len());
         for ((mut held, said), told) in ended.into_iter().zip(answers) {
             self.note(&held, when, said.0.clone(), told.clone());
@@ -226,7 +226,7 @@ impl Worker {
         let (account, lease_ref) = (genuine.account, LeaseRef { id: genuine.id, token });
         let (ending, said) = self.ending();
         let endings = vec![(lease_ref, said)];
-        let (when, heard) = self.world.ask(None, |engine| async move { engine.settle(endings).await }).await;
+        let (when, heard) = self.world.ask(None, |engine| settled(engine, endings)).await;
         let mut ledger = self.world.ledger.borrow_mut();
         for told in each(heard, 1) {
             ledger.told(account, when, &told);
@@ -285,6 +285,15 @@ fn note_extend(world: &World, held: &Held, when: When, span: Option<Span>, told:
     ledger.told(held.account, when, &told);
     let extend = Extend { when, run: held.genuine(), span, told };
     ledger.accounts[held.account].extends.push(extend);
+}
+
+/// Ends runs; answers the jobs after that.
+async fn settled(
+    engine: Rc<Engine>,
+    endings: Vec<(LeaseRef, Ending)>,
+) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
+    let answers = engine.settle(endings).await?;
+    Ok(answers.into_iter().map(|answer| answer.map(Settled::into_job)).collect())
 }
 
 /// The answers of a batch, one for each.

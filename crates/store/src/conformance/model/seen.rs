@@ -1,6 +1,6 @@
 //! What the verbs answer, in one type that can be compared.
 
-use crate::{Cancelled, DuplicateId, Enqueued, Job, Listed, Queue, QueueRefusal, Refusal};
+use crate::{DuplicateId, Enqueued, Job, Listed, Queue, QueueRefusal, Refusal, Settled, Transition};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -9,14 +9,18 @@ use std::sync::Arc;
 pub enum Seen {
     /// To new jobs.
     Enqueued(Result<Vec<Enqueued>, DuplicateId>),
-    /// To a claim, a reclamation or a promotion.
+    /// To a claim.
     Jobs(Vec<Job>),
-    /// To holds.
+    /// To a reclamation or a promotion.
+    Transitions(Vec<Transition>),
+    /// To extensions of leases.
     Each(Vec<Result<Job, Refusal>>),
-    /// To something that concerns one job.
+    /// To the ends of runs.
+    Settled(Vec<Result<Settled, Refusal>>),
+    /// To a removal.
     One(Result<Job, Refusal>),
-    /// To a cancellation.
-    Cancelled(Result<Cancelled, Refusal>),
+    /// To a cancellation, an activation or a redrive.
+    Transition(Result<Transition, Refusal>),
     /// To a pruning.
     Count(usize),
     /// To a pause.
@@ -46,7 +50,9 @@ impl Seen {
             Self::Jobs(jobs) => jobs.iter().collect(),
             Self::Each(answers) => answers.iter().flatten().collect(),
             Self::One(Ok(job)) | Self::Job(Some(job)) => vec![job],
-            Self::Cancelled(Ok(cancelled)) => vec![&cancelled.job],
+            Self::Transitions(transitions) => transitions.iter().map(|transition| &transition.job).collect(),
+            Self::Settled(answers) => answers.iter().flatten().map(Settled::job).collect(),
+            Self::Transition(Ok(transition)) => vec![&transition.job],
             Self::Listed(listed) => listed.jobs.iter().collect(),
             _ => Vec::new(),
         }
@@ -57,7 +63,8 @@ impl Seen {
     pub fn refusals(&self) -> Vec<&Refusal> {
         match self {
             Self::Each(answers) => answers.iter().filter_map(|answer| answer.as_ref().err()).collect(),
-            Self::One(Err(refusal)) | Self::Cancelled(Err(refusal)) => vec![refusal],
+            Self::Settled(answers) => answers.iter().filter_map(|answer| answer.as_ref().err()).collect(),
+            Self::One(Err(refusal)) | Self::Transition(Err(refusal)) => vec![refusal],
             _ => Vec::new(),
         }
     }

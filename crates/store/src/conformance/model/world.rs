@@ -56,23 +56,23 @@ impl World {
                     lease_ref: self.lease_ref(*lease_ref),
                     report: self.report(*end),
                 };
-                Seen::Each(store.settle(plans.iter().map(settlement).collect(), now).await?)
+                Seen::Settled(store.settle(plans.iter().map(settlement).collect(), now).await?)
             }
             Step::Reclaim(limit) => {
                 let decide =
                     |job: &Job, why: Overdue| decision(job, &Failure::of_type("overdue"), &format!("{why:?}"), now);
-                Seen::Jobs(store.reclaim(&decide, *limit, now).await?)
+                Seen::Transitions(store.reclaim(&decide, *limit, now).await?)
             }
             Step::StoodStill(ms) => {
                 store.stood_still(Standstill { ended: now, length: Span::from_millis(*ms) }).await?;
                 Seen::Nothing
             }
-            Step::Promote(plan, limit) => Seen::Jobs(store.promote(&held(*plan), *limit, now).await?),
-            Step::Cancel(job) => Seen::Cancelled(store.cancel(self.name(*job), now).await?),
-            Step::Activate(job) => Seen::One(store.activate(self.name(*job), now).await?),
+            Step::Promote(plan, limit) => Seen::Transitions(store.promote(&held(*plan), *limit, now).await?),
+            Step::Cancel(job) => Seen::Transition(store.cancel(self.name(*job), now).await?),
+            Step::Activate(job) => Seen::Transition(store.activate(self.name(*job), now).await?),
             Step::Redrive(job, plan) => {
                 let redrive = Redrive { spec: plan.map(|plan| self.spec(plan)), by: word("operator", *job) };
-                Seen::One(store.redrive(self.name(*job), redrive, now).await?)
+                Seen::Transition(store.redrive(self.name(*job), redrive, now).await?)
             }
             Step::Remove(job) => Seen::One(store.remove(self.name(*job)).await?),
             Step::Prune(finished_ms, dead_ms, limit) => {
@@ -197,13 +197,14 @@ impl World {
 /// The time at which every story starts.
 const START: Moment = Moment::from_micros(1_700_000_000_000_000);
 
-/// The policy's ruling. The error tells which job the ruling saw, so that stores that show it a
-/// different one disagree.
+/// The policy's decision. The error tells which job the decision saw, so that stores that show it a
+/// different one disagree. About half of the decisions come with a policy besides the job's own.
 fn decision(job: &Job, failure: &Failure<'_>, cause: &str, now: Moment) -> Decision {
     let seen = digest(&format!("{job:?}"));
     let verdict = decide(&job.spec.policy, &job.history, failure, now, Draw::from_bits(seen));
     let due = now.after(verdict.delay().unwrap_or_default());
-    Decision { verdict, due, error: format!("{cause} {seen:016x}").into_bytes().into() }
+    let policy = (seen % 2 == 0).then(|| Arc::clone(&job.spec.policy));
+    Decision { verdict, due, error: format!("{cause} {seen:016x}").into_bytes().into(), policy }
 }
 
 /// A number that stands for a text.

@@ -3,21 +3,19 @@
 use crate::embedded::queue_index::QueueIndex;
 use crate::embedded::store_state::StoreState;
 use crate::rules;
-use crate::{Cancelled, Event, Job, JobId, Missing, Queue, QueueRefusal, Redrive, Refusal, StoreError};
+use crate::{EventKind, Job, JobId, Missing, Queue, QueueRefusal, Redrive, Refusal, StoreError, Transition};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
 impl StoreState {
-    pub(in crate::embedded) fn cancel(&mut self, id: JobId, now: Moment) -> Result<Cancelled, Refusal> {
+    pub(in crate::embedded) fn cancel(&mut self, id: JobId, now: Moment) -> Result<Transition, Refusal> {
         let place = self.find(id).ok_or(Refusal::NotFound)?;
-        let previous = self.slots.get(place).ok_or(Refusal::NotFound)?.state();
-        let job = self.change(place, |job| rules::finish(job, Event::Cancel, now))?;
-        Ok(Cancelled { job, previous })
+        self.change(place, |job| rules::cancel(job, now))
     }
 
-    pub(in crate::embedded) fn activate(&mut self, id: JobId, now: Moment) -> Result<Job, Refusal> {
+    pub(in crate::embedded) fn activate(&mut self, id: JobId, now: Moment) -> Result<Transition, Refusal> {
         let place = self.find(id).ok_or(Refusal::NotFound)?;
-        self.change(place, |job| rules::open(job, Event::Activate, now))
+        self.change(place, |job| rules::activate(job, now))
     }
 
     pub(in crate::embedded) fn redrive(
@@ -25,10 +23,10 @@ impl StoreState {
         id: JobId,
         redrive: &Redrive,
         now: Moment,
-    ) -> Result<Result<Job, Refusal>, StoreError> {
+    ) -> Result<Result<Transition, Refusal>, StoreError> {
         let Some(place) = self.find(id) else { return Ok(Err(Refusal::NotFound)) };
         // Only what will be used may enter the catalogue: nothing would ever release it.
-        let redriven = self.slots.get(place).filter(|slot| slot.state().after(Event::Redrive).is_some());
+        let redriven = self.slots.get(place).filter(|slot| slot.state().after(EventKind::Redriven).is_some());
         let shared_spec = match redriven.and_then(|slot| rules::redriven_spec(&slot.spec(), redrive)) {
             Some(spec) => Some(self.shared_spec(&spec, now)?),
             None => None,

@@ -3,19 +3,16 @@
 use crate::embedded::queue_index::Timeline;
 use crate::embedded::store_state::StoreState;
 use crate::rules;
-use crate::{Decider, Event, Held, Job, Retention, Standstill};
+use crate::{Decider, Held, Retention, Standstill, Transition};
 use redrive_policy::{Moment, Span};
 
 impl StoreState {
-    pub(in crate::embedded) fn reclaim(&mut self, decide: &Decider<'_>, limit: usize, now: Moment) -> Vec<Job> {
+    pub(in crate::embedded) fn reclaim(&mut self, decide: &Decider<'_>, limit: usize, now: Moment) -> Vec<Transition> {
         let grace = self.grace.clone();
         let overdue: Vec<u32> = until(&self.indexes.overdue, now).take(limit).collect();
         let mut ended = Vec::with_capacity(overdue.len());
         for place in overdue {
-            ended.extend(self.change(place, |job| match rules::overdue(job, &grace, now) {
-                Some((_, why)) => rules::fail(job, decide(job, why), now),
-                None => Ok(()),
-            }));
+            ended.extend(self.change(place, |job| rules::reclaim(job, decide, &grace, now)));
         }
         ended
     }
@@ -31,7 +28,7 @@ impl StoreState {
         }
     }
 
-    pub(in crate::embedded) fn promote(&mut self, held: &Held, limit: usize, now: Moment) -> Vec<Job> {
+    pub(in crate::embedded) fn promote(&mut self, held: &Held, limit: usize, now: Moment) -> Vec<Transition> {
         let mut moved = Vec::new();
         let expired: Vec<u32> = until(&self.indexes.expires, now).take(limit).collect();
         for place in expired {
@@ -39,7 +36,7 @@ impl StoreState {
         }
         let due = self.indexes.due.in_turn(limit - moved.len(), now, |queue_index| self.is_held(queue_index, held));
         for place in due {
-            moved.extend(self.change(place, |job| rules::open(job, Event::Due, now)));
+            moved.extend(self.change(place, |job| rules::fall_due(job, now)));
         }
         moved
     }

@@ -2,7 +2,7 @@
 
 use crate::embedded::store_state::StoreState;
 use crate::rules;
-use crate::{Claim, Job, LeaseRef, Refusal, Settlement};
+use crate::{Claim, Job, LeaseRef, Refusal, Settled, Settlement};
 use redrive_policy::{Moment, Span};
 
 impl StoreState {
@@ -44,7 +44,7 @@ impl StoreState {
         self.change(place, |job| rules::extend(job, &lease_ref.token, span, now))
     }
 
-    pub(in crate::embedded) fn settle(&mut self, settlement: &Settlement, now: Moment) -> Result<Job, Refusal> {
+    pub(in crate::embedded) fn settle(&mut self, settlement: &Settlement, now: Moment) -> Result<Settled, Refusal> {
         let place = self.find(settlement.lease_ref.id).ok_or(Refusal::NotFound)?;
         self.change(place, |job| rules::settle(job, settlement, now))
     }

@@ -8,7 +8,7 @@ use super::super::stored_row::{StoredRow, uuids};
 use super::super::value::{Param, Statement};
 use super::super::{sql, text, write};
 use crate::rules;
-use crate::{Cancelled, Event, Job, JobId, Missing, Queue, Redrive, Refusal};
+use crate::{Job, JobId, Missing, Queue, Redrive, Refusal, Transition};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -17,27 +17,11 @@ use uuid::Uuid;
 pub(in crate::postgres) async fn change(
     core: &Core,
     id: JobId,
-    rule: impl Fn(&mut Job) -> Result<(), Refusal>,
-) -> Result<Result<Job, Refusal>, DbError> {
+    rule: impl Fn(Job) -> Result<Transition, Refusal>,
+) -> Result<Result<Transition, Refusal>, DbError> {
     let mut session = core.session().await?;
     let mut jobs = core.lock_rows(&mut session, &[id], false).await?;
     let answer = held(&mut jobs, id).and_then(|stored| stored.change(rule));
-    core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
-    Ok(answer)
-}
-
-pub(in crate::postgres) async fn cancel(
-    core: &Core,
-    id: JobId,
-    now: Moment,
-) -> Result<Result<Cancelled, Refusal>, DbError> {
-    let mut session = core.session().await?;
-    let mut jobs = core.lock_rows(&mut session, &[id], false).await?;
-    let answer = held(&mut jobs, id).and_then(|stored| {
-        let previous = stored.job.state;
-        let job = stored.change(|job| rules::finish(job, Event::Cancel, now))?;
-        Ok(Cancelled { job, previous })
-    });
     core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
     Ok(answer)
 }
@@ -47,7 +31,7 @@ pub(in crate::postgres) async fn redrive(
     id: JobId,
     redrive: &Redrive,
     now: Moment,
-) -> Result<Result<Job, Refusal>, DbError> {
+) -> Result<Result<Transition, Refusal>, DbError> {
     let mut session = core.session().await?;
     let policy = match &redrive.spec {
         Some(spec) => Some(core.catalogue.write(&mut session, &spec.policy).await?),
@@ -55,7 +39,7 @@ pub(in crate::postgres) async fn redrive(
     };
     let mut jobs = core.lock_rows(&mut session, &[id], true).await?;
     let answer = held(&mut jobs, id).and_then(|stored| stored.change(|job| rules::redrive(job, redrive, now)));
-    let Ok(job) = &answer else {
+    let Ok(Transition { job, .. }) = &answer else {
         session.roll_back().await?;
         return Ok(answer);
     };

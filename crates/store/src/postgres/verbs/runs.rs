@@ -6,7 +6,7 @@ use super::super::stored_row::StoredRow;
 use super::super::value::Reader;
 use super::super::{read, write};
 use crate::rules;
-use crate::{Job, JobId, LeaseRef, Refusal, Settlement, State, StoreError};
+use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError};
 use redrive_policy::{Moment, Span};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,7 +22,41 @@ pub(in crate::postgres) enum RunCall {
     Ended(Vec<Settlement>),
 }
 
-pub(in crate::postgres) type Answers = Vec<Result<Job, Refusal>>;
+pub(in crate::postgres) type Answers = Vec<Result<RunAnswer, Refusal>>;
+
+/// What became of one run.
+pub(in crate::postgres) enum RunAnswer {
+    /// Its lease lasts longer.
+    Extended(Job),
+    /// It was reported as ended.
+    Settled(Settled),
+}
+
+impl RunAnswer {
+    pub(in crate::postgres) fn into_job(self) -> Job {
+        match self {
+            Self::Extended(job) => job,
+            Self::Settled(settled) => settled.into_job(),
+        }
+    }
+
+    /// The answer to the report of a run's end; an extension ended nothing.
+    pub(in crate::postgres) fn into_settled(self) -> Settled {
+        match self {
+            Self::Extended(job) => Settled::Repeated(job),
+            Self::Settled(settled) => settled,
+        }
+    }
+}
+
+impl AsRef<Job> for RunAnswer {
+    fn as_ref(&self) -> &Job {
+        match self {
+            Self::Extended(job) => job,
+            Self::Settled(settled) => settled.job(),
+        }
+    }
+}
 
 /// One word about one run.
 #[derive(Clone, Copy)]
@@ -39,10 +73,12 @@ impl Word<'_> {
         }
     }
 
-    fn apply(self, jobs: &mut HashMap<JobId, StoredRow>) -> Result<Job, Refusal> {
+    fn apply(self, jobs: &mut HashMap<JobId, StoredRow>) -> Result<RunAnswer, Refusal> {
         held(jobs, self.id())?.change(|job| match self {
-            Self::Alive(lease_ref, span, now) => rules::extend(job, &lease_ref.token, span, now),
-            Self::Ended(settlement, now) => rules::settle(job, settlement, now),
+            Self::Alive(lease_ref, span, now) => {
+                rules::extend(job, &lease_ref.token, span, now).map(RunAnswer::Extended)
+            }
+            Self::Ended(settlement, now) => rules::settle(job, settlement, now).map(RunAnswer::Settled),
         })
     }
 }
@@ -75,7 +111,10 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
 
 /// The answers to all words. Each concerns one job and no other, so that jobs which this node remembers go
 /// the short way, and all others, and those that have changed meanwhile, the long one.
-async fn heard(core: &Core, run_call: &[Word<'_>]) -> Result<Vec<Result<StoreFuture, StoreError>>, DbError> {
+async fn heard(
+    core: &Core,
+    run_call: &[Word<'_>],
+) -> Result<Vec<Result<Result<RunAnswer, Refusal>, StoreError>>, DbError> {
     let mut answers = BTreeMap::new();
     let known = core.lease_cache.take(run_call.iter().map(|word| word.id()));
     if !known.is_empty() {
@@ -90,14 +129,11 @@ async fn heard(core: &Core, run_call: &[Word<'_>]) -> Result<Vec<Result<StoreFut
     Ok(answers.into_values().collect())
 }
 
-/// The answer to one word; an error where a newer version wrote the job.
-type StoreFuture = Result<Job, Refusal>;
+/// The answers to words by their places; an error where a newer version wrote the job.
+type Placed = Vec<(usize, Result<Result<RunAnswer, Refusal>, StoreError>)>;
 
 /// Reads the jobs under a lock, and writes what becomes of them.
-async fn long(
-    core: &Core,
-    run_call: &[(usize, Word<'_>)],
-) -> Result<Vec<(usize, Result<StoreFuture, StoreError>)>, DbError> {
+async fn long(core: &Core, run_call: &[(usize, Word<'_>)]) -> Result<Placed, DbError> {
     let ids: BTreeSet<JobId> = run_call.iter().map(|(_, word)| word.id()).collect();
     let ids: Vec<JobId> = ids.into_iter().collect();
     let mut session = core.session().await?;
@@ -118,7 +154,7 @@ async fn short(
     core: &Core,
     run_call: &[Word<'_>],
     mut jobs: HashMap<JobId, StoredRow>,
-) -> Result<BTreeMap<usize, Result<Job, Refusal>>, DbError> {
+) -> Result<BTreeMap<usize, Result<RunAnswer, Refusal>>, DbError> {
     let mut answers = BTreeMap::new();
     let mut doubtful = BTreeSet::new();
     for (place, word) in run_call.iter().enumerate() {

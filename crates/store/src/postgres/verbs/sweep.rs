@@ -9,7 +9,7 @@ use super::super::value::{Param, Reader, Statement, limit};
 use super::due::{in_turn, names};
 use crate::rules;
 use crate::standstill::Grace;
-use crate::{Decider, Event, Held, Job, Retention};
+use crate::{Decider, Held, Retention, Transition};
 use redrive_policy::{Moment, Span};
 
 /// No run is granted more than this, so that the database can add it to any time: 100 years.
@@ -21,7 +21,7 @@ pub(in crate::postgres) async fn reclaim(
     decide: &Decider<'_>,
     most: usize,
     now: Moment,
-) -> Result<Vec<Job>, DbError> {
+) -> Result<Vec<Transition>, DbError> {
     let mut session = core.session().await?;
     let grace = core.grace();
     let (ended, lengths) = standstills(&grace);
@@ -33,9 +33,7 @@ pub(in crate::postgres) async fn reclaim(
     jobs.sort_by_key(|StoredRow { job, .. }| (rules::overdue(job, &grace, now).map(|(since, _)| since), job.id));
     let mut ended = Vec::new();
     for stored in &mut jobs {
-        if let Some((_, why)) = rules::overdue(&stored.job, &grace, now) {
-            ended.extend(stored.change(|job| rules::fail(job, decide(job, why), now)));
-        }
+        ended.extend(stored.change(|job| rules::reclaim(job, decide, &grace, now)));
     }
     core.commit(&mut session, &jobs.iter().collect::<Vec<_>>()).await?;
     Ok(ended)
@@ -47,7 +45,7 @@ pub(in crate::postgres) async fn promote(
     held: &Held,
     most: usize,
     now: Moment,
-) -> Result<Vec<Job>, DbError> {
+) -> Result<Vec<Transition>, DbError> {
     let mut session = core.session().await?;
     let statement = Statement::new(&sql::EXPIRED, vec![Box::new(now.micros()), Box::new(limit(most))]);
     let rows = session.begin(BEGIN, &statement).await?;
@@ -58,7 +56,7 @@ pub(in crate::postgres) async fn promote(
         moved.extend(stored.change(|job| rules::expire(job, now)));
     }
     for mut stored in in_turn(core, &mut session, held, most - moved.len(), now).await? {
-        moved.extend(stored.change(|job| rules::open(job, Event::Due, now)));
+        moved.extend(stored.change(|job| rules::fall_due(job, now)));
         jobs.push(stored);
     }
     core.commit(&mut session, &jobs.iter().collect::<Vec<_>>()).await?;

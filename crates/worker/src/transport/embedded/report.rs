@@ -7,7 +7,7 @@ use crate::run::Run;
 use crate::{ClientError, Failure, Refused};
 use redrive_engine::{EngineError, FailureReport};
 use redrive_policy::{Disposition, Signal};
-use redrive_store::{Job, LeaseRef, State};
+use redrive_store::{LeaseRef, Transition};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -66,12 +66,12 @@ fn failed(failure: &Failure, report_defaults: &ReportDefaults) -> FailureReport 
 }
 
 /// What became of a job whose run ended.
-pub(super) fn settled(answer: Result<Job, EngineError>) -> Settled {
+pub(super) fn settled(answer: Result<redrive_store::Settled, EngineError>) -> Settled {
     match answer {
-        Ok(job) => Settled::As {
-            state: job.state.name().into(),
-            retry_after: job.last_delay.filter(|_| job.state == State::Retryable).map(duration),
-            dead: job.dead,
+        Ok(settled) => Settled::As {
+            state: settled.job().state.name().into(),
+            retry_after: settled.transition().and_then(Transition::delay).map(duration),
+            dead: settled.job().dead,
         },
         Err(error) => Settled::Refused(match super::refusal(error) {
             ClientError::Refused(refused) => refused,

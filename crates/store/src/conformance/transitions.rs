@@ -1,0 +1,203 @@
+//! What verbs say about what happened: enough for a listener that sees nothing but transitions.
+
+use super::bench::{Bench, DELAY_MS, LEASE_MS, decision, decision_of, failed, held_by_token, policy, stopped};
+use super::{Flaw, Verified, ensure, same};
+use crate::{
+    Blob, Decision, EventKind, Job, JobEnd, LeaseRef, NewJob, Overdue, Redrive, RunOutcome, Settled, Start, State,
+    Transition,
+};
+use redrive_policy::{AttemptLimit, Disposition, Failure, Policy, Signal, Span};
+use std::sync::Arc;
+
+pub(super) async fn transition_of_success_names_the_run_and_its_result(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    bench.pass(7);
+    let result: Blob = Arc::from(*b"42");
+    let done = ended(bench, held_by_token(&held)?, RunOutcome::Done(Some(Arc::clone(&result)))).await?;
+    same!(done, expected(bench, &held, EventKind::Completed).await?, "success");
+    same!((done.generation(), done.attempt), (0, 1), "which run ended");
+    same!(done.worker(), held.lease.as_ref().map(|lease| &lease.worker), "whose run it was");
+    same!(done.run_time(), Some(Span::from_millis(7)), "how long it took");
+    same!((done.failure(), done.decided_by(), done.delay()), (None, None, None), "what was decided");
+    same!(done.end(), Some(JobEnd::Completed { result: Some(&result) }), "how the job ended");
+    Ok(())
+}
+
+pub(super) async fn transition_of_success_is_told_once(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    let done = ended(bench, held_by_token(&held)?, RunOutcome::Done(None)).await?.job;
+    for restarted in [false, true] {
+        if restarted {
+            bench.restart();
+        }
+        bench.pass(5);
+        let again = bench.settled(held_by_token(&held)?, RunOutcome::Done(None)).await?;
+        same!(again, Ok(Settled::Repeated(done.clone())), "success that is reported again");
+    }
+    Ok(())
+}
+
+pub(super) async fn transition_of_a_failure_has_its_record(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    bench.pass(3);
+    let verdict = decision(&held, bench.now()).verdict;
+    let retried = ended(bench, held_by_token(&held)?, failed(bench.now())).await?;
+    let unlike = Transition { verdict: Some(verdict), ..expected(bench, &held, EventKind::RetryScheduled).await? };
+    same!(retried, unlike, "a failure with a retry");
+    same!(retried.failure(), retried.job.failures.last(), "its record");
+    same!(retried.failure().map(|run| (run.attempt, run.verdict)), Some((1, verdict)), "what the record says");
+    same!(retried.delay(), Some(Span::from_millis(DELAY_MS)), "the wait");
+    same!(retried.decided_by(), Some(&*held.spec.policy), "the policy that decided");
+    same!(retried.end(), None, "how the job ended");
+
+    bench.pass(DELAY_MS);
+    bench.promote(9).await?;
+    let held = bench.take(held.id).await?;
+    let dead = ended(bench, held_by_token(&held)?, stopped(Disposition::DeadLetter)).await?;
+    let verdict = dead.job.failures.last().map(|run| run.verdict);
+    same!(dead, Transition { verdict, ..expected(bench, &held, EventKind::Discarded).await? }, "a failure that stops");
+    same!((dead.attempt, dead.delay()), (2, None), "which run ended, and the wait");
+    let Some(JobEnd::Failed { failure, dead: true }) = dead.end() else {
+        return Err(Flaw::new(format!("a dead letter ended as {:?}", dead.end())));
+    };
+    same!(Some(failure), dead.failure(), "the last failure");
+    Ok(())
+}
+
+pub(super) async fn transition_of_a_failure_names_the_policy_that_the_worker_brought(
+    bench: &mut Bench<'_>,
+) -> Verified {
+    let brought = policy(AttemptLimit::AtMost(9), 50, Disposition::Discard)?;
+    let held = bench.held().await?;
+    let (now, by_worker) = (bench.now(), Arc::clone(&brought));
+    let decide = move |job: &Job| Decision { policy: Some(Arc::clone(&by_worker)), ..decision(job, now) };
+    let failed = ended(bench, held_by_token(&held)?, RunOutcome::Failed(Box::new(decide))).await?;
+    same!(failed.policy, Some(Arc::clone(&brought)), "the policy besides the job's own");
+    same!(failed.decided_by(), Some::<&Policy>(&brought), "the policy that decided");
+    same!(bench.get(held.id).await?.spec, held.spec, "what is said about the job, which stays");
+    Ok(())
+}
+
+pub(super) async fn transition_of_a_release_names_the_run_that_was_given_back(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    bench.pass(4);
+    let release = |delay_ms| RunOutcome::Released { delay: Span::from_millis(delay_ms), most: 9 };
+    let released = ended(bench, held_by_token(&held)?, release(0)).await?;
+    same!(released, expected(bench, &held, EventKind::Released).await?, "a run that was released");
+    same!((released.attempt, released.job.attempt), (1, 0), "which run ended, and how many count");
+    same!((released.delay(), released.run_time()), (None, Some(Span::from_millis(4))), "its times");
+
+    let held = bench.take(held.id).await?;
+    let snoozed = ended(bench, held_by_token(&held)?, release(50)).await?;
+    same!(snoozed, expected(bench, &held, EventKind::Snoozed).await?, "a run that was snoozed");
+    same!((snoozed.attempt, snoozed.delay()), (1, Some(Span::from_millis(50))), "which run ended, and the wait");
+    same!((snoozed.failure(), snoozed.end()), (None, None), "what failed, and how the job ended");
+    Ok(())
+}
+
+pub(super) async fn transition_of_a_requeue_has_a_verdict_and_no_failure(bench: &mut Bench<'_>) -> Verified {
+    let held = bench.held().await?;
+    let now = bench.now();
+    let asked = Failure::default().with_signal(Signal::RequeueAfter(Span::from_millis(20)));
+    let verdict = decision_of(&held, &asked, now).verdict;
+    let report = RunOutcome::Failed(Box::new(move |job| decision_of(job, &asked, now)));
+    let requeued = ended(bench, held_by_token(&held)?, report).await?;
+    let unlike = Transition { verdict: Some(verdict), ..expected(bench, &held, EventKind::Snoozed).await? };
+    same!(requeued, unlike, "a run that asked to be requeued");
+    same!((requeued.failure(), requeued.delay()), (None, verdict.delay()), "what failed, and the wait");
+    Ok(())
+}
+
+pub(super) async fn transition_of_an_overdue_run_says_why(bench: &mut Bench<'_>) -> Verified {
+    let stalled = bench.held().await?;
+    let timed_out = bench.held_with(|spec| spec.timeout = Some(Span::from_millis(LEASE_MS))).await?;
+    bench.pass(LEASE_MS);
+    let now = bench.now();
+    let ended = bench.store().reclaim(&|job: &Job, _| decision(job, now), 9, now).await?;
+    let mut unlike = Vec::new();
+    for (held, why) in [(&stalled, Overdue::Stalled), (&timed_out, Overdue::TimedOut)] {
+        let verdict = Some(decision(held, now).verdict);
+        let failed = expected(bench, held, EventKind::RetryScheduled).await?;
+        unlike.push(Transition { verdict, overdue: Some(why), ..failed });
+    }
+    same!(ended, unlike, "two runs that were ended by the server");
+    same!(ended[0].worker(), stalled.lease.as_ref().map(|lease| &lease.worker), "whose run it was");
+    Ok(())
+}
+
+pub(super) async fn transition_of_a_promotion_tells_due_from_expired(bench: &mut Bench<'_>) -> Verified {
+    let (soon, late) = (bench.later(10), bench.later(20));
+    let new = bench.job();
+    let scheduled = bench.add(NewJob { start: Start::Scheduled(late), ..new }).await?;
+    let retried = bench.held().await?;
+    let retried = bench.fail(&retried).await?;
+    let failed = bench.held_with(|spec| spec.expires = Some(soon)).await?;
+    let failed = bench.fail(&failed).await?;
+    let waiting = bench.added_with(|spec| spec.expires = Some(soon)).await?;
+    bench.pass(DELAY_MS);
+    let moved = bench.store().promote(&crate::Held::new(), 9, bench.now()).await?;
+    let mut unlike = Vec::new();
+    for (job, event) in [
+        (&failed, EventKind::Expired),
+        (&waiting, EventKind::Expired),
+        (&scheduled, EventKind::Due),
+        (&retried, EventKind::Due),
+    ] {
+        unlike.push(expected(bench, job, event).await?);
+    }
+    same!(moved, unlike, "what was promoted");
+    same!(moved.iter().map(|moved| moved.attempt).collect::<Vec<_>>(), [1, 0, 0, 1], "the attempts so far");
+    let last_failure = failed.failures.last();
+    let dead = moved[0].job.dead;
+    same!(moved[0].end(), Some(JobEnd::Expired { last_failure, dead }), "how the first job ended");
+    same!(moved[1].end(), Some(JobEnd::Expired { last_failure: None, dead: false }), "how the second job ended");
+    ensure!(moved[2..].iter().all(|due| due.end().is_none()), "a job ended because it was due");
+    Ok(())
+}
+
+pub(super) async fn transition_of_a_cancellation_names_the_state_before(bench: &mut Bench<'_>) -> Verified {
+    for state in State::ALL.into_iter().filter(|state| !state.is_terminal()) {
+        let job = bench.job_in(state).await?;
+        bench.pass(3);
+        let cancelled = bench.store().cancel(job.id, bench.now()).await??;
+        same!(cancelled, expected(bench, &job, EventKind::Cancelled).await?, "a {state} job, cancelled");
+        same!(cancelled.lease, job.lease, "the lease that ended");
+        let last_failure = job.failures.last();
+        same!(cancelled.end(), Some(JobEnd::Cancelled { last_failure }), "how the {state} job ended");
+    }
+    Ok(())
+}
+
+pub(super) async fn transition_of_an_activation_and_of_a_redrive(bench: &mut Bench<'_>) -> Verified {
+    let pending = bench.job_in(State::Pending).await?;
+    bench.pass(3);
+    let activated = bench.store().activate(pending.id, bench.now()).await??;
+    same!(activated, expected(bench, &pending, EventKind::Activated).await?, "a pending job, activated");
+    for state in State::ALL.into_iter().filter(|state| state.is_terminal()) {
+        let job = bench.job_in(state).await?;
+        bench.pass(3);
+        let redriven = bench.store().redrive(job.id, Redrive::default(), bench.now()).await??;
+        let unlike = Transition { attempt: 0, ..expected(bench, &job, EventKind::Redriven).await? };
+        same!(redriven, unlike, "a {state} job, redriven");
+        same!((redriven.generation(), redriven.end()), (1, None), "its generation, and how it ended");
+        let cancelled = bench.store().cancel(job.id, bench.now()).await??;
+        let no_failure = Some(JobEnd::Cancelled { last_failure: None });
+        same!(cancelled.end(), no_failure, "the last failure of an earlier generation is not one of this");
+    }
+    Ok(())
+}
+
+/// Ends a run, which must be an event.
+async fn ended(bench: &Bench<'_>, lease_ref: LeaseRef, report: RunOutcome) -> Result<Transition, Flaw> {
+    match bench.settled(lease_ref, report).await?? {
+        Settled::Transition(transition) => Ok(transition),
+        Settled::Repeated(job) => Err(Flaw::new(format!("the end of a run was taken for a repetition: {job:?}"))),
+    }
+}
+
+/// What has just happened to a job, from how it was before and what the store shows of it now.
+async fn expected(bench: &Bench<'_>, before: &Job, event: EventKind) -> Result<Transition, Flaw> {
+    let job = bench.get(before.id).await?;
+    let transition = Transition::new(job, event, Some(before.state), bench.now());
+    Ok(Transition { attempt: before.attempt, lease: before.lease.clone(), ..transition })
+}
