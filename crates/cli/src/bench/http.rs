@@ -1,4 +1,9 @@
 //! As little HTTP/1.1 as a measurement needs: one connection, kept alive, one request at a time.
+//!
+//! The bench does not use the client of the other commands, because it runs on the processors of the server that it
+//! measures. Enqueues one by one over 16 connections took 24 to 29 µs of the bench's processor time each with this
+//! code, and 56 to 61 µs with `redrive_worker::http` (10,000 jobs, two runs of each, a build of the development
+//! profile on two busy cores); claims with acks took 56 to 60 µs, and 100 to 112 µs.
 
 use crate::exit::Failed;
 use std::net::{SocketAddr, ToSocketAddrs};
