@@ -82,7 +82,7 @@ impl ServerArgs {
             Some(path) => Some(key_from(path)?),
             None => std::env::var("REDRIVE_API_KEY").ok(),
         };
-        // A file may hold several keys, the old and the new one; any of them opens the door.
+        // A file may hold several keys, the old and the new one; the server accepts any of them.
         let first = |text: String| text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
         match key.and_then(first) {
             Some(key) if !key.chars().all(|c| c.is_ascii_graphic()) => Err(Failed::usage(
@@ -155,7 +155,7 @@ pub(crate) enum Send<'a> {
     Get,
     /// A document.
     Post(&'a Value),
-    /// The wish that something goes away.
+    /// A deletion.
     Delete,
 }
 

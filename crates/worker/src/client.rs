@@ -119,7 +119,7 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError::TimedOut`] where it has not ended by then; there is no such job, or the server
-    /// refuses. A server that is away for a while is asked again.
+    /// refuses. A server that is unreachable for a while is asked again.
     pub async fn wait(&self, id: &str, within: Duration) -> Result<JobInfo, ClientError> {
         let mut waits = Waits::idle();
         let ended = async {

@@ -90,7 +90,7 @@
 //! A handler that blocks its thread cannot be dropped. Work that blocks belongs on
 //! [`tokio::task::spawn_blocking`], with a look at [`Context::cancelled`] now and then.
 //!
-//! # When the server is away
+//! # When the server is unreachable
 //!
 //! The worker waits, for longer and longer up to five seconds, and reports it as [`Event::Unreachable`]. Reports
 //! that could not be delivered are sent again. A report is tied to its lease: sent twice it counts

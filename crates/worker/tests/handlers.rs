@@ -104,7 +104,7 @@ async fn a_drain_waits_for_delays_and_gives_up_on_jobs_without_end() {
     bench.client().enqueue(later).await.unwrap();
     bench.advance(Duration::from_secs(20)).await.unwrap();
     assert_eq!(bench.drain(&worker).await.unwrap().waited, Duration::from_secs(40));
-    // The engine itself bounds how often in a row a job may be given back.
+    // The engine itself bounds how often in a row a job may be released.
     bench.client().enqueue(NewJob::new("nap", ()).unwrap()).await.unwrap();
     let drained = bench.drain(&worker).await.unwrap();
     assert!(drained.runs.len() >= 100, "{}", drained.runs.len());
@@ -136,7 +136,7 @@ async fn so_many_handlers_run_at_once_and_of_one_type_no_more_than_it_says() {
         .concurrency(6)
         .concurrency_of("two", 2)
         .handle("four", async |_: (), context: Context<Arc<Gauge>>| {
-            // Nobody passes before four are here.
+            // None passes before four are here.
             context.state().together.wait().await;
             Ok::<_, Failure>(())
         })

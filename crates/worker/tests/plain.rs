@@ -37,7 +37,7 @@ async fn plainly(request: Request, next: Next) -> Response {
     told.to_string().into_response()
 }
 
-/// The house's engine behind a door without our extensions.
+/// The engine of the test server behind an API without our extensions.
 async fn plain_door(server: &TestServer) -> (String, tokio::task::JoinHandle<()>) {
     let settings = ServerSettings {
         limits: Limits::default(),

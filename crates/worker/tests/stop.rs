@@ -1,4 +1,4 @@
-//! Stopping in good order.
+//! Stopping gracefully.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod common;
@@ -32,7 +32,7 @@ async fn a_running_handler_may_finish() {
     go_on.notify_one();
     assert_eq!(crew.ended().await.unwrap().done, 1);
     let second = client.job(second.id()).await.unwrap();
-    assert_eq!((second.state(), second.attempt()), ("available", 0), "it is not begun, or given back");
+    assert_eq!((second.state(), second.attempt()), ("available", 0), "it was not started, or it was released");
     assert!(client.job(&id).await.unwrap().result::<bool>().unwrap(), "it saw that the worker stops");
     server.close().await;
 }

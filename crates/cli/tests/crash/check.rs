@@ -55,7 +55,7 @@ pub(crate) fn drained(
             std::thread::sleep(Duration::from_millis(10));
         }
         for worker in workers {
-            assert!(worker.join().expect("the book was not contradicted").is_ok());
+            assert!(worker.join().expect("the ledger was not contradicted").is_ok());
         }
     });
     compared(server, ledger, "at the end");

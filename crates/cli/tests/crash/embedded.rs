@@ -58,10 +58,10 @@ fn loaded(server: &mut Server, ledger: &Mutex<Ledger>, batches: &AtomicU64, rand
         target.killed.store(true, Ordering::SeqCst);
         server.kill();
         for helper in helpers {
-            let _ = helper.join().expect("the book was not contradicted");
+            let _ = helper.join().expect("the ledger was not contradicted");
         }
         // Workers end only when the server is gone.
-        workers.into_iter().all(|worker| matches!(worker.join().expect("the book was not contradicted"), Err(Gone)))
+        workers.into_iter().all(|worker| matches!(worker.join().expect("the ledger was not contradicted"), Err(Gone)))
     })
 }
 

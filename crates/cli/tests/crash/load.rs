@@ -115,7 +115,7 @@ impl Load<'_> {
         ends.chunks(10).try_for_each(|some| self.report(&agent, some, true))
     }
 
-    /// Calls off a few jobs, whatever they do.
+    /// Cancels a few jobs in whatever state they are.
     pub(crate) fn meddle(&self, mut random: fastrand::Rng) -> Result<(), Gone> {
         let agent = Self::agent();
         for _ in 0..3 {

@@ -16,7 +16,7 @@ pub(crate) const NODES: usize = 3;
 /// What a client waits after a request that came to nothing: the processors are needed by the servers.
 const BREATH: Duration = Duration::from_millis(10);
 
-/// What clients know of the servers and the database, and why an answer may stay away.
+/// What clients know of the servers and the database, and why an answer may be missing.
 #[derive(Default)]
 pub(crate) struct Endpoints {
     addresses: RwLock<Vec<Arc<Address>>>,
@@ -31,7 +31,7 @@ pub(crate) struct Endpoints {
 
 struct Address {
     url: String,
-    /// Set just before the server is killed: from then on, and only then, answers may stay away.
+    /// Set just before the server is killed: from then on, and only then, answers may be missing.
     killed: AtomicBool,
 }
 

@@ -82,7 +82,7 @@ impl Record {
             disturb(nodes, random);
             enough.store(true, Ordering::SeqCst);
             for thread in threads {
-                assert!(thread.join().expect("the book was not contradicted").is_ok());
+                assert!(thread.join().expect("the ledger was not contradicted").is_ok());
             }
         });
     }

@@ -12,14 +12,14 @@ pub(crate) struct Gone;
 
 /// Servers under load.
 pub(crate) trait Target: Sync {
-    /// One request, to whichever server; fails the test where an answer stays away without a reason.
+    /// One request, to whichever server; fails the test where an answer is missing without a reason.
     fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Reply, Gone>;
 }
 
 /// One server, whose end is the end of the load.
 pub(crate) struct Lonely {
     pub(crate) url: String,
-    /// Set just before the server is killed: from then on, and only then, answers may stay away.
+    /// Set just before the server is killed: from then on, and only then, answers may be missing.
     pub(crate) killed: AtomicBool,
 }
 

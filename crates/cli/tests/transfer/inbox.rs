@@ -1,4 +1,4 @@
-//! Jobs in the transactions of applications, taken in by real servers.
+//! Jobs in the transactions of applications, drained by real servers.
 
 use crate::app::{App, address, new_schema};
 use crate::harness::{Server, redrive, stderr, until};
@@ -90,7 +90,7 @@ fn the_function_takes_and_refuses_what_the_http_api_takes_and_refuses() {
         verdicts[usize::from(by_sql.is_ok())] += 1;
     }
     assert!(verdicts[0] > 30 && verdicts[1] >= 10, "{verdicts:?}");
-    until("all is taken in", || (app.count(&format!("SELECT count(*) FROM {schema}.inbox")) == 0).then_some(()));
+    until("the inbox is drained", || (app.count(&format!("SELECT count(*) FROM {schema}.inbox")) == 0).then_some(()));
     assert!(!server.said().iter().any(|line| line.contains("set aside")), "nothing that was taken is refused later");
 }
 
@@ -183,7 +183,7 @@ fn nodes_that_are_killed_neither_lose_nor_double_what_was_committed() {
             first = node(&schema);
         }
     }
-    until("all is taken in", || (app.count(&format!("SELECT count(*) FROM {schema}.inbox")) == 0).then_some(()));
+    until("the inbox is drained", || (app.count(&format!("SELECT count(*) FROM {schema}.inbox")) == 0).then_some(()));
     let orders = app.count(&format!("SELECT count(*) FROM {schema}.orders"));
     assert!((600..700).contains(&orders), "{orders}");
     let same = format!(

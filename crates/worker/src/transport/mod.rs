@@ -1,4 +1,4 @@
-//! The one seam between this crate and whoever keeps the jobs.
+//! The interface between this crate and what stores the jobs: a server, or an engine in this process.
 
 #[cfg(any(feature = "embedded", feature = "http"))]
 mod document;
@@ -16,34 +16,34 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An answer to come.
+/// An answer that is awaited.
 pub(crate) type TransportFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;
 
-/// Whoever keeps the jobs. Dropping an answer gives up on it.
+/// A server, or an engine in this process. Dropping a future abandons its request.
 pub(crate) trait Transport: Send + Sync + 'static {
-    /// Takes jobs under leases, and waits for the first one as far as that is possible here.
+    /// Claims jobs under leases. Waits for the first one where the transport can wait.
     fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>>;
 
-    /// Reports the ends of runs; each is answered for itself, in the order given.
+    /// Reports the ends of runs. Each report has its own answer, in the order given.
     fn settle<'a>(
         &'a self,
         reports: &'a [RunReport],
         report_defaults: &'a ReportDefaults,
     ) -> TransportFuture<'a, Vec<Settled>>;
 
-    /// A sign of life for runs.
+    /// A heartbeat for runs.
     fn beat<'a>(&'a self, runs: &'a [Arc<Run>], report_defaults: &'a ReportDefaults) -> TransportFuture<'a, Beat>;
 
-    /// How far a run has come.
+    /// Reports the progress of a run.
     fn progress<'a>(&'a self, run: &'a Run, progress: ProgressUpdate) -> TransportFuture<'a, ()>;
 
-    /// Keeps new jobs, all or none; answers their envelopes and whether each is new.
+    /// Enqueues jobs, all or none; answers their envelopes and whether each is new.
     fn enqueue(&self, jobs: Vec<NewJob>) -> TransportFuture<'_, Vec<(JobData, bool)>>;
 
     /// The envelope of a job.
     fn job<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData>;
 
-    /// Calls a job off; answers its envelope.
+    /// Cancels a job; answers its envelope.
     fn cancel<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData>;
 
     /// A page of dead letters, newest first.
@@ -54,20 +54,20 @@ pub(crate) trait Transport: Send + Sync + 'static {
         limit: usize,
     ) -> TransportFuture<'a, DeadPage>;
 
-    /// Takes a dead letter back, to run again as if it were new; answers its envelope.
+    /// Redrives a dead letter; answers its envelope.
     fn retry_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData>;
 
-    /// Forgets a dead letter.
+    /// Deletes a dead letter.
     fn delete_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, ()>;
 
-    /// Whether a fetch can wait for a job to come; where it cannot, the worker asks again and again.
+    /// Whether a fetch can wait for a job. Where it cannot, the worker polls.
     fn waits(&self) -> bool;
 
-    /// Whether jobs that a dropped fetch was about to hand out go back at once. Otherwise they may be
-    /// away until their lease runs out.
+    /// Whether the jobs of a dropped fetch are released at once. Otherwise they may stay claimed until their leases
+    /// end.
     fn forgets_cleanly(&self) -> bool;
 
-    /// Ends in good order.
+    /// Closes the transport.
     fn close(&self) -> TransportFuture<'_, ()>;
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct WorkerRetry {
     pub(crate) policy: Arc<Policy>,
 }
 
-/// Which dead letters are meant; what is absent fits all.
+/// Which dead letters are meant. An absent field matches all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeadFilter {
     pub(crate) queue: Option<String>,
@@ -119,28 +119,28 @@ pub(crate) struct DeadPage {
 /// Where a page of dead letters starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// Behind so many.
+    /// After this many.
     Offset(usize),
-    /// Where the page before ended, in the words of whoever handed it out.
+    /// Where the page before ended, as the server wrote it.
     Cursor(String),
 }
 
-/// A job that was handed out.
+/// A claimed job.
 pub(crate) struct Delivery {
     pub(crate) job: Job,
     pub(crate) lease: Lease,
 }
 
-/// The hold on a job.
+/// The lease of a claimed job.
 pub(crate) struct Lease {
     pub(crate) token: Token,
-    /// How long it lasts after each sign of life.
+    /// How long it lasts after each heartbeat.
     pub(crate) span: Duration,
     /// How long the run may take in all.
     pub(crate) timeout: Option<Duration>,
 }
 
-/// What proves the hold.
+/// What proves that the worker holds the lease.
 pub(crate) enum Token {
     /// The token as the server wrote it; servers without tokens know only the worker's name.
     #[cfg(feature = "http")]
@@ -160,9 +160,9 @@ pub(crate) struct RunReport {
 pub(crate) enum Ending {
     Done(Option<Box<RawValue>>),
     Failed(Failure),
-    /// Given back unfinished, to run again after this time.
+    /// Released unfinished, to run again after this time.
     Released(Duration),
-    /// Given back because this worker cannot run it, to run elsewhere after this time.
+    /// Released because this worker cannot run it, to run elsewhere after this time.
     Declined {
         reason: String,
         wait: Duration,
@@ -178,7 +178,7 @@ pub(crate) enum Settled {
     Refused(crate::Refused),
 }
 
-/// The answer to a sign of life.
+/// The answer to a heartbeat.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beat {
     /// The positions of runs that are no longer held, and why.
@@ -188,7 +188,7 @@ pub(crate) struct Beat {
 
 /// What the server wants a worker to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "an engine in this process directs nobody"))]
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "an engine in this process sends no directives"))]
 pub(crate) enum Directive {
     #[default]
     Run,

@@ -24,7 +24,7 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     }
 }
 
-/// Delivers reports, however long the server is away. A lease that runs out meanwhile makes a report
+/// Delivers reports, however long the server is unreachable. A lease that runs out meanwhile makes a report
 /// late, not wrong: the server refuses it.
 async fn deliver<S: Send + Sync + 'static>(runner: &Runner<S>, reports: Vec<RunReport>) {
     let mut lists = vec![reports];

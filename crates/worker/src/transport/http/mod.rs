@@ -42,7 +42,7 @@ impl Http {
         Ok(Self { caller: Caller(HttpClient::trusting(url, key, trust)?), extensions: OnceCell::new() })
     }
 
-    /// What the server can do. A server that is away is asked again next time.
+    /// What the server can do. A server that cannot be reached is asked again next time.
     async fn extensions(&self) -> Result<Extensions, ClientError> {
         self.extensions.get_or_try_init(|| Extensions::ask(&self.caller)).await.copied()
     }

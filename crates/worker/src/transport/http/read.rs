@@ -75,7 +75,7 @@ fn delivery(text: &str, ask: &Ask, kinds: &mut Vec<Arc<str>>) -> Option<Delivery
     };
     let lease = Lease {
         token: Token::Wire(envelope.lease_token.map(Into::into)),
-        // What the job says comes before what the worker asks for (C11).
+        // What the job says comes before what the worker asks for.
         span: envelope.visibility_timeout_ms.map_or(ask.lease, Duration::from_millis),
         timeout: envelope.timeout_ms.map(Duration::from_millis),
     };
@@ -133,7 +133,7 @@ pub(super) fn settlements(answer: &[u8]) -> Result<Vec<Settled>, ClientError> {
     Ok(results.results.into_iter().map(Result1::settled).collect())
 }
 
-/// The answer to a single report. A refusal is an answer; a server that is away is not.
+/// The answer to a single report. A refusal is an answer; an unreachable server gives none.
 pub(super) fn single(answer: Result<bytes::Bytes, ClientError>) -> Result<Settled, ClientError> {
     match answer {
         Ok(answer) => parsed::<Result1<'_>>(&answer).map(Result1::settled),
