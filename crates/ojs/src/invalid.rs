@@ -2,8 +2,8 @@
 
 use redrive_policy::{Problem, Problems};
 
-/// What is wrong with a request: with its retry policy, which OJS answers with a status of its own, and with the
-/// rest.
+/// The problems of a request. Those of its retry policy are apart: a request with no others is answered with a
+/// status of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invalid {
     /// The problems of everything but the policy.
@@ -37,7 +37,7 @@ impl Invalid {
         self.request.is_empty()
     }
 
-    /// Adds what is wrong with a part that stands at `path`.
+    /// Adds the problems of the part at `path`.
     pub fn add(&mut self, path: &str, other: Self) {
         let moved = |mut problem: Problem| {
             problem.path.insert_str(0, path);

@@ -1,4 +1,4 @@
-//! Open Job Spec as Redrive reads and writes it: jobs as they are enqueued, the body that a store keeps of them, and
+//! Open Job Spec as Redrive reads and writes it: jobs as they are enqueued, the body that is stored of them, and
 //! the envelopes that callers and workers are answered. It knows no HTTP, waits for nothing and reads no clock.
 //!
 //! Without the feature `store` only what a client needs is here: the document of a job to be enqueued, the rules of

@@ -1,4 +1,4 @@
-//! Names that callers give: job types, queues, workers, and the ids of jobs.
+//! Names that callers choose: job types, queues, workers, and the ids of jobs.
 
 use crate::Limits;
 use crate::json::Members;
@@ -11,7 +11,7 @@ pub const QUEUE_ALLOWED: &str =
 const TYPE_ALLOWED: &str = "words of lower-case letters, digits, _ and -, with a letter first, joined by dots, such as \
      \"email.send\"";
 
-/// Whether a job type can be called so: words joined by dots; each starts with a letter. Hyphens are allowed
+/// Whether a text can be the name of a job type: words joined by dots; each starts with a letter. Hyphens are allowed
 /// because the cases of the suite use them.
 #[must_use]
 pub fn is_type(text: &str) -> bool {
@@ -19,7 +19,7 @@ pub fn is_type(text: &str) -> bool {
     text.split('.').all(|word| word.starts_with(|c: char| c.is_ascii_lowercase()) && word.bytes().all(inside))
 }
 
-/// Whether a queue can be called so: lower-case letters, digits, dots and hyphens, with a letter or digit first.
+/// Whether a text can be the name of a queue: lower-case letters, digits, dots and hyphens, with a letter or digit first.
 #[must_use]
 pub fn is_queue(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -42,7 +42,7 @@ impl<'a> Members<'a> {
         self.name("worker_id", "a string", |_| true, limits, problems)
     }
 
-    /// Who asks for a change, for the record: any text.
+    /// The operator who asks for a change, for the record: any text.
     pub fn operator_name(&self, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Cow<'a, str>> {
         self.name("by", "a string", |_| true, limits, problems)
     }

@@ -201,7 +201,7 @@ impl From<EngineError> for ApiError {
             EngineError::Invalid(problems) => Self::invalid(problems.0),
             EngineError::InvalidPolicy(problems) => Self::invalid_policy(problems.0),
             EngineError::Duplicate(id) => {
-                Self::new(Code::Duplicate, format!("a job {id} is kept already; ids are used once"))
+                Self::new(Code::Duplicate, format!("a job {id} exists already; an id is used once"))
             }
             EngineError::Refused(id, refusal) => refused(id, &refusal),
             EngineError::NoSuchQueue(name) => Self::new(Code::NotFound, format!("there is no queue \"{name}\"")),
@@ -257,7 +257,7 @@ fn refused(id: JobId, refusal: &Refusal) -> ApiError {
         }
         Refusal::TooManyReleases(most) => conflict(
             "too_many_releases",
-            format!("job {id} was given back {most} times without being run; let it run, or report a failure"),
+            format!("job {id} was released {most} times without being run; let it run, or report a failure"),
         ),
     }
 }

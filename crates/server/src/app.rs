@@ -32,7 +32,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// Where notable events are told, one line each. Lines hold no keys and no payloads.
+/// Where notable events are logged, one line each. Lines hold no keys and no payloads.
 #[derive(Clone)]
 pub struct Log(Arc<Sink>);
 
@@ -78,7 +78,7 @@ pub struct ServerSettings {
     pub test_directives: bool,
     /// What the store is called, such as `embedded`.
     pub backend: &'static str,
-    /// Where notable events are told.
+    /// Where notable events are logged.
     pub log: Log,
 }
 

@@ -11,7 +11,7 @@ const SOON: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// Tells the log of jobs that were discarded and not kept as dead letters, until `stopped` completes.
+    /// Logs jobs that were discarded and are no dead letters, until `stopped` completes.
     pub async fn tell_discarded(&self, stopped: impl Future<Output = ()>) {
         let mut stopped = pin!(stopped);
         let mut interval = SOON;

@@ -57,7 +57,7 @@ impl Hosts {
     }
 }
 
-/// The host in one spelling, and the port, of what stands in a `Host` header.
+/// The host in one spelling, and the port, of a `Host` header.
 fn host_of(authority: &str) -> Option<(String, Option<&str>)> {
     let (host, rest) = match authority.strip_prefix('[') {
         Some(inner) => inner.split_once(']')?,

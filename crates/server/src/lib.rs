@@ -1,4 +1,4 @@
-//! The doors of Redrive: Open Job Spec over HTTP. No rule about jobs lives here; doors translate.
+//! Open Job Spec over HTTP. It translates requests into commands of the engine; no rule about jobs is here.
 
 mod api_error;
 mod app;

@@ -9,13 +9,13 @@ pub struct Limits {
     pub body_bytes: usize,
     /// The longest `args` of one job, in bytes of JSON.
     pub args_bytes: usize,
-    /// The longest error of one failed run that is kept whole, in bytes of JSON.
+    /// The longest error of one failed run that is stored whole, in bytes of JSON.
     pub error_bytes: usize,
     /// How deep `args`, `meta` and other values may nest; at most 120.
     pub nesting: usize,
     /// How many jobs one batch, or one request to settle, may hold.
     pub batch: usize,
-    /// How many jobs one fetch hands out.
+    /// How many jobs one fetch answers.
     pub fetch: usize,
     /// How many jobs one page of a list holds.
     pub page: usize,

@@ -91,7 +91,7 @@ impl Query {
             let message = if !known.contains(&&*key) {
                 unknown("parameter", &key, known)
             } else if read.iter().any(|(other, _)| *other == key) {
-                "stands twice; keep one of them".to_owned()
+                "appears twice; keep one of them".to_owned()
             } else if value.is_empty() {
                 "has no value; give it one, or leave it out".to_owned()
             } else {
@@ -147,7 +147,7 @@ impl FromRequestParts<Arc<App>> for IdempotencyKey {
         let mut keys = parts.headers.get_all("idempotency-key").iter();
         let Some(key) = keys.next() else { return Ok(Self(None)) };
         if keys.any(|other| other != key) {
-            return Err(refused("the header stands twice with different keys; keep one of them".to_owned()));
+            return Err(refused("the header appears twice with different keys; keep one of them".to_owned()));
         }
         let most = app.limits.name_bytes;
         match std::str::from_utf8(key.as_bytes()) {
@@ -202,7 +202,7 @@ mod tests {
     use super::percent_decoded;
 
     #[test]
-    fn escapes_are_decoded_and_broken_ones_kept() {
+    fn escapes_are_decoded_and_broken_ones_left_alone() {
         for (text, decoded) in
             [("a%2Cb+c", "a,b c"), ("100%", "100%"), ("%zz", "%zz"), ("%C3%A9", "é"), ("%ff", "\u{fffd}")]
         {

@@ -25,7 +25,7 @@ impl JsonResponse {
         Self { status, ..self }
     }
 
-    /// Where the thing stands that was made.
+    /// The path of what was created.
     pub(crate) fn location(self, path: &str) -> Self {
         Self { location: HeaderValue::from_str(path).ok(), ..self }
     }

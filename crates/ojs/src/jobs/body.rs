@@ -1,4 +1,4 @@
-//! What a store keeps of a job besides what it reads itself, as one JSON object:
+//! What is stored of a job besides what the store reads itself, as one JSON object:
 //!
 //! ```json
 //! {"redrive":{"layer":"job"},"meta":{},"tags":[],"args":[1],"scheduled_at":"2026-02-13T10:00:00Z"}
@@ -54,7 +54,7 @@ fn first_value(text: &str) -> Option<&str> {
     Some(values.next()?.ok()?.get())
 }
 
-/// A body whose time to live a redrive has cleared. The body itself is kept as it was enqueued.
+/// A body whose expiry a redrive has cleared. The body itself is stored as it was enqueued.
 pub(crate) struct Cleared {
     /// The time at which the job would have expired, as JSON text.
     pub(crate) expires_at: String,
@@ -62,11 +62,11 @@ pub(crate) struct Cleared {
     members: Vec<u8>,
 }
 
-/// What a redrive has cleared; `None` where the job expires as it was told to, or never did.
+/// What a redrive has cleared; `None` where the job still expires, or never did.
 pub(crate) fn cleared(job: &Job) -> Option<Cleared> {
     const KEY: &[u8] = b"\"expires_at\":";
     let body = &job.spec.body;
-    // Only a redrive clears it. Most jobs have had none, and most others have never had such a time.
+    // Only a redrive clears it, and few jobs have both: this saves the parsing for all others.
     if job.generation == 0 || job.spec.expires.is_some() || !body.windows(KEY.len()).any(|bytes| bytes == KEY) {
         return None;
     }
@@ -80,7 +80,7 @@ pub(crate) fn cleared(job: &Job) -> Option<Cleared> {
     Some(Cleared { expires_at, members })
 }
 
-/// Writes the members of a job that belong to it alone, and those that are filled in.
+/// Writes the members in the body of a job, and the defaults of those that it leaves out.
 pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job) {
     match cleared(job) {
         Some(cleared) => push_filled(out, &cleared.members),
@@ -88,7 +88,7 @@ pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job) {
     }
 }
 
-/// Writes members of a body, and those that are filled in.
+/// Writes members of a body, and the defaults of those that it leaves out.
 pub(crate) fn push_filled(out: &mut Vec<u8>, members: &[u8]) {
     if members.starts_with(b"\"args\"") {
         out.extend_from_slice(b",\"meta\":{},\"tags\":[]");

@@ -1,6 +1,6 @@
-//! A job as a caller enqueues it: read, checked, and written as the body that a store keeps.
+//! A job as a caller enqueues it: read, checked, and written as the body that is stored.
 
-use super::schedule::{self, Said, Spans, Times};
+use super::schedule::{self, Spans, Times, WrittenTime};
 use super::{PolicyOrigin, body};
 use crate::json::{Members, check_nested, member, push_key};
 use crate::{Invalid, Limits};
@@ -28,7 +28,7 @@ const OPTIONS: [&str; 14] = [
     "idempotency_key",
 ];
 
-/// Members that the server manages; what a caller says there is passed over.
+/// Members that the server manages; a value that a caller sends there is ignored.
 const MANAGED: [&str; 32] = [
     "specversion",
     "id",
@@ -67,14 +67,14 @@ const MANAGED: [&str; 32] = [
 /// What OJS allows as a priority.
 const PRIORITIES: RangeInclusive<i64> = -100..=100;
 
-/// Where the options of a job stand.
+/// The two places of the options of a job.
 pub(crate) struct Sources<'m, 'a> {
     top: &'m Members<'a>,
     options: Members<'a>,
 }
 
 impl<'a> Sources<'_, 'a> {
-    /// The object that says something about an option; `options` wins.
+    /// The object that has an option; `options` wins.
     pub(crate) fn of(&self, key: &str) -> &Members<'a> {
         if self.options.has(key) { &self.options } else { self.top }
     }
@@ -88,7 +88,7 @@ impl<'a> Sources<'_, 'a> {
     }
 }
 
-/// A job as a caller enqueues it. What is wrong with it is collected; [`JobRequest::checked`] tells.
+/// A job as a caller enqueues it. Its problems are collected; [`JobRequest::checked`] answers them.
 #[derive(Debug)]
 pub struct JobRequest<'a> {
     /// Its id; absent, one is made.
@@ -114,14 +114,14 @@ pub struct JobRequest<'a> {
     meta: Option<&'a str>,
     tags: Option<&'a str>,
     /// The times that the envelope repeats as the caller wrote them.
-    told: [(&'static str, Option<Said<'a>>); 2],
-    /// Members that mean nothing here; they are answered as they came.
+    times: [(&'static str, Option<WrittenTime<'a>>); 2],
+    /// Members that are not known; they are answered as they came.
     others: Vec<(Cow<'a, str>, &'a RawValue)>,
     retry: Option<Retry<'a>>,
     problems: Vec<Problem>,
 }
 
-/// The retry policy that a job brings, and where it stands.
+/// The retry policy that a job brings, and its place in the request.
 #[derive(Clone, Copy, Debug)]
 struct Retry<'a> {
     value: &'a RawValue,
@@ -165,7 +165,7 @@ impl<'a> JobRequest<'a> {
             args,
             meta,
             tags: valid_tags.and(tags.get("tags")).map(RawValue::get),
-            told: [("scheduled_at", scheduled), ("expires_at", expires)],
+            times: [("scheduled_at", scheduled), ("expires_at", expires)],
             others,
             retry: from.retry(),
             problems,
@@ -195,13 +195,13 @@ impl<'a> JobRequest<'a> {
         Err(invalid)
     }
 
-    /// The body that a store keeps of it.
+    /// The body that is stored of it.
     #[must_use]
     pub fn body(&self, origin: &PolicyOrigin) -> Vec<u8> {
         const TIMES: usize = 100;
         let others: usize = self.others.iter().map(|(key, value)| key.len() + value.get().len() + 4).sum();
         let mut out = body::begin(origin, self.args, self.meta, self.tags, TIMES + others);
-        for (key, said) in &self.told {
+        for (key, said) in &self.times {
             if let Some(said) = said {
                 member(&mut out, key);
                 said.push(&mut out);
@@ -225,8 +225,9 @@ pub(crate) fn args<'a>(top: &Members<'a>, limits: &Limits, problems: &mut Vec<Pr
     };
     let (length, most) = (value.get().len(), limits.args_bytes);
     if length > most {
-        let allowed = format!("{most} bytes (limits.args_bytes); keep large data elsewhere and hand over its name");
-        top.told("args", Problem::new("", format!("{length} bytes"), allowed), problems);
+        let allowed =
+            format!("{most} bytes (limits.args_bytes); store large data elsewhere and pass a reference to it");
+        top.add_problem("args", Problem::new("", format!("{length} bytes"), allowed), problems);
         return None;
     }
     nested(top, "args", value, limits, problems)
@@ -239,7 +240,7 @@ pub(crate) fn meta<'a>(top: &Members<'a>, limits: &Limits, problems: &mut Vec<Pr
     nested(top, "meta", value, limits, problems)
 }
 
-/// The text of a value that has been looked through.
+/// The text of a value that has been checked.
 fn nested<'a>(
     members: &Members<'a>,
     key: &str,
@@ -250,13 +251,13 @@ fn nested<'a>(
     match check_nested(value, limits.nesting) {
         Ok(()) => Some(value.get()),
         Err(message) => {
-            members.told(key, Problem::with_message("", message), problems);
+            members.add_problem(key, Problem::with_message("", message), problems);
             None
         }
     }
 }
 
-/// Members that nobody here understands, from both places; `options` wins.
+/// Members that are not known, from both places; `options` wins.
 fn others<'a>(
     from: &Sources<'_, 'a>,
     limits: &Limits,
@@ -274,7 +275,7 @@ fn others<'a>(
     }
     if from.options.has("max_attempts") {
         let message = "belongs to the retry policy; write \"retry\": {\"max_attempts\": …}";
-        from.options.told("max_attempts", Problem::with_message("", message), problems);
+        from.options.add_problem("max_attempts", Problem::with_message("", message), problems);
     }
     others
 }

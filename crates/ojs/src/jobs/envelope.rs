@@ -59,7 +59,7 @@ impl Envelopes {
         }
     }
 
-    /// Writes a job as an object for lists: what identifies it and how it stands, without what can be large.
+    /// Writes a job as an object for lists: its identity and its state, without members that can be large.
     pub fn push_bare_job(&self, out: &mut Vec<u8>, job: &Job, progress: Option<&Progress<'_>>) {
         out.push(b'{');
         self.push_head(out, job);
@@ -79,7 +79,7 @@ impl Envelopes {
         out.push(b'}');
     }
 
-    /// What the job is, and what was said about it in so many words.
+    /// The members that every envelope begins with.
     fn push_head(&self, out: &mut Vec<u8>, job: &Job) {
         let spec = &job.spec;
         member(out, "id");
@@ -106,7 +106,7 @@ impl Envelopes {
     }
 }
 
-/// The run that is under way, or was last.
+/// The present run, or the last one.
 fn push_present_run(out: &mut Vec<u8>, job: &Job, progress: Option<&Progress<'_>>) {
     if let Some(started) = job.times.started {
         push_moment(out, "started_at", started);
@@ -160,7 +160,7 @@ fn push_next(out: &mut Vec<u8>, job: &Job) {
     }
 }
 
-/// The failure that the job stands under.
+/// The last failure, where it belongs to the present generation and the job has not completed since.
 fn present_failure(job: &Job) -> Option<&FailedRun> {
     job.failures.last().filter(|last| last.generation == job.generation && job.state != State::Completed)
 }
@@ -191,7 +191,7 @@ fn push_failure(out: &mut Vec<u8>, failure: &FailedRun) {
     push_u64(out, failure.attempt.into());
     push_moment(out, "timestamp", failure.at);
     push_moment(out, "occurred_at", failure.at);
-    // The error is kept as an object: its members follow, without the opening brace.
+    // The error is stored as an object: its members follow, without the opening brace.
     match &failure.error[..] {
         [b'{', b'}'] | [] => out.push(b'}'),
         [_, members @ ..] => {
@@ -205,18 +205,18 @@ fn push_failure(out: &mut Vec<u8>, failure: &FailedRun) {
 fn push_bare_failure(out: &mut Vec<u8>, failure: &FailedRun) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Kept<'a> {
+    struct Stored<'a> {
         #[serde(borrow)]
         r#type: Option<&'a RawValue>,
         code: Option<&'a RawValue>,
         message: Option<&'a RawValue>,
     }
-    let kept: Kept<'_> = serde_json::from_slice(&failure.error).unwrap_or_default();
+    let stored: Stored<'_> = serde_json::from_slice(&failure.error).unwrap_or_default();
     out.push(b'{');
     member(out, "attempt");
     push_u64(out, failure.attempt.into());
     push_moment(out, "occurred_at", failure.at);
-    for (key, value) in [("type", kept.r#type), ("code", kept.code), ("message", kept.message)] {
+    for (key, value) in [("type", stored.r#type), ("code", stored.code), ("message", stored.message)] {
         if let Some(value) = value {
             member(out, key);
             out.extend_from_slice(value.get().as_bytes());

@@ -1,4 +1,4 @@
-//! What only Redrive tells of a job, under `redrive`: the effective policy, where it came from, and why each failure
+//! What only Redrive says of a job, under `redrive`: the effective policy, where it came from, and why each failure
 //! ended as it did.
 
 use super::envelope::push_moment;
@@ -35,14 +35,14 @@ pub fn push_explanation(out: &mut Vec<u8>, job: &Job) {
     out.push(b'}');
 }
 
-/// Writes what a redrive did beside taking the job back, where there is something to say.
+/// Writes what a redrive did besides making the job available: whether it cleared the expiry.
 pub fn push_redriven(out: &mut Vec<u8>, job: &Job) {
-    let mut told = Vec::new();
-    push_cleared_expiry(&mut told, job);
-    if !told.is_empty() {
+    let mut members = Vec::new();
+    push_cleared_expiry(&mut members, job);
+    if !members.is_empty() {
         member(out, "redrive");
         out.push(b'{');
-        out.extend_from_slice(&told);
+        out.extend_from_slice(&members);
         out.push(b'}');
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs between callers and a store: read as they are enqueued, kept as a body, answered as envelopes.
+//! Jobs between callers and a store: read as they are enqueued, stored as a body, answered as envelopes.
 
 pub mod body;
 mod enqueue;

@@ -1,6 +1,6 @@
 //! What a redrive changes about a job: another queue, other arguments, more metadata, another policy, another expiry.
 
-use super::schedule::{self, Said};
+use super::schedule::{self, WrittenTime};
 use super::{PolicyOrigin, body, enqueue};
 use crate::Limits;
 use crate::json::{Members, member, push_key};
@@ -21,7 +21,7 @@ pub struct Override<'a> {
     pub expires: Option<Moment>,
     args: Option<&'a str>,
     meta: Option<&'a str>,
-    said_expires: Option<Said<'a>>,
+    said_expires: Option<WrittenTime<'a>>,
     retry: Option<&'a RawValue>,
 }
 

@@ -14,18 +14,18 @@ const SHORTEST_LEASE_MS: i64 = 100;
 /// When a job may run.
 pub(crate) struct Times<'a> {
     pub(crate) start: Start,
-    pub(crate) scheduled: Option<Said<'a>>,
-    pub(crate) expires: Option<Said<'a>>,
+    pub(crate) scheduled: Option<WrittenTime<'a>>,
+    pub(crate) expires: Option<WrittenTime<'a>>,
 }
 
-/// A moment as somebody named it. A timestamp is handed back byte for byte.
+/// A time as the caller wrote it. A timestamp is answered byte for byte.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct WrittenTime<'a> {
     pub(crate) at: Moment,
     text: Option<&'a str>,
 }
 
-impl Said<'_> {
+impl WrittenTime<'_> {
     pub(crate) fn push(&self, out: &mut Vec<u8>) {
         match self.text {
             Some(text) => out.extend_from_slice(text.as_bytes()),
@@ -34,7 +34,7 @@ impl Said<'_> {
     }
 }
 
-/// How long a run may take, and how long its lease lasts without a sign of life.
+/// How long a run may take, and how long its lease lasts without a heartbeat.
 pub(crate) struct Spans {
     pub(crate) timeout: Option<Span>,
     pub(crate) lease: Option<Span>,
@@ -48,13 +48,13 @@ pub(crate) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<
         && one.at != other.at
     {
         let message = "contradicts scheduled_at; the two are one field under two names, keep one of them";
-        from.of("delay_until").told("delay_until", Problem::with_message("", message), problems);
+        from.of("delay_until").add_problem("delay_until", Problem::with_message("", message), problems);
     }
     let scheduled = scheduled.or(delayed);
     let pending = from.of("pending").flag("pending", problems).unwrap_or(false);
     if pending && scheduled.is_some() {
         let message = "a pending job waits to be activated, a scheduled one for its time; keep one of them";
-        from.of("pending").told("pending", Problem::with_message("", message), problems);
+        from.of("pending").add_problem("pending", Problem::with_message("", message), problems);
     }
     let start = match &scheduled {
         _ if pending => Start::Pending,
@@ -66,28 +66,28 @@ pub(crate) fn times<'a>(from: &Sources<'_, 'a>, now: Moment, problems: &mut Vec<
 
 const EXPIRES: &str = "expires_at";
 
-/// When a job expires, where that is said: at a time to come.
-pub(crate) fn expiry<'a>(members: &Members<'a>, now: Moment, problems: &mut Vec<Problem>) -> Option<Said<'a>> {
+/// When a job expires; the time has to be in the future.
+pub(crate) fn expiry<'a>(members: &Members<'a>, now: Moment, problems: &mut Vec<Problem>) -> Option<WrittenTime<'a>> {
     let said = moment(members, EXPIRES, now, problems)?;
     if said.at <= now {
         let message = format!(
-            "found {}, and it is {} now; allowed is a time to come: this job would be discarded unrun",
+            "found {}, and it is {} now; allowed is a time in the future: this job would be discarded without a run",
             rfc3339(said.at),
             rfc3339(now)
         );
-        members.told(EXPIRES, Problem::with_message("", message), problems);
+        members.add_problem(EXPIRES, Problem::with_message("", message), problems);
     }
     Some(said)
 }
 
 /// A timestamp, or a time from now such as `+PT2S`.
-fn moment<'a>(members: &Members<'a>, key: &str, now: Moment, problems: &mut Vec<Problem>) -> Option<Said<'a>> {
+fn moment<'a>(members: &Members<'a>, key: &str, now: Moment, problems: &mut Vec<Problem>) -> Option<WrittenTime<'a>> {
     const ALLOWED: &str = "a timestamp such as \"2026-02-13T10:00:00Z\", or a time from now such as \"+PT2S\"";
     members.read(key, ALLOWED, problems, |value| {
-        let said = text(value)?;
-        match said.strip_prefix('+') {
-            Some(span) => Some(Said { at: now.after(iso_duration(span)?.span), text: None }),
-            None => Some(Said { at: parse_rfc3339(&said)?, text: Some(value.get()) }),
+        let written = text(value)?;
+        match written.strip_prefix('+') {
+            Some(span) => Some(WrittenTime { at: now.after(iso_duration(span)?.span), text: None }),
+            None => Some(WrittenTime { at: parse_rfc3339(&written)?, text: Some(value.get()) }),
         }
     })
 }
@@ -101,7 +101,7 @@ pub(crate) fn spans(from: &Sources<'_, '_>, problems: &mut Vec<Problem>) -> Span
     Spans { timeout, lease: lease(|key| from.of(key), problems) }
 }
 
-/// How long a lease lasts: in milliseconds, or as a duration, or in seconds (C13).
+/// How long a lease lasts: in milliseconds, or as a duration, or in seconds.
 pub fn lease<'m, 'a: 'm>(of: impl Fn(&'static str) -> &'m Members<'a>, problems: &mut Vec<Problem>) -> Option<Span> {
     const IN_MS: &str = "visibility_timeout_ms";
     const OTHERWISE: &str = "visibility_timeout";
@@ -124,7 +124,7 @@ fn seconds(value: &RawValue) -> Option<Span> {
     span_of_seconds(value.get())
 }
 
-/// As many seconds as a text says: not negative, and no more than a span can hold.
+/// The number of seconds in a text: not negative, and no more than a span can hold.
 #[must_use]
 pub fn span_of_seconds(text: &str) -> Option<Span> {
     Span::try_from(text.parse::<f64>().ok()? * 1_000.0).ok()

@@ -1,5 +1,5 @@
-//! What is kept unread is still looked through once: keys that stand twice, nesting, numbers and
-//! escapes that no reader could take.
+//! Values that are stored unread are checked once: for repeated keys, nesting, and numbers and escapes that no reader
+//! accepts.
 
 use super::members::{Key, plain, twice};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-/// Looks through a value of any shape, down to `deepest` levels; the reader underneath stops at 127.
+/// Checks a value of any shape, down to `deepest` levels; the reader underneath stops at 127.
 ///
 /// # Errors
 /// What is wrong with it, in one sentence.
@@ -98,7 +98,7 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// The key, where it was there before.
+    /// The key, if it was seen before.
     fn repeated(&mut self, key: Cow<'a, str>) -> Option<Cow<'a, str>> {
         const FEW: usize = 16;
         if self.many.is_empty() {
@@ -137,15 +137,15 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_found_among_few_and_many() {
-        assert!(check(r#"[{"a":1,"b":{"c":1,"c":2}}]"#, 9).unwrap_err().contains("\"c\" stands twice"));
+    fn a_key_that_appears_twice_is_found_among_few_and_many() {
+        assert!(check(r#"[{"a":1,"b":{"c":1,"c":2}}]"#, 9).unwrap_err().contains("\"c\" appears twice"));
         let keys: Vec<String> = (0..40).map(|n| format!("\"k{n}\":0")).collect();
         assert_eq!(check(&format!("{{{}}}", keys.join(",")), 9), Ok(()));
         assert!(check(&format!("{{{},\"k3\":1}}", keys.join(",")), 9).unwrap_err().contains("\"k3\""));
     }
 
     #[test]
-    fn what_no_reader_could_take_is_refused() {
+    fn what_no_reader_accepts_is_refused() {
         assert!(check("[1e999]", 9).is_err());
         assert!(check(r#"["\ud800"]"#, 9).is_err());
     }

@@ -1,5 +1,4 @@
-//! An object of a request, member by member. What is wrong is collected, so that a refusal lists
-//! everything at once.
+//! An object of a request, member by member. Problems are collected, so that a refusal lists all of them.
 
 use super::unknown;
 use redrive_policy::Problem;
@@ -9,13 +8,13 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The largest object that is read. Members are found by looking along the list.
+/// The most members of one object. Members are found by a linear search.
 const MOST_MEMBERS: usize = 500;
 
-/// One object: its members in the order in which they came, each as the text that was handed in.
+/// One object: its members in the order in which they came, each as the text that was sent.
 #[derive(Debug, Default)]
 pub struct Members<'a> {
-    /// Where the object stands in the request, as a JSON Pointer.
+    /// The place of the object in the request, as a JSON Pointer.
     at: &'static str,
     list: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
@@ -49,16 +48,16 @@ impl<'a> Members<'a> {
     /// Refuses every member that is not known: what is misspelt would otherwise be passed over.
     pub fn only(&self, known: &[&str], problems: &mut Vec<Problem>) {
         for (key, _) in self.iter().filter(|(key, _)| !known.contains(&&***key)) {
-            self.told(key, Problem::with_message("", unknown("field", key, known)), problems);
+            self.add_problem(key, Problem::with_message("", unknown("field", key, known)), problems);
         }
     }
 
-    /// Notes a problem with the value under `key`.
-    pub fn told(&self, key: &str, problem: Problem, problems: &mut Vec<Problem>) {
+    /// Adds a problem with the value under `key`.
+    pub fn add_problem(&self, key: &str, problem: Problem, problems: &mut Vec<Problem>) {
         problems.push(Problem { path: format!("{}/{key}{}", self.at, problem.path), ..problem });
     }
 
-    /// Notes that the value under `key` is not allowed.
+    /// Adds the problem that the value under `key` is not allowed, or is missing.
     pub fn wrong(&self, key: &str, allowed: &str, problems: &mut Vec<Problem>) {
         let path = format!("{}/{key}", self.at);
         problems.push(match self.get(key) {
@@ -67,7 +66,7 @@ impl<'a> Members<'a> {
         });
     }
 
-    /// The value under `key` as `read` understands it; where it does not, a problem.
+    /// The value under `key` as `read` understands it; where it does not, a problem is added.
     pub fn read<T>(
         &self,
         key: &str,
@@ -106,7 +105,7 @@ impl<'a> Members<'a> {
         number
     }
 
-    /// The object under `key`, which stands at `at` in the request.
+    /// The object under `key`; `at` is its place in the request.
     pub fn object(&self, key: &str, at: &'static str, problems: &mut Vec<Problem>) -> Option<Self> {
         let text = self.get(key)?.get();
         match Self::parse(text) {
@@ -197,9 +196,9 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// What is said of a key that stands twice.
+/// The message about a key that appears twice.
 pub(super) fn twice(key: &str) -> String {
-    format!("the key \"{key}\" stands twice in one object; keep one of them")
+    format!("the key \"{key}\" appears twice in one object; keep one of them")
 }
 
 /// A key, borrowed from the text where it holds no escapes.
@@ -246,8 +245,8 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_refused() {
+    fn a_key_that_appears_twice_is_refused() {
         let error = Members::parse(r#"{"a": 1, "\u0061": 2}"#).unwrap_err();
-        assert!(plain(&error).contains("\"a\" stands twice"), "{error}");
+        assert!(plain(&error).contains("\"a\" appears twice"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Reading requests and writing answers without building trees.
+//! Reading and writing JSON text without building trees.
 
 mod check;
 mod members;

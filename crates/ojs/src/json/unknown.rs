@@ -1,9 +1,9 @@
-//! Names that a request uses and that mean nothing where they stand.
+//! Names in a request that are not known.
 
 use redrive_policy::resembling;
 
-/// What is said of a name that is not known: which are, and which of them it resembles. `what` is what
-/// it names, such as a field.
+/// The message about a name that is not known: the known names, and the one that it resembles. `what` says what the
+/// name stands for, such as a field.
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let near = resembling(name, known).map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
     match known {

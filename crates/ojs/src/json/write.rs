@@ -2,8 +2,7 @@
 
 use redrive_policy::Moment;
 
-/// Writes the key of a further member, with the comma that it needs. Members start where there is
-/// nothing yet, behind an opening brace, and behind NUL, which stands in no JSON text.
+/// Writes the key of a member, after a comma unless it is the first member of its object.
 pub fn member(out: &mut Vec<u8>, key: &str) {
     push_comma(out);
     out.push(b'"');
@@ -19,7 +18,7 @@ pub fn push_key(out: &mut Vec<u8>, key: &str) {
 }
 
 fn push_comma(out: &mut Vec<u8>) {
-    if !matches!(out.last(), Some(b'{' | 0) | None) {
+    if !matches!(out.last(), Some(b'{') | None) {
         out.push(b',');
     }
 }

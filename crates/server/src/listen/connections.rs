@@ -61,7 +61,7 @@ impl Drop for Taken {
     }
 }
 
-/// The limit that stands in the way of a new connection.
+/// The limit that a new connection would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     Connections,

@@ -79,7 +79,7 @@ pub(crate) async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> J
     JsonResponse::json(&health).status(status)
 }
 
-/// How the wall clock stands to the time by which leases and delays are measured: whether it was set since the
+/// How the wall clock relates to the time by which leases and delays are measured: whether it was set since the
 /// start, and by how much in all.
 fn clock(wall: Wall, now: Moment) -> Value {
     let seconds = |micros: i64| micros as f64 / 1e6;

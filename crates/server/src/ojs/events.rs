@@ -67,7 +67,7 @@ const fn type_of(kind: EventKind) -> &'static str {
     }
 }
 
-/// An event in the words of CloudEvents, and in those of the Python library beside them (C33).
+/// An event in the words of CloudEvents, and in those of the Python library beside them.
 fn written(event: &Event, boot: u32) -> Value {
     let (kind, time) = (type_of(event.kind), rfc3339(event.at));
     let mut data = json!({

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The longest message that is kept of an error that is too long as a whole, in bytes.
+/// The longest message that is stored of an error that is too long as a whole, in bytes.
 const CUT_MESSAGE: usize = 1_000;
 
 /// What the server writes itself into each entry of the history.
@@ -41,14 +41,14 @@ pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, invalid: &mut I
     let delay = retry_after(source, now, problems);
     for (key, value) in error.iter() {
         if let Err(message) = check_nested(value, limits.nesting) {
-            error.told(key, Problem::with_message("", message), problems);
+            error.add_problem(key, Problem::with_message("", message), problems);
         }
     }
     let retry = report.get("retry");
     let length: usize = [report.get("error"), retry].into_iter().flatten().map(|value| value.get().len()).sum();
-    let kept = kept(&error, retry, types.first()?, &code, &message?, length > limits.error_bytes);
+    let stored = stored(&error, retry, types.first()?, &code, &message?, length > limits.error_bytes);
     Some(FailureReport {
-        error: Arc::from(kept),
+        error: Arc::from(stored),
         types: types.into_iter().map(Cow::into_owned).collect(),
         signal: signal(&code),
         code: code.into_owned(),
@@ -61,7 +61,7 @@ pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, invalid: &mut I
 /// The policy that the worker brings as `retry`, in the shape of a job's `options.retry`.
 fn worker_policy(app: &App, report: &Members<'_>, problems: &mut Vec<Problem>) -> Option<Arc<Policy>> {
     let read = app.engine.worker_policy(policy_text(report.get("retry")?.get()));
-    read.map_err(|found| found.0.into_iter().for_each(|problem| report.told("retry", problem, problems))).ok()
+    read.map_err(|found| found.0.into_iter().for_each(|problem| report.add_problem("retry", problem, problems))).ok()
 }
 
 /// The names that the error goes by, the best one first.
@@ -112,9 +112,9 @@ fn retry_after(members: &Members<'_>, now: Moment, problems: &mut Vec<Problem>) 
     })
 }
 
-/// The error as it is kept: one object, of which the history shows every member, with the policy that
+/// The error as it is stored: one object, of which the history shows every member, with the policy that
 /// the worker brought. Of one that is too long, only the names and the start of the message.
-fn kept(
+fn stored(
     error: &Members<'_>,
     retry: Option<&RawValue>,
     type_name: &str,

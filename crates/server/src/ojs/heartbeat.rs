@@ -87,7 +87,7 @@ struct Beat {
 }
 
 /// Jobs are named in `active_jobs` and `active_job_ids`, each by its id or as an object with its id
-/// and lease token; `active_jobs` may also be a mere number (C14).
+/// and lease token; `active_jobs` may also be a mere number.
 fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, ApiError> {
     const ALLOWED: &str = "an array of job ids, or of objects with a job_id and a lease_token";
     let mut problems = Vec::new();
@@ -119,10 +119,10 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, ApiError> {
     let span = lease(|_| members, &mut problems);
     if problems.is_empty() && lease_refs.is_empty() && counted > 0 {
         let message = format!("found {counted} and no ids; a number extends no lease: list the ids in active_job_ids");
-        members.told("active_jobs", Problem::with_message("", message), &mut problems);
+        members.add_problem("active_jobs", Problem::with_message("", message), &mut problems);
     }
     if problems.is_empty() && lease_refs.is_empty() && worker.as_deref().is_none_or(str::is_empty) {
-        members.told(
+        members.add_problem(
             "worker_id",
             Problem::with_message("", "missing; a heartbeat names its worker, or jobs"),
             &mut problems,

@@ -13,7 +13,7 @@ impl Server {
     pub async fn drain_inbox(&self, stopped: impl Future<Output = ()>) {
         let app = &*self.app;
         let decode = |entry: &InboxEntry<'_>| read(app, entry);
-        sweeper::drain_inbox(&app.engine, &decode, stopped, |outcome| told(app, outcome)).await;
+        sweeper::drain_inbox(&app.engine, &decode, stopped, |outcome| log(app, outcome)).await;
     }
 }
 
@@ -22,7 +22,7 @@ fn read(app: &App, entry: &InboxEntry<'_>) -> Result<Submission, String> {
     intake::read(app, &members, None, entry.at).map_err(Invalid::message)
 }
 
-fn told(app: &App, outcome: Result<&Drained, &EngineError>) {
+fn log(app: &App, outcome: Result<&Drained, &EngineError>) {
     match outcome {
         Ok(drained) => {
             for (id, _) in &drained.refused {

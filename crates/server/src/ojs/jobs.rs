@@ -1,4 +1,4 @@
-//! Jobs: handing in, looking up, calling off, activating.
+//! Jobs: enqueue, look up, cancel, activate.
 
 use super::envelope::{flattened, push_bare_job, push_job, push_members};
 use super::intake;
@@ -29,7 +29,7 @@ pub(crate) async fn enqueue(
         Some(Enqueued::Created(job)) => (job, StatusCode::CREATED),
         Some(Enqueued::Existing(job)) if work.is_that_of(&job) => (job, StatusCode::OK),
         Some(Enqueued::Existing(job)) => return Err(repeat::other_job(&job)),
-        None => return Err(ApiError::new(Code::InternalError, "the store kept a job and did not say which")),
+        None => return Err(ApiError::new(Code::InternalError, "the store enqueued a job and did not answer it")),
     };
     let mut out = Vec::with_capacity(1_024);
     out.extend_from_slice(b"{\"job\":");

@@ -149,7 +149,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Writes which page this was, of how many entries (C32).
+    /// Writes which page this was, of how many entries.
     pub(super) fn push(&self, out: &mut Vec<u8>) {
         self.push_with(out, [("limit", self.limit), ("offset", self.before)]);
     }

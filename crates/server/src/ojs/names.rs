@@ -1,4 +1,4 @@
-//! Names that stand in paths.
+//! Names in paths.
 
 use crate::api_error::ApiError;
 use crate::limits::Limits;
@@ -6,7 +6,7 @@ use redrive_ojs::{QUEUE_ALLOWED, is_queue};
 use redrive_policy::Problem;
 use redrive_store::JobId;
 
-/// A queue that stands in a path.
+/// Checks the name of a queue in a path.
 pub(crate) fn queue_in_path(name: &str, limits: &Limits) -> Result<(), ApiError> {
     if is_queue(name) && name.len() <= limits.name_bytes {
         return Ok(());

@@ -56,7 +56,7 @@ fn read(app: &App, members: &Members<'_>, key: &str, whole: f64, problems: &mut 
     let message = members.text("message", problems).map(|message| message.into_owned());
     let data = members.get("data").filter(|data| data.get() != "null");
     if let Some(Err(message)) = data.map(|data| check_nested(data, app.limits.nesting)) {
-        members.told("data", Problem::with_message("", message), problems);
+        members.add_problem("data", Problem::with_message("", message), problems);
     }
     let data = data.map(|data| Arc::from(data.get().as_bytes()));
     ProgressReport { fraction: number.map(|number| number / whole), message, data }

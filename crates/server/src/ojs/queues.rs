@@ -38,7 +38,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
 }
 
 /// The numbers of a queue, in the shapes of all clients at once. Only `queue` differs: a name for
-/// client libraries, an object for the conformance cases (C4).
+/// client libraries, an object for the conformance cases.
 pub(crate) async fn stats(
     State(app): State<Arc<App>>,
     NamesVersion(names_version): NamesVersion,
@@ -65,7 +65,7 @@ pub(crate) async fn stats(
     Ok(JsonResponse::json(&Value::Object(whole)))
 }
 
-/// How many jobs are in each state; a queue that nobody has used has none.
+/// How many jobs are in each state; a queue that was never used has none.
 fn counts(queue: Option<&Queue>) -> Map<String, Value> {
     let count = |state| queue.map_or(0, |queue| queue.count(state));
     JobState::ALL.into_iter().map(|state| (state.name().to_owned(), count(state).into())).collect()

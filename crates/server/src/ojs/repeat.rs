@@ -1,4 +1,4 @@
-//! Jobs that are handed in again under the same idempotency key.
+//! Jobs that are enqueued again under the same idempotency key.
 
 use crate::api_error::{ApiError, Code};
 use redrive_engine::Submission;
@@ -50,16 +50,16 @@ pub(super) fn check_batch(works: &[Work], enqueued: &[Enqueued]) -> Result<(), A
         }
     }
     let Some(first) = others.first() else { return Ok(()) };
-    let kept = enqueued.iter().filter(|answer| matches!(answer, Enqueued::Created(_))).count();
+    let created = enqueued.iter().filter(|answer| matches!(answer, Enqueued::Created(_))).count();
     let message = format!(
         "/jobs/{}: the idempotency key is that of job {}, which has another type, queue or arguments; {} of the batch \
-         are in conflict, and {kept} are enqueued: use another key for another job",
+         are in conflict, and {created} are enqueued: use another key for another job",
         first["index"],
         first["job_id"],
         others.len()
     );
     Err(ApiError::new(Code::Conflict, message)
-        .with_details(json!({ "reason": "idempotency_key_reused", "conflicts": others, "enqueued": kept })))
+        .with_details(json!({ "reason": "idempotency_key_reused", "conflicts": others, "enqueued": created })))
 }
 
 /// Writes which jobs of a batch were there before, by their positions; nothing where all are new.

@@ -164,7 +164,7 @@ impl SettleRequest {
 }
 
 /// Which run it is, and what proves that the reporter holds it: a token, else the worker's name, else
-/// nothing, because client libraries know neither (C29).
+/// nothing, because client libraries know neither.
 pub(super) fn lease_ref(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<LeaseRef> {
     if !members.has("job_id") {
         members.wrong("job_id", "the id of the job", problems);
@@ -193,13 +193,13 @@ pub(super) fn token(members: &Members<'_>, worker: Option<&str>, problems: &mut 
 fn success(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Ending> {
     let result = members.get("result").filter(|result| result.get() != "null");
     if let Some(Err(message)) = result.map(|result| check_nested(result, limits.nesting)) {
-        members.told("result", Problem::with_message("", message), problems);
+        members.add_problem("result", Problem::with_message("", message), problems);
         return None;
     }
     Some(Ending::Done(result.map(|result| Arc::from(result.get().as_bytes()))))
 }
 
-/// A failure; or a run that is given back, which needs no error.
+/// A failure; or a released run, which needs no error.
 fn failure(app: &App, members: &Members<'_>, now: Moment, invalid: &mut Invalid) -> Option<Ending> {
     if failure::ends_the_job(members) {
         return failure::read(app, members, now, invalid).map(Ending::Failed);

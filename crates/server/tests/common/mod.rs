@@ -129,7 +129,7 @@ impl Bench {
         Reply { status: parts.status, headers: parts.headers, body }
     }
 
-    /// A request with a body as it stands.
+    /// A request with this body, byte for byte.
     pub(crate) async fn call_text(&self, method: &str, path: &str, body: &str) -> Reply {
         let request = Request::builder().method(method).uri(path).body(Body::from(body.to_owned()));
         self.send(request.expect("a valid request")).await

@@ -1,4 +1,4 @@
-//! Connections that send nothing, stop half-way, or do not read lock nobody out.
+//! Connections that send nothing, stop half-way, or do not read lock no other client out.
 
 use crate::common::{Bench, Parts};
 use crate::socket::{listener, read_until, request, rest};
@@ -79,7 +79,7 @@ async fn a_new_client_gets_the_place_of_the_one_that_is_idle_the_longest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silent_connections_lock_nobody_out() {
+async fn silent_connections_lock_no_client_out() {
     let bench = bench(Limits { connections: 20, ..Limits::default() });
     served(&bench, async |address| {
         let mut silent = Vec::new();
@@ -94,7 +94,7 @@ async fn silent_connections_lock_nobody_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_that_do_not_read_lock_nobody_out_and_are_given_up_in_time() {
+async fn clients_that_do_not_read_lock_no_other_out_and_are_closed_in_time() {
     let limits = Limits { connections: 4, write_timeout: Duration::from_secs(5), ..Limits::default() };
     let bench = bench(limits);
     let job = json!({ "type": "a.b", "args": ["x".repeat(400_000)] });

@@ -1,4 +1,4 @@
-//! What all answers have in common, and the switch between suite and libraries (C2, C4).
+//! What all answers have in common, and the switch between suite and libraries.
 
 use crate::common::{Bench, Reply};
 use axum::body::Body;
@@ -82,7 +82,7 @@ async fn pages_of_other_origins_are_refused() {
 }
 
 #[tokio::test]
-async fn a_new_job_says_where_it_stands() {
+async fn a_new_job_names_its_location() {
     let bench = Bench::new();
     let reply = bench.post("/jobs", json!({ "type": "a.b", "args": [] })).await;
     let location = reply.header("location").to_owned();

@@ -165,11 +165,11 @@ async fn a_fetch_hands_out_as_many_jobs_as_fit_into_an_answer_and_claims_no_othe
         bench.post("/jobs", body).await.expect(201);
         bench.advance_clock_ms(1.0);
     }
-    for (handed_out, left) in [(3, 3), (1, 2), (1, 1), (1, 0), (0, 0)] {
+    for (claimed, left) in [(3, 3), (1, 2), (1, 1), (1, 0), (0, 0)] {
         let answer = bench.post("/workers/fetch", json!({ "queues": ["default"], "count": 10 })).await.expect(200);
-        assert_eq!(answer["jobs"].as_array().unwrap().len(), handed_out);
+        assert_eq!(answer["jobs"].as_array().unwrap().len(), claimed);
         let stats = bench.get("/queues/default/stats").await.expect(200);
-        assert_eq!(stats["stats"]["available"], json!(left), "what was not handed out can still be had");
+        assert_eq!(stats["stats"]["available"], json!(left), "what was not claimed is still available");
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::common::{Bench, text};
 use serde_json::{Value, json};
 
-/// A dead letter that expires an hour after it was handed in, as seen ten hours later.
+/// A dead letter that expires an hour after it was enqueued, as seen ten hours later.
 async fn expired_dead_letter(bench: &Bench) -> (String, Value) {
     let retry = json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" });
     let id = bench.enqueue_with(json!({ "retry": retry, "expires_at": "+PT1H" })).await;

@@ -55,7 +55,7 @@ async fn a_stop_answers_what_runs_and_takes_nothing_new() {
         let answer = rest(&mut waiting).await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("{\"jobs\":[]}"), "{answer}");
         assert_eq!(rest(&mut idle).await, "", "an idle connection is closed");
-        assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+        assert!(TcpStream::connect(address).await.is_err(), "the server has stopped listening");
     };
     let stopping = async {
         let _ = stopped.await;

@@ -9,7 +9,7 @@ fn problem(error: &Value) -> (String, String) {
     (text(&problem["path"]), text(&problem["message"]))
 }
 
-/// A job with these options, as text, is refused for what stands at `path`.
+/// A job with these options, as text, is refused for its value at `path`.
 async fn refused(bench: &Bench, options: &str, path: &str) -> String {
     let body = format!("{{\"type\": \"a\", \"args\": [], \"options\": {options}}}");
     let (at, message) = problem(&bench.call_text("POST", "/ojs/v1/jobs", &body).await.expect(400));

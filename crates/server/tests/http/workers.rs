@@ -177,7 +177,7 @@ async fn a_client_that_breaks_off_holds_no_job() {
     // The server notices once it runs again.
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     let id = bench.enqueue_with(json!({})).await;
-    assert_eq!(bench.fetch().await.unwrap()["id"], json!(id), "nobody else has taken it");
+    assert_eq!(bench.fetch().await.unwrap()["id"], json!(id), "no other worker has claimed it");
 }
 
 #[tokio::test]
@@ -208,8 +208,8 @@ async fn a_heartbeat_tells_which_jobs_the_worker_no_longer_holds_and_why() {
     assert_eq!(bench.fetch_as("w2").await.unwrap()["id"], json!(stalled));
     bench.delete(&format!("/jobs/{}", ids[1])).await.expect(200);
     bench.post("/workers/ack", json!({ "job_id": ids[2], "worker_id": "w1" })).await.expect(200);
-    let nobody = "019539a4-0000-7000-8000-ffffffffffff";
-    let named = json!({ "worker_id": "w1", "active_jobs": [ids[0], ids[1], ids[2], stalled, nobody] });
+    let unknown = "019539a4-0000-7000-8000-ffffffffffff";
+    let named = json!({ "worker_id": "w1", "active_jobs": [ids[0], ids[1], ids[2], stalled, unknown] });
     let beat = bench.post("/workers/heartbeat", named).await.expect(200);
     assert_eq!(beat["jobs_extended"], json!([ids[0]]));
     let reasons = |beat: &Value| -> Vec<(String, String)> {
@@ -217,7 +217,7 @@ async fn a_heartbeat_tells_which_jobs_the_worker_no_longer_holds_and_why() {
         refused.map(|job| (text(&job["job_id"]), text(&job["reason"]))).collect()
     };
     let expected =
-        [(&*ids[1], "wrong_state"), (&*ids[2], "wrong_state"), (&*stalled, "other_worker"), (nobody, "not_found")];
+        [(&*ids[1], "wrong_state"), (&*ids[2], "wrong_state"), (&*stalled, "other_worker"), (unknown, "not_found")];
     assert_eq!(reasons(&beat), expected.map(|(id, reason)| (id.to_owned(), reason.to_owned())));
     let by_token = |id: &str| json!({ "job_id": id, "lease_token": token(id) });
     let tokens =

@@ -1,4 +1,4 @@
-//! Workers that take what random clients hand in, and end it in all the ways there are.
+//! Workers that claim what random clients enqueue, and end the runs in every way that there is.
 
 use crate::lane::Response;
 use crate::vocabulary::QUEUES;

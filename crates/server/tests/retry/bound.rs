@@ -68,7 +68,7 @@ async fn ret_01_a_run_that_is_given_back_does_not_count_and_giving_back_is_bound
     assert_eq!(refused["error"]["details"]["reason"], "too_many_releases");
     let reply = bench.fail(&id).await;
     bench.run_again(&reply).await;
-    assert_eq!(bench.fail(&id).await["state"], "discarded", "two failed runs, whatever was given back");
+    assert_eq!(bench.fail(&id).await["state"], "discarded", "two failed runs, however many were released");
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn ret_02_durations_of_every_shape_are_the_delay() {
 }
 
 #[tokio::test]
-async fn ret_19_what_is_no_duration_is_refused_when_it_is_handed_in() {
+async fn ret_19_what_is_no_duration_is_refused_when_the_job_is_enqueued() {
     let bench = Bench::new();
     for field in ["initial_interval", "max_interval"] {
         for bad in [

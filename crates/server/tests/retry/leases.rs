@@ -38,7 +38,7 @@ async fn ret_12_an_expired_lease_is_a_failed_run() {
     assert_eq!(
         (&job["state"], &job["attempt"]),
         (&json!("available"), &json!(1)),
-        "the wait counts from the last sign of life"
+        "the wait counts from the last heartbeat"
     );
     let error = &job["errors"][0];
     assert_eq!((&error["type"], &error["code"]), (&json!("visibility_timeout"), &json!("timeout")));

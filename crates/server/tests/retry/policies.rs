@@ -99,7 +99,7 @@ fn invalid() -> Vec<(Value, &'static str)> {
 }
 
 #[tokio::test]
-async fn ret_16_ret_20_policies_are_checked_when_they_are_handed_in() {
+async fn ret_16_ret_20_policies_are_checked_when_the_job_is_enqueued() {
     let bench = Bench::new();
     for (retry, path) in invalid() {
         let body = json!({ "type": "a.b", "args": [], "options": { "retry": retry } });

@@ -58,7 +58,7 @@ pub(crate) async fn delete_ended(State(app): State<Arc<App>>, payload: Payload) 
     run(app, BulkRequest::read(Among::Ended, &payload.members_or_none()?, &Query::default())?, Action::Delete).await
 }
 
-/// The order stands in the body, or in the query for clients that send no body with a DELETE.
+/// The request is in the body, or in the query for clients that send no body with a DELETE.
 pub(crate) async fn delete_many(
     State(app): State<Arc<App>>,
     query: Query,
@@ -82,7 +82,7 @@ impl BulkRequest {
         members.only(&["filter", "all", "confirm", "dry_run"], &mut problems);
         let filter = members.object("filter", "/filter", &mut problems);
         if members.has("filter") && FILTER.iter().any(|key| query.get(key).is_some()) {
-            problems.push(Problem::with_message("/filter", "stands in the body and in the query; keep one of them"));
+            problems.push(Problem::with_message("/filter", "appears in the body and in the query; keep one of them"));
         }
         let all = flag(members, query, "all", &mut problems);
         let dry_run = flag(members, query, "dry_run", &mut problems);
@@ -108,11 +108,11 @@ impl BulkRequest {
     }
 }
 
-/// A flag that stands in the body or in the query; false where it is absent.
+/// A flag in the body or in the query; false where it is absent.
 fn flag(members: &Members<'_>, query: &Query, key: &str, problems: &mut Vec<Problem>) -> bool {
     if members.has(key) && query.get(key).is_some() {
         problems
-            .push(Problem::with_message(format!("/{key}"), "stands in the body and in the query; keep one of them"));
+            .push(Problem::with_message(format!("/{key}"), "appears in the body and in the query; keep one of them"));
     }
     members.flag(key, problems).or(query.flag(key, problems)).unwrap_or(false)
 }

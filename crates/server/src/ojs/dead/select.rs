@@ -205,9 +205,9 @@ fn ended_state(said: Option<&str>, path: String, problems: &mut Vec<Problem>) ->
 /// The type of the most recent failure.
 pub(super) fn error_type(job: &Job) -> String {
     #[derive(Deserialize)]
-    struct Kept {
+    struct StoredError {
         r#type: String,
     }
     let last = job.failures.last().map_or(&[][..], |failure| &failure.error);
-    serde_json::from_slice::<Kept>(last).map_or_else(|_| "unknown".to_owned(), |kept| kept.r#type)
+    serde_json::from_slice::<StoredError>(last).map_or_else(|_| "unknown".to_owned(), |error| error.r#type)
 }
