@@ -1,6 +1,8 @@
 //! What every fuzz target asserts: whatever is handed in is refused with a path, or gives a policy
 //! whose verdicts keep within their bounds.
 
+pub mod envelope;
+
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{
     Bounds, Draw, Failure, History, Moment, Origin, Outcome, Pattern, Policy, Problems, Signal, Span, Verdict, decide,

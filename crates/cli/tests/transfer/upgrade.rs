@@ -91,6 +91,8 @@ fn a_job_that_a_newer_node_wrote_waits_for_one_and_calls_about_it_are_answered_w
         assert_eq!(status, 503, "{answer}");
     }
     second.succeed(&run);
+    let shown = app.text(&format!("SELECT state || args::text FROM {schema}.jobs WHERE id = '{plain}'"));
+    assert_eq!(shown, "completed[1]", "people can read it in psql");
     let printed = redrive(&["store", "unreadable", &address(&schema), "--json"]).output().unwrap();
     let printed: Value = serde_json::from_str(&stdout(&printed)).expect("JSON");
     assert_eq!((&printed["total"], &printed["newer"]), (&json!(0), &json!(1)), "it is not set aside");
