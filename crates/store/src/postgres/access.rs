@@ -2,7 +2,7 @@
 //!
 //! Every connection that reads or writes jobs takes an advisory lock when it is made, and has it for as long as
 //! it is open: nodes share it, a copy of a whole store takes it exclusively. A node that has lost its connections
-//! cannot go on behind the back of a copy, because it gets no new ones.
+//! cannot write while a copy runs, because it gets no new ones.
 
 use super::db_error::DbError;
 use super::options::Options;
@@ -55,7 +55,7 @@ pub(super) async fn take(client: &Client, options: &Options) -> Result<(), DbErr
     }))
 }
 
-/// The name of a schema holds nothing that would have to be quoted.
+/// The name of a schema needs no quoting.
 fn key(options: &Options) -> String {
     format!("hashtext('redrive store {}')", options.schema)
 }

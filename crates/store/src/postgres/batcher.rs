@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-/// How many calls wait at most before further ones have to wait to get in line.
+/// How many calls wait at most before further callers wait to send theirs.
 const WAITING: usize = 4_096;
 /// How many calls one batch takes at most.
 const TOGETHER: usize = 256;
@@ -40,7 +40,7 @@ impl<C: Send + 'static, A: Send + 'static> Batcher<C, A> {
         Self { calls }
     }
 
-    /// Gets in line, and waits for the answer.
+    /// Sends a call, and waits for the answer.
     pub(super) async fn call(&self, call: C) -> Result<A, StoreError> {
         let (answer, answered) = oneshot::channel();
         let lost = || StoreError::Unavailable("the work on this call ended without an answer".to_owned());
@@ -70,7 +70,7 @@ where
         // In a task of its own: a decision that panics must not end the batcher.
         let Ok(answers) = tokio::spawn(work(calls)).await else { continue };
         for (caller, answer) in callers.into_iter().zip(answers) {
-            // A caller that has gone away meanwhile leaves the write undecided, by the word of the trait.
+            // A caller that has gone away meanwhile does not learn the outcome, as the trait allows.
             let _ = caller.send(answer);
         }
     }

@@ -1,4 +1,4 @@
-//! What many jobs have in common: the numbers of queues and of policies, remembered.
+//! What many jobs have in common: the numbers of queues and of policies, cached.
 
 use super::db_error::DbError;
 use super::pool::Session;
@@ -8,8 +8,8 @@ use redrive_policy::Policy;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many policies are shared between jobs. What comes later is written with each job: policies that
-/// are made up for every job would fill the memory of all nodes.
+/// How many policies are shared between jobs. Further ones are stored with each job: policies that
+/// differ for every job would fill the memory of all nodes.
 const MOST_SHARED: i64 = 4_096;
 
 /// Policies are never renumbered and never removed. Queues are never renumbered; one that is removed and created again
@@ -27,7 +27,7 @@ struct Known {
     policy_places: HashMap<usize, i32>,
 }
 
-/// How a policy is written down.
+/// How a policy is stored.
 #[derive(Clone, Debug)]
 pub(super) enum StoredPolicy {
     Shared(i32),
@@ -39,7 +39,7 @@ impl Catalogue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a queue that this node has heard of.
+    /// The number of a queue that is cached.
     pub(super) fn queue(&self, name: &str) -> Option<i32> {
         self.known().queues.get(name).copied()
     }
@@ -72,7 +72,7 @@ impl Catalogue {
         known.queue_names.insert(number, Arc::clone(name));
     }
 
-    /// Reads the policies among these that are new. Answers those that cannot be read, each with the reason.
+    /// Reads the policies among these that are new. Returns those that cannot be read, each with the reason.
     pub(super) async fn learn_policies(
         &self,
         session: &mut Session,
@@ -108,7 +108,7 @@ impl Catalogue {
         known.policy_places.insert(Arc::as_ptr(policy).addr(), number);
     }
 
-    /// How a policy is written down; it gets a number where it has none and there are any left.
+    /// How a policy is stored; it gets a number where it has none and the limit is not reached.
     pub(super) async fn write(&self, session: &mut Session, policy: &Arc<Policy>) -> Result<StoredPolicy, DbError> {
         if let Some(number) = self.known().policy_places.get(&Arc::as_ptr(policy).addr()) {
             return Ok(StoredPolicy::Shared(*number));
@@ -128,7 +128,7 @@ impl Catalogue {
     }
 }
 
-/// The number of a policy in the database, a new one if need be; none where all are given out.
+/// The number of a policy in the database, a new one if necessary; none where the limit is reached.
 async fn number_of(session: &mut Session, json: &[u8]) -> Result<Option<i32>, DbError> {
     const FIND: &str = "SELECT id FROM policies WHERE sha256(json) = sha256($1::bytea)";
     const ADD: &str = "INSERT INTO policies (json) SELECT $1::bytea \

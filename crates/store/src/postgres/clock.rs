@@ -41,7 +41,7 @@ pub struct DatabaseClock {
     seen: Mutex<Seen>,
 }
 
-/// What the last look has shown.
+/// The result of the last look.
 #[derive(Debug, Default)]
 struct Seen {
     looked: bool,
@@ -105,7 +105,7 @@ impl DatabaseClock {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of what the database says, or finds that its clock has stepped.
+    /// Records the time of the database, or finds that its clock has stepped.
     fn note(&self, look: Look) -> Found {
         let mut seen = self.seen();
         let off_us = look.ahead_us().saturating_sub(self.ahead_us.load(Ordering::Acquire));
@@ -120,7 +120,7 @@ impl DatabaseClock {
             if look.answered.saturating_sub(look.asked) > LONGEST_ROUND_US {
                 return Found::Right;
             }
-            // Another node says that it is later than we think: it was us who stood still. Time does not go back.
+            // Another node has a later time: this node stood still. Time does not go back.
             if !others || off_us < 0 {
                 return Found::Stepped(off_us);
             }
@@ -172,7 +172,7 @@ impl DatabaseClock {
         Ok(())
     }
 
-    /// Takes note that this node has taken out a step.
+    /// Records that this node has taken out a step.
     fn corrected(&self, look: Look, by_us: i64) {
         let mut seen = self.seen();
         seen.wall.ahead_us = -look.offset_us.saturating_add(by_us);

@@ -27,7 +27,7 @@ pub(super) const BEGIN: &str = "BEGIN";
 /// A transaction that sees one moment.
 pub(super) const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ";
 
-/// How transactions are repeated that have certainly left nothing behind.
+/// How transactions are repeated that were certainly rolled back.
 static AGAIN: LazyLock<Option<Policy>> = LazyLock::new(|| {
     let policy = Policy::builder()
         .exponential(Duration::from_millis(5), 3.0)
@@ -60,7 +60,7 @@ impl Core {
         })
     }
 
-    /// What this node grants to runs because it stood still.
+    /// The extra time of runs after a standstill of this node.
     pub(super) fn grace(&self) -> Grace {
         self.grace.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -73,7 +73,7 @@ impl Core {
         self.pool.session().await
     }
 
-    /// Does the work of one transaction, again where it came to nothing and may succeed then.
+    /// Runs one transaction, and repeats it where it was rolled back and may succeed when repeated.
     pub(super) async fn repeat<T, F>(&self, mut work: impl FnMut() -> F) -> Result<T, DbError>
     where
         F: Future<Output = Result<T, DbError>>,
@@ -94,7 +94,7 @@ impl Core {
         Ok(found)
     }
 
-    /// Sets aside jobs that a reader could not read, where that is still so.
+    /// Sets aside jobs that could not be read without a lock, where that is still so.
     pub(super) async fn set_aside(&self, damaged: &[(JobId, String)]) -> Result<(), DbError> {
         if damaged.is_empty() {
             return Ok(());
@@ -105,8 +105,8 @@ impl Core {
         session.commit(&[]).await
     }
 
-    /// Begins a transaction that holds these jobs for a change; those that have ended only if that is
-    /// `wanted`, else they are only read. Fails where a newer version wrote one of them.
+    /// Begins a transaction that locks these jobs; those that have ended only if `wanted` says so, else they are only
+    /// read. Fails where a newer version wrote one of them.
     pub(super) async fn lock_rows(
         &self,
         session: &mut Session,
@@ -117,7 +117,7 @@ impl Core {
         newer.into_iter().next().map_or(Ok(held), |(id, why)| Err(read::newer(id, &why)))
     }
 
-    /// As [`Core::lease_ref`], and answers which of the jobs a newer version wrote.
+    /// As [`Core::lock_rows`], and returns which of the jobs a newer version wrote.
     pub(super) async fn lock(
         &self,
         session: &mut Session,
@@ -126,8 +126,7 @@ impl Core {
     ) -> Result<(HashMap<JobId, StoredRow>, HashMap<JobId, String>), DbError> {
         let mut rows = session.begin(BEGIN, &Statement::new(&sql::LOCK_LIVE, vec![Box::new(uuids(ids))])).await?;
         let (mut held, mut newer) = (HashMap::new(), HashMap::new());
-        // A job that moves between the tables while we look is in neither of the two looks; it is there
-        // at the next.
+        // A job that moves between the tables meanwhile is found in neither of the two; the next round finds it.
         for look in 0..4 {
             let found = self.read_locked(session, &rows).await?;
             held.extend(found.jobs.into_iter().map(|stored| (stored.job.id, stored)));
@@ -156,13 +155,13 @@ impl Core {
         Ok(())
     }
 
-    /// Tells other nodes which jobs can be had.
+    /// Notifies other nodes of jobs that are available.
     pub(super) fn tell<'j>(&self, jobs: impl Iterator<Item = &'j Job>) {
         jobs.filter(|job| job.state == State::Available).for_each(|job| self.notifier.available(&job.spec.queue));
     }
 }
 
-/// The job of a name among those that are held.
+/// The job of an id among those that are locked.
 pub(super) fn held(jobs: &mut HashMap<JobId, StoredRow>, id: JobId) -> Result<&mut StoredRow, Refusal> {
     jobs.get_mut(&id).ok_or(Refusal::NotFound)
 }

@@ -1,5 +1,4 @@
-//! How many jobs there are. PostgreSQL looks at every row to say so; therefore a large store uses what it has
-//! counted again for a while.
+//! How many jobs there are. PostgreSQL reads every row to count them; so a large store reuses a count for a while.
 
 use super::core::Core;
 use super::db_error::DbError;

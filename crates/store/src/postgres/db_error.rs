@@ -1,22 +1,22 @@
-//! What can go wrong between this process and the database, sorted by what may be done about it.
+//! What can go wrong between this process and the database, sorted by what the caller may do about it.
 
 use crate::StoreError;
 use std::fmt;
 use tokio_postgres::error::SqlState;
 
-/// Why a transaction came to nothing, or may have.
+/// Why a transaction failed, or may have.
 #[derive(Debug)]
 pub(super) enum DbError {
     /// The database rolled the transaction back, and the same one may succeed when repeated: a deadlock, or
     /// writes that collided.
     Collided(String),
-    /// A name or key is there already, or a queue is there no more, and the transaction was rolled back.
+    /// An id or key is taken, or a queue was deleted, and the transaction was rolled back.
     Taken,
-    /// The database is there and refuses for now; nothing was written.
+    /// The database is reachable and refuses for now; nothing was written.
     Refused(String),
     /// The connection is gone, and with it a transaction that was not being committed yet.
     Lost(String),
-    /// The database gave no answer for too long. To try again would take as long again.
+    /// The database gave no answer for too long. Trying again would take as long again.
     Silent(String),
     /// The connection is gone, and whether the transaction was committed is not known.
     Unknown(String),
@@ -56,7 +56,7 @@ impl fmt::Display for DbError {
             | Self::Newer(why)
             | Self::Denied(why)
             | Self::Broken(why) => f.write_str(why),
-            Self::Taken => f.write_str("a name or key is taken, or a queue is gone"),
+            Self::Taken => f.write_str("an id or key is taken, or a queue was deleted"),
         }
     }
 }

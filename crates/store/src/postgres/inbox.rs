@@ -19,7 +19,7 @@ pub struct Inbox(Arc<Core>);
 /// What is in an inbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// How many jobs wait for a node to take them in.
+    /// How many entries wait for a node to make jobs of them.
     pub waiting: usize,
     /// How many were set aside.
     pub refused: usize,
@@ -34,7 +34,7 @@ pub struct SetAside {
     pub id: JobId,
     /// When it was enqueued.
     pub at: Moment,
-    /// When a node found that it is not possible.
+    /// When a node set it aside.
     pub refused: Moment,
     /// Why.
     pub reason: String,
@@ -98,7 +98,7 @@ impl Inbox {
         Ok(Contents { waiting, refused, set_aside })
     }
 
-    /// Lets nodes look again at what was set aside: these, or all. Answers which there were.
+    /// Lets nodes decode entries again that were set aside: these, or all. Returns which there were.
     ///
     /// # Errors
     /// What the database says.
@@ -106,7 +106,7 @@ impl Inbox {
         Ok(self.change(AGAIN, ids).await?)
     }
 
-    /// Forgets what was set aside: these, or all. Answers which there were.
+    /// Deletes entries that were set aside: these, or all. Returns which there were.
     ///
     /// # Errors
     /// What the database says.

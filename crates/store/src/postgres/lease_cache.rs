@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The size of the cache, in bytes. Beyond that it is emptied: reading rows again only costs time.
 const MOST_BYTES: usize = 64 << 20;
-/// What a job takes besides what was said about it, roughly.
+/// The approximate size of a job besides its spec, in bytes.
 const JOB_BYTES: usize = 1 << 10;
 
 #[derive(Debug, Default)]

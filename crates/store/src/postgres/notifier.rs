@@ -14,16 +14,16 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio_postgres::{AsyncMessage, Client};
 
-/// News of a short while go out together.
+/// Notifications of this span are sent together.
 const GATHER: Duration = Duration::from_millis(2);
-/// How often anything may have happened, where the listener hears, and where it does not.
+/// How often [`Change::Nothing`] is reported, with a connection that listens and without one.
 const CHECK_LISTENING: Duration = Duration::from_secs(5);
 const CHECK_DEAF: Duration = Duration::from_secs(1);
-/// How long the line may be silent before it is given up.
+/// How long the connection may be silent before it is closed.
 const SILENCE: Duration = Duration::from_secs(15);
 /// PostgreSQL takes 7,999 bytes.
 const LONGEST: usize = 7_000;
-/// Stands for a queue that was closed or opened. No line about jobs begins like that.
+/// Stands for a queue that was paused or resumed. No line about jobs begins like that.
 const PAUSES: &str = "!";
 const ANYTHING: &str = "*";
 /// The payload of the SQL function that enqueues jobs. Older nodes take it for anything.
@@ -32,7 +32,7 @@ const INBOX: &str = "@";
 /// What happened on another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// So many jobs of a queue became available.
+    /// This many jobs of a queue became available.
     Available(Arc<str>, usize),
     /// A queue was paused or resumed.
     Pauses,
@@ -40,11 +40,11 @@ pub enum Change {
     Inbox,
     /// Anything may have happened: notifications may have been lost.
     Anything,
-    /// Nothing was heard of for some seconds, which is a time to look.
+    /// No notification came for some seconds.
     Nothing,
 }
 
-/// News that have not gone out yet.
+/// Notifications that were not sent yet.
 #[derive(Debug, Default)]
 pub(super) struct Notifier {
     /// False where the engine does not listen; then this node sends no notifications either.
@@ -84,7 +84,7 @@ impl Notifier {
 }
 
 impl Notifications {
-    /// In lines: the number of jobs, and their queue.
+    /// One line for each queue: the number of jobs, and the queue.
     fn written(&self) -> String {
         let mut lines: Vec<String> =
             self.available.iter().map(|(queue, jobs)| format!("{jobs} {}", text::stored(queue))).collect();
@@ -102,7 +102,7 @@ fn read(line: &str) -> Change {
         (PAUSES, _) => Change::Pauses,
         (INBOX, _) => Change::Inbox,
         (_, Some((jobs, queue))) => Change::Available(text::read(queue).into(), jobs),
-        // Also what a newer version may have to say.
+        // Also the lines of newer versions.
         _ => Change::Anything,
     }
 }
@@ -152,7 +152,7 @@ impl Line {
             }
         });
         let channel = format!("redrive_{}", options.schema);
-        // News are no promise, and need no flush.
+        // Notifications may be lost, and need no flush.
         client.batch_execute(&format!("SET synchronous_commit = off; LISTEN {channel}")).await?;
         let own = client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?;
         Ok(Self { client, heard, channel, own })

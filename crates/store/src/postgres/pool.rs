@@ -113,8 +113,8 @@ pub(super) async fn first(client: &Client, sql: &str) -> Result<Option<String>, 
     }))
 }
 
-/// Nothing was under way yet: whatever it is, it may be over later, unless the database says what is wrong
-/// with what it was told.
+/// No statement was sent yet. The error may pass, unless the database refuses the role or the database that the
+/// address names.
 fn not_connected(error: tokio_postgres::Error) -> DbError {
     let why = with_cause(&error);
     let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
@@ -122,15 +122,15 @@ fn not_connected(error: tokio_postgres::Error) -> DbError {
         return DbError::Silent(why);
     }
     match error.code().map(|state| state.code().get(..2).unwrap_or_default()) {
-        // Who asks, and for which database.
+        // The role, its password, or the database.
         Some("28" | "3D" | "42") => DbError::Broken(why),
         Some(_) => DbError::Refused(why),
         None => DbError::Lost(why),
     }
 }
 
-/// A connection in use. Where a transaction on it did not come to its end, for whatever reason, the
-/// connection is closed, and the database rolls back.
+/// A connection in use. Where a transaction on it was neither committed nor rolled back, the connection is closed, and
+/// the database rolls back.
 pub(super) struct Session {
     link: Option<Link>,
     pool: Arc<Pool>,
@@ -202,7 +202,7 @@ impl Session {
         let params = borrowed(&statement.params);
         let answer =
             within(&self.pool.options, async { Ok(self.client()?.query(&prepared_statement, &params).await?) }).await;
-        // What the database refused has left nothing behind.
+        // A statement that the database refused was rolled back.
         self.reusable = matches!(answer, Ok(_) | Err(DbError::Taken | DbError::Collided(_)));
         answer.map_err(DbError::while_committing)
     }
@@ -227,13 +227,13 @@ impl Session {
         Ok(answers.into_iter().flatten().collect())
     }
 
-    /// Begins a transaction with statements that answer nothing.
+    /// Begins a transaction with statements that return nothing.
     pub(super) async fn begin_by(&mut self, sql: &str) -> Result<(), DbError> {
         self.reusable = false;
         self.run(sql).await
     }
 
-    /// Ends a transaction without a trace.
+    /// Rolls a transaction back.
     pub(super) async fn roll_back(&mut self) -> Result<(), DbError> {
         self.run("ROLLBACK").await?;
         self.reusable = true;
@@ -278,7 +278,7 @@ impl Session {
 
 type Sent<'a, T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send + 'a>>;
 
-/// A statement that answers nothing, among others that do.
+/// A statement that returns nothing, among others that do.
 async fn statement_of(client: &Client, sql: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
     client.batch_execute(sql).await.map(|()| Vec::new())
 }

@@ -1,4 +1,4 @@
-//! Whether a pooler stands in between that lends connections of the database for one transaction at a time.
+//! Whether there is a pooler in transaction mode between the node and the database.
 //!
 //! Prepared statements, settings, advisory locks and `LISTEN` belong to a connection. Behind such a pooler they
 //! would belong to another client at the next statement, so that such a pooler is refused at the start.

@@ -1,11 +1,11 @@
-//! What to grant where the database refuses a node for want of a privilege.
+//! What to grant where a node lacks a privilege.
 
 use super::db_error::DbError;
 use super::pool::Pool;
 use super::value::{Reader, Statement};
 use std::sync::Arc;
 
-/// Who asks for what, as SQL writes the names: the role, the database and the schema; and whether the schema is
+/// The names as SQL writes them: the role, the database and the schema; and whether the schema is
 /// there, and its tables.
 const WHO: &str = "SELECT quote_ident(current_user), quote_ident(current_database()), quote_ident($1::text), \
        EXISTS (SELECT FROM pg_namespace WHERE nspname = $1::text), \

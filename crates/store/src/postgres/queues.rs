@@ -11,9 +11,9 @@ use redrive_policy::Moment;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Closes or opens a queue that is known.
+/// Pauses or resumes a queue that exists.
 pub(super) const PAUSE: &str = "UPDATE queues SET paused = $2 WHERE name = $1 RETURNING id";
-/// Closes or opens a queue, which need not be known yet.
+/// Pauses or resumes a queue, which is created where it does not exist.
 pub(super) const PAUSE_OR_CREATE: &str = "INSERT INTO queues (name, paused, created_us) VALUES ($1, $2, $3) \
      ON CONFLICT (name) DO UPDATE SET paused = excluded.paused RETURNING id";
 
@@ -23,13 +23,13 @@ const PAUSED: &str = "SELECT name FROM queues WHERE paused ORDER BY name";
 /// All queues, or the one named.
 const READ: &str = "SELECT name, paused, created_us FROM queues WHERE $1::text IS NULL OR name = $1 ORDER BY name";
 
-/// Makes sure that these queues are known, in the transaction that is open.
+/// Creates those of these queues that do not exist, in the open transaction.
 const NOTE: &str = "INSERT INTO queues (name, paused, created_us) \
      SELECT name, false, $2::bigint FROM unnest($1::text[]) AS n (name) ON CONFLICT DO NOTHING";
 /// Their numbers. They are protected from being removed until the transaction is over.
 const NUMBERS: &str = "SELECT id, name FROM queues WHERE name = ANY ($1::text[]) FOR KEY SHARE";
 
-/// The numbers of queues, which are made where they are new. Sorted, so that two callers do not wait for
+/// The numbers of queues, which are created where they are new. Sorted, so that two callers do not wait for
 /// each other.
 pub(super) async fn numbers(
     session: &mut Session,

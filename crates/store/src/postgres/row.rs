@@ -22,7 +22,7 @@ pub(super) fn encode_failures(job: &Job) -> Option<Vec<u8>> {
     (!out.is_empty()).then_some(out)
 }
 
-/// What revivals of a job replaced, one after the other; nothing where there is none.
+/// The revisions of a job, one after the other; nothing where there are none.
 pub(super) fn encode_revisions(job: &Job) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     job.revisions.iter().for_each(|revision| revision::encode(revision, &mut out));

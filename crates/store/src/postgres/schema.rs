@@ -1,15 +1,15 @@
-//! The tables, made and brought up to date at start: forward only, by one node at a time.
+//! The tables, created and migrated at start: forward only, by one node at a time.
 
 use super::db_error::DbError;
 use super::pool::{Pool, Session};
 use super::value::{Reader, Statement};
 use std::sync::Arc;
 
-/// A step from one shape of the tables to the next.
+/// A step from one version of the tables to the next.
 struct Migration {
     version: i32,
-    /// The lowest version that a program must know to run on what this step leaves. Where that is its own
-    /// version, older programs refuse to start on it; where it is an earlier one, they go on.
+    /// The lowest version that a program must know to work on the tables after this step. Where that is its own
+    /// version, older programs refuse to start; where it is an earlier one, they work on.
     needs: i32,
     sql: &'static str,
 }
@@ -23,7 +23,7 @@ const MIGRATIONS: [Migration; 3] = [
     Migration { version: 3, needs: 1, sql: include_str!("migrations/0003.sql") },
 ];
 
-/// Brings the tables up to date. Where they are already, no privilege but to read them is needed.
+/// Migrates the tables. Where they are up to date, no privilege but to read them is needed.
 pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), DbError> {
     let schema = pool.options().schema.clone();
     let mut session = pool.session().await?;
@@ -70,11 +70,11 @@ pub(super) async fn has_table(session: &mut Session, schema: &str, table: &str) 
     yes(session, Statement::new(there, vec![Box::new(schema), Box::new(table)])).await
 }
 
-/// The steps that the tables have not seen yet.
+/// The steps that were not applied yet.
 async fn missing(session: &mut Session, schema: &str) -> Result<Vec<&'static Migration>, DbError> {
     let (mut version, mut needs) = (0, 0);
     if is_there(session, schema).await? {
-        // What is in a schema that the role may not use is as good as not there for PostgreSQL.
+        // For PostgreSQL, the tables of a schema that the role may not use do not exist.
         let usable = "SELECT has_schema_privilege($1::text, 'USAGE')";
         if !yes(session, Statement::new(usable, vec![Box::new(schema)])).await? {
             return Err(DbError::Denied(format!("PostgreSQL says: permission denied for schema {schema}")));

@@ -3,11 +3,11 @@
 use crate::codec::row;
 use std::sync::LazyLock;
 
-/// What is read of a job, in the order in which it is read: of its row, then of what was said about it.
+/// What is read of a job, in the order in which it is read: of its row, then of its spec.
 const ROW: [&str; 7] = ["id", "revision", "expires_us", "queue", "priority", "rest", "failures"];
 const SAID: [&str; 7] = ["kind", "body", "policy", "own_policy", "timeout_ms", "lease_ms", "revisions"];
 
-/// The places of two columns that are numbers of something else.
+/// The positions of two columns that refer to other tables by number.
 pub(super) const QUEUE: usize = 3;
 pub(super) const POLICY: usize = 9;
 
@@ -42,8 +42,8 @@ macro_rules! statements {
 }
 
 statements! {
-    /// New jobs: what is said about them and their rows, in one statement. Their queues are protected from being
-    /// removed meanwhile; where one is gone already, the row has no queue, which the table does not take.
+    /// New jobs: their specs and their rows, in one statement. Their queues are protected from being removed
+    /// meanwhile; where one is gone already, the row has no queue, which the table does not take.
     ENQUEUE = {
         let columns = [
             ("id", "uuid"), ("kind", "text"), ("body", "bytea"), ("policy", "integer"), ("own_policy", "bytea"),
@@ -75,7 +75,7 @@ statements! {
             ("available_us", "bigint"), ("due_us", "bigint"), ("alive_us", "bigint"), ("lease_us", "bigint"),
         ])
     );
-    /// What became of jobs that have come to their end, on the same condition.
+    /// Jobs that have ended, on the same condition.
     END = format!(
         "WITH gone AS (DELETE FROM live j USING {} WHERE j.id = u.id AND j.revision = u.revision \
            RETURNING j.id, j.revision + 1, u.finished_us, j.expires_us, j.queue, j.priority, u.state, u.dead, u.rest, \
@@ -87,7 +87,7 @@ statements! {
             ("finished_us", "bigint"), ("dead", "boolean"),
         ])
     );
-    /// Jobs that come back from their end.
+    /// Jobs that are redriven.
     REDRIVE = format!(
         "WITH back AS (DELETE FROM ended j USING {} WHERE j.id = u.id AND j.revision = u.revision \
            RETURNING j.id, j.revision + 1, u.available_us, u.due_us, u.alive_us, u.lease_us, u.expires_us, u.queue, \
@@ -101,7 +101,7 @@ statements! {
             ("expires_us", "bigint"), ("queue", "integer"), ("priority", "integer"),
         ])
     );
-    /// Jobs that were elsewhere and can still run, as they are.
+    /// Jobs of another store that can still run, unchanged.
     ARRIVE_LIVE = format!(
         "INSERT INTO live (id, revision, state, rest, failures, available_us, due_us, alive_us, lease_us, expires_us, \
            queue, priority) \
@@ -112,7 +112,7 @@ statements! {
             ("expires_us", "bigint"), ("queue", "integer"), ("priority", "integer"),
         ])
     );
-    /// Jobs that were elsewhere and have ended there.
+    /// Jobs of another store that have ended.
     ARRIVE_ENDED = format!(
         "INSERT INTO ended (id, revision, state, rest, failures, finished_us, dead, expires_us, queue, priority) \
          SELECT * FROM {}",
@@ -129,18 +129,18 @@ statements! {
          FOR NO KEY UPDATE OF j",
         job_columns()
     );
-    /// Jobs that have ended, by name, for a change.
+    /// Jobs that have ended, by id, for a change.
     LOCK_ENDED = format!(
         "SELECT {} FROM ended j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[]) ORDER BY j.id \
          FOR NO KEY UPDATE OF j",
         job_columns()
     );
-    /// Jobs that have ended, by name.
+    /// Jobs that have ended, by id.
     READ_ENDED = format!(
         "SELECT {} FROM ended j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[])",
         job_columns()
     );
-    /// Jobs by name, wherever they are.
+    /// Jobs by id, in either table.
     READ = format!(
         "SELECT {columns} FROM live j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[]) UNION ALL \
          SELECT {columns} FROM ended j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[])",
@@ -205,9 +205,9 @@ statements! {
         "SELECT (SELECT count(*) FROM live WHERE NOT {readable}) + (SELECT count(*) FROM ended WHERE NOT {readable})",
         readable = *READABLE
     );
-    /// Jobs by name, wherever they are, without their bodies and revisions.
+    /// Jobs by id, in either table, without their bodies and revisions.
     READ_BARE = READ.replace("s.body", "''::bytea").replace("s.revisions", "NULL::bytea");
-    /// The next jobs of a list in the order of names: of the $6 that come before the name $5, those that fit $1 kind,
+    /// The next jobs of a list in the order of ids: of the $6 that come before the id $5, those that match $1 kind,
     /// $2 queue, $3 state, $4 dead, $7 since, $8 before.
     LIST = {
         let window = |table: &str, dead: &str, finished: &str| format!(
@@ -224,8 +224,8 @@ statements! {
             window("live", "false", "NULL::bigint"), window("ended", "dead", "finished_us")
         ))
     };
-    /// The next dead letters of a list in the order of ends: of the $6 that come before the end $2 and the name $5,
-    /// not before $3 and before $4, those that fit $1 kind.
+    /// The next dead letters of a list in the order of ends: of the $6 that come before the end $2 and the id $5,
+    /// not before $3 and before $4, those that match $1 kind.
     LIST_DEAD = dead("true");
     /// The same for the queue $7.
     LIST_DEAD_OF_QUEUE = dead("queue = (SELECT id FROM queues WHERE name = $7)");
@@ -246,7 +246,7 @@ fn next(which: &str, time: &str) -> String {
     )
 }
 
-/// Forgets jobs that ended before a moment, with all that belongs to them.
+/// Deletes jobs that ended before a moment, with all that belongs to them.
 fn prune(which: &str) -> String {
     format!(
         "WITH old AS (SELECT id FROM ended WHERE {which} AND finished_us <= $1 \
@@ -257,13 +257,13 @@ fn prune(which: &str) -> String {
     )
 }
 
-/// About how many bytes a row takes besides its fixed columns. It is not read for that.
+/// The approximate size of a row besides its fixed columns, in bytes. The values themselves are not read.
 const SIZE: &str = "octet_length(rest) + coalesce(octet_length(failures), 0)";
-/// The same of what was said about a job.
+/// The same of a spec.
 const SAID_SIZE: &str = "octet_length(s.body) + coalesce(octet_length(s.revisions), 0)";
 
-/// Of the entries of a list that were looked at, those that fit a kind as well, in their order: name, end, whether it
-/// fits, bytes of the row and of what was said. The last one is returned in any case where there may be more behind it.
+/// Of the entries that were looked at, those that match the kind as well, in their order: id, end, whether it matches,
+/// bytes of the row and of the spec. The last one is returned in any case where there may be more behind it.
 fn entries(seen: &str) -> String {
     format!(
         "SELECT j.id, j.finished_us, j.fits AND ($1::text IS NULL OR s.kind = $1), j.bytes, {SAID_SIZE}, \

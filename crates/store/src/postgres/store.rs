@@ -33,13 +33,13 @@ pub struct Postgres {
     claims: Batcher<claim::Call, Vec<Job>>,
     runs: Batcher<runs::Call, runs::Answers>,
     clock: Arc<DatabaseClock>,
-    /// Letters are read one batch at a time: their transaction needs a second connection for a moment, and
+    /// Inbox entries are read one batch at a time: their transaction needs a second connection for a moment, and
     /// two of them could wait for each other.
     receiving: tokio::sync::Mutex<()>,
 }
 
 impl Postgres {
-    /// Connects, and makes the tables or brings them up to date.
+    /// Connects, and creates the tables or migrates them.
     ///
     /// # Errors
     /// The database cannot be reached, lacks a privilege, holds tables of a newer version, or is behind a pooler
@@ -64,7 +64,8 @@ impl Postgres {
         })
     }
 
-    /// Tells `heard` what other nodes do from now on, and them what happens here. To be called once.
+    /// Calls `heard` with the notifications of other nodes from now on, and notifies them of changes on this one. To be
+    /// called once.
     pub fn listen(&self, heard: impl Fn(Change) + Send + Sync + 'static) {
         let options = self.core.pool.options().clone();
         tokio::spawn(notifier::run(options, Arc::downgrade(&self.core.notifier), heard));
@@ -83,14 +84,14 @@ impl Postgres {
     }
 }
 
-/// Makes sure of all that a node needs.
+/// Checks and prepares all that a node needs.
 async fn begin(core: &Core, clock: &DatabaseClock) -> Result<(), DbError> {
     core.repeat(|| pooler::refuse(&core.pool)).await?;
     core.repeat(|| schema::migrate(&core.pool)).await?;
     core.repeat(|| clock.look(core)).await
 }
 
-/// An answer of the work of one transaction, repeated where that is safe.
+/// The result of one transaction, repeated where that is safe.
 macro_rules! answer {
     ($self:ident, $work:expr) => {
         Box::pin(async move {

@@ -3,7 +3,7 @@
 use crate::{Job, JobId, Refusal};
 use uuid::Uuid;
 
-/// A job, and what the database knows of it besides.
+/// A job, and what the database stores of it besides.
 #[derive(Clone, Debug)]
 pub(super) struct StoredRow {
     pub(super) job: Job,
@@ -17,7 +17,7 @@ pub(super) struct StoredRow {
 }
 
 impl StoredRow {
-    /// A job that was elsewhere, with all its failures.
+    /// A job of another store, with all its failures.
     pub(super) fn arrived(job: Job) -> Self {
         Self { ended: job.state.is_terminal(), job, revision: 0, changed: true, new_failure: true }
     }
@@ -36,7 +36,7 @@ impl StoredRow {
     }
 }
 
-/// The names of jobs as the database takes them.
+/// The ids of jobs as the database takes them.
 pub(super) fn uuids<'a>(ids: impl IntoIterator<Item = &'a JobId>) -> Vec<Uuid> {
     ids.into_iter().map(|id| Uuid::from_bytes(id.to_bytes())).collect()
 }

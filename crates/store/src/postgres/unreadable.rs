@@ -162,7 +162,7 @@ impl UnreadableJobs {
         Ok(UnreadableList { total, newer, jobs })
     }
 
-    /// Puts jobs back as they were, these or all, for servers to read again. Answers which there were.
+    /// Puts jobs back as they were, these or all, for servers to read again. Returns which there were.
     ///
     /// # Errors
     /// What the database says.
@@ -170,7 +170,7 @@ impl UnreadableJobs {
         Ok(self.change(RESTORE, ids).await?)
     }
 
-    /// Deletes jobs that were set aside: these, or all. Answers which there were.
+    /// Deletes jobs that were set aside: these, or all. Returns which there were.
     ///
     /// # Errors
     /// What the database says.

@@ -33,7 +33,7 @@ impl Default for Vacuum {
 }
 
 impl Vacuum {
-    /// So many rows were written, each of which leaves an old one behind.
+    /// Rows were written, each of which leaves a dead one behind.
     pub(super) fn wrote(&self, rows: usize) {
         let written = self.written.fetch_add(rows, Ordering::Relaxed) + rows;
         if written >= self.enough.load(Ordering::Relaxed) {
@@ -42,7 +42,7 @@ impl Vacuum {
     }
 }
 
-/// Tidies up whenever it is wanted, until the store is gone. Where it cannot, PostgreSQL does it in its own time.
+/// Runs a vacuum whenever one is wanted, until the store is dropped. Where it cannot, autovacuum does.
 pub(super) async fn run(vacuum: Arc<Vacuum>, core: Weak<Core>) {
     while core.strong_count() > 0 {
         let wanted = tokio::time::timeout(LOOK, vacuum.wanted.notified()).await.is_ok();
@@ -54,7 +54,7 @@ pub(super) async fn run(vacuum: Arc<Vacuum>, core: Weak<Core>) {
     }
 }
 
-/// Answers how many rows are left, about. One node at a time: the others pass. It never waits for a lock, and
+/// Returns about how many rows are left. One node at a time: the others skip it. It never waits for a lock, and
 /// holds none that a verb would wait for.
 async fn vacuum_jobs(core: &Core) -> Result<usize, DbError> {
     let mut session = core.session().await?;

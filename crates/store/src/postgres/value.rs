@@ -1,4 +1,4 @@
-//! Values on their way to PostgreSQL and back.
+//! Parameters of statements, and the columns of rows.
 
 use super::db_error::DbError;
 use crate::JobId;
@@ -22,7 +22,7 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// Limits of callers may be beyond any number of rows.
+/// A limit as PostgreSQL takes it; limits of callers may be larger than any number of rows.
 pub(super) fn limit(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -10,8 +10,8 @@ use super::{sql, text};
 use crate::{Job, NewJob};
 use redrive_policy::{Moment, Span};
 
-/// The statements that write what has changed, each answering which jobs it wrote. `queue` knows the numbers
-/// of queues.
+/// The statements that write what has changed, each returning which jobs it wrote. `queue` returns the number
+/// of a queue.
 pub(super) fn changes<'j>(
     jobs: &[&'j StoredRow],
     queue: &dyn Fn(&str) -> Option<i32>,
@@ -79,7 +79,7 @@ fn ended<'j>(jobs: &[&'j StoredRow]) -> Vec<Param<'j>> {
     params
 }
 
-/// And what stays as it is while a job is where it is.
+/// And the columns that do not change while a job stays in its table.
 fn placed<'j>(
     mut params: Vec<Param<'j>>,
     jobs: &[&'j StoredRow],
@@ -140,7 +140,7 @@ pub(super) fn enqueued<'j>(
     )
 }
 
-/// How the policies of new jobs are written down.
+/// How the policies of new jobs are stored.
 pub(super) async fn policies(
     session: &mut Session,
     catalogue: &Catalogue,

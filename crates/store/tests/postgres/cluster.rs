@@ -19,7 +19,7 @@ pub(crate) fn address() -> &'static str {
     &ADDRESS
 }
 
-/// Kept for as long as the process: a cluster stops by itself when its input ends.
+/// Lives as long as the process: a cluster stops when its input ends.
 static RUNNING: Mutex<Option<Cluster>> = Mutex::new(None);
 
 /// A throw-away cluster.
@@ -52,7 +52,7 @@ impl Cluster {
         format!("{}{joint}{parameter}", self.address)
     }
 
-    /// Gives an order of `scripts/postgres`, such as to stop the server as a crash does, and waits until
+    /// Sends a command to `scripts/postgres`, such as to stop the server as a crash does, and waits until
     /// that is done.
     pub(crate) fn order(&mut self, command: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{command}").unwrap();

@@ -1,4 +1,4 @@
-//! A real deadlock: the store waits for a stranger who waits for the store.
+//! A real deadlock: the store waits for another session, which waits for the store.
 
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{claim, job, now};
@@ -19,26 +19,26 @@ async fn until(client: &Client, sql: &str, what: &str) {
     }
 }
 
-/// Holds these jobs in the transaction that is open.
-fn lease_ref(schema: &str, ids: &[JobId]) -> String {
+/// Locks these jobs in the open transaction.
+fn lock(schema: &str, ids: &[JobId]) -> String {
     let ids: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
     format!("SELECT FROM {schema}.live WHERE id IN ({}) FOR UPDATE", ids.join(", "))
 }
 
-/// Settles three jobs while a stranger holds the second one and then wants the others, too: whichever the
-/// store locks first, both wait for each other.
-async fn settled_against_a_stranger(schema: &str, claims: &Postgres, settles: &Arc<Postgres>) {
+/// Settles three jobs while another session has locked the second one and then locks the others: whichever the store
+/// locks first, both wait for each other.
+async fn settled_against_another_session(schema: &str, claims: &Postgres, settles: &Arc<Postgres>) {
     let jobs: Vec<NewJob> = (0..3).map(|_| job("q")).collect();
     let ids: Vec<JobId> = jobs.iter().map(|new| new.id).collect();
     claims.enqueue(jobs, now()).await.unwrap().unwrap();
     assert_eq!(claims.claim(claim("q", 3, 1), now()).await.unwrap().len(), 3);
 
-    let (watcher, stranger) = (plain_client().await, plain_client().await);
+    let (watcher, other) = (plain_client().await, plain_client().await);
     let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     let before: i64 = watcher.query_one(deadlocks, &[]).await.unwrap().get(0);
-    // Whoever looks for deadlocks first becomes the victim: not the stranger.
-    stranger.batch_execute("BEGIN; SET LOCAL deadlock_timeout = '100s'").await.unwrap();
-    stranger.batch_execute(&lease_ref(schema, &ids[1..2])).await.unwrap();
+    // The session that looks for deadlocks first is cancelled: not this one.
+    other.batch_execute("BEGIN; SET LOCAL deadlock_timeout = '100s'").await.unwrap();
+    other.batch_execute(&lock(schema, &ids[1..2])).await.unwrap();
     let settlements = ids.iter().map(|id| {
         let lease_ref = LeaseRef { id: *id, token: Token::Worker("ada".into()) };
         Settlement { lease_ref, report: RunOutcome::Done(None) }
@@ -46,11 +46,11 @@ async fn settled_against_a_stranger(schema: &str, claims: &Postgres, settles: &A
     let (node, settlements) = (Arc::clone(settles), settlements.collect());
     let settling = tokio::spawn(async move { node.settle(settlements, now()).await });
     let waits = "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name";
-    until(&watcher, &format!("{waits} = '{schema}'"), "the store waits for the stranger").await;
-    stranger.batch_execute(&lease_ref(schema, &[ids[0], ids[2]])).await.unwrap();
+    until(&watcher, &format!("{waits} = '{schema}'"), "the store waits for the other").await;
+    other.batch_execute(&lock(schema, &[ids[0], ids[2]])).await.unwrap();
     let counted = format!("SELECT deadlocks > {before} FROM pg_stat_database WHERE datname = current_database()");
     until(&watcher, &counted, "the database has seen a deadlock").await;
-    stranger.batch_execute("COMMIT").await.unwrap();
+    other.batch_execute("COMMIT").await.unwrap();
 
     for answer in settling.await.unwrap().unwrap() {
         assert_eq!(answer.unwrap().job().state, State::Completed);
@@ -58,11 +58,11 @@ async fn settled_against_a_stranger(schema: &str, claims: &Postgres, settles: &A
 }
 
 #[test]
-fn a_deadlock_is_overcome_by_the_node_that_handed_out_the_jobs_and_by_any_other() {
+fn a_deadlock_is_overcome_by_the_node_that_the_jobs_were_claimed_from_and_by_any_other() {
     let schema = new_schema();
     let [here, there] = [Arc::new(open(&schema)), Arc::new(open(&schema))];
     runtime().block_on(async {
-        settled_against_a_stranger(&schema, &here, &here).await;
-        settled_against_a_stranger(&schema, &here, &there).await;
+        settled_against_another_session(&schema, &here, &here).await;
+        settled_against_another_session(&schema, &here, &there).await;
     });
 }

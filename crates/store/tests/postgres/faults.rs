@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Everything that a worker of a shaky network was told for certain.
+/// Everything that a worker on an unreliable network knows for certain.
 #[derive(Default)]
 struct Acknowledged {
     kept: BTreeSet<JobId>,
@@ -18,7 +18,7 @@ struct Acknowledged {
     failures: usize,
 }
 
-/// An answer, or the word that nothing is known, which is the only excuse.
+/// A result; or `None` where the store is unavailable, which is the only error that is allowed.
 fn told<T>(answer: Result<T, StoreError>, failures: &mut usize) -> Option<T> {
     match answer {
         Ok(answer) => Some(answer),
@@ -35,7 +35,7 @@ fn done(job: &Job) -> Settlement {
     Settlement { lease_ref: LeaseRef { id: job.id, token: Token::Lease(token) }, report: RunOutcome::Done(None) }
 }
 
-/// Hands in, takes and settles, whatever happens to the connections.
+/// Enqueues, claims and settles, whatever happens to the connections.
 async fn worker(store: Arc<Postgres>, seed: u64, stop: Arc<AtomicBool>) -> Acknowledged {
     let mut record = Acknowledged::default();
     while !stop.load(Ordering::SeqCst) {
@@ -85,7 +85,7 @@ fn what_was_acknowledged_outlives_every_cut() {
 }
 
 #[test]
-fn a_database_that_crashes_is_reported_and_found_again_with_all_that_was_kept() {
+fn a_database_that_crashes_is_reported_and_found_again_with_all_that_was_stored() {
     let mut cluster = Cluster::start();
     runtime().block_on(async {
         let store = Postgres::open(Options::read(&cluster.address).unwrap()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A database that is there and says nothing, as behind a network that swallows everything.
+//! A database that accepts connections and does not answer, as behind a network that drops everything.
 
 use crate::cluster::Cluster;
 use crate::subject::runtime;
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 /// rest is for a machine that is busy with other tests.
 const ANSWERED: Duration = Duration::from_secs(35);
 
-/// Processes that stand still for as long as this is kept.
+/// Processes that are stopped until this is dropped.
 struct Frozen(Vec<String>);
 
 impl Frozen {
-    /// The server itself, so that nobody gets in, and everybody who is in.
+    /// The server itself, so that it accepts no connection, and all its sessions.
     async fn all(address: &str) -> Self {
         let (client, connection) = tokio_postgres::connect(address, tokio_postgres::NoTls).await.unwrap();
         tokio::spawn(connection);
@@ -50,7 +50,7 @@ async fn call(store: Arc<Postgres>, number: u64, known: JobId) -> Option<StoreEr
 }
 
 #[test]
-fn a_database_that_says_nothing_is_reported_in_time_to_all_who_wait() {
+fn a_database_that_does_not_answer_is_reported_in_time_to_all_callers() {
     let cluster = Cluster::start();
     runtime().block_on(async {
         let options = Options::read(&cluster.address_with("connect_timeout=1")).unwrap().with_connections(4);

@@ -1,4 +1,4 @@
-//! Jobs that are held back cost a sweep nothing.
+//! Jobs of held queues cost a sweep nothing.
 
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{job, later, now};
@@ -9,7 +9,7 @@ const HELD: usize = 60_000;
 /// A store in its schema, until [`close`].
 type Open = (redrive_store::Postgres, String);
 
-/// Ends all connections of a store; answers how many rows of jobs, and entries of their indexes, were ever read,
+/// Ends all connections of a store; returns how many rows of jobs, and entries of their indexes, were ever read,
 /// which the database counts when a connection ends.
 async fn close((store, schema): Open) -> i64 {
     drop(store);

@@ -1,4 +1,4 @@
-//! Jobs that applications hand in within their own transactions.
+//! Jobs that applications enqueue in their own transactions.
 
 use crate::subject::{cut, database_time, new_schema, open, plain_client, runtime};
 use crate::work::{job, now};
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-/// Hands in a job; the id that the application is told.
-async fn hand_in(app: &Client, schema: &str, parameters: &str) -> JobId {
+/// Enqueues a job; returns the id that the application gets.
+async fn enqueue(app: &Client, schema: &str, parameters: &str) -> JobId {
     let sql = format!("SELECT {schema}.enqueue({parameters})");
     let id: Uuid = app.query_one(&sql, &[]).await.unwrap().get(0);
     JobId::from_bytes(id.into_bytes())
 }
 
-/// What the function refuses, in its words.
+/// The message with which the function refuses a job.
 async fn refused(app: &Client, schema: &str, parameters: &str) -> String {
     let answer = app.query_one(&format!("SELECT {schema}.enqueue({parameters})"), &[]).await;
     let error = answer.expect_err(parameters);
@@ -61,7 +61,7 @@ fn a_job_exists_if_and_only_if_the_transaction_of_the_application_is_committed()
 }
 
 #[test]
-fn names_are_of_version_7_by_the_clock_of_the_database_and_ascend() {
+fn ids_are_of_version_7_by_the_clock_of_the_database_and_ascend() {
     let schema = new_schema();
     let _node = open(&schema);
     runtime().block_on(async {
@@ -69,7 +69,7 @@ fn names_are_of_version_7_by_the_clock_of_the_database_and_ascend() {
         let before_ms = database_time().await / 1_000;
         let mut ids = Vec::new();
         for _ in 0..50 {
-            ids.push(hand_in(&app, &schema, "'a'").await);
+            ids.push(enqueue(&app, &schema, "'a'").await);
         }
         let after_ms = database_time().await / 1_000;
         for id in &ids {
@@ -81,14 +81,14 @@ fn names_are_of_version_7_by_the_clock_of_the_database_and_ascend() {
     });
 }
 
-/// The connection of the node breaks between reading a letter and keeping its job: the letter is still there.
+/// The connection of the node breaks between reading an entry and storing its job: the entry is still there.
 #[test]
 fn a_node_that_is_cut_off_in_the_middle_neither_loses_nor_doubles_a_job() {
     let schema = new_schema();
     let node = open(&schema);
     runtime().block_on(async {
         let app = plain_client().await;
-        let id = hand_in(&app, &schema, "'a'").await;
+        let id = enqueue(&app, &schema, "'a'").await;
         let (cuts, first) = (AtomicBool::new(false), AtomicBool::new(true));
         let cutting = |entry: &InboxEntry<'_>| {
             if first.swap(false, Ordering::SeqCst) {
@@ -99,7 +99,7 @@ fn a_node_that_is_cut_off_in_the_middle_neither_loses_nor_doubles_a_job() {
         };
         let mut taken = node.drain_inbox(&cutting, 10, now()).await.unwrap().jobs;
         assert!(cuts.load(Ordering::SeqCst), "the connection was cut while the letter was open");
-        // The database may need a moment to see that the connection is gone, and with it the hold on the letter.
+        // The database may need a moment to notice that the connection is gone, and to release the lock on the entry.
         while waiting(&app, &schema).await > 0 {
             taken.extend(drained(&node).await.jobs);
         }
@@ -109,7 +109,7 @@ fn a_node_that_is_cut_off_in_the_middle_neither_loses_nor_doubles_a_job() {
     });
 }
 
-/// Four nodes take letters while all their connections are cut again and again.
+/// Four nodes drain the inbox while all their connections are cut again and again.
 #[test]
 fn every_inbox_entry_becomes_one_job_whatever_happens_to_the_connections() {
     const LETTERS: usize = 300;
@@ -122,7 +122,7 @@ fn every_inbox_entry_becomes_one_job_whatever_happens_to_the_connections() {
             nodes.iter().map(|node| tokio::spawn(taker(Arc::clone(node), Arc::clone(&stop)))).collect();
         let mut told = BTreeSet::new();
         for number in 0..LETTERS {
-            told.insert(hand_in(&app, &schema, "'a'").await);
+            told.insert(enqueue(&app, &schema, "'a'").await);
             if number % 20 == 0 {
                 cut(&schema).await;
             }
@@ -155,10 +155,10 @@ fn what_no_job_can_be_made_of_is_set_aside_with_the_reason_and_holds_up_no_other
     let node = open(&schema);
     runtime().block_on(async {
         let app = plain_client().await;
-        let bad = hand_in(&app, &schema, "'bad'").await;
-        let worse = hand_in(&app, &schema, "'worse'").await;
-        let huge = hand_in(&app, &schema, "'huge'").await;
-        let good = hand_in(&app, &schema, "'good'").await;
+        let bad = enqueue(&app, &schema, "'bad'").await;
+        let worse = enqueue(&app, &schema, "'worse'").await;
+        let huge = enqueue(&app, &schema, "'huge'").await;
+        let good = enqueue(&app, &schema, "'good'").await;
         let foreign = format!("INSERT INTO {schema}.inbox SELECT gen_random_uuid(), 1, '{{}}' RETURNING id");
         let foreign: Uuid = app.query_one(&foreign, &[]).await.unwrap().get(0);
         let foreign = JobId::from_bytes(foreign.into_bytes());
@@ -204,18 +204,18 @@ fn incompressible(length: usize) -> String {
 }
 
 #[test]
-fn a_key_makes_one_job_and_the_application_is_told_which() {
+fn a_key_makes_one_job_and_the_application_gets_its_id() {
     let schema = new_schema();
     let node = open(&schema);
     runtime().block_on(async {
         let app = plain_client().await;
         let keyed = "'a', options => '{\"idempotency_key\": \"order 7\"}'";
-        let (first, _second) = (hand_in(&app, &schema, keyed).await, hand_in(&app, &schema, keyed).await);
+        let (first, _second) = (enqueue(&app, &schema, keyed).await, enqueue(&app, &schema, keyed).await);
         let open = |_: &InboxEntry<'_>| Ok(NewJob { idempotency_key: Some("order 7".into()), ..job("q") });
         let taken = node.drain_inbox(&open, 10, now()).await.unwrap();
         assert_eq!((taken.jobs.len(), taken.known, taken.refused.len()), (1, 1, 0));
         assert_eq!(taken.jobs[0].id, first);
-        assert_eq!(hand_in(&app, &schema, keyed).await, first, "it is kept already");
+        assert_eq!(enqueue(&app, &schema, keyed).await, first, "it is kept already");
         assert_eq!(waiting(&app, &schema).await, 0);
     });
 }
@@ -266,7 +266,7 @@ fn the_role_of_an_application_can_call_the_function_and_nothing_else() {
             .await
             .unwrap();
         let keyed = "'a', options => '{\"idempotency_key\": \"k\"}'";
-        let id = hand_in(&app, &schema, keyed).await;
+        let id = enqueue(&app, &schema, keyed).await;
         for forbidden in [
             format!("SELECT count(*) FROM {schema}.inbox"),
             format!("DELETE FROM {schema}.live"),
@@ -283,7 +283,7 @@ fn the_role_of_an_application_can_call_the_function_and_nothing_else() {
 }
 
 #[test]
-fn whatever_stands_in_the_arguments_travels_as_it_is() {
+fn arguments_are_passed_on_unchanged_whatever_they_hold() {
     let schema = new_schema();
     let node = open(&schema);
     runtime().block_on(async {

@@ -17,13 +17,13 @@ mod model;
 mod nodes;
 mod pooler;
 mod privileges;
+mod rollbacks;
 #[path = "../common/scratch.rs"]
 mod scratch;
 mod subject;
 mod tls;
 mod transfer;
 mod trigger;
-mod trouble;
 mod unreadable;
 mod versions;
 mod views;

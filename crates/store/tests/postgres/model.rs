@@ -1,11 +1,11 @@
-//! Random lives, compared with the reference model answer by answer.
+//! Random jobs, compared with the reference model answer by answer.
 
 use crate::subject::InSchema;
 use proptest::prelude::*;
 use redrive_store::conformance::model::{agree, steps};
 
 proptest! {
-    // A case takes about a hundred round trips; the other stores tell the same stories in larger numbers.
+    // A case takes about a hundred round trips; the other stores run the same cases in larger numbers.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]

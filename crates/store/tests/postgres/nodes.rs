@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What a node hears, without what is only said to be safe.
+/// The notifications that a node receives.
 fn ear(node: &Postgres) -> mpsc::UnboundedReceiver<Change> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let _running = runtime().enter();
@@ -27,32 +27,32 @@ async fn next(ear: &mut mpsc::UnboundedReceiver<Change>, wanted: impl Fn(&Change
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), found).await.expect("the news come")
+    tokio::time::timeout(Duration::from_secs(30), found).await.expect("a notification")
 }
 
-/// What a node says, not that it may have missed something.
-fn is_news(change: &Change) -> bool {
+/// A notification of another node, not that one may have been missed.
+fn is_notification(change: &Change) -> bool {
     !matches!(change, Change::Anything | Change::Nothing)
 }
 
 #[test]
-fn a_node_hears_what_becomes_available_elsewhere_and_not_its_own_doing() {
+fn a_node_is_notified_of_jobs_of_other_nodes_and_not_of_its_own() {
     let schema = new_schema();
     let (here, there) = (open(&schema), open(&schema));
     let (mut ear_here, mut ear_there) = (ear(&here), ear(&there));
     runtime().block_on(async {
-        // The first word of each is that it listens.
+        // The first one says that the node listens.
         for ear in [&mut ear_here, &mut ear_there] {
             assert_eq!(next(ear, |_| true).await, Change::Anything);
         }
         here.enqueue(vec![job("mine")], now()).await.unwrap().unwrap();
-        let told = next(&mut ear_there, is_news).await;
+        let told = next(&mut ear_there, is_notification).await;
         assert_eq!(told, Change::Available("mine".into(), 1));
         there.enqueue(vec![job("yours"), job("yours")], now()).await.unwrap().unwrap();
-        let told = next(&mut ear_here, is_news).await;
+        let told = next(&mut ear_here, is_notification).await;
         assert_eq!(told, Change::Available("yours".into(), 2));
         there.pause("yours".into(), true, Missing::Create, now()).await.unwrap();
-        assert_eq!(next(&mut ear_here, is_news).await, Change::Pauses);
+        assert_eq!(next(&mut ear_here, is_notification).await, Change::Pauses);
     });
 }
 
@@ -69,7 +69,7 @@ fn a_listener_that_is_cut_off_comes_back_and_says_that_it_may_have_missed_someth
         let again = next(&mut ear, |change| *change != Change::Nothing).await;
         assert_eq!(again, Change::Anything, "a pause may have been missed");
         for _ in 0..100 {
-            // Said again until it is heard: when the line is up again cannot be seen from here.
+            // Repeated until it is received: the test cannot see when the connection is up again.
             there.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
             if matches!(next(&mut ear, |_| true).await, Change::Available(..)) {
                 return;
@@ -79,7 +79,7 @@ fn a_listener_that_is_cut_off_comes_back_and_says_that_it_may_have_missed_someth
     });
 }
 
-/// One of them makes the tables, whoever comes first.
+/// The first of them creates the tables.
 #[test]
 fn nodes_that_start_at_once_on_an_empty_database_all_start() {
     for _ in 0..4 {
@@ -96,7 +96,7 @@ fn nodes_that_start_at_once_on_an_empty_database_all_start() {
     }
 }
 
-/// Four nodes take and settle what is there, as fast as they can.
+/// Four nodes claim and settle all jobs, as fast as they can.
 #[test]
 fn nodes_share_the_work_and_every_job_is_done_once() {
     const JOBS: usize = 400;
@@ -112,7 +112,7 @@ fn nodes_share_the_work_and_every_job_is_done_once() {
         for worker in workers {
             done.extend(worker.await.unwrap());
         }
-        assert_eq!(done.len(), JOBS, "each job is handed out once");
+        assert_eq!(done.len(), JOBS, "each job is claimed once");
         assert_eq!(done.into_iter().map(|job: Job| job.id).collect::<BTreeSet<_>>(), names);
         let queues = nodes[3].queues().await.unwrap();
         assert_eq!(queues[0].count(State::Completed), JOBS);
@@ -140,7 +140,7 @@ async fn worker(node: Arc<Postgres>, seed: u64) -> Vec<Job> {
     }
 }
 
-/// Two nodes hand in jobs under the same keys at the same time.
+/// Two nodes enqueue jobs under the same keys at the same time.
 #[test]
 fn a_key_is_one_job_on_all_nodes() {
     let schema = new_schema();

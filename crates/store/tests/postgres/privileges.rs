@@ -1,4 +1,4 @@
-//! A role that lacks a privilege is told what to grant, and what it is told is enough.
+//! Where a role lacks a privilege, the error names the statements that grant it, and they suffice.
 
 use crate::cluster::Cluster;
 use crate::subject::{new_schema, runtime};
@@ -27,8 +27,8 @@ impl Database {
         Postgres::open(Options::read(&address).unwrap().in_schema(schema).unwrap()).await
     }
 
-    /// The role is refused with these words, and let in once the statements that it is told were run.
-    async fn refused_then_let_in(&self, schema: &str, why: &str, grant: &str) {
+    /// The role is refused with this message, and accepted once the statements in it were run.
+    async fn refused_then_accepted(&self, schema: &str, why: &str, grant: &str) {
         let told = self.open(&self.role, schema).await.expect_err("refused").to_string();
         assert!(told.contains(why) && told.contains(grant), "{told}");
         let statements = told.split_once("in the database postgres: ").expect("statements").1;
@@ -46,21 +46,21 @@ fn a_missing_privilege_is_named_with_the_statements_that_grant_it() {
 
         let none = new_schema();
         let make = format!("CREATE SCHEMA {none} AUTHORIZATION {role};");
-        database.refused_then_let_in(&none, "permission denied for database postgres", &make).await;
+        database.refused_then_accepted(&none, "permission denied for database postgres", &make).await;
 
         let empty = new_schema();
         database.admin.batch_execute(&format!("CREATE SCHEMA {empty}")).await.unwrap();
         let grant = format!("GRANT USAGE, CREATE ON SCHEMA {empty} TO {role};");
-        database.refused_then_let_in(&empty, &format!("permission denied for schema {empty}"), &grant).await;
+        database.refused_then_accepted(&empty, &format!("permission denied for schema {empty}"), &grant).await;
 
         let others = new_schema();
         database.open("postgres", &others).await.unwrap();
         let grant = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {others} TO {role};");
-        database.refused_then_let_in(&others, &format!("permission denied for schema {others}"), &grant).await;
+        database.refused_then_accepted(&others, &format!("permission denied for schema {others}"), &grant).await;
     });
 }
 
-/// The set-up of the guide, in its own words: no privilege on the database is needed.
+/// The set-up of the guide, statement by statement: no privilege on the database is needed.
 #[test]
 fn the_set_up_of_the_guide_works_from_an_empty_cluster() {
     const GUIDE: &str = include_str!("../../../../docs/guides/postgres.md");

@@ -30,7 +30,7 @@ enum Step {
     Pause,
 }
 
-/// A life through all of them, and what each says when it succeeds.
+/// A job that goes through all of them, and what each returns when it succeeds.
 const LIFE: [(Step, &str); 15] = [
     (Step::EnqueueIntoNewQueue, "2 jobs"),
     (Step::EnqueueOneMore, "1 jobs"),
@@ -49,7 +49,7 @@ const LIFE: [(Step, &str); 15] = [
     (Step::Pause, "paused"),
 ];
 
-/// The jobs that live it.
+/// The jobs that go through it.
 struct Cast([NewJob; 3]);
 
 impl Cast {

@@ -17,7 +17,7 @@ pub(crate) fn runtime() -> &'static Runtime {
     &RUNTIME
 }
 
-/// The name of a schema that nobody has used.
+/// The name of an unused schema.
 pub(crate) fn new_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("test_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
@@ -53,7 +53,7 @@ impl Subject for InSchema {
     }
 
     fn reopen(&self) -> Box<dyn Store> {
-        // Lists stop so early that the suite meets it.
+        // Lists stop so early that the suite sees it.
         Box::new(open_with(options(&self.0.lock().unwrap()).with_list_most(5)))
     }
 
@@ -69,7 +69,7 @@ pub(crate) async fn plain_client() -> tokio_postgres::Client {
     client
 }
 
-/// Cuts the connections of this name, as a network or an operator does; answers how many there were.
+/// Cuts the connections of this name, as a network or an operator does; returns how many there were.
 pub(crate) async fn cut(name: &str) -> usize {
     let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
     plain_client().await.query(sql, &[&name]).await.unwrap().len()

@@ -48,7 +48,7 @@ impl Certificates {
     }
 }
 
-/// A database that encrypts, with a certificate for `localhost`, and who signed it.
+/// A database that encrypts, with a certificate for `localhost`, and the authority that signed it.
 fn encrypting() -> (Cluster, Certificates) {
     let certificates = Certificates::new("the authority of this test");
     certificates.sign("server", "the server", &["localhost"]);
@@ -60,7 +60,7 @@ async fn open(address: &str) -> Result<Postgres, StoreError> {
     Postgres::open(Options::read(address).unwrap()).await
 }
 
-/// What is said about an address that does not work, which never is that it may work later.
+/// The error for an address that does not work; it is never reported as temporary.
 async fn refused(address: &str) -> String {
     match open(address).await {
         Err(StoreError::Broken(why)) => why,
@@ -68,7 +68,7 @@ async fn refused(address: &str) -> String {
     }
 }
 
-/// Whoever runs the database.
+/// A session of the superuser.
 async fn admin(cluster: &Cluster) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(&cluster.address, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -83,7 +83,7 @@ async fn connections(cluster: &Cluster, name: &str) -> (i64, i64) {
     (row.get(0), row.get(1))
 }
 
-/// Hands in a job, takes it and settles it.
+/// Enqueues a job, claims it and settles it.
 async fn work(store: &Postgres) {
     store.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
     let claimed = store.claim(claim("q", 1, 7), now()).await.unwrap().remove(0);
@@ -108,7 +108,7 @@ fn everything_works_over_connections_that_are_encrypted_and_verified() {
             let told = async { while !matches!(heard.recv().await, Some(Change::Available(..))) {} };
             let said = async {
                 loop {
-                    // Said again until it is heard: when the line of the speaker is up cannot be seen from here.
+                    // Repeated until it is received: the test cannot see when the connection is up.
                     work(&here).await;
                     tokio::task::yield_now().await;
                 }
@@ -125,7 +125,7 @@ fn everything_works_over_connections_that_are_encrypted_and_verified() {
 }
 
 #[test]
-fn without_a_word_about_it_connections_are_encrypted_where_the_server_can() {
+fn without_sslmode_connections_are_encrypted_where_the_server_can() {
     let ((cluster, _certificates), plain) = (encrypting(), Cluster::start_with(&["--tcp"]));
     runtime().block_on(async {
         for (cluster, encrypts) in [(&cluster, true), (&plain, false)] {
@@ -141,7 +141,7 @@ fn without_a_word_about_it_connections_are_encrypted_where_the_server_can() {
 }
 
 #[test]
-fn a_server_that_nobody_vouches_for_is_refused_with_the_way_out() {
+fn a_server_whose_certificate_no_authority_has_signed_is_refused_with_the_way_out() {
     let (cluster, certificates) = encrypting();
     let stranger = Certificates::new("another authority");
     runtime().block_on(async {
@@ -178,7 +178,7 @@ fn a_server_without_encryption_is_refused_where_it_is_demanded_or_a_password_wou
     });
 }
 
-/// The way of managed databases: plain connections are not let in, and a password is asked for.
+/// As managed databases are set up: plain connections are refused, and a password is required.
 #[test]
 fn a_password_is_bound_to_the_connection_that_it_is_for() {
     let (mut cluster, certificates) = encrypting();

@@ -1,4 +1,4 @@
-//! Whole stores on their way between folders and databases.
+//! Copies of whole stores between folders and databases.
 
 use crate::scratch::Scratch;
 use crate::subject::{new_schema, open, options, plain_client, runtime};
@@ -16,7 +16,7 @@ use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-/// A folder in which a story is told.
+/// A folder in which a case runs.
 struct InFolder(PathBuf);
 
 impl Subject for InFolder {
@@ -49,7 +49,7 @@ async fn all(source: &mut dyn Source) -> String {
     }
 }
 
-/// What the stories had in all, so that a test that copies nothing of some kind is found out.
+/// What all cases had together, so that a test that copies nothing of some kind fails.
 #[derive(Default)]
 struct Tally {
     jobs: [usize; 8],
@@ -93,7 +93,7 @@ fn random_jobs_travel_from_folder_to_database_to_database_to_folder_unchanged() 
     assert!(tally.jobs.iter().chain(&tally.others).all(|count| *count > 0), "{:?} {:?}", tally.jobs, tally.others);
 }
 
-/// A folder with so many jobs, of which the first is held under a lease.
+/// A folder with this many jobs, of which the first has a lease.
 fn filled(dir: &std::path::Path, jobs: usize) -> redrive_store::Job {
     let (store, _) = Embedded::open(dir, embedded::Options::default()).unwrap();
     runtime().block_on(async {
@@ -140,7 +140,7 @@ fn a_store_that_a_node_has_is_not_copied_and_a_node_gets_none_that_is_being_copi
 }
 
 #[test]
-fn what_applications_hand_in_before_is_no_job_yet_and_what_they_hand_in_meanwhile_is_counted() {
+fn entries_in_the_inbox_keep_a_copy_from_starting_and_later_ones_are_counted() {
     let scratch = Scratch::new();
     let schema = new_schema();
     let node = open(&schema);

@@ -1,15 +1,15 @@
-//! Trouble at will: triggers that let the database refuse writes, with the error that the real cause has.
+//! Faults on demand: triggers that make the database refuse writes, with the error that the real cause has.
 
 use tokio_postgres::Client;
 
-/// When the database finds out that something is wrong.
+/// When the database reports the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Writing,
     Committing,
 }
 
-/// Makes all tables of the schema ready for trouble.
+/// Installs the triggers on all tables of the schema.
 pub(crate) async fn arrange(client: &Client, schema: &str, when: When) {
     let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = $1 AND tablename <> 'migrations'";
     let tables = client.query(tables, &[&schema]).await.unwrap();
@@ -38,7 +38,7 @@ pub(crate) async fn arm(client: &Client, schema: &str, code: &str, times: u32) {
     client.batch_execute(&format!("{}{count}", function(schema, code))).await.unwrap();
 }
 
-/// Whether all trouble that was ordered has come.
+/// Whether all faults that were requested have occurred.
 pub(crate) async fn is_spent(client: &Client, schema: &str) -> bool {
     let sql = format!("SELECT last_value >= 0 FROM {schema}.trouble");
     client.query_one(&sql, &[]).await.unwrap().get(0)

@@ -12,7 +12,7 @@ pub(crate) fn now() -> Moment {
     Moment::from_micros(1_700_000_000_000_000)
 }
 
-/// So many milliseconds after that.
+/// This many milliseconds after that.
 pub(crate) fn later(ms: u32) -> Moment {
     now().after(Span::from_millis(ms))
 }
@@ -29,7 +29,7 @@ fn policy() -> Arc<Policy> {
     Arc::clone(&POLICY)
 }
 
-/// A new job with a name of its own.
+/// A new job with an id of its own.
 pub(crate) fn job(queue: &str) -> NewJob {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +53,7 @@ pub(crate) fn claim(queue: &str, count: usize, seed: u64) -> Claim {
     Claim { queues, held, count, bytes: usize::MAX, worker: "ada".into(), lease, timeout: None, seed }
 }
 
-/// What the job's own policy rules about an ordinary failure.
+/// What the job's own policy decides about an ordinary failure.
 pub(crate) fn decision(job: &Job, now: Moment) -> Decision {
     let verdict = decide(&job.spec.policy, &job.history, &Failure::of_type("boom"), now, Draw::LOWEST);
     let due = now.after(verdict.delay().unwrap_or_default());

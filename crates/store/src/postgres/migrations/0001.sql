@@ -1,6 +1,6 @@
 -- Times are microseconds since the Unix epoch by the cluster's time, which goes on evenly: the database's clock and
 -- `offset_us` of the table `clock`. Spans are milliseconds.
--- Texts have the character 0, which PostgreSQL cannot keep, written as U+0001 '0' (and U+0001 as U+0001 '1').
+-- Texts have the character 0, which PostgreSQL cannot store, written as U+0001 '0' (and U+0001 as U+0001 '1').
 
 CREATE TABLE queues (
     id         integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -15,7 +15,7 @@ CREATE TABLE policies (
 );
 CREATE UNIQUE INDEX policies_by_text ON policies (sha256(json));
 
--- What is said about a job. Written once, and there for as long as the job is kept.
+-- The specs of jobs. Written once, and stored for as long as the job.
 CREATE TABLE specs (
     id          uuid PRIMARY KEY,
     kind        text COLLATE "C" NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE specs (
     timeout_ms  double precision,
     lease_ms    double precision,
     key         bytea,
-    -- What revivals of the job replaced, as the programs write it.
+    -- What redrives of the job replaced, as the programs write it.
     revisions   bytea
 );
 CREATE UNIQUE INDEX specs_by_key ON specs (sha256(key)) WHERE key IS NOT NULL;
@@ -40,7 +40,7 @@ CREATE TABLE live (
     available_us  bigint,
     -- When a waiting job is due, or a run overdue: at the end of its lease or its deadline, whichever is first.
     due_us        bigint,
-    -- Of a run: its last sign of life, and how long each of them lasts.
+    -- Of a run: its last heartbeat, and how long each of them extends the lease.
     alive_us      bigint,
     lease_us      bigint,
     expires_us    bigint,
@@ -79,7 +79,7 @@ CREATE INDEX ended_id ON ended (id);
 CREATE INDEX ended_finished ON ended (dead, finished_us, id);
 CREATE INDEX ended_dead ON ended (queue, finished_us, id) WHERE dead;
 
--- The one row that makes the database's clock the time of the cluster. Where somebody sets that clock, a node takes
+-- The one row that makes the database's clock the time of the cluster. Where that clock is set, a node takes
 -- the step out of the time here.
 CREATE TABLE clock (
     single    boolean PRIMARY KEY DEFAULT true CHECK (single),
@@ -87,7 +87,7 @@ CREATE TABLE clock (
     offset_us bigint NOT NULL,
     -- How often that was changed.
     revision  bigint NOT NULL,
-    -- How far the time had come when a node wrote that down last.
+    -- The time when a node last wrote it here.
     latest_us bigint NOT NULL
 );
 INSERT INTO clock (offset_us, revision, latest_us) VALUES (0, 0, 0);

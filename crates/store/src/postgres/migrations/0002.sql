@@ -1,7 +1,7 @@
--- Jobs that applications hand in within their own transactions. Nodes make jobs of them, or set them aside.
+-- Jobs that applications enqueue in their own transactions. Nodes make jobs of them, or set them aside.
 CREATE TABLE inbox (
     id         uuid PRIMARY KEY,
-    -- When it was handed in, in microseconds; a time from now in the document counts from here.
+    -- When it was enqueued, in microseconds; a time from now in the document counts from here.
     at_us      bigint NOT NULL,
     -- The job as the HTTP API takes it.
     document   jsonb NOT NULL,
@@ -115,8 +115,8 @@ CREATE FUNCTION inbox_problems(document jsonb) RETURNS text LANGUAGE sql IMMUTAB
     FROM found WHERE NOT coalesce(fits, false)
 $body$;
 
--- Hands in a job in the transaction of the caller: it exists if and only if that transaction is committed.
--- Answers the job's id; with an idempotency key that a job has already, that job's.
+-- Enqueues a job in the transaction of the caller: it exists if and only if that transaction is committed.
+-- Returns the job's id; with an idempotency key that a job has already, that job's.
 CREATE FUNCTION enqueue(
     kind text, args jsonb DEFAULT '[]', queue text DEFAULT NULL, options jsonb DEFAULT '{}', meta jsonb DEFAULT '{}'
 ) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER AS $body$
@@ -134,7 +134,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('the job is not valid: queue: found "%s", and "%s" in options; allowed is one of the two',
                 queue, options ->> 'queue'),
-            HINT = 'Nothing was handed in. Leave one of them out, and call the function again.';
+            HINT = 'Nothing was enqueued. Leave one of them out, and call the function again.';
     END IF;
     IF queue IS NOT NULL AND coalesce(jsonb_typeof(options), 'object') = 'object' THEN
         options := coalesce(options, '{}') || jsonb_build_object('queue', queue);
@@ -147,13 +147,13 @@ BEGIN
     IF problems IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = 'the job is not valid: ' || replace(problems, E'\n', '; '),
-            HINT = 'Nothing was handed in. Correct what is listed, and call the function again.';
+            HINT = 'Nothing was enqueued. Correct what is listed, and call the function again.';
     END IF;
     IF options ->> 'expires_at' NOT LIKE '+%' AND (options ->> 'expires_at')::timestamptz <= clock_timestamp() THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('the job is not valid: options.expires_at: found "%s", and it is %s now; allowed is a time to come',
                 options ->> 'expires_at', clock_timestamp()),
-            HINT = 'Nothing was handed in. Correct what is listed, and call the function again.';
+            HINT = 'Nothing was enqueued. Correct what is listed, and call the function again.';
     END IF;
     IF options ? 'idempotency_key' THEN
         SELECT s.id INTO known FROM specs s
@@ -167,7 +167,7 @@ BEGIN
     RETURN job_id;
 END $body$;
 
--- Whoever may call it needs no other privilege. It looks for tables in this schema only, never among the
+-- A role that may call it needs no other privilege. It looks for tables in this schema only, never among the
 -- temporary ones of its caller.
 DO $body$
 BEGIN

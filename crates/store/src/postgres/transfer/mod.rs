@@ -10,7 +10,7 @@ use crate::transfer::{CopyError, Portable, QueueMark, Source, Target};
 use crate::{JobId, StoreError, StoreFuture};
 use transaction::Transaction;
 
-/// Between two statements the other side may take its time.
+/// The other store may take long between two statements.
 const UNHURRIED: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 
 /// A store in a database that is read as of one moment, while no node has it.
@@ -20,10 +20,10 @@ pub struct DatabaseSource(Transaction);
 pub struct DatabaseTarget(Transaction);
 
 impl DatabaseSource {
-    /// Takes a store for itself.
+    /// Opens a store exclusively.
     ///
     /// # Errors
-    /// That there is none, that nodes have it, or what the database says.
+    /// There is no store, nodes have it open, or the database reports an error.
     pub async fn open(options: Options) -> Result<Self, CopyError> {
         let place = options.to_string();
         let core = Core::new(options.alone());
@@ -53,10 +53,10 @@ impl DatabaseSource {
 }
 
 impl DatabaseTarget {
-    /// Makes the tables where they are missing, and takes the store for itself.
+    /// Creates the tables where they are missing, and opens the store exclusively.
     ///
     /// # Errors
-    /// That there are jobs or queues already, that nodes have it, or what the database says.
+    /// There are jobs or queues already, nodes have it open, or the database reports an error.
     pub async fn create(options: Options) -> Result<Self, CopyError> {
         let place = options.to_string();
         let core = Core::new(options.alone());
@@ -80,7 +80,7 @@ fn failed(db_error: DbError) -> CopyError {
     CopyError::Failed(db_error.to_string())
 }
 
-/// Runs the work of one answer.
+/// The result of one step.
 macro_rules! answer {
     ($work:expr) => {
         Box::pin(async move { $work.await.map_err(StoreError::from) })
@@ -100,7 +100,7 @@ impl Source for DatabaseSource {
         answer!(self.0.after(last))
     }
 
-    /// The moment of the reading is over, so that what came after it can be seen.
+    /// Ends the snapshot, so that entries that came after it can be seen.
     fn left_behind(&mut self) -> StoreFuture<'_, usize> {
         answer!(async {
             self.0.session.roll_back().await?;

@@ -1,4 +1,4 @@
-//! The only connection to a store, in one transaction from the first word to the last.
+//! The only connection to a store, in one transaction from its begin to its commit.
 
 use crate::JobId;
 use crate::postgres::catalogue::StoredPolicy;
@@ -23,7 +23,7 @@ pub(super) struct Transaction {
 
 const QUEUES: &str = "SELECT name, paused, created_us FROM queues ORDER BY name";
 const COUNT: &str = "SELECT count(*) FROM specs";
-/// The names of the jobs after $1, at most $2, and no more than $3 bytes were said about all but the last.
+/// The ids of the jobs after $1, at most $2; the bodies of all but the last have no more than $3 bytes.
 const NAMES: &str = "SELECT id, key FROM (\
        SELECT id, key, sum(octet_length(body)) OVER (ORDER BY id) - octet_length(body) AS before FROM (\
          SELECT id, key, body FROM specs WHERE id > $1 ORDER BY id LIMIT $2) s) s \
@@ -71,7 +71,7 @@ impl Transaction {
     }
 
     pub(super) async fn after(&mut self, last: Option<JobId>) -> Result<Vec<Portable>, DbError> {
-        // No name is nil: all are UUIDs of version 7.
+        // No id is nil: all are UUIDs of version 7.
         let last = last.map_or(Uuid::nil(), |last| Uuid::from_bytes(last.to_bytes()));
         let params: Vec<Param<'_>> = vec![Box::new(last), Box::new(limit(PAGE_JOBS)), Box::new(limit(PAGE_BYTES))];
         let rows = self.session.query(&Statement::new(NAMES, params)).await?;
@@ -84,7 +84,7 @@ impl Transaction {
         let rows = self.session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(keys.keys()))])).await?;
         let mut jobs = read::jobs(&mut self.session, &self.core.catalogue, &rows).await?.whole()?;
         if jobs.len() != keys.len() {
-            let why = format!("found {} names and {} jobs after {last}; each name has one job", keys.len(), jobs.len());
+            let why = format!("found {} ids and {} jobs after {last}; each id has one job", keys.len(), jobs.len());
             return Err(DbError::Broken(why));
         }
         jobs.sort_by_key(|stored| stored.job.id);

@@ -52,7 +52,7 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
                 names.push(name);
             }
         }
-        // What earlier groups of this transaction took is found again: in the database it is as it was.
+        // Jobs that earlier groups of this transaction have claimed are found again: they are not written yet.
         let again: usize = taken.iter().map(|stored| stored.job.bytes()).sum();
         let params: Vec<Param<'_>> = vec![
             Box::new(names),
@@ -93,7 +93,7 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
         }
     }
     core.commit(&mut session, &taken.iter().collect::<Vec<_>>()).await?;
-    // Other nodes have passed over what was locked here and is not taken after all.
+    // Other nodes have skipped rows that were locked here and not claimed after all.
     left.iter().for_each(|queue| core.notifier.available(queue));
     core.lease_cache.keep(taken);
     Ok(answers)

@@ -55,7 +55,7 @@ async fn single(core: &Core, call: &Call) -> Result<Reply, DbError> {
     Err(DbError::Refused(format!("names or keys of this batch were taken by others {LOOKS} times in a row")))
 }
 
-/// Whether all names and keys differ from each other, and all queues are known.
+/// Whether all ids and keys differ from each other, and all queues are known.
 fn is_plain(core: &Core, calls: &[Call]) -> bool {
     let mut names = HashSet::new();
     let mut keys = HashSet::new();
@@ -66,7 +66,7 @@ fn is_plain(core: &Core, calls: &[Call]) -> bool {
     })
 }
 
-/// Keeps everything in one statement, or nothing where a name or key is taken.
+/// Stores everything in one statement, or nothing where an id or key is taken.
 async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Reply>, DbError> {
     let jobs: Vec<&NewJob> = calls.iter().flat_map(|(jobs, _)| jobs).collect();
     let mut stored: Vec<Job> =
@@ -83,7 +83,7 @@ async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Reply>, DbError> {
     Ok(answers.collect())
 }
 
-/// Stores the jobs of one caller, after a look at what is there.
+/// Stores the jobs of one caller, after reading which ids and keys are taken.
 async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
     let mut session = core.session().await?;
     let all: Vec<&NewJob> = jobs.iter().collect();
@@ -130,7 +130,7 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
     Ok(Ok(answers))
 }
 
-/// Jobs that have one of these names, or one of these keys.
+/// Jobs that have one of these ids, or one of these keys.
 pub(super) const LOOK_UP: &str = "SELECT id, key FROM specs WHERE id = ANY ($1::uuid[]) UNION \
      SELECT id, key FROM specs WHERE key IS NOT NULL \
        AND sha256(key) = ANY (ARRAY(SELECT sha256(k) FROM unnest($2::bytea[]) AS u (k)))";
@@ -144,7 +144,7 @@ struct There {
 }
 
 impl There {
-    /// What becomes of each job, and the places of those that are new.
+    /// What becomes of each job, and the positions of those that are new.
     fn sort(mut self, jobs: &[NewJob], now: Moment) -> Result<(Vec<Enqueued>, Vec<usize>), DuplicateId> {
         let (mut answers, mut places) = (Vec::new(), Vec::new());
         for (index, new) in jobs.iter().enumerate() {

@@ -138,7 +138,7 @@ async fn transferred(
     Ok(drained)
 }
 
-/// Which jobs are new, and which entries are done with.
+/// Which jobs are new, and which entries can be deleted.
 async fn sorted<'o>(
     session: &mut Session,
     opened: &'o [NewJob],

@@ -1,4 +1,4 @@
-//! Looking.
+//! Reading jobs, one or many.
 
 use super::super::core::{BEGIN_SNAPSHOT, Core};
 use super::super::db_error::DbError;
@@ -19,7 +19,7 @@ const FIRST_LOOK: usize = 1_000;
 /// How many times as many the next look takes.
 const GROWTH: usize = 4;
 
-/// The jobs of these names, as of one moment.
+/// The job of this id, as of one moment.
 pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Job>, DbError> {
     let mut session = core.session().await?;
     let statement = Statement::new(&sql::READ, vec![Box::new(uuids([&id]))]);

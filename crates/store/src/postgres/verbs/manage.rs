@@ -1,4 +1,4 @@
-//! What people do to single jobs and queues.
+//! Changes to single jobs and queues.
 
 use super::super::core::{Core, held};
 use super::super::db_error::DbError;

@@ -1,5 +1,4 @@
-//! Forgetting queues. A queue that is locked as a whole takes no new jobs, and what is in it is seen by the next
-//! statement.
+//! Deleting queues. A queue whose row is locked takes no new jobs, and the next statement sees what is in it.
 
 use super::super::core::Core;
 use super::super::db_error::DbError;
@@ -26,7 +25,7 @@ const FORGET_EMPTY: &str = "DELETE FROM queues q WHERE id = ANY ($1::integer[]) 
      AND NOT EXISTS (SELECT FROM unreadable WHERE queue = q.id) \
      RETURNING name";
 
-/// Forgets one queue, where it has no jobs.
+/// Deletes one queue, where it has no jobs.
 pub(in crate::postgres) async fn forget(core: &Core, name: &Arc<str>) -> Result<Result<Queue, QueueRefusal>, DbError> {
     let mut session = core.session().await?;
     let rows = session.begin(BEGIN, &Statement::new(LOCK, vec![Box::new(text::stored(name))])).await?;
@@ -54,7 +53,7 @@ pub(in crate::postgres) async fn forget(core: &Core, name: &Arc<str>) -> Result<
     Ok(Ok(queue))
 }
 
-/// Forgets all queues that have no jobs, are not paused, and are old enough.
+/// Deletes all queues that have no jobs, are not paused, and are old enough.
 pub(in crate::postgres) async fn prune(core: &Core, age: Span, now: Moment) -> Result<Vec<Arc<str>>, DbError> {
     let mut session = core.session().await?;
     let before = now.micros().saturating_sub(Moment::ORIGIN.after(age).micros());

@@ -39,7 +39,7 @@ pub(in crate::postgres) async fn reclaim(
     Ok(ended)
 }
 
-/// Discards what has expired, then opens what is due.
+/// Ends jobs that have expired, then makes due jobs available.
 pub(in crate::postgres) async fn promote(
     core: &Core,
     held: &Held,
@@ -63,7 +63,7 @@ pub(in crate::postgres) async fn promote(
     Ok(moved)
 }
 
-/// Forgets what ended long enough ago.
+/// Deletes jobs that ended long enough ago.
 pub(in crate::postgres) async fn prune(
     core: &Core,
     retention: Retention,
