@@ -3,12 +3,16 @@
 use crate::repository::{File, Finding, Repository, expect_none, file};
 
 /// What was said, and what is said now. Compared without regard to case, at the beginning of a word.
-const OLD_WORDS: [(&str, &str); 11] = [
+const OLD_WORDS: [(&str, &str); 15] = [
     ("beater", "heartbeats"),
     ("call off", "cancel"),
+    ("chronicle", "event log"),
     ("desk", "buffer"),
+    ("gives it back", "releases it"),
     ("gives them back", "releases them"),
+    ("happening", "event kind"),
     ("lose their point", "expire"),
+    ("occurrence", "event"),
     ("papers", "certificates"),
     ("parcel", "batch"),
     ("reviving", "redriving"),
