@@ -1,4 +1,4 @@
-//! The only place that waits: it runs the sweeps when they are due, and takes in what comes from outside.
+//! The only place that waits: it sweeps when something is due, and drains the inbox.
 
 use crate::sweep::Backlog;
 use crate::{Engine, EngineError, Step, SubmissionDecoder, Swept};
@@ -11,23 +11,23 @@ use tokio::time::Instant;
 
 /// However quiet it is, the sweeper looks this often: clocks step, and other nodes write.
 const LONGEST_INTERVAL: Span = Span::from_secs(1);
-/// How soon the sweeper looks again when what is due cannot be done, as where another node is at it. Each
-/// further time in a row it waits twice as long.
+/// How soon the sweeper looks again when it could not do what is due, for example because another node has locked it.
+/// Each further time in a row it waits twice as long.
 const SHORTEST_INTERVAL: Span = Span::from_millis(5);
-/// How often ended jobs are pruned, to the length of a nap: so often that there is never a mountain of them.
+/// How often ended jobs are pruned, give or take the interval of the sweeper: often enough that few are pruned at once.
 const PRUNE_EVERY: Duration = Duration::from_secs(2);
 
 /// From one turn to the next it takes no longer, unless the server stood still: it was stopped or suspended, or its
 /// store did not answer.
 const LONGEST_TURN: Span = Span::from_secs(2);
-/// Nobody knows how long a server was away before it started; no run is granted more than this.
+/// It is not known how long the server was down before it started; no run is granted more than this.
 const LONGEST_STANDSTILL: Span = Span::from_secs(86_400);
 /// How often queues are pruned. To find those without jobs may take a look at every job.
 const PRUNE_QUEUES_EVERY: Duration = Duration::from_secs(600);
 
-/// How many letters are taken in at a time.
+/// How many inbox entries are read in one step.
 const INBOX_STEP: usize = 100;
-/// How often is looked for letters that nobody rang for: a notification may be lost.
+/// How often the inbox is read without a notification, which may be lost.
 const INBOX_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Takes in what applications leave in the store until `stopped` completes; `decode` reads each entry. What
@@ -134,7 +134,8 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
     engine.clock.save();
 }
 
-/// For how long nobody was heard, where that is longer than from one turn to the next. Before the start, nobody was.
+/// For how long no worker could be heard, where that is longer than from one turn to the next. Before the start, none
+/// could.
 fn standstill(engine: &Engine, heard: Option<Moment>) -> Option<Span> {
     let Some(heard) = heard else { return Some(LONGEST_STANDSTILL) };
     Some(engine.clock.now().since(heard)).filter(|since| *since > LONGEST_TURN)

@@ -1,5 +1,5 @@
-//! Workers that wait for jobs, by queue. As many are woken as there are jobs, those that wait longest
-//! first: a job that wakes everybody would make all but one look in vain.
+//! Workers that wait for jobs, by queue. As many are woken as there are jobs, the longest waiting first: if a job woke
+//! all of them, all but one would claim in vain.
 
 use redrive_store::{Job, State};
 use std::collections::{HashMap, VecDeque};
@@ -17,11 +17,11 @@ struct Waiter {
 
 type Lines = HashMap<Arc<str>, VecDeque<Arc<Waiter>>>;
 
-/// Everybody who waits.
+/// All workers that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     lines: Mutex<Lines>,
-    /// How many wait, so that nobody has to lock to learn that nobody does.
+    /// How many wait, so that no lock is taken where none does.
     count: AtomicUsize,
 }
 
@@ -37,7 +37,7 @@ impl Waiting {
         PlaceInLine { waiting: self, queues, waiter, answered: false }
     }
 
-    /// Wakes those who wait for jobs that can be had now.
+    /// Wakes one worker for each of these jobs that is available.
     pub(crate) fn wake_for<'a>(&self, jobs: impl Iterator<Item = &'a Job>) {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
@@ -48,7 +48,7 @@ impl Waiting {
         }
     }
 
-    /// Wakes those who wait longest for a queue, at most so many.
+    /// Wakes the longest waiting workers of a queue, at most so many.
     pub(crate) fn wake_some(&self, queue: &Arc<str>, most: usize) {
         if self.count.load(Ordering::SeqCst) > 0 {
             let mut lines = self.lines();
@@ -70,11 +70,11 @@ impl Waiting {
     }
 }
 
-/// Wakes whoever waits longest for a queue; false where nobody does.
+/// Wakes the worker that waits longest for a queue; false where none waits.
 fn wake_one(lines: &mut Lines, queue: &Arc<str>) -> bool {
     let Some(line) = lines.get_mut(queue) else { return false };
     while let Some(waiter) = line.pop_front() {
-        // Somebody in several lines may have been woken by another.
+        // A worker in several lines may have been woken in another.
         if waiter.call.set(Arc::clone(queue)).is_ok() {
             waiter.bell.notify_one();
             return true;
@@ -84,7 +84,7 @@ fn wake_one(lines: &mut Lines, queue: &Arc<str>) -> bool {
     false
 }
 
-/// A place in line. When it is dropped, a call that nobody has answered goes to the next in line.
+/// A place in line. When it is dropped, a call that was not answered goes to the next in line.
 #[derive(Debug)]
 pub(crate) struct PlaceInLine<'a> {
     waiting: &'a Waiting,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_longest_is_woken_and_only_for_its_queues() {
+    fn the_longest_waiting_worker_is_woken_and_only_for_its_queues() {
         let waiting = Waiting::default();
         let (a, b, both) = (queues(&["a"]), queues(&["b"]), queues(&["a", "b"]));
         let (first, other, last) = (waiting.register(&a), waiting.register(&b), waiting.register(&both));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_woken_as_there_are_jobs_elsewhere_or_everybody() {
+    fn as_many_are_woken_as_there_are_jobs_on_another_node_or_all() {
         let waiting = Waiting::default();
         let (a, b) = (queues(&["a"]), queues(&["b"]));
         let places = [waiting.register(&a), waiting.register(&a), waiting.register(&a), waiting.register(&b)];
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_nobody_answers_goes_to_the_next() {
+    fn a_call_that_is_not_answered_goes_to_the_next() {
         let waiting = Waiting::default();
         let a = queues(&["a"]);
         let [first, second, third, fourth] = std::array::from_fn(|_| waiting.register(&a));

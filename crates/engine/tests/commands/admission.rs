@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 #[tokio::test]
-async fn a_closed_queue_takes_jobs_in_and_gives_none_out() {
+async fn a_paused_queue_accepts_jobs_and_gives_none_to_a_claim() {
     let rig = Rig::new();
     let closed = rig.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     assert!(closed.paused, "also a queue that had no job yet");
@@ -28,7 +28,7 @@ async fn a_closed_queue_takes_jobs_in_and_gives_none_out() {
 }
 
 #[tokio::test]
-async fn a_worker_in_a_closed_queue_can_finish() {
+async fn a_worker_of_a_paused_queue_can_finish() {
     let rig = Rig::new();
     rig.submit(job()).await;
     let claimed = rig.claim().await;
@@ -38,7 +38,7 @@ async fn a_worker_in_a_closed_queue_can_finish() {
 }
 
 #[tokio::test]
-async fn what_is_due_waits_at_the_gate_and_goes_through_when_it_opens() {
+async fn what_is_due_in_a_paused_queue_waits_and_is_promoted_when_it_is_resumed() {
     let rig = Rig::new();
     rig.submit(with_ojs(json!({"jitter": false}))).await;
     let claimed = rig.claim().await;
@@ -55,7 +55,7 @@ async fn what_is_due_waits_at_the_gate_and_goes_through_when_it_opens() {
 }
 
 #[tokio::test]
-async fn a_silent_run_ends_in_a_closed_queue_too() {
+async fn a_silent_run_ends_in_a_paused_queue_too() {
     let rig = Rig::new();
     rig.submit(Submission { lease: Some(secs(30)), ..job() }).await;
     let claimed = rig.claim().await;
@@ -66,7 +66,7 @@ async fn a_silent_run_ends_in_a_closed_queue_too() {
 }
 
 #[tokio::test]
-async fn a_job_expires_in_a_closed_queue_too() {
+async fn a_job_expires_in_a_paused_queue_too() {
     let rig = Rig::new();
     let expiring = rig.submit(Submission { expires: Some(START.after(secs(30))), ..job() }).await;
     rig.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
@@ -117,7 +117,7 @@ impl Around for SlowFirst {
 }
 
 #[tokio::test]
-async fn answers_that_overtake_each_other_do_not_leave_a_gate_closed() {
+async fn answers_that_overtake_each_other_do_not_leave_a_hold_behind() {
     let answer = Arc::new(Semaphore::new(0));
     let around = SlowFirst { first: AtomicBool::new(true), answer: Arc::clone(&answer) };
     let rig = Rig::on(Arc::new(Wrapped::new(Arc::new(Memory::new()), Arc::new(around))), 1, |_| {});

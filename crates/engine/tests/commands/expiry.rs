@@ -66,7 +66,7 @@ async fn ret_12_the_due_time_is_never_before_the_end_of_the_lease() {
     let rig = Rig::new();
     rig.submit(leased(30, json!({"initial_interval": "PT10S", "jitter": false}))).await;
     let claimed = rig.claim().await;
-    // Behind a closed gate the job stays as the sweep left it.
+    // In a paused queue the job stays as the sweep left it.
     rig.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     rig.at(START.after(secs(300))).await;
     let held = rig.job(claimed.id).await;

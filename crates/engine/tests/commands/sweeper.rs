@@ -182,7 +182,7 @@ async fn an_outage_of_the_store_is_a_standstill_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_nothing_is_due_it_sleeps_also_where_a_gate_holds_something_back() {
+async fn while_nothing_is_due_it_sleeps_also_where_jobs_are_held() {
     let running = running();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let idle = running.watch.sweeps.swap(0, Ordering::Relaxed);
@@ -191,13 +191,13 @@ async fn while_nothing_is_due_it_sleeps_also_where_a_gate_holds_something_back()
     running.submit(Submission { start: Start::Scheduled(START.after(secs(61))), ..job() }).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let held = running.watch.sweeps.swap(0, Ordering::Relaxed);
-    assert!(held <= idle + 1, "{held} sweeps in a minute with a closed queue, {idle} in an idle one");
+    assert!(held <= idle + 1, "{held} sweeps in a minute with a paused queue, {idle} in an idle one");
     running.engine.pause(QUEUE.into(), false, Missing::Create).await.expect("an answer");
     assert_about(running.waits(QUEUE).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_in_a_closed_queue_do_not_wake_the_sweeper() {
+async fn retries_in_a_paused_queue_do_not_wake_the_sweeper() {
     let running = running();
     for _ in 0..50 {
         running.submit(with_ojs(json!({"initial_interval": "PT0.01S", "jitter": false}))).await;

@@ -14,7 +14,7 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_compaction_that_fails_is_told_once_tried_again_and_told_when_it_works() {
+fn a_compaction_that_fails_is_reported_once_repeated_and_reported_when_it_succeeds() {
     let disk = SimDisk::default();
     let options = Options { retry_compaction_after: Duration::from_millis(1), ..TINY };
     let (store, _) = open(&disk, options).unwrap();

@@ -185,7 +185,7 @@ fn compaction_without_room(room: u64) {
 }
 
 #[test]
-fn whoever_waits_is_told_when_the_flush_fails() {
+fn a_caller_that_waits_gets_the_error_when_the_flush_fails() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(6);

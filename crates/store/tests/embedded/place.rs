@@ -109,7 +109,7 @@ fn an_idle_store_notices_that_its_folder_is_gone() {
 }
 
 #[test]
-fn a_store_that_has_stopped_says_so_to_whoever_asks_later() {
+fn a_store_that_has_stopped_says_so_to_later_callers() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     disk.delete("00000001.log");
