@@ -156,27 +156,6 @@ pub(crate) fn overdue(job: &Job, grace: &Grace, now: Moment) -> Option<(Moment, 
     Some((since, if timed_out { Overdue::TimedOut } else { Overdue::Stalled }))
 }
 
-/// Since when a waiting job may become available.
-pub(crate) fn due(job: &Job, now: Moment) -> Option<Moment> {
-    job.state.after(EventKind::Due)?;
-    job.due.filter(|due| *due <= now)
-}
-
-/// Since when a waiting job has lost its point.
-pub(crate) fn expired(job: &Job, now: Moment) -> Option<Moment> {
-    job.state.after(EventKind::Expired)?;
-    job.spec.expires.filter(|expires| *expires <= now)
-}
-
-/// The next moment at which something happens to the job by itself. Where its queue is held, that it is due is
-/// nothing that happens.
-pub(crate) fn wake(job: &Job, held: bool, grace: &Grace) -> Option<Moment> {
-    let due = job.state.after(EventKind::Due).and(job.due).filter(|_| !held);
-    let expires = job.state.after(EventKind::Expired).and(job.spec.expires);
-    let overdue = job.lease.as_ref().map(|lease| grace.overdue(lease));
-    [due, expires, overdue].into_iter().flatten().min()
-}
-
 /// The time that the job waited for has come.
 pub(crate) fn fall_due(job: Job, now: Moment) -> Result<Transition, Refusal> {
     open(job, EventKind::Due, now)

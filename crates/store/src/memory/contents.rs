@@ -1,11 +1,12 @@
 //! All jobs of a store, and what the verbs do with them. Nothing is indexed: each verb looks at every
-//! job, takes those that its rule names, sorts them by its order, and applies the rule.
+//! job, takes those that it is about, sorts them by its order, and lets happen to them what it is for.
 
-use crate::rules;
-use crate::standstill::Grace;
+use super::event::{Event, Run};
+use super::recorded::Recorded;
 use crate::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue,
-    QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, State, Transition,
+    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, Lease, LeaseRef, Listed, Missing, NewJob, Overdue,
+    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Settled, Settlement, Standstill, State, Token,
+    Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// The whole contents of a store.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    jobs: BTreeMap<JobId, Job>,
+    jobs: BTreeMap<JobId, Recorded>,
     keys: BTreeMap<Arc<str>, JobId>,
     queues: BTreeMap<Arc<str>, Standing>,
 }
@@ -29,26 +30,26 @@ struct Standing {
 
 impl Contents {
     pub(super) fn enqueue(&mut self, jobs: &[NewJob], now: Moment) -> Result<Vec<Enqueued>, DuplicateId> {
-        let mut created: BTreeMap<JobId, Job> = BTreeMap::new();
+        let mut created: BTreeMap<JobId, Recorded> = BTreeMap::new();
         let mut keys: BTreeMap<Arc<str>, JobId> = BTreeMap::new();
         let mut answers = Vec::new();
         for (index, new) in jobs.iter().enumerate() {
             let key = new.idempotency_key.as_ref();
             let existing = key.and_then(|key| self.keys.get(key).or_else(|| keys.get(key)));
             if let Some(job) = existing.and_then(|id| self.jobs.get(id).or_else(|| created.get(id))) {
-                answers.push(Enqueued::Existing(job.clone()));
+                answers.push(Enqueued::Existing(job.job().clone()));
                 continue;
             }
             if self.jobs.contains_key(&new.id) || created.contains_key(&new.id) {
                 return Err(DuplicateId { index, id: new.id });
             }
-            let job = rules::created(new, now);
+            let job = Recorded::new(new, now);
             keys.extend(key.map(|key| (Arc::clone(key), new.id)));
-            answers.push(Enqueued::Created(job.clone()));
+            answers.push(Enqueued::Created(job.job().clone()));
             created.insert(new.id, job);
         }
         for job in created.values() {
-            self.standing(&job.spec.queue, now);
+            self.standing(&job.job().spec.queue, now);
         }
         self.jobs.extend(created);
         self.keys.extend(keys);
@@ -59,78 +60,96 @@ impl Contents {
         let (mut claimed, mut bytes) = (Vec::new(), 0_usize);
         for queue in claim.queues.iter().filter(|queue| !claim.held.contains_queue(queue)) {
             for id in self.line(queue, now) {
-                bytes = bytes.saturating_add(self.jobs.get(&id).map_or(0, Job::bytes));
+                bytes = bytes.saturating_add(self.jobs.get(&id).map_or(0, |job| job.job().bytes()));
                 if claimed.len() >= claim.count || (bytes > claim.bytes && !claimed.is_empty()) {
                     return claimed;
                 }
-                claimed.extend(self.change(id, |job| rules::claim(job, claim, now)));
+                let claimed_job = self.happen(id, Event::Claimed(Run::of(claim)), now);
+                claimed.extend(claimed_job.map(|transition| transition.job));
             }
         }
         claimed
     }
 
     pub(super) fn extend(&mut self, lease_ref: &LeaseRef, span: Option<Span>, now: Moment) -> Result<Job, Refusal> {
-        self.change(lease_ref.id, |job| rules::extend(job, &lease_ref.token, span, now))
+        let recorded = self.recorded(lease_ref.id)?;
+        recorded.check(&lease_ref.token)?;
+        recorded.heartbeat(span, now);
+        Ok(recorded.job().clone())
     }
 
     pub(super) fn settle(&mut self, settlement: &Settlement, now: Moment) -> Result<Settled, Refusal> {
-        self.change(settlement.lease_ref.id, |job| rules::settle(job, settlement, now))
+        let recorded = self.recorded(settlement.lease_ref.id)?;
+        let (job, token) = (recorded.job(), &settlement.lease_ref.token);
+        let completed_it = job.settled.is_some_and(|settled| *token == Token::Lease(settled));
+        if completed_it && matches!(settlement.report, RunOutcome::Done(_)) {
+            return Ok(Settled::Repeated(job.clone()));
+        }
+        recorded.check(token)?;
+        let event = match &settlement.report {
+            RunOutcome::Done(result) => Event::Completed(result.clone()),
+            RunOutcome::Failed(decide) => Event::Failed(decide(job), None),
+            RunOutcome::Released { most, .. } if job.releases >= *most => return Err(Refusal::TooManyReleases(*most)),
+            RunOutcome::Released { delay, .. } => Event::Released(*delay),
+        };
+        recorded.happen(event, now).map(Settled::Transition)
     }
 
     pub(super) fn reclaim(
         &mut self,
         decide: &Decider<'_>,
         limit: usize,
-        grace: &Grace,
+        standstills: &[Standstill],
         now: Moment,
     ) -> Vec<Transition> {
-        let overdue = self.in_time(|job| rules::overdue(job, grace, now).map(|(since, _)| since));
-        let ended = overdue.into_iter().take(limit);
-        ended.filter_map(|(_, id)| self.change(id, |job| rules::reclaim(job, decide, grace, now)).ok()).collect()
+        let mut ended = Vec::new();
+        for (_, id) in self.in_time(|job| overdue(job, standstills).filter(|since| *since <= now)) {
+            let Some(job) = self.jobs.get(&id).map(Recorded::job).filter(|_| ended.len() < limit) else { break };
+            let too_long = job.lease.as_ref().and_then(|lease| lease.deadline).is_some_and(|deadline| deadline <= now);
+            let why = if too_long { Overdue::TimedOut } else { Overdue::Stalled };
+            let decision = decide(job, why);
+            ended.extend(self.happen(id, Event::Failed(decision, Some(why)), now));
+        }
+        ended
     }
 
     pub(super) fn promote(&mut self, held: &Held, limit: usize, now: Moment) -> Vec<Transition> {
         let mut moved = Vec::new();
-        for (_, id) in self.in_time(|job| rules::expired(job, now)) {
-            if moved.len() < limit {
-                moved.extend(self.change(id, |job| rules::expire(job, now)));
-            }
+        for (_, id) in self.in_time(|job| expires(job).filter(|expires| *expires <= now)).into_iter().take(limit) {
+            moved.extend(self.happen(id, Event::Expired, now));
         }
-        for id in self.in_turn(held, now) {
-            if moved.len() < limit {
-                moved.extend(self.change(id, |job| rules::fall_due(job, now)));
-            }
+        for id in self.in_turn(held, now).into_iter().take(limit - moved.len()) {
+            moved.extend(self.happen(id, Event::Due, now));
         }
         moved
     }
 
     pub(super) fn cancel(&mut self, id: JobId, now: Moment) -> Result<Transition, Refusal> {
-        self.change(id, |job| rules::cancel(job, now))
+        self.happen(id, Event::Cancelled, now)
     }
 
     pub(super) fn activate(&mut self, id: JobId, now: Moment) -> Result<Transition, Refusal> {
-        self.change(id, |job| rules::activate(job, now))
+        self.happen(id, Event::Activated, now)
     }
 
     pub(super) fn redrive(&mut self, id: JobId, redrive: &Redrive, now: Moment) -> Result<Transition, Refusal> {
-        let redriven = self.change(id, |job| rules::redrive(job, redrive, now))?;
+        let redriven = self.happen(id, Event::Redriven(redrive.clone()), now)?;
         self.standing(&redriven.job.spec.queue, now);
         Ok(redriven)
     }
 
     pub(super) fn remove(&mut self, id: JobId) -> Result<Job, Refusal> {
-        let job = self.jobs.get(&id).ok_or(Refusal::NotFound)?;
-        if !job.state.is_terminal() {
+        let job = self.recorded(id)?.job().clone();
+        if job.times.finished.is_none() {
             return Err(Refusal::WrongState(job.state));
         }
-        let job = job.clone();
         self.forget(id);
         Ok(job)
     }
 
     pub(super) fn prune(&mut self, retention: Retention, limit: usize, now: Moment) -> usize {
         let over = |job: &Job, dead: bool, span: Span| {
-            let finished = job.times.finished.filter(|_| job.state.is_terminal() && job.dead == dead)?;
+            let finished = job.times.finished.filter(|_| job.dead == dead)?;
             (finished.after(span) <= now).then_some(finished)
         };
         let mut ended = self.in_time(|job| over(job, false, retention.finished));
@@ -170,11 +189,11 @@ impl Contents {
     }
 
     pub(super) fn get(&self, id: JobId) -> Option<Job> {
-        self.jobs.get(&id).cloned()
+        self.jobs.get(&id).map(|recorded| recorded.job().clone())
     }
 
     pub(super) fn list(&self, filter: &Filter, page: Page) -> Listed {
-        let mut fitting: Vec<&Job> = self.jobs.values().filter(|job| filter.fits(job)).collect();
+        let mut fitting: Vec<&Job> = self.all().filter(|job| filter.fits(job)).collect();
         fitting.sort_by_key(|job| Reverse(filter.entry(job)));
         let total = filter.is_counted().then_some(fitting.len());
         let behind = |job: &&Job| page.after.is_none_or(|after| filter.entry(job) < after);
@@ -200,23 +219,30 @@ impl Contents {
         self.queues.iter().map(|(name, standing)| self.queue(name, *standing)).collect()
     }
 
-    pub(super) fn next_wake(&self, held: &Held, grace: &Grace) -> Option<Moment> {
-        self.jobs.values().filter_map(|job| rules::wake(job, held.contains(&job.spec), grace)).min()
+    pub(super) fn next_wake(&self, held: &Held, standstills: &[Standstill]) -> Option<Moment> {
+        let due = self.all().filter(|job| !held.contains(&job.spec)).filter_map(|job| job.due);
+        let expires = self.all().filter_map(expires);
+        due.chain(expires).chain(self.all().filter_map(|job| overdue(job, standstills))).min()
     }
 
-    /// Applies a rule to one job, which stays as it is where the rule refuses.
-    fn change<T: AsRef<Job>>(&mut self, id: JobId, rule: impl FnOnce(Job) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let stored = self.jobs.get_mut(&id).ok_or(Refusal::NotFound)?;
-        let answer = rule(stored.clone())?;
-        stored.clone_from(answer.as_ref());
-        Ok(answer)
+    fn recorded(&mut self, id: JobId) -> Result<&mut Recorded, Refusal> {
+        self.jobs.get_mut(&id).ok_or(Refusal::NotFound)
+    }
+
+    fn happen(&mut self, id: JobId, event: Event, now: Moment) -> Result<Transition, Refusal> {
+        self.recorded(id)?.happen(event, now)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.values().map(Recorded::job)
     }
 
     /// The jobs that an open queue can hand out, the next one first.
     fn line(&self, queue: &Arc<str>, now: Moment) -> Vec<JobId> {
         let open = self.queues.get(queue).is_some_and(|standing| !standing.paused);
-        let waiting = self.jobs.values().filter(|job| {
-            open && job.spec.queue == *queue && job.state == State::Available && rules::expired(job, now).is_none()
+        let waiting = self.all().filter(|job| {
+            let expired = expires(job).is_some_and(|expires| expires <= now);
+            open && job.spec.queue == *queue && job.state == State::Available && !expired
         });
         let line = sorted(waiting, |job| (Reverse(job.spec.priority), job.times.available, job.id));
         line.into_iter().map(|job| job.id).collect()
@@ -224,15 +250,15 @@ impl Contents {
 
     /// The jobs to which `time` gives a moment, the earliest first.
     fn in_time(&self, time: impl Fn(&Job) -> Option<Moment>) -> Vec<(Moment, JobId)> {
-        sorted(self.jobs.values().filter_map(|job| Some((time(job)?, job.id))), |pair| *pair)
+        sorted(self.all().filter_map(|job| Some((time(job)?, job.id))), |pair| *pair)
     }
 
     /// The due jobs of the queues that are not held: the first of each queue, then the second of each.
     fn in_turn(&self, held: &Held, now: Moment) -> Vec<JobId> {
-        let due = self.in_time(|job| rules::due(job, now).filter(|_| !held.contains(&job.spec)));
+        let due = self.in_time(|job| job.due.filter(|due| *due <= now && !held.contains(&job.spec)));
         let mut turns: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
         let turn = |(at, id): (Moment, JobId)| {
-            let turn = turns.entry(&self.jobs.get(&id)?.spec.queue).or_default();
+            let turn = turns.entry(&self.jobs.get(&id)?.job().spec.queue).or_default();
             *turn += 1;
             Some((*turn, at, id))
         };
@@ -246,7 +272,7 @@ impl Contents {
     }
 
     fn queue(&self, name: &Arc<str>, standing: Standing) -> Queue {
-        let count = |state| self.jobs.values().filter(|job| job.spec.queue == *name && job.state == state).count();
+        let count = |state| self.all().filter(|job| job.spec.queue == *name && job.state == state).count();
         let Standing { paused, created } = standing;
         Queue { name: Arc::clone(name), paused, created, counts: State::ALL.map(count) }
     }
@@ -261,4 +287,20 @@ fn sorted<T, K: Ord>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K) -> V
     let mut items: Vec<T> = items.collect();
     items.sort_by_key(key);
     items
+}
+
+/// When a waiting job expires.
+fn expires(job: &Job) -> Option<Moment> {
+    let waits = matches!(job.state, State::Scheduled | State::Pending | State::Available | State::Retryable);
+    job.spec.expires.filter(|_| waits)
+}
+
+/// When a run is overdue: at its deadline or at the end of its lease, and, after a standstill without a heartbeat
+/// since, not before one span of the lease has passed, or as much time as the standstill took.
+fn overdue(job: &Job, standstills: &[Standstill]) -> Option<Moment> {
+    let lease: &Lease = job.lease.as_ref()?;
+    let unheard = standstills.iter().filter(|standstill| lease.alive < standstill.ended);
+    let spared = unheard.map(|standstill| standstill.ended.after(lease.span.at_most(standstill.length)));
+    let ends = lease.deadline.into_iter().chain([lease.until]).min();
+    ends.into_iter().chain(spared).max()
 }

@@ -1,8 +1,14 @@
 //! The reference model of a store: obviously right rather than fast, and gone with the process.
+//!
+//! It has rules of its own. A job is the list of its events, and each of its members follows from the whole list.
+//! The durable stores share `rules.rs`, which changes a job step by step; were the model to share it too, a wrong
+//! rule would be wrong on both sides of every comparison. `scripts/plant` shows that wrong rules are seen.
 
 mod contents;
+mod derived;
+mod event;
+mod recorded;
 
-use crate::standstill::Grace;
 use crate::{
     Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue,
     QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreFuture, Transition,
@@ -11,14 +17,14 @@ use contents::Contents;
 use redrive_policy::{Moment, Span};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A store in memory. It settles what the verbs mean: other stores are compared with it, answer by
-/// answer. Every verb looks at every job, so it is meant for tests and small trials.
+/// A store in memory. It defines what the verbs mean: other stores are compared with it, answer by answer. Every verb
+/// looks at every job, and a job stores every event, so it is meant for tests and small trials.
 ///
 /// A clone is the same store. Answers are ready at the first poll.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     contents: Arc<Mutex<Contents>>,
-    grace: Arc<Mutex<Grace>>,
+    standstills: Arc<Mutex<Vec<Standstill>>>,
 }
 
 impl Memory {
@@ -31,14 +37,14 @@ impl Memory {
     /// The same jobs for a server that has just started: what concerned only the one before it is forgotten.
     #[must_use]
     pub fn reopened(&self) -> Self {
-        Self { contents: Arc::clone(&self.contents), grace: Arc::default() }
+        Self { contents: Arc::clone(&self.contents), standstills: Arc::default() }
     }
 
-    fn grace(&self) -> MutexGuard<'_, Grace> {
-        self.grace.lock().unwrap_or_else(PoisonError::into_inner)
+    fn standstills(&self) -> MutexGuard<'_, Vec<Standstill>> {
+        self.standstills.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The book, also after a ruling panicked: it runs before its job is changed.
+    /// The contents, also after a decision panicked: it runs before its job is changed.
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,11 +79,11 @@ impl Store for Memory {
     }
 
     fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
-        Box::pin(async move { Ok(self.contents().reclaim(decide, limit, &self.grace(), now)) })
+        Box::pin(async move { Ok(self.contents().reclaim(decide, limit, &self.standstills(), now)) })
     }
 
     fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()> {
-        self.grace().add(standstill);
+        self.standstills().push(standstill);
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -130,6 +136,6 @@ impl Store for Memory {
     }
 
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
-        Box::pin(async move { Ok(self.contents().next_wake(held, &self.grace())) })
+        Box::pin(async move { Ok(self.contents().next_wake(held, &self.standstills())) })
     }
 }
