@@ -203,7 +203,7 @@ fn decision(job: &Job, failure: &Failure<'_>, cause: &str, now: Moment) -> Decis
     let seen = digest(&format!("{job:?}"));
     let verdict = decide(&job.spec.policy, &job.history, failure, now, Draw::from_bits(seen));
     let due = now.after(verdict.delay().unwrap_or_default());
-    let policy = (seen % 2 == 0).then(|| Arc::clone(&job.spec.policy));
+    let policy = seen.is_multiple_of(2).then(|| Arc::clone(&job.spec.policy));
     Decision { verdict, due, error: format!("{cause} {seen:016x}").into_bytes().into(), policy }
 }
 
