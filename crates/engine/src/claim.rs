@@ -1,4 +1,4 @@
-//! Handing out jobs.
+//! Claiming jobs.
 
 use crate::engine::refused;
 use crate::waiting::PlaceInLine;
@@ -95,7 +95,7 @@ impl Engine {
         Ok(self.shown_jobs(claimed.into_iter().map(|transition| transition.job)))
     }
 
-    /// A sign of life for several jobs; each answers for itself.
+    /// A heartbeat for several jobs; each is answered separately.
     ///
     /// # Errors
     /// The store did not answer.

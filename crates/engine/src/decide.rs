@@ -46,7 +46,7 @@ pub(crate) fn overdue(job: &Job, why: Overdue, now: Moment, draw: Draw) -> Decis
     let verdict = decide(&job.spec.policy, &job.history, &failure, now, draw);
     let delay = verdict.delay().unwrap_or(Span::ZERO);
     let due = match (why, &job.lease) {
-        // The wait counts from the last sign of life: for all we know that is when the run failed.
+        // The wait counts from the last heartbeat: for all that is known, the run failed then.
         (Overdue::Stalled, Some(lease)) => lease.alive.after(delay).max(lease.until),
         _ => now.after(delay),
     };

@@ -1,4 +1,4 @@
-//! Jobs that were discarded and are no dead letters, counted until they are told.
+//! Jobs that were discarded and are no dead letters, counted for the log.
 
 use crate::Engine;
 use redrive_store::{JobEnd, Transition};

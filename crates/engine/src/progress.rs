@@ -94,7 +94,7 @@ fn cut(message: &str) -> &str {
 }
 
 impl Engine {
-    /// Takes note of how far a run has come. That is a sign of life too (OJS progress, 6.3).
+    /// Records how far a run has come. A report of progress is a heartbeat too.
     ///
     /// # Errors
     /// The report says nothing or too much, the job does not allow it, or the store did not answer.

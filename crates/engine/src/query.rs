@@ -55,7 +55,7 @@ impl Engine {
         Ok(self.shown_queue(queue))
     }
 
-    /// Forgets a queue that has no jobs, paused or not.
+    /// Removes a queue that has no jobs, paused or not.
     ///
     /// # Errors
     /// There is no such queue, it has jobs, or the store did not answer.
@@ -79,7 +79,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Calls a job off, whoever holds it.
+    /// Cancels a job, whether or not a worker has it.
     ///
     /// # Errors
     /// There is no such job, it has ended, or the store did not answer.
@@ -114,7 +114,7 @@ impl Engine {
         Ok(self.shown_job(redriven.job))
     }
 
-    /// Forgets a job that has ended.
+    /// Removes a job that has ended.
     ///
     /// # Errors
     /// There is no such job, it has not ended, or the store did not answer.

@@ -13,12 +13,12 @@ pub enum Ending {
     Done(Option<Blob>),
     /// It failed.
     Failed(FailureReport),
-    /// It was given back unfinished, to run again after this time. That spends no attempt.
+    /// It was released unfinished, to run again after this time. That does not count as an attempt.
     Released(Span),
 }
 
 impl Engine {
-    /// Ends runs; each answers for itself. Success that is reported again with the same token changes nothing.
+    /// Ends runs; each is answered separately. Success that is reported again with the same token changes nothing.
     ///
     /// # Errors
     /// The store did not answer.

@@ -1,4 +1,4 @@
-//! What is kept of a job.
+//! What is stored of a job.
 
 use crate::{JobId, LeaseToken, State};
 use redrive_policy::{History, Moment, Policy, Span, Verdict};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Bytes that the store keeps and never reads: JSON text of whoever handed them in.
 pub type Blob = Arc<[u8]>;
 
-/// What is said about a job when it is handed in. Written once; only a revival may replace it.
+/// The specification of a job. It is written when the job is enqueued; only a redrive may replace it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// What kind of work it is, such as `email.send`.
@@ -16,38 +16,38 @@ pub struct Spec {
     pub queue: Arc<str>,
     /// Higher numbers run first.
     pub priority: i32,
-    /// Everything else that was handed in.
+    /// Everything else that the producer sent.
     pub body: Blob,
     /// What happens after a failure.
     pub policy: Arc<Policy>,
-    /// How long one run may take; absent, the engine's default holds.
+    /// How long one run may take; absent, the engine's default applies.
     pub timeout: Option<Span>,
-    /// How long a lease lasts without a sign of life; absent, what the claim asks for holds.
+    /// How long a lease lasts without a heartbeat; absent, what the claim asks for applies.
     pub lease: Option<Span>,
-    /// When the job loses its point: no run, first or later, starts at this time or after it. A revival
-    /// that says nothing else clears it.
+    /// When the job expires: no run, first or later, starts at this time or after it. A redrive that brings no other
+    /// expiry clears it.
     pub expires: Option<Moment>,
 }
 
-/// How a job begins another life.
+/// How a job begins another generation.
 #[derive(Clone, Debug, Default)]
 pub struct Redrive {
-    /// What is said about it from now on. Absent, what was said before, except that it does not expire.
+    /// The specification from now on. Absent, the one before, except that the job does not expire.
     pub spec: Option<Arc<Spec>>,
-    /// Who takes it back, for the record of what was replaced; empty where that is not known.
+    /// Who redrives it, for the record of what was replaced; empty where that is not known.
     pub by: Arc<str>,
 }
 
-/// A job to be kept.
+/// A job to be stored.
 #[derive(Clone, Debug)]
 pub struct NewJob {
-    /// Its name.
+    /// Its id.
     pub id: JobId,
-    /// What is said about it.
+    /// Its specification.
     pub spec: Arc<Spec>,
     /// Where it starts.
     pub start: Start,
-    /// A second job with the same key is not kept; the first one is handed back.
+    /// A second job with the same key is not stored; the answer is the first one.
     pub idempotency_key: Option<Arc<str>>,
 }
 
@@ -58,42 +58,42 @@ pub enum Start {
     Available,
     /// It may run from this time on.
     Scheduled(Moment),
-    /// It may run once somebody activates it.
+    /// It may run once it is activated.
     Pending,
 }
 
 /// A job as it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Its name.
+    /// Its id.
     pub id: JobId,
-    /// What was said about it.
+    /// Its specification.
     pub spec: Arc<Spec>,
     /// Its state.
     pub state: State,
-    /// How many runs have started since it was handed in, or revived.
+    /// How many runs have started since it was enqueued or redriven.
     pub attempt: u32,
     /// What the policy remembers.
     pub history: History,
     /// When it may run; present while it is scheduled or retryable.
     pub due: Option<Moment>,
-    /// Who holds it; present while it is active.
+    /// The lease of the worker; present while it is active.
     pub lease: Option<Lease>,
-    /// How many leases there have been, over all lives.
+    /// How many leases there have been, over all generations.
     pub leases: u32,
-    /// How often it was revived.
+    /// How often it was redriven.
     pub generation: u32,
-    /// How often it was given back unfinished since its last failure.
+    /// How often it was released since its last failure.
     pub releases: u32,
-    /// Whether it is kept among the dead letters; only while it is discarded.
+    /// Whether it is a dead letter; only while it is discarded.
     pub dead: bool,
     /// When things happened.
     pub times: Times,
-    /// The delay that the last retry of this life waited, or waits; a release does not change it.
+    /// The delay that the last retry of this generation waited, or waits; a release does not change it.
     pub last_delay: Option<Span>,
-    /// The failed runs, oldest first; only the latest are kept.
+    /// The failed runs, oldest first; only the latest are stored.
     pub failures: Vec<FailedRun>,
-    /// What revivals replaced, oldest first; only the latest are kept.
+    /// What redrives replaced, oldest first; only the latest are stored.
     pub revisions: Vec<Revision>,
     /// What the handler returned.
     pub result: Option<Blob>,
@@ -110,8 +110,8 @@ pub(crate) const FIXED_BYTES: usize = 1 << 10;
 const ITEM_BYTES: usize = 256;
 
 impl Job {
-    /// About how many bytes it takes to tell all about the job: what was handed in, what that replaced, what came
-    /// back, and the errors of its failures.
+    /// About how many bytes the job has: its specification, what that replaced, its result, and the errors of its
+    /// failures.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let payload = payload_bytes(&self.spec.body, self.result.as_ref(), &self.revisions);
@@ -142,7 +142,7 @@ pub(crate) fn payload_bytes(body: &Blob, result: Option<&Blob>, revisions: &[Rev
 /// When things happened to a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// It was handed in.
+    /// It was enqueued.
     pub created: Moment,
     /// It last became available.
     pub available: Option<Moment>,
@@ -152,29 +152,29 @@ pub struct Times {
     pub finished: Option<Moment>,
 }
 
-/// A worker's hold on a job.
+/// The right of a worker to run a job for some time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lease {
-    /// The proof of it.
+    /// Its token.
     pub token: LeaseToken,
-    /// Who holds it.
+    /// The worker.
     pub worker: Arc<str>,
-    /// The last sign of life: the claim, or the last extension.
+    /// The last heartbeat: the claim, or the last extension.
     pub alive: Moment,
-    /// When it runs out without a further sign of life.
+    /// When it runs out without a further heartbeat.
     pub until: Moment,
-    /// How long each sign of life lasts.
+    /// How long the lease lasts after each heartbeat.
     pub span: Span,
-    /// When the run has taken too long, whatever the signs of life; absent without a limit.
+    /// When the run times out, whatever the heartbeats; absent without a limit.
     pub deadline: Option<Moment>,
 }
 
 /// A run that failed, and what was decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailedRun {
-    /// Which life of the job, from 0; a revival begins the next.
+    /// Which generation of the job, from 0; a redrive begins the next.
     pub generation: u32,
-    /// Which run of that life, from 1.
+    /// Which run of that generation, from 1.
     pub attempt: u32,
     /// Since when it had waited for a worker.
     pub available: Moment,
@@ -190,13 +190,13 @@ pub struct FailedRun {
     pub verdict: Verdict,
 }
 
-/// How many failed runs are kept with a job. OJS §10.1 asks for ten.
+/// How many failed runs are stored with a job. Open Job Spec asks for ten.
 pub const KEPT_FAILURES: usize = 25;
 
-/// What was said about a job before a revival replaced it.
+/// The body of a job before a redrive replaced it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
-    /// The last life for which it held, from 0.
+    /// The last generation that it applied to, from 0.
     pub generation: u32,
     /// When it was replaced.
     pub at: Moment,
@@ -206,5 +206,5 @@ pub struct Revision {
     pub body: Blob,
 }
 
-/// How many revisions are kept with a job.
+/// How many revisions are stored with a job.
 pub const KEPT_REVISIONS: usize = 5;

@@ -9,19 +9,19 @@ use std::fmt;
 pub enum State {
     /// Waits for its time, before its first run.
     Scheduled,
-    /// Waits for somebody to activate it.
+    /// Waits to be activated.
     Pending,
     /// Waits for a worker.
     Available,
-    /// Is held by a worker under a lease.
+    /// Is run by a worker under a lease.
     Active,
     /// Has failed and waits for its next run.
     Retryable,
     /// Has succeeded.
     Completed,
-    /// Was called off.
+    /// Was cancelled.
     Cancelled,
-    /// Has failed for good; kept among the dead letters, or not.
+    /// Has failed and does not run again; it is a dead letter, or not.
     Discarded,
 }
 
@@ -57,7 +57,7 @@ pub enum EventKind {
 }
 
 impl State {
-    /// All of them, in the order in which they are listed to people.
+    /// All states, in the order in which they are listed.
     pub const ALL: [Self; 8] = [
         Self::Scheduled,
         Self::Pending,
@@ -92,7 +92,7 @@ impl State {
         }
     }
 
-    /// True where nothing but a revival happens any more.
+    /// True where the job has ended; only a redrive makes it run again.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Cancelled | Self::Discarded)

@@ -12,7 +12,7 @@ use crate::{
 use redrive_policy::{Disposition, History, Moment, Origin, Outcome, Span, Verdict};
 use std::sync::Arc;
 
-/// A job as it is when it has just been handed in.
+/// A job as it is when it has just been enqueued.
 pub(crate) fn created(new: &NewJob, now: Moment) -> Job {
     let (state, due) = match new.start {
         Start::Scheduled(due) if due > now => (State::Scheduled, Some(due)),
@@ -59,8 +59,8 @@ pub(crate) fn claim(job: Job, claim: &Claim, now: Moment) -> Result<Job, Refusal
     Ok(job)
 }
 
-/// A sign of life. A span that comes with it holds for this one sign only, and not below what the job asks for:
-/// a worker that does not know that must not cut it short.
+/// A heartbeat. A span that comes with it applies to this heartbeat only, and is never less than what the job asks
+/// for: a worker that does not know what the job asks for must not shorten its lease.
 pub(crate) fn extend(mut job: Job, token: &Token, span: Option<Span>, now: Moment) -> Result<Job, Refusal> {
     check_lease(&job, token)?;
     if let Some(lease) = &mut job.lease {
@@ -148,7 +148,7 @@ fn record(failed: &mut Transition, error: Blob, verdict: Verdict) {
 }
 
 /// Since when the run is overdue, and why it is ended. Where both times are over, the earlier one says
-/// since when, and the deadline says why: no sign of life could have saved that run.
+/// since when, and the deadline says why: no heartbeat could have saved that run.
 pub(crate) fn overdue(job: &Job, grace: &Grace, now: Moment) -> Option<(Moment, Overdue)> {
     let lease = job.lease.as_ref()?;
     let since = Some(grace.overdue(lease)).filter(|since| *since <= now)?;
@@ -196,14 +196,14 @@ pub(crate) fn redrive(job: Job, redrive: &Redrive, now: Moment) -> Result<Transi
     Ok(redriven)
 }
 
-/// What is said about a job in its next life; `None` where nothing changes. The old time to live is cleared:
-/// it would end the next life before its first run.
+/// The specification of a job in its next generation; `None` where nothing changes. The old expiry is cleared: it
+/// would end the next generation before its first run.
 pub(crate) fn redriven_spec(spec: &Arc<Spec>, redrive: &Redrive) -> Option<Arc<Spec>> {
     let lasting = || spec.expires.map(|_| Arc::new(Spec { expires: None, ..(**spec).clone() }));
     redrive.spec.clone().or_else(lasting)
 }
 
-/// Replaces what is said about the job, and keeps the body that is replaced.
+/// Replaces the specification of the job, and stores the body that is replaced.
 fn revise(job: &mut Job, spec: Arc<Spec>, by: &Arc<str>, now: Moment) {
     if spec.body != job.spec.body {
         let body = Arc::clone(&job.spec.body);
@@ -214,7 +214,7 @@ fn revise(job: &mut Job, spec: Arc<Spec>, by: &Arc<str>, now: Moment) {
     job.spec = spec;
 }
 
-/// Whether a hold on the job is proven.
+/// Whether a token fits the lease of the job.
 pub(crate) fn check_lease(job: &Job, token: &Token) -> Result<(), Refusal> {
     let Some(lease) = &job.lease else {
         return Err(match token {
@@ -224,16 +224,16 @@ pub(crate) fn check_lease(job: &Job, token: &Token) -> Result<(), Refusal> {
     };
     match token {
         Token::Lease(token) if *token == lease.token => Ok(()),
-        // Old nonces are not kept: any token with the number of an earlier lease passes for it.
+        // Old nonces are not stored: any token with the number of an earlier lease passes for it.
         Token::Lease(token) if (1..lease.token.number).contains(&token.number) => Err(Refusal::StaleLease),
         Token::Lease(_) => Err(Refusal::WrongLease),
-        // A lease that was taken without a name is nobody's in particular: any name may claim it.
+        // A lease that was taken without the name of a worker fits any name.
         Token::Worker(worker) if !lease.worker.is_empty() && *worker != lease.worker => Err(Refusal::OtherWorker),
         Token::Worker(_) | Token::None => Ok(()),
     }
 }
 
-/// Whether this reports the success that completed the job once more, because the answer got lost.
+/// Whether this reports the success that completed the job again, because the answer got lost.
 fn repeats_success(job: &Job, settlement: &Settlement) -> bool {
     match (&settlement.report, &settlement.lease_ref.token, job.settled) {
         (RunOutcome::Done(_), Token::Lease(token), Some(settled)) => *token == settled,

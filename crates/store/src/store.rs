@@ -12,31 +12,30 @@ use std::sync::Arc;
 /// The answer of a store, given once the write is safe from a power cut.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// A store of jobs. It never computes a delay and never reads a clock: who calls it decides, and the
+/// A store of jobs. It never computes a delay and never reads a clock: the caller decides, and the
 /// decision runs inside the same atomic step that writes its outcome.
 ///
-/// Dropping an answer before it came leaves the write undecided: it may happen or not, whole.
+/// Where the caller drops an answer before it came, the write happens as a whole or not at all.
 pub trait Store: Send + Sync {
-    /// Keeps new jobs, all or none. A start that is not in the future is now.
+    /// Stores new jobs, all or none. A start that is not in the future is now.
     ///
-    /// A key that a kept job has, of the store or of the same batch, hands that job back. The key
-    /// counts before the name, so that a request sent twice with both is no duplicate.
+    /// Where a stored job, or an earlier job of the batch, has the same idempotency key, the answer is that job. The
+    /// key is checked before the id, so that a request that is sent twice with both is no duplicate.
     fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>>;
 
-    /// Hands out available jobs under leases: queues in the order given, in each the highest priority
-    /// first, then what became available first, then by name. A job that has expired is not handed out. The
-    /// run counts from here on. A job that does not fit into the bytes of the claim ends it; nothing behind that
-    /// job is handed out in its place.
+    /// Claims available jobs under leases: queues in the order given, in each the highest priority first, then what
+    /// became available first, then by id. A job that has expired is not claimed. The run counts from here on. A job
+    /// that does not fit into the bytes of the claim ends it; no job behind it is claimed in its place.
     ///
     /// Queues that are held, and queues that are paused, are passed over as a whole. Whether a queue is paused is
     /// the store's own knowledge, whatever the caller holds: another server on the same store may have paused it.
     fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>>;
 
-    /// A sign of life: each lease lasts `span` from now, or else its own span, and no less than the job
-    /// asks for; its deadline stays.
+    /// A heartbeat: each lease lasts `span` from now, or else its own span, and no less than the job asks for. Its
+    /// deadline stays.
     ///
-    /// A lease past its time is still extended while nobody has ended it: the worker is alive, and
-    /// nobody else has the job. What [`Store::reclaim`] or anything else ended stays ended.
+    /// A lease that ran out is still extended as long as the run has not been ended: the worker is alive, and no
+    /// other worker has the job. A run that [`Store::reclaim`] or another verb ended stays ended.
     fn extend(
         &self,
         lease_refs: Vec<LeaseRef>,
@@ -44,81 +43,80 @@ pub trait Store: Send + Sync {
         now: Moment,
     ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>>;
 
-    /// Ends runs in the order given, each for itself; a refusal of one does not concern the others.
+    /// Ends runs in the order given. Each is answered separately, and a refusal of one does not affect the others.
     ///
-    /// The checks, in this order: there is such a job; it is active, else a token that it once had is
-    /// stale and everything else meets the wrong state; the proof fits the lease. As with an
-    /// extension, a lease past its time is good while nobody has ended it. Success that is reported
-    /// again with the token that reported it first changes nothing, and the answer says that it was repeated.
+    /// The checks, in this order: there is such a job; it is active, otherwise a token that it once had is stale, and
+    /// everything else is refused for the wrong state; the token fits the lease. As with an extension, a lease that
+    /// ran out is valid as long as the run has not been ended. Success that is reported again with the token that
+    /// reported it first changes nothing, and the answer says that it was repeated.
     fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>>;
 
-    /// Ends runs whose lease ran out or whose time is over, at most `limit`, by the same decision as
-    /// reported failures: what was overdue first comes first, then by name. Where both are over, the
-    /// run took too long. After a standstill, runs have their time as [`Store::stood_still`] says.
+    /// Ends runs whose lease ran out or whose timeout passed, at most `limit`, by the same decision as reported
+    /// failures: what was overdue first comes first, then by id. Where both apply, the run timed out. After a
+    /// standstill, runs have more time, as [`Store::stood_still`] says.
     fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>>;
 
-    /// Takes note that the server stood still, and could not hear the workers meanwhile: their signs of life, and
-    /// their reports, may only be on their way. A run that gave no sign of life since then is not overdue before
-    /// one span of its lease has passed from the end of the standstill, or as much time as the standstill took,
-    /// where that is less.
+    /// Records that the server stood still and could not receive heartbeats and reports, which may still arrive. A run
+    /// without a heartbeat since then is not overdue before one span of its lease has passed from the end of the
+    /// standstill, or the length of the standstill, if that is less.
     ///
-    /// This concerns the server that calls it: it is not kept, and other servers on the same store go on.
+    /// This applies to the server that calls it. It is not stored, and other servers on the same store go on.
     fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()>;
 
-    /// Discards waiting jobs that have expired, in the order of time, then by name; then makes due jobs
+    /// Discards waiting jobs that have expired, in the order of time, then by id; then makes due jobs
     /// available; at most `limit` of both.
     ///
-    /// Due jobs of one queue go in the order of time, then by name. Queues take turns: first the first due
+    /// Due jobs of one queue go in the order of time, then by id. Queues take turns: first the first due
     /// job of each queue, then the second of each, and so on, in each turn in the order of time, then by
-    /// name. So a queue with many due jobs delays no other queue by more than a turn.
+    /// id. So a queue with many due jobs delays no other queue by more than a turn.
     ///
     /// Due jobs that are `held` stay as they are, delay no other job, and do not count; they expire like any
     /// other. The store passes over a held queue as a whole, however many jobs wait in it. Whether a queue is
     /// paused is no concern of this verb.
     ///
-    /// What has failed and expires before its retry becomes a dead letter where its policy keeps dead letters.
+    /// A job that has failed and expires before its retry becomes a dead letter where its policy says so.
     fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>>;
 
-    /// Calls a job off, whoever holds it.
+    /// Cancels a job, whether or not a worker has it.
     fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>>;
 
     /// Makes a pending job available.
     fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>>;
 
-    /// Takes a job back from where it ended, to run again as if it were new, with what is said about it
-    /// replaced where the revival says so. Without a new time at which it expires it does not expire any
-    /// more. Its failures are kept, a body that is replaced too, and its leases are counted on.
+    /// Makes a job that has ended run again as if it were new, with another specification where the redrive brings
+    /// one. Without a new expiry, the job does not expire any more. Its failures stay, a body that is replaced is
+    /// stored as a revision, and leases are counted on.
     fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>>;
 
-    /// Forgets a job that has ended, and its idempotency key.
+    /// Removes a job that has ended, and its idempotency key.
     fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>>;
 
-    /// Forgets jobs that ended long enough ago, at most `limit`: first those that are no dead letters,
-    /// then those that are, of each what ended first, then by name. Answers how many.
+    /// Removes jobs that ended long enough ago, at most `limit`: first those that are no dead letters, then dead
+    /// letters, of each what ended first, then by id. Answers how many.
     fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize>;
 
-    /// Closes or opens a queue for claims. One that is not known, because no job and no pause has named it so
-    /// far, is made or refused as `missing` says; `None` is the refusal, and nothing has changed.
+    /// Pauses or resumes a queue. A queue that no job and no pause has named so far is created or refused as
+    /// `missing` says; `None` is the refusal, and nothing has changed.
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>>;
 
-    /// Forgets a queue that has no jobs, paused or not. The next job that names it makes it anew.
+    /// Removes a queue that has no jobs, paused or not. The next job that names it creates it again.
     fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>>;
 
-    /// Forgets all queues that have no jobs, are not paused, and came into being at least `age` ago. Answers
-    /// their names, in order.
+    /// Removes all queues that have no jobs, are not paused, and were created at least `age` ago. Answers their
+    /// names, in order.
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>>;
 
     /// One job.
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>>;
 
-    /// Jobs that fit a filter: dead letters by when they ended, the latest first, then by name; everything else
-    /// newest first by name.
+    /// Jobs that match a filter: dead letters by when they ended, the latest first, then by id; all others by id, the
+    /// newest first.
     ///
-    /// A list holds up no other verb for longer than a moment. Its pages are no picture of one moment: a job that
-    /// is there, and fits, from the first page to the last is on exactly one of them.
+    /// A list delays other verbs only for a moment. Its pages are not a snapshot: a job that is there, and matches,
+    /// from the first page to the last is on exactly one of them.
     fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed>;
 
-    /// All queues that a job or a pause has named and that were not forgotten since, by name.
+    /// All queues that a job or a pause has named and that were not removed since, by name.
     fn queues(&self) -> StoreFuture<'_, Vec<Queue>>;
 
     /// The names of the queues that are paused, in order.
@@ -134,12 +132,12 @@ pub trait Store: Send + Sync {
     /// time that has come counts as over: due at 5 is due at 5.
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>>;
 
-    /// Makes jobs of what applications have left in the store in their own transactions, at most `limit`, what
-    /// came first, first. The job is kept, and the letter forgotten, in one atomic step in which `open` reads
-    /// it; where that is refused, the letter is set aside with the reason. A key that a kept job has makes no
-    /// second job.
+    /// Makes jobs of the inbox entries that applications have written in their own transactions, at most `limit`, the
+    /// oldest first. `open` decodes an entry in the atomic step that stores the job and deletes the entry. An entry
+    /// that cannot be decoded is set aside with the reason. An entry with the idempotency key of a stored job makes
+    /// no second job.
     ///
-    /// Stores to which applications have no access of their own have no letters.
+    /// Stores that applications cannot write to have no inbox.
     fn drain_inbox<'a>(&'a self, open: &'a Decoder<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Drained> {
         let _ = (open, limit, now);
         Box::pin(std::future::ready(Ok(Drained::default())))
@@ -149,7 +147,7 @@ pub trait Store: Send + Sync {
 /// What became of a new job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Enqueued {
-    /// It is kept.
+    /// It is stored.
     Created(Job),
     /// A job with the same idempotency key was there before; it is unchanged.
     Existing(Job),
@@ -193,7 +191,7 @@ pub enum Token {
     Lease(LeaseToken),
     /// The name of the worker. A lease that was taken without a name takes any.
     Worker(Arc<str>),
-    /// None: whoever holds it.
+    /// None: the caller names neither, and any lease fits.
     None,
 }
 
@@ -238,7 +236,7 @@ pub struct Decision {
 /// Why a run was ended by the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overdue {
-    /// There was no sign of life for too long.
+    /// There was no heartbeat for too long.
     Stalled,
     /// The run took too long.
     TimedOut,
@@ -247,16 +245,16 @@ pub enum Overdue {
 /// Decides about a run that is overdue.
 pub type Decider<'a> = dyn Fn(&Job, Overdue) -> Decision + Send + Sync + 'a;
 
-/// What to do about a queue that is not known.
+/// What to do about a queue that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Make it.
+    /// Create it.
     Create,
-    /// Leave everything as it is, and say that there is none.
+    /// Change nothing, and answer that there is none.
     Refuse,
 }
 
-/// How long ended jobs are kept.
+/// How long jobs that have ended are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retention {
     /// Completed and cancelled ones, and discarded ones that are no dead letters.
@@ -270,7 +268,7 @@ pub struct Retention {
 pub struct Queue {
     /// Its name.
     pub name: Arc<str>,
-    /// Whether it is closed for claims.
+    /// Whether it is paused.
     pub paused: bool,
     /// When it was first seen.
     pub created: Moment,
@@ -278,7 +276,7 @@ pub struct Queue {
     pub counts: [usize; 8],
 }
 
-/// Why a queue is not forgotten.
+/// Why a queue is not removed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueueRefusal {
     /// There is none of this name.
