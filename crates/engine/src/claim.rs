@@ -56,7 +56,7 @@ impl Engine {
             // In line before looking, so that a job that comes in between is not missed.
             let place = self.admission.register(&request.queues);
             let jobs = self.claim_now(request).await?;
-            // Only now is a call answered: whoever goes away before it has looked passes it on.
+            // Only now is a call answered: a caller that goes away before it has looked passes it on.
             if let Some(called) = called.take() {
                 called.give_up(&jobs);
             }

@@ -53,7 +53,7 @@ pub(crate) fn overdue(job: &Job, why: Overdue, now: Moment, draw: Draw) -> Decis
     Decision { verdict, due, error: overdue_error(job, why), policy: None }
 }
 
-/// The error of a run that nobody reported.
+/// The error of a run that the server ended.
 fn overdue_error(job: &Job, why: Overdue) -> Blob {
     let worker = job.lease.as_ref().map_or("", |lease| &*lease.worker);
     let error = match why {

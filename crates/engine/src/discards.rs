@@ -5,17 +5,17 @@ use redrive_store::{JobEnd, Transition};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many groups are told apart. What comes beyond them is counted together.
+/// How many groups are counted separately. What comes beyond them is counted together.
 const GROUPS: usize = 100;
 
 /// Jobs of one type and queue that were discarded for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Discarded {
-    /// What kind of work they were; absent for the rest, beyond the groups that are told apart.
+    /// What kind of work they were; absent for the rest, beyond the groups that are counted separately.
     pub kind: Option<Arc<str>>,
     /// Their queue; absent as above.
     pub queue: Option<Arc<str>>,
-    /// Why they are not kept as dead letters.
+    /// Why they are no dead letters.
     pub why: &'static str,
 }
 
@@ -45,7 +45,7 @@ impl Discards {
 }
 
 impl Engine {
-    /// How many jobs were discarded and not kept as dead letters since the last call, by type, queue and reason.
+    /// How many jobs were discarded and are no dead letters since the last call, by type, queue and reason.
     pub fn take_discarded(&self) -> Vec<(Discarded, u64)> {
         let mut counts = self.discards.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *counts).into_iter().collect()

@@ -20,11 +20,11 @@ pub struct Settings {
     pub lease: Span,
     /// How long a run may take, where the job does not say.
     pub timeout: Option<Span>,
-    /// How long ended jobs are kept.
+    /// How long jobs that have ended are stored.
     pub retention: Retention,
-    /// How often in a row a job may be given back unfinished.
+    /// How often in a row a job may be released.
     pub most_releases: u32,
-    /// How many jobs one claim hands out at most.
+    /// How many jobs one claim gets at most.
     pub most_claimed: usize,
     /// How many jobs one sweep touches in a single step.
     pub sweep_step: usize,
@@ -57,7 +57,7 @@ pub struct Engine {
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
     pub(crate) watch: Watch,
-    /// Rung when an application may have left something in the store.
+    /// Notified when an application may have written to the inbox.
     pub(crate) inbox: Notify,
     /// When it was made.
     pub(crate) begun: Moment,
@@ -107,7 +107,7 @@ impl Engine {
     }
 }
 
-/// The answer about a single job: the store's, with the job's name for the message.
+/// The store's answer about a single job, with the id of the job for the message.
 pub(crate) fn refused<T>(id: JobId, answer: Result<T, Refusal>) -> Result<T, EngineError> {
     answer.map_err(|refusal| EngineError::Refused(id, refusal))
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 /// A command that was not carried out. Nothing has changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineError {
-    /// What was handed in is not allowed.
+    /// The request is not valid.
     Invalid(Problems),
-    /// The retry policy that was handed in is not allowed.
+    /// The retry policy of the request is not valid.
     InvalidPolicy(Problems),
-    /// A job of this name is kept already.
+    /// A job with this id exists.
     Duplicate(JobId),
     /// The job does not allow it.
     Refused(JobId, Refusal),

@@ -1,4 +1,4 @@
-//! Which policy applies to a job: resolved once, when it is handed in, from the most specific layer
+//! Which policy applies to a job: resolved once, when it is enqueued, from the most specific layer
 //! to the most general. Operators' caps only ever tighten.
 
 use redrive_policy::dialect::Dialect;
@@ -21,7 +21,7 @@ pub struct PolicyDocument {
 pub struct Layer {
     written: PolicyDocument,
     policy: Arc<Policy>,
-    /// Whether somebody wrote it down, and not merely the specification.
+    /// Whether an operator or producer wrote it, and not merely the specification.
     configured: bool,
 }
 
@@ -51,7 +51,7 @@ impl Layer {
 pub struct OperatorCap {
     /// At most so many attempts.
     pub max_attempts: Option<u32>,
-    /// At most so long since the job was handed in.
+    /// At most so long since the job was enqueued.
     pub max_elapsed: Option<Span>,
 }
 
@@ -118,7 +118,7 @@ impl Layers {
         Ok(Effective { policy, written, layer, capped_by: tightened_by })
     }
 
-    /// The name under which a policy for a kind of jobs is kept: its own, else that of the longest prefix.
+    /// The name under which a policy for a type of jobs is stored: its own, else that of the longest prefix.
     #[must_use]
     pub fn name_of_kind(&self, kind: &str) -> Option<&str> {
         let named = |name: &str| self.kinds.get_key_value(name).map(|(name, _)| name.as_str());

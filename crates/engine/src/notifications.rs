@@ -9,7 +9,7 @@ impl Engine {
         self.admission.available_elsewhere(queue, jobs);
     }
 
-    /// Anything may have happened on another node: everybody who waits looks.
+    /// Anything may have happened on another node: all callers that wait look.
     pub fn notified_anything(&self) {
         self.admission.anything_elsewhere();
         self.inbox.notify_one();

@@ -1,4 +1,4 @@
-//! How far running jobs have come. Kept in memory only: it is for people who watch, and gone with the
+//! How far running jobs have come. Stored in memory only: it is for people who watch, and gone with the
 //! run or the process.
 
 use crate::engine::refused;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// For how many jobs it is kept. With more, the oldest job's is forgotten.
+/// For how many jobs it is stored. With more, that of the oldest job is dropped.
 const MOST_JOBS: usize = 10_000;
 /// The longest message, in bytes; a longer one is cut.
 const MESSAGE_BYTES: usize = 1_000;
@@ -71,7 +71,7 @@ impl Watch {
         self.count.store(runs.len(), Ordering::Release);
     }
 
-    /// Forgets the runs that have ended.
+    /// Drops the runs that have ended.
     pub(crate) fn forget<'a>(&self, transitions: impl Iterator<Item = &'a Transition>) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
@@ -110,7 +110,7 @@ impl Engine {
         Ok(job)
     }
 
-    /// How far the present run of a job has come, where its worker has said so.
+    /// How far the present run of a job has come, where its worker has reported it.
     #[must_use]
     pub fn progress(&self, job: &Job) -> Option<Progress> {
         let progress = self.watch.of(job)?;

@@ -6,10 +6,10 @@ use redrive_policy::{Moment, Span};
 use redrive_store::{Blob, Enqueued, EventKind, Job, JobId, NewJob, Spec, Start, Transition};
 use std::sync::Arc;
 
-/// A job as somebody hands it in.
+/// A job as a producer enqueues it.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// Its name; absent, the engine makes one.
+    /// Its id; absent, the engine makes one.
     pub id: Option<JobId>,
     /// What kind of work it is.
     pub kind: Arc<str>,
@@ -97,8 +97,8 @@ impl Engine {
     }
 }
 
-/// Names in ascending order: jobs of one batch become available at the same moment, and then their
-/// names decide which of them runs first.
+/// Ids in ascending order: jobs of one batch become available at the same moment, and then their
+/// ids decide which of them runs first.
 #[derive(Debug)]
 pub(crate) struct NewIds {
     now: Moment,

@@ -52,7 +52,7 @@ impl Engine {
         Ok(if whole_step { Backlog::Left } else { Backlog::Done })
     }
 
-    /// Takes note that the server stood still for so long, until now, and could not hear its workers. Their runs
+    /// Records that the server stood still for so long, until now, and could not hear its workers. Their runs
     /// are not ended before they have had time to be heard.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Engine {
         Ok(self.store.stood_still(Standstill { ended: self.clock.now(), length }).await?)
     }
 
-    /// Forgets jobs that ended long enough ago; answers how many.
+    /// Removes jobs that ended long enough ago; answers how many.
     ///
     /// # Errors
     /// The store did not answer.
@@ -77,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// Forgets queues that have no jobs, are not paused, and are older than finished jobs get; answers their names.
+    /// Removes queues that have no jobs, are not paused, and are older than finished jobs get; answers their names.
     ///
     /// # Errors
     /// The store did not answer.

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum StoreError {
     /// Not now; the same call may succeed later. The write may or may not have happened.
     Unavailable(String),
-    /// Not ever: what is on disk is damaged, too new, or in use by somebody else.
+    /// Not ever: what is on disk is damaged, too new, or in use by another process.
     Broken(String),
 }
 
@@ -36,7 +36,7 @@ pub enum Refusal {
     WrongLease,
     /// Another worker holds the job.
     OtherWorker,
-    /// The job was given back too often without being run.
+    /// The job was released too often in a row.
     TooManyReleases(u32),
 }
 
@@ -60,7 +60,7 @@ impl std::error::Error for Refusal {}
 pub struct DuplicateId {
     /// Its position in the batch, from 0.
     pub index: usize,
-    /// The name that is taken.
+    /// The id that is taken.
     pub id: JobId,
 }
 

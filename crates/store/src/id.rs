@@ -1,4 +1,4 @@
-//! The names of jobs and leases.
+//! The ids of jobs and the tokens of leases.
 
 use redrive_policy::Moment;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use std::fmt;
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// The name of a job: a UUID of version 7, so that names sort by the time they were made.
+/// The id of a job: a UUID of version 7, so that ids sort by the time they were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(Uuid);
 
 impl JobId {
-    /// A new name from the time, in microseconds since the Unix epoch, and 74 random bits.
+    /// A new id from the time, in microseconds since the Unix epoch, and 74 random bits.
     #[must_use]
     pub fn new(now: Moment, random: u128) -> Self {
         let millis = u64::try_from(now.micros() / 1_000).unwrap_or(0);
@@ -46,7 +46,7 @@ impl FromStr for JobId {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parsed = Uuid::try_parse(text).ok().filter(|uuid| {
-            // One spelling only, so that a name found in a log can be searched for as it stands.
+            // One spelling only, so that an id found in a log can be searched for as it stands.
             uuid.get_version_num() == 7 && uuid.hyphenated().to_string() == text
         });
         parsed.map(Self).ok_or_else(|| {

@@ -6,7 +6,7 @@ use redrive_policy::Moment;
 /// A job as an application has left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxEntry<'a> {
-    /// The name that the job will have, and that the application was told.
+    /// The id that the job will have, and that the application was told.
     pub id: JobId,
     /// When it was left there.
     pub at: Moment,
@@ -22,7 +22,7 @@ pub type Decoder<'a> = dyn Fn(&InboxEntry<'_>) -> Result<NewJob, String> + Send 
 pub struct Drained {
     /// The jobs that they became.
     pub jobs: Vec<Job>,
-    /// How many had the idempotency key of a job that is kept.
+    /// How many had the idempotency key of a stored job.
     pub known: usize,
     /// Those that were set aside, each with the reason.
     pub refused: Vec<(JobId, String)>,

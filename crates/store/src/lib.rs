@@ -1,4 +1,4 @@
-//! The memory of Redrive: jobs, their lifecycle, and the stores that keep them.
+//! Jobs, their lifecycle, and the stores that hold them.
 
 pub mod clock;
 mod codec;

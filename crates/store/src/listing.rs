@@ -34,7 +34,7 @@ impl Filter {
             && self.finished_before.is_none_or(|before| finished.is_some_and(|at| at < before))
     }
 
-    /// Whether the list is in the order of ends: that of dead letters is, all others are in the order of names.
+    /// Whether the list is in the order of ends: that of dead letters is, all others are in the order of ids.
     #[must_use]
     pub fn is_by_end(&self) -> bool {
         self.dead == Some(true)
@@ -59,7 +59,7 @@ impl Filter {
 pub struct Entry {
     /// When the job ended; present in a list of dead letters, and only there.
     pub ended: Option<Moment>,
-    /// Its name.
+    /// Its id.
     pub id: JobId,
 }
 
@@ -70,7 +70,7 @@ pub struct Page {
     pub after: Option<Entry>,
     /// How many that fit to pass over from there.
     pub offset: usize,
-    /// How many to hand out.
+    /// How many jobs to answer.
     pub limit: usize,
     /// About how many bytes the jobs may have together, by [`Job::bytes`]. The page ends before the job that
     /// would exceed it. The first job is always on the page.
@@ -86,7 +86,7 @@ impl Page {
         Self { after: None, offset, limit, bytes: usize::MAX, payloads: true }
     }
 
-    /// A job as it is handed out on this page.
+    /// A job as it is shown on this page.
     pub(crate) fn shown(self, mut job: Job) -> Job {
         if !self.payloads {
             job.strip();
@@ -125,7 +125,7 @@ impl<T> Gathering<T> {
         self.rest
     }
 
-    /// Takes note of an entry that does not fit the filter.
+    /// Records an entry that does not match the filter.
     pub(crate) fn pass(&mut self, entry: Entry) {
         self.rest.after = Some(entry);
     }

@@ -17,7 +17,7 @@ pub struct Standstill {
 pub(crate) struct Grace(Vec<Standstill>);
 
 impl Grace {
-    /// Takes note of a standstill. One that was neither later nor longer has no effect any more.
+    /// Records a standstill. One that was neither later nor longer has no effect any more.
     pub(crate) fn add(&mut self, standstill: Standstill) {
         self.0.retain(|known| known.ended > standstill.ended || known.length > standstill.length);
         self.0.push(standstill);

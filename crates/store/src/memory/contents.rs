@@ -237,7 +237,7 @@ impl Contents {
         self.jobs.values().map(Recorded::job)
     }
 
-    /// The jobs that an open queue can hand out, the next one first.
+    /// The jobs of an open queue that can be claimed, the next one first.
     fn line(&self, queue: &Arc<str>, now: Moment) -> Vec<JobId> {
         let open = self.queues.get(queue).is_some_and(|standing| !standing.paused);
         let waiting = self.all().filter(|job| {

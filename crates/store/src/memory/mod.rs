@@ -34,7 +34,7 @@ impl Memory {
         Self::default()
     }
 
-    /// The same jobs for a server that has just started: what concerned only the one before it is forgotten.
+    /// The same jobs for a server that has just started: what concerned only the one before it is dropped.
     #[must_use]
     pub fn reopened(&self) -> Self {
         Self { contents: Arc::clone(&self.contents), standstills: Arc::default() }

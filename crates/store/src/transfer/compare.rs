@@ -1,4 +1,4 @@
-//! Two stores, read side by side in the order of names.
+//! Two stores, read side by side in the order of ids.
 
 use super::{CopyError, Portable, QueueMark, Source};
 use crate::JobId;
@@ -48,7 +48,7 @@ fn surplus(id: JobId) -> String {
     format!("job {id} was not there before")
 }
 
-/// What is different, by the names of the parts: what a job says is nobody's business here.
+/// What is different, by the names of the parts: the contents of jobs are not shown.
 fn difference(expected: &Portable, found: &Portable) -> String {
     let (one, other) = (&expected.job, &found.job);
     match one.id.cmp(&other.id) {

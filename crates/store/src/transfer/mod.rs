@@ -1,7 +1,7 @@
 //! Whole stores on their way from one place to another.
 //!
 //! Everything of a job travels as it stands: its state, lease and token, what its policy remembers, its
-//! failures, its result, and the key under which it was handed in. So does every queue. A copy is read again
+//! failures, its result, and its idempotency key. So does every queue. A copy is read again
 //! and compared, job by job, before it becomes a store.
 
 mod compare;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// How many jobs are read at a time.
 pub(crate) const PAGE_JOBS: usize = 500;
-/// A page ends early when what was said about its jobs is this long, in bytes.
+/// A page ends early when the specifications of its jobs are this long, in bytes.
 pub(crate) const PAGE_BYTES: usize = 8 << 20;
 
 /// A job with all that belongs to it.
@@ -25,7 +25,7 @@ pub(crate) const PAGE_BYTES: usize = 8 << 20;
 pub struct Portable {
     /// The job as it stands.
     pub job: Job,
-    /// The key under which it was handed in.
+    /// Its idempotency key.
     pub idempotency_key: Option<Arc<str>>,
 }
 
@@ -40,7 +40,7 @@ pub struct QueueMark {
     pub created: Moment,
 }
 
-/// A whole store that nobody changes while it is read.
+/// A whole store that does not change while it is read.
 pub trait Source: Send {
     /// All queues, by name.
     fn queues(&mut self) -> StoreFuture<'_, Vec<QueueMark>>;
@@ -48,7 +48,7 @@ pub trait Source: Send {
     /// How many jobs there are.
     fn count(&mut self) -> StoreFuture<'_, usize>;
 
-    /// The jobs after this name, or the first ones, in the order of their names: as many as are good to have
+    /// The jobs after this id, or the first ones, in the order of their ids: as many as are good to have
     /// in memory at once, and none only after the last.
     fn after(&mut self, last: Option<JobId>) -> StoreFuture<'_, Vec<Portable>>;
 
@@ -61,10 +61,10 @@ pub trait Source: Send {
 /// An empty place that becomes a store at its end, or not at all: where it is dropped before, nothing that
 /// could be taken for a store is left.
 pub trait Target: Source {
-    /// Keeps queues as they are.
+    /// Stores queues as they are.
     fn add_queues(&mut self, queues: Vec<QueueMark>) -> StoreFuture<'_, ()>;
 
-    /// Keeps jobs as they are. Their queues are there already.
+    /// Stores jobs as they are. Their queues are there already.
     fn add(&mut self, jobs: Vec<Portable>) -> StoreFuture<'_, ()>;
 
     /// There is nothing to come. From now on the target can be read.
