@@ -3,7 +3,7 @@
 use crate::layers::{Effective, PolicyDocument};
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Blob, Enqueued, EventKind, Job, JobId, NewJob, Spec, Start, Transition};
+use redrive_store::{Blob, Enqueued, EventKind, JobId, NewJob, Spec, Start, Transition};
 use std::sync::Arc;
 
 /// A job as a producer enqueues it.
@@ -61,15 +61,18 @@ impl Engine {
         let jobs = jobs.into_iter().map(|job| self.stored_job(job)).collect();
         let enqueued = self.store.enqueue(jobs, now).await?;
         let enqueued = enqueued.map_err(|duplicate| EngineError::Duplicate(duplicate.id))?;
-        let created = |answer| match answer {
-            Enqueued::Created(job) => Ok(Transition::new(job, EventKind::Enqueued, None, now)),
-            Enqueued::Existing(job) => Err(job),
+        let answered = |answer| {
+            let (is_new, job) = match answer {
+                Enqueued::Created(job) => (true, job),
+                Enqueued::Existing(job) => (false, job),
+            };
+            (is_new, Transition::new(job, EventKind::Enqueued, None, now))
         };
-        let answers: Vec<Result<Transition, Job>> = enqueued.into_iter().map(created).collect();
-        self.publish(answers.iter().flatten());
-        let shown = |answer| match answer {
-            Ok(Transition { job, .. }) => Enqueued::Created(self.shown_job(job)),
-            Err(job) => Enqueued::Existing(self.shown_job(job)),
+        let answers: Vec<(bool, Transition)> = enqueued.into_iter().map(answered).collect();
+        self.publish(answers.iter().filter(|(is_new, _)| *is_new).map(|(_, transition)| transition));
+        let shown = |(is_new, transition): (bool, Transition)| {
+            let job = self.shown_job(transition.job);
+            if is_new { Enqueued::Created(job) } else { Enqueued::Existing(job) }
         };
         Ok(answers.into_iter().map(shown).collect())
     }
