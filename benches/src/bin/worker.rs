@@ -5,7 +5,7 @@
 //! prints one JSON line for each.
 
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
-use redrive_server::{ApiKeys, Hosts, Limits, Log, Server, ServerSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, Server, ServerSettings};
 use redrive_store::{Embedded, embedded::Options};
 use redrive_worker::{Client, Event, Failure, NewJob, Worker};
 use serde_json::{Value, json};
@@ -89,7 +89,6 @@ async fn served(folder: &Path, plan: &Plan) -> Outcome<Duration> {
         hosts: Hosts::default(),
         test_directives: false,
         backend: "embedded",
-        log: Log::to(|_, line| eprintln!("{line}")),
     };
     let server = Server::new(Arc::clone(&engine), settings);
     let sweeper = tokio::spawn(sweeper::run(engine, std::future::pending(), |error| eprintln!("{error}")));

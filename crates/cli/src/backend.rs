@@ -2,11 +2,11 @@
 
 use crate::config::StoreLocation;
 use crate::exit::Failed;
-use crate::log;
 use redrive_engine::Backend;
 use redrive_store::State;
 use redrive_store::embedded::{Access, Opened, Repair};
 use std::path::Path;
+use tracing::info;
 
 /// Opens the store; the lines are for the log.
 pub(crate) async fn open(place: &StoreLocation) -> Result<(Backend, Vec<String>), Failed> {
@@ -40,8 +40,8 @@ fn open_folder(data: &Path) -> Result<(Backend, Vec<String>), Failed> {
 pub(crate) async fn close(backend: &Backend, place: &StoreLocation) -> Result<(), Failed> {
     backend.close().await.map_err(Failed::unreachable)?;
     match place {
-        StoreLocation::Folder(data) => log::info(format_args!("stopped; the store in {} is closed", data.display())),
-        StoreLocation::Postgres(_) => log::info("stopped"),
+        StoreLocation::Folder(data) => info!("stopped; the store in {} is closed", data.display()),
+        StoreLocation::Postgres(_) => info!("stopped"),
     }
     Ok(())
 }

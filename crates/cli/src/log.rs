@@ -1,38 +1,179 @@
-//! The log: lines on standard error, each with its time and its level.
+//! The log: events of all crates as lines on standard error, each with its time and its level.
 
 use crate::output;
 use redrive_ojs::time;
 use redrive_policy::Moment;
-use redrive_server::Level;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::str::FromStr;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::{Layer, registry};
 
-pub(crate) fn info(line: impl fmt::Display) {
-    write(Level::Info, &line.to_string());
+/// What a log looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// A line for people.
+    #[default]
+    Text,
+    /// An object on each line, with the fields of the event.
+    Json,
 }
 
-pub(crate) fn warn(line: impl fmt::Display) {
-    write(Level::Warn, &line.to_string());
+impl FromStr for Format {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        match name {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(()),
+        }
+    }
 }
 
-pub(crate) fn error(line: impl fmt::Display) {
-    write(Level::Error, &line.to_string());
-}
-
-/// Writes one line. A reader that is gone does not stop the work.
-pub(crate) fn write(level: Level, line: &str) {
-    let line = one_line(line);
-    let line = if to_journal() {
-        format!("<{}>{line}\n", priority(level))
-    } else {
-        format!("{} {level} {line}\n", time::rfc3339(now()))
+/// Reads a filter: a level, or several parts with commas of which each but one names its module. Absent where a
+/// part is neither, which would otherwise silence everything else as the name of a module.
+pub(crate) fn filter(text: &str) -> Option<Targets> {
+    let level = |name: &str| match name {
+        "off" => Some(LevelFilter::OFF),
+        "error" => Some(LevelFilter::ERROR),
+        "warn" => Some(LevelFilter::WARN),
+        "info" => Some(LevelFilter::INFO),
+        "debug" => Some(LevelFilter::DEBUG),
+        "trace" => Some(LevelFilter::TRACE),
+        _ => None,
     };
-    let _ = io::stderr().lock().write_all(line.as_bytes());
+    text.split(',').try_fold(Targets::new(), |filter, part| match part.split_once('=') {
+        Some((target, name)) if !target.is_empty() => Some(filter.with_target(target, level(name)?)),
+        Some(_) => None,
+        None => Some(filter.with_default(level(part)?)),
+    })
+}
+
+/// Which events are written, and how.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) format: Format,
+    pub(crate) filter: Targets,
+}
+
+impl Settings {
+    /// The default settings, without the events of one crate that the command itself puts into words.
+    pub(crate) fn without(target: &'static str) -> Self {
+        let Self { format, filter } = Self::default();
+        Self { format, filter: filter.with_target(target, LevelFilter::OFF) }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { format: Format::Text, filter: Targets::new().with_default(Level::INFO) }
+    }
+}
+
+/// Starts the log of the process. Events before this call are dropped.
+pub(crate) fn start(settings: Settings) {
+    let lines = Lines { format: settings.format };
+    let subscriber = registry().with(lines.with_filter(settings.filter));
+    // Fails only where the process has a log already, which then stays.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// Writes each event as a line.
+struct Lines {
+    format: Format,
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let metadata = event.metadata();
+        let mut said = Said::default();
+        event.record(&mut said);
+        let line = match self.format {
+            Format::Json => said.json(now(), *metadata.level(), metadata.target()),
+            Format::Text if to_journal() => {
+                format!("<{}>{}", priority(*metadata.level()), said.text(metadata.target()))
+            }
+            Format::Text => {
+                format!("{} {} {}", time::rfc3339(now()), name(*metadata.level()), said.text(metadata.target()))
+            }
+        };
+        // One call for the whole line. A reader that is gone does not stop the work.
+        let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+/// What an event says: its message, and its fields in their order.
+#[derive(Default)]
+struct Said {
+    message: String,
+    fields: Vec<(&'static str, Value)>,
+}
+
+impl Said {
+    /// The message of an event of this project, which says everything; the fields too of any other event.
+    fn text(&self, target: &str) -> String {
+        if target.starts_with("redrive") {
+            return one_line(&self.message);
+        }
+        let mut line = format!("{target}: {}", self.message);
+        for (key, value) in &self.fields {
+            line.push_str(&format!(" {key}={value}"));
+        }
+        one_line(&line)
+    }
+
+    fn json(self, at: Moment, level: Level, target: &str) -> String {
+        let mut line = Map::new();
+        line.insert("at".to_owned(), time::rfc3339(at).into());
+        line.insert("level".to_owned(), name(level).into());
+        line.insert("target".to_owned(), target.into());
+        line.insert("message".to_owned(), self.message.into());
+        line.extend(self.fields.into_iter().map(|(key, value)| (key.to_owned(), value)));
+        Value::Object(line).to_string()
+    }
+
+    fn push(&mut self, field: &Field, value: Value) {
+        match (field.name(), value) {
+            ("message", Value::String(text)) => self.message = text,
+            (key, value) => self.fields.push((key, value)),
+        }
+    }
+}
+
+impl Visit for Said {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.push(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.push(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.push(field, value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.push(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.push(field, value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.push(field, format!("{value:?}").into());
+    }
 }
 
 fn now() -> Moment {
@@ -40,13 +181,13 @@ fn now() -> Moment {
     Moment::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// A line cannot start another line, or control a terminal.
+/// Nothing in a line can begin another line, or send a command to a terminal.
 fn one_line(line: &str) -> String {
     output::plain(line).replace('\n', "\\n")
 }
 
-/// Whether standard error goes to the journal of systemd, which has times of its own. It says which stream
-/// that is, because standard error may have been sent elsewhere since.
+/// Whether standard error goes to the journal of systemd, which adds the time itself. The variable names the
+/// stream, because standard error may have been redirected since.
 fn to_journal() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
@@ -61,12 +202,23 @@ fn stream_of_stderr() -> Option<String> {
     Some(format!("{}:{}", metadata.dev(), metadata.ino()))
 }
 
+const fn name(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "error",
+        Level::WARN => "warn",
+        Level::INFO => "info",
+        Level::DEBUG => "debug",
+        Level::TRACE => "trace",
+    }
+}
+
 /// The level as the journal reads it at the start of a line.
 const fn priority(level: Level) -> u8 {
     match level {
-        Level::Error => 3,
-        Level::Warn => 4,
-        Level::Info => 6,
+        Level::ERROR => 3,
+        Level::WARN => 4,
+        Level::INFO => 6,
+        Level::DEBUG | Level::TRACE => 7,
     }
 }
 
@@ -74,8 +226,35 @@ const fn priority(level: Level) -> u8 {
 mod tests {
     use super::*;
 
+    fn said(message: &str) -> Said {
+        Said { message: message.to_owned(), fields: vec![("queue", "a\nb".into()), ("jobs", 3.into())] }
+    }
+
     #[test]
     fn a_line_stays_one_line_and_says_nothing_to_a_terminal() {
         assert_eq!(one_line("a\nb \u{1b}[31mred é"), "a\\nb \\u{1b}[31mred é");
+        let line = said("first\nsecond").json(Moment::ORIGIN, Level::WARN, "redrive_server::queues");
+        assert!(!line.contains('\n'), "{line}");
+    }
+
+    #[test]
+    fn a_misspelt_level_silences_nothing() {
+        for text in ["info", "off", "warn,redrive_server=debug", "redrive_engine=trace,error"] {
+            assert!(filter(text).is_some(), "{text}");
+        }
+        for text in ["", "inof", "info,", "redrive_server=loud", "=info", "info;debug", "INFO"] {
+            assert!(filter(text).is_none(), "{text}");
+        }
+        let both = filter("warn,redrive_server=debug").unwrap();
+        assert!(both.would_enable("redrive_server::ojs", &Level::DEBUG) && !both.would_enable("hyper", &Level::INFO));
+    }
+
+    #[test]
+    fn fields_are_written_for_programs_and_for_foreign_events() {
+        assert_eq!(said("queue closed").text("redrive_server::ojs"), "queue closed");
+        assert_eq!(said("closed").text("hyper"), "hyper: closed queue=\"a\\nb\" jobs=3");
+        let line = said("queue closed").json(Moment::ORIGIN, Level::WARN, "redrive_server");
+        let expected = r#""level":"warn","target":"redrive_server","message":"queue closed","queue":"a\nb","jobs":3}"#;
+        assert!(line.starts_with(r#"{"at":"1970-01-01T00:00:00"#) && line.ends_with(expected), "{line}");
     }
 }

@@ -4,11 +4,12 @@ use crate::config::{self, Built, Flags};
 use crate::exit::Failed;
 use crate::{backend, descriptors, log, signals};
 use redrive_engine::{Backend, SystemRandomness, sweeper};
-use redrive_server::{LocalStore, Log, Server, ServerSettings};
+use redrive_server::{LocalStore, Server, ServerSettings};
 use redrive_store::embedded::Notice;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tracing::{error, info, warn};
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -30,7 +31,8 @@ Settings come from flags, else from REDRIVE_* in the environment, else from redr
 stops it at once.";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let built = config::load(&args.flags)?;
+    let mut built = config::load(&args.flags)?;
+    log::start(std::mem::take(&mut built.log));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(built.threads).enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start threads: {error}")))?;
     runtime.block_on(serve(built))
@@ -47,17 +49,15 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
     let few_descriptors = descriptors::reserve(&mut built.limits)?;
     let (backend, lines) = backend::open(&built.place).await?;
     let keys = if built.keys.is_empty() { "no key needed" } else { "callers need a key" };
-    log::info(format_args!("redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION")));
-    few_descriptors.iter().for_each(log::warn);
-    lines.iter().for_each(log::info);
+    info!(%address, "redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION"));
+    few_descriptors.iter().for_each(|line| warn!("{line}"));
+    lines.iter().for_each(|line| info!("{line}"));
 
     let engine = backend.engine(Arc::new(SystemRandomness::default()), built.engine).await;
     let engine = engine.map_err(Failed::unreachable)?;
     watch_store(&backend, stopper);
     if built.test_directives {
-        log::warn(
-            "test directives are allowed: a job may stop the worker that runs it; for tests of the protocol only",
-        );
+        warn!("test directives are allowed: a job may stop the worker that runs it; for tests of the protocol only",);
     }
     let settings = ServerSettings {
         limits: built.limits,
@@ -65,7 +65,6 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
         hosts: built.hosts,
         test_directives: built.test_directives,
         backend: backend.name(),
-        log: Log::to(log::write),
     };
     let local = match &backend {
         Backend::Folder { store, .. } => Some(LocalStore::new(Arc::clone(store), built.backups)),
@@ -74,8 +73,8 @@ async fn serve(mut built: Built) -> Result<(), Failed> {
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(local);
     let (over, ended) = watch::channel(false);
     let sweeper = tokio::spawn(sweeper::run(engine, wait_for(ended), |notice| match notice {
-        sweeper::Notice::Failed(_) => log::error(notice),
-        sweeper::Notice::ClockStepped(_) | sweeper::Notice::StoodStill(_) => log::warn(notice),
+        sweeper::Notice::Failed(_) => error!("{notice}"),
+        sweeper::Notice::ClockStepped(_) | sweeper::Notice::StoodStill(_) => warn!("{notice}"),
     }));
     tokio::join!(
         server.serve(listener, wait_for(stop.clone())),
@@ -93,16 +92,17 @@ fn watch_store(backend: &Backend, stopper: Arc<watch::Sender<bool>>) {
         Backend::Folder { store, .. } => store.watch(move |notice| match notice {
             // A store that has stopped answers nothing any more, and only a new start can help.
             Notice::Stopped(_) => {
-                log::error(notice);
+                error!("{notice}");
                 stopper.send_replace(true);
             }
-            Notice::Waits(_) | Notice::CompactionFails(_) | Notice::FileLost(_) => log::warn(notice),
-            Notice::GoesOn | Notice::CompactionWorks | Notice::FileReplaced => log::info(notice),
+            Notice::Waits(_) | Notice::CompactionFails(_) | Notice::FileLost(_) => warn!("{notice}"),
+            Notice::GoesOn | Notice::CompactionWorks | Notice::FileReplaced => info!("{notice}"),
         }),
         Backend::Postgres(store) => store.watch_unreadable(|id, why| {
-            log::error(format_args!(
+            error!(
+                job_id = %id,
                 "job {id} cannot be read and was set aside: {why}; `redrive store unreadable` lists such jobs"
-            ));
+            );
         }),
         _ => {}
     }
@@ -121,10 +121,10 @@ fn stop_at_signal(stopper: Arc<watch::Sender<bool>>) -> Result<(), Failed> {
     let signals = signals::counted()?;
     tokio::spawn(async move {
         signals::reach(signals.clone(), 1).await;
-        log::info("stopping: no new connections; running requests are answered. A second signal ends them now");
+        info!("stopping: no new connections; running requests are answered. A second signal ends them now");
         stopper.send_replace(true);
         let second = signals::reach(signals, 2).await;
-        log::info("stopped immediately, by a second signal; what was acknowledged is safe");
+        info!("stopped immediately, by a second signal; what was acknowledged is safe");
         std::process::exit(128 + second.last);
     });
     Ok(())

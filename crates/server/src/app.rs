@@ -11,58 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{Semaphore, watch};
 
-/// How much a line of the log matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Something notable has happened.
-    Info,
-    /// Something is not as it should be, and the server goes on.
-    Warn,
-    /// Something has failed.
-    Error,
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-        })
-    }
-}
-
-/// Where notable events are logged, one line each. Lines hold no keys and no payloads.
-#[derive(Clone)]
-pub struct Log(Arc<Sink>);
-
-type Sink = dyn Fn(Level, &str) + Send + Sync;
-
-impl Log {
-    /// A log that hands each line to `line`.
-    pub fn to(line: impl Fn(Level, &str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(line))
-    }
-
-    pub(crate) fn line(&self, text: impl fmt::Display) {
-        (self.0)(Level::Info, &text.to_string());
-    }
-
-    pub(crate) fn warn(&self, text: impl fmt::Display) {
-        (self.0)(Level::Warn, &text.to_string());
-    }
-
-    pub(crate) fn error(&self, text: impl fmt::Display) {
-        (self.0)(Level::Error, &text.to_string());
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Log")
-    }
-}
-
 /// What a server is started with.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
@@ -78,8 +26,6 @@ pub struct ServerSettings {
     pub test_directives: bool,
     /// What the store is called, such as `embedded`.
     pub backend: &'static str,
-    /// Where notable events are logged.
-    pub log: Log,
 }
 
 /// A server: an engine behind HTTP.
@@ -95,7 +41,7 @@ impl Server {
     #[must_use]
     pub fn new(engine: Arc<Engine>, settings: ServerSettings) -> Self {
         let (stop, stopping) = watch::channel(false);
-        let ServerSettings { limits, keys, hosts, test_directives, backend, log } = settings;
+        let ServerSettings { limits, keys, hosts, test_directives, backend } = settings;
         let bounds = Bounds {
             most: limits.connections,
             most_of_network: limits.connections_per_address,
@@ -113,7 +59,6 @@ impl Server {
             hosts,
             test_directives,
             backend,
-            log,
             stopping,
             local: OnceLock::new(),
         };
@@ -152,7 +97,6 @@ pub(crate) struct App {
     pub(crate) hosts: Hosts,
     pub(crate) test_directives: bool,
     pub(crate) backend: &'static str,
-    pub(crate) log: Log,
     pub(crate) envelopes: Envelopes,
     pub(crate) long_polls: Arc<Semaphore>,
     /// True once the server stops.

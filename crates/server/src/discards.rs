@@ -22,7 +22,10 @@ impl Server {
             };
             let discarded = self.app.engine.take_discarded();
             interval = if discarded.is_empty() { SOON } else { AGAIN };
-            discarded.iter().for_each(|(group, count)| self.app.log.warn(line(group, *count)));
+            for (group, count) in &discarded {
+                let (queue, kind) = (group.queue.as_deref(), group.kind.as_deref());
+                tracing::warn!(queue, r#type = kind, jobs = count, "{}", line(group, *count));
+            }
             if over {
                 return;
             }

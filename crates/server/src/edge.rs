@@ -44,7 +44,7 @@ pub(crate) async fn edge(State(edge): State<Edge>, mut request: Request, next: N
         Ok(()) => caught(next.run(request)).await.unwrap_or_else(ApiError::into_response),
         Err(error) => error.into_response(),
     };
-    let mut response = worded(app, response, &id);
+    let mut response = worded(response, &id);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, media);
     headers.insert(OJS_VERSION, VERSION);
@@ -126,7 +126,7 @@ async fn caught(handler: impl Future<Output = Response>) -> Result<Response, Api
 }
 
 /// Gives faults their words.
-fn worded(app: &App, mut response: Response, id: &HeaderValue) -> Response {
+fn worded(mut response: Response, id: &HeaderValue) -> Response {
     let error = match response.extensions_mut().remove::<Arc<ApiError>>() {
         Some(error) => error,
         None if response.status() == StatusCode::METHOD_NOT_ALLOWED => {
@@ -140,7 +140,8 @@ fn worded(app: &App, mut response: Response, id: &HeaderValue) -> Response {
     };
     let id = id.to_str().unwrap_or_default();
     if error.code.status().is_server_error() {
-        app.log.error(format_args!("request {id} failed: {}: {}", error.code.name(), error.message));
+        let (code, message) = (error.code.name(), &error.message);
+        tracing::error!(request_id = id, code, "request {id} failed: {code}: {message}");
     }
     *response.status_mut() = error.code.status();
     *response.body_mut() = Body::from(format!("{{\"error\":{}}}", error.to_json(id)));

@@ -14,7 +14,7 @@ mod ojs;
 mod request;
 mod response;
 
-pub use app::{Level, Log, Server, ServerSettings};
+pub use app::{Server, ServerSettings};
 pub use auth::{ApiKeys, SHORTEST_KEY};
 pub use hosts::Hosts;
 pub use limits::Limits;

@@ -29,6 +29,7 @@ use stream::ClientStream;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tracing::warn;
 
 /// How long nothing is accepted after accepting failed.
 const BREATHER: Duration = Duration::from_millis(50);
@@ -70,7 +71,7 @@ impl Server {
         };
         if timeout(self.app.limits.drain, ended).await.is_err() {
             let open = self.connections.count();
-            self.app.log.warn(format_args!("{open} connections did not end in time and are cut off (limits.drain)"));
+            warn!(open, "{open} connections did not end in time and are cut off (limits.drain)");
         }
     }
 
@@ -100,7 +101,7 @@ impl Accepting {
             app: Arc::clone(&server.app),
             router: server.router(),
             connections: Arc::clone(&server.connections),
-            notices: Notices::new(server.app.log.clone(), server.app.limits.clone()),
+            notices: Notices::new(server.app.limits.clone()),
             refusals: Arc::new(Semaphore::new(REFUSALS)),
             spare: spare(),
         }
@@ -171,7 +172,7 @@ impl Accepting {
         if !NO_DESCRIPTORS.contains(&error.raw_os_error()) {
             // A client that broke off before it was accepted is no event.
             if error.kind() != io::ErrorKind::ConnectionAborted {
-                self.app.log.warn(format_args!("cannot accept a connection: {error}"));
+                warn!("cannot accept a connection: {error}");
                 sleep(BREATHER).await;
             }
             return;

@@ -4,6 +4,7 @@ use crate::{Cancelled, ClientError, Failure, Job, Refused};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::{debug, info, warn};
 
 /// Something that happened in a worker.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub enum Event<'a> {
         wait: Duration,
     },
     /// The worker takes no jobs of a queue for some time: there it met jobs that it cannot run. Where
-    /// no listener is set, it is printed to standard error.
+    /// neither a listener nor a subscriber of `tracing` is set, it is printed to standard error.
     Paused {
         /// The queue.
         queue: &'a str,
@@ -68,14 +69,39 @@ pub(crate) struct Listener(pub(crate) Option<Arc<JobData>>);
 
 impl Listener {
     pub(crate) fn tell(&self, event: &Event<'_>) {
+        event.log();
         match (&self.0, event) {
             (Some(listener), _) => listener(event),
             // A worker that silently leaves its queue alone would look like one that works.
-            (None, Event::Paused { queue, reason, wait }) => {
+            (None, Event::Paused { queue, reason, wait }) if !tracing::dispatcher::has_been_set() => {
                 eprintln!("redrive-worker: {reason}; it leaves the queue {queue:?} to others for {wait:.1?}");
             }
             (None, _) => {}
         }
+    }
+}
+
+impl Event<'_> {
+    /// Logs what concerns the whole worker; what happens to each job only at the level `debug`.
+    fn log(&self) {
+        let (name, job) = match self {
+            Self::Paused { queue, reason, wait } => {
+                return warn!(queue, "{reason}; the worker leaves the queue {queue} to others for {wait:.1?}");
+            }
+            Self::Unreachable(error, wait) => return warn!("{error}; next try in {wait:.1?}"),
+            Self::Back => return info!("the server answers again"),
+            Self::Stopping => return info!("the worker stops: it claims no further jobs"),
+            Self::Started(job) => ("started", job),
+            Self::Done(job) => ("done", job),
+            Self::Failed(job, _) => ("failed", job),
+            Self::Released(job, _) => ("released", job),
+            Self::Declined { job, .. } => ("declined", job),
+            Self::Cancelled(job, _) => ("cancelled", job),
+            Self::Settled { job, .. } => ("settled", job),
+            Self::Refused(job, _) => ("refused", job),
+        };
+        let (job_id, kind, queue) = (job.id(), job.kind(), job.queue());
+        debug!(job_id, r#type = kind, queue, attempt = job.attempt(), "job {job_id} {name}");
     }
 }
 

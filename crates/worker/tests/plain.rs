@@ -10,7 +10,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use common::{Crew, TIMEOUT, TestServer};
 use redrive_policy::dialect::Dialect;
-use redrive_server::{ApiKeys, Hosts, Limits, Log, Server, ServerSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, Server, ServerSettings};
 use redrive_worker::{Client, Failure, NewJob, Outcome, Retry, Worker};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -45,7 +45,6 @@ async fn plain_door(server: &TestServer) -> (String, tokio::task::JoinHandle<()>
         hosts: Hosts::default(),
         test_directives: false,
         backend: "memory",
-        log: Log::to(|_, _| {}),
     };
     let server = Server::new(server.engine.clone(), settings);
     let router: Router = server.router().layer(middleware::from_fn(plainly));

@@ -1,9 +1,10 @@
 //! From what was said to what the server is started with; every problem is listed.
 
 use super::names;
-use super::setting::Read;
+use super::setting::{self, Read};
 use super::source::{Origin, Problems, Sources};
 use crate::enqueue::policy_document;
+use crate::log;
 use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument, Settings};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Span, resembling};
@@ -27,6 +28,7 @@ pub(crate) struct Built {
     pub(crate) test_directives: bool,
     pub(crate) limits: Limits,
     pub(crate) engine: Settings,
+    pub(crate) log: log::Settings,
 }
 
 /// Where the store is.
@@ -53,11 +55,12 @@ pub(super) fn build(sources: &Sources) -> Result<Built, Problems> {
         most_claimed: limits.fetch,
         ..Settings::new(layers)
     });
+    let log = from.log();
     let (place, threads) = (from.place(), from.number("threads"));
     let backups = Some(from.text("backups")).filter(|text| !text.is_empty()).map(PathBuf::from);
     match (engine, listen, place) {
         (Some(engine), Some(listen), Some(place)) if from.problems.list.is_empty() => {
-            Ok(Built { listen, place, backups, threads, keys, hosts, test_directives, limits, engine })
+            Ok(Built { listen, place, backups, threads, keys, hosts, test_directives, limits, engine, log })
         }
         _ => Err(from.problems),
     }
@@ -139,6 +142,19 @@ impl Reader<'_> {
             long_polls: self.number("limits.long_polls"),
             drain: self.duration("limits.drain"),
         }
+    }
+
+    fn log(&mut self) -> log::Settings {
+        let (filter, format) = (self.text("log.level"), self.text("log.format"));
+        let read = log::filter(&filter);
+        if read.is_none() {
+            self.wrong("log.level", &format!("found \"{filter}\"; allowed is {}", setting::LOG_LEVEL));
+        }
+        let format = format.parse().map_err(|()| {
+            self.wrong("log.format", &format!("found \"{format}\"; allowed is {}", setting::LOG_FORMAT));
+        });
+        let default = log::Settings::default();
+        log::Settings { format: format.unwrap_or_default(), filter: read.unwrap_or(default.filter) }
     }
 
     fn hosts(&mut self) -> Hosts {

@@ -36,6 +36,10 @@ pub(super) enum Kind {
 
 const MIB: u64 = 1 << 20;
 
+pub(super) const LOG_LEVEL: &str =
+    "error, warn, info, debug, trace or off; also by module, such as \"info,redrive_server=debug\"";
+pub(super) const LOG_FORMAT: &str = "text, or json for an object on each line";
+
 macro_rules! limit {
     ($field:ident, $kind:expr, $what:literal) => {
         Setting {
@@ -86,6 +90,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting!("lease", Kind::Duration, "30m", "how long a worker may be silent, where neither it nor the job says"),
     setting!("timeout", Kind::Duration, "30m", "how long a run may take, where the job does not say"),
     setting!("releases", Kind::Count(0, 1_000_000), "100", "how often in a row a job may be released"),
+    setting!("log.level", Kind::Named(LOG_LEVEL), "info", "which events are logged"),
+    setting!("log.format", Kind::Named(LOG_FORMAT), "text", "what the lines of the log look like"),
     setting!("retention.finished", Kind::Duration, "24h", "how long ended jobs are retained"),
     setting!("retention.dead", Kind::Duration, "720h", "how long dead letters are kept"),
     limit!(body_bytes, Kind::Bytes(1 << 10, 256 * MIB), "the longest body of a request"),

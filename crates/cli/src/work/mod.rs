@@ -35,6 +35,7 @@ const POLL_UNTIL_EMPTY: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.client()?;
+    log::start(log::Settings::without("redrive_worker"));
     runnable::check(&args.exec, args.memory_kib())?;
     let reporter = Arc::new(Reporter::new(args));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -99,7 +100,7 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<Task>) 
 /// The guard; a worker without one works as well, until it is killed.
 fn guard() -> Option<Arc<Guard>> {
     let started = Guard::start();
-    let told = |error| log::warn(format_args!("the commands will not be ended if this worker is killed: {error}"));
+    let told = |error| tracing::warn!("the commands will not be ended if this worker is killed: {error}");
     started.map_err(told).ok().map(Arc::new)
 }
 

@@ -2,14 +2,14 @@
 
 use super::args::Args;
 use super::idle::Held;
-use crate::{log, output, when};
+use crate::{output, when};
 use redrive_policy::Span;
-use redrive_server::Level;
 use redrive_worker::{Cancelled, Event, Failure, Job, Summary};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tracing::{Level, info, warn};
 
 /// Tells what happens. Runs are remembered from their start until the server has taken note of their end.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Reporter {
         if !self.json {
             let (queues, most) = (args.queues.join(", "), args.concurrency());
             let end = if args.once || args.drain { "ends when they are empty" } else { "stop with Ctrl-C" };
-            log::info(format_args!("works on {queues} at {}, {most} at once; {end}", args.server.server));
+            info!("works on {queues} at {}, {most} at once; {end}", args.server.server);
         }
     }
 
@@ -65,7 +65,7 @@ impl Reporter {
             }
             Event::Paused { queue, reason, wait } => {
                 let said = json!({ "event": "paused", "queue": queue, "reason": reason, "wait_ms": ms(*wait) });
-                self.aside(Level::Warn, said, &format!("takes no jobs of the queue {queue} for {}", span(*wait)));
+                self.aside(Level::WARN, said, &format!("takes no jobs of the queue {queue} for {}", span(*wait)));
             }
             Event::Cancelled(job, Cancelled::LeaseLost) => {
                 self.over(job, json!({ "event": "lost" }), "its lease is lost; its command is ended");
@@ -81,9 +81,9 @@ impl Reporter {
             }
             Event::Unreachable(error, wait) => {
                 let said = json!({ "event": "away", "message": error.to_string(), "retry_after_ms": ms(*wait) });
-                self.aside(Level::Warn, said, &format!("{error}; next try in {}", span(*wait)));
+                self.aside(Level::WARN, said, &format!("{error}; next try in {}", span(*wait)));
             }
-            Event::Back => self.aside(Level::Info, json!({ "event": "back" }), "the server answers again"),
+            Event::Back => self.aside(Level::INFO, json!({ "event": "back" }), "the server answers again"),
             Event::Stopping => self.stops(),
             _ => {}
         }
@@ -99,7 +99,7 @@ impl Reporter {
         drop(told);
         let queues: Vec<Value> = held.0.iter().map(|(queue, count)| json!({ "queue": queue, "jobs": count })).collect();
         let words = if held.0.is_empty() { "no queue is paused any more".to_owned() } else { held.to_string() };
-        self.aside(Level::Warn, json!({ "event": "held", "queues": queues }), &words);
+        self.aside(Level::WARN, json!({ "event": "held", "queues": queues }), &words);
     }
 
     fn stops(&self) {
@@ -111,14 +111,14 @@ impl Reporter {
                 span(self.grace)
             ),
         };
-        self.aside(Level::Info, json!({ "event": "stopping", "running": running }), &words);
+        self.aside(Level::INFO, json!({ "event": "stopping", "running": running }), &words);
     }
 
     /// The worker waits no longer for running commands.
     pub(super) fn aborts(&self) {
         let running = self.running();
         let words = format!("{running} running commands are ended, and their jobs released");
-        self.aside(Level::Warn, json!({ "event": "aborting", "running": running }), &words);
+        self.aside(Level::WARN, json!({ "event": "aborting", "running": running }), &words);
     }
 
     /// How many commands run.
@@ -134,9 +134,7 @@ impl Reporter {
             print(said);
             return;
         }
-        log::info(format_args!(
-            "{done} done, {failed} failed, {released} released, {cancelled} cancelled, {lost} lost"
-        ));
+        info!("{done} done, {failed} failed, {released} released, {cancelled} cancelled, {lost} lost");
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<String, RunState>> {
@@ -201,7 +199,11 @@ impl Reporter {
     }
 
     fn aside(&self, level: Level, said: Value, words: &str) {
-        if self.json { print(said) } else { log::write(level, words) }
+        match level {
+            _ if self.json => print(said),
+            Level::WARN => warn!("{words}"),
+            _ => info!("{words}"),
+        }
     }
 }
 

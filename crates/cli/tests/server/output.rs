@@ -110,3 +110,27 @@ fn a_picture_can_be_printed() {
     let both = redrive(&["policy", "simulate", &policy, "--svg", "-", "--json"]).output().expect("it runs");
     assert_eq!(both.status.code(), Some(2));
 }
+
+#[test]
+fn the_log_is_one_object_on_each_line_where_the_configuration_says_so() {
+    let folder = Folder::new("log-json");
+    let server = Server::start_with(&folder.at("data"), &["--set", "log.format=json"]);
+    server.enqueue(json!({ "type": "a.b", "args": [], "options": { "queue": "mail" } }));
+    server.printed(&["queues", "pause", "mail"]);
+    let (_, said) = server.stop();
+    let lines: Vec<serde_json::Value> =
+        said.iter().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
+    let paused = lines.iter().find(|line| line["queue"] == "mail").unwrap_or_else(|| panic!("{said:?}"));
+    assert_eq!(paused["level"], "info");
+    assert!(paused["message"].as_str().is_some_and(|message| message.starts_with("queue mail was")), "{paused}");
+    assert!(paused["target"].as_str().is_some_and(|target| target.starts_with("redrive_server")), "{paused}");
+}
+
+#[test]
+fn a_log_level_that_is_none_is_refused() {
+    for (setting, allowed) in [("log.level=inof", "error, warn, info"), ("log.format=yaml", "text, or json")] {
+        let output = redrive(&["config", "--set", setting]).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains(allowed), "{output:?}");
+    }
+}

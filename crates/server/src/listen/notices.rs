@@ -2,7 +2,6 @@
 //! follow within ten seconds, so that a flood of connections is no flood of lines.
 
 use super::connections::Limit;
-use crate::app::Log;
 use crate::limits::Limits;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,15 +29,14 @@ pub(super) struct Notices(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    log: Log,
     limits: Limits,
     /// What has happened since the last line about the same; an entry for each kind whose time runs.
     gathered: Mutex<Vec<(Event, usize)>>,
 }
 
 impl Notices {
-    pub(super) fn new(log: Log, limits: Limits) -> Self {
-        Self(Arc::new(Inner { log, limits, gathered: Mutex::default() }))
+    pub(super) fn new(limits: Limits) -> Self {
+        Self(Arc::new(Inner { limits, gathered: Mutex::default() }))
     }
 
     fn gathered(&self) -> MutexGuard<'_, Vec<(Event, usize)>> {
@@ -74,7 +72,7 @@ impl Notices {
     }
 
     fn line(&self, event: Event, count: usize) {
-        self.0.log.warn(NoticeText(event, count, &self.0.limits));
+        tracing::warn!(count, "{}", NoticeText(event, count, &self.0.limits));
     }
 }
 
@@ -106,15 +104,17 @@ impl fmt::Display for NoticeText<'_> {
 }
 
 #[cfg(test)]
+#[path = "../../tests/common/log.rs"]
+mod log;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_told_in_one_line_every_ten_seconds() {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&lines);
-        let log = Log::to(move |_, line: &str| kept.lock().unwrap().push(line.to_owned()));
-        let notices = Notices::new(log, Limits::default());
+        let lines = log::captured();
+        let notices = Notices::new(Limits::default());
         for _ in 0..500 {
             notices.tell(Event::ClosedForOthers(Limit::Connections), 2);
         }

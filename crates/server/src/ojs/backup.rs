@@ -12,6 +12,7 @@ use redrive_store::embedded::{Findings, OpenError};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing::info;
 
 /// The longest name of a backup.
 const LONGEST_NAME: usize = 100;
@@ -35,7 +36,7 @@ pub(crate) async fn backup(State(app): State<Arc<App>>, payload: Payload) -> Res
         made.await.map_err(|error| ApiError::new(Code::InternalError, format!("the backup broke off: {error}")))?;
     let findings = made.map_err(|error| refusal(&name, &error))?;
     let (jobs, bytes) = (findings.jobs.iter().sum::<usize>(), findings.snapshot_bytes + findings.log_bytes);
-    app.log.line(format_args!("backup {}: {jobs} jobs, {bytes} bytes", to.display()));
+    info!(jobs, bytes, path = %to.display(), "backup {}: {jobs} jobs, {bytes} bytes", to.display());
     Ok(JsonResponse::json(&json!({
         "backup": {
             "name": name,

@@ -7,13 +7,14 @@ use redrive_engine::{EngineError, Submission, sweeper};
 use redrive_ojs::Invalid;
 use redrive_ojs::json::{Members, plain};
 use redrive_store::{Drained, InboxEntry};
+use tracing::{error, warn};
 
 impl Server {
     /// Takes in what applications leave in the store, until `stopped` completes.
     pub async fn drain_inbox(&self, stopped: impl Future<Output = ()>) {
         let app = &*self.app;
         let decode = |entry: &InboxEntry<'_>| read(app, entry);
-        sweeper::drain_inbox(&app.engine, &decode, stopped, |outcome| log(app, outcome)).await;
+        sweeper::drain_inbox(&app.engine, &decode, stopped, log_outcome).await;
     }
 }
 
@@ -22,13 +23,13 @@ fn read(app: &App, entry: &InboxEntry<'_>) -> Result<Submission, String> {
     intake::read(app, &members, None, entry.at).map_err(Invalid::message)
 }
 
-fn log(app: &App, outcome: Result<&Drained, &EngineError>) {
+fn log_outcome(outcome: Result<&Drained, &EngineError>) {
     match outcome {
         Ok(drained) => {
             for (id, _) in &drained.refused {
-                app.log.warn(format_args!("inbox: job {id} is set aside; `redrive store inbox` tells why"));
+                warn!(job_id = %id, "inbox: job {id} is set aside; `redrive store inbox` tells why");
             }
         }
-        Err(error) => app.log.error(format_args!("inbox: {error}")),
+        Err(error) => error!("inbox: {error}"),
     }
 }

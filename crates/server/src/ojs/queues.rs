@@ -15,6 +15,7 @@ use redrive_policy::resembling;
 use redrive_store::{Missing, Queue, State as JobState};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use tracing::info;
 
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let queues = app.engine.queues().await?;
@@ -113,7 +114,7 @@ async fn set_paused(app: &App, name: &str, paused: bool, missing: Missing) -> Re
         answer => answer?,
     };
     let (word, when) = if paused { ("closed", "paused_at") } else { ("opened", "resumed_at") };
-    app.log.line(format_args!("queue {name} was {word}"));
+    info!(queue = name, "queue {name} was {word}");
     let now = rfc3339(app.engine.now());
     Ok(JsonResponse::json(&json!({
         "queue": { "name": name, "paused": queue.paused },
@@ -129,7 +130,7 @@ pub(crate) async fn remove(State(app): State<Arc<App>>, Path(name): Path<String>
         Err(EngineError::NoSuchQueue(name)) => return Err(no_such_queue(&app, &name).await?),
         answer => answer?,
     };
-    app.log.line(format_args!("queue {name} was removed"));
+    info!(queue = name, "queue {name} was removed");
     let now = rfc3339(app.engine.now());
     Ok(JsonResponse::json(&json!({ "queue": { "name": name }, "status": "removed", "removed_at": now })))
 }

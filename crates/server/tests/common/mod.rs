@@ -3,15 +3,17 @@
 #![allow(dead_code, reason = "each test crate uses the part that it needs")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod log;
+
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use redrive_engine::{Engine, Layers, ManualClock, Randomness, Settings, SystemRandomness};
 use redrive_policy::{Moment, Span};
-use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, Log, Server, ServerSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, Server, ServerSettings};
 use redrive_store::{Memory, Store};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use tower::ServiceExt;
 
 /// 2026-02-13T10:00:00Z: the clock of every test starts here.
@@ -21,7 +23,7 @@ pub(crate) const START: i64 = 1_770_976_800_000_000;
 pub(crate) struct Bench {
     pub(crate) engine: Arc<Engine>,
     pub(crate) server: Server,
-    pub(crate) log: Arc<Mutex<Vec<String>>>,
+    pub(crate) log: log::Lines,
     clock: Arc<ManualClock>,
 }
 
@@ -87,16 +89,13 @@ impl Bench {
         let settings = Settings::new(parts.layers);
         let engine = Engine::new(parts.store, Arc::clone(&clock) as _, parts.randomness, settings);
         let engine = Arc::new(engine);
-        let log = Arc::new(Mutex::new(Vec::new()));
-        let lines = Arc::clone(&log);
-        let told = Log::to(move |_, line: &str| lines.lock().expect("no panic").push(line.to_owned()));
+        let log = log::captured();
         let settings = ServerSettings {
             limits: parts.limits,
             keys: parts.keys,
             hosts: parts.hosts,
             test_directives: parts.test_directives,
             backend: "memory",
-            log: told,
         };
         let server = Server::new(Arc::clone(&engine), settings).with_local_store(parts.local);
         Self { engine, server, log, clock }

@@ -1,11 +1,14 @@
 //! The server that is called: on an embedded store, with data.
 
+#[path = "../common/log.rs"]
+mod log;
+
 use crate::lane::Response;
 use crate::neighbour;
 use crate::vocabulary::QUEUES;
 use crate::wire::Caller;
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
-use redrive_server::{ApiKeys, Hosts, Level, Limits, Log, Server, ServerSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, Server, ServerSettings};
 use redrive_store::embedded::Options;
 use redrive_store::{Embedded, State};
 use serde_json::json;
@@ -70,13 +73,8 @@ impl World {
             hosts: Hosts::default(),
             test_directives: false,
             backend: "embedded",
-            // What the server says of its own faults; everything else is told by its answers.
-            log: Log::to(|level, line| {
-                if level == Level::Error {
-                    eprintln!("{line}");
-                }
-            }),
         };
+        log::captured();
         let server = Arc::new(Server::new(Arc::clone(&engine), settings));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");

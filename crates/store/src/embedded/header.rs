@@ -12,6 +12,7 @@
 //! ```
 
 use super::frame::{SECTOR, is_zero};
+use std::io;
 
 /// The format that this version writes, and the newest that it reads.
 pub(super) const FORMAT: u32 = 1;
@@ -83,10 +84,12 @@ impl FileHeader {
     }
 }
 
-/// A salt that a client who chooses payloads cannot guess. It changes no answer of the store.
-pub(super) fn fresh_salt() -> u32 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0) as u32
+/// A salt that the author of a payload cannot guess. It changes no answer of the store.
+///
+/// # Errors
+/// The operating system gives no random numbers.
+pub(super) fn fresh_salt() -> io::Result<u32> {
+    getrandom::u32().map_err(io::Error::from)
 }
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ impl Segment {
     /// Makes a segment of zeros under its preliminary name, and returns once it is safe.
     pub(super) fn prepare(disk: &dyn Disk, dir: &Path, number: u64, length: u64) -> Result<Self, IoError> {
         let path = Name::Spare(number).within(dir);
-        let header = FileHeader { kind: Kind::Segment, number, length, salt: fresh_salt() };
+        let header =
+            FileHeader { kind: Kind::Segment, number, length, salt: fresh_salt().doing("choose a salt for", &path)? };
         let mut file = disk.create(&path).doing("create", &path)?;
         let mut write = || {
             file.write_at(0, &header.encode())?;

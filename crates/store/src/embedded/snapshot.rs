@@ -90,7 +90,12 @@ pub(super) struct Draft<'a> {
 impl<'a> Draft<'a> {
     pub(super) fn create(disk: &'a dyn Disk, dir: &'a Path, number: u64) -> Result<Self, IoError> {
         let path = Name::Draft(number).within(dir);
-        let header = FileHeader { kind: Kind::Snapshot, number, length: 0, salt: fresh_salt() };
+        let header = FileHeader {
+            kind: Kind::Snapshot,
+            number,
+            length: 0,
+            salt: fresh_salt().doing("choose a salt for", &path)?,
+        };
         let mut file = disk.create(&path).doing("create", &path)?;
         file.write_at(0, &header.encode()).doing("write to", &path)?;
         Ok(Self { disk, dir, file, path, header, offset: FIRST_FRAME, flushed: 0, sequence: 1 })

@@ -5,7 +5,7 @@
 pub(crate) mod proxy;
 
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
-use redrive_server::{ApiKeys, Hosts, Limits, Log, Server, ServerSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, Server, ServerSettings};
 use redrive_store::{Memory, Store};
 use redrive_worker::{Builder, Client, ClientError, Event, Summary};
 use std::net::SocketAddr;
@@ -46,7 +46,6 @@ impl TestServer {
             hosts: Hosts::default(),
             test_directives: true,
             backend: "memory",
-            log: Log::to(|_, _| {}),
         };
         let server = Server::new(Arc::clone(&engine), settings);
         let (stop, stopping) = watch::channel(false);

@@ -14,6 +14,7 @@ use redrive_store::{JobId, Redrive};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::JoinSet;
+use tracing::info;
 
 /// How many jobs are changed at the same time: they share the store's flushes.
 const AT_ONCE: usize = 64;
@@ -134,7 +135,8 @@ async fn run(app: Arc<App>, request: BulkRequest, action: Action) -> Result<Json
     ids.truncate(app.limits.bulk);
     let attempted = ids.len();
     let Applied { succeeded, cleared, errors } = apply_all(&app, action, ids).await;
-    app.log.line(format_args!("{noun}: {} of {succeeded} of {matched} that fit", action.name()));
+    let action_name = action.name();
+    info!(action = action_name, matched, succeeded, "{noun}: {action_name} of {succeeded} of {matched} that fit");
     let mut answer = json!({
         "action": action.name(),
         "matched": matched,

@@ -46,7 +46,8 @@ impl Local {
             let _ = stopping.wait_for(|stop| *stop).await;
         };
         // The next request to a store that does not answer says so; the sweeps go on.
-        let sweeper = tokio::spawn(sweeper::run(Arc::clone(&engine), stopped, |_| {}));
+        let log = |notice: sweeper::Notice<'_>| tracing::warn!("{notice}");
+        let sweeper = tokio::spawn(sweeper::run(Arc::clone(&engine), stopped, log));
         let (envelopes, backend) = (envelopes(&engine), Some(backend));
         Ok(Self { engine, envelopes, backend, sweeper: Mutex::new(Some(sweeper)), stop })
     }
