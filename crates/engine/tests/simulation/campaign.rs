@@ -1,7 +1,7 @@
 //! Many simulations, the seeds that failed once, and the flaws that must be seen.
 
-use super::broken::{BrokenStoreKind, Flaw};
-use super::ledger::Breach;
+use super::flawed::{Flaw, FlawedKind};
+use super::ledger::Violation;
 use super::postgres::InDatabase;
 use super::run::{Outcome, simulate};
 use super::store_kind::{InMemory, OnDisk, StoreKind};
@@ -60,7 +60,7 @@ impl Sum {
                 self.steps += outcome.steps;
                 self.events += outcome.events;
                 self.tally.merge(&outcome.tally);
-                (!outcome.breaches.is_empty()).then(|| told(outcome))
+                (!outcome.violations.is_empty()).then(|| told(outcome))
             }
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -79,8 +79,8 @@ impl Sum {
 /// What went wrong, for people.
 fn told(outcome: &Outcome) -> String {
     let mut text = String::new();
-    for breach in outcome.breaches.iter().take(5) {
-        let _ = writeln!(text, "  [{}] job {:?}: {}", breach.token, breach.account, breach.told);
+    for violation in outcome.violations.iter().take(5) {
+        let _ = writeln!(text, "  [{}] job {:?}: {}", violation.check, violation.account, violation.told);
     }
     for story in &outcome.stories {
         let _ = writeln!(text, "{story}");
@@ -178,7 +178,7 @@ fn every_promise_is_kept_on_postgresql_over_restarts_and_the_outcome_is_that_of_
     prove_on(&Share { kept: 4, one_in: 200 }, |seed| {
         let mut outcome = simulate(seed, &mut InDatabase::default());
         if let Some(told) = difference(&simulate(seed, &mut InMemory::default()), &outcome) {
-            outcome.breaches.push(Breach { token: "model", told, account: None });
+            outcome.violations.push(Violation { check: "model", told, account: None });
         }
         outcome
     });
@@ -211,14 +211,14 @@ fn the_same_seed_gives_the_same_simulation_on_every_store() {
 fn every_flaw_is_seen() {
     let mut unseen = Vec::new();
     for flaw in Flaw::ALL {
-        let mut store_kind = BrokenStoreKind::new(flaw);
+        let mut store_kind = FlawedKind::new(flaw);
         let seen = (0..MOST_BROKEN).find_map(|seed| {
             let outcome = simulate(seed, &mut store_kind);
-            let seen = |token: &&str| outcome.breaches.iter().any(|breach| breach.token == *token);
-            flaw.seen_by().iter().copied().find(seen).map(|token| (seed, token))
+            let seen = |check: &&str| outcome.violations.iter().any(|violation| violation.check == *check);
+            flaw.seen_by().iter().copied().find(seen).map(|check| (seed, check))
         });
         match seen {
-            Some((seed, token)) => eprintln!("{flaw:?}: seen by \"{token}\" after {} simulations", seed + 1),
+            Some((seed, check)) => eprintln!("{flaw:?}: seen by \"{check}\" after {} simulations", seed + 1),
             None => unseen.push(flaw),
         }
     }

@@ -1,4 +1,4 @@
-//! What nobody in a simulation decides: the clock, the store's health, and the death of the server.
+//! What no actor of a simulation decides: the clock, outages of the store, and crashes of the server.
 
 use super::common::Seeded;
 use super::common::wrapped::in_place;
@@ -22,38 +22,38 @@ pub(crate) struct Climate {
 }
 
 impl Climate {
-    pub(crate) fn random(dice: &Seeded) -> Self {
+    pub(crate) fn random(rng: &Seeded) -> Self {
         Self {
-            faults_permille: *dice.pick(&[0, 10, 50, 150]),
-            slowness: *dice.pick(&[0, 1, 3]),
-            backwards: dice.permille(600),
-            leaps: dice.permille(500),
-            kills_permille: *dice.pick(&[0, 1, 4]),
-            outages_permille: *dice.pick(&[0, 2]),
+            faults_permille: *rng.pick(&[0, 10, 50, 150]),
+            slowness: *rng.pick(&[0, 1, 3]),
+            backwards: rng.permille(600),
+            leaps: rng.permille(500),
+            kills_permille: *rng.pick(&[0, 1, 4]),
+            outages_permille: *rng.pick(&[0, 2]),
         }
     }
 }
 
 pub(crate) struct Conditions {
     climate: Climate,
-    dice: Seeded,
+    rng: Seeded,
     /// How many turns the outage goes on.
     outage: u64,
 }
 
 impl Conditions {
-    pub(crate) const fn new(climate: Climate, dice: Seeded) -> Self {
-        Self { climate, dice, outage: 0 }
+    pub(crate) const fn new(climate: Climate, rng: Seeded) -> Self {
+        Self { climate, rng, outage: 0 }
     }
 
     /// One turn of it.
     pub(crate) fn change(&mut self, world: &World, store: &dyn Store) {
-        if self.dice.permille(60) {
+        if self.rng.permille(60) {
             self.move_clock(world, store);
         }
         match self.outage {
-            0 if self.dice.permille(self.climate.outages_permille) => {
-                self.outage = self.dice.between(5, 60);
+            0 if self.rng.permille(self.climate.outages_permille) => {
+                self.outage = self.rng.between(5, 60);
                 world.faults.outage(true);
             }
             0 => {}
@@ -70,17 +70,17 @@ impl Conditions {
 
     /// Whether the server dies now.
     pub(crate) fn kills(&self) -> bool {
-        self.dice.permille(self.climate.kills_permille)
+        self.rng.permille(self.climate.kills_permille)
     }
 
     fn move_clock(&self, world: &World, store: &dyn Store) {
-        let dice = &self.dice;
-        match dice.below(20) {
-            0..=8 => world.advance(Span::from_millis(dice.below(3_000) as u32)),
-            9..=12 => world.advance(Span::from_secs(dice.below(60) as u32)),
+        let rng = &self.rng;
+        match rng.below(20) {
+            0..=8 => world.advance(Span::from_millis(rng.below(3_000) as u32)),
+            9..=12 => world.advance(Span::from_secs(rng.below(60) as u32)),
             // The moments that matter: just before something is due, when it is, and just after.
             13..=16 => {
-                let off = dice.below(3) as i64 - 1;
+                let off = rng.below(3) as i64 - 1;
                 // Asked without any fault in between.
                 let next = in_place(store.next_wake(&Held::new())).ok().flatten();
                 let next = next.map(|next| Moment::from_micros(next.micros() + off));
@@ -89,11 +89,11 @@ impl Conditions {
                 }
             }
             17 if self.climate.leaps => {
-                let most = *dice.pick(&[600_u64, 7_200, 200_000]);
-                world.advance(Span::from_secs(dice.between(1, most) as u32));
+                let most = *rng.pick(&[600_u64, 7_200, 200_000]);
+                world.advance(Span::from_secs(rng.between(1, most) as u32));
             }
             18 if self.climate.backwards => {
-                let back = dice.below(30_000_000) as i64;
+                let back = rng.below(30_000_000) as i64;
                 world.set_clock(Moment::from_micros(world.now().micros() - back));
             }
             _ => world.advance(Span::saturating_ms(0.001)),

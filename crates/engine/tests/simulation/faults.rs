@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 /// What goes wrong between the engine and its store, from a seed.
 pub(crate) struct Faults {
-    dice: Seeded,
+    rng: Seeded,
     /// How often, in a thousand calls, each of the two kinds strikes.
     permille: AtomicU64,
     /// How many turns a call, and its answer, can take at most.
@@ -18,8 +18,8 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    pub(crate) const fn new(dice: Seeded, permille: u64, slowness: u64) -> Self {
-        Self { dice, permille: AtomicU64::new(permille), slowness, outage: AtomicBool::new(false) }
+    pub(crate) const fn new(rng: Seeded, permille: u64, slowness: u64) -> Self {
+        Self { rng, permille: AtomicU64::new(permille), slowness, outage: AtomicBool::new(false) }
     }
 
     /// For a while, nothing gets through.
@@ -34,8 +34,8 @@ impl Faults {
     }
 
     fn pass(&self) -> Passing {
-        let turns = self.dice.below(self.slowness + 1);
-        let strikes = self.dice.permille(self.permille.load(Ordering::Relaxed));
+        let turns = self.rng.below(self.slowness + 1);
+        let strikes = self.rng.permille(self.permille.load(Ordering::Relaxed));
         let down = strikes || self.outage.load(Ordering::Relaxed);
         Box::pin(async move {
             Turns(turns).await;

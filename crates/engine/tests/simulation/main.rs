@@ -2,7 +2,7 @@
 //! thread, over a clock that is moved by hand and a store that fails: the one in memory, the embedded one, or
 //! PostgreSQL, whose answers are awaited in place, so that a seed decides everything. Workers crash, stall, come back
 //! late, report twice and forge tokens; the clock leaps and steps back; the server dies and comes back.
-//! Afterwards the checker proves from the outside that every promise was kept.
+//! Afterwards the checker verifies from the outside that every promise was kept.
 //!
 //! `REDRIVE_SIM_RUNS` sets how many seeds are tried, `REDRIVE_SIM_FIRST` the first of them, and
 //! `REDRIVE_SIM_SEED` runs a single one and tells everything about it.
@@ -13,7 +13,6 @@
 mod common;
 
 mod actors;
-mod broken;
 mod campaign;
 mod checker;
 #[path = "../../../store/tests/postgres/cluster.rs"]
@@ -22,6 +21,7 @@ mod cluster;
 mod conditions;
 mod expectation;
 mod faults;
+mod flawed;
 mod ledger;
 mod planned_job;
 mod plans;

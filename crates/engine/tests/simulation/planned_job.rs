@@ -31,26 +31,26 @@ pub(crate) struct PlannedJob {
 }
 
 impl PlannedJob {
-    pub(crate) fn random(account: usize, policies: &ServerPolicies, now: Moment, dice: &Seeded) -> Self {
-        let (kind, queue) = (*dice.pick(&KINDS), *dice.pick(&QUEUES));
-        let own = dice.permille(700).then(|| Plan::random(dice));
-        let soon = |most_s: u64| now.after(Span::from_millis(dice.below(most_s * 1_000) as u32));
-        let start = match dice.below(10) {
+    pub(crate) fn random(account: usize, policies: &ServerPolicies, now: Moment, rng: &Seeded) -> Self {
+        let (kind, queue) = (*rng.pick(&KINDS), *rng.pick(&QUEUES));
+        let own = rng.permille(700).then(|| Plan::random(rng));
+        let soon = |most_s: u64| now.after(Span::from_millis(rng.below(most_s * 1_000) as u32));
+        let start = match rng.below(10) {
             0..=6 => Start::Available,
             7 | 8 => Start::Scheduled(soon(60)),
             _ => Start::Pending,
         };
-        let span = |permille, most_s| dice.permille(permille).then(|| Span::from_secs(dice.between(1, most_s) as u32));
+        let span = |permille, most_s| rng.permille(permille).then(|| Span::from_secs(rng.between(1, most_s) as u32));
         // Most have a name that makes a repetition harmless: a key, an id, or both.
-        let named = dice.below(20);
+        let named = rng.below(20);
         Self {
             account,
             version: 0,
             kind,
             queue,
-            priority: dice.below(3) as i32 - 1,
+            priority: rng.below(3) as i32 - 1,
             start,
-            expires: dice.permille(120).then(|| soon(400)),
+            expires: rng.permille(120).then(|| soon(400)),
             timeout: span(300, 120),
             lease: span(400, 90),
             expectation: policies.expectation(own.as_ref(), kind, queue),
@@ -58,14 +58,14 @@ impl PlannedJob {
             key: (named < 14).then(|| format!("key {account}").into()),
             id: (8..18)
                 .contains(&named)
-                .then(|| JobId::new(now, u128::from(dice.bits()) << 64 | u128::from(dice.bits()))),
+                .then(|| JobId::new(now, u128::from(rng.bits()) << 64 | u128::from(rng.bits()))),
         }
     }
 
     /// The same job with another policy and queue, as a revival can bring it.
-    pub(crate) fn edited(&self, version: usize, policies: &ServerPolicies, dice: &Seeded) -> Self {
-        let own = Some(Plan::random(dice));
-        let queue = *dice.pick(&QUEUES);
+    pub(crate) fn edited(&self, version: usize, policies: &ServerPolicies, rng: &Seeded) -> Self {
+        let own = Some(Plan::random(rng));
+        let queue = *rng.pick(&QUEUES);
         let expectation = policies.expectation(own.as_ref(), self.kind, queue);
         Self { version, queue, expectation, own, ..self.clone() }
     }

@@ -19,13 +19,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn random(dice: &Seeded) -> Self {
-        match dice.below(5) {
-            0 => ojs(dice),
-            1 => azolla(dice),
-            2 => taskharbor(dice),
-            3 => exosphere(dice),
-            _ => mwl(dice),
+    pub(crate) fn random(rng: &Seeded) -> Self {
+        match rng.below(5) {
+            0 => ojs(rng),
+            1 => azolla(rng),
+            2 => taskharbor(rng),
+            3 => exosphere(rng),
+            _ => mwl(rng),
         }
     }
 }
@@ -35,23 +35,23 @@ fn plan(dialect: Dialect, value: Value, expectation: Expectation) -> Plan {
 }
 
 /// Some of the words, in their order.
-fn some(dice: &Seeded, words: &[&'static str]) -> Vec<&'static str> {
-    words.iter().copied().filter(|_| dice.permille(400)).collect()
+fn some(rng: &Seeded, words: &[&'static str]) -> Vec<&'static str> {
+    words.iter().copied().filter(|_| rng.permille(400)).collect()
 }
 
-fn ojs(dice: &Seeded) -> Plan {
-    let attempts = dice.below(7) as u32;
-    let initial = dice.between(1, 20);
-    let longest = initial + dice.below(60);
-    let (strategy, growth) = *dice.pick(&[
+fn ojs(rng: &Seeded) -> Plan {
+    let attempts = rng.below(7) as u32;
+    let initial = rng.between(1, 20);
+    let longest = initial + rng.below(60);
+    let (strategy, growth) = *rng.pick(&[
         (None, Growth::Exponential(2.0)),
         (Some("none"), Growth::Fixed),
         (Some("linear"), Growth::Linear),
         (Some("exponential"), Growth::Exponential(3.0)),
     ]);
-    let jitter = dice.permille(500);
-    let exclude = some(dice, &["fatal", "auth.*"]);
-    let dead_letter = dice.permille(500);
+    let jitter = rng.permille(500);
+    let exclude = some(rng, &["fatal", "auth.*"]);
+    let dead_letter = rng.permille(500);
     let mut value = json!({
         "max_attempts": attempts,
         "initial_interval": format!("PT{initial}S"),
@@ -88,18 +88,18 @@ fn ojs(dice: &Seeded) -> Plan {
     )
 }
 
-fn azolla(dice: &Seeded) -> Plan {
-    let attempts = dice.permille(700).then(|| dice.between(1, 6) as u32);
-    let elapsed = dice.permille(400).then(|| dice.between(5, 300));
-    let (strategy, growth, noise) = *dice.pick(&[
+fn azolla(rng: &Seeded) -> Plan {
+    let attempts = rng.permille(700).then(|| rng.between(1, 6) as u32);
+    let elapsed = rng.permille(400).then(|| rng.between(5, 300));
+    let (strategy, growth, noise) = *rng.pick(&[
         ("fixed", Growth::Fixed, Noise::None),
         ("exponential", Growth::Exponential(2.0), Noise::None),
         ("exponential_jitter", Growth::Exponential(2.0), Noise::Times(0.0, 1.0)),
     ]);
-    let initial = dice.between(1, 40) as f64 / 4.0;
-    let longest = dice.between(1, 60) as f64;
-    let include = some(dice, &NAMES);
-    let exclude = some(dice, &["late", "fatal"]);
+    let initial = rng.between(1, 40) as f64 / 4.0;
+    let longest = rng.between(1, 60) as f64;
+    let include = some(rng, &NAMES);
+    let exclude = some(rng, &["late", "fatal"]);
     let wait = if growth == Growth::Fixed {
         json!({"strategy": strategy, "delay": initial})
     } else {
@@ -133,13 +133,13 @@ fn azolla(dice: &Seeded) -> Plan {
     )
 }
 
-fn taskharbor(dice: &Seeded) -> Plan {
-    let off = dice.permille(50);
-    let base = dice.between(100, 5_000);
-    let longest = dice.between(1, 20);
-    let jitter = dice.below(5) as f64 / 4.0;
+fn taskharbor(rng: &Seeded) -> Plan {
+    let off = rng.permille(50);
+    let base = rng.between(100, 5_000);
+    let longest = rng.between(1, 20);
+    let jitter = rng.below(5) as f64 / 4.0;
     // Zero and below mean that there is no limit of this kind.
-    let (by_policy, by_job) = (dice.below(7) as u32, dice.below(7) as u32);
+    let (by_policy, by_job) = (rng.below(7) as u32, rng.below(7) as u32);
     let policy = json!({"base_delay": format!("{base}ms"), "max_delay": format!("{longest}s"), "multiplier": 2.0,
         "jitter": jitter, "max_attempts": by_policy});
     let limits: Vec<u32> = [by_policy, by_job].into_iter().filter(|limit| *limit > 0 && !off).collect();
@@ -167,17 +167,17 @@ fn taskharbor(dice: &Seeded) -> Plan {
     )
 }
 
-fn exosphere(dice: &Seeded) -> Plan {
-    let retries = dice.below(6) as u32;
+fn exosphere(rng: &Seeded) -> Plan {
+    let retries = rng.below(6) as u32;
     let (growth_name, growth) =
-        *dice.pick(&[("EXPONENTIAL", Growth::Exponential(2.0)), ("LINEAR", Growth::Linear), ("FIXED", Growth::Fixed)]);
-    let (noise_name, noise) = *dice.pick(&[
+        *rng.pick(&[("EXPONENTIAL", Growth::Exponential(2.0)), ("LINEAR", Growth::Linear), ("FIXED", Growth::Fixed)]);
+    let (noise_name, noise) = *rng.pick(&[
         ("", Noise::None),
         ("_FULL_JITTER", Noise::Times(0.0, 1.0)),
         ("_EQUAL_JITTER", Noise::Times(0.5, 1.0)),
     ]);
-    let initial = dice.between(1, 9_999);
-    let longest = dice.permille(500).then(|| dice.between(1, 20_000));
+    let initial = rng.between(1, 9_999);
+    let longest = rng.permille(500).then(|| rng.between(1, 20_000));
     let value = json!({"max_retries": retries, "strategy": format!("{growth_name}{noise_name}"),
         "backoff_factor": initial, "max_delay": longest});
     let waits = Waits {
@@ -203,8 +203,8 @@ fn exosphere(dice: &Seeded) -> Plan {
     )
 }
 
-fn mwl(dice: &Seeded) -> Plan {
-    let (values, clauses): (Vec<Value>, Vec<Clause>) = (0..dice.between(1, 3)).map(|_| mwl_clause(dice)).unzip();
+fn mwl(rng: &Seeded) -> Plan {
+    let (values, clauses): (Vec<Value>, Vec<Clause>) = (0..rng.between(1, 3)).map(|_| mwl_clause(rng)).unzip();
     plan(
         Dialect::Mwl,
         json!({"policies": values}),
@@ -220,38 +220,38 @@ fn mwl(dice: &Seeded) -> Plan {
     )
 }
 
-fn mwl_clause(dice: &Seeded) -> (Value, Clause) {
+fn mwl_clause(rng: &Seeded) -> (Value, Clause) {
     let mut fits = Fits::default();
     let mut matching = Map::new();
-    if dice.permille(300) {
-        fits.flag = Some(dice.permille(500));
+    if rng.permille(300) {
+        fits.flag = Some(rng.permille(500));
         matching.insert("retryable".to_owned(), json!(fits.flag));
     }
-    if dice.permille(400) {
-        let types = [*dice.pick(&NAMES), *dice.pick(&NAMES)].to_vec();
+    if rng.permille(400) {
+        let types = [*rng.pick(&NAMES), *rng.pick(&NAMES)].to_vec();
         matching.insert("types".to_owned(), json!(types));
         fits.include = Some(types);
     }
-    if dice.permille(500) || matching.is_empty() {
-        let codes = vec![*dice.pick(&["*", "Net.*", "Disk"])];
+    if rng.permille(500) || matching.is_empty() {
+        let codes = vec![*rng.pick(&["*", "Net.*", "Disk"])];
         matching.insert("codes".to_owned(), json!(codes));
         fits.codes = Some(codes);
     }
-    let budget = dice.between(1, 5) as u32;
+    let budget = rng.between(1, 5) as u32;
     let mut value = json!({"match": matching, "attempts": budget});
-    let waits = if dice.permille(800) { mwl_waits(dice, &mut value["backoff"]) } else { Waits::NONE };
+    let waits = if rng.permille(800) { mwl_waits(rng, &mut value["backoff"]) } else { Waits::NONE };
     (value, Clause { fits, budget: Some(budget), waits })
 }
 
-fn mwl_waits(dice: &Seeded, backoff: &mut Value) -> Waits {
-    let (initial, longest) = (dice.between(1, 10), dice.between(10, 60));
-    let (name, noise) = *dice.pick(&[
+fn mwl_waits(rng: &Seeded, backoff: &mut Value) -> Waits {
+    let (initial, longest) = (rng.between(1, 10), rng.between(10, 60));
+    let (name, noise) = *rng.pick(&[
         ("none", Noise::None),
         ("full", Noise::Times(0.0, 1.0)),
         ("equal", Noise::Times(0.5, 1.0)),
         ("decorrelated", Noise::Decorrelated),
     ]);
-    let rate = dice.between(1, 3) as f64;
+    let rate = rng.between(1, 3) as f64;
     *backoff =
         json!({"initial": format!("PT{initial}S"), "rate": rate, "max": format!("PT{longest}S"), "jitter": name});
     Waits {

@@ -1,16 +1,16 @@
 //! One simulation from its seed to the proof.
 
-use super::actors::{Temper, Worker, operator, producer, sweeper};
-use super::checker::{self, Finale};
+use super::actors::{Behaviour, Worker, operator, producer, sweeper};
+use super::checker::{self, FinalState};
 use super::common::Seeded;
 use super::conditions::{Climate, Conditions};
 use super::faults::Faults;
-use super::ledger::{Breach, Pause};
+use super::ledger::{Pause, Violation};
 use super::scheduler::Scheduler;
 use super::server_policies::ServerPolicies;
 use super::store_kind::StoreKind;
 use super::tally::Tally;
-use super::world::{Heard, World};
+use super::world::{Response, World};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Filter, Job, Missing, Page, Queue, Store};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,7 +29,7 @@ pub(crate) struct Outcome {
     /// How many requests, answers and steps of the clock there were.
     pub(crate) events: u64,
     pub(crate) tally: Tally,
-    pub(crate) breaches: Vec<Breach>,
+    pub(crate) violations: Vec<Violation>,
     /// The stories of the jobs that the breaches are about.
     pub(crate) stories: Vec<String>,
     /// A number that changes with everything that is there in the end.
@@ -55,22 +55,21 @@ struct Simulation<'a> {
     store_kind: &'a mut dyn StoreKind,
     /// The store itself, without the faults around it.
     store: Option<Arc<dyn Store>>,
-    dice: Seeded,
+    rng: Seeded,
     steps: u64,
     restarts: usize,
 }
 
 impl<'a> Simulation<'a> {
     fn new(seed: u64, store_kind: &'a mut dyn StoreKind) -> Self {
-        let dice = Seeded::new(seed);
-        let climate = Climate::random(&dice);
-        let faults = Arc::new(Faults::new(dice.child(), climate.faults_permille, climate.slowness));
-        let policies = ServerPolicies::random(&dice);
-        let most_jobs = dice.between(3, 30) as usize;
-        let world = Rc::new(World::new(START, policies, faults, most_jobs, dice.child()));
-        let (scheduler, conditions) = (Scheduler::new(dice.child()), Conditions::new(climate, dice.child()));
-        let mut simulation =
-            Self { world, scheduler, conditions, store_kind, store: None, dice, steps: 0, restarts: 0 };
+        let rng = Seeded::new(seed);
+        let climate = Climate::random(&rng);
+        let faults = Arc::new(Faults::new(rng.child(), climate.faults_permille, climate.slowness));
+        let policies = ServerPolicies::random(&rng);
+        let most_jobs = rng.between(3, 30) as usize;
+        let world = Rc::new(World::new(START, policies, faults, most_jobs, rng.child()));
+        let (scheduler, conditions) = (Scheduler::new(rng.child()), Conditions::new(climate, rng.child()));
+        let mut simulation = Self { world, scheduler, conditions, store_kind, store: None, rng, steps: 0, restarts: 0 };
         let store = simulation.store_kind.open();
         simulation.start_on(store);
         simulation
@@ -87,35 +86,35 @@ impl<'a> Simulation<'a> {
 
     fn run(mut self) -> Outcome {
         self.open();
-        for _ in 0..self.dice.between(300, 3_000) {
+        for _ in 0..self.rng.between(300, 3_000) {
             self.step();
             self.conditions.change(&self.world, self.store.as_deref().expect("the server is up"));
             if self.conditions.kills() {
                 self.restart();
             }
-            if self.dice.permille(3) {
+            if self.rng.permille(3) {
                 self.calm();
             }
-            if self.dice.permille(20) {
+            if self.rng.permille(20) {
                 self.scheduler.wake_all();
             }
         }
         self.close();
-        let finale = self.finale();
-        self.outcome(&finale)
+        let final_state = self.final_state();
+        self.outcome(&final_state)
     }
 
     fn open(&mut self) {
-        for _ in 0..self.dice.between(1, 3) {
-            self.scheduler.spawn(producer(Rc::clone(&self.world), self.dice.child()));
+        for _ in 0..self.rng.between(1, 3) {
+            self.scheduler.spawn(producer(Rc::clone(&self.world), self.rng.child()));
         }
-        for _ in 0..self.dice.between(1, 4) {
-            let worker = Worker::new(Rc::clone(&self.world), self.dice.child(), Temper::Wild);
+        for _ in 0..self.rng.between(1, 4) {
+            let worker = Worker::new(Rc::clone(&self.world), self.rng.child(), Behaviour::Faulty);
             self.scheduler.spawn(worker.work());
         }
-        for _ in 0..self.dice.between(1, 2) {
-            self.scheduler.spawn(operator(Rc::clone(&self.world), self.dice.child()));
-            self.scheduler.spawn(sweeper(Rc::clone(&self.world), self.dice.child()));
+        for _ in 0..self.rng.between(1, 2) {
+            self.scheduler.spawn(operator(Rc::clone(&self.world), self.rng.child()));
+            self.scheduler.spawn(sweeper(Rc::clone(&self.world), self.rng.child()));
         }
     }
 
@@ -143,15 +142,17 @@ impl<'a> Simulation<'a> {
         self.conditions.clear(&self.world);
         let world = Rc::clone(&self.world);
         self.alone(async move {
-            while matches!(world.ask(None, |engine| async move { engine.recall_pauses().await }).await.1, Heard::Lost) {
-            }
+            while matches!(
+                world.ask(None, |engine| async move { engine.recall_pauses().await }).await.1,
+                Response::Lost
+            ) {}
         });
     }
 
     /// A task that runs to its end while nobody else does anything.
     fn alone<T: 'static>(&mut self, task: impl Future<Output = T> + 'static) -> T {
         let answer = Rc::new(std::cell::Cell::new(None));
-        let mut scheduler = Scheduler::new(self.dice.child());
+        let mut scheduler = Scheduler::new(self.rng.child());
         let slot = Rc::clone(&answer);
         scheduler.spawn(async move { slot.set(Some(task.await)) });
         while !scheduler.is_empty() {
@@ -190,47 +191,47 @@ impl<'a> Simulation<'a> {
                 self.scheduler.wake_all();
             }
         }
-        let (world, dice) = (Rc::clone(&self.world), self.dice.child());
-        self.alone(finish(world, dice));
+        let (world, rng) = (Rc::clone(&self.world), self.rng.child());
+        self.alone(finish(world, rng));
         checker::at_rest(&self.world, self.store());
     }
 
-    fn finale(&mut self) -> Finale {
+    fn final_state(&mut self) -> FinalState {
         let world = Rc::clone(&self.world);
         self.alone(async move {
             let mut jobs: Vec<Rc<Job>> = Vec::new();
             loop {
                 let page = Page::new(jobs.len(), 7);
-                let (_, heard) =
+                let (_, response) =
                     world.ask(None, |engine| async move { engine.list(Filter::default(), page).await }).await;
-                let Heard::StoreFuture(listed) = heard else { panic!("the store works") };
+                let Response::Answer(listed) = response else { panic!("the store works") };
                 if listed.jobs.is_empty() {
                     break;
                 }
                 jobs.extend(listed.jobs.into_iter().map(Rc::new));
             }
             let queues = queues(&world).await;
-            Finale { jobs, queues }
+            FinalState { jobs, queues }
         })
     }
 
-    fn outcome(self, finale: &Finale) -> Outcome {
+    fn outcome(self, final_state: &FinalState) -> Outcome {
         let mut ledger = self.world.ledger.borrow_mut();
-        checker::prove(&mut ledger, finale);
+        checker::verify(&mut ledger, final_state);
         let mut tally = Tally::of(&ledger);
         tally.add("restarts", self.restarts);
-        let breaches = std::mem::take(&mut ledger.breaches);
-        let mut about: Vec<usize> = breaches.iter().filter_map(|breach| breach.account).collect();
+        let violations = std::mem::take(&mut ledger.violations);
+        let mut about: Vec<usize> = violations.iter().filter_map(|violation| violation.account).collect();
         about.dedup();
         about.truncate(3);
         let mut fingerprint = DefaultHasher::new();
-        format!("{:?} {:?}", finale.jobs, finale.queues).hash(&mut fingerprint);
+        format!("{:?} {:?}", final_state.jobs, final_state.queues).hash(&mut fingerprint);
         Outcome {
             steps: self.steps,
             events: ledger.mark(),
             tally,
             stories: about.into_iter().map(|account| ledger.story(account)).collect(),
-            breaches,
+            violations,
             fingerprint: fingerprint.finish(),
         }
     }
@@ -238,20 +239,20 @@ impl<'a> Simulation<'a> {
 
 async fn queues(world: &World) -> Vec<Queue> {
     match world.ask(None, |engine| async move { engine.queues().await }).await.1 {
-        Heard::StoreFuture(queues) => queues,
-        Heard::Refused(_) | Heard::Lost => panic!("the store works"),
+        Response::Answer(queues) => queues,
+        Response::Refused(_) | Response::Lost => panic!("the store works"),
     }
 }
 
 /// A sweep; whether it got to its end.
 async fn sweep(world: &World) -> bool {
-    let (when, heard) = world.ask(None, |engine| async move { engine.sweep().await }).await;
+    let (when, response) = world.ask(None, |engine| async move { engine.sweep().await }).await;
     world.ledger.borrow_mut().sweeps.push(when);
-    matches!(heard, Heard::StoreFuture(_))
+    matches!(response, Response::Answer(_))
 }
 
 /// Opens what is closed, and lets time go by until every job has ended.
-async fn finish(world: Rc<World>, dice: Seeded) {
+async fn finish(world: Rc<World>, rng: Seeded) {
     for queue in queues(&world).await.into_iter().filter(|queue| queue.paused) {
         let name = Arc::clone(&queue.name);
         let (when, _) = world.ask(None, |engine| async move { engine.pause(name, false, Missing::Refuse).await }).await;
@@ -259,19 +260,19 @@ async fn finish(world: Rc<World>, dice: Seeded) {
         let queue = known.expect("one of the queues");
         world.ledger.borrow_mut().pauses.push(Pause { queue, paused: false, when, surely: true });
     }
-    let mut worker = Worker::new(Rc::clone(&world), dice, Temper::Honest);
+    let mut worker = Worker::new(Rc::clone(&world), rng, Behaviour::Honest);
     for _ in 0..MOST_ROUNDS {
         sweep(&world).await;
         if worker.work_once().await > 0 {
             continue;
         }
         match world.ask(None, |engine| async move { engine.next_sweep().await }).await.1 {
-            Heard::StoreFuture(Some(next)) if next > world.now() => world.set_clock(next),
-            Heard::StoreFuture(Some(_)) => world.advance(Span::from_secs(1)),
-            Heard::StoreFuture(None) => return,
-            Heard::Refused(_) | Heard::Lost => panic!("the store works"),
+            Response::Answer(Some(next)) if next > world.now() => world.set_clock(next),
+            Response::Answer(Some(_)) => world.advance(Span::from_secs(1)),
+            Response::Answer(None) => return,
+            Response::Refused(_) | Response::Lost => panic!("the store works"),
         }
     }
     let told = format!("not at its end after {MOST_ROUNDS} rounds");
-    world.ledger.borrow_mut().breach("at rest", None, told);
+    world.ledger.borrow_mut().violation("at rest", None, told);
 }

@@ -24,12 +24,12 @@ impl Wake for Flag {
 /// The tasks of a simulation.
 pub(crate) struct Scheduler {
     tasks: Vec<Task>,
-    dice: Seeded,
+    rng: Seeded,
 }
 
 impl Scheduler {
-    pub(crate) const fn new(dice: Seeded) -> Self {
-        Self { tasks: Vec::new(), dice }
+    pub(crate) const fn new(rng: Seeded) -> Self {
+        Self { tasks: Vec::new(), rng }
     }
 
     pub(crate) fn spawn(&mut self, body: impl Future<Output = ()> + 'static) {
@@ -54,7 +54,7 @@ impl Scheduler {
         if able.is_empty() {
             return false;
         }
-        let index = *self.dice.pick(&able);
+        let index = *self.rng.pick(&able);
         let task = &mut self.tasks[index];
         task.flag.0.store(false, Ordering::Relaxed);
         let waker = Waker::from(Arc::clone(&task.flag));

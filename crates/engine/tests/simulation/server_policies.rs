@@ -39,12 +39,12 @@ pub(crate) struct ServerPolicies {
 }
 
 impl ServerPolicies {
-    pub(crate) fn random(dice: &Seeded) -> Self {
+    pub(crate) fn random(rng: &Seeded) -> Self {
         let cap = |often| Cap {
-            max_attempts: dice.permille(often).then(|| dice.between(1, 8) as u32),
-            max_elapsed: dice.permille(often).then(|| Span::from_secs(dice.between(10, 600) as u32)),
+            max_attempts: rng.permille(often).then(|| rng.between(1, 8) as u32),
+            max_elapsed: rng.permille(often).then(|| Span::from_secs(rng.between(10, 600) as u32)),
         };
-        let (server, queue, kind) = (Plan::random(dice), Plan::random(dice), Plan::random(dice));
+        let (server, queue, kind) = (Plan::random(rng), Plan::random(rng), Plan::random(rng));
         Self { server, queue, kind, queue_cap: cap(700), server_cap: cap(300) }
     }
 

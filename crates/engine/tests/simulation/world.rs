@@ -1,4 +1,4 @@
-//! What everybody in a simulation shares: a server that can go down, a clock, and the books.
+//! What the actors of a simulation share: a server that can crash, a clock, and the ledger.
 
 use super::common::{Seeded, Wrapped};
 use super::faults::Faults;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 /// What came back from a request.
-pub(crate) enum Heard<T> {
-    StoreFuture(T),
+pub(crate) enum Response<T> {
+    Answer(T),
     /// The engine says no.
     Refused(EngineError),
     /// Nothing, or that the store did not answer. It may have been done or not.
@@ -124,42 +124,46 @@ impl World {
         &self,
         timeout: Option<u64>,
         request: impl FnOnce(Rc<Engine>) -> F,
-    ) -> (When, Heard<T>)
+    ) -> (When, Response<T>)
     where
         F: Future<Output = Result<T, EngineError>>,
     {
         let from = self.ledger.borrow_mut().mark();
         let engine = self.engine.borrow().clone();
-        let heard = match engine {
+        let response = match engine {
             Some(engine) => self.answer(request(engine), timeout).await,
-            None => Heard::Lost,
+            None => Response::Lost,
         };
         let mut ledger = self.ledger.borrow_mut();
-        ledger.lost += u64::from(matches!(heard, Heard::Lost));
-        (When { from, to: ledger.mark() }, heard)
+        ledger.lost += u64::from(matches!(response, Response::Lost));
+        (When { from, to: ledger.mark() }, response)
     }
 
-    async fn answer<T>(&self, request: impl Future<Output = Result<T, EngineError>>, timeout: Option<u64>) -> Heard<T> {
+    async fn answer<T>(
+        &self,
+        request: impl Future<Output = Result<T, EngineError>>,
+        timeout: Option<u64>,
+    ) -> Response<T> {
         let started = self.starts.get();
         let hangs_up = timeout.map(|turns| self.turns.get() + turns);
         self.in_flight.set(self.in_flight.get() + 1);
         let mut request = Some(Box::pin(request));
-        let heard = poll_fn(|context| {
+        let response = poll_fn(|context| {
             let hangs_up = hangs_up.is_some_and(|turn| self.turns.get() >= turn);
             let Some(under_way) = request.as_mut().filter(|_| !hangs_up && self.starts.get() == started) else {
                 request = None;
-                return Poll::Ready(Heard::Lost);
+                return Poll::Ready(Response::Lost);
             };
             under_way.as_mut().poll(context).map(|answer| match answer {
-                Ok(answer) => Heard::StoreFuture(answer),
-                Err(EngineError::Store(_)) => Heard::Lost,
-                Err(error) => Heard::Refused(error),
+                Ok(answer) => Response::Answer(answer),
+                Err(EngineError::Store(_)) => Response::Lost,
+                Err(error) => Response::Refused(error),
             })
         })
         .await;
         drop(request);
         self.in_flight.set(self.in_flight.get() - 1);
-        heard
+        response
     }
 
     /// Another turn of the simulation has begun.

@@ -8,26 +8,26 @@ mod worker;
 pub(crate) use operator::operator;
 pub(crate) use producer::producer;
 pub(crate) use sweeper::sweeper;
-pub(crate) use worker::{Temper, Worker};
+pub(crate) use worker::{Behaviour, Worker};
 
 use super::common::Seeded;
 use super::ledger::Reply;
-use super::world::Heard;
+use super::world::Response;
 use redrive_engine::EngineError;
 use redrive_store::Job;
 use std::rc::Rc;
 
 /// How long somebody waits for an answer: mostly as long as it takes.
-fn timeout(dice: &Seeded) -> Option<u64> {
-    dice.permille(60).then(|| dice.between(1, 12))
+fn timeout(rng: &Seeded) -> Option<u64> {
+    rng.permille(60).then(|| rng.between(1, 12))
 }
 
 /// What was told about one job.
-fn told(heard: Heard<Job>) -> Reply {
-    match heard {
-        Heard::StoreFuture(job) => Reply::Yes(Rc::new(job)),
-        Heard::Refused(error) => refusal(error),
-        Heard::Lost => Reply::Lost,
+fn told(response: Response<Job>) -> Reply {
+    match response {
+        Response::Answer(job) => Reply::Yes(Rc::new(job)),
+        Response::Refused(error) => refusal(error),
+        Response::Lost => Reply::Lost,
     }
 }
 

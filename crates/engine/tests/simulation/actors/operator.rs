@@ -2,23 +2,23 @@
 
 use super::{timeout, told};
 use crate::common::Seeded;
-use crate::ledger::{Call, Pause, Redrive, Reply, Sight};
+use crate::ledger::{Call, Observation, Pause, Redrive, Reply};
 use crate::server_policies::QUEUES;
-use crate::world::{Heard, World};
+use crate::world::{Response, World};
 use redrive_engine::EngineError;
 use redrive_store::{Filter, JobId, Missing, Page, Spec, State};
 use std::rc::Rc;
 use std::sync::Arc;
 
-pub(crate) async fn operator(world: Rc<World>, dice: Seeded) {
+pub(crate) async fn operator(world: Rc<World>, rng: Seeded) {
     while !world.is_closing() {
-        world.idle(dice.between(3, 40)).await;
-        match dice.below(20) {
-            0..=4 => pause(&world, &dice).await,
-            5 => list(&world, &dice).await,
+        world.idle(rng.between(3, 40)).await;
+        match rng.below(20) {
+            0..=4 => pause(&world, &rng).await,
+            5 => list(&world, &rng).await,
             _ => {
-                if let Some((account, id)) = some_job(&world, &dice) {
-                    meddle(&world, &dice, account, id).await;
+                if let Some((account, id)) = some_job(&world, &rng) {
+                    meddle(&world, &rng, account, id).await;
                 }
             }
         }
@@ -26,64 +26,64 @@ pub(crate) async fn operator(world: Rc<World>, dice: Seeded) {
 }
 
 /// A job that somebody has seen.
-fn some_job(world: &World, dice: &Seeded) -> Option<(usize, JobId)> {
+fn some_job(world: &World, rng: &Seeded) -> Option<(usize, JobId)> {
     let ledger = world.ledger.borrow();
     let known: Vec<(usize, JobId)> =
         ledger.accounts.iter().enumerate().filter_map(|(number, account)| Some((number, account.id?))).collect();
-    (!known.is_empty()).then(|| *dice.pick(&known))
+    (!known.is_empty()).then(|| *rng.pick(&known))
 }
 
-async fn pause(world: &World, dice: &Seeded) {
-    let queue = *dice.pick(&QUEUES);
-    let paused = dice.permille(400);
-    let (when, heard) = world
-        .ask(timeout(dice), |engine| async move { engine.pause(queue.into(), paused, Missing::Create).await })
+async fn pause(world: &World, rng: &Seeded) {
+    let queue = *rng.pick(&QUEUES);
+    let paused = rng.permille(400);
+    let (when, response) = world
+        .ask(timeout(rng), |engine| async move { engine.pause(queue.into(), paused, Missing::Create).await })
         .await;
-    let surely = matches!(heard, Heard::StoreFuture(_));
+    let surely = matches!(response, Response::Answer(_));
     world.ledger.borrow_mut().pauses.push(Pause { queue, paused, when, surely });
 }
 
-async fn list(world: &World, dice: &Seeded) {
-    let filter = Filter { state: Some(*dice.pick(&State::ALL)), ..Filter::default() };
-    let page = Page::new(dice.below(3) as usize, 5);
-    let (when, heard) = world.ask(timeout(dice), |engine| async move { engine.list(filter, page).await }).await;
-    if let Heard::StoreFuture(listed) = heard {
+async fn list(world: &World, rng: &Seeded) {
+    let filter = Filter { state: Some(*rng.pick(&State::ALL)), ..Filter::default() };
+    let page = Page::new(rng.below(3) as usize, 5);
+    let (when, response) = world.ask(timeout(rng), |engine| async move { engine.list(filter, page).await }).await;
+    if let Response::Answer(listed) = response {
         let mut ledger = world.ledger.borrow_mut();
-        listed.jobs.into_iter().for_each(|job| ledger.saw(when, &Rc::new(job)));
+        listed.jobs.into_iter().for_each(|job| ledger.observed(when, &Rc::new(job)));
     }
 }
 
-async fn meddle(world: &World, dice: &Seeded, account: usize, id: JobId) {
-    let timeout = timeout(dice);
-    match dice.below(16) {
+async fn meddle(world: &World, rng: &Seeded, account: usize, id: JobId) {
+    let timeout = timeout(rng);
+    match rng.below(16) {
         0..=2 => {
-            let (when, heard) = world
+            let (when, response) = world
                 .ask(timeout, |engine| async move { engine.cancel(id).await.map(|cancelled| cancelled.job) })
                 .await;
-            let call = Call { when, told: told(heard) };
+            let call = Call { when, told: told(response) };
             note(world, account, |account| &mut account.cancels, call);
         }
         3 | 4 => {
-            let (when, heard) = world.ask(timeout, |engine| async move { engine.activate(id).await }).await;
-            let call = Call { when, told: told(heard) };
+            let (when, response) = world.ask(timeout, |engine| async move { engine.activate(id).await }).await;
+            let call = Call { when, told: told(response) };
             note(world, account, |account| &mut account.activations, call);
         }
-        5..=8 => redrive(world, dice, account, id).await,
+        5..=8 => redrive(world, rng, account, id).await,
         9 if world.ledger.borrow().accounts[account].resolved => {
-            let (when, heard) = world.ask(timeout, |engine| async move { engine.remove(id).await }).await;
-            let call = Call { when, told: told(heard) };
+            let (when, response) = world.ask(timeout, |engine| async move { engine.remove(id).await }).await;
+            let call = Call { when, told: told(response) };
             note(world, account, |account| &mut account.removals, call);
         }
         _ => {
-            let (when, heard) = world.ask(timeout, |engine| async move { engine.job(id).await }).await;
+            let (when, response) = world.ask(timeout, |engine| async move { engine.job(id).await }).await;
             let mut ledger = world.ledger.borrow_mut();
-            match heard {
-                Heard::StoreFuture(job) => ledger.saw(when, &Rc::new(job)),
-                Heard::Refused(EngineError::Refused(..)) => {
-                    ledger.accounts[account].sights.push(Sight { when, job: None });
+            match response {
+                Response::Answer(job) => ledger.observed(when, &Rc::new(job)),
+                Response::Refused(EngineError::Refused(..)) => {
+                    ledger.accounts[account].observations.push(Observation { when, job: None });
                 }
-                Heard::Refused(error) => panic!("no answer to a question about one job: {error}"),
-                Heard::Lost => {}
+                Response::Refused(error) => panic!("no answer to a question about one job: {error}"),
+                Response::Lost => {}
             }
         }
     }
@@ -96,17 +96,17 @@ fn note(world: &World, account: usize, list: impl FnOnce(&mut crate::ledger::Acc
 }
 
 /// Takes a job back, sometimes with another policy and another queue.
-async fn redrive(world: &World, dice: &Seeded, account: usize, id: JobId) {
-    let edited = dice.permille(300).then(|| {
+async fn redrive(world: &World, rng: &Seeded, account: usize, id: JobId) {
+    let edited = rng.permille(300).then(|| {
         let mut ledger = world.ledger.borrow_mut();
         let planned_jobs = &mut ledger.accounts[account].planned_jobs;
-        let edited = planned_jobs[0].edited(planned_jobs.len(), &world.policies, dice);
+        let edited = planned_jobs[0].edited(planned_jobs.len(), &world.policies, rng);
         planned_jobs.push(edited.clone());
         edited
     });
     let version = edited.as_ref().map(|planned| planned.version);
-    let (when, heard) = world
-        .ask(timeout(dice), |engine| async move {
+    let (when, response) = world
+        .ask(timeout(rng), |engine| async move {
             let spec = edited.map(|planned| {
                 let own = planned.own.as_ref().map(|plan| plan.written.clone());
                 let layers = &engine.settings().layers;
@@ -126,7 +126,7 @@ async fn redrive(world: &World, dice: &Seeded, account: usize, id: JobId) {
             engine.redrive(id, redrive).await
         })
         .await;
-    let told: Reply = told(heard);
+    let told: Reply = told(response);
     let mut ledger = world.ledger.borrow_mut();
     ledger.told(account, when, &told);
     ledger.accounts[account].generation.push(Redrive { when, version, told });

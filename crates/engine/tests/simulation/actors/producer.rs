@@ -4,14 +4,14 @@ use super::timeout;
 use crate::common::Seeded;
 use crate::ledger::{Account, Submit, Submitted, When};
 use crate::planned_job::PlannedJob;
-use crate::world::{Heard, World};
+use crate::world::{Response, World};
 use redrive_engine::EngineError;
 use redrive_store::Enqueued;
 use std::rc::Rc;
 
-pub(crate) async fn producer(world: Rc<World>, dice: Seeded) {
+pub(crate) async fn producer(world: Rc<World>, rng: Seeded) {
     loop {
-        world.idle(dice.between(1, 60)).await;
+        world.idle(rng.between(1, 60)).await;
         if world.is_closing() || world.ledger.borrow().accounts.len() >= world.most_jobs {
             return;
         }
@@ -20,8 +20,8 @@ pub(crate) async fn producer(world: Rc<World>, dice: Seeded) {
             world.idle(1).await;
         }
         world.unresolved.set(world.unresolved.get() + 1);
-        let planned_jobs = new_planned_jobs(&world, &dice);
-        hand_in(&world, &planned_jobs, &dice).await;
+        let planned_jobs = new_planned_jobs(&world, &rng);
+        hand_in(&world, &planned_jobs, &rng).await;
         let mut ledger = world.ledger.borrow_mut();
         for planned in &planned_jobs {
             ledger.accounts[planned.account].resolved = true;
@@ -31,11 +31,11 @@ pub(crate) async fn producer(world: Rc<World>, dice: Seeded) {
 }
 
 /// One to three jobs, of which each can be repeated, or a single one that cannot.
-fn new_planned_jobs(world: &World, dice: &Seeded) -> Vec<PlannedJob> {
+fn new_planned_jobs(world: &World, rng: &Seeded) -> Vec<PlannedJob> {
     let mut ledger = world.ledger.borrow_mut();
     let first = ledger.accounts.len();
-    let planned = |account| PlannedJob::random(account, &world.policies, world.now(), dice);
-    let mut planned_jobs: Vec<PlannedJob> = (first..first + dice.between(1, 3) as usize).map(planned).collect();
+    let planned = |account| PlannedJob::random(account, &world.policies, world.now(), rng);
+    let mut planned_jobs: Vec<PlannedJob> = (first..first + rng.between(1, 3) as usize).map(planned).collect();
     if let Some(position) = planned_jobs.iter().position(|planned| !planned.repeatable()) {
         planned_jobs.truncate(position.max(1));
     }
@@ -44,25 +44,25 @@ fn new_planned_jobs(world: &World, dice: &Seeded) -> Vec<PlannedJob> {
     planned_jobs
 }
 
-async fn hand_in(world: &World, planned_jobs: &[PlannedJob], dice: &Seeded) {
+async fn hand_in(world: &World, planned_jobs: &[PlannedJob], rng: &Seeded) {
     loop {
         let submissions = planned_jobs.iter().map(PlannedJob::submission).collect();
-        let (when, heard) = world.ask(timeout(dice), |engine| async move { engine.submit(submissions).await }).await;
-        let heard_back = !matches!(heard, Heard::Lost);
-        note(world, planned_jobs, when, heard);
+        let (when, response) = world.ask(timeout(rng), |engine| async move { engine.submit(submissions).await }).await;
+        let heard_back = !matches!(response, Response::Lost);
+        note(world, planned_jobs, when, response);
         let repeatable = planned_jobs.iter().all(PlannedJob::repeatable);
-        if heard_back || !repeatable || world.is_closing() || dice.permille(100) {
+        if heard_back || !repeatable || world.is_closing() || rng.permille(100) {
             return;
         }
-        world.idle(dice.between(1, 30)).await;
+        world.idle(rng.between(1, 30)).await;
     }
 }
 
-fn note(world: &World, planned_jobs: &[PlannedJob], when: When, heard: Heard<Vec<Enqueued>>) {
+fn note(world: &World, planned_jobs: &[PlannedJob], when: When, response: Response<Vec<Enqueued>>) {
     let mut ledger = world.ledger.borrow_mut();
     let mut submitted = |account: usize, told| ledger.accounts[account].submits.push(Submit { when, told });
-    match heard {
-        Heard::StoreFuture(answers) => {
+    match response {
+        Response::Answer(answers) => {
             let mut jobs = Vec::new();
             for (planned, answer) in planned_jobs.iter().zip(answers) {
                 let (told, job) = match answer {
@@ -72,16 +72,16 @@ fn note(world: &World, planned_jobs: &[PlannedJob], when: When, heard: Heard<Vec
                 submitted(planned.account, told);
                 jobs.push(Rc::new(job));
             }
-            jobs.iter().for_each(|job| ledger.saw(when, job));
+            jobs.iter().for_each(|job| ledger.observed(when, job));
         }
         // The batch is refused whole because it was kept before.
-        Heard::Refused(EngineError::Duplicate(_)) => {
+        Response::Refused(EngineError::Duplicate(_)) => {
             planned_jobs.iter().for_each(|planned| submitted(planned.account, Submitted::Duplicate));
         }
-        Heard::Refused(error) => {
+        Response::Refused(error) => {
             let told = format!("a good batch is refused: {error}");
-            ledger.breach("kept", Some(planned_jobs[0].account), told);
+            ledger.violation("kept", Some(planned_jobs[0].account), told);
         }
-        Heard::Lost => planned_jobs.iter().for_each(|planned| submitted(planned.account, Submitted::Lost)),
+        Response::Lost => planned_jobs.iter().for_each(|planned| submitted(planned.account, Submitted::Lost)),
     }
 }

@@ -8,7 +8,7 @@ use crate::ledger::{Ended, Extend, Reply, Settle, When};
 use crate::planned_job::PlannedJob;
 use crate::plans::{CODES, NAMES};
 use crate::server_policies::QUEUES;
-use crate::world::{Heard, Waiting, World};
+use crate::world::{Response, Waiting, World};
 use redrive_engine::{ClaimRequest, Ending, Engine, EngineError, FailureReport, Randomness};
 use redrive_policy::{Disposition, Signal, Span};
 use redrive_store::{Blob, Job, JobId, LeaseRef, LeaseToken, Settled, Token};
@@ -18,9 +18,9 @@ use std::time::Duration;
 
 /// How a worker behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Temper {
+pub(crate) enum Behaviour {
     /// In every way that a worker can.
-    Wild,
+    Faulty,
     /// It ends what it has: mostly well, and at once.
     Honest,
 }
@@ -35,48 +35,56 @@ struct Held {
     said: Option<Said>,
 }
 
-/// How a run ended, for the books and for the engine.
+/// How a run ended, for the ledger and for the engine.
 type Said = (Ended, Ending);
 
 pub(crate) struct Worker {
     world: Rc<World>,
-    dice: Seeded,
+    rng: Seeded,
     /// Its place in the list of claims that wait.
     place: usize,
     name: Rc<str>,
-    temper: Temper,
+    behaviour: Behaviour,
     held: Vec<Held>,
     /// Old leases, of which it has not let go in its mind.
     past: Vec<Held>,
 }
 
 impl Worker {
-    pub(crate) fn new(world: Rc<World>, dice: Seeded, temper: Temper) -> Self {
+    pub(crate) fn new(world: Rc<World>, rng: Seeded, behaviour: Behaviour) -> Self {
         let place = {
             let mut waiting = world.waiting.borrow_mut();
             waiting.push(None);
             waiting.len() - 1
         };
-        Self { world, dice, place, name: format!("worker-{place}").into(), temper, held: Vec::new(), past: Vec::new() }
+        Self {
+            world,
+            rng,
+            place,
+            name: format!("worker-{place}").into(),
+            behaviour,
+            held: Vec::new(),
+            past: Vec::new(),
+        }
     }
 
     pub(crate) async fn work(mut self) {
         while !self.world.is_closing() {
-            self.world.idle(self.dice.between(1, 10)).await;
-            if self.held.len() < 4 && self.dice.permille(600) {
+            self.world.idle(self.rng.between(1, 10)).await;
+            if self.held.len() < 4 && self.rng.permille(600) {
                 self.claim().await;
             }
             self.settle().await;
-            if self.dice.permille(250) {
+            if self.rng.permille(250) {
                 self.extend().await;
             }
-            if self.dice.permille(80) {
+            if self.rng.permille(80) {
                 self.come_back_late().await;
             }
-            if self.dice.permille(40) {
+            if self.rng.permille(40) {
                 self.forge().await;
             }
-            if self.dice.permille(60) && !self.held.is_empty() {
+            if self.rng.permille(60) && !self.held.is_empty() {
                 self.crash();
             }
         }
@@ -91,35 +99,35 @@ impl Worker {
     }
 
     async fn claim(&mut self) {
-        let wild = self.temper == Temper::Wild;
+        let faulty = self.behaviour == Behaviour::Faulty;
         let mut queues = QUEUES.to_vec();
-        if wild && self.dice.permille(500) {
-            queues.swap(0, self.dice.below(3) as usize);
-            queues.truncate(self.dice.between(1, 3) as usize);
+        if faulty && self.rng.permille(500) {
+            queues.swap(0, self.rng.below(3) as usize);
+            queues.truncate(self.rng.between(1, 3) as usize);
         }
-        let waits = wild && self.dice.permille(350);
-        let lease = self.dice.permille(300).then(|| Span::from_secs(self.dice.between(1, 120) as u32));
+        let waits = faulty && self.rng.permille(350);
+        let lease = self.rng.permille(300).then(|| Span::from_secs(self.rng.between(1, 120) as u32));
         let request = ClaimRequest {
             queues: queues.iter().map(|queue| Arc::from(*queue)).collect(),
-            count: self.dice.between(1, 3) as usize,
+            count: self.rng.between(1, 3) as usize,
             bytes: usize::MAX,
             worker: Arc::from(&*self.name),
             lease,
             wait: Duration::from_secs(u64::from(waits) * 3_600),
         };
-        let timeout = if waits { Some(self.dice.between(20, 200)) } else { self.timeout() };
+        let timeout = if waits { Some(self.rng.between(20, 200)) } else { self.timeout() };
         self.listen(waits.then_some(queues));
-        let (when, heard) = self.world.ask(timeout, |engine| async move { engine.claim(&request).await }).await;
+        let (when, response) = self.world.ask(timeout, |engine| async move { engine.claim(&request).await }).await;
         self.listen(None);
-        match heard {
-            Heard::StoreFuture(jobs) => jobs.into_iter().for_each(|job| self.take(when, lease, &Rc::new(job))),
-            Heard::Lost => self.world.ledger.borrow_mut().lost -= 1,
-            Heard::Refused(error) => panic!("a claim is refused: {error}"),
+        match response {
+            Response::Answer(jobs) => jobs.into_iter().for_each(|job| self.take(when, lease, &Rc::new(job))),
+            Response::Lost => self.world.ledger.borrow_mut().lost -= 1,
+            Response::Refused(error) => panic!("a claim is refused: {error}"),
         }
     }
 
     fn timeout(&self) -> Option<u64> {
-        if self.temper == Temper::Wild { timeout(&self.dice) } else { None }
+        if self.behaviour == Behaviour::Faulty { timeout(&self.rng) } else { None }
     }
 
     /// Says that it waits, so that somebody can see whether it waits in vain.
@@ -130,7 +138,7 @@ impl Worker {
     }
 
     fn take(&mut self, when: When, lease: Option<Span>, job: &Rc<Job>) {
-        self.world.ledger.borrow_mut().handed_out(when, &self.name, lease, job);
+        self.world.ledger.borrow_mut().claimed(when, &self.name, lease, job);
         if let (Some(lease), Some((account, _))) = (&job.lease, PlannedJob::of(job)) {
             self.held.push(Held { account, id: job.id, token: lease.token, said: None });
         }
@@ -141,14 +149,14 @@ impl Worker {
         let mut ended = Vec::new();
         let mut kept = Vec::new();
         for mut held in std::mem::take(&mut self.held) {
-            if self.temper == Temper::Wild && held.said.is_none() && !self.dice.permille(350) {
+            if self.behaviour == Behaviour::Faulty && held.said.is_none() && !self.rng.permille(350) {
                 kept.push(held);
                 continue;
             }
             let said = held.said.take().unwrap_or_else(|| self.ending());
             // Twice in one request, with the same words or with others.
-            if self.temper == Temper::Wild && self.dice.permille(40) {
-                let again = if self.dice.permille(500) { self.ending() } else { said.clone() };
+            if self.behaviour == Behaviour::Faulty && self.rng.permille(40) {
+                let again = if self.rng.permille(500) { self.ending() } else { said.clone() };
                 ended.push((held.clone(), again));
             }
             ended.push((held, said));
@@ -161,12 +169,12 @@ impl Worker {
 
     async fn report(&mut self, ended: Vec<(Held, Said)>) {
         let endings = ended.iter().map(|(held, (_, ending))| (held.lease_ref(), ending.clone())).collect();
-        let (when, heard) = self.world.ask(self.timeout(), |engine| settled(engine, endings)).await;
-        let answers = each(heard, ended.len());
+        let (when, response) = self.world.ask(self.timeout(), |engine| settled(engine, endings)).await;
+        let answers = each(response, ended.len());
         for ((mut held, said), told) in ended.into_iter().zip(answers) {
             self.note(&held, when, said.0.clone(), told.clone());
             // Without an answer most of them say it again.
-            if matches!(told, Reply::Lost) && self.dice.permille(700) {
+            if matches!(told, Reply::Lost) && self.rng.permille(700) {
                 held.said = Some(said);
                 self.held.push(held);
             } else {
@@ -187,10 +195,10 @@ impl Worker {
     /// A sign of life for all that it has.
     async fn extend(&mut self) {
         let lease_refs: Vec<LeaseRef> = self.held.iter().map(Held::lease_ref).collect();
-        let span = self.dice.permille(300).then(|| Span::from_secs(self.dice.between(1, 200) as u32));
-        let (when, heard) =
+        let span = self.rng.permille(300).then(|| Span::from_secs(self.rng.between(1, 200) as u32));
+        let (when, response) =
             self.world.ask(self.timeout(), |engine| async move { engine.extend(lease_refs, span).await }).await;
-        let answers = each(heard, self.held.len());
+        let answers = each(response, self.held.len());
         for (held, told) in self.held.iter().zip(answers) {
             note_extend(&self.world, held, when, span, told);
         }
@@ -201,12 +209,12 @@ impl Worker {
         if self.past.is_empty() {
             return;
         }
-        let held = self.dice.pick(&self.past).clone();
-        if self.dice.permille(400) {
+        let held = self.rng.pick(&self.past).clone();
+        if self.rng.permille(400) {
             let lease_refs = vec![held.lease_ref()];
-            let (when, heard) =
+            let (when, response) =
                 self.world.ask(None, |engine| async move { engine.extend(lease_refs, None).await }).await;
-            each(heard, 1).into_iter().for_each(|told| note_extend(&self.world, &held, when, None, told));
+            each(response, 1).into_iter().for_each(|told| note_extend(&self.world, &held, when, None, told));
         } else {
             let said = self.ending();
             self.report(vec![(held, said)]).await;
@@ -217,18 +225,18 @@ impl Worker {
     async fn forge(&mut self) {
         let Some(genuine) = self.held.first().or(self.past.first()) else { return };
         let LeaseToken { number, nonce } = genuine.token;
-        let token = match self.dice.below(3) {
-            0 => LeaseToken { number, nonce: nonce ^ (1 << self.dice.below(64)) },
+        let token = match self.rng.below(3) {
+            0 => LeaseToken { number, nonce: nonce ^ (1 << self.rng.below(64)) },
             1 => LeaseToken { number: number + 1, nonce },
             _ => LeaseToken { number: 0, nonce },
         };
-        let token = if self.dice.permille(700) { Token::Lease(token) } else { Token::Worker("nobody".into()) };
+        let token = if self.rng.permille(700) { Token::Lease(token) } else { Token::Worker("nobody".into()) };
         let (account, lease_ref) = (genuine.account, LeaseRef { id: genuine.id, token });
         let (ending, said) = self.ending();
         let endings = vec![(lease_ref, said)];
-        let (when, heard) = self.world.ask(None, |engine| settled(engine, endings)).await;
+        let (when, response) = self.world.ask(None, |engine| settled(engine, endings)).await;
         let mut ledger = self.world.ledger.borrow_mut();
-        for told in each(heard, 1) {
+        for told in each(response, 1) {
             ledger.told(account, when, &told);
             ledger.accounts[account].settles.push(Settle { when, run: None, ending: ending.clone(), told });
         }
@@ -236,19 +244,19 @@ impl Worker {
 
     /// It forgets what it had, or one of them; the tokens may turn up again.
     fn crash(&mut self) {
-        let kept = if self.dice.permille(500) { 0 } else { self.held.len() - 1 };
+        let kept = if self.rng.permille(500) { 0 } else { self.held.len() - 1 };
         self.past.extend(self.held.drain(kept..));
     }
 
     fn ending(&self) -> Said {
-        let dice = &self.dice;
-        let done = if self.temper == Temper::Honest { 600 } else { 400 };
-        if dice.permille(done) {
-            let result = dice.permille(700).then(|| blob(&format!("result {}", dice.bits())));
+        let rng = &self.rng;
+        let done = if self.behaviour == Behaviour::Honest { 600 } else { 400 };
+        if rng.permille(done) {
+            let result = rng.permille(700).then(|| blob(&format!("result {}", rng.bits())));
             return (Ended::Done { result: result.clone() }, Ending::Done(result));
         }
-        if self.temper == Temper::Wild && dice.permille(250) {
-            let delay = Span::from_millis(if dice.permille(400) { 0 } else { dice.below(60_000) as u32 });
+        if self.behaviour == Behaviour::Faulty && rng.permille(250) {
+            let delay = Span::from_millis(if rng.permille(400) { 0 } else { rng.below(60_000) as u32 });
             return (Ended::Released { delay }, Ending::Released(delay));
         }
         let number = {
@@ -256,7 +264,7 @@ impl Worker {
             ledger.failures_sent += 1;
             ledger.failures_sent
         };
-        let reported = reported(dice, self.temper);
+        let reported = reported(rng, self.behaviour);
         let report = FailureReport {
             error: blob(&format!("error {number}")),
             types: reported.types.iter().map(|name| (*name).to_owned()).collect(),
@@ -297,35 +305,35 @@ async fn settled(
 }
 
 /// The answers of a batch, one for each.
-fn each(heard: Heard<Vec<Result<Job, EngineError>>>, count: usize) -> Vec<Reply> {
-    match heard {
-        Heard::StoreFuture(answers) => {
+fn each(response: Response<Vec<Result<Job, EngineError>>>, count: usize) -> Vec<Reply> {
+    match response {
+        Response::Answer(answers) => {
             assert_eq!(answers.len(), count, "as many answers as questions");
             answers.into_iter().map(|answer| answer.map_or_else(refusal, |job| Reply::Yes(Rc::new(job)))).collect()
         }
-        Heard::Refused(error) => panic!("a batch is refused whole: {error}"),
-        Heard::Lost => vec![Reply::Lost; count],
+        Response::Refused(error) => panic!("a batch is refused whole: {error}"),
+        Response::Lost => vec![Reply::Lost; count],
     }
 }
 
 /// A random failure. An honest worker asks for nothing that could go on for ever.
-fn reported(dice: &Seeded, temper: Temper) -> Reported {
-    let types = (0..dice.below(3)).map(|_| *dice.pick(&NAMES)).collect();
-    let signal = match dice.below(40) {
+fn reported(rng: &Seeded, behaviour: Behaviour) -> Reported {
+    let types = (0..rng.below(3)).map(|_| *rng.pick(&NAMES)).collect();
+    let signal = match rng.below(40) {
         0 => Signal::Stop(Disposition::Discard),
         1 => Signal::Stop(Disposition::DeadLetter),
         2 => Signal::Unrecoverable,
         3 => Signal::Permanent,
         4 => Signal::Prune,
-        5 | 6 if temper == Temper::Wild => Signal::RequeueAfter(Span::from_millis(dice.below(30_000) as u32)),
+        5 | 6 if behaviour == Behaviour::Faulty => Signal::RequeueAfter(Span::from_millis(rng.below(30_000) as u32)),
         _ => Signal::None,
     };
     Reported {
         types,
-        code: dice.pick::<&str>(&CODES),
-        retryable: *dice.pick(&[None, None, Some(true), Some(false)]),
+        code: rng.pick::<&str>(&CODES),
+        retryable: *rng.pick(&[None, None, Some(true), Some(false)]),
         signal,
-        delay_ms: dice.permille(150).then(|| dice.below(90_000) as f64),
+        delay_ms: rng.permille(150).then(|| rng.below(90_000) as f64),
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn expectation_of(account: &Account, generation: u32) -> Option<&Expe
     account.planned_jobs.get(version).map(|planned| &planned.expectation)
 }
 
-pub(super) fn prove(case: &mut Case<'_>) {
+pub(super) fn verify(case: &mut Case<'_>) {
     let mut generations: BTreeMap<u32, Vec<(u32, &Run)>> = BTreeMap::new();
     for (number, run) in &case.account.runs {
         generations.entry(run.job.generation).or_default().push((*number, run));
@@ -57,7 +57,7 @@ fn within_limit(case: &mut Case<'_>, generation: u32, runs: &[(u32, &Run)]) {
     let told = runs.iter().map(|(_, run)| run.job.attempt).max().unwrap_or(0);
     if counted > limit as usize || told > limit {
         let told = format!("life {generation}: {counted} runs, the last as attempt {told}, and {limit} are allowed");
-        case.breach("attempts", told);
+        case.violation("attempts", told);
     }
 }
 
@@ -71,7 +71,7 @@ fn step(case: &mut Case<'_>, (first, earlier): (u32, &Run), (second, later): (u3
     let (from, to) = (earlier.job.attempt, later.job.attempt);
     if from == 0 || !(from + least..=from + most).contains(&to) {
         let told = format!("leases {first} and {second} are attempts {from} and {to}, {least} to {most} runs apart");
-        case.breach("attempts", told);
+        case.violation("attempts", told);
     }
 }
 
@@ -86,6 +86,6 @@ fn releases(case: &mut Case<'_>, generation: u32, runs: &[(u32, &Run)]) {
         *released.entry(run.job.attempt).or_default() += times.count() as u32;
     }
     if let Some((attempt, times)) = released.into_iter().find(|(_, times)| *times > MOST_RELEASES) {
-        case.breach("attempts", format!("life {generation}, attempt {attempt}: given back {times} times"));
+        case.violation("attempts", format!("life {generation}, attempt {attempt}: given back {times} times"));
     }
 }

@@ -8,10 +8,10 @@ use crate::ledger::{Ended, Reply, Run, Seq, Settle, short};
 use redrive_policy::{Moment, Signal, Span};
 use redrive_store::{FailedRun, Start};
 
-pub(super) fn prove(case: &mut Case<'_>) {
+pub(super) fn verify(case: &mut Case<'_>) {
     for (number, run) in &case.account.runs {
         if run.job.spec.expires.is_some_and(|expires| run.job.times.started.is_none_or(|started| started >= expires)) {
-            case.breach("early", format!("lease {number} began after the job expired"));
+            case.violation("early", format!("lease {number} began after the job expired"));
         }
         closed(case, *number, run);
         begins(case, *number, run);
@@ -29,7 +29,7 @@ fn closed(case: &mut Case<'_>, number: u32, run: &Run) {
     let opened =
         |since: Seq| of_queue().any(|pause| !pause.paused && pause.when.to > since && pause.when.may_precede(run.when));
     if shut.clone().any(|pause| !opened(pause.when.from)) {
-        case.breach("early", format!("lease {number} was handed out of a closed queue at {:?}", run.when));
+        case.violation("early", format!("lease {number} was handed out of a closed queue at {:?}", run.when));
     }
 }
 
@@ -46,7 +46,7 @@ fn begins(case: &mut Case<'_>, number: u32, run: &Run) {
         Start::Pending => account.activations.iter().any(|call| call.told.maybe() && call.when.may_precede(run.when)),
     };
     if !ready {
-        case.breach("early", format!("lease {number} began at {:?}, before the job was to start", run.when));
+        case.violation("early", format!("lease {number} began at {:?}, before the job was to start", run.when));
     }
 }
 
@@ -62,14 +62,14 @@ fn follows(case: &mut Case<'_>, before: u32, earlier: &Run, run: &Run) {
             Some(entry) => waited(case, before, earlier, run, entry),
             None => {
                 let told = format!("lease {before} failed, and the next one at {:?} has no record of it", run.when);
-                case.breach("history", told);
+                case.violation("history", told);
                 return;
             }
         }
     };
     if !ready {
         let told = format!("the run at {:?} began too early after lease {before}: {}", run.when, short(&run.job));
-        case.breach("early", told);
+        case.violation("early", told);
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn entry_of(job: &Job, generation: u32, attempt: u32) -> Option<&Fail
     job.failures.iter().find(|entry| entry.generation == generation && entry.attempt == attempt)
 }
 
-pub(super) fn prove(case: &mut Case<'_>) {
+pub(super) fn verify(case: &mut Case<'_>) {
     let Some((_, job)) = case.account.last_seen() else { return };
     let cut = job.failures.len() >= KEPT_FAILURES;
     if !cut {
@@ -45,7 +45,7 @@ pub(super) fn prove(case: &mut Case<'_>) {
         job.failures.iter().filter(|entry| entry.generation == job.generation && entry.verdict.counted()).count();
     if first <= job.generation && job.history.failures() as usize != counted {
         let told = format!("{} failures are counted, and {counted} recorded", job.history.failures());
-        case.breach("history", told);
+        case.violation("history", told);
     }
 }
 
@@ -69,7 +69,7 @@ fn recorded(case: &mut Case<'_>, job: &Job) {
         };
         if !(least..=most).contains(&times) {
             let told = format!("error {number} is recorded {times} times, and at {:?} it was sent", settle.when);
-            case.breach("history", told);
+            case.violation("history", told);
         }
     }
 }
@@ -82,10 +82,10 @@ fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedRu
     for (index, entry) in entries.iter().enumerate() {
         let attempt = index as u32 + 1;
         if entry.attempt != attempt || entry.verdict.attempt != attempt {
-            return case.breach("history", format!("life {generation}: attempt {attempt} is recorded as {entry:?}"));
+            return case.violation("history", format!("life {generation}: attempt {attempt} is recorded as {entry:?}"));
         }
         let Some(cause) = cause(case, generation, entry) else {
-            return case.breach("history", format!("nobody knows of this failure: {entry:?}"));
+            return case.violation("history", format!("nobody knows of this failure: {entry:?}"));
         };
         if began.is_some() || expectation.max_elapsed_ms.is_none() {
             let elapsed_ms = began.map_or(0.0, |began| entry.at.since(began).ms());
@@ -95,7 +95,7 @@ fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedRu
         let last = index + 1 == entries.len();
         let over = job.generation > generation || job.state == State::Discarded;
         if stopped && !(last && over) {
-            case.breach("terminal", format!("life {generation} went on after a stop: {}", short(job)));
+            case.violation("terminal", format!("life {generation} went on after a stop: {}", short(job)));
         }
         before.push(cause);
     }
@@ -176,6 +176,6 @@ fn lawful(
             "{cause:?} after {} others, {elapsed_ms} ms old: {entry:?} in place of {expected:?} by {expectation:?}",
             before.len()
         );
-        case.breach("law", told);
+        case.violation("law", told);
     }
 }

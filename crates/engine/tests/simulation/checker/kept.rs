@@ -1,28 +1,28 @@
 //! Nothing that was acknowledged is lost, nothing comes back, and batches are kept whole.
 
-use super::{Breach, Case};
+use super::{Case, Violation};
 use crate::ledger::{Ledger, Seq, Submitted, When, short, under_way};
 use crate::server_policies::RETENTION;
 use redrive_store::State;
 
-pub(super) fn prove(case: &mut Case<'_>, end: When) {
+pub(super) fn verify(case: &mut Case<'_>, end: When) {
     let account = case.account;
     let there = account.seen().find(|(when, _)| *when == end).map(|(_, job)| job);
     match there {
         None if account.acknowledged() && !gone(case, end.to) => {
-            case.breach("kept", "it was acknowledged, and it is not there any more".to_owned());
+            case.violation("kept", "it was acknowledged, and it is not there any more".to_owned());
         }
         Some(job) if !job.state.is_terminal() && job.state != State::Pending => {
-            case.breach("at rest", format!("it never ended: {}", short(job)));
+            case.violation("at rest", format!("it never ended: {}", short(job)));
         }
         _ => {}
     }
-    for sight in account.sights.iter().filter(|sight| sight.job.is_none()) {
-        if !gone(case, sight.when.to) {
-            case.breach("kept", format!("it was not there at {:?}, and nobody removed it", sight.when));
+    for observation in account.observations.iter().filter(|observation| observation.job.is_none()) {
+        if !gone(case, observation.when.to) {
+            case.violation("kept", format!("it was not there at {:?}, and nobody removed it", observation.when));
         }
-        if let Some((when, _)) = account.seen().find(|(when, _)| sight.when.before(*when)) {
-            case.breach("kept", format!("it was gone at {:?} and there again at {when:?}", sight.when));
+        if let Some((when, _)) = account.seen().find(|(when, _)| observation.when.before(*when)) {
+            case.violation("kept", format!("it was gone at {:?} and there again at {when:?}", observation.when));
         }
     }
     duplicates(case);
@@ -37,7 +37,7 @@ fn duplicates(case: &mut Case<'_>) {
     });
     let created = submits.iter().filter(|submit| submit.told == Submitted::Created).count();
     if unexplained.is_some() || created > 1 {
-        case.breach("once", format!("handed in: {submits:?}"));
+        case.violation("once", format!("handed in: {submits:?}"));
     }
 }
 
@@ -68,15 +68,15 @@ pub(super) fn gone(case: &Case<'_>, by: Seq) -> bool {
 }
 
 /// Jobs that were handed in together are all there, or none of them is.
-pub(super) fn batches(ledger: &Ledger) -> Vec<Breach> {
+pub(super) fn batches(ledger: &Ledger) -> Vec<Violation> {
     // What was pruned or removed before anybody saw it tells nothing.
     if !ledger.prunes.is_empty() {
         return Vec::new();
     }
     let seen = |number: &usize| ledger.accounts[*number].id.is_some();
     let torn = ledger.batches.iter().filter(|batch| batch.iter().any(seen) && !batch.iter().all(seen));
-    torn.map(|batch| Breach {
-        token: "whole",
+    torn.map(|batch| Violation {
+        check: "whole",
         told: format!("of the batch {batch:?} only a part was kept"),
         account: batch.first().copied(),
     })

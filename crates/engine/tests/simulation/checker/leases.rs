@@ -9,7 +9,7 @@ use crate::server_policies::{LEASE, MOST_RELEASES, TIMEOUT};
 use redrive_policy::Moment;
 use redrive_store::{Job, Refusal, State};
 
-pub(super) fn prove(case: &mut Case<'_>) {
+pub(super) fn verify(case: &mut Case<'_>) {
     planned(case);
     for (number, run) in &case.account.runs {
         contents(case, *number, run);
@@ -26,7 +26,7 @@ pub(super) fn prove(case: &mut Case<'_>) {
             Reply::Yes(_) => accepted(case, run, settle.when),
             Reply::No(_) if done && was_done(case, run, index) => {
                 let told = format!("lease {run} completed the job, and is told at {:?} that it did not", settle.when);
-                case.breach("one lease", told);
+                case.violation("one lease", told);
             }
             Reply::No(refusal) => refused(case, run, settle.when, refusal, Some(index)),
             Reply::Lost => {}
@@ -51,7 +51,7 @@ fn planned(case: &mut Case<'_>) {
     for (number, run) in &case.account.runs {
         if let Some((before, previous)) = earlier.filter(|(_, previous)| run.when.before(previous.when)) {
             let told = format!("lease {number} at {:?} came before lease {before} at {:?}", run.when, previous.when);
-            case.breach("one lease", told);
+            case.violation("one lease", told);
         }
         earlier = Some((number, run));
     }
@@ -71,7 +71,7 @@ fn contents(case: &mut Case<'_>, number: u32, run: &Run) {
         && lease.until == started.after(span)
         && lease.deadline == Some(started.after(job.spec.timeout.unwrap_or(TIMEOUT)));
     if !right {
-        case.breach("one lease", format!("lease {number} is not as it was asked for: {}", short(job)));
+        case.violation("one lease", format!("lease {number} is not as it was asked for: {}", short(job)));
     }
 }
 
@@ -79,7 +79,7 @@ fn contents(case: &mut Case<'_>, number: u32, run: &Run) {
 fn ends(case: &mut Case<'_>, run: u32) {
     let ended: Vec<_> = case.account.settles_of(run).filter(|settle| settle.told.surely()).collect();
     if ended.len() > 1 && !ended.iter().all(|settle| matches!(settle.ending, Ended::Done { .. })) {
-        case.breach("one lease", format!("lease {run} was ended {} times", ended.len()));
+        case.violation("one lease", format!("lease {run} was ended {} times", ended.len()));
     }
 }
 
@@ -115,7 +115,7 @@ fn accepted(case: &mut Case<'_>, run: u32, when: When) {
     });
     if let Some((seen, job)) = over {
         let told = format!("lease {run} was good at {when:?}, and over at {seen:?}: {}", short(job));
-        case.breach("one lease", told);
+        case.violation("one lease", told);
     }
 }
 
@@ -131,13 +131,13 @@ fn extended(case: &mut Case<'_>, run: u32, when: When, span: Option<redrive_poli
             && lease.until == lasts(job, lease.alive, span.unwrap_or(lease.span))
     });
     if !right {
-        case.breach("one lease", format!("lease {run} was not extended as asked for at {when:?}: {}", short(job)));
+        case.violation("one lease", format!("lease {run} was not extended as asked for at {when:?}: {}", short(job)));
     }
 }
 
 fn forged(case: &mut Case<'_>, told: &Reply) {
     if told.surely() {
-        case.breach("one lease", "a forged proof was taken".to_owned());
+        case.violation("one lease", "a forged proof was taken".to_owned());
     }
 }
 
@@ -156,7 +156,7 @@ fn refused(case: &mut Case<'_>, run: u32, when: When, refusal: &Refusal, index: 
         Refusal::WrongState(_) | Refusal::WrongLease | Refusal::OtherWorker => false,
     };
     if !explained {
-        case.breach("one lease", format!("lease {run} was refused at {when:?} for no reason: {refusal:?}"));
+        case.violation("one lease", format!("lease {run} was refused at {when:?} for no reason: {refusal:?}"));
     }
 }
 

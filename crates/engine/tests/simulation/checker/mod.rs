@@ -1,5 +1,5 @@
-//! The proofs. They go by the books alone: what was asked for, what was answered, what the clock
-//! showed meanwhile, and what is there in the end. Where an answer got lost, both is possible.
+//! The checks. They use the ledger alone: the requests, the responses, the times that the clock showed, and the jobs
+//! at the end. Where a response was lost, the request may have been carried out or not.
 
 mod attempts;
 mod early;
@@ -13,49 +13,49 @@ mod terminal;
 
 pub(crate) use rest::at_rest;
 
-use super::ledger::{Account, Breach, Ledger, When};
+use super::ledger::{Account, Ledger, Violation, When};
 use redrive_store::{Job, Queue};
 use std::rc::Rc;
 
 /// What is there in the end.
-pub(crate) struct Finale {
+pub(crate) struct FinalState {
     pub(crate) jobs: Vec<Rc<Job>>,
     pub(crate) queues: Vec<Queue>,
 }
 
-/// One job before the court.
+/// One job, and what is wrong with it.
 struct Case<'a> {
     ledger: &'a Ledger,
     number: usize,
     account: &'a Account,
-    breaches: Vec<Breach>,
+    violations: Vec<Violation>,
 }
 
 impl Case<'_> {
-    fn breach(&mut self, token: &'static str, told: String) {
-        self.breaches.push(Breach { token, told, account: Some(self.number) });
+    fn violation(&mut self, check: &'static str, told: String) {
+        self.violations.push(Violation { check, told, account: Some(self.number) });
     }
 }
 
-/// Holds everything that happened against everything that was promised.
-pub(crate) fn prove(ledger: &mut Ledger, finale: &Finale) {
+/// Checks all that happened against all that is promised.
+pub(crate) fn verify(ledger: &mut Ledger, final_state: &FinalState) {
     let from = ledger.mark();
     let end = When { from, to: ledger.mark() };
-    for job in &finale.jobs {
-        ledger.saw(end, job);
+    for job in &final_state.jobs {
+        ledger.observed(end, job);
     }
-    let mut breaches = rest::recount(&finale.jobs, &finale.queues);
-    breaches.extend(kept::batches(ledger));
+    let mut violations = rest::recount(&final_state.jobs, &final_state.queues);
+    violations.extend(kept::batches(ledger));
     for (number, account) in ledger.accounts.iter().enumerate() {
-        let mut case = Case { ledger, number, account, breaches: Vec::new() };
-        kept::prove(&mut case, end);
-        leases::prove(&mut case);
-        attempts::prove(&mut case);
-        early::prove(&mut case);
-        history::prove(&mut case);
-        state::prove(&mut case);
-        terminal::prove(&mut case);
-        breaches.append(&mut case.breaches);
+        let mut case = Case { ledger, number, account, violations: Vec::new() };
+        kept::verify(&mut case, end);
+        leases::verify(&mut case);
+        attempts::verify(&mut case);
+        early::verify(&mut case);
+        history::verify(&mut case);
+        state::verify(&mut case);
+        terminal::verify(&mut case);
+        violations.append(&mut case.violations);
     }
-    ledger.breaches.append(&mut breaches);
+    ledger.violations.append(&mut violations);
 }

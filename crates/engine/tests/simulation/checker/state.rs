@@ -6,11 +6,11 @@ use redrive_policy::{Disposition, Outcome};
 use redrive_store::{Job, Start, State};
 use std::rc::Rc;
 
-pub(super) fn prove(case: &mut Case<'_>) {
-    let sights: Vec<(When, Rc<Job>)> = case.account.seen().map(|(when, job)| (when, Rc::clone(job))).collect();
-    for (when, job) in sights {
+pub(super) fn verify(case: &mut Case<'_>) {
+    let observations: Vec<(When, Rc<Job>)> = case.account.seen().map(|(when, job)| (when, Rc::clone(job))).collect();
+    for (when, job) in observations {
         if let Some(why_not) = unexplained(case, when, &job) {
-            case.breach("state", format!("{why_not} at {when:?}: {}", short(&job)));
+            case.violation("state", format!("{why_not} at {when:?}: {}", short(&job)));
         }
     }
 }

@@ -3,18 +3,18 @@
 use super::Case;
 use crate::ledger::short;
 
-pub(super) fn prove(case: &mut Case<'_>) {
-    let mut breaches = Vec::new();
+pub(super) fn verify(case: &mut Case<'_>) {
+    let mut violations = Vec::new();
     for (when, job) in case.account.seen() {
         for (later, then) in case.account.seen().filter(|(later, _)| when.before(*later)) {
             if then.generation < job.generation || then.leases < job.leases {
-                breaches.push(format!(
+                violations.push(format!(
                     "counts went back from {when:?} to {later:?}: {} and {}",
                     short(job),
                     short(then)
                 ));
             } else if job.state.is_terminal() && then.generation == job.generation && then != job {
-                breaches.push(format!(
+                violations.push(format!(
                     "it had ended at {when:?}, and changed by {later:?}: {} and {}",
                     short(job),
                     short(then)
@@ -23,8 +23,8 @@ pub(super) fn prove(case: &mut Case<'_>) {
         }
     }
     // Each sight is compared with every later one: the first difference tells enough.
-    breaches.truncate(1);
-    for told in breaches {
-        case.breach("terminal", told);
+    violations.truncate(1);
+    for told in violations {
+        case.violation("terminal", told);
     }
 }

@@ -1,4 +1,4 @@
-//! One job in the books.
+//! One job in the ledger.
 
 use super::{Reply, Seq, When};
 use crate::expectation::Reported;
@@ -25,7 +25,7 @@ pub(crate) struct Account {
     pub(crate) activations: Vec<Call>,
     pub(crate) removals: Vec<Call>,
     pub(crate) generation: Vec<Redrive>,
-    pub(crate) sights: Vec<Sight>,
+    pub(crate) observations: Vec<Observation>,
 }
 
 impl Account {
@@ -42,7 +42,7 @@ impl Account {
             activations: Vec::new(),
             removals: Vec::new(),
             generation: Vec::new(),
-            sights: Vec::new(),
+            observations: Vec::new(),
         }
     }
 
@@ -58,7 +58,7 @@ impl Account {
 
     /// Everybody who saw it.
     pub(crate) fn seen(&self) -> impl Iterator<Item = (When, &Rc<Job>)> {
-        self.sights.iter().filter_map(|sight| Some((sight.when, sight.job.as_ref()?)))
+        self.observations.iter().filter_map(|observation| Some((observation.when, observation.job.as_ref()?)))
     }
 
     /// The sight that tells most about it.
@@ -153,7 +153,7 @@ pub(crate) struct Redrive {
 
 /// Somebody saw the job, or that it is not there.
 #[derive(Debug)]
-pub(crate) struct Sight {
+pub(crate) struct Observation {
     pub(crate) when: When,
     pub(crate) job: Option<Rc<Job>>,
 }

@@ -1,10 +1,9 @@
-//! The books of a simulation: everything that was asked for and everything that was answered, as seen
-//! by those who asked. The checker has nothing else to go by.
+//! The ledger of a simulation: all requests and all responses, as their callers saw them. The checker uses nothing else.
 
 mod account;
 mod story;
 
-pub(crate) use account::{Account, Call, Ended, Extend, Redrive, Run, Settle, Sight, Submit, Submitted};
+pub(crate) use account::{Account, Call, Ended, Extend, Observation, Redrive, Run, Settle, Submit, Submitted};
 pub(crate) use story::short;
 
 use super::planned_job::PlannedJob;
@@ -80,16 +79,16 @@ pub(crate) struct Still {
     pub(crate) over: Option<Seq>,
 }
 
-/// Something that must not be.
+/// A broken promise.
 #[derive(Clone, Debug)]
-pub(crate) struct Breach {
-    /// Which proof failed.
-    pub(crate) token: &'static str,
+pub(crate) struct Violation {
+    /// Which check failed.
+    pub(crate) check: &'static str,
     pub(crate) told: String,
     pub(crate) account: Option<usize>,
 }
 
-/// The books.
+/// All that happened in a simulation.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     seq: Seq,
@@ -104,7 +103,7 @@ pub(crate) struct Ledger {
     pub(crate) standstills: Vec<Still>,
     /// How many failures were reported; each carries its number.
     pub(crate) failures_sent: usize,
-    pub(crate) breaches: Vec<Breach>,
+    pub(crate) violations: Vec<Violation>,
     /// How many answers got lost so far, other than those to claims, which make no job available.
     pub(crate) lost: u64,
 }
@@ -167,54 +166,54 @@ impl Ledger {
         sweeps.any(|sweep| self.latest(sweep.from, sweep.to.min(to)) >= moment)
     }
 
-    pub(crate) fn breach(&mut self, token: &'static str, account: Option<usize>, told: String) {
-        self.breaches.push(Breach { token, told, account });
+    pub(crate) fn violation(&mut self, check: &'static str, account: Option<usize>, told: String) {
+        self.violations.push(Violation { check, told, account });
     }
 
     /// Somebody saw a job.
-    pub(crate) fn saw(&mut self, when: When, job: &Rc<Job>) {
+    pub(crate) fn observed(&mut self, when: When, job: &Rc<Job>) {
         let known = PlannedJob::of(job).filter(|(account, _)| *account < self.accounts.len());
         let Some((number, version)) = known else {
-            return self.breach("known", None, format!("nobody ordered {}", short(job)));
+            return self.violation("known", None, format!("nobody ordered {}", short(job)));
         };
         let account = &mut self.accounts[number];
         let id = *account.id.get_or_insert(job.id);
-        account.sights.push(Sight { when, job: Some(Rc::clone(job)) });
+        account.observations.push(Observation { when, job: Some(Rc::clone(job)) });
         let different = match account.planned_jobs.get(version) {
             Some(planned) => planned.difference(job),
             None => Some("version"),
         };
         if id != job.id {
-            self.breach("once", Some(number), format!("one order, and two jobs: {id} and {}", job.id));
+            self.violation("once", Some(number), format!("one order, and two jobs: {id} and {}", job.id));
         }
         if let Some(part) = different {
-            self.breach("kept", Some(number), format!("the {part} is not as it was ordered: {}", short(job)));
+            self.violation("kept", Some(number), format!("the {part} is not as it was ordered: {}", short(job)));
         }
     }
 
     /// What was told about one job, with the job that came with it.
     pub(crate) fn told(&mut self, account: usize, when: When, told: &Reply) {
         match told {
-            Reply::Yes(job) => self.saw(when, job),
-            Reply::No(Refusal::NotFound) => self.accounts[account].sights.push(Sight { when, job: None }),
+            Reply::Yes(job) => self.observed(when, job),
+            Reply::No(Refusal::NotFound) => self.accounts[account].observations.push(Observation { when, job: None }),
             Reply::No(_) | Reply::Lost => {}
         }
     }
 
     /// A job was handed out.
-    pub(crate) fn handed_out(&mut self, when: When, worker: &str, lease_asked: Option<Span>, job: &Rc<Job>) {
-        self.saw(when, job);
+    pub(crate) fn claimed(&mut self, when: When, worker: &str, lease_asked: Option<Span>, job: &Rc<Job>) {
+        self.observed(when, job);
         let Some((number, _)) = PlannedJob::of(job).filter(|(account, _)| *account < self.accounts.len()) else {
             return;
         };
         let Some(lease) = &job.lease else {
-            return self.breach("one lease", Some(number), format!("handed out without a lease: {}", short(job)));
+            return self.violation("one lease", Some(number), format!("claimed without a lease: {}", short(job)));
         };
         let run = Run { when, job: Rc::clone(job), worker: worker.into(), lease_asked };
         let twice = self.accounts[number].runs.insert(lease.token.number, run).is_some();
         if twice {
-            let told = format!("lease {} was handed out twice", lease.token.number);
-            self.breach("one lease", Some(number), told);
+            let told = format!("lease {} was claimed twice", lease.token.number);
+            self.violation("one lease", Some(number), told);
         }
     }
 }

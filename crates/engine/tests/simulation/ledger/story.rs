@@ -48,8 +48,11 @@ fn events(account: &Account, lines: &mut Vec<(When, String)>) {
     for redrive in &account.generation {
         line(redrive.when, format!("revive with order {:?}: {}", redrive.version, told(&redrive.told)));
     }
-    for sight in &account.sights {
-        line(sight.when, format!("seen: {}", sight.job.as_ref().map_or("not there".to_owned(), |job| short(job))));
+    for observation in &account.observations {
+        line(
+            observation.when,
+            format!("seen: {}", observation.job.as_ref().map_or("not there".to_owned(), |job| short(job))),
+        );
     }
 }
 

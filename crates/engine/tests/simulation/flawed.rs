@@ -22,7 +22,7 @@ pub(crate) enum Flaw {
     IgnoresKeys,
     /// Every 20th success that it acknowledges, it does not write down.
     LosesSuccess,
-    /// It hands out a job that it has just handed out.
+    /// A job can be claimed again right after it was claimed.
     HandsOutTwice,
     /// What is due within five seconds is due.
     HandsOutEarly,
@@ -83,7 +83,7 @@ impl Flaw {
         Self::ForgetsOnRestart,
     ];
 
-    /// The proofs that may notice it.
+    /// The checks that may find it.
     pub(crate) const fn seen_by(self) -> &'static [&'static str] {
         match self {
             Self::LosesJobs | Self::ForgetsOnRestart | Self::TearsBatches => &["kept", "one lease"],
@@ -104,7 +104,7 @@ impl Flaw {
 }
 
 /// A store in memory with a flaw.
-pub(crate) struct Broken {
+pub(crate) struct FlawedStore {
     inner: Memory,
     flaw: Flaw,
     calls: Arc<AtomicU64>,
@@ -112,23 +112,23 @@ pub(crate) struct Broken {
 }
 
 /// Where such a store stands.
-pub(crate) struct BrokenStoreKind {
+pub(crate) struct FlawedKind {
     memory: Memory,
     flaw: Flaw,
     calls: Arc<AtomicU64>,
 }
 
-impl BrokenStoreKind {
+impl FlawedKind {
     pub(crate) fn new(flaw: Flaw) -> Self {
         Self { memory: Memory::new(), flaw, calls: Arc::default() }
     }
 }
 
-impl StoreKind for BrokenStoreKind {
+impl StoreKind for FlawedKind {
     fn open(&mut self) -> Arc<dyn Store> {
         self.memory = Memory::new();
         let (inner, calls) = (self.memory.clone(), Arc::clone(&self.calls));
-        Arc::new(Broken { inner, flaw: self.flaw, calls, last: Mutex::default() })
+        Arc::new(FlawedStore { inner, flaw: self.flaw, calls, last: Mutex::default() })
     }
 
     fn reopen(&mut self) -> Arc<dyn Store> {
@@ -142,11 +142,11 @@ impl StoreKind for BrokenStoreKind {
         }
         self.memory = self.memory.reopened();
         let (inner, calls) = (self.memory.clone(), Arc::clone(&self.calls));
-        Arc::new(Broken { inner, flaw: self.flaw, calls, last: Mutex::default() })
+        Arc::new(FlawedStore { inner, flaw: self.flaw, calls, last: Mutex::default() })
     }
 }
 
-impl Broken {
+impl FlawedStore {
     /// Whether it is this store's flaw, and its turn: every so many calls.
     fn errs(&self, flaw: Flaw, every: u64) -> bool {
         self.flaw == flaw && (self.calls.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every)
@@ -214,7 +214,7 @@ fn later(now: Moment, secs: u32) -> Moment {
     now.after(Span::from_secs(secs))
 }
 
-impl Store for Broken {
+impl Store for FlawedStore {
     fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
         Box::pin(async move {
             if self.flaw == Flaw::IgnoresKeys {
