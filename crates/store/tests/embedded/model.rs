@@ -26,6 +26,6 @@ fn a_wrong_rule_is_seen_in_a_short_history() {
         runner.run(&steps(80), |steps| compared(&steps).map_err(|found| TestCaseError::fail(found.to_string())));
     let Err(TestError::Fail(_, history)) = found else { panic!("{planted}: the model test does not see it") };
     let history = shortened(history, |steps| compared(steps).is_err());
-    eeprintln!("{planted}: {} steps: {history:?}", history.len());
+    eprintln!("{planted}: {} steps: {history:?}", history.len());
     assert!(history.len() <= 12, "{planted} takes {} steps", history.len());
 }
