@@ -93,7 +93,7 @@ impl Engine {
         &self.settings
     }
 
-    /// Tells everything that listens what happened: the one place through which transitions go.
+    /// Publishes what happened to everything that listens: the one place through which transitions go.
     pub(crate) fn publish<'a>(&self, transitions: impl Iterator<Item = &'a Transition> + Clone) {
         self.event_log.append(transitions.clone());
         self.discards.count(transitions.clone());

@@ -84,7 +84,7 @@ pub struct Effective {
 }
 
 impl Layers {
-    /// The defaults of Open Job Spec, section 8, and no caps.
+    /// The defaults of Open Job Spec, and no caps.
     ///
     /// # Errors
     /// Never, as long as the empty OJS policy is valid; a test says so.

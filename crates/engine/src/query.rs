@@ -101,7 +101,7 @@ impl Engine {
         Ok(self.shown_job(activated.job))
     }
 
-    /// Takes a job back from where it ended, with another specification if one is given. Without one it does
+    /// Redrives a job from where it ended, with another specification if one is given. Without one it does
     /// not expire any more.
     ///
     /// # Errors

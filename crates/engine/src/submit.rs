@@ -1,4 +1,4 @@
-//! Handing in jobs.
+//! Enqueueing jobs.
 
 use crate::layers::{Effective, PolicyDocument};
 use crate::{Engine, EngineError};
@@ -19,7 +19,7 @@ pub struct Submission {
     pub priority: i32,
     /// Where it starts.
     pub start: Start,
-    /// When it loses its point.
+    /// When it expires.
     pub expires: Option<Moment>,
     /// How long one run may take.
     pub timeout: Option<Span>,

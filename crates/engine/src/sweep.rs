@@ -1,4 +1,4 @@
-//! What happens by itself: due jobs become ready, overdue runs end, ended jobs leave.
+//! Sweeping: due jobs become available, overdue runs end, ended jobs leave.
 
 use crate::{Engine, EngineError, decide};
 use redrive_policy::{Moment, Span};

@@ -19,7 +19,8 @@ pub fn is_type(text: &str) -> bool {
     text.split('.').all(|word| word.starts_with(|c: char| c.is_ascii_lowercase()) && word.bytes().all(inside))
 }
 
-/// Whether a text can be the name of a queue: lower-case letters, digits, dots and hyphens, with a letter or digit first.
+/// Whether a text can be the name of a queue: lower-case letters, digits, dots and hyphens, with a letter or digit
+/// first.
 #[must_use]
 pub fn is_queue(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

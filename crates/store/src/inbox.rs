@@ -6,7 +6,7 @@ use redrive_policy::Moment;
 /// A job as an application has left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxEntry<'a> {
-    /// The id that the job will have, and that the application was told.
+    /// The id that the job will have, and that the application was given.
     pub id: JobId,
     /// When it was left there.
     pub at: Moment,
@@ -14,10 +14,10 @@ pub struct InboxEntry<'a> {
     pub text: &'a str,
 }
 
-/// Makes a job of a letter, or says why that is not possible.
+/// Makes a job of an entry, or says why that is not possible.
 pub type Decoder<'a> = dyn Fn(&InboxEntry<'_>) -> Result<NewJob, String> + Send + Sync + 'a;
 
-/// What became of some letters. None of them is there any more, but those that were set aside.
+/// What became of some entries. They are gone, except those that were set aside.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drained {
     /// The jobs that they became.
@@ -29,7 +29,7 @@ pub struct Drained {
 }
 
 impl Drained {
-    /// How many letters there were.
+    /// How many entries there were.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.jobs.len() + self.known + self.refused.len()

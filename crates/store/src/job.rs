@@ -4,7 +4,7 @@ use crate::{JobId, LeaseToken, State};
 use redrive_policy::{History, Moment, Policy, Span, Verdict};
 use std::sync::Arc;
 
-/// Bytes that the store keeps and never reads: JSON text of whoever handed them in.
+/// Bytes that the store never reads: JSON text of the client that enqueued them.
 pub type Blob = Arc<[u8]>;
 
 /// The specification of a job. It is written when the job is enqueued; only a redrive may replace it.

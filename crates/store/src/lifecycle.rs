@@ -50,7 +50,7 @@ pub enum EventKind {
     Cancelled,
     /// It expired while it waited.
     Expired,
-    /// It had ended, and was taken back to run again.
+    /// It had ended, and was redriven to run again.
     Redriven,
     /// It had ended, and was removed on request.
     Removed,

@@ -24,7 +24,7 @@ impl Grace {
     }
 
     /// When a run is overdue: at its deadline or at the end of its lease, whichever is first. After a standstill
-    /// without a sign of life since, it is not before one span of the lease has passed, or as much time as the
+    /// without a heartbeat since, it is not before one span of the lease has passed, or as much time as the
     /// standstill took, where that is less.
     pub(crate) fn overdue(&self, lease: &Lease) -> Moment {
         let granted = self.0.iter().filter(|standstill| lease.alive < standstill.ended);

@@ -1,4 +1,4 @@
-//! The verbs of a store. Each is atomic, and each is told what time it is.
+//! The verbs of a store. Each is atomic, and each is given the time.
 
 use crate::{
     Blob, Decoder, Drained, DuplicateId, Filter, Held, Job, JobId, LeaseToken, Listed, NewJob, Page, Redrive, Refusal,
@@ -208,9 +208,9 @@ pub enum RunOutcome {
     /// It succeeded, with what the handler returned.
     Done(Option<Blob>),
     /// It failed. The ruling is made inside of the atomic step, on the job as it stands there. A
-    /// verdict that counts nothing (a requeue) gives back the run, and records nothing.
+    /// verdict that counts nothing (a requeue) releases the run, and records nothing.
     Failed(Box<dyn Fn(&Job) -> Decision + Send + Sync>),
-    /// It was given back unfinished, to run again after this time; none is at once. The run does not
+    /// It was released, to run again after this time; none is at once. The run does not
     /// count. It is refused when that happened `most` times already since the last failure.
     Released {
         /// How long to wait.

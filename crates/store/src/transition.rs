@@ -1,4 +1,4 @@
-//! What happened to a job: what the event log, metrics, web hooks and durable runs are told.
+//! What happened to a job: the input of the event log, metrics, web hooks and durable runs.
 
 use crate::{Blob, EventKind, FailedRun, Job, Lease, Overdue, State};
 use redrive_policy::{Moment, Policy, Span, Verdict};

@@ -1,4 +1,4 @@
-//! Taking back and forgetting dead letters: single ones, or all that a filter fits. Other jobs that have ended are
+//! Redriving and forgetting dead letters: single ones, or all that a filter fits. Other jobs that have ended are
 //! redriven by a filter in the same way.
 
 use super::select::{Filter, Selection};

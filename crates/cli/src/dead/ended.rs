@@ -1,4 +1,4 @@
-//! `redrive jobs retry`: taking back jobs that have ended, dead letters or not, by a filter.
+//! `redrive jobs retry`: redriving jobs that have ended, dead letters or not, by a filter.
 
 use super::change::{self, Act};
 use super::select::{Filter, Selection};

@@ -1,4 +1,4 @@
-//! RET-01: a limit on attempts is an exact bound on the runs of a life, however each of them ends.
+//! RET-01: a limit on attempts is an exact bound on the runs of a generation, however each of them ends.
 
 use super::common::Seeded;
 use super::rig::{Rig, failure, job, ms, runs_until_ended, secs, with_ojs};

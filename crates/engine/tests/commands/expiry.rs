@@ -30,14 +30,14 @@ async fn ret_12_a_silent_run_is_a_failed_attempt_with_an_error_of_its_own() {
     let error = error_of(&waiting);
     assert_eq!((&error["type"], &error["code"]), (&json!("visibility_timeout"), &json!("timeout")));
     assert_eq!(error["details"], json!({"timeout_kind": "stalled", "worker_id": WORKER}));
-    // The wait of a minute counts from the last sign of life.
+    // The wait of a minute counts from the last heartbeat.
     assert_eq!(waiting.due, Some(START.after(secs(60))));
     assert_eq!(rig.claim_when_due(&waiting).await.attempt, 2);
 }
 
 #[tokio::test]
 async fn ret_12_the_next_run_is_due_at_the_later_of_the_end_and_the_wait_since_the_last_heartbeat() {
-    // (lease, wait, sign of life, due), in seconds since the claim.
+    // (lease, wait, heartbeat, due), in seconds since the claim.
     for (lease, wait, alive, due) in
         [(30, 60, 0, 60), (30, 10, 0, 30), (30, 30, 0, 30), (30, 60, 20, 80), (30, 10, 20, 50)]
     {

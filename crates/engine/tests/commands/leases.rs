@@ -1,4 +1,4 @@
-//! Claims and leases: the order of claims, how long a lease lasts, RET-13 (a sign of life extends it),
+//! Claims and leases: the order of claims, how long a lease lasts, RET-13 (a heartbeat extends it),
 //! and what each proof is worth.
 
 use super::rig::{QUEUE, Rig, START, WORKER, failure, job, lease_ref, refused, request, secs};

@@ -1,4 +1,4 @@
-//! Manual retry: a job that has ended begins another life.
+//! Manual retry: a job that has ended begins another generation.
 
 use super::rig::{Rig, failure, job, refused, runs_until_ended, secs, wait_ms, with_ojs};
 use redrive_engine::{Ending, EngineError, Submission};
@@ -45,7 +45,7 @@ async fn a_new_generation_begins_the_curve_and_the_clock_anew() {
         })
         .await;
         assert_eq!(waits, [1_000.0, 2_000.0], "life {generation}");
-        // Far beyond the limit on elapsed time of the life before.
+        // Far beyond the limit on elapsed time of the generation before.
         rig.clock.advance(secs(86_400));
         rig.engine.redrive(id, Redrive::default()).await.expect("it has ended");
     }

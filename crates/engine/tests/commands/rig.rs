@@ -54,7 +54,7 @@ impl Rig {
         }
     }
 
-    /// What one claim hands out, at most so many.
+    /// What one claim returns, at most so many.
     pub(crate) async fn claim_some(&self, count: usize) -> Vec<Job> {
         self.engine.claim(&request(count)).await.expect("an answer")
     }

@@ -1,4 +1,4 @@
-//! Handing in jobs.
+//! Enqueueing jobs.
 
 use super::rig::{QUEUE, Rig, START, failure, job, secs, with_ojs};
 use redrive_engine::{EngineError, JobPolicy, Layer, PolicyDocument, PolicyText, Submission};

@@ -178,7 +178,7 @@ impl Expectation {
         names.iter().find_map(|name| self.clauses.iter().position(|clause| clause.fits.fits(name, reported)))
     }
 
-    /// What may happen after a failure, given the counted ones before it in the same life. More than
+    /// What may happen after a failure, given the counted ones before it in the same generation. More than
     /// one where a random wait decides whether the limit on time is met.
     pub(crate) fn decide(&self, before: &[Cause], cause: &Cause, elapsed_ms: f64) -> Vec<Expected> {
         let stop = |reason, dead| vec![Expected::Stop { reason, dead }];

@@ -1,4 +1,4 @@
-//! What producers hand in.
+//! What producers enqueue.
 
 use super::common::Seeded;
 use super::expectation::Expectation;
@@ -9,7 +9,7 @@ use redrive_policy::{Moment, Span};
 use redrive_store::{Blob, Job, JobId, Start};
 use std::sync::Arc;
 
-/// A job as it was ordered, or as a revival orders it anew.
+/// A job as it was ordered, or as a redrive changes it.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedJob {
     /// Which account of the ledger it belongs to.

@@ -37,11 +37,11 @@ pub(crate) struct World {
     pub(crate) ledger: RefCell<Ledger>,
     pub(crate) policies: ServerPolicies,
     pub(crate) faults: Arc<Faults>,
-    /// How many jobs are handed in at most.
+    /// How many jobs are enqueued at most.
     pub(crate) most_jobs: usize,
     /// Claims that wait, by the worker.
     pub(crate) waiting: RefCell<Vec<Option<Waiting>>>,
-    /// Producers that may hand in the same job again.
+    /// Producers that may enqueue the same job again.
     pub(crate) unresolved: Cell<usize>,
     pub(crate) pruning: Cell<bool>,
     random: Seeded,

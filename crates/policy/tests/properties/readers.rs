@@ -1,4 +1,4 @@
-//! Whatever is handed in is read or refused, with paths that a person can follow.
+//! Whatever is enqueued is read or refused, with paths that a person can follow.
 
 use super::arbitrary::{dialects, pointers, texts, values};
 use super::documents::{documents, failures};

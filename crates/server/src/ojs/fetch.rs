@@ -1,4 +1,4 @@
-//! Handing out jobs to workers.
+//! Delivering jobs to workers.
 
 use super::envelope::push_claimed;
 use crate::api_error::{ApiError, Code};

@@ -1,4 +1,4 @@
-//! Signs of life.
+//! Heartbeats.
 
 use super::settle::token;
 use crate::api_error::ApiError;

@@ -1,4 +1,4 @@
-//! Ending runs: success, failure, and giving back; one by one or many at once.
+//! Ending runs: success, failure, and releasing; one by one or many at once.
 
 use super::failure;
 use crate::api_error::{ApiError, Code};

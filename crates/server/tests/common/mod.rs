@@ -150,12 +150,12 @@ impl Bench {
         self.call_text("DELETE", &format!("/ojs/v1{path}"), "").await
     }
 
-    /// Hands in a job with a retry policy; answers its id.
+    /// Enqueues a job with a retry policy; answers its id.
     pub(crate) async fn enqueue(&self, retry: Value) -> String {
         self.enqueue_with(json!({ "retry": retry })).await
     }
 
-    /// Hands in a job with these options; answers its id.
+    /// Enqueues a job with these options; answers its id.
     pub(crate) async fn enqueue_with(&self, options: Value) -> String {
         let body = self.post("/jobs", json!({ "type": "test.run", "args": [1], "options": options })).await;
         text(&body.expect(201)["job"]["id"])

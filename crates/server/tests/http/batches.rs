@@ -1,4 +1,4 @@
-//! Handing in many jobs at once: all or none.
+//! Enqueueing many jobs in one request: all or none.
 
 use crate::common::{Bench, Parts, text};
 use redrive_server::Limits;

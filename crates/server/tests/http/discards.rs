@@ -1,4 +1,4 @@
-//! Jobs that are thrown away: told of in the log, and taken back while they are there.
+//! Jobs that are thrown away: told of in the log, and redriven while they are there.
 
 use crate::common::{Bench, text};
 use serde_json::{Value, json};

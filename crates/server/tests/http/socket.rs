@@ -1,4 +1,4 @@
-//! A real socket: stopping in good order, and slow clients.
+//! A real socket: stopping gracefully, and slow clients.
 
 use crate::common::{Bench, Parts};
 use redrive_server::Limits;

@@ -95,7 +95,7 @@ async fn all_dead_letters_are_meant_where_the_request_says_so() {
     assert_eq!(counted["matched"], 2, "counting destroys nothing and needs no more words");
     bench.delete("/dead-letter?all=true&confirm=true").await.expect(200);
     assert!(bench.dead().await.is_empty());
-    // On another bench, where no worker can fetch what was taken back.
+    // On another bench, where no worker can fetch what was redriven.
     let bench = Bench::new();
     two_dead_letters(&bench).await;
     bench.post("/dead-letter/retry", json!({ "all": true, "confirm": true })).await.expect(200);

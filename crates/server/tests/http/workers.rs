@@ -1,4 +1,4 @@
-//! Workers: leases, tokens, settling many, giving back, waiting for jobs.
+//! Workers: leases, tokens, settling many, releasing, waiting for jobs.
 
 use crate::common::{Bench, ms, text};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// Its queue. No random client names it.
 pub(crate) const QUEUE: &str = "neighbour";
 
-/// Hands in a job, takes it, ends it, and looks at it; answers how often.
+/// Enqueues a job, takes it, ends it, and looks at it; answers how often.
 pub(crate) async fn run(address: SocketAddr, until: Instant) -> usize {
     let mut caller = Caller::new(address);
     let mut round = 0;

@@ -133,7 +133,7 @@ impl World {
         assert_eq!(Caller::new(self.address).get("/ojs/v1/health").await.status, 200);
     }
 
-    /// Stops in good order, and finds everything again.
+    /// Stops cleanly, and finds everything again.
     pub(crate) async fn close(self) {
         let before = self.jobs().await;
         self.stop.send_replace(true);

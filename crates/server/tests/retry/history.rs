@@ -81,7 +81,7 @@ async fn ret_17_only_dead_letters_are_among_the_dead_letters() {
     let discarded = bench.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "discard" })).await;
     let dead = bench.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" })).await;
     let default = bench.enqueue(json!({ "max_attempts": 1 })).await;
-    // Handed in at the same moment, they come in the order of their names.
+    // Enqueued at the same moment, they come in the order of their names.
     for _ in 0..3 {
         bench.fetch().await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! RET-11 to RET-13: waiting, leases and signs of life.
+//! RET-11 to RET-13: waiting, leases and heartbeats.
 
 use crate::common::{Bench, Parts, START, ms, text};
 use redrive_store::Memory;

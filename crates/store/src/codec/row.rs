@@ -32,7 +32,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A job to which nothing has happened since it was handed in.
+    /// A job to which nothing has happened since it was enqueued.
     pub(crate) fn fresh(created: Moment, state: State, available: Option<Moment>, due: Option<Moment>) -> Self {
         Self {
             state,

@@ -343,7 +343,7 @@ pub(super) fn decision_of(job: &Job, failure: &Failure<'_>, now: Moment) -> Deci
     Decision { verdict, due, error: format!("\"run {}\"", job.attempt).into_bytes().into(), policy: None }
 }
 
-/// What is kept of a run of a job's first life, from how the job was when a worker had just taken it.
+/// What is kept of a run of a job's first generation, from how the job was when a worker had just taken it.
 pub(super) fn failed_run(held: &Job, at: Moment, ruled: Decision) -> FailedRun {
     FailedRun {
         generation: 0,

@@ -200,7 +200,7 @@ macro_rules! for_each_conformance_case {
     };
 }
 
-/// Makes one test of each case of the suite, for a subject: an expression that is evaluated anew in
+/// Makes one test of each case of the suite, for a subject: an expression that is evaluated again in
 /// every test. Needs the feature `conformance`.
 ///
 /// ```ignore

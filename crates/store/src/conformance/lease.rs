@@ -1,4 +1,4 @@
-//! Proofs of a hold, and signs of life.
+//! Leases, their tokens, and heartbeats.
 
 use super::bench::{Bench, LEASE_MS, QUEUE, decision, held_by_token, ids, lease_ref, token};
 use super::{Verified, ensure, same};

@@ -2,7 +2,7 @@
 //!
 //! A store under test is a [`Subject`]. [`conformance_tests!`](crate::conformance_tests) makes one test
 //! of each case; [`cases`] hands them out for other uses. [`model`] compares a store with the reference
-//! model over random lives.
+//! model over random histories.
 
 mod bench;
 mod cases;

@@ -1,4 +1,4 @@
-//! Jobs that are given back unfinished.
+//! Jobs that are released.
 
 use super::bench::{Bench, DELAY_MS, ids};
 use super::{Verified, same};

@@ -93,7 +93,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// How many runs of this generation were started and not given back.
+    /// How many runs of this generation were started and not released.
     fn attempt(self) -> u32 {
         let entries = self.of_this_generation();
         count(entries, Entry::is_claim) - count(entries, Entry::gives_back_the_attempt)

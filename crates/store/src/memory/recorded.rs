@@ -11,7 +11,7 @@ pub(super) struct Recorded {
     new: NewJob,
     created: Moment,
     entries: Vec<Entry>,
-    /// What the entries say, which is asked anew whenever there is another one.
+    /// What the entries say, which is computed again whenever there is another one.
     job: Job,
 }
 

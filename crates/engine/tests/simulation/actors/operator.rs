@@ -95,7 +95,7 @@ fn note(world: &World, account: usize, list: impl FnOnce(&mut crate::ledger::Acc
     list(&mut ledger.accounts[account]).push(call);
 }
 
-/// Takes a job back, sometimes with another policy and another queue.
+/// Redrives a job, sometimes with another policy and another queue.
 async fn redrive(world: &World, rng: &Seeded, account: usize, id: JobId) {
     let edited = rng.permille(300).then(|| {
         let mut ledger = world.ledger.borrow_mut();

@@ -1,4 +1,4 @@
-//! A producer: it hands in jobs, and hands them in again where it got no answer.
+//! A producer: it enqueues jobs, and enqueues them again where it got no answer.
 
 use super::timeout;
 use crate::common::Seeded;
@@ -15,7 +15,7 @@ pub(crate) async fn producer(world: Rc<World>, rng: Seeded) {
         if world.is_closing() || world.ledger.borrow().accounts.len() >= world.most_jobs {
             return;
         }
-        // What is pruned while it is handed in again would come back as another job.
+        // What is pruned while it is enqueued again would come back as another job.
         while world.pruning.get() {
             world.idle(1).await;
         }

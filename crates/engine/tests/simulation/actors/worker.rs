@@ -192,7 +192,7 @@ impl Worker {
         ledger.accounts[held.account].settles.push(settle);
     }
 
-    /// A sign of life for all that it has.
+    /// A heartbeat for all that it has.
     async fn extend(&mut self) {
         let lease_refs: Vec<LeaseRef> = self.held.iter().map(Held::lease_ref).collect();
         let span = self.rng.permille(300).then(|| Span::from_secs(self.rng.between(1, 200) as u32));

@@ -1,4 +1,4 @@
-//! Attempts stay within the limit: counted by the leases that were handed out, not by what the engine
+//! Attempts stay within the limit: counted by the leases that were claimed, not by what the engine
 //! says about them, and what it says agrees.
 
 use super::Case;
@@ -18,17 +18,17 @@ pub(super) fn gives_back(settle: &Settle) -> bool {
     }
 }
 
-/// Whether a run was given back for sure.
+/// Whether a run was released for sure.
 pub(super) fn surely_back(account: &Account, run: u32) -> bool {
     account.settles_of(run).any(|settle| gives_back(settle) && settle.told.surely())
 }
 
-/// Whether a run may have been given back. One whose claim got no answer cannot: nobody has its token.
+/// Whether a run may have been released. One whose claim got no answer cannot: nobody has its token.
 pub(super) fn maybe_back(account: &Account, run: u32) -> bool {
     account.settles_of(run).any(|settle| gives_back(settle) && settle.told.maybe())
 }
 
-/// The law of a life, as far as anybody has seen the job in it.
+/// The law of a generation, as far as anybody has seen the job in it.
 pub(super) fn expectation_of(account: &Account, generation: u32) -> Option<&Expectation> {
     let (_, job) = account.seen().find(|(_, job)| job.generation == generation)?;
     let (_, version) = PlannedJob::of(job)?;
@@ -61,7 +61,7 @@ fn within_limit(case: &mut Case<'_>, generation: u32, runs: &[(u32, &Run)]) {
     }
 }
 
-/// From one known run to the next: each in between counts, unless it was given back.
+/// From one known run to the next: each in between counts, unless it was released.
 fn step(case: &mut Case<'_>, (first, earlier): (u32, &Run), (second, later): (u32, &Run)) {
     let (mut least, mut most) = (0, 0);
     for run in first..second {
@@ -75,7 +75,7 @@ fn step(case: &mut Case<'_>, (first, earlier): (u32, &Run), (second, later): (u3
     }
 }
 
-/// Between two failures a job is given back no more often than the settings allow.
+/// Between two failures a job is released no more often than the settings allow.
 fn releases(case: &mut Case<'_>, generation: u32, runs: &[(u32, &Run)]) {
     let mut released: BTreeMap<u32, u32> = BTreeMap::new();
     for (number, run) in runs {

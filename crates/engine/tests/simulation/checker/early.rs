@@ -33,7 +33,7 @@ fn closed(case: &mut Case<'_>, number: u32, run: &Run) {
     }
 }
 
-/// The first life begins when the order says.
+/// The first generation begins when the order says.
 fn begins(case: &mut Case<'_>, number: u32, run: &Run) {
     if run.job.generation > 0 {
         return;
@@ -73,7 +73,7 @@ fn follows(case: &mut Case<'_>, before: u32, earlier: &Run, run: &Run) {
     }
 }
 
-/// How long a run that is given back asks to wait.
+/// How long a run that is released asks to wait.
 fn wait_of(settle: &Settle) -> Span {
     match &settle.ending {
         Ended::Released { delay } => *delay,
@@ -94,7 +94,7 @@ fn waited(case: &Case<'_>, before: u32, earlier: &Run, run: &Run, entry: &Failed
         return latest(since) >= entry.at.after(delay);
     }
     let due: Option<Moment> = if is_silence(entry) {
-        // The wait counts from the last sign of life, and the lease must have run out.
+        // The wait counts from the last heartbeat, and the lease must have run out.
         last_signs(case, before, run.when.to).iter().map(|sign| sign.alive.after(delay).max(sign.until)).min()
     } else {
         Some(entry.at.after(delay))

@@ -35,7 +35,7 @@ pub(super) fn verify(case: &mut Case<'_>) {
     if !cut {
         recorded(case, job);
     }
-    // The oldest life may be known in part only.
+    // The oldest generation may be known in part only.
     let first = if cut { job.failures[0].generation + 1 } else { 0 };
     for generation in first..=job.generation {
         let entries: Vec<&FailedRun> = job.failures.iter().filter(|entry| entry.generation == generation).collect();
@@ -74,7 +74,7 @@ fn recorded(case: &mut Case<'_>, job: &Job) {
     }
 }
 
-/// One life, failure by failure.
+/// One generation, failure by failure.
 fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedRun]) {
     let Some(expectation) = expectation_of(case.account, generation).cloned() else { return };
     let began = began(case, job, generation);
@@ -101,7 +101,7 @@ fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedRu
     }
 }
 
-/// When a life began, where anybody knows.
+/// When a generation began, where anybody knows.
 fn began(case: &Case<'_>, job: &Job, generation: u32) -> Option<Moment> {
     if generation == job.generation {
         return Some(job.history.created());
@@ -143,7 +143,7 @@ fn was_overdue(case: &Case<'_>, run: u32, kind: &str, at: Moment) -> bool {
     let deadline = case.account.runs[&run].job.lease.as_ref().and_then(|lease| lease.deadline);
     let too_long = deadline.is_some_and(|deadline| deadline <= at);
     let settled = case.account.settles_of(run).any(|settle| settle.told.surely());
-    // A sign of life that was accepted was given before; the last one counts.
+    // A heartbeat that was accepted was given before; the last one counts.
     let silent = last_signs(case, run, u64::MAX).iter().any(|sign| sign.until <= at);
     !settled
         && match kind {

@@ -67,7 +67,7 @@ pub(super) fn gone(case: &Case<'_>, by: Seq) -> bool {
     })
 }
 
-/// Jobs that were handed in together are all there, or none of them is.
+/// Jobs that were enqueued together are all there, or none of them is.
 pub(super) fn batches(ledger: &Ledger) -> Vec<Violation> {
     // What was pruned or removed before anybody saw it tells nothing.
     if !ledger.prunes.is_empty() {

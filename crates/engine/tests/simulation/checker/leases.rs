@@ -119,7 +119,7 @@ fn accepted(case: &mut Case<'_>, run: u32, when: When) {
     }
 }
 
-/// Until when a sign of life lasts: as long as the job asks for at the least.
+/// Until when a heartbeat lasts: as long as the job asks for at the least.
 pub(super) fn lasts(job: &Job, alive: Moment, span: redrive_policy::Span) -> Moment {
     job.spec.lease.map_or(alive.after(span), |own| alive.after(span).max(alive.after(own)))
 }
@@ -160,7 +160,7 @@ fn refused(case: &mut Case<'_>, run: u32, when: When, refusal: &Refusal, index: 
     }
 }
 
-/// How often the job may have been given back since its last failure: those runs are the same attempt.
+/// How often the job may have been released since its last failure: those runs are the same attempt.
 fn released(case: &Case<'_>, run: u32, when: When) -> usize {
     let runs = &case.account.runs;
     let attempt = |run: &u32| runs.get(run).map(|run| (run.job.generation, run.job.attempt));

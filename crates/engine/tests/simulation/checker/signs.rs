@@ -6,7 +6,7 @@ use crate::ledger::{Extend, Reply, Seq, Still, When};
 use redrive_policy::{Moment, Span};
 use redrive_store::Job;
 
-/// A sign of life: the claim, or an extension.
+/// A heartbeat: the claim, or an extension.
 pub(super) struct Sign {
     pub(super) when: When,
     /// When it was given, at the earliest.
@@ -17,7 +17,7 @@ pub(super) struct Sign {
     pub(super) surely: bool,
 }
 
-/// The signs of life of a run that may have been the last one at a point, each with the consequence
+/// The heartbeats of a run that may have been the last one at a point, each with the consequence
 /// that the ones before it no longer count. Empty where nobody knows the run.
 pub(super) fn last_signs(case: &Case<'_>, run: u32, by: Seq) -> Vec<Sign> {
     let Some(first) = case.account.runs.get(&run) else { return Vec::new() };
@@ -60,7 +60,7 @@ pub(super) fn may_be_overdue(case: &Case<'_>, run: u32, by: Seq) -> bool {
     })
 }
 
-/// Whether a standstill kept every sweep between two points from finding a run overdue whose last sign of life this
+/// Whether a standstill kept every sweep between two points from finding a run overdue whose last heartbeat this
 /// was, and which ends at a moment.
 fn spared(case: &Case<'_>, sign: &Sign, still: Still, span: Span, (from, by): (Seq, Seq), ends: Moment) -> bool {
     let ended = case.ledger.earliest(still.when.from, still.when.to);

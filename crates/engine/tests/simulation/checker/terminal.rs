@@ -1,4 +1,4 @@
-//! What has ended stays as it is until somebody revives it, and no count ever goes back.
+//! What has ended stays as it is until an operator redrives it, and no count ever goes back.
 
 use super::Case;
 use crate::ledger::short;

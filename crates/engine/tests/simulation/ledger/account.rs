@@ -11,9 +11,9 @@ use std::rc::Rc;
 /// Everything about one job.
 #[derive(Debug)]
 pub(crate) struct Account {
-    /// What was ordered, and what revivals ordered anew.
+    /// What was ordered, and what redrives changed.
     pub(crate) planned_jobs: Vec<PlannedJob>,
-    /// Whether its producer is done with it: it will not be handed in again.
+    /// Whether its producer is done with it: it will not be enqueued again.
     pub(crate) resolved: bool,
     pub(crate) id: Option<JobId>,
     pub(crate) submits: Vec<Submit>,
@@ -74,7 +74,7 @@ impl Account {
     }
 }
 
-/// A job was handed in.
+/// A job was enqueued.
 #[derive(Debug)]
 pub(crate) struct Submit {
     pub(crate) when: When,
@@ -94,7 +94,7 @@ pub(crate) enum Submitted {
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) when: When,
-    /// The job as it was handed out.
+    /// The job as it was claimed.
     pub(crate) job: Rc<Job>,
     pub(crate) worker: Rc<str>,
     pub(crate) lease_asked: Option<Span>,
@@ -125,7 +125,7 @@ pub(crate) enum Ended {
     },
 }
 
-/// A sign of life.
+/// A heartbeat.
 #[derive(Debug)]
 pub(crate) struct Extend {
     pub(crate) when: When,
@@ -142,7 +142,7 @@ pub(crate) struct Call {
     pub(crate) told: Reply,
 }
 
-/// A job was taken back from where it ended.
+/// A job was redriven from where it ended.
 #[derive(Debug)]
 pub(crate) struct Redrive {
     pub(crate) when: When,

@@ -1,4 +1,5 @@
-//! The ledger of a simulation: all requests and all responses, as their callers saw them. The checker uses nothing else.
+//! The ledger of a simulation: all requests and all responses, as their callers saw them. The checker uses nothing
+//! else.
 
 mod account;
 mod story;
@@ -95,7 +96,7 @@ pub(crate) struct Ledger {
     /// The clock, whenever it was set.
     clock: Vec<(Seq, Moment)>,
     pub(crate) accounts: Vec<Account>,
-    /// The accounts that were handed in together.
+    /// The accounts that were enqueued together.
     pub(crate) batches: Vec<Vec<usize>>,
     pub(crate) sweeps: Vec<When>,
     pub(crate) prunes: Vec<When>,
@@ -200,7 +201,7 @@ impl Ledger {
         }
     }
 
-    /// A job was handed out.
+    /// A job was claimed.
     pub(crate) fn claimed(&mut self, when: When, worker: &str, lease_asked: Option<Span>, job: &Rc<Job>) {
         self.observed(when, job);
         let Some((number, _)) = PlannedJob::of(job).filter(|(account, _)| *account < self.accounts.len()) else {

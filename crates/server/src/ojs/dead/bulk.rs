@@ -1,4 +1,4 @@
-//! Taking back and dropping many dead letters, or other jobs that have ended, at once.
+//! Redriving and dropping many dead letters, or other jobs that have ended, at once.
 
 use super::select::{Among, FILTER, Selection};
 use crate::api_error::ApiError;
@@ -49,7 +49,7 @@ pub(crate) async fn retry_many(State(app): State<Arc<App>>, payload: Payload) ->
         .await
 }
 
-/// Takes back jobs of one of the states in which jobs have ended.
+/// Redrives jobs of one of the states in which jobs have ended.
 pub(crate) async fn retry_ended(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
     run(app, BulkRequest::read(Among::Ended, &payload.members_or_none()?, &Query::default())?, Action::Retry).await
 }

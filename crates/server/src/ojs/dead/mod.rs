@@ -1,4 +1,4 @@
-//! The dead-letter queue: looking, taking back, dropping; one by one and in bulk.
+//! The dead-letter queue: listing, redriving, deleting; one by one and in bulk.
 
 mod bulk;
 mod revise;
@@ -61,7 +61,7 @@ pub(crate) async fn retry(
     redriven(&app, &members, &job).await
 }
 
-/// Takes a job back, with what the request wants to be different, and answers what it has become.
+/// Redrives a job, with what the request wants to be different, and answers what it has become.
 pub(super) async fn redriven(app: &App, members: &Members<'_>, job: &Job) -> Result<JsonResponse, ApiError> {
     let redrive = revise::redrive(app, members, job)?;
     let job = app.engine.redrive(job.id, redrive).await?;

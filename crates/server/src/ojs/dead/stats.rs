@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// How many dead letters are looked at, the latest first. Where there are more, the numbers are those of the counted ones.
+/// How many dead letters are looked at, the latest first. Where there are more, the numbers are those of the counted
+/// ones.
 const MOST: u64 = 100_000;
 /// How many different keys one table has; all others are counted together.
 const KEYS: usize = 1_000;

@@ -13,10 +13,10 @@ pub(super) const FEW: u8 = 3;
 /// How many policies there are.
 pub(super) const POLICIES: u8 = 4;
 
-/// A job to be handed in.
+/// A job to be enqueued.
 #[derive(Clone, Debug)]
 pub struct JobPlan {
-    /// The name that it gets: a new one, or one that was handed in before, counted back from the last.
+    /// The name that it gets: a new one, or one that was enqueued before, counted back from the last.
     pub name: Option<u8>,
     /// What is said about it.
     pub spec: SpecPlan,
@@ -59,7 +59,7 @@ pub struct SpecPlan {
 /// Somebody who says that it holds a job.
 #[derive(Clone, Copy, Debug)]
 pub struct LeasePlan {
-    /// Which lease, counted back from the one that was handed out last.
+    /// Which lease, counted back from the one that was claimed last.
     pub back: u8,
     /// What is shown for it.
     pub token: TokenPlan,
@@ -79,7 +79,7 @@ pub enum TokenPlan {
     Lease,
     /// A token of the same number that is made up.
     Forged,
-    /// A token of a number that was not handed out yet.
+    /// A token of a number that was not claimed yet.
     Ahead,
     /// A worker's name.
     Worker(u8),
@@ -150,7 +150,7 @@ pub struct ListPlan {
     pub before_ms: Option<u32>,
     /// How many to pass over.
     pub offset: usize,
-    /// How many to hand out.
+    /// How many to claim.
     pub limit: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The steps of a random life, and how they are drawn.
+//! The steps of a random history, and how they are drawn.
 
 use super::plan::{self, End, FEW, HeldPlan, JobPlan, LeasePlan, ListPlan, SpecPlan, limit, wait_ms};
 use proptest::collection::vec;
@@ -6,7 +6,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 /// One step: a verb with what is handed to it, a move of the clock, or a restart. A job is given as a
-/// number: how many were handed in after it.
+/// number: how many were enqueued after it.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Hand jobs in.
@@ -30,7 +30,7 @@ pub enum Step {
         /// With these bits.
         seed: u64,
     },
-    /// Give signs of life.
+    /// Give heartbeats.
     Extend(Vec<LeasePlan>, Option<u32>),
     /// End runs.
     Settle(Vec<(LeasePlan, End)>),
@@ -76,7 +76,7 @@ pub enum Step {
     Restart,
 }
 
-/// Random lives of up to `most` scenes: single steps, and now and then a few days of ordinary work,
+/// Random histories of up to `most` scenes: single steps, and now and then a few days of ordinary work,
 /// without which no job would get far.
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let scene = prop_oneof![75 => step().prop_map(|step| vec![step]), 4 => days(3), 1 => days(40)];

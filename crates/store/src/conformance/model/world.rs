@@ -1,4 +1,4 @@
-//! The world around a store: the clock, the leases that were handed out, and what plans stand for.
+//! The world around a store: the clock, the leases that were claimed, and what plans stand for.
 
 use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, SpecPlan, StartPlan, TokenPlan};
 use super::policies::policies;
@@ -132,13 +132,13 @@ impl World {
         };
     }
 
-    /// The name of a job that was handed in, counted back from the last; of nobody, before the first.
+    /// The name of a job that was enqueued, counted back from the last; of nobody, before the first.
     fn name(&self, back: u8) -> JobId {
         let known = self.names.iter().rev().nth(back.into()).copied();
         known.unwrap_or_else(|| JobId::new(START, u128::MAX - u128::from(back)))
     }
 
-    /// A name for the job at a place of a batch. Names do not sort by the time they were handed in.
+    /// A name for the job at a place of a batch. Names do not sort by the time they were enqueued.
     fn new_name(&self, place: u32) -> JobId {
         let number = self.handed_in.wrapping_add(place).wrapping_mul(0x9e37_79b1);
         JobId::new(START, u128::from(number))
