@@ -11,7 +11,7 @@ const MARKS: [&str; 6] = [
     concat!("dbg", "!("),
     concat!("todo", "!("),
 ];
-/// Folders of one person's or one workplace's machine.
+/// Folders that exist on one machine only.
 const MACHINES: [&str; 4] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
 
@@ -45,7 +45,7 @@ fn has_word(line: &str, mark: &str) -> bool {
     })
 }
 
-/// Whether an absolute path begins there; `docs/work/` and `https://example.org/home/` have something before it.
+/// Whether an absolute path begins there. In a relative path or an address, something stands before the folder.
 fn is_path(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();
