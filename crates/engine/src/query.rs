@@ -85,20 +85,16 @@ impl Engine {
     /// There is no such job, it has ended, or the store did not answer.
     pub async fn cancel(&self, id: JobId) -> Result<Transition, EngineError> {
         let now = self.clock.now();
-        let cancelled = refused(id, self.store.cancel(id, now).await?)?;
-        self.publish(std::iter::once(&cancelled));
-        Ok(self.shown_transition(cancelled))
+        Ok(self.published(refused(id, self.store.cancel(id, now).await?)?))
     }
 
     /// Makes a pending job available.
     ///
     /// # Errors
     /// There is no such job, it is not pending, or the store did not answer.
-    pub async fn activate(&self, id: JobId) -> Result<Job, EngineError> {
+    pub async fn activate(&self, id: JobId) -> Result<Transition, EngineError> {
         let now = self.clock.now();
-        let activated = refused(id, self.store.activate(id, now).await?)?;
-        self.publish(std::iter::once(&activated));
-        Ok(self.shown_job(activated.job))
+        Ok(self.published(refused(id, self.store.activate(id, now).await?)?))
     }
 
     /// Redrives a job from where it ended, with another specification if one is given. Without one it does
@@ -106,23 +102,25 @@ impl Engine {
     ///
     /// # Errors
     /// There is no such job, it has not ended, or the store did not answer.
-    pub async fn redrive(&self, id: JobId, redrive: Redrive) -> Result<Job, EngineError> {
+    pub async fn redrive(&self, id: JobId, redrive: Redrive) -> Result<Transition, EngineError> {
         let now = self.clock.now();
         let redrive = Redrive { spec: redrive.spec.map(|spec| self.stored_spec(spec)), ..redrive };
-        let redriven = refused(id, self.store.redrive(id, redrive, now).await?)?;
-        self.publish(std::iter::once(&redriven));
-        Ok(self.shown_job(redriven.job))
+        Ok(self.published(refused(id, self.store.redrive(id, redrive, now).await?)?))
     }
 
     /// Removes a job that has ended.
     ///
     /// # Errors
     /// There is no such job, it has not ended, or the store did not answer.
-    pub async fn remove(&self, id: JobId) -> Result<Job, EngineError> {
+    pub async fn remove(&self, id: JobId) -> Result<Transition, EngineError> {
         let job = refused(id, self.store.remove(id).await?)?;
         let from = Some(job.state);
-        let removed = Transition::new(job, EventKind::Removed, from, self.clock.now());
-        self.publish(std::iter::once(&removed));
-        Ok(self.shown_job(removed.job))
+        Ok(self.published(Transition::new(job, EventKind::Removed, from, self.clock.now())))
+    }
+
+    /// Publishes what happened to one job, and answers it.
+    fn published(&self, transition: Transition) -> Transition {
+        self.publish(std::iter::once(&transition));
+        self.shown_transition(transition)
     }
 }

@@ -3,7 +3,7 @@
 use super::rig::{Rig, START, failure, job, secs, with_ojs};
 use redrive_engine::{EngineError, Submission};
 use redrive_policy::Span;
-use redrive_store::{Filter, JobId, Page, Redrive, Refusal, State};
+use redrive_store::{EventKind, Filter, JobId, Page, Redrive, Refusal, State};
 use serde_json::json;
 
 const ALL: Page = Page::new(0, 100);
@@ -57,7 +57,8 @@ async fn only_what_has_ended_can_be_removed() {
     let claimed = rig.claim().await;
     assert_eq!(rig.engine.remove(submitted.id).await, refused(State::Active));
     let done = rig.done(&claimed).await;
-    assert_eq!(rig.engine.remove(submitted.id).await, Ok(done));
+    let removed = rig.engine.remove(submitted.id).await.expect("it has ended");
+    assert_eq!((removed.event, removed.from, removed.job), (EventKind::Removed, Some(State::Completed), done));
     assert!(rig.engine.job(submitted.id).await.is_err());
 }
 

@@ -2,7 +2,7 @@
 
 use super::rig::{Rig, failure, job, refused, runs_until_ended, secs, wait_ms, with_ojs};
 use redrive_engine::{Ending, EngineError, Submission};
-use redrive_store::{Redrive, Refusal, Spec, State};
+use redrive_store::{EventKind, Redrive, Refusal, Spec, State};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -22,7 +22,9 @@ async fn any_ended_job_can_be_redriven_and_no_other() {
         }
         let ended = rig.job(submitted.id).await;
         assert_eq!(ended.state, ends);
-        let redriven = rig.engine.redrive(submitted.id, Redrive::default()).await.expect("it has ended");
+        let transition = rig.engine.redrive(submitted.id, Redrive::default()).await.expect("it has ended");
+        assert_eq!((transition.event, transition.from), (EventKind::Redriven, Some(ends)));
+        let redriven = transition.job;
         assert_eq!((redriven.state, redriven.attempt, redriven.generation), (State::Available, 0, 1));
         assert_eq!((redriven.dead, redriven.times.finished, &redriven.result), (false, None, &None));
         assert_eq!(redriven.failures, ended.failures, "what happened is kept");
@@ -93,7 +95,7 @@ async fn a_redriven_job_keeps_its_idempotency_key() {
     let keyed = || Submission { idempotency_key: Some("k".into()), ..job() };
     let submitted = rig.submit(keyed()).await;
     rig.engine.cancel(submitted.id).await.expect("it waits");
-    let redriven = rig.engine.redrive(submitted.id, Redrive::default()).await.expect("it has ended");
+    let redriven = rig.engine.redrive(submitted.id, Redrive::default()).await.expect("it has ended").job;
     let answers = rig.engine.submit(vec![keyed()]).await.expect("kept");
     assert_eq!(answers, [redrive_store::Enqueued::Existing(redriven)]);
 }

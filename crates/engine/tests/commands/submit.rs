@@ -4,7 +4,7 @@ use super::rig::{QUEUE, Rig, START, failure, job, secs, with_ojs};
 use redrive_engine::{EngineError, JobPolicy, Layer, PolicyDocument, PolicyText, Submission};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{AttemptLimit, Span};
-use redrive_store::{Enqueued, JobId, Start, State};
+use redrive_store::{Enqueued, EventKind, JobId, Start, State};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -41,7 +41,8 @@ async fn a_pending_job_starts_once_somebody_activates_it() {
     rig.later(secs(86_400)).await;
     assert_eq!(rig.look().await, None);
     let activated = rig.engine.activate(pending.id).await.expect("it is pending");
-    assert_eq!(activated.state, State::Available);
+    assert_eq!((activated.event, activated.from), (EventKind::Activated, Some(State::Pending)));
+    assert_eq!(activated.job.state, State::Available);
     let again = rig.engine.activate(pending.id).await;
     assert!(matches!(again, Err(EngineError::Refused(id, _)) if id == pending.id), "{again:?}");
     assert_eq!(rig.claim().await.id, pending.id);

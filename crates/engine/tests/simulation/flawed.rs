@@ -56,10 +56,16 @@ pub(crate) enum Flaw {
     IgnoresExpiry,
     /// A job is gone after a restart.
     ForgetsOnRestart,
+    /// A success that is reported again is answered as if it were the first time.
+    RepeatsTransitions,
+    /// A transition names the attempt before the one that it concerns.
+    MisstatesAttempts,
+    /// What was cancelled while it ran is said to have waited.
+    MisstatesStates,
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::LosesJobs,
         Self::TearsBatches,
         Self::IgnoresKeys,
@@ -81,6 +87,9 @@ impl Flaw {
         Self::IgnoresPauses,
         Self::IgnoresExpiry,
         Self::ForgetsOnRestart,
+        Self::RepeatsTransitions,
+        Self::MisstatesAttempts,
+        Self::MisstatesStates,
     ];
 
     /// The checks that may find it.
@@ -99,6 +108,7 @@ impl Flaw {
             Self::ForgetsFailures => &["history", "state"],
             Self::HidesDeadLetters => &["state"],
             Self::Miscounts => &["counts"],
+            Self::RepeatsTransitions | Self::MisstatesAttempts | Self::MisstatesStates => &["transitions"],
         }
     }
 }
@@ -177,6 +187,20 @@ impl FlawedStore {
             report => report,
         };
         settlement
+    }
+
+    fn settled(&self, settled: Settled, now: Moment) -> Settled {
+        match settled {
+            Settled::Repeated(job) if self.flaw == Flaw::RepeatsTransitions => {
+                let from = Some(State::Active);
+                Settled::Transition(Transition::new(job, EventKind::Completed, from, now))
+            }
+            Settled::Transition(mut transition) if self.flaw == Flaw::MisstatesAttempts => {
+                transition.attempt -= 1;
+                Settled::Transition(transition)
+            }
+            settled => settled,
+        }
     }
 
     fn told(&self, mut job: Job) -> Job {
@@ -284,9 +308,9 @@ impl Store for FlawedStore {
                 let done = Transition::new(job, EventKind::Completed, Some(State::Active), now);
                 return Ok(vec![Ok(Settled::Transition(done))]);
             }
-            self.inner
-                .settle(settlements.into_iter().map(|settlement| self.settlement(settlement)).collect(), now)
-                .await
+            let settlements = settlements.into_iter().map(|settlement| self.settlement(settlement)).collect();
+            let answers = self.inner.settle(settlements, now).await?;
+            Ok(answers.into_iter().map(|answer| answer.map(|settled| self.settled(settled, now))).collect())
         })
     }
 
@@ -325,7 +349,13 @@ impl Store for FlawedStore {
     }
 
     fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
-        self.inner.cancel(id, now)
+        Box::pin(async move {
+            let mut cancelled = self.inner.cancel(id, now).await?;
+            if let (Flaw::MisstatesStates, Ok(transition)) = (self.flaw, &mut cancelled) {
+                transition.from = Some(State::Available);
+            }
+            Ok(cancelled)
+        })
     }
 
     fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {

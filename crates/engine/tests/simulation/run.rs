@@ -101,6 +101,7 @@ impl<'a> Simulation<'a> {
         }
         self.close();
         let final_state = self.final_state();
+        self.world.end();
         self.outcome(&final_state)
     }
 

@@ -4,7 +4,7 @@ use super::common::{Seeded, Wrapped};
 use super::faults::Faults;
 use super::ledger::{Ledger, Seq, When};
 use super::server_policies::ServerPolicies;
-use redrive_engine::{Clock, Engine, EngineError, ManualClock, Randomness};
+use redrive_engine::{Clock, Engine, EngineError, Event, ManualClock, Randomness};
 use redrive_policy::{Moment, Span};
 use redrive_store::Store;
 use std::cell::{Cell, RefCell};
@@ -110,8 +110,14 @@ impl World {
     /// The server dies. Whoever waits for an answer gets none, the next time it looks.
     pub(crate) fn die(&self) {
         self.starts.set(self.starts.get() + 1);
-        self.ledger.borrow_mut().died();
-        *self.engine.borrow_mut() = None;
+        let engine = self.engine.borrow_mut().take();
+        self.ledger.borrow_mut().died(engine.map_or_else(Vec::new, |engine| event_log(&engine)));
+    }
+
+    /// The simulation is over: the server has nothing more to say.
+    pub(crate) fn end(&self) {
+        let log = self.engine.borrow().as_deref().map_or_else(Vec::new, event_log);
+        self.ledger.borrow_mut().event_logs.push(log);
     }
 
     /// How many requests are under way.
@@ -206,4 +212,11 @@ impl World {
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.get()
     }
+}
+
+/// The whole event log. It is bounded, and the checks of it want all events.
+fn event_log(engine: &Engine) -> Vec<Event> {
+    let (events, _) = engine.events(0, usize::MAX, |_| true);
+    assert!(events.first().is_none_or(|first| first.number == 1), "the simulation outgrew the event log");
+    events
 }

@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use redrive_ojs::json::{Members, items, member, push_str, push_u64};
 use redrive_ojs::{Invalid, push_explanation, push_moment};
 use redrive_policy::Problem;
-use redrive_store::Enqueued;
+use redrive_store::{Enqueued, Transition};
 use std::sync::Arc;
 
 pub(crate) async fn enqueue(
@@ -117,21 +117,23 @@ pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) ->
 
 pub(crate) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
     let cancelled = app.engine.cancel(id_in_path(&id)?).await?;
-    let mut members = Vec::with_capacity(1_024);
-    push_members(&mut members, &cancelled.job, &app);
-    if let Some(previous) = cancelled.from {
-        member(&mut members, "previous_state");
-        push_str(&mut members, previous.name());
-    }
-    Ok(JsonResponse::ok(flattened(&members)))
+    Ok(JsonResponse::ok(flattened(&members_after(&cancelled, &app))))
 }
 
 pub(crate) async fn activate(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
-    let job = app.engine.activate(id_in_path(&id)?).await?;
-    let mut members = Vec::with_capacity(1_024);
-    push_members(&mut members, &job, &app);
-    push_moment(&mut members, "activated_at", job.times.available.unwrap_or(job.times.created));
-    member(&mut members, "previous_state");
-    push_str(&mut members, "pending");
+    let activated = app.engine.activate(id_in_path(&id)?).await?;
+    let mut members = members_after(&activated, &app);
+    push_moment(&mut members, "activated_at", activated.at);
     Ok(JsonResponse::ok(flattened(&members)))
+}
+
+/// The members of the job after an event, with its state before.
+fn members_after(transition: &Transition, app: &App) -> Vec<u8> {
+    let mut members = Vec::with_capacity(1_024);
+    push_members(&mut members, &transition.job, app);
+    if let Some(previous) = transition.from {
+        member(&mut members, "previous_state");
+        push_str(&mut members, previous.name());
+    }
+    members
 }

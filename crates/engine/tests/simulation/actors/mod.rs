@@ -11,10 +11,10 @@ pub(crate) use sweeper::sweeper;
 pub(crate) use worker::{Behaviour, Worker};
 
 use super::common::Seeded;
-use super::ledger::Reply;
-use super::world::Response;
+use super::ledger::{Reply, When};
+use super::world::{Response, World};
 use redrive_engine::EngineError;
-use redrive_store::Job;
+use redrive_store::Transition;
 use std::rc::Rc;
 
 /// How long somebody waits for an answer: mostly as long as it takes.
@@ -22,10 +22,14 @@ fn timeout(rng: &Seeded) -> Option<u64> {
     rng.permille(60).then(|| rng.between(1, 12))
 }
 
-/// What was told about one job.
-fn told(response: Response<Job>) -> Reply {
+/// What was told about one job. A transition that came with it goes into the ledger.
+fn told(world: &World, account: usize, when: When, response: Response<Transition>) -> Reply {
     match response {
-        Response::Answer(job) => Reply::Yes(Rc::new(job)),
+        Response::Answer(transition) => {
+            let job = Rc::new(transition.job.clone());
+            world.ledger.borrow_mut().answered(account, when, transition);
+            Reply::Yes(job)
+        }
         Response::Refused(error) => refusal(error),
         Response::Lost => Reply::Lost,
     }

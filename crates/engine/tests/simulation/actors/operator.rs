@@ -57,21 +57,19 @@ async fn meddle(world: &World, rng: &Seeded, account: usize, id: JobId) {
     let timeout = timeout(rng);
     match rng.below(16) {
         0..=2 => {
-            let (when, response) = world
-                .ask(timeout, |engine| async move { engine.cancel(id).await.map(|cancelled| cancelled.job) })
-                .await;
-            let call = Call { when, told: told(response) };
+            let (when, response) = world.ask(timeout, |engine| async move { engine.cancel(id).await }).await;
+            let call = Call { when, told: told(world, account, when, response) };
             note(world, account, |account| &mut account.cancels, call);
         }
         3 | 4 => {
             let (when, response) = world.ask(timeout, |engine| async move { engine.activate(id).await }).await;
-            let call = Call { when, told: told(response) };
+            let call = Call { when, told: told(world, account, when, response) };
             note(world, account, |account| &mut account.activations, call);
         }
         5..=8 => redrive(world, rng, account, id).await,
         9 if world.ledger.borrow().accounts[account].resolved => {
             let (when, response) = world.ask(timeout, |engine| async move { engine.remove(id).await }).await;
-            let call = Call { when, told: told(response) };
+            let call = Call { when, told: told(world, account, when, response) };
             note(world, account, |account| &mut account.removals, call);
         }
         _ => {
@@ -126,7 +124,7 @@ async fn redrive(world: &World, rng: &Seeded, account: usize, id: JobId) {
             engine.redrive(id, redrive).await
         })
         .await;
-    let told: Reply = told(response);
+    let told: Reply = told(world, account, when, response);
     let mut ledger = world.ledger.borrow_mut();
     ledger.told(account, when, &told);
     ledger.accounts[account].generation.push(Redrive { when, version, told });

@@ -9,7 +9,7 @@ use crate::planned_job::PlannedJob;
 use crate::plans::{CODES, NAMES};
 use crate::server_policies::QUEUES;
 use crate::world::{Response, Waiting, World};
-use redrive_engine::{ClaimRequest, Ending, Engine, EngineError, FailureReport, Randomness};
+use redrive_engine::{ClaimRequest, Ending, EngineError, FailureReport, Randomness};
 use redrive_policy::{Disposition, Signal, Span};
 use redrive_store::{Blob, Job, JobId, LeaseRef, LeaseToken, Settled, Token};
 use std::rc::Rc;
@@ -169,10 +169,11 @@ impl Worker {
 
     async fn report(&mut self, ended: Vec<(Held, Said)>) {
         let endings = ended.iter().map(|(held, (_, ending))| (held.lease_ref(), ending.clone())).collect();
-        let (when, response) = self.world.ask(self.timeout(), |engine| settled(engine, endings)).await;
+        let (when, response) =
+            self.world.ask(self.timeout(), |engine| async move { engine.settle(endings).await }).await;
         let answers = each(response, ended.len());
-        for ((mut held, said), told) in ended.into_iter().zip(answers) {
-            self.note(&held, when, said.0.clone(), told.clone());
+        for ((mut held, said), answer) in ended.into_iter().zip(answers) {
+            let told = self.note((held.account, held.genuine()), when, said.0.clone(), answer);
             // Without an answer most of them say it again.
             if matches!(told, Reply::Lost) && self.rng.permille(700) {
                 held.said = Some(said);
@@ -185,11 +186,17 @@ impl Worker {
         self.past.drain(..surplus);
     }
 
-    fn note(&self, held: &Held, when: When, ending: Ended, told: Reply) {
+    /// Writes down the answer to the report of a run's end.
+    fn note(&self, (account, run): (usize, Option<u32>), when: When, ending: Ended, answer: Answer<Settled>) -> Reply {
         let mut ledger = self.world.ledger.borrow_mut();
-        ledger.told(held.account, when, &told);
-        let settle = Settle { when, run: held.genuine(), ending, told };
-        ledger.accounts[held.account].settles.push(settle);
+        let repeated = matches!(answer, Ok(Settled::Repeated(_)));
+        if let Ok(Settled::Transition(transition)) = &answer {
+            ledger.answered(account, when, transition.clone());
+        }
+        let told = reply(answer.map(Settled::into_job));
+        ledger.told(account, when, &told);
+        ledger.accounts[account].settles.push(Settle { when, run, ending, told: told.clone(), repeated });
+        told
     }
 
     /// A heartbeat for all that it has.
@@ -199,8 +206,8 @@ impl Worker {
         let (when, response) =
             self.world.ask(self.timeout(), |engine| async move { engine.extend(lease_refs, span).await }).await;
         let answers = each(response, self.held.len());
-        for (held, told) in self.held.iter().zip(answers) {
-            note_extend(&self.world, held, when, span, told);
+        for (held, answer) in self.held.iter().zip(answers) {
+            note_extend(&self.world, held, when, span, answer);
         }
     }
 
@@ -214,7 +221,7 @@ impl Worker {
             let lease_refs = vec![held.lease_ref()];
             let (when, response) =
                 self.world.ask(None, |engine| async move { engine.extend(lease_refs, None).await }).await;
-            each(response, 1).into_iter().for_each(|told| note_extend(&self.world, &held, when, None, told));
+            each(response, 1).into_iter().for_each(|answer| note_extend(&self.world, &held, when, None, answer));
         } else {
             let said = self.ending();
             self.report(vec![(held, said)]).await;
@@ -234,11 +241,9 @@ impl Worker {
         let (account, lease_ref) = (genuine.account, LeaseRef { id: genuine.id, token });
         let (ending, said) = self.ending();
         let endings = vec![(lease_ref, said)];
-        let (when, response) = self.world.ask(None, |engine| settled(engine, endings)).await;
-        let mut ledger = self.world.ledger.borrow_mut();
-        for told in each(response, 1) {
-            ledger.told(account, when, &told);
-            ledger.accounts[account].settles.push(Settle { when, run: None, ending: ending.clone(), told });
+        let (when, response) = self.world.ask(None, |engine| async move { engine.settle(endings).await }).await;
+        for answer in each(response, 1) {
+            self.note((account, None), when, ending.clone(), answer);
         }
     }
 
@@ -288,31 +293,34 @@ impl Held {
     }
 }
 
-fn note_extend(world: &World, held: &Held, when: When, span: Option<Span>, told: Reply) {
+fn note_extend(world: &World, held: &Held, when: When, span: Option<Span>, answer: Answer<Job>) {
+    let told = reply(answer);
     let mut ledger = world.ledger.borrow_mut();
     ledger.told(held.account, when, &told);
     let extend = Extend { when, run: held.genuine(), span, told };
     ledger.accounts[held.account].extends.push(extend);
 }
 
-/// Ends runs; answers the jobs after that.
-async fn settled(
-    engine: Rc<Engine>,
-    endings: Vec<(LeaseRef, Ending)>,
-) -> Result<Vec<Result<Job, EngineError>>, EngineError> {
-    let answers = engine.settle(endings).await?;
-    Ok(answers.into_iter().map(|answer| answer.map(Settled::into_job)).collect())
-}
+/// The answer to one part of a batch: what was done, or why not; no error where the answer got lost.
+type Answer<T> = Result<T, Option<EngineError>>;
 
 /// The answers of a batch, one for each.
-fn each(response: Response<Vec<Result<Job, EngineError>>>, count: usize) -> Vec<Reply> {
+fn each<T>(response: Response<Vec<Result<T, EngineError>>>, count: usize) -> Vec<Answer<T>> {
     match response {
         Response::Answer(answers) => {
             assert_eq!(answers.len(), count, "as many answers as questions");
-            answers.into_iter().map(|answer| answer.map_or_else(refusal, |job| Reply::Yes(Rc::new(job)))).collect()
+            answers.into_iter().map(|answer| answer.map_err(Some)).collect()
         }
         Response::Refused(error) => panic!("a batch is refused whole: {error}"),
-        Response::Lost => vec![Reply::Lost; count],
+        Response::Lost => (0..count).map(|_| Err(None)).collect(),
+    }
+}
+
+fn reply(answer: Answer<Job>) -> Reply {
+    match answer {
+        Ok(job) => Reply::Yes(Rc::new(job)),
+        Err(Some(error)) => refusal(error),
+        Err(None) => Reply::Lost,
     }
 }
 

@@ -1,5 +1,5 @@
-//! The checks. They use the ledger alone: the requests, the responses, the times that the clock showed, and the jobs
-//! at the end. Where a response was lost, the request may have been carried out or not.
+//! The checks. They use the ledger alone: the requests, the responses, the times that the clock showed, the events that
+//! the servers published, and the jobs at the end. Where a response was lost, the request may have been carried out or not.
 
 mod attempts;
 mod early;
@@ -10,6 +10,7 @@ mod rest;
 mod signs;
 mod state;
 mod terminal;
+mod transitions;
 
 pub(crate) use rest::at_rest;
 
@@ -55,6 +56,7 @@ pub(crate) fn verify(ledger: &mut Ledger, final_state: &FinalState) {
         history::verify(&mut case);
         state::verify(&mut case);
         terminal::verify(&mut case);
+        transitions::verify(&mut case);
         violations.append(&mut case.violations);
     }
     ledger.violations.append(&mut violations);

@@ -4,7 +4,7 @@ use super::{Reply, Seq, When};
 use crate::expectation::Reported;
 use crate::planned_job::PlannedJob;
 use redrive_policy::Span;
-use redrive_store::{Blob, Job, JobId};
+use redrive_store::{Blob, Job, JobId, Transition};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -26,6 +26,8 @@ pub(crate) struct Account {
     pub(crate) removals: Vec<Call>,
     pub(crate) generation: Vec<Redrive>,
     pub(crate) observations: Vec<Observation>,
+    /// What happened to it, as the answers to requests say.
+    pub(crate) transitions: Vec<Answered>,
 }
 
 impl Account {
@@ -43,6 +45,7 @@ impl Account {
             removals: Vec::new(),
             generation: Vec::new(),
             observations: Vec::new(),
+            transitions: Vec::new(),
         }
     }
 
@@ -108,6 +111,8 @@ pub(crate) struct Settle {
     pub(crate) run: Option<u32>,
     pub(crate) ending: Ended,
     pub(crate) told: Reply,
+    /// Whether the answer says that this was reported before.
+    pub(crate) repeated: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -156,4 +161,13 @@ pub(crate) struct Redrive {
 pub(crate) struct Observation {
     pub(crate) when: When,
     pub(crate) job: Option<Rc<Job>>,
+}
+
+/// A transition, as the answer to a request.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) when: When,
+    /// How often the server had died before.
+    pub(crate) deaths: usize,
+    pub(crate) transition: Transition,
 }

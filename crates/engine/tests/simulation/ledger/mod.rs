@@ -4,12 +4,15 @@
 mod account;
 mod story;
 
-pub(crate) use account::{Account, Call, Ended, Extend, Observation, Redrive, Run, Settle, Submit, Submitted};
+pub(crate) use account::{
+    Account, Answered, Call, Ended, Extend, Observation, Redrive, Run, Settle, Submit, Submitted,
+};
 pub(crate) use story::short;
 
 use super::planned_job::PlannedJob;
+use redrive_engine::Event;
 use redrive_policy::{Moment, Span};
-use redrive_store::{Job, Refusal};
+use redrive_store::{Job, Refusal, Transition};
 use std::rc::Rc;
 
 /// A point in the order of events, across everybody who takes part.
@@ -105,6 +108,8 @@ pub(crate) struct Ledger {
     /// How many failures were reported; each carries its number.
     pub(crate) failures_sent: usize,
     pub(crate) violations: Vec<Violation>,
+    /// The event logs of the servers that died, and in the end that of the last one.
+    pub(crate) event_logs: Vec<Vec<Event>>,
     /// How many answers got lost so far, other than those to claims, which make no job available.
     pub(crate) lost: u64,
 }
@@ -116,8 +121,9 @@ impl Ledger {
         self.seq
     }
 
-    /// The server died, and what it knew besides its store.
-    pub(crate) fn died(&mut self) {
+    /// The server died, and what it knew besides its store, which was its event log among other things.
+    pub(crate) fn died(&mut self, event_log: Vec<Event>) {
+        self.event_logs.push(event_log);
         let seq = self.mark();
         for still in &mut self.standstills {
             still.over.get_or_insert(seq);
@@ -199,6 +205,12 @@ impl Ledger {
             Reply::No(Refusal::NotFound) => self.accounts[account].observations.push(Observation { when, job: None }),
             Reply::No(_) | Reply::Lost => {}
         }
+    }
+
+    /// A request was answered with what it made happen.
+    pub(crate) fn answered(&mut self, account: usize, when: When, transition: Transition) {
+        let deaths = self.event_logs.len();
+        self.accounts[account].transitions.push(Answered { when, deaths, transition });
     }
 
     /// A job was claimed.

@@ -38,7 +38,7 @@ impl Action {
     /// Answers whether the job was to expire, and does not any more.
     async fn apply(self, app: &App, id: JobId) -> Result<bool, EngineError> {
         match self {
-            Self::Retry => Ok(has_cleared_expiry(&app.engine.redrive(id, Redrive::default()).await?)),
+            Self::Retry => Ok(has_cleared_expiry(&app.engine.redrive(id, Redrive::default()).await?.job)),
             Self::Delete => app.engine.remove(id).await.map(|_| false),
         }
     }

@@ -64,7 +64,7 @@ pub(crate) async fn retry(
 /// Redrives a job, with what the request wants to be different, and answers what it has become.
 pub(super) async fn redriven(app: &App, members: &Members<'_>, job: &Job) -> Result<JsonResponse, ApiError> {
     let redrive = revise::redrive(app, members, job)?;
-    let job = app.engine.redrive(job.id, redrive).await?;
+    let job = app.engine.redrive(job.id, redrive).await?.job;
     let mut members = Vec::with_capacity(1_024);
     push_members(&mut members, &job, app);
     push_redriven(&mut members, &job);

@@ -173,7 +173,7 @@ impl Transport for Local {
     fn retry_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move {
             let id = dead::dead(&self.engine, parsed(id)?).await?.id;
-            Ok(self.told(self.engine.redrive(id, Redrive::default()).await.map_err(refusal)?))
+            Ok(self.told(self.engine.redrive(id, Redrive::default()).await.map_err(refusal)?.job))
         })
     }
 
