@@ -2,8 +2,10 @@
 
 use super::{Named, RetryFile, json_argument};
 use crate::{exit::Failed, when};
+use redrive_ojs::{JobDocument, JobOptions, When};
 use redrive_policy::Span;
-use serde_json::{Map, Value, json};
+use serde_json::value::to_raw_value;
+use serde_json::{Map, Value};
 
 /// What one job and a whole batch have in common.
 #[derive(clap::Args)]
@@ -33,32 +35,33 @@ impl EnvelopeArgs {
         let argument = |(index, text): (usize, &String)| json_argument(&format!("argument {}", index + 1), text);
         let args = named.args.iter().enumerate().map(argument);
         let args = args.collect::<Result<Vec<Value>, Failed>>()?;
-        let mut document = json!({ "type": named.kind, "args": args });
-        if let Some(id) = named.id {
-            document["id"] = id.into();
-        }
-        let mut options = self.options()?;
-        if let Some(key) = named.idempotency_key {
-            options.insert("idempotency_key".to_owned(), key.into());
-        }
-        if !options.is_empty() {
-            document["options"] = Value::Object(options);
-        }
-        Ok(document)
+        let args = to_raw_value(&args).map_err(unwritable)?;
+        let options = JobOptions { idempotency_key: named.idempotency_key, ..self.job_options()? };
+        let document = JobDocument { kind: named.kind, args: &args, id: named.id, meta: None, options };
+        serde_json::to_value(document).map_err(unwritable)
     }
 
     /// The options as the server takes them; what was not given is absent.
     pub(super) fn options(&self) -> Result<Map<String, Value>, Failed> {
-        let mut options = Map::new();
-        let mut set = |key: &str, value: Option<Value>| options.extend(value.map(|value| (key.to_owned(), value)));
-        set("queue", self.queue.as_deref().map(Value::from));
-        set("priority", self.priority.map(Value::from));
-        // The relative form is resolved by the server's clock, which is the one that counts.
-        let delay = self.delay.filter(|delay| !delay.is_zero());
-        set("scheduled_at", delay.map(|delay| format!("+PT{}S", delay.secs()).into()));
-        set("scheduled_at", self.at.as_deref().map(Value::from));
-        set("timeout_ms", self.timeout.map(|timeout| (timeout.ms().ceil() as u64).into()));
-        set("retry", self.policy.read()?);
-        Ok(options)
+        match serde_json::to_value(self.job_options()?).map_err(unwritable)? {
+            Value::Object(options) => Ok(options),
+            _ => Ok(Map::new()),
+        }
     }
+
+    fn job_options(&self) -> Result<JobOptions<'_>, Failed> {
+        let after = self.delay.filter(|delay| !delay.is_zero()).map(When::After);
+        Ok(JobOptions {
+            queue: self.queue.as_deref(),
+            priority: self.priority,
+            scheduled_at: self.at.as_deref().map(When::At).or(after),
+            timeout: self.timeout,
+            retry: self.policy.read()?,
+            ..JobOptions::default()
+        })
+    }
+}
+
+fn unwritable(error: serde_json::Error) -> Failed {
+    Failed::invalid(format!("the job cannot be written as JSON: {error}"))
 }

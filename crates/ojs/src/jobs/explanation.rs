@@ -2,8 +2,10 @@
 //! ended as it did.
 
 use super::envelope::push_moment;
+use super::policy::brought_policy;
 use super::{PolicyOrigin, body};
 use crate::json::{member, push_str, push_u64};
+use redrive_policy::Policy;
 use redrive_store::{FailedRun, Job, Revision};
 
 /// What only this server tells: the effective policy, where it came from, and why each failure ended
@@ -27,7 +29,7 @@ pub fn push_explanation(out: &mut Vec<u8>, job: &Job) {
     }
     push_cleared_expiry(out, job);
     member(out, "failures");
-    push_array(out, &job.failures, push_run);
+    push_array(out, &job.failures, |out, run| push_run(out, run, &job.spec.policy));
     if !job.revisions.is_empty() {
         member(out, "revisions");
         push_array(out, &job.revisions, push_revision);
@@ -71,8 +73,9 @@ fn push_array<T>(out: &mut Vec<u8>, items: &[T], push: impl Fn(&mut Vec<u8>, &T)
     out.push(b']');
 }
 
-/// A failed run: when it waited, ran and ended, where, and what was decided.
-fn push_run(out: &mut Vec<u8>, run: &FailedRun) {
+/// A failed run: when it waited, ran and ended, where, and what was decided; by which policy, where the worker brought
+/// one. The store has the worker's policy as a part of the error, and not what it made of the job's.
+fn push_run(out: &mut Vec<u8>, run: &FailedRun, policy: &Policy) {
     for (key, number) in [("generation", run.generation), ("attempt", run.attempt)] {
         member(out, key);
         push_u64(out, number.into());
@@ -86,6 +89,10 @@ fn push_run(out: &mut Vec<u8>, run: &FailedRun) {
     }
     member(out, "verdict");
     push_serialized(out, &run.verdict);
+    if let Some(brought) = brought_policy(&run.error) {
+        member(out, "policy");
+        push_serialized(out, &policy.on_worker(&brought));
+    }
 }
 
 /// What a redrive replaced: the members of the job as they were until then.

@@ -47,6 +47,13 @@ pub fn policy_document(text: &str) -> Result<(Dialect, Value), Problems> {
     }
 }
 
+/// The policy that the worker brought with a failure, if it brought one, from the error that is stored of it.
+pub(crate) fn brought_policy(error: &[u8]) -> Option<Policy> {
+    let error = std::str::from_utf8(error).ok()?;
+    let (dialect, value) = policy_document(Members::parse(error).ok()?.get("retry")?.get()).ok()?;
+    Some(dialect.read(&value).ok()?.policy)
+}
+
 /// Where the policy of a job came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

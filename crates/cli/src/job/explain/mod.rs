@@ -8,7 +8,6 @@ use super::show::{error_line, policy_origin};
 use crate::client::{Client, Send, escaped};
 use crate::{exit::Failed, output, when};
 use ending::ending;
-use redrive_policy::dialect::Dialect;
 use redrive_policy::lab::explain::{because, headline, summary, time_line};
 use redrive_policy::lab::replay::Step;
 use redrive_policy::{Bounds, Failure, Mismatch, Moment, Outcome, Policy, Reason, Span, Verdict};
@@ -16,7 +15,6 @@ use redriven::Revision;
 use run::Run;
 use serde::Deserialize;
 use serde_json::Value;
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// How many characters a time line takes at least.
@@ -43,6 +41,14 @@ struct FailureRecord {
     at: String,
     worker_id: Option<String>,
     verdict: Verdict,
+    /// The policy that decided, where that is not the job's own, because the worker brought one.
+    policy: Option<Policy>,
+}
+
+impl FailureRecord {
+    fn decided_by<'a>(&'a self, own: &'a Policy) -> &'a Policy {
+        self.policy.as_ref().unwrap_or(own)
+    }
 }
 
 pub(super) fn run(client: &Client, job: &Value, json: bool) -> Result<(), Failed> {
@@ -115,27 +121,11 @@ fn push_generation(
     let nothing = Value::Null;
     let errors: Vec<&Value> =
         (position..).take(failures.len()).map(|index| job["errors"].get(index).unwrap_or(&nothing)).collect();
-    let policies: Vec<Cow<'_, Policy>> = errors.iter().map(|error| applied(&told.policy, error)).collect();
-    let steps = steps(&policies, failures, job);
-    for (((failure, step), error), policy) in failures.iter().zip(&steps).zip(errors).zip(&policies) {
-        push_failure(out, job, policy, failure, step, error);
+    let steps = steps(&told.policy, failures, job);
+    for ((failure, step), error) in failures.iter().zip(&steps).zip(errors) {
+        push_failure(out, job, failure.decided_by(&told.policy), failure, step, error);
     }
     steps
-}
-
-/// The policy that decided about a failure: the job's, as it meets the one that the worker brought.
-fn applied<'a>(policy: &'a Policy, error: &Value) -> Cow<'a, Policy> {
-    brought(error).map_or(Cow::Borrowed(policy), |worker| Cow::Owned(policy.on_worker(&worker)))
-}
-
-/// The policy that the worker brought, if it brought one.
-fn brought(error: &Value) -> Option<Policy> {
-    let retry = error.get("retry")?;
-    let reading = match retry.get("dialect") {
-        Some(dialect) => dialect.as_str()?.parse::<Dialect>().ok()?.read(&retry["policy"]),
-        None => Dialect::Ojs.read(retry),
-    };
-    reading.ok().map(|reading| reading.policy)
 }
 
 fn push_failure(out: &mut String, job: &Value, policy: &Policy, failure: &FailureRecord, step: &Step, error: &Value) {
@@ -143,7 +133,7 @@ fn push_failure(out: &mut String, job: &Value, policy: &Policy, failure: &Failur
     let (attempt, error_line) = (verdict.attempt, error_line(error));
     out.push_str(&format!("Attempt {attempt} failed ({error_line}): {}\n", headline(verdict)));
     out.push_str(&Run::failed(job, failure).told());
-    if brought(error).is_some() {
+    if failure.policy.is_some() {
         out.push_str(&format!("    With the worker's own policy: {}.\n", in_short(policy)));
     }
     for sentence in because(policy, &failure_of(policy, verdict, error), step) {
@@ -177,20 +167,19 @@ fn in_short(policy: &Policy) -> String {
 }
 
 /// The verdicts of one generation, with the bounds that their delays had.
-fn steps(policies: &[Cow<'_, Policy>], generation: &[&FailureRecord], job: &Value) -> Vec<Step> {
+fn steps(own: &Policy, generation: &[&FailureRecord], job: &Value) -> Vec<Step> {
     // The bounds of a delay may depend on all delays before it.
     let whole = generation.first().is_some_and(|failure| failure.verdict.attempt == 1);
-    let has_rule = |(failure, policy): (&&FailureRecord, &Cow<'_, Policy>)| {
-        failure.verdict.rule.is_none_or(|rule| rule < policy.rules.len())
-    };
-    let known = generation.iter().zip(policies).all(has_rule);
+    let has_rule =
+        |failure: &&FailureRecord| failure.verdict.rule.is_none_or(|rule| rule < failure.decided_by(own).rules.len());
+    let known = generation.iter().all(has_rule);
     let mut bounds = (whole && known).then(|| Bounds::new(Moment::ORIGIN));
-    let step = |(failure, policy): (&&FailureRecord, &Cow<'_, Policy>)| Step {
+    let step = |failure: &&FailureRecord| Step {
         verdict: failure.verdict,
-        bounds: bounds.as_mut().and_then(|bounds| bounds.record(policy, &failure.verdict)),
+        bounds: bounds.as_mut().and_then(|bounds| bounds.record(failure.decided_by(own), &failure.verdict)),
         elapsed: when::between(job["created_at"].as_str(), Some(&failure.at)).unwrap_or(Span::ZERO),
     };
-    generation.iter().zip(policies).map(step).collect()
+    generation.iter().map(step).collect()
 }
 
 /// The failure in the words that the decision saw.
