@@ -1,6 +1,6 @@
 //! Many jobs from a file of lines.
 
-use super::Telling;
+use super::Output;
 use super::envelope::EnvelopeArgs;
 use crate::client::{Client, Send};
 use crate::{exit::Failed, input, output};
@@ -18,7 +18,7 @@ const CHUNK_BYTES: usize = 512 << 10;
 /// No line may be longer than this.
 const MAX_LINE: u64 = 1 << 20;
 
-pub(super) fn run(client: &Client, path: &Path, envelope: &EnvelopeArgs, telling: Telling) -> Result<(), Failed> {
+pub(super) fn run(client: &Client, path: &Path, envelope: &EnvelopeArgs, output_as: Output) -> Result<(), Failed> {
     let options = envelope.options()?;
     let (mut lines, bar) = opened(path)?;
     let mut chunk = Chunk::default();
@@ -32,10 +32,10 @@ pub(super) fn run(client: &Client, path: &Path, envelope: &EnvelopeArgs, telling
         if full && !chunk.jobs.is_empty() {
             let jobs = chunk.sent(client).map_err(|failed| so_far(failed, accepted))?;
             accepted += jobs.len();
-            match telling {
-                Telling::Words => {}
-                Telling::Quiet => output::text(&format!("{}\n", jobs.join("\n")))?,
-                Telling::Json => ids.extend(jobs),
+            match output_as {
+                Output::Text => {}
+                Output::Quiet => output::text(&format!("{}\n", jobs.join("\n")))?,
+                Output::Json => ids.extend(jobs),
             }
             bar.set_position(chunk.end);
             bar.set_message(format!("{accepted} jobs"));
@@ -45,10 +45,10 @@ pub(super) fn run(client: &Client, path: &Path, envelope: &EnvelopeArgs, telling
         chunk.add(&line, path, &options).map_err(|failed| so_far(failed, accepted))?;
     }
     bar.finish_and_clear();
-    match telling {
-        Telling::Words => output::text(&format!("{accepted} jobs enqueued\n")),
-        Telling::Quiet => Ok(()),
-        Telling::Json => output::json(&json!({ "count": accepted, "ids": ids })),
+    match output_as {
+        Output::Text => output::text(&format!("{accepted} jobs enqueued\n")),
+        Output::Quiet => Ok(()),
+        Output::Json => output::json(&json!({ "count": accepted, "ids": ids })),
     }
 }
 

@@ -52,8 +52,8 @@ pub(crate) struct Args {
 
 /// How the outcome is printed.
 #[derive(Clone, Copy, PartialEq)]
-enum Telling {
-    Words,
+enum Output {
+    Text,
     Quiet,
     Json,
 }
@@ -67,13 +67,13 @@ Examples:
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;
-    let telling = match (args.quiet, args.json) {
-        (true, _) => Telling::Quiet,
-        (false, true) => Telling::Json,
-        (false, false) => Telling::Words,
+    let output_as = match (args.quiet, args.json) {
+        (true, _) => Output::Quiet,
+        (false, true) => Output::Json,
+        (false, false) => Output::Text,
     };
     if let Some(path) = &args.batch {
-        return batch::run(&client, path, &args.envelope, telling);
+        return batch::run(&client, path, &args.envelope, output_as);
     }
     let document = args.envelope.document(&Named {
         kind: args.kind.as_deref().unwrap_or_default(),
@@ -87,8 +87,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         eprintln!("already there, not enqueued: the key is that of this job");
     }
     match args.wait {
-        None => told(job, telling),
-        Some(longest) => waited(&client, job, longest, telling),
+        None => print_job(job, output_as),
+        Some(longest) => wait_and_print(&client, job, longest, output_as),
     }
 }
 
@@ -100,29 +100,29 @@ struct Named<'a> {
     idempotency_key: Option<&'a str>,
 }
 
-fn told(job: &Value, telling: Telling) -> Result<(), Failed> {
+fn print_job(job: &Value, output_as: Output) -> Result<(), Failed> {
     let text = |key: &str| job[key].as_str().unwrap_or("?").to_owned();
-    match telling {
-        Telling::Json => return output::json(job),
-        Telling::Quiet => return output::text(&format!("{}\n", text("id"))),
-        Telling::Words => {}
+    match output_as {
+        Output::Json => return output::json(job),
+        Output::Quiet => return output::text(&format!("{}\n", text("id"))),
+        Output::Text => {}
     }
     let scheduled = when::relative(job["scheduled_at"].as_str(), when::now_ms());
     let due = if scheduled.is_empty() { String::new() } else { format!(", due {scheduled}") };
     output::text(&format!("{}  {} in queue {}{due}\n", text("id"), text("state"), text("queue")))
 }
 
-fn waited(client: &Client, job: &Value, longest: Span, telling: Telling) -> Result<(), Failed> {
+fn wait_and_print(client: &Client, job: &Value, longest: Span, output_as: Output) -> Result<(), Failed> {
     let Some(id) = job["id"].as_str() else {
         return Err(Failed { code: 3, message: "the server's answer has no job id".to_owned() });
     };
-    let step = |job: &Value| if telling == Telling::Words { told(job, telling) } else { Ok(()) };
+    let step = |job: &Value| if output_as == Output::Text { print_job(job, output_as) } else { Ok(()) };
     let ended = wait::until_ended(client, id, longest, step)?;
-    match (telling, &ended["result"]) {
-        (Telling::Json, _) => output::json(&ended)?,
+    match (output_as, &ended["result"]) {
+        (Output::Json, _) => output::json(&ended)?,
         (_, Value::Null) => {}
-        (Telling::Quiet, result) => output::json_line(result)?,
-        (Telling::Words, result) => output::text(&format!("{id}  result {result}\n"))?,
+        (Output::Quiet, result) => output::json_line(result)?,
+        (Output::Text, result) => output::text(&format!("{id}  result {result}\n"))?,
     }
     match ended["state"].as_str() {
         Some("completed") => Ok(()),

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         Command::Cancel(one) => {
             let before = job(&client, &one.id)?;
             changed(client.ask(Send::Delete, &format!("/ojs/v1/jobs/{}", escaped(&one.id)))?, one.json)?;
-            told_of_worker(&before);
+            warn_of_worker(&before);
             Ok(())
         }
     }
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
 
 /// Says when the worker of a cancelled job will know of it: at its next heartbeat, which comes before its lease
 /// would have ended.
-fn told_of_worker(before: &Value) {
+fn warn_of_worker(before: &Value) {
     if before["state"] != "active" {
         return;
     }

@@ -5,13 +5,13 @@ use super::run::Run;
 use crate::when;
 use serde_json::Value;
 
-pub(super) fn ending(job: &Value, told: &Decisions) -> String {
+pub(super) fn ending(job: &Value, decisions: &Decisions) -> String {
     let now = when::now_ms();
     let ago = |key: &str| when::relative(job[key].as_str(), now);
     let attempt = job["attempt"].as_u64().unwrap_or(0);
-    let mut said = match job["state"].as_str().unwrap_or_default() {
+    let mut text = match job["state"].as_str().unwrap_or_default() {
         "completed" => {
-            let run = Run::latest(job, told).told();
+            let run = Run::latest(job, decisions).line();
             format!("Attempt {attempt} succeeded {}.\n{}", ago("completed_at"), run.trim_end())
         }
         "retryable" => format!("Attempt {} is due {}.", attempt + 1, ago("next_attempt_at")),
@@ -22,26 +22,27 @@ pub(super) fn ending(job: &Value, told: &Decisions) -> String {
         }
         "active" => {
             let worker = job["worker_id"].as_str().map_or_else(String::new, |worker| format!(" on worker {worker}"));
-            let run = Run::latest(job, told).told();
+            let run = Run::latest(job, decisions).line();
             format!("Attempt {attempt} runs{worker}; it started {}.\n{}", ago("started_at"), run.trim_end())
         }
         "cancelled" => format!("It was cancelled {}.", ago("cancelled_at")),
-        "discarded" => discarded(job, told, &ago("discarded_at")),
+        "discarded" => discarded(job, decisions, &ago("discarded_at")),
         other => format!("Its state, {other}, is not known to this command."),
     };
-    if let Some(expiry) = &told.cleared_expiry {
-        said.push_str(&format!("\nIts expiry {expiry} was cleared when it was redriven; it does not expire."));
+    if let Some(expiry) = &decisions.cleared_expiry {
+        text.push_str(&format!("\nIts expiry {expiry} was cleared when it was redriven; it does not expire."));
     }
     let releases = job["redrive"]["releases"].as_u64().unwrap_or(0);
     if releases > 0 {
-        said.push_str(&format!("\nSince its last failure it was released {releases} times, which spends no attempt."));
+        text.push_str(&format!("\nSince its last failure it was released {releases} times, which spends no attempt."));
     }
-    format!("{said}\n")
+    format!("{text}\n")
 }
 
 /// A job that does not run again: whether it is a dead letter, and how to redrive it.
-fn discarded(job: &Value, told: &Decisions, ago: &str) -> String {
-    let last = told.failures.last().filter(|last| last.generation == told.generation).map(|last| &last.verdict);
+fn discarded(job: &Value, decisions: &Decisions, ago: &str) -> String {
+    let last =
+        decisions.failures.last().filter(|last| last.generation == decisions.generation).map(|last| &last.verdict);
     let expired = match last {
         Some(last) if last.delay().is_none() => String::new(),
         Some(_) => format!("Its time to live was over {ago}, before its next run. "),
@@ -51,7 +52,7 @@ fn discarded(job: &Value, told: &Decisions, ago: &str) -> String {
     if job["redrive"]["dead_letter"] == true {
         return format!("{expired}It is kept as a dead letter; `redrive dead retry {id}` redrives it.");
     }
-    let why = told.policy.why_discarded(last);
+    let why = decisions.policy.why_discarded(last);
     format!(
         "{expired}It was discarded, not kept as a dead letter: {why}. `redrive job retry {id}` redrives it until its \
          retention is over (retention.finished)."

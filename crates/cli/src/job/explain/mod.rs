@@ -55,11 +55,11 @@ pub(super) fn run(client: &Client, job: &Value, json: bool) -> Result<(), Failed
     if json {
         return output::json(&job["redrive"]);
     }
-    let told = Decisions::deserialize(&job["redrive"]).map_err(|error| Failed {
+    let decisions = Decisions::deserialize(&job["redrive"]).map_err(|error| Failed {
         code: 3,
         message: format!("the server does not explain it ({error}); is it older than this command?"),
     })?;
-    output::text(&explained(job, &told, is_held_back(client, job)?))
+    output::text(&explained(job, &decisions, is_held_back(client, job)?))
 }
 
 /// Whether the job waits in a queue that is paused.
@@ -70,25 +70,25 @@ fn is_held_back(client: &Client, job: &Value) -> Result<bool, Failed> {
     Ok(stats.is_ok_and(|stats| stats["status"] == "paused"))
 }
 
-fn explained(job: &Value, told: &Decisions, held_back: bool) -> String {
+fn explained(job: &Value, decisions: &Decisions, held_back: bool) -> String {
     let text = |key: &str| job[key].as_str().unwrap_or("?");
     let mut out = format!("Job {} ({}) in queue {} is {}.\n", text("id"), text("type"), text("queue"), text("state"));
-    out.push_str(&format!("Its retry policy is {}: {}.\n\n", policy_origin(job), in_short(&told.policy)));
+    out.push_str(&format!("Its retry policy is {}: {}.\n\n", policy_origin(job), in_short(&decisions.policy)));
     let mut lines = Vec::new();
     let mut position = 0;
-    for generation in generations(told) {
+    for generation in generations(decisions) {
         let failures: Vec<&FailureRecord> =
-            told.failures.iter().filter(|failure| failure.generation == generation).collect();
-        let steps = push_generation(&mut out, job, told, &failures, position);
+            decisions.failures.iter().filter(|failure| failure.generation == generation).collect();
+        let steps = push_generation(&mut out, job, decisions, &failures, position);
         position += failures.len();
         if !steps.is_empty() {
             lines.push(time_line(&steps, WIDTH));
         }
-        if generation < told.generation {
-            out.push_str(&redriven::said(job, &told.revisions, generation));
+        if generation < decisions.generation {
+            out.push_str(&redriven::explained(job, &decisions.revisions, generation));
         }
     }
-    out.push_str(&ending(job, told));
+    out.push_str(&ending(job, decisions));
     if held_back {
         let queue = text("queue");
         out.push_str(&format!(
@@ -104,26 +104,26 @@ fn explained(job: &Value, told: &Decisions, held_back: bool) -> String {
 }
 
 /// The generations of which something is stored, and the one before the present: it has ended too.
-fn generations(told: &Decisions) -> BTreeSet<u32> {
-    let failed = told.failures.iter().map(|failure| failure.generation);
-    let revised = told.revisions.iter().map(|revision| revision.generation);
-    failed.chain(revised).chain(told.generation.checked_sub(1)).collect()
+fn generations(decisions: &Decisions) -> BTreeSet<u32> {
+    let failed = decisions.failures.iter().map(|failure| failure.generation);
+    let revised = decisions.revisions.iter().map(|revision| revision.generation);
+    failed.chain(revised).chain(decisions.generation.checked_sub(1)).collect()
 }
 
 /// Says how the runs of one generation failed. `position` is the index of their first error in the job's list.
 fn push_generation(
     out: &mut String,
     job: &Value,
-    told: &Decisions,
+    decisions: &Decisions,
     failures: &[&FailureRecord],
     position: usize,
 ) -> Vec<Step> {
     let nothing = Value::Null;
     let errors: Vec<&Value> =
         (position..).take(failures.len()).map(|index| job["errors"].get(index).unwrap_or(&nothing)).collect();
-    let steps = steps(&told.policy, failures, job);
+    let steps = steps(&decisions.policy, failures, job);
     for ((failure, step), error) in failures.iter().zip(&steps).zip(errors) {
-        push_failure(out, job, failure.decided_by(&told.policy), failure, step, error);
+        push_failure(out, job, failure.decided_by(&decisions.policy), failure, step, error);
     }
     steps
 }
@@ -132,7 +132,7 @@ fn push_failure(out: &mut String, job: &Value, policy: &Policy, failure: &Failur
     let verdict = &failure.verdict;
     let (attempt, error_line) = (verdict.attempt, error_line(error));
     out.push_str(&format!("Attempt {attempt} failed ({error_line}): {}\n", headline(verdict)));
-    out.push_str(&Run::failed(job, failure).told());
+    out.push_str(&Run::failed(job, failure).line());
     if failure.policy.is_some() {
         out.push_str(&format!("    With the worker's own policy: {}.\n", in_short(policy)));
     }

@@ -17,7 +17,7 @@ pub(super) struct Revision {
 }
 
 /// Says how a generation ended: the job was redriven, sometimes with another body.
-pub(super) fn said(job: &Value, revisions: &[Revision], generation: u32) -> String {
+pub(super) fn explained(job: &Value, revisions: &[Revision], generation: u32) -> String {
     let mut out = "It was redriven, to run again as if it were new.\n".to_owned();
     let Some(place) = revisions.iter().position(|revision| revision.generation == generation) else { return out };
     let revision = &revisions[place];

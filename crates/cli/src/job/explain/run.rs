@@ -28,18 +28,18 @@ impl<'a> Run<'a> {
     }
 
     /// The latest run of a job that is completed, or active.
-    pub(super) fn latest(job: &'a Value, told: &'a Decisions) -> Self {
+    pub(super) fn latest(job: &'a Value, decisions: &'a Decisions) -> Self {
         Self {
             created: job["created_at"].as_str(),
             available: job["enqueued_at"].as_str(),
             started: job["started_at"].as_str(),
             ended: job["completed_at"].as_str(),
-            worker: job["worker_id"].as_str().or(told.completed_by.as_deref()),
+            worker: job["worker_id"].as_str().or(decisions.completed_by.as_deref()),
         }
     }
 
     /// A line about it.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn line(&self) -> String {
         let Some(started) = self.started else { return String::new() };
         let mut line = format!("    Started {started}");
         if let Some(worker) = self.worker {
