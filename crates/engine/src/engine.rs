@@ -3,6 +3,7 @@
 use crate::admission::Admission;
 use crate::discards::Discards;
 use crate::events::EventLog;
+use crate::pacing::Pacing;
 use crate::policies::Policies;
 use crate::progress::Watch;
 use crate::{Clock, EngineError, Layers, Randomness};
@@ -56,6 +57,7 @@ pub struct Engine {
     pub(crate) admission: Admission,
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
+    pub(crate) pacing: Pacing,
     pub(crate) watch: Watch,
     /// Notified when an application may have written to the inbox.
     pub(crate) inbox: Notify,
@@ -82,6 +84,7 @@ impl Engine {
             admission: Admission::default(),
             event_log: EventLog::default(),
             discards: Discards::default(),
+            pacing: Pacing::default(),
             watch: Watch::default(),
             inbox: Notify::new(),
         }
@@ -95,6 +98,9 @@ impl Engine {
 
     /// Publishes what happened to everything that listens: the one place through which transitions go.
     pub(crate) fn publish<'a>(&self, transitions: impl Iterator<Item = &'a Transition> + Clone) {
+        if transitions.clone().next().is_some() {
+            self.pacing.note_event();
+        }
         self.event_log.append(transitions.clone());
         self.discards.count(transitions.clone());
         self.watch.forget(transitions.clone());

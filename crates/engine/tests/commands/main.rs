@@ -22,6 +22,7 @@ mod layers;
 mod leases;
 mod limits;
 mod long_poll;
+mod pacing;
 mod record;
 mod redrive;
 mod release;

@@ -28,13 +28,16 @@ pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<Js
     let name = |key: &str| query.get(key).map(Arc::from);
     let filter = Filter { queue: name("queue"), kind: name("type"), state, ..Filter::default() };
     let asked = Asked::numbered(&query, &app.limits, &filter)?;
-    let found = app.engine.list(filter.clone(), Page { payloads, ..asked.page }).await?;
-    let mut out = b"{\"items\":".to_vec();
-    let push = if payloads { push_job } else { push_bare_job };
-    let shown = asked.push_jobs(&mut out, &filter, &found, |out, job| push(out, job, &app));
-    shown.push_numbered(&mut out);
-    out.push(b'}');
-    Ok(JsonResponse::ok(out))
+    let list = async {
+        let found = app.engine.list(filter.clone(), Page { payloads, ..asked.page }).await?;
+        let mut out = b"{\"items\":".to_vec();
+        let push = if payloads { push_job } else { push_bare_job };
+        let shown = asked.push_jobs(&mut out, &filter, &found, |out, job| push(out, job, &app));
+        shown.push_numbered(&mut out);
+        out.push(b'}');
+        Ok(JsonResponse::ok(out))
+    };
+    app.engine.paced(list).await
 }
 
 /// Whether jobs are listed with all that belongs to them.

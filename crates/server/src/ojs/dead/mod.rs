@@ -34,12 +34,15 @@ pub(crate) const DELETE_PARAMETERS: &[&str] =
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let selection = Selection::of_query(&query)?;
     let asked = Asked::of(&query, &app.limits, selection.filter())?;
-    let found = selection.page(&app, asked.page).await?;
-    let mut out = b"{\"jobs\":".to_vec();
-    let shown = asked.push_jobs(&mut out, selection.filter(), &found, |out, job| push_job(out, job, &app));
-    shown.push(&mut out);
-    out.push(b'}');
-    Ok(JsonResponse::ok(out))
+    let list = async {
+        let found = selection.page(&app, asked.page).await?;
+        let mut out = b"{\"jobs\":".to_vec();
+        let shown = asked.push_jobs(&mut out, selection.filter(), &found, |out, job| push_job(out, job, &app));
+        shown.push(&mut out);
+        out.push(b'}');
+        Ok(JsonResponse::ok(out))
+    };
+    app.engine.paced(list).await
 }
 
 pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
