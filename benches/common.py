@@ -1,0 +1,175 @@
+"""What the benchmarks in Python share: real servers, a client, a database, and figures."""
+import http.client, json, os, shutil, signal, socket, subprocess, sys, tempfile, time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = ROOT / "target/release/redrive"
+
+
+class Server:
+    """A real server, on a store of its own. Loopback only."""
+
+    program = PROGRAM
+    running = []
+
+    def __init__(self, *arguments):
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            self.port = one.getsockname()[1]
+        command = [self.program, "serve", "--listen", f"127.0.0.1:{self.port}", *arguments]
+        begun = time.monotonic()
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        Server.running.append(self)
+        while not self.is_ready():
+            if self.process.poll() is not None:
+                sys.exit(f"a server ended with {self.process.returncode}")
+            time.sleep(0.005)
+        self.open_seconds = time.monotonic() - begun
+
+    def is_ready(self):
+        try:
+            return Client(self.port).call("GET", "/ojs/v1/health") is not None
+        except OSError:
+            return False
+
+    def bench(self, phases, jobs):
+        """Starts `redrive bench` against this server."""
+        command = [self.program, "bench", "--keep", "--server", f"http://127.0.0.1:{self.port}", "--jobs", str(jobs),
+                   "--phases", phases, "--json"]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def rates(self, phases, jobs):
+        return rates(self.bench(phases, jobs))
+
+    def stop(self):
+        Server.running.remove(self)
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
+def stop_servers():
+    for server in list(Server.running):
+        server.stop()
+
+
+def rates(bench):
+    """Waits for `redrive bench`; jobs per second of each phase."""
+    answer = bench.communicate()[0]
+    if bench.returncode:
+        sys.exit(f"a bench ended with {bench.returncode}")
+    return {one["phase"]: one["jobs_per_second"] for one in json.loads(answer)["phases"]}
+
+
+class Client:
+    """One connection, one call at a time."""
+
+    def __init__(self, port):
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+
+    def call(self, method, path, body=None):
+        body = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        self.connection.request(method, path, body, {"content-type": "application/json"})
+        answer = self.connection.getresponse()
+        text = answer.read()
+        if answer.status not in (200, 201):
+            sys.exit(f"{method} {path} was answered with {answer.status}: {text[:400].decode()}")
+        return json.loads(text)
+
+    def post(self, path, body=None):
+        return self.call("POST", path, body)
+
+    def fetch(self, queue, count, wait_ms=0):
+        body = {"queues": [queue], "count": count, "worker_id": "bench", "wait_ms": wait_ms}
+        return self.post("/ojs/v1/workers/fetch", body)["jobs"]
+
+    def settle(self, body):
+        answer = self.post("/ojs/v1/workers/settle", body)
+        if answer["refused"]:
+            sys.exit(f"{answer['refused']} reports were refused")
+
+
+class Database:
+    """A throw-away PostgreSQL that flushes every commit; it ends with its input."""
+
+    def __init__(self):
+        command = [ROOT / "scripts/postgres", "--durable"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.address = self.process.stdout.readline().strip()
+
+    def ask(self, sql):
+        command = ["psql", "-A", "-t", "-c", sql, self.address]
+        return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def with_embedded(work, use):
+    """Calls `use` with a function that gives the store of a name, as arguments of `redrive serve`."""
+    folder = tempfile.mkdtemp(prefix="redrive-bench-", dir=work)
+    try:
+        use(lambda name: ["--data", os.path.join(folder, name)])
+    finally:
+        stop_servers()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def with_postgres(use):
+    """The same on PostgreSQL, where a store is a schema; `use` also gets the database."""
+    database = Database()
+    try:
+        use(lambda name: ["--store", f"{database.address}?schema={name}&application_name={name}"], database)
+    finally:
+        stop_servers()
+        database.stop()
+
+
+def round_trips(port, until, queue="other"):
+    """Enqueues, claims and acks a job, one call after another, for as long as `until` says; the seconds of each call."""
+    client, times = Client(port), {"enqueue": [], "claim": [], "ack": []}
+    job = {"type": "bench.other", "args": [{"i": 1, "note": "x" * 64}], "options": {"queue": queue}}
+    while until(len(times["ack"])):
+        begun = time.perf_counter()
+        client.post("/ojs/v1/jobs", job)
+        enqueued = time.perf_counter()
+        claimed = client.fetch(queue, 1, 1000)
+        got = time.perf_counter()
+        client.post("/ojs/v1/workers/ack", {"job_id": claimed[0]["id"], "lease_token": claimed[0]["lease_token"]})
+        acked = time.perf_counter()
+        for name, seconds in [("enqueue", enqueued - begun), ("claim", got - enqueued), ("ack", acked - got)]:
+            times[name].append(seconds)
+    return times
+
+
+def quantile(times, share):
+    times = sorted(times)
+    return round(1e3 * times[min(len(times) - 1, int(share * len(times)))], 3)
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def in_turns(store, cases, rounds):
+    """The machine is not the same from second to second: the cases take turns, and the median of each counts.
+
+    `cases` has two names, each with a function that gives the seconds of calls; the second is compared with the first.
+    """
+    figures = {name: {} for name in cases}
+    for _ in range(rounds):
+        for name, measure in cases.items():
+            for call, times in measure().items():
+                one = figures[name].setdefault(call, {"p50_ms": [], "p99_ms": []})
+                one["p50_ms"].append(quantile(times, 0.5))
+                one["p99_ms"].append(quantile(times, 0.99))
+    first, second = cases
+    for call in ["enqueue", "claim", "ack"]:
+        both = {name: {key: median(values) for key, values in figures[name][call].items()} for name in cases}
+        ratio = both[second]["p99_ms"] / both[first]["p99_ms"]
+        show(store=store, call=call, **both, p99_ratio=round(ratio, 2))
+
+
+def show(**line):
+    """One line of JSON, with the load of the machine."""
+    print(json.dumps({**line, "load": round(os.getloadavg()[0], 1)}), flush=True)
