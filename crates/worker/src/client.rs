@@ -1,6 +1,7 @@
 //! The client: enqueueing jobs and looking after them.
 
 use crate::dead_letters::DeadLetters;
+use crate::gather::Gather;
 use crate::transport::Transport;
 use crate::waits::Waits;
 use crate::{ClientError, JobInfo, NewJob};
@@ -13,6 +14,7 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Client {
     transport: Arc<dyn Transport>,
+    gather: Arc<Gather>,
 }
 
 impl Client {
@@ -63,7 +65,8 @@ impl Client {
     }
 
     pub(crate) fn over(transport: impl Transport) -> Self {
-        Self { transport: Arc::new(transport) }
+        let transport: Arc<dyn Transport> = Arc::new(transport);
+        Self { gather: Gather::new(Arc::clone(&transport)), transport }
     }
 
     pub(crate) fn transport(&self) -> Arc<dyn Transport> {
@@ -71,6 +74,9 @@ impl Client {
     }
 
     /// Enqueues a job. When this returns, the job is durable.
+    ///
+    /// Jobs without an idempotency key that are enqueued while a request is under way share the next one; each call
+    /// has its own answer. Where the future is dropped, the job may have been enqueued or not.
     ///
     /// # Errors
     /// The server refuses it, or cannot be reached.
@@ -84,9 +90,7 @@ impl Client {
     /// # Errors
     /// As [`Client::enqueue`].
     pub async fn enqueue_or_find(&self, job: NewJob) -> Result<(JobInfo, bool), ClientError> {
-        let kept = self.transport.enqueue(vec![job]).await?.pop();
-        let (envelope, new) =
-            kept.ok_or_else(|| ClientError::Garbled("a job was enqueued, and the answer does not name it".into()))?;
+        let (envelope, new) = self.gather.enqueue(job).await?;
         Ok((JobInfo::new(envelope), new))
     }
 
@@ -95,7 +99,7 @@ impl Client {
     /// # Errors
     /// The server refuses one of them, or cannot be reached.
     pub async fn enqueue_all(&self, jobs: Vec<NewJob>) -> Result<Vec<JobInfo>, ClientError> {
-        let kept = self.transport.enqueue(jobs).await?;
+        let kept = self.transport.enqueue(&jobs).await?;
         Ok(kept.into_iter().map(|(envelope, _)| JobInfo::new(envelope)).collect())
     }
 

@@ -4,7 +4,7 @@ use crate::JobInfo;
 use std::fmt;
 
 /// A command that was not carried out, or of which that is not known.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The server, or the store in this process, did not answer. The command may have been carried
@@ -36,6 +36,13 @@ pub struct Refused {
     pub message: String,
 }
 
+impl Refused {
+    /// Whether the same call may succeed later.
+    pub(crate) const fn is_temporary(&self) -> bool {
+        self.status >= 500 || self.status == 429 || self.status == 408
+    }
+}
+
 impl ClientError {
     pub(crate) fn unwritable(error: serde_json::Error) -> Self {
         Self::Invalid(format!("it cannot be written as JSON: {error}"))
@@ -50,7 +57,7 @@ impl ClientError {
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
-            Self::Refused(refused) => refused.status >= 500 || refused.status == 429 || refused.status == 408,
+            Self::Refused(refused) => refused.is_temporary(),
             Self::Untrusted(_) | Self::Invalid(_) | Self::Garbled(_) | Self::TimedOut | Self::Failed(_) => false,
         }
     }

@@ -119,6 +119,7 @@ mod dead_letters;
 mod error;
 mod events;
 mod failure;
+mod gather;
 mod handler;
 #[cfg(feature = "http")]
 pub mod http;

@@ -38,7 +38,7 @@ pub(crate) trait Transport: Send + Sync + 'static {
     fn progress<'a>(&'a self, run: &'a Run, progress: ProgressUpdate) -> TransportFuture<'a, ()>;
 
     /// Enqueues jobs, all or none; answers their envelopes and whether each is new.
-    fn enqueue(&self, jobs: Vec<NewJob>) -> TransportFuture<'_, Vec<(JobData, bool)>>;
+    fn enqueue<'a>(&'a self, jobs: &'a [NewJob]) -> TransportFuture<'a, Vec<(JobData, bool)>>;
 
     /// The envelope of a job.
     fn job<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData>;

@@ -130,9 +130,9 @@ impl Transport for Local {
         })
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>) -> TransportFuture<'_, Vec<(JobData, bool)>> {
+    fn enqueue<'a>(&'a self, jobs: &'a [NewJob]) -> TransportFuture<'a, Vec<(JobData, bool)>> {
         Box::pin(async move {
-            let submissions = submit::submissions(&self.engine, &jobs)?;
+            let submissions = submit::submissions(&self.engine, jobs)?;
             let asked: Vec<_> = submissions
                 .iter()
                 .map(|job| (Arc::clone(&job.kind), Arc::clone(&job.queue), Arc::clone(&job.body)))

@@ -138,9 +138,9 @@ impl Transport for Http {
         })
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>) -> TransportFuture<'_, Vec<(JobData, bool)>> {
+    fn enqueue<'a>(&'a self, jobs: &'a [NewJob]) -> TransportFuture<'a, Vec<(JobData, bool)>> {
         Box::pin(async move {
-            match &jobs[..] {
+            match jobs {
                 [] => Ok(Vec::new()),
                 [one] => {
                     let mut body = Vec::with_capacity(256);

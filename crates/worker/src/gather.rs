@@ -1,0 +1,147 @@
+//! Jobs that are enqueued one by one while a request is under way share the next request.
+//!
+//! No call waits for company: one that finds no request under way is sent at once. Requests are sent by a task of
+//! their own, so that a caller that goes away takes nothing from the others.
+
+use crate::info::JobData;
+use crate::transport::Transport;
+use crate::{ClientError, NewJob};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+/// How many jobs share a request. Servers may take more, but more would only make each caller wait longer.
+const MOST_JOBS: usize = 100;
+/// The size at which a request is full, in bytes of arguments; servers take a megabyte in all.
+const MOST_BYTES: usize = 256 << 10;
+
+/// What became of a job: its envelope, and whether it is new.
+type Answer = Result<(JobData, bool), ClientError>;
+
+struct Call {
+    job: NewJob,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// Gathers jobs for one transport.
+pub(crate) struct Gather {
+    transport: Arc<dyn Transport>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    calls: VecDeque<Call>,
+    /// Whether a task sends them.
+    is_sending: bool,
+}
+
+impl Gather {
+    pub(crate) fn new(transport: Arc<dyn Transport>) -> Arc<Self> {
+        Arc::new(Self { transport, waiting: Mutex::default() })
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enqueues a job, alone or with others.
+    ///
+    /// A job with an idempotency key goes alone: where its key is that of another job it is refused, and the jobs that
+    /// came with it may have been enqueued, so that they could not be sent again.
+    pub(crate) async fn enqueue(self: &Arc<Self>, job: NewJob) -> Answer {
+        if job.idempotency_key.is_some() {
+            return single(self.transport.enqueue(&[job]).await);
+        }
+        let (answer, answered) = oneshot::channel();
+        let is_first = {
+            let mut waiting = self.waiting();
+            waiting.calls.push_back(Call { job, answer });
+            !std::mem::replace(&mut waiting.is_sending, true)
+        };
+        if is_first {
+            tokio::spawn(Sending { gather: Arc::clone(self), is_over: false }.run());
+        }
+        let lost = || ClientError::Unreachable("the request ended without an answer".to_owned());
+        answered.await.unwrap_or_else(|_| Err(lost()))
+    }
+}
+
+/// The task that sends, of which there is one at a time.
+struct Sending {
+    gather: Arc<Gather>,
+    /// Whether it has found no further call.
+    is_over: bool,
+}
+
+impl Sending {
+    async fn run(mut self) {
+        while let Some(calls) = self.next_calls() {
+            self.deliver(calls).await;
+        }
+        self.is_over = true;
+    }
+
+    /// The calls of the next request; `None` where no call waits, and then this task is over.
+    fn next_calls(&self) -> Option<Vec<Call>> {
+        let mut waiting = self.gather.waiting();
+        let (mut calls, mut bytes) = (Vec::new(), 0);
+        while calls.len() < MOST_JOBS && bytes < MOST_BYTES {
+            let Some(call) = waiting.calls.pop_front() else { break };
+            // A caller that has gone no longer wants its job.
+            if !call.answer.is_closed() {
+                bytes += call.job.args.get().len();
+                calls.push(call);
+            }
+        }
+        waiting.is_sending = !calls.is_empty();
+        waiting.is_sending.then_some(calls)
+    }
+
+    /// Sends jobs and answers their callers. Of jobs that are refused together nothing was enqueued: each half of them
+    /// is sent again, until every job that is at fault was refused alone.
+    async fn deliver(&self, calls: Vec<Call>) {
+        let mut lists = vec![calls];
+        while let Some(mut list) = lists.pop() {
+            let (jobs, callers): (Vec<NewJob>, Vec<_>) = list.drain(..).map(|call| (call.job, call.answer)).unzip();
+            match self.gather.transport.enqueue(&jobs).await {
+                Ok(enqueued) if enqueued.len() == callers.len() => {
+                    for (caller, enqueued) in callers.into_iter().zip(enqueued) {
+                        // A caller that has gone away meanwhile does not learn the outcome.
+                        let _ = caller.send(Ok(enqueued));
+                    }
+                }
+                Err(ClientError::Refused(refused)) if jobs.len() > 1 && !refused.is_temporary() => {
+                    list.extend(jobs.into_iter().zip(callers).map(|(job, answer)| Call { job, answer }));
+                    let rest = list.split_off(list.len() / 2);
+                    lists.extend([rest, list]);
+                }
+                outcome => {
+                    let error = outcome.map_or_else(|error| error, |found| garbled(jobs.len(), found.len()));
+                    callers.into_iter().for_each(|caller| drop(caller.send(Err(error.clone()))));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Sending {
+    /// Where the task was ended before its time, as by a runtime that shuts down, the callers that wait get an error,
+    /// and the next call starts another.
+    fn drop(&mut self) {
+        if !self.is_over {
+            *self.gather.waiting() = Waiting::default();
+        }
+    }
+}
+
+/// The answer for the only job of a request.
+pub(crate) fn single(enqueued: Result<Vec<(JobData, bool)>, ClientError>) -> Answer {
+    let mut enqueued = enqueued?;
+    let found = enqueued.len();
+    enqueued.pop().filter(|_| found == 1).ok_or_else(|| garbled(1, found))
+}
+
+fn garbled(sent: usize, found: usize) -> ClientError {
+    ClientError::Garbled(format!("{sent} jobs were enqueued, and the answer names {found}"))
+}
