@@ -110,7 +110,8 @@ async fn calls_during_a_request_share_the_next_one_in_their_order() {
         ids.push(answer(call).await.unwrap().id().to_owned());
     }
     assert_eq!(gated.requests().await, 2);
-    assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "the ids of a request ascend: {ids:?}");
+    // The first came in another request, whose ids are others.
+    assert!(ids[1..].windows(2).all(|pair| pair[0] < pair[1]), "the ids of a request ascend: {ids:?}");
     for (number, id) in ids.iter().enumerate() {
         assert_eq!(gated.client.job(id).await.unwrap().envelope()["args"], json!([number]));
     }
