@@ -1,40 +1,39 @@
-//! Jobs per second through the worker, with a handler that does nothing: over HTTP and in-process,
-//! every write flushed to disk before its answer.
+//! Jobs per second through the client and the worker: jobs that are enqueued one by one by 16 callers, and jobs that do
+//! nothing, run by a worker. In-process, where every write is flushed to disk before its answer, or over HTTP.
 //!
-//! `cargo run --release --manifest-path benches/Cargo.toml --bin worker -- [--jobs N] [--concurrency N]`
-//! prints one JSON line for each.
+//! `cargo run --release --manifest-path benches/Cargo.toml --bin worker -- [--server URL] [--jobs N] [--concurrency N]`
+//! prints one JSON line for each. Without a server the engine is in this process.
 
-use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
-use redrive_server::{ApiKeys, Hosts, Limits, Server, ServerSettings};
-use redrive_store::{Embedded, embedded::Options};
 use redrive_worker::{Client, Event, Failure, NewJob, Worker};
 use serde_json::{Value, json};
 use std::error::Error;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// How many callers enqueue at the same time, each one job after another.
+const CALLERS: u64 = 16;
 
 /// What is measured.
 struct Plan {
     jobs: u64,
     concurrency: usize,
     rounds: usize,
+    server: Option<String>,
 }
 
 fn main() -> Outcome<()> {
-    let number = |name: &str, default: u64| {
-        let mut given = std::env::args().skip_while(|arg| arg != name).skip(1);
-        given.next().map_or(Ok(default), |text| text.parse::<u64>())
-    };
+    let option = |name: &str| std::env::args().skip_while(|arg| arg != name).nth(1);
+    let number = |name: &str, default: u64| option(name).map_or(Ok(default), |text| text.parse::<u64>());
     let plan = Plan {
         jobs: number("--jobs", 200_000)?,
         concurrency: usize::try_from(number("--concurrency", 50)?)?,
         rounds: usize::try_from(number("--rounds", 3)?)?,
+        server: option("--server"),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(measure(&plan))
@@ -42,63 +41,64 @@ fn main() -> Outcome<()> {
 
 async fn measure(plan: &Plan) -> Outcome<()> {
     for round in 1..=plan.rounds {
-        let folder = folder("in-process")?;
+        if let Some(url) = &plan.server {
+            phases("http", plan, round, &Client::http(url)?).await?;
+            continue;
+        }
+        let folder = std::env::current_dir()?.join(format!("target/bench-worker-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
         let client = Client::open(&folder).await?;
-        report("in_process", plan, round, drained(&client, plan).await?);
+        phases("in-process", plan, round, &client).await?;
         client.close().await?;
-        std::fs::remove_dir_all(&folder)?;
-        let folder = self::folder("http")?;
-        report("http", plan, round, served(&folder, plan).await?);
         std::fs::remove_dir_all(&folder)?;
     }
     Ok(())
 }
 
-fn folder(name: &str) -> Outcome<PathBuf> {
-    let folder = std::env::current_dir()?.join(format!("target/bench-worker-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
+async fn phases(place: &str, plan: &Plan, round: usize, client: &Client) -> Outcome<()> {
+    report("a", place, plan, round, one_by_one(client, plan).await?);
+    report("c", place, plan, round, drained(client, plan).await?);
+    Ok(())
 }
 
-fn report(place: &str, plan: &Plan, round: usize, took: Duration) {
+fn report(phase: &str, place: &str, plan: &Plan, round: usize, took: Duration) {
     let rate = plan.jobs as f64 / took.as_secs_f64();
     let line = json!({
-        "bench": "worker_noop",
+        "phase": phase,
         "place": place,
         "round": round,
         "jobs": plan.jobs,
-        "concurrency": plan.concurrency,
         "seconds": took.as_secs_f64(),
         "jobs_per_second": rate.round(),
     });
     println!("{line}");
 }
 
-/// Through a server on a loopback port of this process.
-async fn served(folder: &Path, plan: &Plan) -> Outcome<Duration> {
-    let (store, _) = Embedded::open(folder, Options::default())?;
-    let store = Arc::new(store);
-    let layers = Layers::ojs_default().map_err(|problems| problems.to_string())?;
-    let (clock, randomness) = (Arc::new(SystemClock::default()), Arc::new(SystemRandomness::default()));
-    let engine = Arc::new(Engine::new(Arc::clone(&store) as _, clock, randomness, Settings::new(layers)));
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let url = format!("http://{}", listener.local_addr()?);
-    let settings = ServerSettings {
-        limits: Limits::default(),
-        keys: ApiKeys::default(),
-        hosts: Hosts::default(),
-        test_directives: false,
-        backend: "embedded",
-    };
-    let server = Server::new(Arc::clone(&engine), settings);
-    let sweeper = tokio::spawn(sweeper::run(engine, std::future::pending(), |error| eprintln!("{error}")));
-    let serving = tokio::spawn(async move { server.serve(listener, std::future::pending()).await });
-    let took = drained(&Client::http(&url)?, plan).await;
-    serving.abort();
-    sweeper.abort();
-    let _ = (serving.await, sweeper.await);
-    store.close().map_err(|error| error.to_string())?;
-    took
+/// The time that it takes to enqueue jobs one by one. They wait in a queue that no worker asks for.
+async fn one_by_one(client: &Client, plan: &Plan) -> Outcome<Duration> {
+    let (next, jobs) = (Arc::new(AtomicU64::new(0)), plan.jobs);
+    let mut callers = JoinSet::new();
+    let started = Instant::now();
+    for _ in 0..CALLERS {
+        let (client, next) = (client.clone(), Arc::clone(&next));
+        callers.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= jobs {
+                    return Ok::<_, redrive_worker::ClientError>(());
+                }
+                client.enqueue(job(number)?.queue("one-by-one")).await?;
+            }
+        });
+    }
+    for outcome in callers.join_all().await {
+        outcome?;
+    }
+    Ok(started.elapsed())
+}
+
+fn job(number: u64) -> Result<NewJob, redrive_worker::ClientError> {
+    NewJob::new("bench.noop", json!({ "i": number, "kind": "bench", "note": "x".repeat(64) }))
 }
 
 /// The time from the start of a worker to the end of the last job.
@@ -132,9 +132,7 @@ async fn drained(client: &Client, plan: &Plan) -> Outcome<Duration> {
 async fn fill(client: &Client, jobs: u64) -> Outcome<()> {
     const BATCH: u64 = 1_000;
     for first in (0..jobs).step_by(BATCH as usize) {
-        let batch = (first..jobs.min(first + BATCH)).map(|number| {
-            NewJob::new("bench.noop", json!({ "number": number, "user": "u-1729", "template": "welcome" }))
-        });
+        let batch = (first..jobs.min(first + BATCH)).map(job);
         client.enqueue_all(batch.collect::<Result<_, _>>()?).await?;
     }
     Ok(())
