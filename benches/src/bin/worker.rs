@@ -5,7 +5,7 @@
 //! prints one JSON line for each.
 
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
-use redrive_server::{ApiKeys, Hosts, Limits, Server, ServerSettings};
+use redrive_server::{Server, ServerSettings};
 use redrive_store::{Embedded, embedded::Options};
 use redrive_worker::{Client, Event, Failure, NewJob, Worker};
 use serde_json::{Value, json};
@@ -83,14 +83,7 @@ async fn served(folder: &Path, plan: &Plan) -> Outcome<Duration> {
     let engine = Arc::new(Engine::new(Arc::clone(&store) as _, clock, randomness, Settings::new(layers)));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
-    let settings = ServerSettings {
-        limits: Limits::default(),
-        keys: ApiKeys::default(),
-        hosts: Hosts::default(),
-        test_directives: false,
-        backend: "embedded",
-    };
-    let server = Server::new(Arc::clone(&engine), settings);
+    let server = Server::new(Arc::clone(&engine), ServerSettings::new("embedded"));
     let sweeper = tokio::spawn(sweeper::run(engine, std::future::pending(), |error| eprintln!("{error}")));
     let serving = tokio::spawn(async move { server.serve(listener, std::future::pending()).await });
     let took = drained(&Client::http(&url)?, plan).await;

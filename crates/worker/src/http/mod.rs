@@ -45,6 +45,7 @@ pub struct HttpClient {
 
 /// A response of any status, read whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpResponse {
     /// The status.
     pub status: u16,
