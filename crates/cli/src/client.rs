@@ -2,6 +2,7 @@
 
 use crate::exit::Failed;
 use crate::output;
+pub(crate) use redrive_worker::http::escaped;
 use redrive_worker::http::{HttpClient, HttpResponse, leaves_in_the_clear};
 use redrive_worker::{ClientError, Trust};
 use serde_json::Value;
@@ -250,12 +251,6 @@ pub(crate) fn query(parts: &[(&str, Option<String>)]) -> String {
         }
     }
     text
-}
-
-/// A part of a path or a query, percent-encoded.
-pub(crate) fn escaped(text: &str) -> String {
-    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 #[cfg(test)]

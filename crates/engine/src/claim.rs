@@ -8,7 +8,7 @@ use redrive_store::{Claim, EventKind, Job, LeaseRef, State, Transition};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A worker's request for jobs.
+/// A worker's request for jobs: `ClaimRequest { count: 10, ..ClaimRequest::new(queues, worker) }`.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
     /// The queues, the most wanted first.
@@ -23,6 +23,13 @@ pub struct ClaimRequest {
     pub lease: Option<Span>,
     /// How long to wait for a job when there is none.
     pub wait: Duration,
+}
+
+impl ClaimRequest {
+    /// One job of any size, if there is one now, under a lease of the engine's default length.
+    pub fn new(queues: Vec<Arc<str>>, worker: impl Into<Arc<str>>) -> Self {
+        Self { queues, count: 1, bytes: usize::MAX, worker: worker.into(), lease: None, wait: Duration::ZERO }
+    }
 }
 
 impl Engine {

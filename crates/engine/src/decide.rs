@@ -24,6 +24,22 @@ pub struct FailureReport {
     pub worker_policy: Option<Arc<Policy>>,
 }
 
+impl FailureReport {
+    /// A failure of which nothing but the error is known.
+    #[must_use]
+    pub const fn new(error: Blob) -> Self {
+        Self {
+            error,
+            types: Vec::new(),
+            code: String::new(),
+            retryable: None,
+            signal: Signal::None,
+            delay: None,
+            worker_policy: None,
+        }
+    }
+}
+
 /// The ruling on a reported failure.
 pub(crate) fn reported(job: &Job, report: &FailureReport, now: Moment, draw: Draw) -> Decision {
     let met = report.worker_policy.as_ref().map(|worker| Arc::new(job.spec.policy.on_worker(worker)));

@@ -10,6 +10,7 @@ const GROUPS: usize = 100;
 
 /// Jobs of one type and queue that were discarded for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Discarded {
     /// What kind of work they were; absent for the rest, beyond the groups that are counted separately.
     pub kind: Option<Arc<str>>,

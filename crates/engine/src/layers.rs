@@ -72,6 +72,7 @@ pub struct Layers {
 
 /// What applies to a job, and where each part of it came from.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Effective {
     /// The policy, caps included.
     pub policy: Arc<Policy>,

@@ -29,6 +29,7 @@ pub struct ProgressReport {
 
 /// How far a run has come.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Progress {
     /// The part that is done, from 0 to 1. It never shrinks within a run (OJS progress, 5.1).
     pub fraction: Option<f64>,

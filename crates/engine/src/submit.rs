@@ -6,7 +6,7 @@ use redrive_policy::{Moment, Span};
 use redrive_store::{Blob, Enqueued, EventKind, JobId, NewJob, Spec, Start, Transition};
 use std::sync::Arc;
 
-/// A job as a producer enqueues it.
+/// A job as a producer enqueues it: `Submission { priority: 5, ..Submission::new(kind, queue, body) }`.
 #[derive(Clone, Debug)]
 pub struct Submission {
     /// Its id; absent, the engine makes one.
@@ -31,6 +31,25 @@ pub struct Submission {
     pub idempotency_key: Option<Arc<str>>,
     /// Everything else about it, one JSON object; the engine does not read it.
     pub body: Blob,
+}
+
+impl Submission {
+    /// A job that may run at once, with what is configured for such jobs.
+    pub fn new(kind: impl Into<Arc<str>>, queue: impl Into<Arc<str>>, body: Blob) -> Self {
+        Self {
+            id: None,
+            kind: kind.into(),
+            queue: queue.into(),
+            priority: 0,
+            start: Start::Available,
+            expires: None,
+            timeout: None,
+            lease: None,
+            policy: JobPolicy::Configured,
+            idempotency_key: None,
+            body,
+        }
+    }
 }
 
 /// The retry policy of a job to be enqueued.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Swept {
     /// Jobs that became ready, or expired.
     pub promoted: usize,

@@ -3,13 +3,11 @@
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use redrive_engine::{
-    ClaimRequest, Clock, Ending, Engine, FailureReport, JobPolicy, Layers, ManualClock, Settings, Submission,
-    SystemRandomness,
+    ClaimRequest, Clock, Ending, Engine, FailureReport, Layers, ManualClock, Settings, Submission, SystemRandomness,
 };
 use redrive_policy::{Moment, Signal, Span};
-use redrive_store::{Enqueued, EventKind, JobId, LeaseRef, Memory, Start, State, Token};
+use redrive_store::{Enqueued, EventKind, JobId, LeaseRef, Memory, State, Token};
 use std::sync::Arc;
-use std::time::Duration;
 
 fn engine() -> Engine {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(Moment::from_micros(1_000_000)));
@@ -18,19 +16,7 @@ fn engine() -> Engine {
 }
 
 fn submission(kind: &str) -> Submission {
-    Submission {
-        id: None,
-        kind: kind.into(),
-        queue: "default".into(),
-        priority: 0,
-        start: Start::Available,
-        expires: None,
-        timeout: None,
-        lease: None,
-        policy: JobPolicy::Configured,
-        idempotency_key: None,
-        body: Arc::from(&b"{}"[..]),
-    }
+    Submission::new(kind, "default", Arc::from(&b"{}"[..]))
 }
 
 async fn submit(engine: &Engine, kinds: &[&str]) -> Vec<JobId> {
@@ -46,14 +32,7 @@ async fn submit(engine: &Engine, kinds: &[&str]) -> Vec<JobId> {
 async fn events_come_oldest_first_and_from_a_number_on() {
     let engine = engine();
     let id = submit(&engine, &["a.b"]).await[0];
-    let request = ClaimRequest {
-        queues: vec!["default".into()],
-        count: 1,
-        bytes: usize::MAX,
-        worker: "w".into(),
-        lease: None,
-        wait: Duration::ZERO,
-    };
+    let request = ClaimRequest::new(vec!["default".into()], "w");
     assert_eq!(engine.claim(&request).await.expect("claimed").len(), 1);
     let lease_ref = || LeaseRef { id, token: Token::None };
     engine.settle(vec![(lease_ref(), Ending::Released(Span::ZERO))]).await.expect("settled");
@@ -83,14 +62,7 @@ async fn the_oldest_are_forgotten() {
 }
 
 async fn claimed(engine: &Engine) -> LeaseRef {
-    let request = ClaimRequest {
-        queues: vec!["default".into()],
-        count: 1,
-        bytes: usize::MAX,
-        worker: "w".into(),
-        lease: None,
-        wait: Duration::ZERO,
-    };
+    let request = ClaimRequest::new(vec!["default".into()], "w");
     let job = engine.claim(&request).await.expect("claimed").remove(0);
     LeaseRef { id: job.id, token: Token::Lease(job.lease.expect("it is held").token) }
 }
@@ -127,13 +99,5 @@ async fn an_event_names_the_run_that_ended() {
 }
 
 fn requeue(wait: Span) -> FailureReport {
-    FailureReport {
-        error: Arc::from(&b"{}"[..]),
-        types: Vec::new(),
-        code: String::new(),
-        retryable: None,
-        signal: Signal::RequeueAfter(wait),
-        delay: None,
-        worker_policy: None,
-    }
+    FailureReport { signal: Signal::RequeueAfter(wait), ..FailureReport::new(Arc::from(&b"{}"[..])) }
 }

@@ -1,32 +1,21 @@
-//! Moments as text: RFC 3339 timestamps, and the dates of HTTP.
+//! Moments as text: RFC 3339 timestamps.
 
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
+use jiff::fmt::temporal::DateTimePrinter;
 use redrive_policy::Moment;
 
 const SECOND: i64 = 1_000_000;
-const DAY_SECONDS: i64 = 86_400;
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// Writes a moment in UTC, to the microsecond. Moments outside of the years 0 to 9999 are written as
 /// the nearest one inside.
 pub fn push_rfc3339(out: &mut Vec<u8>, at: Moment) {
-    const FIRST: i64 = -62_167_219_200 * SECOND;
-    const LAST: i64 = 253_402_300_800 * SECOND - 1;
-    let micros = at.micros().clamp(FIRST, LAST);
-    let seconds = micros.div_euclid(SECOND);
-    let (year, month, day) = civil(seconds.div_euclid(DAY_SECONDS));
-    let second_of_day = seconds.rem_euclid(DAY_SECONDS);
-    push_padded(out, year, 4);
-    for (lead, number, width) in [
-        (b'-', month, 2),
-        (b'-', day, 2),
-        (b'T', second_of_day / 3_600, 2),
-        (b':', second_of_day / 60 % 60, 2),
-        (b':', second_of_day % 60, 2),
-        (b'.', micros.rem_euclid(SECOND), 6),
-    ] {
-        out.push(lead);
-        push_padded(out, number, width);
-    }
+    const FIRST: DateTime = DateTime::constant(0, 1, 1, 0, 0, 0, 0);
+    const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
+    let at = EPOCH.saturating_add(SignedDuration::from_micros(at.micros())).max(FIRST);
+    // Writing into a vector cannot fail.
+    let _ = PRINTER.print_datetime(&at, &mut *out);
     out.push(b'Z');
 }
 
@@ -38,62 +27,37 @@ pub fn rfc3339(at: Moment) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-fn push_padded(out: &mut Vec<u8>, mut number: i64, width: usize) {
-    let start = out.len();
-    out.resize(start + width, b'0');
-    for place in out[start..].iter_mut().rev() {
-        *place = b'0' + (number % 10) as u8;
-        number /= 10;
-    }
-}
-
-/// Reads a timestamp as RFC 3339 has it. What is finer than a microsecond is cut off.
+/// Reads a timestamp as RFC 3339 has it. What is finer than a microsecond is cut off, and a leap second is
+/// the first second after it.
+///
+/// The parser of `jiff` accepts more forms than RFC 3339 has, so that the form is checked first. Fraction and
+/// offset are read here: `jiff` refuses more than nine digits, and all moments from 9999-12-30T22:00:01Z on.
 #[must_use]
 pub fn parse_rfc3339(text: &str) -> Option<Moment> {
-    let bytes = text.as_bytes();
-    let separated = bytes.get(4) == Some(&b'-')
-        && bytes.get(7) == Some(&b'-')
-        && matches!(bytes.get(10), Some(b'T' | b't' | b' '))
-        && bytes.get(13) == Some(&b':')
-        && bytes.get(16) == Some(&b':');
-    if !separated {
+    const FORM: &str = "0000-00-00T00:00:00";
+    let (date_time, rest) = text.split_at_checked(FORM.len())?;
+    if !has_form(date_time, FORM) {
         return None;
     }
-    let (year, month, day) = (digits(text.get(..4)?)?, digits(text.get(5..7)?)?, digits(text.get(8..10)?)?);
-    let time = seconds_of_day(text.get(11..19)?)?;
-    let (micros, zone) = fraction(text.get(19..)?)?;
+    let (micros, zone) = fraction(rest)?;
     let offset = zone_offset(zone)?;
-    let days = days_of(year, month, day)?;
-    let seconds = days * DAY_SECONDS + time - offset;
+    let at: DateTime = date_time.parse().ok()?;
+    // It was read as second 59.
+    let leap_second = i64::from(date_time.ends_with("60"));
+    let seconds = at.duration_since(EPOCH).as_secs() + leap_second - offset;
     Some(Moment::from_micros(seconds * SECOND + micros))
 }
 
-/// Reads a date as HTTP prefers it: `Sun, 06 Nov 1994 08:49:37 GMT`.
-pub fn parse_http_date(text: &str) -> Option<Moment> {
-    let rest = text.split_once(", ")?.1.strip_suffix(" GMT")?;
-    let mut words = rest.split(' ');
-    let day = digits(words.next()?)?;
-    let name = words.next()?;
-    let month = MONTHS.iter().position(|month| *month == name)? as i64 + 1;
-    let year = digits(words.next()?.get(..4)?)?;
-    let time = seconds_of_day(words.next()?)?;
-    if words.next().is_some() {
-        return None;
-    }
-    Some(Moment::from_micros((days_of(year, month, day)? * DAY_SECONDS + time) * SECOND))
-}
-
-fn digits(text: &str) -> Option<i64> {
-    let all = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    all.then(|| text.parse().ok()).flatten()
-}
-
-/// `hh:mm:ss`; a leap second is the first second after it.
-fn seconds_of_day(text: &str) -> Option<i64> {
-    let mut parts = text.split(':');
-    let (hours, minutes, seconds) = (digits(parts.next()?)?, digits(parts.next()?)?, digits(parts.next()?)?);
-    let valid = text.len() == 8 && parts.next().is_none() && hours < 24 && minutes < 60 && seconds <= 60;
-    valid.then_some(hours * 3_600 + minutes * 60 + seconds)
+/// Whether a text looks like another one, in which `0` is any digit, `+` any sign, and `T` any separator of
+/// date and time.
+fn has_form(text: &str, form: &str) -> bool {
+    text.len() == form.len()
+        && text.bytes().zip(form.bytes()).all(|(byte, form)| match form {
+            b'0' => byte.is_ascii_digit(),
+            b'+' => matches!(byte, b'+' | b'-'),
+            b'T' => matches!(byte, b'T' | b't' | b' '),
+            _ => byte == form,
+        })
 }
 
 /// The microseconds of an optional fraction, and what follows it.
@@ -116,44 +80,12 @@ fn zone_offset(text: &str) -> Option<i64> {
     if matches!(text, "Z" | "z") {
         return Some(0);
     }
-    let sign = match text.as_bytes().first()? {
-        b'+' => 1,
-        b'-' => -1,
-        _ => return None,
-    };
-    let (hours, minutes) = text.get(1..)?.split_once(':')?;
-    let valid = hours.len() == 2 && minutes.len() == 2;
-    let (hours, minutes) = (digits(hours)?, digits(minutes)?);
-    (valid && hours < 24 && minutes < 60).then_some(sign * (hours * 3_600 + minutes * 60))
-}
-
-/// The days from the Unix epoch to a date that exists. Years begin in March here, so that the leap
-/// day is the last one of its year.
-fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || day < 1 {
+    if !has_form(text, "+00:00") {
         return None;
     }
-    let (march_year, march_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let era = march_year.div_euclid(400);
-    let year_of_era = march_year.rem_euclid(400);
-    let day_of_year = (153 * march_month + 2) / 5 + day - 1;
-    let days = era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
-    // The way back tells a day that the month does not have.
-    (civil(days) == (year, month, day)).then_some(days)
-}
-
-/// Year, month and day of a number of days since the Unix epoch.
-const fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = year_of_era + era * 400 + if month <= 2 { 1 } else { 0 };
-    (year, month, day)
+    let (hours, minutes): (i64, i64) = (text[1..3].parse().ok()?, text[4..].parse().ok()?);
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    (hours < 24 && minutes < 60).then_some(sign * (hours * 3_600 + minutes * 60))
 }
 
 #[cfg(test)]
@@ -174,11 +106,57 @@ mod tests {
         assert_eq!(rfc3339(Moment::from_micros(i64::MAX)), "9999-12-31T23:59:59.999999Z");
     }
 
+    const DAY: i64 = 86_400 * SECOND;
+    /// The first of January of the year 0, and of the year 10000.
+    const RANGE: std::ops::Range<i64> = -719_528 * DAY..2_932_897 * DAY;
+
     #[test]
-    fn every_day_of_four_centuries_comes_back() {
+    fn every_day_of_eight_centuries_comes_back() {
         for days in -146_097..146_097 {
-            let (year, month, day) = civil(days);
-            assert_eq!(days_of(year, month, day), Some(days));
+            let midnight = Moment::from_micros(days * DAY);
+            assert_eq!(parse_rfc3339(&rfc3339(midnight)), Some(midnight));
+        }
+    }
+
+    #[test]
+    fn moments_of_all_years_come_back() {
+        for micros in RANGE.step_by(3_155_692_597_471) {
+            let text = rfc3339(Moment::from_micros(micros));
+            assert_eq!(parse_rfc3339(&text), Some(Moment::from_micros(micros)), "{text}");
+        }
+    }
+
+    /// Against a calendar that is counted here.
+    #[test]
+    fn every_month_has_its_first_and_its_last_day() {
+        let mut start = RANGE.start;
+        for year in 0..10_000 {
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let months = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            for (month, days) in (1..).zip(months) {
+                let end = start + days * DAY;
+                for (micros, day, time) in [(start, 1, "00:00:00.000000"), (end - 1, days, "23:59:59.999999")] {
+                    let text = format!("{year:04}-{month:02}-{day:02}T{time}Z");
+                    assert_eq!(rfc3339(Moment::from_micros(micros)), text);
+                    assert_eq!(parse_rfc3339(&text), Some(Moment::from_micros(micros)), "{text}");
+                }
+                let no_day = format!("{year:04}-{month:02}-{:02}T00:00:00Z", days + 1);
+                assert_eq!(parse_rfc3339(&no_day), None, "{no_day}");
+                start = end;
+            }
+        }
+        assert_eq!(start, RANGE.end);
+    }
+
+    #[test]
+    fn what_is_outside_of_the_range_is_written_as_its_ends() {
+        for (micros, text) in [
+            (RANGE.start - 1, "0000-01-01T00:00:00.000000Z"),
+            (i64::MIN, "0000-01-01T00:00:00.000000Z"),
+            (RANGE.end, "9999-12-31T23:59:59.999999Z"),
+            (i64::MAX, "9999-12-31T23:59:59.999999Z"),
+        ] {
+            assert_eq!(rfc3339(Moment::from_micros(micros)), text);
         }
     }
 
@@ -212,11 +190,43 @@ mod tests {
     }
 
     #[test]
-    fn dates_of_http_are_read() {
-        let expected = parse_rfc3339("1994-11-06T08:49:37Z");
-        assert_eq!(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), expected);
-        for text in ["06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 nov 1994 08:49:37 GMT"] {
-            assert_eq!(parse_http_date(text), None, "{text}");
+    fn forms_that_only_jiff_accepts_are_refused() {
+        for text in [
+            "2026-02-13T12:00Z",
+            "20260213T120000Z",
+            "2026-02-13T120000Z",
+            "20260213T12:00:00Z",
+            "+002026-02-13T12:00:00Z",
+            "2026-02-13T12:00:00,5Z",
+            "2026-02-13T12:00:00+02",
+            "2026-02-13T12:00:00+0200",
+            "2026-02-13T12:00:00+02:00:00",
+            "2026-02-13T12:00:00+24:00",
+            "2026-02-13T12:00:00+25:59",
+            "2026-02-13T12:00:00Z[UTC]",
+            "2026-02-13T12:00:00+02:00[+02:00]",
+            "2026-02-13T12:00:00Z[u-ca=iso8601]",
+        ] {
+            assert!(text.parse::<jiff::Timestamp>().is_ok(), "{text}");
+            assert_eq!(parse_rfc3339(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_jiff_refuses_or_reads_otherwise_is_read() {
+        for (text, utc) in [
+            ("2026-02-13T12:00:00.1234567899Z", "2026-02-13T12:00:00.123456Z"),
+            ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"),
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000000Z"),
+            ("2017-01-01T01:59:60.25+02:00", "2017-01-01T00:00:00.250000Z"),
+            ("1969-12-31T23:59:59.0000019Z", "1969-12-31T23:59:59.000001Z"),
+        ] {
+            assert_eq!(parse_rfc3339(text).map(rfc3339).as_deref(), Some(utc), "{text}");
+        }
+        // In UTC these are beyond what is written, and moments nevertheless.
+        let micros = |text| parse_rfc3339(text).map(Moment::micros);
+        let two_hours = 7_200 * SECOND;
+        assert_eq!(micros("9999-12-31T23:00:00-02:00"), micros("9999-12-31T23:00:00Z").map(|at| at + two_hours));
+        assert_eq!(micros("0000-01-01T00:00:00+02:00"), micros("0000-01-01T00:00:00Z").map(|at| at - two_hours));
     }
 }

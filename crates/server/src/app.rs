@@ -28,6 +28,16 @@ pub struct ServerSettings {
     pub backend: &'static str,
 }
 
+impl ServerSettings {
+    /// The defaults for a store of this name: callers need no key, and have to call it by a name
+    /// of loopback.
+    #[must_use]
+    pub fn new(backend: &'static str) -> Self {
+        let (limits, keys, hosts) = (Limits::default(), ApiKeys::default(), Hosts::default());
+        Self { limits, keys, hosts, test_directives: false, backend }
+    }
+}
+
 /// A server: an engine behind HTTP.
 #[derive(Debug)]
 pub struct Server {

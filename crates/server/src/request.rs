@@ -7,6 +7,7 @@ use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
+use percent_encoding::percent_decode_str;
 use redrive_ojs::json::{Members, unknown};
 use redrive_policy::Problem;
 use std::convert::Infallible;
@@ -172,29 +173,7 @@ impl FromRequestParts<Arc<App>> for NamesVersion {
 
 /// `%41` and `+` as what they stand for; what is no escape stays as it is.
 fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let escaped = tail.get(..2).filter(|_| *first == b'%').and_then(|hex| {
-            let hex = std::str::from_utf8(hex).ok()?;
-            u8::from_str_radix(hex, 16).ok()
-        });
-        match (escaped, first) {
-            (Some(byte), _) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            (None, b'+') => {
-                bytes.push(b' ');
-                rest = tail;
-            }
-            (None, byte) => {
-                bytes.push(*byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -203,9 +182,14 @@ mod tests {
 
     #[test]
     fn escapes_are_decoded_and_broken_ones_left_alone() {
-        for (text, decoded) in
-            [("a%2Cb+c", "a,b c"), ("100%", "100%"), ("%zz", "%zz"), ("%C3%A9", "é"), ("%ff", "\u{fffd}")]
-        {
+        for (text, decoded) in [
+            ("a%2Cb+c", "a,b c"),
+            ("100%", "100%"),
+            ("%zz", "%zz"),
+            ("%C3%A9", "é"),
+            ("%ff", "\u{fffd}"),
+            ("%2B%+4", "+% 4"),
+        ] {
             assert_eq!(percent_decoded(text), decoded);
         }
     }

@@ -49,8 +49,7 @@ fn spec() -> Option<Arc<Spec>> {
     let parts =
         Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable, delegated: None };
     let policy = Arc::new(Policy::new(parts).ok()?);
-    let (kind, queue, body) = ("kind".into(), "queue".into(), Arc::default());
-    Some(Arc::new(Spec { kind, queue, priority: 0, body, policy, timeout: None, lease: None, expires: None }))
+    Some(Arc::new(Spec::new("kind", "queue", Arc::default(), policy)))
 }
 
 #[cfg(test)]

@@ -29,6 +29,14 @@ pub struct Spec {
     pub expires: Option<Moment>,
 }
 
+impl Spec {
+    /// A specification without limits of its own.
+    pub fn new(kind: impl Into<Arc<str>>, queue: impl Into<Arc<str>>, body: Blob, policy: Arc<Policy>) -> Self {
+        let (kind, queue) = (kind.into(), queue.into());
+        Self { kind, queue, priority: 0, body, policy, timeout: None, lease: None, expires: None }
+    }
+}
+
 /// How a job begins another generation.
 #[derive(Clone, Debug, Default)]
 pub struct Redrive {
@@ -49,6 +57,14 @@ pub struct NewJob {
     pub start: Start,
     /// A second job with the same key is not stored; the answer is the first one.
     pub idempotency_key: Option<Arc<str>>,
+}
+
+impl NewJob {
+    /// A job that may run at once.
+    #[must_use]
+    pub const fn new(id: JobId, spec: Arc<Spec>) -> Self {
+        Self { id, spec, start: Start::Available, idempotency_key: None }
+    }
 }
 
 /// Where a job starts.

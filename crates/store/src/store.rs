@@ -175,6 +175,15 @@ pub struct Claim {
     pub seed: u64,
 }
 
+impl Claim {
+    /// A claim of one job of any size, without a worker's name; nothing is held, and runs have no limit.
+    #[must_use]
+    pub fn new(queues: Vec<Arc<str>>, lease: Span, seed: u64) -> Self {
+        let (held, worker) = (Arc::default(), Arc::default());
+        Self { queues, held, count: 1, bytes: usize::MAX, worker, lease, timeout: None, seed }
+    }
+}
+
 /// Who says that it holds a job, and how it proves that.
 #[derive(Clone, Debug)]
 pub struct LeaseRef {

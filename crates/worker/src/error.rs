@@ -26,6 +26,7 @@ pub enum ClientError {
 
 /// A refusal in the words of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refused {
     /// The status of HTTP, also where no HTTP was involved: 404 there is no such job, 409 the job
     /// does not allow it, 422 a policy is not valid.

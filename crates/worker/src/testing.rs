@@ -60,6 +60,7 @@ pub struct Bench {
 
 /// What a drain did.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Drained {
     /// The runs, in the order in which they ended.
     pub runs: Vec<Ran>,
@@ -69,6 +70,7 @@ pub struct Drained {
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ran {
     /// The job.
     pub job_id: String,
@@ -157,12 +159,8 @@ impl Bench {
     ) -> Result<bool, ClientError> {
         let settings = &runner.settings;
         let claim = ClaimRequest {
-            queues: settings.queues.to_vec(),
-            count: 1,
-            bytes: usize::MAX,
-            worker: Arc::clone(&settings.report_defaults.worker),
             lease: Some(Span::from(settings.lease)),
-            wait: Duration::ZERO,
+            ..ClaimRequest::new(settings.queues.to_vec(), Arc::clone(&settings.report_defaults.worker))
         };
         let claimed = self.engine.claim(&claim).await.map_err(unanswered)?;
         let Some(delivery) = claimed.into_iter().next().and_then(|job| delivery(job, &self.envelopes)) else {

@@ -10,7 +10,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use common::{Crew, TIMEOUT, TestServer};
 use redrive_policy::dialect::Dialect;
-use redrive_server::{ApiKeys, Hosts, Limits, Server, ServerSettings};
+use redrive_server::{Server, ServerSettings};
 use redrive_worker::{Client, Failure, NewJob, Outcome, Retry, Worker};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -39,14 +39,7 @@ async fn plainly(request: Request, next: Next) -> Response {
 
 /// The engine of the test server behind an API without our extensions.
 async fn plain_door(server: &TestServer) -> (String, tokio::task::JoinHandle<()>) {
-    let settings = ServerSettings {
-        limits: Limits::default(),
-        keys: ApiKeys::default(),
-        hosts: Hosts::default(),
-        test_directives: false,
-        backend: "memory",
-    };
-    let server = Server::new(server.engine.clone(), settings);
+    let server = Server::new(server.engine.clone(), ServerSettings::new("memory"));
     let router: Router = server.router().layer(middleware::from_fn(plainly));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -128,7 +128,7 @@ impl Reporter {
 
     /// What the worker did in all.
     pub(super) fn summary(&self, summary: &Summary) {
-        let Summary { done, failed, released, cancelled, lost } = summary;
+        let Summary { done, failed, released, cancelled, lost, .. } = summary;
         if self.json {
             let said = json!({ "event": "summary", "done": done, "failed": failed, "released": released, "cancelled": cancelled, "lost": lost });
             print(said);

@@ -11,8 +11,8 @@ mod nodes;
 #[path = "../../../store/tests/common/scratch.rs"]
 mod scratch;
 
-use redrive_engine::{Backend, ClaimRequest, Engine, JobPolicy, Layers, Settings, Submission, SystemRandomness};
-use redrive_store::{Blob, Enqueued, Job, Start};
+use redrive_engine::{Backend, ClaimRequest, Engine, Layers, Settings, Submission, SystemRandomness};
+use redrive_store::{Blob, Enqueued, Job};
 use scratch::Scratch;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,33 +23,14 @@ async fn engine(backend: &Backend) -> Arc<Engine> {
 }
 
 async fn enqueue(engine: &Engine, queue: &str) -> Job {
-    let submission = Submission {
-        id: None,
-        kind: "mail.send".into(),
-        queue: queue.into(),
-        priority: 0,
-        start: Start::Available,
-        expires: None,
-        timeout: None,
-        lease: None,
-        policy: JobPolicy::Configured,
-        idempotency_key: None,
-        body: Blob::from(&b"{}"[..]),
-    };
+    let submission = Submission::new("mail.send", queue, Blob::from(&b"{}"[..]));
     match engine.submit(vec![submission]).await.expect("stored").remove(0) {
         Enqueued::Created(job) | Enqueued::Existing(job) => job,
     }
 }
 
 fn request(queue: &str, wait: Duration) -> ClaimRequest {
-    ClaimRequest {
-        queues: vec![queue.into()],
-        count: 1,
-        bytes: usize::MAX,
-        worker: "worker-1".into(),
-        lease: None,
-        wait,
-    }
+    ClaimRequest { wait, ..ClaimRequest::new(vec![queue.into()], "worker-1") }
 }
 
 #[tokio::test]

@@ -6,11 +6,10 @@ use redrive_engine::{
     Settings, Submission,
 };
 use redrive_policy::dialect::Dialect;
-use redrive_policy::{Moment, Signal, Span};
-use redrive_store::{Blob, Enqueued, Job, JobId, LeaseRef, Memory, Refusal, Settled, Start, State, Store, Token};
+use redrive_policy::{Moment, Span};
+use redrive_store::{Blob, Enqueued, Job, JobId, LeaseRef, Memory, Refusal, Settled, State, Store, Token};
 use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// When every test begins: the first second of 2026.
 pub(crate) const START: Moment = Moment::from_micros(1_767_225_600_000_000);
@@ -134,19 +133,7 @@ impl Rig {
 
 /// A job that says nothing of its own.
 pub(crate) fn job() -> Submission {
-    Submission {
-        id: None,
-        kind: "mail.send".into(),
-        queue: QUEUE.into(),
-        priority: 0,
-        start: Start::Available,
-        expires: None,
-        timeout: None,
-        lease: None,
-        policy: JobPolicy::Configured,
-        idempotency_key: None,
-        body: blob("{}"),
-    }
+    Submission::new("mail.send", QUEUE, blob("{}"))
 }
 
 pub(crate) fn with_policy(dialect: Dialect, value: Value) -> Submission {
@@ -158,14 +145,7 @@ pub(crate) fn with_ojs(value: Value) -> Submission {
 }
 
 pub(crate) fn request(count: usize) -> ClaimRequest {
-    ClaimRequest {
-        queues: vec![QUEUE.into()],
-        count,
-        bytes: usize::MAX,
-        worker: WORKER.into(),
-        lease: None,
-        wait: Duration::ZERO,
-    }
+    ClaimRequest { count, ..ClaimRequest::new(vec![QUEUE.into()], WORKER) }
 }
 
 /// The hold that comes with a claimed job.
@@ -186,13 +166,8 @@ pub(crate) fn failure() -> FailureReport {
 /// A failure that goes by these names.
 pub(crate) fn failure_of(types: &[&str]) -> FailureReport {
     FailureReport {
-        error: blob(r#"{"message":"did not work"}"#),
         types: types.iter().map(|name| (*name).to_owned()).collect(),
-        code: String::new(),
-        retryable: None,
-        signal: Signal::None,
-        delay: None,
-        worker_policy: None,
+        ..FailureReport::new(blob(r#"{"message":"did not work"}"#))
     }
 }
 

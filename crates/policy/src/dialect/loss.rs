@@ -41,6 +41,7 @@ pub enum Part {
 
 /// Something that a policy does and the written one does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Loss {
     /// Which part of the policy.
     #[serde(skip)]

@@ -81,6 +81,7 @@ pub enum Dialect {
 
 /// A policy that was read, and what is worth saying about how it was written.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Reading {
     /// The policy in canonical form.
     pub policy: Policy,
@@ -90,6 +91,7 @@ pub struct Reading {
 
 /// A policy that was written, and what got lost on the way.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Writing {
     /// The policy in the dialect.
     pub value: Value,

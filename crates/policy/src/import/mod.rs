@@ -38,6 +38,7 @@ pub enum Source {
 
 /// A policy that was read from another system's settings.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Import {
     /// The policy in canonical form.
     pub policy: Policy,
@@ -49,6 +50,7 @@ pub struct Import {
 
 /// Something that the canonical policy cannot say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Loss {
     /// A JSON Pointer into the document; empty where no single field is the cause.
     pub path: String,

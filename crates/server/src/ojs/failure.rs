@@ -4,12 +4,13 @@ use super::intake::policy_text;
 use crate::app::App;
 use redrive_engine::FailureReport;
 use redrive_ojs::json::{Members, check_nested, items, member, push_key, push_str, text};
-use redrive_ojs::time::{parse_http_date, parse_rfc3339};
+use redrive_ojs::time::parse_rfc3339;
 use redrive_ojs::{Invalid, span_of_seconds};
 use redrive_policy::{Disposition, Moment, Policy, Problem, Signal, Span};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 /// The longest message that is stored of an error that is too long as a whole, in bytes.
 const CUT_MESSAGE: usize = 1_000;
@@ -107,9 +108,15 @@ fn retry_after(members: &Members<'_>, now: Moment, problems: &mut Vec<Problem>) 
         let number = said.as_deref().unwrap_or_else(|| value.get());
         span_of_seconds(number).or_else(|| {
             let date = said.as_deref()?;
-            Some(parse_http_date(date).or_else(|| parse_rfc3339(date))?.since(now))
+            Some(http_date(date).or_else(|| parse_rfc3339(date))?.since(now))
         })
     })
+}
+
+/// A date in one of the three forms of HTTP, of which `Sun, 06 Nov 1994 08:49:37 GMT` is the preferred one.
+fn http_date(text: &str) -> Option<Moment> {
+    let since = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_micros()).ok().map(Moment::from_micros)
 }
 
 /// The error as it is stored: one object, of which the history shows every member, with the policy that
@@ -184,4 +191,28 @@ fn shortened(text: &str, cut: bool) -> &str {
     }
     let end = (0..=CUT_MESSAGE).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_of_http_are_read() {
+        let expected = parse_rfc3339("1994-11-06T08:49:37Z");
+        let forms = ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"];
+        for text in forms {
+            assert_eq!(http_date(text), expected, "{text}");
+        }
+        for text in [
+            "06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Sun, 06 nov 1994 08:49:37 GMT",
+            "Mon, 06 Nov 1994 08:49:37 GMT",
+            "Wed, 31 Dec 1969 23:59:59 GMT",
+            "Sat, 01 Jan 10000 00:00:00 GMT",
+        ] {
+            assert_eq!(http_date(text), None, "{text}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::neighbour;
 use crate::vocabulary::QUEUES;
 use crate::wire::Caller;
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
-use redrive_server::{ApiKeys, Hosts, Limits, Server, ServerSettings};
+use redrive_server::{Limits, Server, ServerSettings};
 use redrive_store::embedded::Options;
 use redrive_store::{Embedded, State};
 use serde_json::json;
@@ -67,13 +67,7 @@ impl World {
         let (clock, randomness) = (SystemClock::default(), SystemRandomness::default());
         let engine = Engine::new(Arc::clone(&store) as _, Arc::new(clock), Arc::new(randomness), settings);
         let engine = Arc::new(engine);
-        let settings = ServerSettings {
-            limits: limits(),
-            keys: ApiKeys::default(),
-            hosts: Hosts::default(),
-            test_directives: false,
-            backend: "embedded",
-        };
+        let settings = ServerSettings { limits: limits(), ..ServerSettings::new("embedded") };
         log::captured();
         let server = Arc::new(Server::new(Arc::clone(&engine), settings));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// What a folder has, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Findings {
     /// How many jobs are in each state, in the order of [`State::ALL`], as far as they can be read.
     pub jobs: [usize; 8],

@@ -56,6 +56,7 @@ pub struct Damage {
 
 /// A call of the operating system that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IoError {
     /// What was to be done, such as `write to 00000003.log`.
     pub doing: String,

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 /// What was found when a store was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Opened {
     /// How many jobs are in each state, in the order of [`State::ALL`].
     pub jobs: [usize; 8],
@@ -49,6 +50,7 @@ pub struct Opened {
 
 /// A file or a folder that other users than its owner had access to.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Access {
     /// The file or the folder.
     pub path: PathBuf,

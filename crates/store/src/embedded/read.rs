@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// How far a folder has been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LoadProgress {
     /// Bytes read so far.
     pub done: u64,

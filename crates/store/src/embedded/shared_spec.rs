@@ -272,8 +272,7 @@ mod tests {
     }
 
     fn spec(kind: &str, policy: Arc<Policy>) -> Spec {
-        let (kind, queue, body) = (kind.into(), "main".into(), Arc::from(*b"{}"));
-        Spec { kind, queue, priority: 0, body, policy, timeout: None, lease: None, expires: None }
+        Spec::new(kind, "main", Arc::from(*b"{}"), policy)
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub(super) struct Running {
 
 /// How a store is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Status {
     /// How many jobs it has.
     pub jobs: usize,

@@ -18,6 +18,7 @@ pub struct Inbox(Arc<Core>);
 
 /// What is in an inbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Contents {
     /// How many entries wait for a node to make jobs of them.
     pub waiting: usize,
@@ -29,6 +30,7 @@ pub struct Contents {
 
 /// An entry that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SetAside {
     /// The id that the application was given.
     pub id: JobId,

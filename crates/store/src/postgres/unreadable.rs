@@ -95,6 +95,7 @@ pub struct UnreadableJobs(Arc<Core>);
 
 /// What cannot be read in a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnreadableList {
     /// How many jobs were set aside.
     pub total: usize,
@@ -106,6 +107,7 @@ pub struct UnreadableList {
 
 /// A job that was set aside because it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnreadableJob {
     /// Its id.
     pub id: JobId,

@@ -100,7 +100,7 @@ impl Pages {
 mod tests {
     use super::*;
     use crate::rules;
-    use crate::{NewJob, Spec, Start, StoreFuture};
+    use crate::{NewJob, Spec, StoreFuture};
     use redrive_policy::{Moment, Policy};
     use std::future::{Future, ready};
     use std::sync::Arc;
@@ -127,18 +127,8 @@ mod tests {
 
     fn portable(number: u128) -> Portable {
         let policy = Policy::builder().max_attempts(3).build().unwrap();
-        let spec = Spec {
-            kind: "work".into(),
-            queue: "q".into(),
-            priority: 0,
-            body: Arc::from(*b"{}"),
-            policy: Arc::new(policy),
-            timeout: None,
-            lease: None,
-            expires: None,
-        };
-        let id = JobId::new(Moment::ORIGIN, number);
-        let new = NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None };
+        let spec = Spec::new("work", "q", Arc::from(*b"{}"), Arc::new(policy));
+        let new = NewJob::new(JobId::new(Moment::ORIGIN, number), Arc::new(spec));
         Portable { job: rules::created(&new, Moment::ORIGIN), idempotency_key: None }
     }
 

@@ -5,6 +5,7 @@ use super::{CopyError, Portable, Source, Target};
 
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CopyProgress {
     /// What is being done.
     pub phase: Phase,
@@ -25,6 +26,7 @@ pub enum Phase {
 
 /// What was copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Copied {
     /// How many jobs are in each state, in the order of [`crate::State::ALL`].
     pub jobs: [usize; 8],

@@ -133,16 +133,8 @@ fn checking_nothing_finds_no_store() {
 fn work(store: &dyn Store, seed: u64) {
     for round in 0.. {
         let now = Moment::from_micros(1_700_000_000_000_000 + round);
-        let claim = Claim {
-            queues: vec!["one".into()],
-            held: Arc::default(),
-            count: 3,
-            bytes: usize::MAX,
-            worker: "ada".into(),
-            lease: Span::from_secs(60),
-            timeout: None,
-            seed: seed << 32 | round as u64,
-        };
+        let seed = seed << 32 | round as u64;
+        let claim = Claim { count: 3, ..Claim::new(vec!["one".into()], Span::from_secs(60), seed) };
         let claimed = block_on(store.claim(claim, now)).unwrap();
         if claimed.is_empty() {
             return;
@@ -235,16 +227,7 @@ fn a_decision_that_panics_does_no_harm() {
     let mut workload = Workload::new(8);
     workload.batch_of_bytes(3, 10).play(&store).unwrap();
     let now = Moment::from_micros(1_800_000_000_000_000);
-    let claim = Claim {
-        queues: vec!["one".into()],
-        held: Arc::default(),
-        count: 3,
-        bytes: usize::MAX,
-        worker: "ada".into(),
-        lease: Span::from_secs(60),
-        timeout: None,
-        seed: 1,
-    };
+    let claim = Claim { count: 3, ..Claim::new(vec!["one".into()], Span::from_secs(60), 1) };
     let claimed = block_on(store.claim(claim, now)).unwrap();
     let lease_ref = |index: usize| LeaseRef { id: claimed[index].id, token: Token::None };
     let settlements = vec![

@@ -14,6 +14,7 @@ use hyper::{Method, Request, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -44,6 +45,7 @@ pub struct HttpClient {
 
 /// A response of any status, read whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpResponse {
     /// The status.
     pub status: u16,
@@ -207,6 +209,13 @@ impl fmt::Debug for HttpClient {
     }
 }
 
+/// A part of a path or a query, percent-encoded: only what RFC 3986 calls unreserved stays as it is.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, &RESERVED).to_string()
+}
+
 /// Whether what is sent to this address leaves the machine unencrypted.
 #[must_use]
 pub fn leaves_in_the_clear(url: &str) -> bool {
@@ -229,5 +238,10 @@ mod tests {
         for url in ["http://jobs.example.org", "http://10.0.0.1:8080", "http://localhost.example.org"] {
             assert!(leaves_in_the_clear(url), "{url}");
         }
+    }
+    #[test]
+    fn what_a_path_could_misread_is_escaped() {
+        assert_eq!(escaped("aZ09-._~"), "aZ09-._~");
+        assert_eq!(escaped("a b/c?d&e=f%+ü\0"), "a%20b%2Fc%3Fd%26e%3Df%25%2B%C3%BC%00");
     }
 }

@@ -46,6 +46,7 @@ pub(crate) struct Settings {
 
 /// What a worker did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Runs that succeeded, as acknowledged by the server.
     pub done: u64,

@@ -5,7 +5,7 @@
 pub(crate) mod proxy;
 
 use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
-use redrive_server::{ApiKeys, Hosts, Limits, Server, ServerSettings};
+use redrive_server::{Limits, Server, ServerSettings};
 use redrive_store::{Memory, Store};
 use redrive_worker::{Builder, Client, ClientError, Event, Summary};
 use std::net::SocketAddr;
@@ -40,13 +40,7 @@ impl TestServer {
         let listener = TcpListener::bind(address).await.expect("a loopback port");
         let address = listener.local_addr().expect("an address");
         let limits = Limits { drain: Duration::from_millis(50), ..Limits::default() };
-        let settings = ServerSettings {
-            limits,
-            keys: ApiKeys::default(),
-            hosts: Hosts::default(),
-            test_directives: true,
-            backend: "memory",
-        };
+        let settings = ServerSettings { limits, test_directives: true, ..ServerSettings::new("memory") };
         let server = Server::new(Arc::clone(&engine), settings);
         let (stop, stopping) = watch::channel(false);
         let paced = sweeper::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});

@@ -14,6 +14,7 @@ pub const MOST_ROWS: u32 = 1_000_000;
 
 /// The retries of one job whose every failure is handled by one rule, with runs that take no time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Schedule {
     /// The position of the rule, from 0.
     pub rule: usize,
@@ -36,6 +37,7 @@ pub struct Schedule {
 
 /// One retry.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Row {
     /// The number of the retry, from 1; it follows the run of the same number.
     pub retry: u32,
@@ -67,6 +69,7 @@ pub struct Track {
 /// Where the limit on elapsed time ends the job, for three jobs: the one whose every delay is the
 /// shortest, the mean, or the longest. Absent where the job never gets there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ElapsedLimit {
     /// The limit, from the job's creation.
     #[serde(rename = "limit_ms")]

@@ -9,6 +9,7 @@ pub const MOST_BINS: usize = 600;
 
 /// What became of a cohort. `succeeded + given_up + waiting` is the number of jobs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Jobs that were done in the end.
     pub succeeded: u32,
@@ -51,6 +52,7 @@ pub struct Outcome {
 
 /// The busiest of all seconds, which are counted from time 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Peak {
     /// How many there were in this second.
     pub per_s: u32,
@@ -61,6 +63,7 @@ pub struct Peak {
 
 /// The busiest of all instants.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct BusiestInstant {
     /// How many retries fell on it.
     pub retries: u32,
@@ -76,6 +79,7 @@ pub struct BusiestInstant {
 
 /// Attempts over time, in bins of equal width from time 0 to the last attempt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Series {
     /// The width of a bin: whole seconds, so that there are at most [`MOST_BINS`].
     #[serde(rename = "bin_ms")]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::embedded::frame::HEADER;
 use crate::embedded::snapshot::Cursor;
-use crate::{Missing, NewJob, Spec, Start};
+use crate::{Missing, NewJob, Spec};
 use redrive_policy::{AttemptLimit, Backoff, Disposition, Matcher, Parts, Policy, Rule, Unmatched};
 
 fn at(micros: i64) -> Moment {
@@ -13,18 +13,8 @@ fn job(queue: &str, number: u128) -> NewJob {
     let (attempts, on_stop) = (AttemptLimit::Unlimited, Disposition::Discard);
     let parts =
         Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable, delegated: None };
-    let spec = Spec {
-        kind: "kind".into(),
-        queue: queue.into(),
-        priority: 0,
-        body: Arc::from(*b"{}"),
-        policy: Arc::new(Policy::new(parts).unwrap()),
-        timeout: None,
-        lease: None,
-        expires: None,
-    };
-    let id = JobId::new(at(0), number);
-    NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None }
+    let spec = Spec::new("kind", queue, Arc::from(*b"{}"), Arc::new(Policy::new(parts).unwrap()));
+    NewJob::new(JobId::new(at(0), number), Arc::new(spec))
 }
 
 /// The records of what has changed since the last call.

@@ -80,12 +80,10 @@ impl Transport for Local {
     fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>> {
         Box::pin(async move {
             let request = ClaimRequest {
-                queues: ask.queues.to_vec(),
                 count: ask.count,
-                bytes: usize::MAX,
-                worker: Arc::clone(&ask.worker),
                 lease: Some(ask.lease.into()),
                 wait: ask.wait,
+                ..ClaimRequest::new(ask.queues.to_vec(), Arc::clone(&ask.worker))
             };
             let jobs = self.engine.claim_or_release(request, self.stopped()).await.map_err(refusal)?;
             Ok(jobs.into_iter().filter_map(|job| delivery(job, &self.envelopes)).collect())

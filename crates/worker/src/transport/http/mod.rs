@@ -9,7 +9,7 @@ use super::{
     Ask, Beat, DeadFilter, DeadPage, Delivery, ProgressUpdate, ReportDefaults, RunReport, Settled, Start, Transport,
     TransportFuture,
 };
-use crate::http::HttpClient;
+use crate::http::{HttpClient, escaped};
 use crate::info::JobData;
 use crate::run::Run;
 use crate::{ClientError, NewJob};
@@ -175,14 +175,14 @@ impl Transport for Http {
 
     fn retry_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move {
-            let path = format!("/ojs/v1/dead-letter/{}/retry", write::escaped(id));
+            let path = format!("/ojs/v1/dead-letter/{}/retry", escaped(id));
             read::job(&self.post(&path, Vec::new()).await?)
         })
     }
 
     fn delete_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, ()> {
         Box::pin(async move {
-            let path = format!("/ojs/v1/dead-letter/{}", write::escaped(id));
+            let path = format!("/ojs/v1/dead-letter/{}", escaped(id));
             self.caller.delete(&path, ANSWER).await.map(drop)
         })
     }
@@ -201,5 +201,5 @@ impl Transport for Http {
 }
 
 fn path_of(id: &str) -> String {
-    format!("/ojs/v1/jobs/{}", write::escaped(id))
+    format!("/ojs/v1/jobs/{}", escaped(id))
 }

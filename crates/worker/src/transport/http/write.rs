@@ -4,11 +4,13 @@ use super::super::document::document;
 use super::super::{Ask, DeadFilter, Ending, ProgressUpdate, ReportDefaults, RunReport, Start, Token};
 use super::manifest::Extensions;
 use crate::failure::Wish;
+use crate::http::escaped;
 use crate::run::Run;
 use crate::{Failure, NewJob};
+use redrive_ojs::json::push_str;
 use redrive_policy::Span;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,15 +92,15 @@ fn push_report(out: &mut Vec<u8>, report: &RunReport, report_defaults: &ReportDe
 
 fn push_lease(out: &mut Vec<u8>, run: &Run, report_defaults: &ReportDefaults, tokens: bool) {
     out.extend_from_slice(b"\"job_id\":");
-    push_text(out, &run.job.id);
+    push_str(out, &run.job.id);
     match token_of(run) {
         Some(token) if tokens => {
             out.extend_from_slice(b",\"lease_token\":");
-            push_text(out, token);
+            push_str(out, token);
         }
         _ => {
             out.extend_from_slice(b",\"worker_id\":");
-            push_text(out, &report_defaults.worker);
+            push_str(out, &report_defaults.worker);
         }
     }
 }
@@ -133,12 +135,12 @@ fn push_failure(
         push_raw(out, "retry_after", &Span::from(delay).secs().to_string());
     }
     out.extend_from_slice(b",\"error\":{\"type\":");
-    push_text(out, &failure.type_name);
+    push_str(out, &failure.type_name);
     out.extend_from_slice(b",\"message\":");
-    push_text(out, &failure.message);
+    push_str(out, &failure.message);
     if let Some(code) = failure.code() {
         out.extend_from_slice(b",\"code\":");
-        push_text(out, code);
+        push_str(out, code);
     }
     // Servers that do not know the codes know this.
     push_raw(out, "retryable", if retryable { "true" } else { "false" });
@@ -160,7 +162,7 @@ fn push_details(out: &mut Vec<u8>, details: &RawValue) {
 pub(super) fn beat(runs: &[Arc<Run>], report_defaults: &ReportDefaults, tokens: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(128 + runs.len() * 96);
     out.extend_from_slice(b"{\"worker_id\":");
-    push_text(&mut out, &report_defaults.worker);
+    push_str(&mut out, &report_defaults.worker);
     // Leases go on as they are where the server knows them one by one.
     if let Some(longest) = runs.iter().map(|run| run.lease.span).max().filter(|_| !tokens) {
         push_raw(&mut out, "visibility_timeout_ms", &millis(longest).to_string());
@@ -176,7 +178,7 @@ pub(super) fn beat(runs: &[Arc<Run>], report_defaults: &ReportDefaults, tokens: 
                 push_lease(&mut out, run, report_defaults, true);
                 out.push(b'}');
             }
-            _ => push_text(&mut out, &run.job.id),
+            _ => push_str(&mut out, &run.job.id),
         }
     }
     out.extend_from_slice(b"]}");
@@ -233,12 +235,6 @@ pub(super) fn push_job(out: &mut Vec<u8>, job: &NewJob) {
     let _ = serde_json::to_writer(out, &document(job));
 }
 
-/// A part of a path, percent-encoded.
-pub(super) fn escaped(text: &str) -> String {
-    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
-}
-
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).min(Span::MAX.ms() as u64)
 }
@@ -248,15 +244,4 @@ fn push_raw(out: &mut Vec<u8>, key: &str, json: &str) {
     out.extend_from_slice(key.as_bytes());
     out.extend_from_slice(b"\":");
     out.extend_from_slice(json.as_bytes());
-}
-
-fn push_text(out: &mut Vec<u8>, text: &str) {
-    let plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
-    if text.bytes().all(plain) {
-        out.push(b'"');
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'"');
-    } else {
-        out.extend_from_slice(Value::from(text).to_string().as_bytes());
-    }
 }
