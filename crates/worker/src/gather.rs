@@ -1,6 +1,6 @@
-//! Jobs that are enqueued one by one while a request is under way share the next request.
+//! Jobs that are enqueued one by one while a few requests are under way share the next request.
 //!
-//! No call waits for company: one that finds no request under way is sent at once. Requests are sent by a task of
+//! No call waits for company: one that finds few requests under way is sent at once. Requests are sent by tasks of
 //! their own, so that a caller that goes away takes nothing from the others.
 
 use crate::info::JobData;
@@ -10,6 +10,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
+/// How many requests are under way at the same time. With a single one, the server would be idle while callers take
+/// their answers and enqueue again.
+const MOST_REQUESTS: usize = 4;
 /// How many jobs share a request. Servers may take more, but more would only make each caller wait longer.
 const MOST_JOBS: usize = 100;
 /// The size at which a request is full, in bytes of arguments; servers take a megabyte in all.
@@ -32,8 +35,8 @@ pub(crate) struct Gather {
 #[derive(Default)]
 struct Waiting {
     calls: VecDeque<Call>,
-    /// Whether a task sends them.
-    is_sending: bool,
+    /// How many tasks send them.
+    tasks: usize,
 }
 
 impl Gather {
@@ -54,12 +57,14 @@ impl Gather {
             return single(self.transport.enqueue(&[job]).await);
         }
         let (answer, answered) = oneshot::channel();
-        let is_first = {
+        let is_task_free = {
             let mut waiting = self.waiting();
             waiting.calls.push_back(Call { job, answer });
-            !std::mem::replace(&mut waiting.is_sending, true)
+            let is_free = waiting.tasks < MOST_REQUESTS;
+            waiting.tasks += usize::from(is_free);
+            is_free
         };
-        if is_first {
+        if is_task_free {
             tokio::spawn(Sending { gather: Arc::clone(self), is_over: false }.run());
         }
         let lost = || ClientError::Unreachable("the request ended without an answer".to_owned());
@@ -67,7 +72,7 @@ impl Gather {
     }
 }
 
-/// The task that sends, of which there is one at a time.
+/// A task that sends.
 struct Sending {
     gather: Arc<Gather>,
     /// Whether it has found no further call.
@@ -79,11 +84,10 @@ impl Sending {
         while let Some(calls) = self.next_calls() {
             self.deliver(calls).await;
         }
-        self.is_over = true;
     }
 
     /// The calls of the next request; `None` where no call waits, and then this task is over.
-    fn next_calls(&self) -> Option<Vec<Call>> {
+    fn next_calls(&mut self) -> Option<Vec<Call>> {
         let mut waiting = self.gather.waiting();
         let (mut calls, mut bytes) = (Vec::new(), 0);
         while calls.len() < MOST_JOBS && bytes < MOST_BYTES {
@@ -94,8 +98,12 @@ impl Sending {
                 calls.push(call);
             }
         }
-        waiting.is_sending = !calls.is_empty();
-        waiting.is_sending.then_some(calls)
+        if calls.is_empty() {
+            waiting.tasks -= 1;
+            self.is_over = true;
+            return None;
+        }
+        Some(calls)
     }
 
     /// Sends jobs and answers their callers. Of jobs that are refused together nothing was enqueued: each half of them
@@ -126,11 +134,15 @@ impl Sending {
 }
 
 impl Drop for Sending {
-    /// Where the task was ended before its time, as by a runtime that shuts down, the callers that wait get an error,
-    /// and the next call starts another.
+    /// Where the task was ended before its time, as by a runtime that shuts down, the callers that no other task serves
+    /// get an error, and the next call starts another.
     fn drop(&mut self) {
         if !self.is_over {
-            *self.gather.waiting() = Waiting::default();
+            let mut waiting = self.gather.waiting();
+            waiting.tasks -= 1;
+            if waiting.tasks == 0 {
+                waiting.calls.clear();
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs that are enqueued while a request is under way share the next one.
+//! Jobs that are enqueued while requests are under way share the next one.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod common;
@@ -23,20 +23,23 @@ struct Gated {
 }
 
 impl Gated {
-    /// The server, with a request under way whose answer the gate holds back.
-    async fn with_a_request_under_way() -> (Self, Call) {
+    /// The server, with as many requests under way as there can be, whose answers the gate holds back.
+    async fn with_requests_under_way() -> (Self, Vec<Call>) {
         let server = TestServer::open().await;
         let gate = Arc::new(Semaphore::new(0));
         let address = forward(server.address, Arc::clone(&gate)).await;
         let gated = Self { client: Client::http(&format!("http://{address}")).unwrap(), server, gate };
-        let first = gated.enqueue(job(0)).await;
+        let mut calls = Vec::new();
+        for _ in 0..UNDER_WAY {
+            calls.push(gated.enqueue(job(0)).await);
+        }
         soon(async {
-            while gated.jobs().await.is_empty() {
+            while gated.jobs().await.len() < UNDER_WAY {
                 tokio::task::yield_now().await;
             }
         })
         .await;
-        (gated, first)
+        (gated, calls)
     }
 
     /// Starts a call, and answers when it waits.
@@ -55,12 +58,10 @@ impl Gated {
     async fn jobs(&self) -> Vec<Job> {
         self.server.engine.list(Filter::default(), Page::new(0, 1_000)).await.unwrap().jobs
     }
-
-    /// How many requests brought the jobs: those of one request are created at the same moment.
-    async fn requests(&self) -> usize {
-        self.jobs().await.iter().map(|job| job.times.created).collect::<BTreeSet<_>>().len()
-    }
 }
+
+/// How many requests are under way at the same time.
+const UNDER_WAY: usize = 4;
 
 type Call = JoinHandle<Result<JobInfo, ClientError>>;
 
@@ -93,39 +94,51 @@ fn invalid() -> NewJob {
     job(0).priority(101)
 }
 
+async fn all(calls: impl IntoIterator<Item = Call>) -> Vec<JobInfo> {
+    let mut jobs = Vec::new();
+    for call in calls {
+        jobs.push(answer(call).await.unwrap());
+    }
+    jobs
+}
+
 async fn answer(call: Call) -> Result<JobInfo, ClientError> {
     soon(call).await.unwrap()
 }
 
 #[tokio::test]
 async fn calls_during_a_request_share_the_next_one_in_their_order() {
-    let (gated, first) = Gated::with_a_request_under_way().await;
-    let mut calls = vec![first];
+    let (gated, under_way) = Gated::with_requests_under_way().await;
+    let mut calls = Vec::new();
     for number in 1..10 {
         calls.push(gated.enqueue(job(number)).await);
     }
     gated.open();
-    let mut ids = Vec::new();
-    for call in calls {
-        ids.push(answer(call).await.unwrap().id().to_owned());
-    }
-    assert_eq!(gated.requests().await, 2);
-    // The first came in another request, whose ids are others.
-    assert!(ids[1..].windows(2).all(|pair| pair[0] < pair[1]), "the ids of a request ascend: {ids:?}");
-    for (number, id) in ids.iter().enumerate() {
+    all(under_way).await;
+    let ids: Vec<String> = all(calls).await.iter().map(|job| job.id().to_owned()).collect();
+    let jobs = gated.jobs().await;
+    let created: BTreeSet<_> =
+        jobs.iter().filter(|job| ids.contains(&job.id.to_string())).map(|job| job.times.created).collect();
+    assert_eq!(
+        (jobs.len(), created.len()),
+        (UNDER_WAY + 9, 1),
+        "the jobs of one request are created at the same moment"
+    );
+    assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "the ids of a request ascend: {ids:?}");
+    for (number, id) in (1..).zip(&ids) {
         assert_eq!(gated.client.job(id).await.unwrap().envelope()["args"], json!([number]));
     }
 }
 
 #[tokio::test]
 async fn a_job_that_is_refused_costs_the_others_nothing() {
-    let (gated, first) = Gated::with_a_request_under_way().await;
+    let (gated, under_way) = Gated::with_requests_under_way().await;
     let mut calls = Vec::new();
     for number in 1..8 {
         calls.push(gated.enqueue(if number == 3 { invalid() } else { job(number) }).await);
     }
     gated.open();
-    answer(first).await.unwrap();
+    all(under_way).await;
     for (number, call) in (1..).zip(calls) {
         match answer(call).await {
             Ok(_) => assert_ne!(number, 3),
@@ -136,38 +149,38 @@ async fn a_job_that_is_refused_costs_the_others_nothing() {
             Err(error) => panic!("{error}"),
         }
     }
-    assert_eq!(gated.jobs().await.len(), 7, "each of the others once");
+    assert_eq!(gated.jobs().await.len(), UNDER_WAY + 6, "each of the others once");
 }
 
 #[tokio::test]
 async fn a_caller_that_goes_away_takes_its_own_job_and_no_other() {
-    let (gated, first) = Gated::with_a_request_under_way().await;
+    let (gated, under_way) = Gated::with_requests_under_way().await;
     let [before, gone, behind] = [job(1), job(2), job(3)];
     let before = gated.enqueue(before).await;
     let gone = gated.enqueue(gone).await;
     let behind = gated.enqueue(behind).await;
     gone.abort();
     assert!(gone.await.unwrap_err().is_cancelled());
-    // The one whose request is under way goes too: the request is not its own.
-    first.abort();
+    // Those whose requests are under way go too: the requests are not their own.
+    under_way.iter().for_each(JoinHandle::abort);
     gated.open();
-    answer(before).await.unwrap();
-    answer(behind).await.unwrap();
-    assert_eq!(gated.jobs().await.len(), 3, "the first was enqueued before its caller went");
+    all([before, behind]).await;
+    assert_eq!(gated.jobs().await.len(), UNDER_WAY + 2, "what was under way is enqueued");
 }
 
 #[tokio::test]
 async fn a_job_with_a_key_goes_alone_and_is_found_again() {
-    let (gated, first) = Gated::with_a_request_under_way().await;
+    let (gated, under_way) = Gated::with_requests_under_way().await;
     let plain = gated.enqueue(job(1)).await;
     let keyed = gated.enqueue(job(2).idempotency_key("k")).await;
     gated.open();
-    let (_, _, keyed) = (answer(first).await.unwrap(), answer(plain).await.unwrap(), answer(keyed).await.unwrap());
+    all(under_way.into_iter().chain([plain])).await;
+    let keyed = answer(keyed).await.unwrap();
     let again = gated.client.enqueue_or_find(job(2).idempotency_key("k")).await.unwrap();
     assert_eq!((again.0.id(), again.1), (keyed.id(), false));
     let conflict = gated.client.enqueue(job(3).idempotency_key("k")).await;
     assert!(matches!(conflict, Err(ClientError::Refused(refused)) if refused.status == 409));
-    assert_eq!(gated.jobs().await.len(), 3);
+    assert_eq!(gated.jobs().await.len(), UNDER_WAY + 2);
 }
 
 #[tokio::test]
@@ -187,18 +200,15 @@ async fn an_unreachable_server_is_told_to_every_caller_and_the_next_call_tries_a
 }
 
 #[tokio::test]
-async fn large_jobs_do_not_share_a_request_beyond_its_size() {
-    let (gated, first) = Gated::with_a_request_under_way().await;
-    let large = "x".repeat(200 << 10);
-    let mut calls = vec![first];
-    for _ in 0..6 {
+async fn a_request_does_not_become_larger_than_servers_take() {
+    let (gated, under_way) = Gated::with_requests_under_way().await;
+    let large = "x".repeat(400 << 10);
+    let mut calls = under_way;
+    for _ in 0..4 {
         calls.push(gated.enqueue(NewJob::new("gathered", &large).unwrap()).await);
     }
     gated.open();
-    for call in calls {
-        answer(call).await.unwrap();
-    }
-    assert_eq!(gated.requests().await, 4, "one for the first, and three with two large jobs each");
+    assert_eq!(all(calls).await.len(), UNDER_WAY + 4, "together they are larger than the server takes");
 }
 
 #[cfg(feature = "embedded")]
