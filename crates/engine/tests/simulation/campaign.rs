@@ -1,6 +1,7 @@
 //! Many simulations, the seeds that failed once, and the flaws that must be seen.
 
-use super::flawed::{Flaw, FlawedKind};
+use super::flaw::Flaw;
+use super::flawed::FlawedKind;
 use super::ledger::Violation;
 use super::postgres::InDatabase;
 use super::run::{Outcome, simulate};

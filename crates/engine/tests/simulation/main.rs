@@ -21,6 +21,7 @@ mod cluster;
 mod conditions;
 mod expectation;
 mod faults;
+mod flaw;
 mod flawed;
 mod ledger;
 mod planned_job;

@@ -1,5 +1,6 @@
 //! The checks. They use the ledger alone: the requests, the responses, the times that the clock showed, the events that
-//! the servers published, and the jobs at the end. Where a response was lost, the request may have been carried out or not.
+//! the servers published, and the jobs at the end. Where a response was lost, the request may have been carried out or
+//! not.
 
 mod attempts;
 mod early;
