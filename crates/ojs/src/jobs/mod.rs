@@ -8,6 +8,7 @@ mod policy;
 mod progress;
 mod repeat;
 mod revise;
+mod run_error;
 mod schedule;
 
 pub use enqueue::JobRequest;
@@ -17,4 +18,5 @@ pub use policy::{PolicyOrigin, max_attempts, policy_document};
 pub use progress::Progress;
 pub use repeat::{is_same, key_reused};
 pub use revise::Override;
+pub use run_error::RunError;
 pub use schedule::{lease, span_of_seconds};
