@@ -10,6 +10,8 @@ mod repeat;
 mod revise;
 mod run_error;
 mod schedule;
+#[cfg(feature = "engine")]
+mod submission;
 
 pub use enqueue::JobRequest;
 pub use envelope::{Envelopes, push_id, push_moment, push_ms, stopped_by_failure};
@@ -20,3 +22,5 @@ pub use repeat::{is_same, key_reused};
 pub use revise::Override;
 pub use run_error::RunError;
 pub use schedule::{lease, span_of_seconds};
+#[cfg(feature = "engine")]
+pub use submission::{policy_text, submission};

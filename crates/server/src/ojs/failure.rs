@@ -1,11 +1,10 @@
 //! A failed run, as a worker reports it.
 
-use super::intake::policy_text;
 use crate::app::App;
 use redrive_engine::FailureReport;
 use redrive_ojs::json::{Members, check_nested, text};
 use redrive_ojs::time::{parse_http_date, parse_rfc3339};
-use redrive_ojs::{Invalid, RunError, span_of_seconds};
+use redrive_ojs::{Invalid, RunError, policy_text, span_of_seconds};
 use redrive_policy::{Disposition, Moment, Policy, Problem, Signal, Span};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
