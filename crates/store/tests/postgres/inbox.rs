@@ -98,7 +98,7 @@ fn a_node_that_is_cut_off_in_the_middle_neither_loses_nor_doubles_a_job() {
             reader(entry)
         };
         let mut taken = node.drain_inbox(&cutting, 10, now()).await.unwrap().jobs;
-        assert!(cuts.load(Ordering::SeqCst), "the connection was cut while the letter was open");
+        assert!(cuts.load(Ordering::SeqCst), "the connection was cut while the entry was being read");
         // The database may need a moment to notice that the connection is gone, and to release the lock on the entry.
         while waiting(&app, &schema).await > 0 {
             taken.extend(drained(&node).await.jobs);
@@ -112,7 +112,7 @@ fn a_node_that_is_cut_off_in_the_middle_neither_loses_nor_doubles_a_job() {
 /// Four nodes drain the inbox while all their connections are cut again and again.
 #[test]
 fn every_inbox_entry_becomes_one_job_whatever_happens_to_the_connections() {
-    const LETTERS: usize = 300;
+    const ENTRIES: usize = 300;
     let schema = new_schema();
     let nodes: Vec<Arc<Postgres>> = (0..4).map(|_| Arc::new(open(&schema))).collect();
     runtime().block_on(async {
@@ -121,7 +121,7 @@ fn every_inbox_entry_becomes_one_job_whatever_happens_to_the_connections() {
         let takers: Vec<_> =
             nodes.iter().map(|node| tokio::spawn(taker(Arc::clone(node), Arc::clone(&stop)))).collect();
         let mut told = BTreeSet::new();
-        for number in 0..LETTERS {
+        for number in 0..ENTRIES {
             told.insert(enqueue(&app, &schema, "'a'").await);
             if number % 20 == 0 {
                 cut(&schema).await;
@@ -138,7 +138,7 @@ fn every_inbox_entry_becomes_one_job_whatever_happens_to_the_connections() {
         let kept: Vec<Uuid> = app.query(&sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
         let kept: BTreeSet<JobId> = kept.into_iter().map(|id| JobId::from_bytes(id.into_bytes())).collect();
         assert_eq!(kept, told);
-        assert_eq!(nodes[0].queues().await.unwrap()[0].count(State::Available), LETTERS);
+        assert_eq!(nodes[0].queues().await.unwrap()[0].count(State::Available), ENTRIES);
     });
 }
 
