@@ -75,7 +75,7 @@ fn overdue_error(job: &Job, why: Overdue) -> Blob {
     let error = match why {
         Overdue::Stalled => json!({
             "type": "visibility_timeout", "code": "timeout",
-            "message": format!("worker \"{worker}\" gave no sign of life within the visibility timeout"),
+            "message": format!("worker \"{worker}\" sent no heartbeat within the visibility timeout"),
             "details": { "timeout_kind": "stalled", "worker_id": worker },
         }),
         Overdue::TimedOut => json!({

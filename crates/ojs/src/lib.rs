@@ -2,7 +2,7 @@
 //! the envelopes that callers and workers are answered. It knows no HTTP, waits for nothing and reads no clock.
 //!
 //! Without the feature `store` only what a client needs is here: the document of a job to be enqueued, the rules of
-//! names, and timestamps.
+//! names, and timestamps. The feature `engine` adds the conversion of a request into what the engine takes.
 
 mod document;
 mod invalid;

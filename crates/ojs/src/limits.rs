@@ -5,6 +5,8 @@
 pub struct Limits {
     /// The longest `args` of one job, in bytes of JSON.
     pub args_bytes: usize,
+    /// The longest error of one failed run that is stored whole, in bytes of JSON.
+    pub error_bytes: usize,
     /// How deep `args`, `meta` and other values may nest; at most 120.
     pub nesting: usize,
     /// The longest name of a queue, of a job type, and of a worker, in bytes.
@@ -13,6 +15,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { args_bytes: 512 << 10, nesting: 64, name_bytes: 255 }
+        Self { args_bytes: 512 << 10, error_bytes: 16 << 10, nesting: 64, name_bytes: 255 }
     }
 }

@@ -47,18 +47,18 @@ pub struct Limits {
 impl Limits {
     /// Those on a single job.
     pub(crate) const fn of_jobs(&self) -> redrive_ojs::Limits {
-        let Self { args_bytes, nesting, name_bytes, .. } = *self;
-        redrive_ojs::Limits { args_bytes, nesting, name_bytes }
+        let Self { args_bytes, error_bytes, nesting, name_bytes, .. } = *self;
+        redrive_ojs::Limits { args_bytes, error_bytes, nesting, name_bytes }
     }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        let redrive_ojs::Limits { args_bytes, nesting, name_bytes } = redrive_ojs::Limits::default();
+        let redrive_ojs::Limits { args_bytes, error_bytes, nesting, name_bytes } = redrive_ojs::Limits::default();
         Self {
             body_bytes: 1 << 20,
             args_bytes,
-            error_bytes: 16 << 10,
+            error_bytes,
             nesting,
             batch: 1_000,
             fetch: 1_000,

@@ -120,6 +120,15 @@ impl Failure {
         matches!(self.wish, Wish::DeadLetter | Wish::Discard)
     }
 
+    /// The details as Open Job Spec has them: an object; anything else becomes one.
+    pub(crate) fn details_object(&self) -> Option<Cow<'_, str>> {
+        match self.details()? {
+            "null" => None,
+            object if object.starts_with('{') => Some(object.into()),
+            other => Some(format!("{{\"value\":{other}}}").into()),
+        }
+    }
+
     /// The error code with which Open Job Spec carries the signal.
     pub(crate) const fn code(&self) -> Option<&'static str> {
         match self.wish {

@@ -39,6 +39,7 @@ everywhere! {
     done_with_a_result,
     done_without_a_result,
     failed_and_tried_again,
+    errors_are_stored_as_a_server_stores_them,
     unrecoverable_is_a_dead_letter_at_once,
     discarded_is_no_dead_letter,
     snoozed_spends_no_attempt,
@@ -124,6 +125,26 @@ async fn failed_and_tried_again(client: Client) {
     assert_eq!(told[0], (&kind, &message, &json!({ "attempt": 1 })));
     assert_eq!(told[1], (&kind, &message, &json!({ "attempt": 2 })));
     assert_eq!(crew.stop().await.failed, 2);
+}
+
+async fn errors_are_stored_as_a_server_stores_them(client: Client) {
+    async fn fails(_: (), context: Context) -> Result<(), Failure> {
+        let failure = Failure::new("external.busy", "é".repeat(20_000)).with_details("too long to be stored");
+        match context.job().attempt() {
+            1 => Err(Failure::new("external.busy", "later").with_details("a text")),
+            2 => Err(failure),
+            _ => Err(Failure::other("enough").unrecoverable()),
+        }
+    }
+    let crew = Crew::start(Worker::builder(&client).handle("fails", fails));
+    let id = enqueued(&client, job("fails")).await;
+    let job = settled(&client, &id).await;
+    let errors = job.errors();
+    assert_eq!(errors[0]["details"], json!({ "value": "a text" }));
+    assert_eq!((&errors[1]["type"], &errors[1]["truncated"]), (&json!("external.busy"), &json!(true)));
+    assert_eq!((&errors[1]["message"], errors[1].get("details")), (&json!("é".repeat(500)), None));
+    assert_eq!((&errors[2]["code"], &errors[2]["retryable"]), (&json!("DEAD_LETTER"), &json!(false)));
+    crew.stop().await;
 }
 
 async fn unrecoverable_is_a_dead_letter_at_once(client: Client) {

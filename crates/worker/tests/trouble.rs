@@ -182,7 +182,7 @@ async fn a_handler_that_blocks_a_thread_keeps_its_lease() {
     release.send(()).unwrap();
     crew.hears("settled block completed").await;
     let job = client.job(&id).await.unwrap();
-    assert_eq!((job.attempt(), job.errors().len()), (1, 0), "five signs of life are more than one lease");
+    assert_eq!((job.attempt(), job.errors().len()), (1, 0), "five heartbeats are more than one lease");
     crew.stop().await;
     server.close().await;
 }

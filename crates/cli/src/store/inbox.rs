@@ -1,10 +1,8 @@
-//! `redrive store inbox`: entries of the inbox that could not be
-//! made of.
+//! `redrive store inbox`: entries of the inbox that no job could be made of.
 
-use super::location::StoreLocation;
+use super::aside::{self, Wanted};
 use crate::{exit::Failed, output};
 use redrive_ojs::time::rfc3339;
-use redrive_store::JobId;
 use redrive_store::postgres::{Contents, Inbox, SetAside};
 use serde_json::{Value, json};
 
@@ -36,44 +34,15 @@ Examples:
   redrive store inbox env:REDRIVE_STORE --drop all";
 
 pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
-    let StoreLocation::Database(options) = StoreLocation::read(&args.address)? else {
-        return Err(Failed::usage("found a folder; only a store in a database has an inbox: give postgres://…"));
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
-    runtime.block_on(async {
-        let inbox = Inbox::open(*options).await.map_err(Failed::unreachable)?;
-        if args.again.is_empty() && args.drop.is_empty() {
-            let contents = inbox.look(args.limit).await.map_err(Failed::unreachable)?;
-            return listed(&contents, json);
+    let wanted = Wanted::read(&args.again, &args.drop)?;
+    aside::on_database(&args.address, "has an inbox: give postgres://…", async |options| {
+        let inbox = Inbox::open(options).await.map_err(Failed::unreachable)?;
+        match wanted {
+            Wanted::List => listed(&inbox.list(args.limit).await.map_err(Failed::unreachable)?, json),
+            Wanted::Restore(ids) => aside::told(inbox.restore(ids.as_deref()).await, ids.as_deref(), json),
+            Wanted::Delete(ids) => aside::told(inbox.delete(ids.as_deref()).await, ids.as_deref(), json),
         }
-        let named = if args.again.is_empty() { &args.drop } else { &args.again };
-        let ids = ids(named)?;
-        let changed = match args.again.is_empty() {
-            true => inbox.forget(ids.as_deref()).await,
-            false => inbox.again(ids.as_deref()).await,
-        };
-        told(&changed.map_err(Failed::unreachable)?, ids.as_deref(), json)
     })
-}
-
-/// The ids that were named; none for all.
-pub(super) fn ids(named: &[String]) -> Result<Option<Vec<JobId>>, Failed> {
-    if named.iter().any(|name| name == "all") {
-        return Ok(None);
-    }
-    named.iter().map(|name| name.parse().map_err(Failed::usage)).collect::<Result<_, _>>().map(Some)
-}
-
-pub(super) fn told(changed: &[JobId], named: Option<&[JobId]>, json: bool) -> Result<(), Failed> {
-    let ids: Vec<String> = changed.iter().map(ToString::to_string).collect();
-    if json {
-        output::json(&json!({ "changed": ids }))?;
-    } else {
-        output::text(&ids.iter().map(|id| format!("{id}\n")).collect::<String>())?;
-    }
-    let missing = named.unwrap_or_default().iter().find(|id| !changed.contains(id));
-    missing.map_or(Ok(()), |id| Err(Failed::invalid(format!("job {id} is not among those that were set aside"))))
 }
 
 fn listed(contents: &Contents, json: bool) -> Result<(), Failed> {
@@ -85,7 +54,7 @@ fn listed(contents: &Contents, json: bool) -> Result<(), Failed> {
     }
     let mut text = format!("{} wait to be taken in, {} were set aside\n", contents.waiting, contents.refused);
     for SetAside { id, refused, reason, .. } in &contents.set_aside {
-        text.push_str(&format!("{id}  {}\n  {}\n", rfc3339(*refused), reason.replace('\n', "\n  ")));
+        text.push_str(&aside::entry(&id.to_string(), *refused, reason));
     }
     output::text(&text)
 }
@@ -93,7 +62,7 @@ fn listed(contents: &Contents, json: bool) -> Result<(), Failed> {
 fn in_json(job: &SetAside) -> Value {
     let document = serde_json::from_str(&job.document).unwrap_or(Value::Null);
     json!({
-        "id": job.id, "handed_in_at": rfc3339(job.at), "refused_at": rfc3339(job.refused), "reason": job.reason,
+        "id": job.id, "enqueued_at": rfc3339(job.at), "refused_at": rfc3339(job.refused), "reason": job.reason,
         "document": document,
     })
 }

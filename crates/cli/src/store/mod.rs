@@ -1,5 +1,6 @@
 //! `redrive store`: a store as a whole.
 
+mod aside;
 mod backup;
 mod copy;
 mod inbox;

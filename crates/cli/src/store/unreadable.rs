@@ -1,6 +1,6 @@
 //! `redrive store unreadable`: jobs in a database that a server could not read and has set aside.
 
-use super::location::StoreLocation;
+use super::aside::{self, Wanted};
 use crate::{exit::Failed, output};
 use redrive_ojs::time::rfc3339;
 use redrive_store::postgres::{UnreadableJob, UnreadableJobs, UnreadableList};
@@ -35,26 +35,15 @@ Examples:
   redrive store unreadable env:REDRIVE_STORE --delete all";
 
 pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
-    let StoreLocation::Database(options) = StoreLocation::read(&args.address)? else {
-        return Err(Failed::usage(
-            "found a folder; only a store in a database sets jobs aside: give postgres://…, or use `redrive store check`",
-        ));
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
-    runtime.block_on(async {
-        let unreadable = UnreadableJobs::open(*options).await.map_err(Failed::unreachable)?;
-        if args.restore.is_empty() && args.delete.is_empty() {
-            let list = unreadable.list(args.limit).await.map_err(Failed::unreachable)?;
-            return listed(&list, json);
+    let wanted = Wanted::read(&args.restore, &args.delete)?;
+    let in_folder = "sets jobs aside: give postgres://…, or use `redrive store check`";
+    aside::on_database(&args.address, in_folder, async |options| {
+        let jobs = UnreadableJobs::open(options).await.map_err(Failed::unreachable)?;
+        match wanted {
+            Wanted::List => listed(&jobs.list(args.limit).await.map_err(Failed::unreachable)?, json),
+            Wanted::Restore(ids) => aside::told(jobs.restore(ids.as_deref()).await, ids.as_deref(), json),
+            Wanted::Delete(ids) => aside::told(jobs.delete(ids.as_deref()).await, ids.as_deref(), json),
         }
-        let named = if args.restore.is_empty() { &args.delete } else { &args.restore };
-        let ids = super::inbox::ids(named)?;
-        let changed = match args.restore.is_empty() {
-            true => unreadable.delete(ids.as_deref()).await,
-            false => unreadable.restore(ids.as_deref()).await,
-        };
-        super::inbox::told(&changed.map_err(Failed::unreachable)?, ids.as_deref(), json)
     })
 }
 
@@ -68,7 +57,7 @@ fn listed(list: &UnreadableList, json: bool) -> Result<(), Failed> {
         list.total, list.newer
     );
     for UnreadableJob { id, queue, since, reason, .. } in &list.jobs {
-        text.push_str(&format!("{id}  {queue}  {}\n  {}\n", rfc3339(*since), reason.replace('\n', "\n  ")));
+        text.push_str(&aside::entry(&format!("{id}  {queue}"), *since, reason));
     }
     output::text(&text)
 }

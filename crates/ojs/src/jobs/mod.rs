@@ -8,7 +8,10 @@ mod policy;
 mod progress;
 mod repeat;
 mod revise;
+mod run_error;
 mod schedule;
+#[cfg(feature = "engine")]
+mod submission;
 
 pub use enqueue::JobRequest;
 pub use envelope::{Envelopes, push_id, push_moment, push_ms, stopped_by_failure};
@@ -17,4 +20,7 @@ pub use policy::{PolicyOrigin, max_attempts, policy_document};
 pub use progress::Progress;
 pub use repeat::{is_same, key_reused};
 pub use revise::Override;
+pub use run_error::RunError;
 pub use schedule::{lease, span_of_seconds};
+#[cfg(feature = "engine")]
+pub use submission::{policy_text, submission};

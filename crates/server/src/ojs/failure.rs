@@ -1,23 +1,15 @@
 //! A failed run, as a worker reports it.
 
-use super::intake::policy_text;
 use crate::app::App;
 use redrive_engine::FailureReport;
-use redrive_ojs::json::{Members, check_nested, items, member, push_key, push_str, text};
+use redrive_ojs::json::{Members, check_nested, text};
 use redrive_ojs::time::parse_rfc3339;
-use redrive_ojs::{Invalid, span_of_seconds};
+use redrive_ojs::{Invalid, RunError, policy_text, span_of_seconds};
 use redrive_policy::{Disposition, Moment, Policy, Problem, Signal, Span};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
-
-/// The longest message that is stored of an error that is too long as a whole, in bytes.
-const CUT_MESSAGE: usize = 1_000;
-
-/// What the server writes itself into each entry of the history.
-const MANAGED: [&str; 10] =
-    ["type", "code", "message", "retryable", "details", "backtrace", "attempt", "timestamp", "occurred_at", "retry"];
 
 /// Reads the error of a report; only its message is required. With it comes the policy of the
 /// worker, if it brings one.
@@ -45,11 +37,18 @@ pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, invalid: &mut I
             error.add_problem(key, Problem::with_message("", message), problems);
         }
     }
-    let retry = report.get("retry");
-    let length: usize = [report.get("error"), retry].into_iter().flatten().map(|value| value.get().len()).sum();
-    let stored = stored(&error, retry, types.first()?, &code, &message?, length > limits.error_bytes);
+    let stored = RunError {
+        type_name: types.first()?,
+        code: &code,
+        message: &message?,
+        retryable,
+        details: error.get("details").map(RawValue::get),
+        backtrace: error.get("backtrace"),
+        retry: report.get("retry").map(RawValue::get),
+        others: Some(&error),
+    };
     Some(FailureReport {
-        error: Arc::from(stored),
+        error: Arc::from(stored.stored(limits.error_bytes)),
         types: types.into_iter().map(Cow::into_owned).collect(),
         signal: signal(&code),
         code: code.into_owned(),
@@ -117,80 +116,6 @@ fn retry_after(members: &Members<'_>, now: Moment, problems: &mut Vec<Problem>) 
 fn http_date(text: &str) -> Option<Moment> {
     let since = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
     i64::try_from(since.as_micros()).ok().map(Moment::from_micros)
-}
-
-/// The error as it is stored: one object, of which the history shows every member, with the policy that
-/// the worker brought. Of one that is too long, only the names and the start of the message.
-fn stored(
-    error: &Members<'_>,
-    retry: Option<&RawValue>,
-    type_name: &str,
-    code: &str,
-    message: &str,
-    cut: bool,
-) -> Vec<u8> {
-    let mut out = vec![b'{'];
-    member(&mut out, "type");
-    push_str(&mut out, shortened(type_name, cut));
-    if !code.is_empty() {
-        member(&mut out, "code");
-        push_str(&mut out, shortened(code, cut));
-    }
-    member(&mut out, "message");
-    push_str(&mut out, shortened(message, cut));
-    if let Some(retryable) = error.get("retryable") {
-        member(&mut out, "retryable");
-        out.extend_from_slice(retryable.get().as_bytes());
-    }
-    if cut {
-        member(&mut out, "truncated");
-        out.extend_from_slice(b"true}");
-        return out;
-    }
-    if let Some(details) = error.get("details") {
-        member(&mut out, "details");
-        out.extend_from_slice(details.get().as_bytes());
-    }
-    if let Some(backtrace) = error.get("backtrace") {
-        member(&mut out, "backtrace");
-        push_backtrace(&mut out, backtrace);
-    }
-    if let Some(retry) = retry {
-        member(&mut out, "retry");
-        out.extend_from_slice(retry.get().as_bytes());
-    }
-    for (key, value) in error.iter().filter(|(key, _)| !MANAGED.contains(&&***key)) {
-        push_key(&mut out, key);
-        out.extend_from_slice(value.get().as_bytes());
-    }
-    out.push(b'}');
-    out
-}
-
-/// A backtrace is a list of lines; text becomes one, because clients expect a list.
-fn push_backtrace(out: &mut Vec<u8>, backtrace: &RawValue) {
-    let strings = items(backtrace).is_some_and(|lines| lines.iter().all(|line| text(line).is_some()));
-    if strings {
-        out.extend_from_slice(backtrace.get().as_bytes());
-        return;
-    }
-    let whole = text(backtrace).unwrap_or_else(|| Cow::Borrowed(backtrace.get()));
-    out.push(b'[');
-    for (index, line) in whole.lines().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        push_str(out, line);
-    }
-    out.push(b']');
-}
-
-fn shortened(text: &str, cut: bool) -> &str {
-    if !cut || text.len() <= CUT_MESSAGE {
-        return text;
-    }
-    let end = (0..=CUT_MESSAGE).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or(0)]
 }
 
 #[cfg(test)]

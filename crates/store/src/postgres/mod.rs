@@ -5,6 +5,7 @@
 //! transaction that writes their outcome. Calls of several callers share transactions.
 
 mod access;
+mod aside;
 mod batcher;
 mod catalogue;
 mod clock;

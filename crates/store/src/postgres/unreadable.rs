@@ -1,19 +1,15 @@
 //! Jobs that cannot be read: set aside, so that they hold up no other, and listed for people.
 
-use super::core::Core;
+use super::aside::{self, Aside};
 use super::db_error::DbError;
 use super::options::Options;
 use super::pool::Session;
-use super::stored_row::uuids;
-use super::value::{Param, Reader, Statement, limit};
-use super::{schema, sql, text};
+use super::value::{Reader, Statement};
+use super::{sql, text};
 use crate::{JobId, StoreError};
 use redrive_policy::Moment;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
-
-/// The longest reason that is stored, in characters.
-const LONGEST_REASON: usize = 4_000;
+use std::sync::OnceLock;
 
 /// The row leaves its table, and with it every index that claims and sweeps go by. Its spec stays, so that the id and
 /// the idempotency key are not used again.
@@ -65,12 +61,7 @@ impl Watcher {
 
 /// Sets jobs aside in the transaction that is open, each with the reason. They are reported once it is committed.
 pub(super) async fn set_aside(session: &mut Session, damaged: &[(JobId, String)]) -> Result<(), DbError> {
-    let reason = |why: &str| text::stored(&why.chars().take(LONGEST_REASON).collect::<String>()).into_owned();
-    let params: Vec<Param<'_>> = vec![
-        Box::new(uuids(damaged.iter().map(|(id, _)| id))),
-        Box::new(damaged.iter().map(|(_, why)| reason(why)).collect::<Vec<_>>()),
-    ];
-    let rows = session.query(&Statement::new(SET_ASIDE, params)).await?;
+    let rows = session.query(&Statement::new(SET_ASIDE, aside::params(damaged))).await?;
     for row in &rows {
         let id = Reader::new(row).id()?;
         session.aside.extend(damaged.iter().find(|(other, _)| *other == id).cloned());
@@ -80,18 +71,12 @@ pub(super) async fn set_aside(session: &mut Session, damaged: &[(JobId, String)]
 
 /// How many jobs are set aside.
 pub(super) async fn count(session: &mut Session) -> Result<usize, DbError> {
-    number(session, COUNT).await
-}
-
-async fn number(session: &mut Session, sql: &'static str) -> Result<usize, DbError> {
-    let rows = session.query(&Statement::new(sql, Vec::new())).await?;
-    let count: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
-    Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
+    aside::numbers(session, COUNT).await.map(|[count]| count)
 }
 
 /// The jobs of a store that cannot be read. Servers may run meanwhile.
 #[derive(Debug)]
-pub struct UnreadableJobs(Arc<Core>);
+pub struct UnreadableJobs(Aside);
 
 /// What cannot be read in a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,15 +112,7 @@ impl UnreadableJobs {
     /// # Errors
     /// The database cannot be reached, or holds no store of this version.
     pub async fn open(options: Options) -> Result<Self, StoreError> {
-        let place = options.to_string();
-        let core = Core::new(options.with_connections(1));
-        let schema = &core.pool.options().schema;
-        let there = async { schema::has_table(&mut core.session().await?, schema, "unreadable").await }.await?;
-        if there {
-            return Ok(Self(core));
-        }
-        let why = format!("there is no store of this version in {place}; check the address, or start a server there");
-        Err(StoreError::Broken(why))
+        Aside::open(options, "unreadable", "store of this version").await.map(Self)
     }
 
     /// What cannot be read, with at most `most` of what was set aside.
@@ -143,25 +120,22 @@ impl UnreadableJobs {
     /// # Errors
     /// What the database says.
     pub async fn list(&self, most: usize) -> Result<UnreadableList, StoreError> {
-        Ok(self.listed(most).await?)
-    }
-
-    async fn listed(&self, most: usize) -> Result<UnreadableList, DbError> {
-        let mut session = self.0.session().await?;
-        let (total, newer) = (count(&mut session).await?, number(&mut session, &sql::COUNT_NEWER).await?);
-        let rows = session.query(&Statement::new(LIST, vec![Box::new(limit(most))])).await?;
-        let mut jobs = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let mut row = Reader::new(row);
-            jobs.push(UnreadableJob {
-                id: row.id()?,
-                queue: text::read(row.next()?).into_owned(),
-                since: Moment::from_micros(row.next()?),
-                reason: text::read(row.next()?).into_owned(),
-                row: row.next()?,
+        let list = async {
+            let mut session = self.0.session().await?;
+            let total = count(&mut session).await?;
+            let [newer] = aside::numbers(&mut session, &sql::COUNT_NEWER).await?;
+            let jobs = aside::rows(&mut session, LIST, most, |row| {
+                Ok(UnreadableJob {
+                    id: row.id()?,
+                    queue: text::read(row.next()?).into_owned(),
+                    since: Moment::from_micros(row.next()?),
+                    reason: text::read(row.next()?).into_owned(),
+                    row: row.next()?,
+                })
             });
-        }
-        Ok(UnreadableList { total, newer, jobs })
+            Ok::<_, DbError>(UnreadableList { total, newer, jobs: jobs.await? })
+        };
+        Ok(list.await?)
     }
 
     /// Puts jobs back as they were, these or all, for servers to read again. Returns which there were.
@@ -169,7 +143,7 @@ impl UnreadableJobs {
     /// # Errors
     /// What the database says.
     pub async fn restore(&self, ids: Option<&[JobId]>) -> Result<Vec<JobId>, StoreError> {
-        Ok(self.change(RESTORE, ids).await?)
+        self.0.change(RESTORE, ids).await
     }
 
     /// Deletes jobs that were set aside: these, or all. Returns which there were.
@@ -177,12 +151,6 @@ impl UnreadableJobs {
     /// # Errors
     /// What the database says.
     pub async fn delete(&self, ids: Option<&[JobId]>) -> Result<Vec<JobId>, StoreError> {
-        Ok(self.change(DELETE, ids).await?)
-    }
-
-    async fn change(&self, sql: &'static str, ids: Option<&[JobId]>) -> Result<Vec<JobId>, DbError> {
-        let params: Vec<Param<'_>> = vec![Box::new(ids.map(uuids))];
-        let rows = self.0.session().await?.write(&Statement::new(sql, params)).await?;
-        rows.iter().map(|row| Reader::new(row).id()).collect()
+        self.0.change(DELETE, ids).await
     }
 }

@@ -1,11 +1,11 @@
 //! Backups of stores that are running, closed, or damaged at their end.
 
-use crate::history::{History, Reached};
+use crate::history::History;
 use crate::scratch::Scratch;
 use crate::sim::SimDisk;
 use crate::subject::{DIR, SMALL, TINY, open};
 use crate::workload::{Workload, everything};
-use redrive_store::embedded::{Embedded, LoadProgress, OpenError, Options, backup_on};
+use redrive_store::embedded::{Embedded, Findings, LoadProgress, OpenError, Options, backup_on};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -26,13 +26,22 @@ fn a_backup_of_a_running_store_has_all_that_was_acknowledged() {
                 assert!(findings.is_sound() && findings.torn.is_none(), "{findings:?}");
                 assert!(seen.is_sorted_by_key(|progress: &LoadProgress| progress.done));
                 assert!(seen.last().is_some_and(|last| last.done == last.total), "{seen:?}");
-                let (copy, opened) = Embedded::open_on(Arc::new(disk.clone()), &to, options).unwrap();
-                assert!(opened.repairs.is_empty(), "{opened:?}");
-                let reached = Reached { acknowledged: number + 1, called: number + 1 };
-                assert_eq!(history.place_of(&copy, reached), Ok(number + 1));
-                history.go_on(&copy, number + 1);
+                history.check_copy(&disk, &to, options, number + 1);
             }
         }
+    }
+}
+
+/// Takes backups while jobs are written two by two: each has all that was acknowledged, and no half of a batch.
+pub(crate) fn check_whole(count: usize, disk: &SimDisk, written: &AtomicUsize, backup: impl Fn(&str) -> Findings) {
+    for number in 0..count {
+        let to = format!("/backup{number}");
+        let before = written.load(Ordering::SeqCst);
+        let findings = backup(&to);
+        assert!(findings.is_sound(), "{findings:?}");
+        let jobs = findings.jobs.iter().sum::<usize>();
+        assert!(jobs >= before && jobs % 2 == 0, "{jobs} jobs, {before} were acknowledged");
+        disk.delete_under(Path::new(&to));
     }
 }
 
@@ -49,15 +58,7 @@ fn a_backup_while_others_write_and_compact_is_whole() {
                 written.fetch_add(2, Ordering::SeqCst);
             }
         });
-        for number in 0..30 {
-            let to = format!("/backup{number}");
-            let before = written.load(Ordering::SeqCst);
-            let findings = store.backup(&to, &mut |_| {}).unwrap();
-            assert!(findings.is_sound(), "{findings:?}");
-            let jobs = findings.jobs.iter().sum::<usize>();
-            assert!(jobs >= before && jobs % 2 == 0, "{jobs} jobs, {before} were acknowledged");
-            disk.delete_under(Path::new(&to));
-        }
+        check_whole(30, &disk, &written, |to| store.backup(to, &mut |_| {}).unwrap());
         stop.store(true, Ordering::SeqCst);
     });
 }

@@ -1,12 +1,12 @@
 //! Copies of a store that another process runs, and copies that fail.
 
-use crate::history::{History, Reached};
+use crate::backups::check_whole;
+use crate::history::History;
 use crate::scratch::Scratch;
 use crate::sim::SimDisk;
 use crate::subject::{DIR, SMALL, TINY, open};
 use crate::workload::{Workload, everything};
 use redrive_store::embedded::{self, Embedded, OpenError, backup_on};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -31,11 +31,8 @@ fn a_backup_beside_a_running_store_has_all_that_was_acknowledged() {
                 let to = format!("/backup{number}");
                 let findings = copy(&disk, &to).unwrap();
                 assert!(findings.is_sound() && findings.torn.is_none() && findings.clean, "{findings:?}");
-                let (copy, opened) = Embedded::open_on(Arc::new(disk.clone()), &to, options).unwrap();
-                assert!(opened.repairs.is_empty() && opened.confirmed, "{opened:?}");
-                let reached = Reached { acknowledged: number + 1, called: number + 1 };
-                assert_eq!(history.place_of(&copy, reached), Ok(number + 1));
-                history.go_on(&copy, number + 1);
+                let opened = history.check_copy(&disk, &to, options, number + 1);
+                assert!(opened.confirmed, "{opened:?}");
             }
         }
     }
@@ -62,15 +59,7 @@ fn a_backup_beside_a_store_that_writes_and_compacts_is_whole() {
                 store.compact().unwrap();
             }
         });
-        for number in 0..20 {
-            let to = format!("/backup{number}");
-            let before = written.load(Ordering::SeqCst);
-            let findings = copy(&disk, &to).unwrap();
-            assert!(findings.is_sound(), "{findings:?}");
-            let jobs = findings.jobs.iter().sum::<usize>();
-            assert!(jobs >= before && jobs % 2 == 0, "{jobs} jobs, {before} were acknowledged");
-            disk.delete_under(Path::new(&to));
-        }
+        check_whole(20, &disk, &written, |to| copy(&disk, to).unwrap());
         stop.store(true, Ordering::SeqCst);
     });
 }

@@ -1,7 +1,10 @@
 //! What a store may show after a crash: the state after some number of verbs, none of them by half.
 
+use crate::sim::SimDisk;
 use crate::workload::{Op, Workload, everything};
+use redrive_store::embedded::{Embedded, Opened, Options};
 use redrive_store::{Memory, Store, StoreError};
+use std::sync::Arc;
 
 /// Verbs, and all that the reference model shows after each number of them.
 pub(crate) struct History {
@@ -66,6 +69,15 @@ impl History {
             let elsewhere = self.states.iter().position(|state| *state == shown);
             format!("the state after {elsewhere:?} verbs, possible are {possible:?}; {shown}")
         })
+    }
+
+    /// Opens a copy that was taken after so many verbs: it needs no repair, shows them all, and goes on.
+    pub(crate) fn check_copy(&self, disk: &SimDisk, dir: &str, options: Options, verbs: usize) -> Opened {
+        let (copy, opened) = Embedded::open_on(Arc::new(disk.clone()), dir, options).unwrap();
+        assert!(opened.repairs.is_empty(), "{opened:?}");
+        assert_eq!(self.place_of(&copy, Reached { acknowledged: verbs, called: verbs }), Ok(verbs));
+        self.go_on(&copy, verbs);
+        opened
     }
 
     /// Goes on with other verbs on the store and on the reference model, from a place on.

@@ -98,7 +98,7 @@ fn a_node_that_is_cut_off_in_the_middle_neither_loses_nor_doubles_a_job() {
             reader(entry)
         };
         let mut taken = node.drain_inbox(&cutting, 10, now()).await.unwrap().jobs;
-        assert!(cuts.load(Ordering::SeqCst), "the connection was cut while the letter was open");
+        assert!(cuts.load(Ordering::SeqCst), "the connection was cut while the entry was being read");
         // The database may need a moment to notice that the connection is gone, and to release the lock on the entry.
         while waiting(&app, &schema).await > 0 {
             taken.extend(drained(&node).await.jobs);
@@ -112,7 +112,7 @@ fn a_node_that_is_cut_off_in_the_middle_neither_loses_nor_doubles_a_job() {
 /// Four nodes drain the inbox while all their connections are cut again and again.
 #[test]
 fn every_inbox_entry_becomes_one_job_whatever_happens_to_the_connections() {
-    const LETTERS: usize = 300;
+    const ENTRIES: usize = 300;
     let schema = new_schema();
     let nodes: Vec<Arc<Postgres>> = (0..4).map(|_| Arc::new(open(&schema))).collect();
     runtime().block_on(async {
@@ -121,7 +121,7 @@ fn every_inbox_entry_becomes_one_job_whatever_happens_to_the_connections() {
         let takers: Vec<_> =
             nodes.iter().map(|node| tokio::spawn(taker(Arc::clone(node), Arc::clone(&stop)))).collect();
         let mut told = BTreeSet::new();
-        for number in 0..LETTERS {
+        for number in 0..ENTRIES {
             told.insert(enqueue(&app, &schema, "'a'").await);
             if number % 20 == 0 {
                 cut(&schema).await;
@@ -138,7 +138,7 @@ fn every_inbox_entry_becomes_one_job_whatever_happens_to_the_connections() {
         let kept: Vec<Uuid> = app.query(&sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
         let kept: BTreeSet<JobId> = kept.into_iter().map(|id| JobId::from_bytes(id.into_bytes())).collect();
         assert_eq!(kept, told);
-        assert_eq!(nodes[0].queues().await.unwrap()[0].count(State::Available), LETTERS);
+        assert_eq!(nodes[0].queues().await.unwrap()[0].count(State::Available), ENTRIES);
     });
 }
 
@@ -221,19 +221,17 @@ fn a_key_makes_one_job_and_the_application_gets_its_id() {
 }
 
 #[test]
-fn what_is_plainly_wrong_is_refused_at_once_and_all_of_it_is_listed() {
+fn a_job_of_the_wrong_shape_or_size_is_refused_at_once_and_all_of_it_is_listed() {
     let schema = new_schema();
     let _node = open(&schema);
     runtime().block_on(async {
         let app = plain_client().await;
-        let said =
-            refused(&app, &schema, "'No', '{}', 'my queue', '{\"priority\": 1.5, \"retry\": {\"jitter\": 1}}'").await;
+        let said = refused(&app, &schema, "NULL, '{}', options => '[1]', meta => '\"x\"'").await;
         for part in [
-            "type: found \"No\"",
-            "args: found {}",
-            "options.queue: found \"my queue\"",
-            "options.priority",
-            "options.retry.jitter: found 1",
+            "type: found nothing; allowed is the type of the job, such as 'email.send'",
+            "args: found {}; allowed is an array of arguments",
+            "options: found [1]; allowed is an object",
+            "meta: found \"x\"; allowed is an object",
         ] {
             assert!(said.contains(part), "{part} in {said}");
         }
@@ -241,9 +239,27 @@ fn what_is_plainly_wrong_is_refused_at_once_and_all_of_it_is_listed() {
         let two = refused(&app, &schema, "'a', queue => 'x', options => '{\"queue\": \"y\"}'").await;
         assert!(two.contains("found \"x\", and \"y\" in options"), "{two}");
         assert!(refused(&app, &schema, "'a', NULL").await.contains("args: found null"));
-        let long = refused(&app, &schema, "'a', jsonb_build_array(repeat('x', 600000))").await;
-        assert!(long.contains("600004 bytes") && long.contains("524288 bytes; keep large data elsewhere"), "{long}");
+        let long = refused(&app, &schema, "'a', jsonb_build_array(repeat('x', 1048576))").await;
+        assert!(long.contains("found 1048") && long.contains("1048576 bytes; store large data elsewhere"), "{long}");
         assert_eq!(waiting(&app, &schema).await, 0);
+        enqueue(&app, &schema, "'a', jsonb_build_array(repeat('x', 1048000)), options => NULL, meta => NULL").await;
+        assert_eq!(waiting(&app, &schema).await, 1, "what is absent is an empty object");
+    });
+}
+
+/// The number 7 is not the text "7": what is no key finds no job, and is left to the decoder.
+#[test]
+fn a_key_that_is_no_text_is_not_looked_up() {
+    let schema = new_schema();
+    let node = open(&schema);
+    runtime().block_on(async {
+        let app = plain_client().await;
+        let first = enqueue(&app, &schema, "'a', options => '{\"idempotency_key\": \"7\"}'").await;
+        let open = |_: &InboxEntry<'_>| Ok(NewJob { idempotency_key: Some("7".into()), ..job("q") });
+        node.drain_inbox(&open, 10, now()).await.unwrap();
+        let second = enqueue(&app, &schema, "'a', options => '{\"idempotency_key\": 7}'").await;
+        assert_ne!(first, second);
+        assert_eq!(waiting(&app, &schema).await, 1);
     });
 }
 
@@ -270,7 +286,7 @@ fn the_role_of_an_application_can_call_the_function_and_nothing_else() {
         for forbidden in [
             format!("SELECT count(*) FROM {schema}.inbox"),
             format!("DELETE FROM {schema}.live"),
-            format!("SELECT {schema}.inbox_problems('{{}}')"),
+            format!("INSERT INTO {schema}.inbox SELECT gen_random_uuid(), 1, '{{}}'"),
         ] {
             let error = app.query(&forbidden, &[]).await.expect_err(&forbidden);
             assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{forbidden}: {error}");
@@ -290,7 +306,7 @@ fn arguments_are_passed_on_unchanged_whatever_they_hold() {
         let app = plain_client().await;
         let nasty = r#"'); DROP TABLE inbox; -- $1 %s \" \\ ü 🦀 ${x}"#;
         let sql = format!(
-            "SELECT {schema}.enqueue('a', jsonb_build_array($1::text), meta => jsonb_build_object($1::text, 1))"
+            "SELECT {schema}.enqueue($1::text, jsonb_build_array($1::text), meta => jsonb_build_object($1::text, 1))"
         );
         app.query_one(&sql, &[&nasty]).await.unwrap();
         let texts = Mutex::new(Vec::new());
@@ -301,9 +317,9 @@ fn arguments_are_passed_on_unchanged_whatever_they_hold() {
         node.drain_inbox(&open, 10, now()).await.unwrap();
         let texts = texts.into_inner().unwrap();
         let document: serde_json::Value = serde_json::from_str(&texts[0]).unwrap();
-        assert_eq!(document["args"][0], nasty);
+        assert_eq!((&document["type"], &document["args"][0]), (&nasty.into(), &nasty.into()));
         assert_eq!(document["meta"][nasty], 1);
-        let wrong = refused(&app, &schema, "'x''); DROP TABLE inbox; --'").await;
-        assert!(wrong.contains("type: found"), "{wrong}");
+        let wrong = refused(&app, &schema, "NULL, '\"x''); DROP TABLE inbox; --\"'").await;
+        assert!(wrong.contains("args: found \"x'); DROP TABLE inbox; --\""), "{wrong}");
     });
 }

@@ -1,10 +1,9 @@
 //! How a job is to run again, and which caller says so.
 
-use super::super::intake::{origin, policy_text};
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use redrive_ojs::json::Members;
-use redrive_ojs::{Invalid, Override, PolicyOrigin};
+use redrive_ojs::{Invalid, Override, PolicyOrigin, policy_text};
 use redrive_policy::{Policy, Problems};
 use redrive_store::{Job, Redrive, Spec};
 use std::sync::Arc;
@@ -51,7 +50,7 @@ fn spec(app: &App, members: &Members<'_>, job: &Job, mut invalid: Invalid) -> Re
 fn policy(app: &App, revised: &Override<'_>, job: &Job, queue: &str) -> Result<(Arc<Policy>, PolicyOrigin), Problems> {
     if let Some(own) = revised.retry() {
         let effective = app.engine.effective(Some(policy_text(own)), &job.spec.kind, queue)?;
-        return Ok((Arc::clone(&effective.policy), origin(&effective)));
+        return Ok((Arc::clone(&effective.policy), PolicyOrigin::from(&*effective)));
     }
     let (policy, capped_by) = app.engine.settings().layers.capped(Arc::clone(&job.spec.policy), queue);
     let mut origin = PolicyOrigin::read(&job.spec.body);

@@ -7,8 +7,8 @@ use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::pool::Session;
 use super::super::stored_row::uuids;
-use super::super::value::{Param, Reader, Statement, limit};
-use super::super::{queues, text, write};
+use super::super::value::{Reader, Statement, limit};
+use super::super::{aside, queues, write};
 use super::enqueue::LOOK_UP;
 use crate::rules;
 use crate::{Decoder, Drained, InboxEntry, JobId, NewJob};
@@ -19,8 +19,6 @@ use uuid::Uuid;
 
 /// How often entries are read again because another transaction took one of their keys meanwhile.
 const LOOKS: usize = 16;
-/// The longest reason that is stored, in characters.
-const LONGEST_REASON: usize = 4_000;
 
 /// The next entries, at most $1, or only the one that $2 names.
 const TAKE: &str = "SELECT id, at_us, document::text FROM inbox \
@@ -183,11 +181,7 @@ fn key(new: &NewJob) -> Option<&[u8]> {
 }
 
 fn set_aside(refused: &[(JobId, String)], now: Moment) -> Statement<'_> {
-    let reason = |reason: &str| text::stored(&reason.chars().take(LONGEST_REASON).collect::<String>()).into_owned();
-    let params: Vec<Param<'_>> = vec![
-        Box::new(uuids(refused.iter().map(|(id, _)| id))),
-        Box::new(refused.iter().map(|(_, why)| reason(why)).collect::<Vec<_>>()),
-        Box::new(now.micros()),
-    ];
+    let mut params = aside::params(refused);
+    params.push(Box::new(now.micros()));
     Statement::new(SET_ASIDE, params)
 }

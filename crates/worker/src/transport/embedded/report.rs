@@ -6,9 +6,9 @@ use crate::failure::Wish;
 use crate::run::Run;
 use crate::{ClientError, Failure, Refused};
 use redrive_engine::{EngineError, FailureReport};
+use redrive_ojs::{Limits, RunError};
 use redrive_policy::{Disposition, Signal};
 use redrive_store::{LeaseRef, Transition};
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Who holds a run. A run of another transport is none of this one's.
@@ -37,21 +37,23 @@ pub(super) fn ending(
 }
 
 fn failed(failure: &Failure, report_defaults: &ReportDefaults) -> FailureReport {
-    let mut error = json!({ "type": failure.type_name, "message": failure.message });
-    if let Some(code) = failure.code() {
-        error["code"] = code.into();
-    }
-    if let Some(details) = &failure.details {
-        error["details"] = serde_json::from_str(details.get()).unwrap_or_default();
-    }
-    if let Some(retry) = &report_defaults.retry {
-        error["retry"] = serde_json::from_str(&retry.text).unwrap_or(Value::Null);
-    }
+    let code = failure.code().unwrap_or_default();
+    let retryable = failure.is_final().then_some(false);
+    let details = failure.details_object();
+    let error = RunError {
+        type_name: &failure.type_name,
+        code,
+        message: &failure.message,
+        retryable,
+        details: details.as_deref(),
+        retry: report_defaults.retry.as_ref().map(|retry| &*retry.text),
+        ..RunError::default()
+    };
     FailureReport {
-        error: Arc::from(error.to_string().into_bytes()),
+        error: Arc::from(error.stored(Limits::default().error_bytes)),
         types: vec![failure.type_name.clone().into_owned()],
-        code: failure.code().unwrap_or_default().to_owned(),
-        retryable: failure.is_final().then_some(false),
+        code: code.to_owned(),
+        retryable,
         signal: match failure.wish {
             Wish::DeadLetter => Signal::Stop(Disposition::DeadLetter),
             Wish::Discard => Signal::Stop(Disposition::Discard),

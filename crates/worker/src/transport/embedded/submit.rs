@@ -2,11 +2,10 @@
 
 use super::super::document::document;
 use crate::{ClientError, NewJob};
-use redrive_engine::{Effective, Engine, JobPolicy, PolicyDocument, PolicyText, Submission};
+use redrive_engine::{Engine, Submission};
 use redrive_ojs::json::Members;
-use redrive_ojs::{Invalid, JobRequest, Limits, PolicyOrigin, policy_document};
-use redrive_policy::{Moment, Problem, Problems};
-use std::sync::Arc;
+use redrive_ojs::{Invalid, Limits};
+use redrive_policy::{Moment, Problem};
 
 /// The longest document of one job, in bytes: the longest request that a server takes.
 const MOST_BYTES: usize = 1 << 20;
@@ -38,31 +37,7 @@ fn submission(engine: &Engine, text: &str, now: Moment) -> Result<Submission, In
     let members = Members::parse(text);
     let members =
         members.map_err(|error| Invalid::request(Problem::with_message("", format!("not a job: {error}"))))?;
-    let request = JobRequest::read(&members, None, &Limits::default(), now);
-    let own = request.retry().map(|text| PolicyText { text, read: written });
-    let policy = engine.effective(own, &request.kind, &request.queue);
-    let (request, effective) = request.checked(policy)?;
-    Ok(Submission {
-        id: request.id,
-        body: Arc::from(request.body(&origin(&effective))),
-        kind: Arc::from(&*request.kind),
-        queue: Arc::from(&*request.queue),
-        priority: request.priority,
-        start: request.start,
-        expires: request.expires,
-        timeout: request.timeout,
-        lease: request.lease,
-        policy: JobPolicy::Effective(effective),
-        idempotency_key: request.idempotency_key.as_deref().map(Arc::from),
-    })
-}
-
-fn written(text: &str) -> Result<PolicyDocument, Problems> {
-    policy_document(text).map(|(dialect, value)| PolicyDocument { dialect, value })
-}
-
-fn origin(effective: &Effective) -> PolicyOrigin {
-    PolicyOrigin::new(effective.layer, effective.written.dialect, &effective.capped_by)
+    redrive_ojs::submission(engine, &members, None, &Limits::default(), now)
 }
 
 fn refusal(invalid: Invalid) -> ClientError {

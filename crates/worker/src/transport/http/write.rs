@@ -10,7 +10,6 @@ use crate::{Failure, NewJob};
 use redrive_ojs::json::push_str;
 use redrive_policy::Span;
 use serde_json::json;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,19 +143,10 @@ fn push_failure(
     }
     // Servers that do not know the codes know this.
     push_raw(out, "retryable", if retryable { "true" } else { "false" });
-    if let Some(details) = &failure.details {
-        push_details(out, details);
+    if let Some(details) = failure.details_object() {
+        push_raw(out, "details", &details);
     }
     out.push(b'}');
-}
-
-/// Details are an object on the wire; anything else becomes one.
-fn push_details(out: &mut Vec<u8>, details: &RawValue) {
-    match details.get() {
-        "null" => {}
-        object if object.starts_with('{') => push_raw(out, "details", object),
-        other => push_raw(out, "details", &format!("{{\"value\":{other}}}")),
-    }
 }
 
 pub(super) fn beat(runs: &[Arc<Run>], report_defaults: &ReportDefaults, tokens: bool) -> Vec<u8> {
