@@ -40,7 +40,7 @@ impl FailureReport {
     }
 }
 
-/// The ruling on a reported failure.
+/// The decision on a reported failure.
 pub(crate) fn reported(job: &Job, report: &FailureReport, now: Moment, draw: Draw) -> Decision {
     let met = report.worker_policy.as_ref().map(|worker| Arc::new(job.spec.policy.on_worker(worker)));
     let policy = met.as_ref().unwrap_or(&job.spec.policy);
@@ -56,7 +56,7 @@ pub(crate) fn reported(job: &Job, report: &FailureReport, now: Moment, draw: Dra
     Decision { verdict, due, error: report.error.clone(), policy: met }
 }
 
-/// The ruling on a run that is overdue.
+/// The decision on a run that is overdue.
 pub(crate) fn overdue(job: &Job, why: Overdue, now: Moment, draw: Draw) -> Decision {
     let failure = Failure::default().with_signal(Signal::Overdue);
     let verdict = decide(&job.spec.policy, &job.history, &failure, now, draw);

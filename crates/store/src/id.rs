@@ -68,7 +68,7 @@ pub struct LeaseToken {
 impl LeaseToken {
     /// The token of a job's lease of this number, from the random bits of the claim.
     ///
-    /// Every store derives it the same way, so that stores can be compared answer by answer. Whoever
+    /// Every store derives it the same way, so that stores can be compared answer by answer. A caller that
     /// holds one token can compute the others of the same claim, which are its own; those of other
     /// claims come from other seeds.
     #[must_use]

@@ -189,11 +189,11 @@ impl Claim {
 pub struct LeaseRef {
     /// The job.
     pub id: JobId,
-    /// The proof.
+    /// Its token, or what stands in for one.
     pub token: Token,
 }
 
-/// The proof of a hold. Clients that know no tokens prove less.
+/// What shows that the caller has the lease. Clients that know no tokens show less.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
     /// The token of the lease.
@@ -216,7 +216,7 @@ pub struct Settlement {
 pub enum RunOutcome {
     /// It succeeded, with what the handler returned.
     Done(Option<Blob>),
-    /// It failed. The ruling is made inside of the atomic step, on the job as it stands there. A
+    /// It failed. The decision is made inside of the atomic step, on the job as it stands there. A
     /// verdict that counts nothing (a requeue) releases the run, and records nothing.
     Failed(Box<dyn Fn(&Job) -> Decision + Send + Sync>),
     /// It was released, to run again after this time; none is at once. The run does not

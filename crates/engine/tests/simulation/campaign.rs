@@ -56,12 +56,12 @@ struct Sum {
 impl Sum {
     fn add(&mut self, seed: u64, outcome: std::thread::Result<Outcome>) {
         self.runs += 1;
-        let told = match &outcome {
+        let message = match &outcome {
             Ok(outcome) => {
                 self.steps += outcome.steps;
                 self.events += outcome.events;
                 self.tally.merge(&outcome.tally);
-                (!outcome.violations.is_empty()).then(|| told(outcome))
+                (!outcome.violations.is_empty()).then(|| described(outcome))
             }
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -69,19 +69,19 @@ impl Sum {
                 Some(format!("  panicked: {}\n", text.unwrap_or("without a word")))
             }
         };
-        if let Some(told) = told {
+        if let Some(message) = message {
             let again = format!("REDRIVE_SIM_SEED={seed} cargo test -p redrive-engine --test simulation");
-            self.failed.push(format!("seed {seed}, to be had again with {again}\n{told}"));
+            self.failed.push(format!("seed {seed}, to be had again with {again}\n{message}"));
             keep(seed);
         }
     }
 }
 
 /// What went wrong, for people.
-fn told(outcome: &Outcome) -> String {
+fn described(outcome: &Outcome) -> String {
     let mut text = String::new();
     for violation in outcome.violations.iter().take(5) {
-        let _ = writeln!(text, "  [{}] job {:?}: {}", violation.check, violation.account, violation.told);
+        let _ = writeln!(text, "  [{}] job {:?}: {}", violation.check, violation.account, violation.message);
     }
     for story in &outcome.stories {
         let _ = writeln!(text, "{story}");
@@ -97,7 +97,7 @@ fn attempt(seed: u64, run: impl Fn(u64) -> Outcome) -> std::thread::Result<Outco
 /// Tries seeds on all cores, each simulation on one thread.
 fn campaign(first: u64, runs: u64, run: impl Fn(u64) -> Outcome + Sync) -> Sum {
     let (next, sum) = (AtomicU64::new(first), Mutex::new(Sum::default()));
-    let (began, told) = (Instant::now(), Mutex::new(Instant::now()));
+    let (began, reported) = (Instant::now(), Mutex::new(Instant::now()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -110,9 +110,9 @@ fn campaign(first: u64, runs: u64, run: impl Fn(u64) -> Outcome + Sync) -> Sum {
                     let outcome = attempt(seed, &run);
                     let mut sum = locked(&sum);
                     sum.add(seed, outcome);
-                    let mut told = locked(&told);
-                    if told.elapsed() > Duration::from_secs(5) {
-                        *told = Instant::now();
+                    let mut reported = locked(&reported);
+                    if reported.elapsed() > Duration::from_secs(5) {
+                        *reported = Instant::now();
                         progress(&sum, runs, began);
                     }
                 }
@@ -178,8 +178,8 @@ fn every_promise_is_kept_on_postgresql_over_restarts_and_the_outcome_is_that_of_
     // About a fifth of a second each: with round trips to a database, fewer of them.
     prove_on(&Share { kept: 4, one_in: 200 }, |seed| {
         let mut outcome = simulate(seed, &mut InDatabase::default());
-        if let Some(told) = difference(&simulate(seed, &mut InMemory::default()), &outcome) {
-            outcome.violations.push(Violation { check: "model", told, account: None });
+        if let Some(message) = difference(&simulate(seed, &mut InMemory::default()), &outcome) {
+            outcome.violations.push(Violation { check: "model", message, account: None });
         }
         outcome
     });

@@ -29,7 +29,7 @@ pub(crate) enum Flaw {
     IgnoresLimits,
     /// Waits are half as long as they should be.
     HalvesWaits,
-    /// The wait is told as decided, and not kept.
+    /// The wait is answered as decided, and not observed.
     SkipsWaits,
     /// The newest failure is not in the history.
     ForgetsFailures,

@@ -102,7 +102,7 @@ impl FlawedStore {
         }
     }
 
-    fn told(&self, mut job: Job) -> Job {
+    fn answered(&self, mut job: Job) -> Job {
         if self.flaw == Flaw::ForgetsFailures {
             job.failures.pop();
         }
@@ -276,8 +276,8 @@ impl Store for FlawedStore {
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
         Box::pin(async move {
             let kept = paused && self.flaw != Flaw::IgnoresPauses;
-            let told = self.inner.pause(queue, kept, missing, now).await?;
-            Ok(told.map(|told| Queue { paused, ..told }))
+            let queue = self.inner.pause(queue, kept, missing, now).await?;
+            Ok(queue.map(|queue| Queue { paused, ..queue }))
         })
     }
 
@@ -290,13 +290,13 @@ impl Store for FlawedStore {
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
-        Box::pin(async move { Ok(self.inner.get(id).await?.map(|job| self.told(job))) })
+        Box::pin(async move { Ok(self.inner.get(id).await?.map(|job| self.answered(job))) })
     }
 
     fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
         Box::pin(async move {
             let listed = self.inner.list(filter, page).await?;
-            Ok(Listed { jobs: listed.jobs.into_iter().map(|job| self.told(job)).collect(), ..listed })
+            Ok(Listed { jobs: listed.jobs.into_iter().map(|job| self.answered(job)).collect(), ..listed })
         })
     }
 

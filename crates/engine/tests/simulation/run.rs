@@ -19,12 +19,12 @@ use std::sync::Arc;
 
 /// The first second of 2026.
 const START: Moment = Moment::from_micros(1_767_225_600_000_000);
-/// How many times everybody is served before a simulation counts as one that never ends.
+/// How many rounds there are before a simulation counts as one that never ends.
 const MOST_ROUNDS: usize = 5_000;
 
 /// What became of a simulation.
 pub(crate) struct Outcome {
-    /// How many times somebody went on.
+    /// How many times an actor went on.
     pub(crate) steps: u64,
     /// How many requests, answers and steps of the clock there were.
     pub(crate) events: u64,
@@ -135,7 +135,7 @@ impl<'a> Simulation<'a> {
             self.step();
         }
         if let Some(store) = self.store.take() {
-            assert_eq!(Arc::strong_count(&store), 1, "somebody still holds the store of the server that died");
+            assert_eq!(Arc::strong_count(&store), 1, "a task still holds the store of the server that died");
         }
         let store = self.store_kind.reopen();
         self.start_on(store);
@@ -166,7 +166,7 @@ impl<'a> Simulation<'a> {
         answer.take().expect("the task came to its end")
     }
 
-    /// Nobody begins anything, all that is under way ends, and what is true at rest is checked.
+    /// No actor begins anything, all that is under way ends, and what is true at rest is checked.
     fn calm(&mut self) {
         self.world.set_calm(true);
         self.conditions.clear(&self.world);
@@ -183,7 +183,7 @@ impl<'a> Simulation<'a> {
         self.world.set_calm(false);
     }
 
-    /// Everybody leaves, and honest people bring every job to its end.
+    /// Every actor leaves, and an honest worker brings every job to its end.
     fn close(&mut self) {
         self.world.close();
         self.world.faults.end();
@@ -274,6 +274,6 @@ async fn finish(world: Rc<World>, rng: Seeded) {
             Response::Refused(_) | Response::Lost => panic!("the store works"),
         }
     }
-    let told = format!("not at its end after {MOST_ROUNDS} rounds");
-    world.ledger.borrow_mut().violation("at rest", None, told);
+    let message = format!("not at its end after {MOST_ROUNDS} rounds");
+    world.ledger.borrow_mut().violation("at rest", None, message);
 }

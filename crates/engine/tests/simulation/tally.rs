@@ -17,7 +17,7 @@ impl Tally {
             tally.submissions(account);
             tally.runs(account);
             tally.settlements(account);
-            tally.meddling(account);
+            tally.operations(account);
             tally.failures(account);
         }
         tally.add("prunings", ledger.prunes.len());
@@ -39,10 +39,10 @@ impl Tally {
 
     fn submissions(&mut self, account: &Account) {
         for submit in &account.submits {
-            let what = match submit.told {
+            let what = match submit.outcome {
                 Submitted::Created => "jobs created",
                 Submitted::Existing => "jobs known by their key",
-                Submitted::Duplicate => "jobs known by their name",
+                Submitted::Duplicate => "jobs known by their id",
                 Submitted::Lost => "submissions without an answer",
             };
             self.add(what, 1);
@@ -54,7 +54,7 @@ impl Tally {
         let leases = account.last_seen().map_or(0, |(_, job)| job.leases as usize);
         self.add("claims without an answer", leases.saturating_sub(account.runs.len()));
         for extend in &account.extends {
-            let what = match extend.told {
+            let what = match extend.reply {
                 Reply::Yes(_) => "extensions",
                 Reply::No(_) => "extensions refused",
                 Reply::Lost => "extensions without an answer",
@@ -65,7 +65,7 @@ impl Tally {
 
     fn settlements(&mut self, account: &Account) {
         for settle in &account.settles {
-            let what = match (&settle.told, &settle.ending) {
+            let what = match (&settle.reply, &settle.ending) {
                 (Reply::Lost, _) => "settlements without an answer",
                 (Reply::Yes(_), Ended::Done { .. }) => "successes",
                 (Reply::Yes(_), Ended::Failed { .. }) => "failures",
@@ -81,14 +81,14 @@ impl Tally {
         }
     }
 
-    fn meddling(&mut self, account: &Account) {
-        let done = |calls: &[Call]| calls.iter().filter(|call| call.told.surely()).count();
+    fn operations(&mut self, account: &Account) {
+        let done = |calls: &[Call]| calls.iter().filter(|call| call.reply.surely()).count();
         self.add("cancellations", done(&account.cancels));
         self.add("activations", done(&account.activations));
         self.add("removals", done(&account.removals));
-        let redriven: Vec<_> = account.generation.iter().filter(|redrive| redrive.told.surely()).collect();
+        let redriven: Vec<_> = account.generation.iter().filter(|redrive| redrive.reply.surely()).collect();
         self.add("redrives", redriven.len());
-        self.add("revivals with another policy", redriven.iter().filter(|redrive| redrive.version.is_some()).count());
+        self.add("redrives with another policy", redriven.iter().filter(|redrive| redrive.version.is_some()).count());
     }
 
     fn failures(&mut self, account: &Account) {

@@ -107,7 +107,7 @@ impl World {
         *self.engine.borrow_mut() = Some(Rc::new(engine));
     }
 
-    /// The server dies. Whoever waits for an answer gets none, the next time it looks.
+    /// The server dies. Callers that wait for an answer get none when they are polled next.
     pub(crate) fn die(&self) {
         self.starts.set(self.starts.get() + 1);
         let engine = self.engine.borrow_mut().take();
@@ -125,7 +125,7 @@ impl World {
         self.in_flight.get()
     }
 
-    /// A request. Who has no more patience than so many turns hangs up, wherever the request is then.
+    /// A request. A caller with a timeout in turns hangs up then, wherever the request is.
     pub(crate) async fn ask<T, F>(
         &self,
         timeout: Option<u64>,
@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    /// While it is calm, nobody begins anything.
+    /// While it is calm, no actor begins anything.
     pub(crate) fn set_calm(&self, calm: bool) {
         self.calm.set(calm);
         if !calm {
@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    /// Everybody finishes what is under way, and leaves.
+    /// Every actor finishes what is under way, and leaves.
     pub(crate) fn close(&self) {
         self.closing.set(true);
     }

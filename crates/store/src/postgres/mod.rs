@@ -1,7 +1,7 @@
 //! The store on PostgreSQL 13 and newer: many nodes, one database.
 //!
 //! Each verb is one transaction. Those that change jobs read them under a lock, apply the same rules as
-//! the reference model, and write what has changed, so that the rulings of the engine run inside of the
+//! the reference model, and write what has changed, so that the decisions of the engine run inside of the
 //! transaction that writes their outcome. Calls of several callers share transactions.
 
 mod access;

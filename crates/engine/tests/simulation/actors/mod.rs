@@ -22,8 +22,8 @@ fn timeout(rng: &Seeded) -> Option<u64> {
     rng.permille(60).then(|| rng.between(1, 12))
 }
 
-/// What was told about one job. A transition that came with it goes into the ledger.
-fn told(world: &World, account: usize, when: When, response: Response<Transition>) -> Reply {
+/// The reply about one job. A transition that came with it goes into the ledger.
+fn reply_to(world: &World, account: usize, when: When, response: Response<Transition>) -> Reply {
     match response {
         Response::Answer(transition) => {
             let job = Rc::new(transition.job.clone());

@@ -1,8 +1,8 @@
 //! An operator: closes and opens queues, and does to single jobs whatever can be done to them.
 
-use super::{timeout, told};
+use super::{reply_to, timeout};
 use crate::common::Seeded;
-use crate::ledger::{Call, Observation, Pause, Redrive, Reply};
+use crate::ledger::{Call, Observation, Pause, Redrive};
 use crate::server_policies::QUEUES;
 use crate::world::{Response, World};
 use redrive_engine::EngineError;
@@ -18,7 +18,7 @@ pub(crate) async fn operator(world: Rc<World>, rng: Seeded) {
             5 => list(&world, &rng).await,
             _ => {
                 if let Some((account, id)) = some_job(&world, &rng) {
-                    meddle(&world, &rng, account, id).await;
+                    operate(&world, &rng, account, id).await;
                 }
             }
         }
@@ -53,23 +53,23 @@ async fn list(world: &World, rng: &Seeded) {
     }
 }
 
-async fn meddle(world: &World, rng: &Seeded, account: usize, id: JobId) {
+async fn operate(world: &World, rng: &Seeded, account: usize, id: JobId) {
     let timeout = timeout(rng);
     match rng.below(16) {
         0..=2 => {
             let (when, response) = world.ask(timeout, |engine| async move { engine.cancel(id).await }).await;
-            let call = Call { when, told: told(world, account, when, response) };
+            let call = Call { when, reply: reply_to(world, account, when, response) };
             note(world, account, |account| &mut account.cancels, call);
         }
         3 | 4 => {
             let (when, response) = world.ask(timeout, |engine| async move { engine.activate(id).await }).await;
-            let call = Call { when, told: told(world, account, when, response) };
+            let call = Call { when, reply: reply_to(world, account, when, response) };
             note(world, account, |account| &mut account.activations, call);
         }
         5..=8 => redrive(world, rng, account, id).await,
         9 if world.ledger.borrow().accounts[account].resolved => {
             let (when, response) = world.ask(timeout, |engine| async move { engine.remove(id).await }).await;
-            let call = Call { when, told: told(world, account, when, response) };
+            let call = Call { when, reply: reply_to(world, account, when, response) };
             note(world, account, |account| &mut account.removals, call);
         }
         _ => {
@@ -89,7 +89,7 @@ async fn meddle(world: &World, rng: &Seeded, account: usize, id: JobId) {
 
 fn note(world: &World, account: usize, list: impl FnOnce(&mut crate::ledger::Account) -> &mut Vec<Call>, call: Call) {
     let mut ledger = world.ledger.borrow_mut();
-    ledger.told(account, call.when, &call.told);
+    ledger.replied(account, call.when, &call.reply);
     list(&mut ledger.accounts[account]).push(call);
 }
 
@@ -124,8 +124,8 @@ async fn redrive(world: &World, rng: &Seeded, account: usize, id: JobId) {
             engine.redrive(id, redrive).await
         })
         .await;
-    let told: Reply = told(world, account, when, response);
+    let reply = reply_to(world, account, when, response);
     let mut ledger = world.ledger.borrow_mut();
-    ledger.told(account, when, &told);
-    ledger.accounts[account].generation.push(Redrive { when, version, told });
+    ledger.replied(account, when, &reply);
+    ledger.accounts[account].generation.push(Redrive { when, version, reply });
 }

@@ -60,16 +60,16 @@ async fn hand_in(world: &World, planned_jobs: &[PlannedJob], rng: &Seeded) {
 
 fn note(world: &World, planned_jobs: &[PlannedJob], when: When, response: Response<Vec<Enqueued>>) {
     let mut ledger = world.ledger.borrow_mut();
-    let mut submitted = |account: usize, told| ledger.accounts[account].submits.push(Submit { when, told });
+    let mut submitted = |account: usize, outcome| ledger.accounts[account].submits.push(Submit { when, outcome });
     match response {
         Response::Answer(answers) => {
             let mut jobs = Vec::new();
             for (planned, answer) in planned_jobs.iter().zip(answers) {
-                let (told, job) = match answer {
+                let (outcome, job) = match answer {
                     Enqueued::Created(job) => (Submitted::Created, job),
                     Enqueued::Existing(job) => (Submitted::Existing, job),
                 };
-                submitted(planned.account, told);
+                submitted(planned.account, outcome);
                 jobs.push(Rc::new(job));
             }
             jobs.iter().for_each(|job| ledger.observed(when, job));
@@ -79,8 +79,8 @@ fn note(world: &World, planned_jobs: &[PlannedJob], when: When, response: Respon
             planned_jobs.iter().for_each(|planned| submitted(planned.account, Submitted::Duplicate));
         }
         Response::Refused(error) => {
-            let told = format!("a good batch is refused: {error}");
-            ledger.violation("kept", Some(planned_jobs[0].account), told);
+            let message = format!("a good batch is refused: {error}");
+            ledger.violation("kept", Some(planned_jobs[0].account), message);
         }
         Response::Lost => planned_jobs.iter().for_each(|planned| submitted(planned.account, Submitted::Lost)),
     }

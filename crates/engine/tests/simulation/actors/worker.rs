@@ -173,9 +173,9 @@ impl Worker {
             self.world.ask(self.timeout(), |engine| async move { engine.settle(endings).await }).await;
         let answers = each(response, ended.len());
         for ((mut held, said), answer) in ended.into_iter().zip(answers) {
-            let told = self.note((held.account, held.genuine()), when, said.0.clone(), answer);
+            let reply = self.note((held.account, held.genuine()), when, said.0.clone(), answer);
             // Without an answer most of them say it again.
-            if matches!(told, Reply::Lost) && self.rng.permille(700) {
+            if matches!(reply, Reply::Lost) && self.rng.permille(700) {
                 held.said = Some(said);
                 self.held.push(held);
             } else {
@@ -193,10 +193,10 @@ impl Worker {
         if let Ok(Settled::Transition(transition)) = &answer {
             ledger.answered(account, when, transition.clone());
         }
-        let told = reply(answer.map(Settled::into_job));
-        ledger.told(account, when, &told);
-        ledger.accounts[account].settles.push(Settle { when, run, ending, told: told.clone(), repeated });
-        told
+        let reply = reply_of(answer.map(Settled::into_job));
+        ledger.replied(account, when, &reply);
+        ledger.accounts[account].settles.push(Settle { when, run, ending, reply: reply.clone(), repeated });
+        reply
     }
 
     /// A heartbeat for all that it has.
@@ -228,7 +228,7 @@ impl Worker {
         }
     }
 
-    /// A proof that was never given to anybody.
+    /// A token that no worker was given.
     async fn forge(&mut self) {
         let Some(genuine) = self.held.first().or(self.past.first()) else { return };
         let LeaseToken { number, nonce } = genuine.token;
@@ -294,10 +294,10 @@ impl Held {
 }
 
 fn note_extend(world: &World, held: &Held, when: When, span: Option<Span>, answer: Answer<Job>) {
-    let told = reply(answer);
+    let reply = reply_of(answer);
     let mut ledger = world.ledger.borrow_mut();
-    ledger.told(held.account, when, &told);
-    let extend = Extend { when, run: held.genuine(), span, told };
+    ledger.replied(held.account, when, &reply);
+    let extend = Extend { when, run: held.genuine(), span, reply };
     ledger.accounts[held.account].extends.push(extend);
 }
 
@@ -316,7 +316,7 @@ fn each<T>(response: Response<Vec<Result<T, EngineError>>>, count: usize) -> Vec
     }
 }
 
-fn reply(answer: Answer<Job>) -> Reply {
+fn reply_of(answer: Answer<Job>) -> Reply {
     match answer {
         Ok(job) => Reply::Yes(Rc::new(job)),
         Err(Some(error)) => refusal(error),

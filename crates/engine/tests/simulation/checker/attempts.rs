@@ -9,8 +9,8 @@ use crate::server_policies::MOST_RELEASES;
 use redrive_policy::Signal;
 use std::collections::BTreeMap;
 
-/// Whether a settlement gives a run back, so that it does not count.
-pub(super) fn gives_back(settle: &Settle) -> bool {
+/// Whether a settlement releases a run, so that it does not count.
+pub(super) fn is_released(settle: &Settle) -> bool {
     match &settle.ending {
         Ended::Released { .. } => true,
         Ended::Failed { reported, .. } => matches!(reported.signal, Signal::RequeueAfter(_)),
@@ -19,13 +19,13 @@ pub(super) fn gives_back(settle: &Settle) -> bool {
 }
 
 /// Whether a run was released for sure.
-pub(super) fn surely_back(account: &Account, run: u32) -> bool {
-    account.settles_of(run).any(|settle| gives_back(settle) && settle.told.surely())
+pub(super) fn surely_released(account: &Account, run: u32) -> bool {
+    account.settles_of(run).any(|settle| is_released(settle) && settle.reply.surely())
 }
 
 /// Whether a run may have been released. One whose claim got no answer cannot: nobody has its token.
-pub(super) fn maybe_back(account: &Account, run: u32) -> bool {
-    account.settles_of(run).any(|settle| gives_back(settle) && settle.told.maybe())
+pub(super) fn maybe_released(account: &Account, run: u32) -> bool {
+    account.settles_of(run).any(|settle| is_released(settle) && settle.reply.maybe())
 }
 
 /// The law of a generation, as far as anybody has seen the job in it.
@@ -53,11 +53,12 @@ fn within_limit(case: &mut Case<'_>, generation: u32, runs: &[(u32, &Run)]) {
     let Some(limit) = expectation_of(case.account, generation).and_then(|expectation| expectation.limit) else {
         return;
     };
-    let counted = runs.iter().filter(|(number, _)| !maybe_back(case.account, *number)).count();
-    let told = runs.iter().map(|(_, run)| run.job.attempt).max().unwrap_or(0);
-    if counted > limit as usize || told > limit {
-        let told = format!("life {generation}: {counted} runs, the last as attempt {told}, and {limit} are allowed");
-        case.violation("attempts", told);
+    let counted = runs.iter().filter(|(number, _)| !maybe_released(case.account, *number)).count();
+    let last = runs.iter().map(|(_, run)| run.job.attempt).max().unwrap_or(0);
+    if counted > limit as usize || last > limit {
+        let message =
+            format!("generation {generation}: {counted} runs, the last as attempt {last}, and {limit} are allowed");
+        case.violation("attempts", message);
     }
 }
 
@@ -65,13 +66,13 @@ fn within_limit(case: &mut Case<'_>, generation: u32, runs: &[(u32, &Run)]) {
 fn step(case: &mut Case<'_>, (first, earlier): (u32, &Run), (second, later): (u32, &Run)) {
     let (mut least, mut most) = (0, 0);
     for run in first..second {
-        least += u32::from(!maybe_back(case.account, run));
-        most += u32::from(!surely_back(case.account, run));
+        least += u32::from(!maybe_released(case.account, run));
+        most += u32::from(!surely_released(case.account, run));
     }
     let (from, to) = (earlier.job.attempt, later.job.attempt);
     if from == 0 || !(from + least..=from + most).contains(&to) {
-        let told = format!("leases {first} and {second} are attempts {from} and {to}, {least} to {most} runs apart");
-        case.violation("attempts", told);
+        let message = format!("leases {first} and {second} are attempts {from} and {to}, {least} to {most} runs apart");
+        case.violation("attempts", message);
     }
 }
 
@@ -82,10 +83,10 @@ fn releases(case: &mut Case<'_>, generation: u32, runs: &[(u32, &Run)]) {
         let times = case
             .account
             .settles_of(*number)
-            .filter(|settle| settle.told.surely() && matches!(settle.ending, Ended::Released { .. }));
+            .filter(|settle| settle.reply.surely() && matches!(settle.ending, Ended::Released { .. }));
         *released.entry(run.job.attempt).or_default() += times.count() as u32;
     }
     if let Some((attempt, times)) = released.into_iter().find(|(_, times)| *times > MOST_RELEASES) {
-        case.violation("attempts", format!("life {generation}, attempt {attempt}: given back {times} times"));
+        case.violation("attempts", format!("generation {generation}, attempt {attempt}: released {times} times"));
     }
 }

@@ -1,7 +1,7 @@
 //! Nothing starts before its time, after its time, or out of a closed queue.
 
 use super::Case;
-use super::attempts::gives_back;
+use super::attempts::is_released;
 use super::history::{entry_of, is_silence, sent};
 use super::signs::last_signs;
 use crate::ledger::{Ended, Reply, Run, Seq, Settle, short};
@@ -43,7 +43,7 @@ fn begins(case: &mut Case<'_>, number: u32, run: &Run) {
     let ready = match account.planned_jobs[0].start {
         Start::Available => true,
         Start::Scheduled(due) => case.ledger.latest_swept(since, run.when.to) >= due,
-        Start::Pending => account.activations.iter().any(|call| call.told.maybe() && call.when.may_precede(run.when)),
+        Start::Pending => account.activations.iter().any(|call| call.reply.maybe() && call.when.may_precede(run.when)),
     };
     if !ready {
         case.violation("early", format!("lease {number} began at {:?}, before the job was to start", run.when));
@@ -53,7 +53,7 @@ fn begins(case: &mut Case<'_>, number: u32, run: &Run) {
 /// A run waits for as long as the end of the one before says.
 fn follows(case: &mut Case<'_>, before: u32, earlier: &Run, run: &Run) {
     let ready = if run.job.attempt == earlier.job.attempt {
-        case.account.settles_of(before).filter(|settle| gives_back(settle) && settle.told.maybe()).any(|settle| {
+        case.account.settles_of(before).filter(|settle| is_released(settle) && settle.reply.maybe()).any(|settle| {
             let due = case.ledger.earliest(settle.when.from, settle.when.to).after(wait_of(settle));
             case.ledger.latest_swept(settle.when.from, run.when.to) >= due
         })
@@ -61,15 +61,15 @@ fn follows(case: &mut Case<'_>, before: u32, earlier: &Run, run: &Run) {
         match entry_of(&run.job, earlier.job.generation, earlier.job.attempt) {
             Some(entry) => waited(case, before, earlier, run, entry),
             None => {
-                let told = format!("lease {before} failed, and the next one at {:?} has no record of it", run.when);
-                case.violation("history", told);
+                let message = format!("lease {before} failed, and the next one at {:?} has no record of it", run.when);
+                case.violation("history", message);
                 return;
             }
         }
     };
     if !ready {
-        let told = format!("the run at {:?} began too early after lease {before}: {}", run.when, short(&run.job));
-        case.violation("early", told);
+        let message = format!("the run at {:?} began too early after lease {before}: {}", run.when, short(&run.job));
+        case.violation("early", message);
     }
 }
 
@@ -89,7 +89,7 @@ fn waited(case: &Case<'_>, before: u32, earlier: &Run, run: &Run, entry: &Failed
     let Some(delay) = entry.verdict.delay() else { return false };
     let latest = |since: Seq| case.ledger.latest_swept(since, run.when.to);
     if sent(entry).is_some() {
-        let settles = case.account.settles_of(before).filter(|settle| !matches!(settle.told, Reply::No(_)));
+        let settles = case.account.settles_of(before).filter(|settle| !matches!(settle.reply, Reply::No(_)));
         let since = settles.map(|settle| settle.when.from).min().unwrap_or(earlier.when.from);
         return latest(since) >= entry.at.after(delay);
     }

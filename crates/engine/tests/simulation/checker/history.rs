@@ -2,7 +2,7 @@
 //! the law says.
 
 use super::Case;
-use super::attempts::{expectation_of, maybe_back};
+use super::attempts::{expectation_of, maybe_released};
 use super::signs::last_signs;
 use crate::expectation::{Cause, Expectation, Expected};
 use crate::ledger::{Ended, Reply, short};
@@ -44,8 +44,8 @@ pub(super) fn verify(case: &mut Case<'_>) {
     let counted =
         job.failures.iter().filter(|entry| entry.generation == job.generation && entry.verdict.counted()).count();
     if first <= job.generation && job.history.failures() as usize != counted {
-        let told = format!("{} failures are counted, and {counted} recorded", job.history.failures());
-        case.violation("history", told);
+        let message = format!("{} failures are counted, and {counted} recorded", job.history.failures());
+        case.violation("history", message);
     }
 }
 
@@ -61,15 +61,15 @@ fn recorded(case: &mut Case<'_>, job: &Job) {
                 .iter()
                 .filter(|other| matches!(&other.ending, Ended::Failed { number: same, .. } if same == number))
         };
-        let (least, most) = match &settle.told {
+        let (least, most) = match &settle.reply {
             _ if requeued => (0, 0),
             Reply::Yes(_) => (1, 1),
             Reply::Lost => (0, 1),
-            Reply::No(_) => (0, usize::from(same().any(|other| other.told.maybe()))),
+            Reply::No(_) => (0, usize::from(same().any(|other| other.reply.maybe()))),
         };
         if !(least..=most).contains(&times) {
-            let told = format!("error {number} is recorded {times} times, and at {:?} it was sent", settle.when);
-            case.violation("history", told);
+            let message = format!("error {number} is recorded {times} times, and at {:?} it was sent", settle.when);
+            case.violation("history", message);
         }
     }
 }
@@ -82,7 +82,8 @@ fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedRu
     for (index, entry) in entries.iter().enumerate() {
         let attempt = index as u32 + 1;
         if entry.attempt != attempt || entry.verdict.attempt != attempt {
-            return case.violation("history", format!("life {generation}: attempt {attempt} is recorded as {entry:?}"));
+            return case
+                .violation("history", format!("generation {generation}: attempt {attempt} is recorded as {entry:?}"));
         }
         let Some(cause) = cause(case, generation, entry) else {
             return case.violation("history", format!("nobody knows of this failure: {entry:?}"));
@@ -95,7 +96,7 @@ fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedRu
         let last = index + 1 == entries.len();
         let over = job.generation > generation || job.state == State::Discarded;
         if stopped && !(last && over) {
-            case.violation("terminal", format!("life {generation} went on after a stop: {}", short(job)));
+            case.violation("terminal", format!("generation {generation} went on after a stop: {}", short(job)));
         }
         before.push(cause);
     }
@@ -119,7 +120,7 @@ fn cause(case: &Case<'_>, generation: u32, entry: &FailedRun) -> Option<Cause> {
                 Ended::Failed { number: same, reported }
                     if *same == number
                         && same_run
-                        && settle.told.maybe()
+                        && settle.reply.maybe()
                         && case.ledger.showed(settle.when, entry.at) =>
                 {
                     Some(Cause::Reported(reported.clone()))
@@ -132,7 +133,7 @@ fn cause(case: &Case<'_>, generation: u32, entry: &FailedRun) -> Option<Cause> {
     let attempt =
         |(_, run): &(&u32, &crate::ledger::Run)| run.job.generation == generation && run.job.attempt == entry.attempt;
     let known = case.account.runs.iter().filter(attempt).map(|(number, _)| *number).max();
-    match known.filter(|run| !maybe_back(case.account, *run)) {
+    match known.filter(|run| !maybe_released(case.account, *run)) {
         Some(run) if !was_overdue(case, run, &kind, entry.at) => None,
         _ => Some(Cause::Overdue),
     }
@@ -142,7 +143,7 @@ fn cause(case: &Case<'_>, generation: u32, entry: &FailedRun) -> Option<Cause> {
 fn was_overdue(case: &Case<'_>, run: u32, kind: &str, at: Moment) -> bool {
     let deadline = case.account.runs[&run].job.lease.as_ref().and_then(|lease| lease.deadline);
     let too_long = deadline.is_some_and(|deadline| deadline <= at);
-    let settled = case.account.settles_of(run).any(|settle| settle.told.surely());
+    let settled = case.account.settles_of(run).any(|settle| settle.reply.surely());
     // A heartbeat that was accepted was given before; the last one counts.
     let silent = last_signs(case, run, u64::MAX).iter().any(|sign| sign.until <= at);
     !settled
@@ -166,16 +167,16 @@ fn lawful(
     let expected = expectation.decide(before, cause, elapsed_ms);
     let fits = expected.iter().any(|expected| match (expected, entry.verdict.outcome) {
         (Expected::Retry { low_ms, high_ms }, Outcome::Retry { delay, .. }) => close(*low_ms, delay.ms(), *high_ms),
-        (Expected::Stop { reason, dead }, Outcome::Stop { reason: told, disposition }) => {
-            told.name() == *reason && (disposition == Disposition::DeadLetter) == *dead
+        (Expected::Stop { reason, dead }, Outcome::Stop { reason: decided, disposition }) => {
+            decided.name() == *reason && (disposition == Disposition::DeadLetter) == *dead
         }
         _ => false,
     });
     if !fits {
-        let told = format!(
+        let message = format!(
             "{cause:?} after {} others, {elapsed_ms} ms old: {entry:?} in place of {expected:?} by {expectation:?}",
             before.len()
         );
-        case.violation("law", told);
+        case.violation("law", message);
     }
 }

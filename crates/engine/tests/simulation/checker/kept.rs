@@ -28,23 +28,23 @@ pub(super) fn verify(case: &mut Case<'_>, end: When) {
     duplicates(case);
 }
 
-/// A name that is taken was taken by an earlier request for the same job.
+/// An id that is taken was taken by an earlier request for the same job.
 fn duplicates(case: &mut Case<'_>) {
     let submits = &case.account.submits;
     let unexplained = submits.iter().enumerate().find(|(index, submit)| {
-        matches!(submit.told, Submitted::Duplicate | Submitted::Existing)
+        matches!(submit.outcome, Submitted::Duplicate | Submitted::Existing)
             && !submits[..*index].iter().any(|earlier| earlier.when.before(submit.when))
     });
-    let created = submits.iter().filter(|submit| submit.told == Submitted::Created).count();
+    let created = submits.iter().filter(|submit| submit.outcome == Submitted::Created).count();
     if unexplained.is_some() || created > 1 {
-        case.violation("once", format!("handed in: {submits:?}"));
+        case.violation("once", format!("enqueued: {submits:?}"));
     }
 }
 
 /// Whether the job may have left by a point: somebody removed it, or it ended long enough ago.
 pub(super) fn gone(case: &Case<'_>, by: Seq) -> bool {
     let (ledger, account) = (case.ledger, case.account);
-    if account.removals.iter().any(|removal| removal.told.maybe() && removal.when.from < by) {
+    if account.removals.iter().any(|removal| removal.reply.maybe() && removal.when.from < by) {
         return true;
     }
     let last = account.last_seen_by(by);
@@ -77,7 +77,7 @@ pub(super) fn batches(ledger: &Ledger) -> Vec<Violation> {
     let torn = ledger.batches.iter().filter(|batch| batch.iter().any(seen) && !batch.iter().all(seen));
     torn.map(|batch| Violation {
         check: "whole",
-        told: format!("of the batch {batch:?} only a part was kept"),
+        message: format!("of the batch {batch:?} only a part was kept"),
         account: batch.first().copied(),
     })
     .collect()

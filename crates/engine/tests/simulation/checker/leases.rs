@@ -17,29 +17,30 @@ pub(super) fn verify(case: &mut Case<'_>) {
     }
     for (index, settle) in case.account.settles.iter().enumerate() {
         let Some(run) = settle.run else {
-            forged(case, &settle.told);
+            forged(case, &settle.reply);
             continue;
         };
         let done = matches!(settle.ending, Ended::Done { .. });
-        match &settle.told {
+        match &settle.reply {
             Reply::Yes(job) if done && repeats(case, run, index, job) => {}
             Reply::Yes(_) => accepted(case, run, settle.when),
             Reply::No(_) if done && was_done(case, run, index) => {
-                let told = format!("lease {run} completed the job, and is told at {:?} that it did not", settle.when);
-                case.violation("one lease", told);
+                let message =
+                    format!("lease {run} completed the job, and is told at {:?} that it did not", settle.when);
+                case.violation("one lease", message);
             }
             Reply::No(refusal) => refused(case, run, settle.when, refusal, Some(index)),
             Reply::Lost => {}
         }
     }
     for extend in &case.account.extends {
-        match (&extend.told, extend.run) {
+        match (&extend.reply, extend.run) {
             (Reply::Yes(job), Some(run)) => {
                 accepted(case, run, extend.when);
                 extended(case, run, extend.when, extend.span, job);
             }
             (Reply::No(refusal), Some(run)) => refused(case, run, extend.when, refusal, None),
-            (told, None) => forged(case, told),
+            (reply, None) => forged(case, reply),
             (Reply::Lost, _) => {}
         }
     }
@@ -50,8 +51,8 @@ fn planned(case: &mut Case<'_>) {
     let mut earlier: Option<(&u32, &Run)> = None;
     for (number, run) in &case.account.runs {
         if let Some((before, previous)) = earlier.filter(|(_, previous)| run.when.before(previous.when)) {
-            let told = format!("lease {number} at {:?} came before lease {before} at {:?}", run.when, previous.when);
-            case.violation("one lease", told);
+            let message = format!("lease {number} at {:?} came before lease {before} at {:?}", run.when, previous.when);
+            case.violation("one lease", message);
         }
         earlier = Some((number, run));
     }
@@ -77,7 +78,7 @@ fn contents(case: &mut Case<'_>, number: u32, run: &Run) {
 
 /// A run ends once.
 fn ends(case: &mut Case<'_>, run: u32) {
-    let ended: Vec<_> = case.account.settles_of(run).filter(|settle| settle.told.surely()).collect();
+    let ended: Vec<_> = case.account.settles_of(run).filter(|settle| settle.reply.surely()).collect();
     if ended.len() > 1 && !ended.iter().all(|settle| matches!(settle.ending, Ended::Done { .. })) {
         case.violation("one lease", format!("lease {run} was ended {} times", ended.len()));
     }
@@ -90,7 +91,7 @@ fn repeats(case: &Case<'_>, run: u32, index: usize, job: &Job) -> bool {
         && case.account.settles.iter().enumerate().any(|(other, settle)| {
             other != index
                 && settle.run == Some(run)
-                && settle.told.maybe()
+                && settle.reply.maybe()
                 && matches!(settle.ending, Ended::Done { .. })
                 && settle.when.may_precede(case.account.settles[index].when)
         })
@@ -103,9 +104,12 @@ fn was_done(case: &Case<'_>, run: u32, index: usize) -> bool {
     let when = account.settles[index].when;
     let completed = account.seen().any(|(_, job)| job.settled.is_some_and(|token| token.number == run));
     let mut others = account.settles.iter().enumerate().filter(|(other, settle)| {
-        *other != index && settle.run == Some(run) && settle.told.maybe() && matches!(settle.ending, Ended::Done { .. })
+        *other != index
+            && settle.run == Some(run)
+            && settle.reply.maybe()
+            && matches!(settle.ending, Ended::Done { .. })
     });
-    let touched = account.generation.iter().any(|redrive| redrive.told.maybe() && redrive.when.may_precede(when));
+    let touched = account.generation.iter().any(|redrive| redrive.reply.maybe() && redrive.when.may_precede(when));
     completed && others.all(|(_, settle)| settle.when.before(when)) && !touched && !gone(case, when.to)
 }
 
@@ -114,8 +118,8 @@ fn accepted(case: &mut Case<'_>, run: u32, when: When) {
         seen.before(when) && (job.leases > run || (job.leases == run && job.state != State::Active))
     });
     if let Some((seen, job)) = over {
-        let told = format!("lease {run} was good at {when:?}, and over at {seen:?}: {}", short(job));
-        case.violation("one lease", told);
+        let message = format!("lease {run} was good at {when:?}, and over at {seen:?}: {}", short(job));
+        case.violation("one lease", message);
     }
 }
 
@@ -135,8 +139,8 @@ fn extended(case: &mut Case<'_>, run: u32, when: When, span: Option<redrive_poli
     }
 }
 
-fn forged(case: &mut Case<'_>, told: &Reply) {
-    if told.surely() {
+fn forged(case: &mut Case<'_>, reply: &Reply) {
+    if reply.surely() {
         case.violation("one lease", "a forged proof was taken".to_owned());
     }
 }
@@ -147,9 +151,9 @@ fn refused(case: &mut Case<'_>, run: u32, when: When, refusal: &Refusal, index: 
         Refusal::NotFound => gone(case, when.to),
         Refusal::StaleLease => {
             let ended = account.settles.iter().enumerate().any(|(other, settle)| {
-                Some(other) != index && settle.run == Some(run) && settle.told.maybe() && settle.when.may_precede(when)
+                Some(other) != index && settle.run == Some(run) && settle.reply.maybe() && settle.when.may_precede(when)
             });
-            let cancelled = account.cancels.iter().any(|call| call.told.maybe() && call.when.may_precede(when));
+            let cancelled = account.cancels.iter().any(|call| call.reply.maybe() && call.when.may_precede(when));
             ended || cancelled || may_be_overdue(case, run, when.to)
         }
         Refusal::TooManyReleases(most) => *most == MOST_RELEASES && released(case, run, when) >= MOST_RELEASES as usize,
@@ -166,7 +170,7 @@ fn released(case: &Case<'_>, run: u32, when: When) -> usize {
     let attempt = |run: &u32| runs.get(run).map(|run| (run.job.generation, run.job.attempt));
     let before = case.account.settles.iter().filter(|settle| {
         matches!(settle.ending, Ended::Released { .. })
-            && settle.told.maybe()
+            && settle.reply.maybe()
             && settle.when.may_precede(when)
             && settle.run.is_some_and(|other| attempt(&other) == attempt(&run))
     });

@@ -34,8 +34,8 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    fn violation(&mut self, check: &'static str, told: String) {
-        self.violations.push(Violation { check, told, account: Some(self.number) });
+    fn violation(&mut self, check: &'static str, message: String) {
+        self.violations.push(Violation { check, message, account: Some(self.number) });
     }
 }
 

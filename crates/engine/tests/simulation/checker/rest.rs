@@ -28,12 +28,12 @@ pub(super) fn recount(jobs: &[Rc<Job>], queues: &[Queue]) -> Vec<Violation> {
         *counted.entry((&*job.spec.queue, job.state)).or_default() += 1;
     }
     let mut violations = Vec::new();
-    let mut violation = |told| violations.push(Violation { check: "counts", told, account: None });
+    let mut violation = |message| violations.push(Violation { check: "counts", message, account: None });
     for queue in queues {
         for state in State::ALL {
-            let (told, counted) = (queue.count(state), counted.remove(&(&*queue.name, state)).unwrap_or(0));
-            if told != counted {
-                violation(format!("queue {} says {told} {state}, and there are {counted}", queue.name));
+            let (stated, counted) = (queue.count(state), counted.remove(&(&*queue.name, state)).unwrap_or(0));
+            if stated != counted {
+                violation(format!("queue {} says {stated} {state}, and there are {counted}", queue.name));
             }
         }
     }
@@ -47,8 +47,12 @@ pub(super) fn recount(jobs: &[Rc<Job>], queues: &[Queue]) -> Vec<Violation> {
 fn held_back(world: &World, jobs: &[Rc<Job>], queues: &[Queue]) -> Vec<Violation> {
     let open = |name: &str| queues.iter().any(|queue| *queue.name == *name && !queue.paused);
     let late = jobs.iter().filter(|job| job.due.is_some_and(|due| due <= world.now()) && open(&job.spec.queue));
-    late.map(|job| Violation { check: "at rest", told: format!("due, and held back: {}", short(job)), account: None })
-        .collect()
+    late.map(|job| Violation {
+        check: "at rest",
+        message: format!("due, and held back: {}", short(job)),
+        account: None,
+    })
+    .collect()
 }
 
 /// Claims that wait although there is a job for them. Where an answer got lost meanwhile the engine
@@ -67,8 +71,8 @@ fn in_vain(world: &World, jobs: &[Rc<Job>], queues: &[Queue]) -> Vec<Violation> 
                 && open(queue)
         });
         if let Some(job) = job.filter(|_| waiting.lost_before == ledger.lost) {
-            let told = format!("a claim waits since {} in {:?} beside {}", waiting.from, waiting.queues, job.id);
-            violations.push(Violation { check: "woken", told, account: None });
+            let message = format!("a claim waits since {} in {:?} beside {}", waiting.from, waiting.queues, job.id);
+            violations.push(Violation { check: "woken", message, account: None });
         }
     }
     violations

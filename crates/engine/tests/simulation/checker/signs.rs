@@ -32,7 +32,7 @@ pub(super) fn last_signs(case: &Case<'_>, run: u32, by: Seq) -> Vec<Sign> {
 
 fn sign(case: &Case<'_>, extend: &Extend, job: &Job, own: Span) -> Option<Sign> {
     let when = extend.when;
-    match &extend.told {
+    match &extend.reply {
         Reply::Yes(job) => {
             let lease = job.lease.as_ref()?;
             Some(Sign { when, alive: lease.alive, until: lease.until, surely: true })

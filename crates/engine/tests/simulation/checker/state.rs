@@ -28,8 +28,8 @@ fn unexplained(case: &Case<'_>, when: When, job: &Job) -> Option<&'static str> {
     });
     let kept = failed > 0 && job.spec.policy.on_stop == Disposition::DeadLetter;
     let expired = job.spec.expires.is_some_and(|expires| expires <= case.ledger.latest_swept(0, when.to));
-    let redriven = account.generation.iter().filter(|redrive| redrive.told.maybe() && redrive.when.may_precede(when));
-    let cancelled = || account.cancels.iter().any(|call| call.told.maybe() && call.when.may_precede(when));
+    let redriven = account.generation.iter().filter(|redrive| redrive.reply.maybe() && redrive.when.may_precede(when));
+    let cancelled = || account.cancels.iter().any(|call| call.reply.maybe() && call.when.may_precede(when));
     let checks = [
         (job.generation as usize <= redriven.count(), "it has more lives than it was given"),
         ((job.state == State::Active) == job.lease.is_some(), "a lease without a run, or the other way round"),
@@ -63,6 +63,6 @@ fn completed(case: &Case<'_>, when: When, job: &Job) -> bool {
             Ended::Done { result } => result,
             Ended::Failed { .. } | Ended::Released { .. } => return false,
         };
-        *result == job.result && settle.told.maybe() && settle.when.may_precede(when)
+        *result == job.result && settle.reply.maybe() && settle.when.may_precede(when)
     })
 }

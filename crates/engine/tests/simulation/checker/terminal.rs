@@ -24,7 +24,7 @@ pub(super) fn verify(case: &mut Case<'_>) {
     }
     // Each sight is compared with every later one: the first difference tells enough.
     violations.truncate(1);
-    for told in violations {
-        case.violation("terminal", told);
+    for message in violations {
+        case.violation("terminal", message);
     }
 }

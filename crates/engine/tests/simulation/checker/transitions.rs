@@ -13,8 +13,9 @@ pub(super) fn verify(case: &mut Case<'_>) {
         if let Some(wrong) = incoherence(case, answered) {
             let transition = &answered.transition;
             let (event, from) = (transition.event, transition.from);
-            let told = format!("{wrong} in {event:?} from {from:?} at {:?}: {}", answered.when, short(&transition.job));
-            case.violation(CHECK, told);
+            let message =
+                format!("{wrong} in {event:?} from {from:?} at {:?}: {}", answered.when, short(&transition.job));
+            case.violation(CHECK, message);
         }
     }
     repeats(case);
@@ -64,18 +65,18 @@ fn repeats(case: &mut Case<'_>) {
     let settles = &case.account.settles;
     let is_done = |settle: &Settle| matches!(settle.ending, Ended::Done { .. });
     let mut violations = Vec::new();
-    for (index, settle) in settles.iter().enumerate().filter(|(_, settle)| settle.told.surely()) {
+    for (index, settle) in settles.iter().enumerate().filter(|(_, settle)| settle.reply.surely()) {
         let mut others = settles.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, other)| other);
         let same = |other: &&Settle| is_done(other) && settle.run.is_some() && other.run == settle.run;
-        let first = |other: &Settle| !other.repeated && other.told.maybe() && other.when.may_precede(settle.when);
+        let first = |other: &Settle| !other.repeated && other.reply.maybe() && other.when.may_precede(settle.when);
         let unfounded = settle.repeated && !(is_done(settle) && others.clone().filter(same).any(first));
-        let known = |other: &Settle| other.told.surely() && other.when.before(settle.when);
+        let known = |other: &Settle| other.reply.surely() && other.when.before(settle.when);
         let unnoticed = is_done(settle) && !settle.repeated && others.any(|other| same(&other) && known(other));
         if unfounded || unnoticed {
             violations.push(format!("repeated is {} in {settle:?}", settle.repeated));
         }
     }
-    violations.into_iter().for_each(|told| case.violation(CHECK, told));
+    violations.into_iter().for_each(|message| case.violation(CHECK, message));
 }
 
 /// What identifies an event; a run that was released may be released again, as the same attempt at the same time.

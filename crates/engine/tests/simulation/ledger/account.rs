@@ -49,9 +49,9 @@ impl Account {
         }
     }
 
-    /// Whether its producer was told that it is kept.
+    /// Whether its producer was answered that it is stored.
     pub(crate) fn acknowledged(&self) -> bool {
-        self.submits.iter().any(|submit| submit.told != Submitted::Lost)
+        self.submits.iter().any(|submit| submit.outcome != Submitted::Lost)
     }
 
     /// The settlements that were sent with the token of a run.
@@ -81,14 +81,14 @@ impl Account {
 #[derive(Debug)]
 pub(crate) struct Submit {
     pub(crate) when: When,
-    pub(crate) told: Submitted,
+    pub(crate) outcome: Submitted,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Submitted {
     Created,
     Existing,
-    /// Its name was taken, so that it was kept before.
+    /// Its id was taken, so that it was kept before.
     Duplicate,
     Lost,
 }
@@ -107,10 +107,10 @@ pub(crate) struct Run {
 #[derive(Debug)]
 pub(crate) struct Settle {
     pub(crate) when: When,
-    /// The number of the lease; absent where the proof was forged.
+    /// The number of the lease; absent where the token was forged.
     pub(crate) run: Option<u32>,
     pub(crate) ending: Ended,
-    pub(crate) told: Reply,
+    pub(crate) reply: Reply,
     /// Whether the answer says that this was reported before.
     pub(crate) repeated: bool,
 }
@@ -134,17 +134,17 @@ pub(crate) enum Ended {
 #[derive(Debug)]
 pub(crate) struct Extend {
     pub(crate) when: When,
-    /// The number of the lease; absent where the proof was forged.
+    /// The number of the lease; absent where the token was forged.
     pub(crate) run: Option<u32>,
     pub(crate) span: Option<Span>,
-    pub(crate) told: Reply,
+    pub(crate) reply: Reply,
 }
 
 /// A request without further content.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) when: When,
-    pub(crate) told: Reply,
+    pub(crate) reply: Reply,
 }
 
 /// A job was redriven from where it ended.
@@ -153,7 +153,7 @@ pub(crate) struct Redrive {
     pub(crate) when: When,
     /// The order that it brought, if any.
     pub(crate) version: Option<usize>,
-    pub(crate) told: Reply,
+    pub(crate) reply: Reply,
 }
 
 /// Somebody saw the job, or that it is not there.

@@ -37,7 +37,7 @@ impl When {
     }
 }
 
-/// What somebody was told about a request for one job.
+/// The reply to a request about one job.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// It was done, and this is the job since.
@@ -88,7 +88,7 @@ pub(crate) struct Still {
 pub(crate) struct Violation {
     /// Which check failed.
     pub(crate) check: &'static str,
-    pub(crate) told: String,
+    pub(crate) message: String,
     pub(crate) account: Option<usize>,
 }
 
@@ -173,15 +173,15 @@ impl Ledger {
         sweeps.any(|sweep| self.latest(sweep.from, sweep.to.min(to)) >= moment)
     }
 
-    pub(crate) fn violation(&mut self, check: &'static str, account: Option<usize>, told: String) {
-        self.violations.push(Violation { check, told, account });
+    pub(crate) fn violation(&mut self, check: &'static str, account: Option<usize>, message: String) {
+        self.violations.push(Violation { check, message, account });
     }
 
     /// Somebody saw a job.
     pub(crate) fn observed(&mut self, when: When, job: &Rc<Job>) {
         let known = PlannedJob::of(job).filter(|(account, _)| *account < self.accounts.len());
         let Some((number, version)) = known else {
-            return self.violation("known", None, format!("nobody ordered {}", short(job)));
+            return self.violation("known", None, format!("no producer enqueued {}", short(job)));
         };
         let account = &mut self.accounts[number];
         let id = *account.id.get_or_insert(job.id);
@@ -198,9 +198,9 @@ impl Ledger {
         }
     }
 
-    /// What was told about one job, with the job that came with it.
-    pub(crate) fn told(&mut self, account: usize, when: When, told: &Reply) {
-        match told {
+    /// The reply about one job, with the job that came with it.
+    pub(crate) fn replied(&mut self, account: usize, when: When, reply: &Reply) {
+        match reply {
             Reply::Yes(job) => self.observed(when, job),
             Reply::No(Refusal::NotFound) => self.accounts[account].observations.push(Observation { when, job: None }),
             Reply::No(_) | Reply::Lost => {}
@@ -225,8 +225,8 @@ impl Ledger {
         let run = Run { when, job: Rc::clone(job), worker: worker.into(), lease_asked };
         let twice = self.accounts[number].runs.insert(lease.token.number, run).is_some();
         if twice {
-            let told = format!("lease {} was claimed twice", lease.token.number);
-            self.violation("one lease", Some(number), told);
+            let message = format!("lease {} was claimed twice", lease.token.number);
+            self.violation("one lease", Some(number), message);
         }
     }
 }

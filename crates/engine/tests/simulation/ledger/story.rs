@@ -23,7 +23,7 @@ impl Ledger {
 fn events(account: &Account, lines: &mut Vec<(When, String)>) {
     let mut line = |when: When, text: String| lines.push((when, text));
     for submit in &account.submits {
-        line(submit.when, format!("submit: {:?}", submit.told));
+        line(submit.when, format!("submit: {:?}", submit.outcome));
     }
     for (number, run) in &account.runs {
         line(run.when, format!("claim by {}: lease {number}, {}", run.worker, short(&run.job)));
@@ -34,19 +34,19 @@ fn events(account: &Account, lines: &mut Vec<(When, String)>) {
             Ended::Failed { number, reported } => format!("failed with error {number}, {reported:?}"),
             Ended::Released { delay } => format!("released for {delay}"),
         };
-        line(settle.when, format!("settle lease {:?}: {ending}: {}", settle.run, told(&settle.told)));
+        line(settle.when, format!("settle lease {:?}: {ending}: {}", settle.run, in_short(&settle.reply)));
     }
     for extend in &account.extends {
-        line(extend.when, format!("extend lease {:?} by {:?}: {}", extend.run, extend.span, told(&extend.told)));
+        line(extend.when, format!("extend lease {:?} by {:?}: {}", extend.run, extend.span, in_short(&extend.reply)));
     }
     let calls = [("cancel", &account.cancels), ("activate", &account.activations), ("remove", &account.removals)];
     for (name, calls) in calls {
         for call in calls {
-            line(call.when, format!("{name}: {}", told(&call.told)));
+            line(call.when, format!("{name}: {}", in_short(&call.reply)));
         }
     }
     for redrive in &account.generation {
-        line(redrive.when, format!("revive with order {:?}: {}", redrive.version, told(&redrive.told)));
+        line(redrive.when, format!("redrive with version {:?}: {}", redrive.version, in_short(&redrive.reply)));
     }
     for observation in &account.observations {
         line(
@@ -56,8 +56,8 @@ fn events(account: &Account, lines: &mut Vec<(When, String)>) {
     }
 }
 
-fn told(told: &Reply) -> String {
-    match told {
+fn in_short(reply: &Reply) -> String {
+    match reply {
         Reply::Yes(job) => short(job),
         Reply::No(refusal) => format!("refused, {refusal:?}"),
         Reply::Lost => "no answer".to_owned(),
@@ -93,7 +93,7 @@ pub(crate) fn short(job: &Job) -> String {
         })
         .collect();
     format!(
-        "{} life {} attempt {} leases {} releases {} due {:?} dead {} lease {:?} failures {failures:?}",
+        "{} generation {} attempt {} leases {} releases {} due {:?} dead {} lease {:?} failures {failures:?}",
         job.state,
         job.generation,
         job.attempt,
