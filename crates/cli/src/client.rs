@@ -3,7 +3,7 @@
 use crate::exit::Failed;
 use crate::output;
 use redrive_worker::http::{HttpClient, HttpResponse, leaves_in_the_clear};
-use redrive_worker::{ClientError, Trust};
+use redrive_worker::{ClientError, RootCertificates};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock, mpsc};
@@ -36,8 +36,8 @@ impl ServerArgs {
         Self { server, api_key_file, ca }
     }
 
-    /// The address, and whom to trust there where it is encrypted.
-    pub(crate) fn address(&self) -> Result<(&str, Option<Trust>), Failed> {
+    /// The address, and whom to roots there where it is encrypted.
+    pub(crate) fn address(&self) -> Result<(&str, Option<RootCertificates>), Failed> {
         let base = self.server.trim_end_matches('/');
         if base.starts_with("http://") {
             return Ok((base, None));
@@ -48,15 +48,15 @@ impl ServerArgs {
                 self.server
             )));
         }
-        let trust = Trust::system();
-        let trust = match &self.ca {
-            Some(ca) => trust.and_file(ca).map_err(|error| Failed::usage(format!("--ca: {error}")))?,
-            None => trust,
+        let roots = RootCertificates::system();
+        let roots = match &self.ca {
+            Some(ca) => roots.with_file(ca).map_err(|error| Failed::usage(format!("--ca: {error}")))?,
+            None => roots,
         };
-        if trust.certificates().next().is_none() {
+        if roots.certificates().next().is_none() {
             return Err(Failed::usage(format!("this system has no certificates of authorities; {NAME_AUTHORITY}")));
         }
-        Ok((base, Some(trust)))
+        Ok((base, Some(roots)))
     }
 
     /// The way to the server. Nothing is sent yet.
@@ -66,10 +66,10 @@ impl ServerArgs {
 
     /// A way to the server for a request that may take so long.
     pub(crate) fn client_within(&self, timeout: Duration) -> Result<Client, Failed> {
-        let (base, trust) = self.address()?;
+        let (base, roots) = self.address()?;
         let key = self.api_key()?;
-        let http = match &trust {
-            Some(trust) => HttpClient::trusting(base, key.as_deref(), trust),
+        let http = match &roots {
+            Some(roots) => HttpClient::with_roots(base, key.as_deref(), roots),
             None => HttpClient::new(base, key.as_deref()),
         };
         let http = http.map_err(Failed::usage)?;

@@ -49,35 +49,35 @@ impl Cancelled {
 #[derive(Debug, Default)]
 pub(crate) struct Cancellation {
     /// 0 as long as nothing has happened. The first reason stays.
-    why: AtomicU8,
-    given: Notify,
+    reason: AtomicU8,
+    notify: Notify,
 }
 
 impl Cancellation {
     /// Gives the signal; true for the first one.
-    pub(crate) fn give(&self, why: Cancelled) -> bool {
-        let first = self.why.compare_exchange(0, why.code(), Ordering::AcqRel, Ordering::Acquire).is_ok();
+    pub(crate) fn cancel(&self, why: Cancelled) -> bool {
+        let first = self.reason.compare_exchange(0, why.code(), Ordering::AcqRel, Ordering::Acquire).is_ok();
         if first {
-            self.given.notify_waiters();
+            self.notify.notify_waiters();
         }
         first
     }
 
-    pub(crate) fn why(&self) -> Option<Cancelled> {
-        Cancelled::of(self.why.load(Ordering::Acquire))
+    pub(crate) fn reason(&self) -> Option<Cancelled> {
+        Cancelled::of(self.reason.load(Ordering::Acquire))
     }
 
     /// Completes once the signal is given.
-    pub(crate) async fn given(&self) -> Cancelled {
+    pub(crate) async fn cancelled(&self) -> Cancelled {
         loop {
-            let given = self.given.notified();
-            tokio::pin!(given);
+            let notified = self.notify.notified();
+            tokio::pin!(notified);
             // In line before looking, so that a signal in between is not missed.
-            given.as_mut().enable();
-            if let Some(why) = self.why() {
+            notified.as_mut().enable();
+            if let Some(why) = self.reason() {
                 return why;
             }
-            given.await;
+            notified.await;
         }
     }
 }
@@ -89,14 +89,14 @@ mod tests {
     #[tokio::test]
     async fn a_signal_reaches_who_waits_and_who_comes_late_and_the_first_reason_stays() {
         let signal = Cancellation::default();
-        assert_eq!(signal.why(), None);
-        let waiting = async { signal.given().await };
+        assert_eq!(signal.reason(), None);
+        let waiting = async { signal.cancelled().await };
         let giving = async {
-            assert!(signal.give(Cancelled::TimedOut));
-            assert!(!signal.give(Cancelled::Stopping));
+            assert!(signal.cancel(Cancelled::TimedOut));
+            assert!(!signal.cancel(Cancelled::Stopping));
         };
         let (why, ()) = tokio::join!(waiting, giving);
         assert_eq!(why, Cancelled::TimedOut);
-        assert_eq!(signal.given().await, Cancelled::TimedOut);
+        assert_eq!(signal.cancelled().await, Cancelled::TimedOut);
     }
 }

@@ -1,8 +1,8 @@
 //! The client: enqueueing jobs and looking after them.
 
 use crate::dead_letters::DeadLetters;
+use crate::delay::GrowingDelay;
 use crate::transport::Transport;
-use crate::waits::Waits;
 use crate::{ClientError, JobInfo, NewJob};
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -42,8 +42,8 @@ impl Client {
     /// # Errors
     /// As [`Client::http_with_key`].
     #[cfg(feature = "tls")]
-    pub fn http_trusting(url: &str, key: Option<&str>, trust: &crate::Trust) -> Result<Self, ClientError> {
-        Ok(Self::over(crate::transport::http::Http::trusting(url, key, trust)?))
+    pub fn http_with_roots(url: &str, key: Option<&str>, roots: &crate::RootCertificates) -> Result<Self, ClientError> {
+        Ok(Self::over(crate::transport::http::Http::with_roots(url, key, roots)?))
     }
 
     /// A folder of this program, which is made where there is none: a durable queue without a server.
@@ -115,26 +115,26 @@ impl Client {
         Ok(JobInfo::new(self.transport.cancel(id).await?))
     }
 
-    /// Waits until a job has ended, at most so long.
+    /// GrowingDelay until a job has ended, at most so long.
     ///
     /// # Errors
     /// [`ClientError::TimedOut`] where it has not ended by then; there is no such job, or the server
     /// refuses. A server that is unreachable for a while is asked again.
     pub async fn wait(&self, id: &str, within: Duration) -> Result<JobInfo, ClientError> {
-        let mut waits = Waits::idle();
+        let mut delay = GrowingDelay::idle();
         let ended = async {
             loop {
                 match self.job(id).await {
                     Ok(job) if job.has_ended() => return Ok(job),
                     Err(error) if !error.is_temporary() => return Err(error),
-                    Ok(_) | Err(_) => tokio::time::sleep(waits.next_wait()).await,
+                    Ok(_) | Err(_) => tokio::time::sleep(delay.next_delay()).await,
                 }
             }
         };
         tokio::time::timeout(within, ended).await.unwrap_or(Err(ClientError::TimedOut))
     }
 
-    /// Waits for the result of a job, at most so long.
+    /// GrowingDelay for the result of a job, at most so long.
     ///
     /// # Errors
     /// As [`Client::wait`]; [`ClientError::Failed`] where the job ended without success.

@@ -16,11 +16,11 @@ use tokio::time::Instant;
 /// It is cheap to clone, and a clone may go into a task or a thread of its own.
 pub struct Context<S = ()> {
     pub(crate) run: Arc<Run>,
-    pub(crate) shared: Arc<Surroundings<S>>,
+    pub(crate) shared: Arc<Shared<S>>,
 }
 
 /// What all runs of a worker share.
-pub(crate) struct Surroundings<S> {
+pub(crate) struct Shared<S> {
     pub(crate) state: Arc<S>,
     pub(crate) transport: Arc<dyn Transport>,
     /// True once the worker stops.
@@ -56,12 +56,12 @@ impl<S> Context<S> {
     /// Why the handler should come to an end; `None` while it may go on.
     #[must_use]
     pub fn cancelled(&self) -> Option<Cancelled> {
-        self.run.cancellation.why()
+        self.run.cancellation.reason()
     }
 
     /// Completes once the handler should come to an end. Shortly after, it is dropped where it waits.
     pub async fn cancellation(&self) -> Cancelled {
-        self.run.cancellation.given().await
+        self.run.cancellation.cancelled().await
     }
 
     /// Whether the worker stops. Running handlers have time to finish; one that would go on for long

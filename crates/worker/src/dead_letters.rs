@@ -99,7 +99,7 @@ impl DeadLetters {
         let ids = self.ids().await?;
         let mut count = 0;
         for id in &ids {
-            count += usize::from(there(self.retry(id).await)?.is_some());
+            count += usize::from(unless_gone(self.retry(id).await)?.is_some());
         }
         Ok(count)
     }
@@ -112,7 +112,7 @@ impl DeadLetters {
         let ids = self.ids().await?;
         let mut count = 0;
         for id in &ids {
-            count += usize::from(there(self.delete(id).await)?.is_some());
+            count += usize::from(unless_gone(self.delete(id).await)?.is_some());
         }
         Ok(count)
     }
@@ -125,7 +125,7 @@ impl DeadLetters {
 }
 
 /// What somebody else has taken meanwhile is no error.
-fn there<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+fn unless_gone<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(ClientError::Refused(refused)) if matches!(refused.status, 404 | 409) => Ok(None),

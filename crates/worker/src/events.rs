@@ -61,14 +61,14 @@ pub enum Event<'a> {
 }
 
 /// A listener for events.
-type JobData = dyn Fn(&Event<'_>) + Send + Sync;
+type OnEvent = dyn Fn(&Event<'_>) + Send + Sync;
 
 /// The listener, if there is one.
 #[derive(Clone, Default)]
-pub(crate) struct Listener(pub(crate) Option<Arc<JobData>>);
+pub(crate) struct Listener(pub(crate) Option<Arc<OnEvent>>);
 
 impl Listener {
-    pub(crate) fn tell(&self, event: &Event<'_>) {
+    pub(crate) fn emit(&self, event: &Event<'_>) {
         event.log();
         match (&self.0, event) {
             (Some(listener), _) => listener(event),

@@ -30,12 +30,12 @@ pub struct Failure {
     pub(crate) type_name: Cow<'static, str>,
     pub(crate) message: String,
     pub(crate) details: Option<Box<RawValue>>,
-    pub(crate) wish: Wish,
+    pub(crate) action: FailureAction,
 }
 
 /// What a handler asks for with a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum FailureAction {
     /// What the policy says.
     #[default]
     Policy,
@@ -50,7 +50,7 @@ pub(crate) enum Wish {
 impl Failure {
     /// A failure with a type, such as `external.timeout`, and a message.
     pub fn new(type_name: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
-        Self { type_name: type_name.into(), message: message.to_string(), details: None, wish: Wish::Policy }
+        Self { type_name: type_name.into(), message: message.to_string(), details: None, action: FailureAction::Policy }
     }
 
     /// A failure from anything that can be shown, for errors that are no [`std::error::Error`], as
@@ -77,14 +77,14 @@ impl Failure {
     /// No retry: the job goes to the dead letters at once, for people to look at.
     #[must_use]
     pub fn unrecoverable(mut self) -> Self {
-        self.wish = Wish::DeadLetter;
+        self.action = FailureAction::DeadLetter;
         self
     }
 
     /// No retry, and no dead letter: the job is discarded.
     #[must_use]
     pub fn discard(mut self) -> Self {
-        self.wish = Wish::Discard;
+        self.action = FailureAction::Discard;
         self
     }
 
@@ -92,7 +92,7 @@ impl Failure {
     /// `Retry-After`. The limits of the policy hold.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
-        self.wish = Wish::After(delay);
+        self.action = FailureAction::After(delay);
         self
     }
 
@@ -117,28 +117,28 @@ impl Failure {
     /// Whether the handler rules out any further run.
     #[must_use]
     pub const fn is_final(&self) -> bool {
-        matches!(self.wish, Wish::DeadLetter | Wish::Discard)
+        matches!(self.action, FailureAction::DeadLetter | FailureAction::Discard)
     }
 
     /// The error code with which Open Job Spec carries the signal.
     pub(crate) const fn code(&self) -> Option<&'static str> {
-        match self.wish {
-            Wish::DeadLetter => Some("DEAD_LETTER"),
-            Wish::Discard => Some("DISCARD"),
-            Wish::Policy | Wish::After(_) => None,
+        match self.action {
+            FailureAction::DeadLetter => Some("DEAD_LETTER"),
+            FailureAction::Discard => Some("DISCARD"),
+            FailureAction::Policy | FailureAction::After(_) => None,
         }
     }
 }
 
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { type_name, message, details, wish } = self;
+        let Self { type_name, message, details, action } = self;
         let details = details.as_deref().map(RawValue::get);
         f.debug_struct("Failure")
             .field("type", type_name)
             .field("message", message)
             .field("details", &details)
-            .field("wish", wish)
+            .field("action", action)
             .finish()
     }
 }
@@ -157,7 +157,7 @@ impl<E: Error + 'static> From<E> for Failure {
             Some(io) => Cow::Owned(format!("io.{:?}", io.kind())),
             None => short_name(std::any::type_name::<E>()),
         };
-        Self { type_name, message: with_causes(&error), details: None, wish: Wish::Policy }
+        Self { type_name, message: with_causes(&error), details: None, action: FailureAction::Policy }
     }
 }
 

@@ -33,7 +33,7 @@ where
                 let run = self(args);
                 Box::pin(async move { run.await.into_outcome() })
             }
-            Err(error) => misunderstood(&context, &error),
+            Err(error) => invalid_arguments(&context, &error),
         }
     }
 }
@@ -50,14 +50,14 @@ where
                 let run = self(args, context);
                 Box::pin(async move { run.await.into_outcome() })
             }
-            Err(error) => misunderstood(&context, &error),
+            Err(error) => invalid_arguments(&context, &error),
         }
     }
 }
 
 /// Arguments that the handler cannot read stay unreadable: the job waits among the dead letters until
 /// the job, or the handler, has been fixed.
-fn misunderstood<S>(context: &Context<S>, error: &serde_json::Error) -> Running {
+fn invalid_arguments<S>(context: &Context<S>, error: &serde_json::Error) -> Running {
     let message = format!("the arguments of {} are not what its handler takes: {error}", context.job().kind());
     Box::pin(std::future::ready(Outcome::Failed(Failure::new("invalid_arguments", message).unrecoverable())))
 }

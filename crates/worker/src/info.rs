@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 /// What is known about a job.
 #[derive(Clone, Debug)]
 pub struct JobInfo {
-    told: JobData,
+    data: JobData,
     /// Parsed on first use: a caller that enqueues a thousand jobs rarely needs it.
     envelope: OnceLock<Value>,
 }
@@ -40,8 +40,8 @@ impl JobData {
 }
 
 impl JobInfo {
-    pub(crate) const fn new(told: JobData) -> Self {
-        Self { told, envelope: OnceLock::new() }
+    pub(crate) const fn new(data: JobData) -> Self {
+        Self { data, envelope: OnceLock::new() }
     }
 
     /// Its name.
@@ -94,7 +94,7 @@ impl JobInfo {
     /// Everything that the server reports.
     #[must_use]
     pub fn envelope(&self) -> &Value {
-        self.envelope.get_or_init(|| self.told.read())
+        self.envelope.get_or_init(|| self.data.read())
     }
 
     fn text(&self, key: &str) -> &str {

@@ -105,7 +105,7 @@
 //!
 //! - `http` (default): servers of Open Job Spec over HTTP. What a Redrive server does beyond the
 //!   specification (long polling, lists of reports, lease tokens) is used where its manifest names it.
-//! - `tls`: `https://` for the above, with rustls and ring; `Trust` names authorities beside the system's.
+//! - `tls`: `https://` for the above, with rustls and ring; `RootCertificates` names authorities beside the system's.
 //! - `embedded`: the engine in this process, and the bench for tests.
 
 #[cfg(not(any(feature = "http", feature = "embedded")))]
@@ -116,6 +116,7 @@ mod cancel;
 mod client;
 mod context;
 mod dead_letters;
+mod delay;
 mod error;
 mod events;
 mod failure;
@@ -128,13 +129,12 @@ mod middleware;
 mod new_job;
 mod outcome;
 mod retry;
+#[cfg(feature = "tls")]
+mod roots;
 mod run;
 #[cfg(feature = "embedded")]
 pub mod testing;
 mod transport;
-#[cfg(feature = "tls")]
-mod trust;
-mod waits;
 mod worker;
 
 pub use cancel::Cancelled;
@@ -152,5 +152,5 @@ pub use new_job::NewJob;
 pub use outcome::{IntoOutcome, Outcome};
 pub use retry::Retry;
 #[cfg(feature = "tls")]
-pub use trust::Trust;
+pub use roots::RootCertificates;
 pub use worker::{Builder, Summary, Worker};

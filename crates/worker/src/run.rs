@@ -35,7 +35,7 @@ impl Run {
 
     /// Whether the job is known to be held no longer.
     pub(crate) fn is_lost(&self) -> bool {
-        self.cancellation.why().is_some_and(Cancelled::ends_the_lease)
+        self.cancellation.reason().is_some_and(Cancelled::ends_the_lease)
     }
 
     /// When the last heartbeat was sent.

@@ -47,7 +47,7 @@ use tokio::time::Instant;
 /// 2026-02-13T10:00:00Z: the clock of every bench starts here.
 const START: Moment = Moment::from_micros(1_770_976_800_000_000);
 /// A drain that has run this many jobs will not come to an end.
-const MOST_RUNS: usize = 100_000;
+const MAX_RUNS: usize = 100_000;
 
 /// An engine in memory whose time stands still until it is moved. Every bench draws the same jitter,
 /// so that a test that passes once passes always.
@@ -94,8 +94,8 @@ impl Bench {
     pub fn new() -> Result<Self, ClientError> {
         let clock = Arc::new(ManualClock::at(START));
         let (store, time) = (Arc::new(Memory::new()), Arc::clone(&clock) as _);
-        let engine = Arc::new(Engine::new(store, time, Arc::new(Counted::default()), settings()?));
-        let client = Client::over(Local::by_hand(Arc::clone(&engine)));
+        let engine = Arc::new(Engine::new(store, time, Arc::new(FixedSequence::default()), settings()?));
+        let client = Client::over(Local::without_sweeper(Arc::clone(&engine)));
         Ok(Self { client, envelopes: envelopes(&engine), engine, clock })
     }
 
@@ -126,9 +126,9 @@ impl Bench {
         loop {
             let swept = self.sweep().await?;
             let ran = self.run_ready(&runner, &mut drained).await?;
-            if drained.runs.len() > MOST_RUNS {
+            if drained.runs.len() > MAX_RUNS {
                 return Err(ClientError::Invalid(format!(
-                    "{MOST_RUNS} runs, and still there are jobs to run; some job snoozes or fails for ever"
+                    "{MAX_RUNS} runs, and still there are jobs to run; some job snoozes or fails for ever"
                 )));
             }
             let now = self.clock.now();
@@ -193,7 +193,7 @@ impl fmt::Debug for Bench {
 }
 
 fn ran(run: &Run, failure: Option<String>, settled: &Settled) -> Option<Ran> {
-    let Settled::As { state, retry_after, dead } = settled else { return None };
+    let Settled::Accepted { state, retry_after, dead } = settled else { return None };
     Some(Ran {
         job_id: run.job.id().to_owned(),
         kind: run.job.kind().to_owned(),
@@ -211,9 +211,9 @@ fn unanswered(error: redrive_engine::EngineError) -> ClientError {
 
 /// The same sequence every time, spread evenly.
 #[derive(Debug, Default)]
-struct Counted(AtomicU64);
+struct FixedSequence(AtomicU64);
 
-impl Randomness for Counted {
+impl Randomness for FixedSequence {
     fn bits(&self) -> u64 {
         // Multiples of the golden ratio, modulo one.
         self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)

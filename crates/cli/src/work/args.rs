@@ -99,9 +99,9 @@ Examples:
 impl Args {
     /// The way to the server. Nothing is sent yet.
     pub(super) fn client(&self) -> Result<Client, Failed> {
-        let (url, trust) = self.server.address()?;
-        let client = match (trust, self.server.api_key()?) {
-            (Some(trust), key) => Client::http_trusting(url, key.as_deref(), &trust),
+        let (url, roots) = self.server.address()?;
+        let client = match (roots, self.server.api_key()?) {
+            (Some(roots), key) => Client::http_with_roots(url, key.as_deref(), &roots),
             (None, Some(key)) => Client::http_with_key(url, &key),
             (None, None) => Client::http(url),
         };

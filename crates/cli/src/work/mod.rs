@@ -70,7 +70,7 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<Task>) 
     let mut builder = Worker::builder(client)
         .concurrency(args.concurrency())
         // A command takes long beside a fetch; a job that waits here could run elsewhere.
-        .most_prefetched(0)
+        .max_prefetched(0)
         .lease(args.lease())
         .poll(if args.once || args.drain { POLL_UNTIL_EMPTY } else { POLL })
         .stop_within(args.grace())

@@ -6,7 +6,7 @@ mod tls;
 
 use crate::ClientError;
 #[cfg(feature = "tls")]
-use crate::trust::Trust;
+use crate::roots::RootCertificates;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -24,7 +24,7 @@ use tls::Connector;
 type Connector = HttpConnector;
 /// Without encryption there is nothing to trust.
 #[cfg(not(feature = "tls"))]
-enum Trust {}
+enum RootCertificates {}
 
 /// How long to wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -74,11 +74,11 @@ impl HttpClient {
     /// # Errors
     /// As [`HttpClient::new`].
     #[cfg(feature = "tls")]
-    pub fn trusting(url: &str, key: Option<&str>, trust: &Trust) -> Result<Self, ClientError> {
-        Self::build(url, key, Some(trust))
+    pub fn with_roots(url: &str, key: Option<&str>, roots: &RootCertificates) -> Result<Self, ClientError> {
+        Self::build(url, key, Some(roots))
     }
 
-    fn build(url: &str, key: Option<&str>, trust: Option<&Trust>) -> Result<Self, ClientError> {
+    fn build(url: &str, key: Option<&str>, roots: Option<&RootCertificates>) -> Result<Self, ClientError> {
         let base = url.trim_end_matches('/').to_owned();
         let uri = base.parse::<Uri>().ok().filter(|uri| uri.host().is_some());
         let encrypted = match uri.as_ref().and_then(Uri::scheme_str) {
@@ -103,7 +103,7 @@ impl HttpClient {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
-            .build(encrypting(connector, encrypted, trust)?);
+            .build(encrypting(connector, encrypted, roots)?);
         Ok(Self { client, base, key })
     }
 
@@ -167,7 +167,7 @@ impl HttpClient {
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> ClientError {
         #[cfg(feature = "tls")]
-        if let Some(why) = Trust::refusal_in(error) {
+        if let Some(why) = RootCertificates::certificate_problem(error) {
             return ClientError::Untrusted(format!("{}: {why}", self.base));
         }
         // The outermost error says only at which stage it happened; its causes say what it was.
@@ -184,14 +184,18 @@ impl HttpClient {
 
 /// Encrypts connections where that is wanted.
 #[cfg(feature = "tls")]
-fn encrypting(tcp: HttpConnector, encrypted: bool, trust: Option<&Trust>) -> Result<Connector, ClientError> {
-    let system = || Trust::system().config();
-    let tls = encrypted.then(|| trust.map_or_else(system, Trust::config)).transpose()?;
+fn encrypting(tcp: HttpConnector, encrypted: bool, roots: Option<&RootCertificates>) -> Result<Connector, ClientError> {
+    let system = || RootCertificates::system().config();
+    let tls = encrypted.then(|| roots.map_or_else(system, RootCertificates::config)).transpose()?;
     Ok(Connector::new(tcp, tls))
 }
 
 #[cfg(not(feature = "tls"))]
-fn encrypting(tcp: HttpConnector, encrypted: bool, _trust: Option<&Trust>) -> Result<Connector, ClientError> {
+fn encrypting(
+    tcp: HttpConnector,
+    encrypted: bool,
+    _roots: Option<&RootCertificates>,
+) -> Result<Connector, ClientError> {
     if encrypted {
         return Err(ClientError::Invalid(
             "this program speaks no TLS: build redrive-worker with its feature `tls`, or use http://HOST:PORT"

@@ -21,8 +21,8 @@ pub(crate) type TransportFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, C
 
 /// A server, or an engine in this process. Dropping a future abandons its request.
 pub(crate) trait Transport: Send + Sync + 'static {
-    /// Claims jobs under leases. Waits for the first one where the transport can wait.
-    fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>>;
+    /// Claims jobs under leases. GrowingDelay for the first one where the transport can wait.
+    fn fetch<'a>(&'a self, request: &'a FetchRequest) -> TransportFuture<'a, Vec<Delivery>>;
 
     /// Reports the ends of runs. Each report has its own answer, in the order given.
     fn settle<'a>(
@@ -32,7 +32,11 @@ pub(crate) trait Transport: Send + Sync + 'static {
     ) -> TransportFuture<'a, Vec<Settled>>;
 
     /// A heartbeat for runs.
-    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], report_defaults: &'a ReportDefaults) -> TransportFuture<'a, Beat>;
+    fn heartbeat<'a>(
+        &'a self,
+        runs: &'a [Arc<Run>],
+        report_defaults: &'a ReportDefaults,
+    ) -> TransportFuture<'a, HeartbeatAnswer>;
 
     /// Reports the progress of a run.
     fn progress<'a>(&'a self, run: &'a Run, progress: ProgressUpdate) -> TransportFuture<'a, ()>;
@@ -61,11 +65,11 @@ pub(crate) trait Transport: Send + Sync + 'static {
     fn delete_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, ()>;
 
     /// Whether a fetch can wait for a job. Where it cannot, the worker polls.
-    fn waits(&self) -> bool;
+    fn supports_long_poll(&self) -> bool;
 
     /// Whether the jobs of a dropped fetch are released at once. Otherwise they may stay claimed until their leases
     /// end.
-    fn forgets_cleanly(&self) -> bool;
+    fn releases_on_drop(&self) -> bool;
 
     /// Closes the transport.
     fn close(&self) -> TransportFuture<'_, ()>;
@@ -73,7 +77,7 @@ pub(crate) trait Transport: Send + Sync + 'static {
 
 /// A request for jobs.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct FetchRequest {
     pub(crate) queues: Arc<[Arc<str>]>,
     pub(crate) count: usize,
     pub(crate) wait: Duration,
@@ -173,14 +177,14 @@ pub(crate) enum Ending {
 #[derive(Clone, Debug)]
 pub(crate) enum Settled {
     /// The job is in this state, and runs again after this time if it does.
-    As { state: Box<str>, retry_after: Option<Duration>, dead: bool },
+    Accepted { state: Box<str>, retry_after: Option<Duration>, dead: bool },
     /// The report was refused, and changed nothing.
     Refused(crate::Refused),
 }
 
 /// The answer to a heartbeat.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Beat {
+pub(crate) struct HeartbeatAnswer {
     /// The positions of runs that are no longer held, and why.
     pub(crate) lost: Vec<(usize, Cancelled)>,
     pub(crate) directive: Directive,

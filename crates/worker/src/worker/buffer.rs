@@ -38,14 +38,14 @@ struct Limited {
     most: usize,
     running: usize,
     /// Jobs that wait for one of their type to end.
-    aside: VecDeque<Arc<Run>>,
+    waiting: VecDeque<Arc<Run>>,
 }
 
 impl Buffer {
     pub(super) fn new<S>(registry: &Registry<S>) -> Self {
         let limited = registry.kinds.iter().filter_map(|(name, kind)| {
             let most = kind.concurrency?;
-            Some((name.clone(), Limited { most, running: 0, aside: VecDeque::new() }))
+            Some((name.clone(), Limited { most, running: 0, waiting: VecDeque::new() }))
         });
         Self {
             slots: Vec::new(),
@@ -75,15 +75,15 @@ impl Buffer {
     }
 
     /// How many jobs to ask for now; 0 while it is not worth a request.
-    pub(super) fn room(&self, concurrency: usize, most_prefetched: usize) -> usize {
+    pub(super) fn room(&self, concurrency: usize, max_prefetched: usize) -> usize {
         let ahead = self.mean_run_secs.map_or(0.0, |mean| AHEAD.as_secs_f64() * concurrency as f64 / mean.max(1e-9));
         // What was quick before says nothing while every handler is busy with something slow.
         let stuck = self.running >= concurrency && self.last_end.elapsed() > STUCK;
         // A float that is too large becomes the largest number.
-        let prefetch = if stuck { 0 } else { (ahead as usize).min(most_prefetched) };
+        let prefetch = if stuck { 0 } else { (ahead as usize).min(max_prefetched) };
         let capacity = concurrency + prefetch;
         // Jobs of a type that is at its limit do not block others, up to a limit.
-        let aside: usize = self.limited.values().map(|limited| limited.aside.len()).sum();
+        let aside: usize = self.limited.values().map(|limited| limited.waiting.len()).sum();
         let room = capacity.saturating_sub(self.held() - aside.min(capacity));
         let worth = (capacity / 4).min(prefetch).max(1);
         // Half at most, so that taking jobs and reporting others go on at the same time.
@@ -91,7 +91,7 @@ impl Buffer {
     }
 
     /// Adds claimed jobs.
-    pub(super) fn take_in(&mut self, deliveries: Vec<Delivery>, asked: Instant) {
+    pub(super) fn add(&mut self, deliveries: Vec<Delivery>, asked: Instant) {
         for Delivery { job, lease } in deliveries {
             let slot = self.free.pop().unwrap_or_else(|| {
                 self.slots.push(None);
@@ -108,7 +108,7 @@ impl Buffer {
         let run = self.ready.pop_front()?;
         match self.limited.get_mut(&*run.job.kind) {
             Some(limited) if limited.running >= limited.most => {
-                limited.aside.push_back(run);
+                limited.waiting.push_back(run);
                 None
             }
             limited => {
@@ -138,7 +138,7 @@ impl Buffer {
             let mean = self.mean_run_secs.get_or_insert(secs);
             *mean += WEIGHT * (secs - *mean);
         }
-        let next = self.vacated(&report.run);
+        let next = self.finish_run(&report.run);
         self.reports.push(report);
         next
     }
@@ -146,14 +146,14 @@ impl Buffer {
     /// Takes note of a run about whose end there is nothing to say.
     pub(super) fn dropped(&mut self, run: &Run) -> Option<Arc<Run>> {
         self.forget(run);
-        self.vacated(run)
+        self.finish_run(run)
     }
 
-    fn vacated(&mut self, run: &Run) -> Option<Arc<Run>> {
+    fn finish_run(&mut self, run: &Run) -> Option<Arc<Run>> {
         self.last_end = Instant::now();
         let limited = self.limited.get_mut(&*run.job.kind);
         let next = limited.and_then(|limited| {
-            let next = limited.aside.pop_front();
+            let next = limited.waiting.pop_front();
             limited.running -= usize::from(next.is_none());
             next
         });
@@ -176,15 +176,15 @@ impl Buffer {
 
     /// Jobs that could have started long ago and did not, because every handler is busy: they are
     /// removed from the buffer, and may run elsewhere.
-    pub(super) fn clear_overdue(&mut self, is_overdue: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
+    pub(super) fn take_overdue(&mut self, is_overdue: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
         let (overdue, ready): (Vec<_>, Vec<_>) = self.ready.drain(..).partition(|run| is_overdue(run));
         self.ready.extend(ready);
         overdue
     }
 
     /// Everything that has not started, which then never will.
-    pub(super) fn clear_waiting(&mut self) -> Vec<Arc<Run>> {
-        let aside = self.limited.values_mut().flat_map(|limited| limited.aside.drain(..));
+    pub(super) fn take_waiting(&mut self) -> Vec<Arc<Run>> {
+        let aside = self.limited.values_mut().flat_map(|limited| limited.waiting.drain(..));
         self.ready.drain(..).chain(aside).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use super::registry::{Kind, Registry};
 use super::{Settings, Worker};
-use crate::context::Surroundings;
+use crate::context::Shared;
 use crate::events::Listener;
 use crate::handler::{Endpoint, Handler};
 use crate::middleware::Middleware;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// A lease shorter than this cannot be extended reliably.
-const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+const MIN_LEASE: Duration = Duration::from_millis(100);
 
 /// Builds a [`Worker`].
 ///
@@ -37,7 +37,7 @@ pub struct Builder<S> {
     layers: Vec<Arc<dyn Middleware<S>>>,
     queues: Vec<Arc<str>>,
     concurrency: usize,
-    most_prefetched: usize,
+    max_prefetched: usize,
     timeout: Option<Duration>,
     lease: Duration,
     retry: Option<WorkerRetry>,
@@ -59,7 +59,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
             layers: Vec::new(),
             queues: Vec::new(),
             concurrency: 10,
-            most_prefetched: 1_000,
+            max_prefetched: 1_000,
             timeout: None,
             lease: Duration::from_secs(30),
             retry: None,
@@ -143,8 +143,8 @@ impl<S: Send + Sync + 'static> Builder<S> {
 
     /// How many jobs the worker may hold beyond those that run. It takes only as many ahead as its
     /// handlers get through in 20 ms; 0 takes none ahead.
-    pub fn most_prefetched(mut self, most: usize) -> Self {
-        self.most_prefetched = most;
+    pub fn max_prefetched(mut self, most: usize) -> Self {
+        self.max_prefetched = most;
         self
     }
 
@@ -163,8 +163,8 @@ impl<S: Send + Sync + 'static> Builder<S> {
     /// How long the server waits for a heartbeat before it counts a run as failed. The worker
     /// sends one every third of it, whatever its handlers do.
     pub fn lease(mut self, lease: Duration) -> Self {
-        if lease < SHORTEST_LEASE {
-            self.problems.push(format!("a lease of {lease:?} is too short; allowed is {SHORTEST_LEASE:?} or more"));
+        if lease < MIN_LEASE {
+            self.problems.push(format!("a lease of {lease:?} is too short; allowed is {MIN_LEASE:?} or more"));
         }
         self.lease = lease;
         self
@@ -241,7 +241,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
         let settings = Settings {
             queues: self.queues.into(),
             concurrency: self.concurrency,
-            most_prefetched: self.most_prefetched,
+            max_prefetched: self.max_prefetched,
             timeout: self.timeout,
             wait: self.wait,
             stop_within: self.stop_within,
@@ -250,10 +250,9 @@ impl<S: Send + Sync + 'static> Builder<S> {
             report_defaults: ReportDefaults { worker: name.into(), retry: self.retry },
             listener: self.listener,
         };
-        let surroundings =
-            Surroundings { state: self.state, transport: self.transport, stopping: watch::channel(false).0 };
+        let shared = Shared { state: self.state, transport: self.transport, stopping: watch::channel(false).0 };
         let registry = Registry { kinds: self.kinds, fallback: self.fallback, layers: self.layers.into() };
-        Ok(Worker { registry: Arc::new(registry), surroundings: Arc::new(surroundings), settings })
+        Ok(Worker { registry: Arc::new(registry), shared: Arc::new(shared), settings })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Heartbeats, from a task of their own: whatever handlers do, leases are extended as long as the worker
 //! runs and the server answers.
 
-use super::runner::{Runner, Wanted};
+use super::runner::{Mode, Runner};
 use crate::Cancelled;
 use crate::run::Run;
 use crate::transport::Directive;
@@ -16,25 +16,25 @@ const LOOKS: u32 = 4;
 /// At least this long from one look to the next.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 /// How many jobs share a request.
-const MOST_TOGETHER: usize = 1_000;
+const MAX_BATCH: usize = 1_000;
 
 /// Beats for as long as the worker runs.
 pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     let mut last = Instant::now();
     loop {
         tokio::time::sleep_until(next_look(&runner)).await;
-        give_back_overdue(&runner);
-        let (expired, due) = sorted_out(&runner);
+        release_overdue(&runner);
+        let (expired, due) = expired_and_due(&runner);
         for run in expired {
-            run.cancellation.give(Cancelled::LeaseLost);
+            run.cancellation.cancel(Cancelled::LeaseLost);
         }
         // Now and then also without a job, to hear what the server wants.
         if !due.is_empty() || last.elapsed() >= runner.settings.lease {
             last = Instant::now();
             let mut rest = &due[..];
             loop {
-                let (some, more) = rest.split_at(rest.len().min(MOST_TOGETHER));
-                beat(&runner, some).await;
+                let (some, more) = rest.split_at(rest.len().min(MAX_BATCH));
+                heartbeat(&runner, some).await;
                 rest = more;
                 if rest.is_empty() {
                     break;
@@ -57,16 +57,16 @@ fn next_look<S: Send + Sync + 'static>(runner: &Runner<S>) -> Instant {
 
 /// A job that was taken ahead and has not started by the time of its first heartbeat is released:
 /// every handler here is busy, and others may not be.
-fn give_back_overdue<S: Send + Sync + 'static>(runner: &Runner<S>) {
+fn release_overdue<S: Send + Sync + 'static>(runner: &Runner<S>) {
     let now = Instant::now();
-    let overdue = runner.buffer().clear_overdue(|run| run.alive() + run.lease.span / EVERY <= now);
+    let overdue = runner.buffer().take_overdue(|run| run.alive() + run.lease.span / EVERY <= now);
     if !overdue.is_empty() {
-        runner.give_back(overdue);
+        runner.release(overdue);
     }
 }
 
 /// The runs whose lease is over, and those that need a heartbeat.
-fn sorted_out<S: Send + Sync + 'static>(runner: &Runner<S>) -> (Vec<Arc<Run>>, Vec<Arc<Run>>) {
+fn expired_and_due<S: Send + Sync + 'static>(runner: &Runner<S>) -> (Vec<Arc<Run>>, Vec<Arc<Run>>) {
     let now = Instant::now();
     let held = runner.buffer();
     let alive = held.runs().filter(|run| !run.is_lost());
@@ -76,29 +76,29 @@ fn sorted_out<S: Send + Sync + 'static>(runner: &Runner<S>) -> (Vec<Arc<Run>>, V
 }
 
 /// One heartbeat. Where the server does not answer in time, the next look sends another.
-async fn beat<S: Send + Sync + 'static>(runner: &Runner<S>, runs: &[Arc<Run>]) {
+async fn heartbeat<S: Send + Sync + 'static>(runner: &Runner<S>, runs: &[Arc<Run>]) {
     let report_defaults = &runner.settings.report_defaults;
     let sent = Instant::now();
     // Not beyond the end of a lease: then the handler has to be cancelled.
     let timeout = runs.iter().map(|run| (run.lease.span / EVERY).min(run.lease_until() - sent)).min();
     let timeout = timeout.unwrap_or(runner.settings.lease / EVERY);
-    let answer = tokio::time::timeout(timeout, runner.transport().beat(runs, report_defaults)).await;
+    let answer = tokio::time::timeout(timeout, runner.transport().heartbeat(runs, report_defaults)).await;
     let Ok(Ok(answer)) = answer else { return };
     for (index, run) in runs.iter().enumerate() {
         match answer.lost.iter().find(|(lost, _)| *lost == index) {
-            Some((_, why)) => drop(run.cancellation.give(*why)),
+            Some((_, why)) => drop(run.cancellation.cancel(*why)),
             None => run.note_alive(sent),
         }
     }
-    let wanted = match answer.directive {
-        Directive::Run => Wanted::Work,
-        Directive::Quiet => Wanted::Quiet,
-        Directive::Terminate => Wanted::Stop,
+    let mode = match answer.directive {
+        Directive::Run => Mode::Work,
+        Directive::Quiet => Mode::Quiet,
+        Directive::Terminate => Mode::Stop,
     };
-    runner.wanted.send_if_modified(|now| {
-        let changed = *now != wanted && *now != Wanted::Stop;
+    runner.mode.send_if_modified(|now| {
+        let changed = *now != mode && *now != Mode::Stop;
         if changed {
-            *now = wanted;
+            *now = mode;
         }
         changed
     });

@@ -12,7 +12,7 @@ mod settler;
 
 pub use builder::Builder;
 
-use crate::context::Surroundings;
+use crate::context::Shared;
 use crate::events::Listener;
 use crate::transport::ReportDefaults;
 use crate::{Client, ClientError};
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// A worker, ready to run.
 pub struct Worker<S = ()> {
     pub(crate) registry: Arc<Registry<S>>,
-    pub(crate) surroundings: Arc<Surroundings<S>>,
+    pub(crate) shared: Arc<Shared<S>>,
     pub(crate) settings: Settings,
 }
 
@@ -34,7 +34,7 @@ pub struct Worker<S = ()> {
 pub(crate) struct Settings {
     pub(crate) queues: Arc<[Arc<str>]>,
     pub(crate) concurrency: usize,
-    pub(crate) most_prefetched: usize,
+    pub(crate) max_prefetched: usize,
     pub(crate) timeout: Option<Duration>,
     pub(crate) wait: Duration,
     pub(crate) stop_within: Duration,

@@ -1,6 +1,6 @@
 //! Queues that the worker leaves to others for a while, because it met jobs there that it cannot run.
 
-use crate::waits::Waits;
+use crate::delay::GrowingDelay;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub(super) struct Pauses(HashMap<Arc<str>, Pause>);
 
 #[derive(Debug)]
 struct Pause {
-    waits: Waits,
+    delay: GrowingDelay,
     until: Instant,
 }
 
@@ -21,11 +21,12 @@ impl Pauses {
     /// `None` where it is already.
     pub(super) fn declined(&mut self, queue: &Arc<str>) -> Option<Duration> {
         let now = Instant::now();
-        let pause = self.0.entry(Arc::clone(queue)).or_insert_with(|| Pause { waits: Waits::declining(), until: now });
+        let pause =
+            self.0.entry(Arc::clone(queue)).or_insert_with(|| Pause { delay: GrowingDelay::declining(), until: now });
         if pause.until > now {
             return None;
         }
-        let wait = pause.waits.next_wait();
+        let wait = pause.delay.next_delay();
         pause.until = now + wait;
         Some(wait)
     }
@@ -33,7 +34,7 @@ impl Pauses {
     /// A job of the queue ran here: the next pause is a short one again.
     pub(super) fn ran(&mut self, queue: &str) {
         if let Some(pause) = self.0.get_mut(queue) {
-            pause.waits.reset();
+            pause.delay.reset();
         }
     }
 

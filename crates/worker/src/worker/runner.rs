@@ -3,7 +3,7 @@
 use super::buffer::Buffer;
 use super::pauses::Pauses;
 use super::{Settings, Summary, Worker, fetcher, heartbeats, settler};
-use crate::context::Surroundings;
+use crate::context::Shared;
 use crate::run::Run;
 use crate::transport::{Ending, RunReport, Transport};
 use crate::worker::registry::Registry;
@@ -22,7 +22,7 @@ const LAST_REPORTS: Duration = Duration::from_secs(5);
 /// A worker that runs.
 pub(crate) struct Runner<S> {
     pub(super) registry: Arc<Registry<S>>,
-    pub(super) surroundings: Arc<Surroundings<S>>,
+    pub(super) shared: Arc<Shared<S>>,
     pub(crate) settings: Settings,
     buffer: Mutex<Buffer>,
     pauses: Mutex<Pauses>,
@@ -38,12 +38,12 @@ pub(crate) struct Runner<S> {
     /// True once what still runs has to end.
     aborted: watch::Sender<bool>,
     /// What the server wants.
-    pub(super) wanted: watch::Sender<Wanted>,
+    pub(super) mode: watch::Sender<Mode>,
 }
 
 /// What the server wants the worker to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum Mode {
     Work,
     /// Take no further jobs.
     Quiet,
@@ -79,7 +79,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
             buffer: Mutex::new(Buffer::new(&worker.registry)),
             pauses: Mutex::default(),
             registry: Arc::clone(&worker.registry),
-            surroundings: Arc::clone(&worker.surroundings),
+            shared: Arc::clone(&worker.shared),
             settings: worker.settings.clone(),
             work: Semaphore::new(0),
             reported: Notify::new(),
@@ -87,12 +87,12 @@ impl<S: Send + Sync + 'static> Runner<S> {
             tally: Tally::default(),
             stop_begun: OnceLock::new(),
             aborted: watch::channel(false).0,
-            wanted: watch::channel(Wanted::Work).0,
+            mode: watch::channel(Mode::Work).0,
         })
     }
 
     pub(crate) fn transport(&self) -> &dyn Transport {
-        &*self.surroundings.transport
+        &*self.shared.transport
     }
 
     pub(super) fn buffer(&self) -> MutexGuard<'_, Buffer> {
@@ -106,15 +106,15 @@ impl<S: Send + Sync + 'static> Runner<S> {
 
     /// A job cannot run here: its queue is left to others for a while.
     pub(super) fn decline(&self, job: &Job, reason: &str, wait: Duration) {
-        self.tell(&Event::Declined { job, reason, wait });
+        self.emit(&Event::Declined { job, reason, wait });
         let paused = self.pauses().declined(&job.queue);
         if let Some(wait) = paused {
-            self.tell(&Event::Paused { queue: &job.queue, reason, wait });
+            self.emit(&Event::Paused { queue: &job.queue, reason, wait });
         }
     }
 
-    pub(super) fn tell(&self, event: &Event<'_>) {
-        self.settings.listener.tell(event);
+    pub(super) fn emit(&self, event: &Event<'_>) {
+        self.settings.listener.emit(event);
     }
 
     /// Works until `stop` completes or the server says so, and shuts down gracefully, or quickly once `abort`
@@ -129,16 +129,16 @@ impl<S: Send + Sync + 'static> Runner<S> {
         helpers.spawn(settler::run(Arc::clone(&self)));
         helpers.spawn(heartbeats::run(Arc::clone(&self)));
         let stopped = async {
-            let mut wanted = self.wanted.subscribe();
+            let mut mode = self.mode.subscribe();
             tokio::select! {
                 () = stop => {}
-                _ = wanted.wait_for(|wanted| *wanted == Wanted::Stop) => {}
+                _ = mode.wait_for(|mode| *mode == Mode::Stop) => {}
             }
         };
         let working = async {
             let fetched = fetcher::run(&self, &mut executors, stopped).await;
             self.begin_stop();
-            self.wind_up().await;
+            self.shut_down().await;
             fetched
         };
         let fetched = tokio::select! {
@@ -153,7 +153,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
 
     /// Cuts the end short once `abort` completes after the stop has begun.
     async fn abort_on(&self, abort: impl Future<Output = ()>) -> Infallible {
-        let mut stopping = self.surroundings.stopping.subscribe();
+        let mut stopping = self.shared.stopping.subscribe();
         // The sender is dropped with the runner.
         let _ = stopping.wait_for(|stopping| *stopping).await;
         abort.await;
@@ -165,7 +165,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
     /// Tells every handler that its time is over.
     fn cancel_all(&self) {
         for run in self.buffer().runs() {
-            run.cancellation.give(Cancelled::Stopping);
+            run.cancellation.cancel(Cancelled::Stopping);
         }
     }
 
@@ -173,15 +173,15 @@ impl<S: Send + Sync + 'static> Runner<S> {
     pub(super) fn begin_stop(&self) {
         let first = self.stop_begun.set(Instant::now()).is_ok();
         if first {
-            self.surroundings.stopping.send_replace(true);
-            self.tell(&Event::Stopping);
+            self.shared.stopping.send_replace(true);
+            self.emit(&Event::Stopping);
         }
-        let waiting = self.buffer().clear_waiting();
-        self.give_back(waiting);
+        let waiting = self.buffer().take_waiting();
+        self.release(waiting);
     }
 
     /// Releases jobs that have not started.
-    pub(super) fn give_back(&self, runs: Vec<Arc<Run>>) {
+    pub(super) fn release(&self, runs: Vec<Arc<Run>>) {
         let mut buffer = self.buffer();
         for run in runs {
             buffer.report(RunReport { run, ending: Ending::Released(Duration::ZERO) });
@@ -190,8 +190,8 @@ impl<S: Send + Sync + 'static> Runner<S> {
         self.reported.notify_one();
     }
 
-    /// Waits for what runs, cancels what takes too long, and delivers the last reports.
-    async fn wind_up(&self) {
+    /// GrowingDelay for what runs, cancels what takes too long, and delivers the last reports.
+    async fn shut_down(&self) {
         let begun = self.stop_begun.get().copied().unwrap_or_else(Instant::now);
         let deadline = begun + self.settings.stop_within;
         let mut aborted = self.aborted.subscribe();
@@ -210,7 +210,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         }
     }
 
-    /// Waits until nothing is held; false where that is not so by then.
+    /// GrowingDelay until nothing is held; false where that is not so by then.
     async fn empty_by(&self, deadline: Instant) -> bool {
         let empty = async {
             loop {

@@ -40,7 +40,7 @@ pub(super) async fn page(
                 if offset > 0 {
                     offset -= 1;
                 } else if found.jobs.len() < limit {
-                    found.jobs.push(local.told(job));
+                    found.jobs.push(local.job_data(job));
                 } else {
                     found.next = step.after.map(cursor);
                     return Ok(found);

@@ -8,8 +8,8 @@ mod submit;
 pub(crate) use stored::Stored;
 
 use super::{
-    Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, ProgressUpdate, ReportDefaults, RunReport, Settled, Start, Token,
-    Transport, TransportFuture,
+    DeadFilter, DeadPage, Delivery, FetchRequest, HeartbeatAnswer, Lease, ProgressUpdate, ReportDefaults, RunReport,
+    Settled, Start, Token, Transport, TransportFuture,
 };
 use crate::info::JobData;
 use crate::job::Text;
@@ -53,13 +53,13 @@ impl Local {
     }
 
     /// An engine whose sweeps are up to the caller.
-    pub(crate) fn by_hand(engine: Arc<Engine>) -> Self {
+    pub(crate) fn without_sweeper(engine: Arc<Engine>) -> Self {
         let stop = watch::channel(false).0;
         Self { envelopes: envelopes(&engine), engine, backend: None, sweeper: Mutex::new(None), stop }
     }
 
-    pub(super) fn told(&self, job: redrive_store::Job) -> JobData {
-        told(job, None, &self.envelopes)
+    pub(super) fn job_data(&self, job: redrive_store::Job) -> JobData {
+        job_data(job, None, &self.envelopes)
     }
 
     /// Completes once this engine is closed.
@@ -77,17 +77,17 @@ pub(crate) fn envelopes(engine: &Engine) -> Arc<Envelopes> {
 }
 
 impl Transport for Local {
-    fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>> {
+    fn fetch<'a>(&'a self, request: &'a FetchRequest) -> TransportFuture<'a, Vec<Delivery>> {
         Box::pin(async move {
-            let request = ClaimRequest {
-                queues: ask.queues.to_vec(),
-                count: ask.count,
+            let claim = ClaimRequest {
+                queues: request.queues.to_vec(),
+                count: request.count,
                 bytes: usize::MAX,
-                worker: Arc::clone(&ask.worker),
-                lease: Some(ask.lease.into()),
-                wait: ask.wait,
+                worker: Arc::clone(&request.worker),
+                lease: Some(request.lease.into()),
+                wait: request.wait,
             };
-            let jobs = self.engine.claim_or_release(request, self.stopped()).await.map_err(refusal)?;
+            let jobs = self.engine.claim_or_release(claim, self.stopped()).await.map_err(refusal)?;
             Ok(jobs.into_iter().filter_map(|job| delivery(job, &self.envelopes)).collect())
         })
     }
@@ -104,17 +104,21 @@ impl Transport for Local {
         })
     }
 
-    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], _report_defaults: &'a ReportDefaults) -> TransportFuture<'a, Beat> {
+    fn heartbeat<'a>(
+        &'a self,
+        runs: &'a [Arc<Run>],
+        _report_defaults: &'a ReportDefaults,
+    ) -> TransportFuture<'a, HeartbeatAnswer> {
         Box::pin(async move {
             let lease_refs: Vec<_> = runs.iter().filter_map(|run| report::lease_ref(run)).collect();
             let ids: Vec<_> = lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
             let answers = self.engine.extend(lease_refs, None).await.map_err(refusal)?;
-            let mut beat = Beat::default();
+            let mut answer = HeartbeatAnswer::default();
             for (index, id) in ids.into_iter().enumerate().filter(|(index, _)| answers[*index].is_err()) {
                 let cancelled = self.engine.job(id).await.is_ok_and(|job| job.state == State::Cancelled);
-                beat.lost.push((index, if cancelled { Cancelled::JobCancelled } else { Cancelled::LeaseLost }));
+                answer.lost.push((index, if cancelled { Cancelled::JobCancelled } else { Cancelled::LeaseLost }));
             }
-            Ok(beat)
+            Ok(answer)
         })
     }
 
@@ -139,9 +143,9 @@ impl Transport for Local {
                 .collect();
             let enqueued = self.engine.submit(submissions).await.map_err(refusal)?;
             let answers = enqueued.into_iter().zip(asked).map(|(enqueued, (kind, queue, body))| match enqueued {
-                Enqueued::Created(job) => Ok((self.told(job), true)),
+                Enqueued::Created(job) => Ok((self.job_data(job), true)),
                 Enqueued::Existing(job) if is_same(&job, &kind, &queue, body::args(&body)) => {
-                    Ok((self.told(job), false))
+                    Ok((self.job_data(job), false))
                 }
                 Enqueued::Existing(job) => Err(ClientError::refused(409, "conflict", key_reused(job.id))),
             });
@@ -153,12 +157,12 @@ impl Transport for Local {
         Box::pin(async move {
             let job = self.engine.job(parsed(id)?).await.map_err(refusal)?;
             let progress = self.engine.progress(&job);
-            Ok(told(job, progress, &self.envelopes))
+            Ok(job_data(job, progress, &self.envelopes))
         })
     }
 
     fn cancel<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
-        Box::pin(async move { Ok(self.told(self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
+        Box::pin(async move { Ok(self.job_data(self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
     }
 
     fn dead_letters<'a>(
@@ -173,7 +177,7 @@ impl Transport for Local {
     fn retry_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move {
             let id = dead::dead(&self.engine, parsed(id)?).await?.id;
-            Ok(self.told(self.engine.redrive(id, Redrive::default()).await.map_err(refusal)?))
+            Ok(self.job_data(self.engine.redrive(id, Redrive::default()).await.map_err(refusal)?))
         })
     }
 
@@ -184,11 +188,11 @@ impl Transport for Local {
         })
     }
 
-    fn waits(&self) -> bool {
+    fn supports_long_poll(&self) -> bool {
         true
     }
 
-    fn forgets_cleanly(&self) -> bool {
+    fn releases_on_drop(&self) -> bool {
         true
     }
 
@@ -228,7 +232,11 @@ pub(crate) fn delivery(job: redrive_store::Job, envelopes: &Arc<Envelopes>) -> O
     })
 }
 
-fn told(job: redrive_store::Job, progress: Option<redrive_engine::Progress>, envelopes: &Arc<Envelopes>) -> JobData {
+fn job_data(
+    job: redrive_store::Job,
+    progress: Option<redrive_engine::Progress>,
+    envelopes: &Arc<Envelopes>,
+) -> JobData {
     JobData::Stored(Box::new(Stored { job, progress, envelopes: Arc::clone(envelopes) }))
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::{Ending, ReportDefaults, RunReport, Settled, Token};
 use super::duration;
-use crate::failure::Wish;
+use crate::failure::FailureAction;
 use crate::run::Run;
 use crate::{ClientError, Failure, Refused};
 use redrive_engine::{EngineError, FailureReport};
@@ -52,13 +52,13 @@ fn failed(failure: &Failure, report_defaults: &ReportDefaults) -> FailureReport 
         types: vec![failure.type_name.clone().into_owned()],
         code: failure.code().unwrap_or_default().to_owned(),
         retryable: failure.is_final().then_some(false),
-        signal: match failure.wish {
-            Wish::DeadLetter => Signal::Stop(Disposition::DeadLetter),
-            Wish::Discard => Signal::Stop(Disposition::Discard),
-            Wish::Policy | Wish::After(_) => Signal::None,
+        signal: match failure.action {
+            FailureAction::DeadLetter => Signal::Stop(Disposition::DeadLetter),
+            FailureAction::Discard => Signal::Stop(Disposition::Discard),
+            FailureAction::Policy | FailureAction::After(_) => Signal::None,
         },
-        delay: match failure.wish {
-            Wish::After(delay) => Some(delay.into()),
+        delay: match failure.action {
+            FailureAction::After(delay) => Some(delay.into()),
             _ => None,
         },
         worker_policy: report_defaults.retry.as_ref().map(|retry| Arc::clone(&retry.policy)),
@@ -68,7 +68,7 @@ fn failed(failure: &Failure, report_defaults: &ReportDefaults) -> FailureReport 
 /// What became of a job whose run ended.
 pub(super) fn settled(answer: Result<redrive_store::Settled, EngineError>) -> Settled {
     match answer {
-        Ok(settled) => Settled::As {
+        Ok(settled) => Settled::Accepted {
             state: settled.job().state.name().into(),
             retry_after: settled.transition().and_then(Transition::delay).map(duration),
             dead: settled.job().dead,

@@ -9,7 +9,7 @@ use redrive_policy::{Moment, Problem, Problems};
 use std::sync::Arc;
 
 /// The longest document of one job, in bytes: the longest request that a server takes.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Jobs as the engine takes them.
 ///
@@ -21,8 +21,8 @@ pub(super) fn submissions(engine: &Engine, jobs: &[NewJob]) -> Result<Vec<Submis
     let mut read = Vec::with_capacity(jobs.len());
     for (index, job) in jobs.iter().enumerate() {
         let text = serde_json::to_string(&document(job)).map_err(ClientError::unwritable)?;
-        if text.len() > MOST_BYTES {
-            let message = format!("found a job of {} bytes; allowed are {MOST_BYTES} bytes", text.len());
+        if text.len() > MAX_BYTES {
+            let message = format!("found a job of {} bytes; allowed are {MAX_BYTES} bytes", text.len());
             return Err(ClientError::refused(413, "payload_too_large", message));
         }
         match submission(engine, &text, now) {

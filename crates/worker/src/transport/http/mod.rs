@@ -6,8 +6,8 @@ mod read;
 mod write;
 
 use super::{
-    Ask, Beat, DeadFilter, DeadPage, Delivery, ProgressUpdate, ReportDefaults, RunReport, Settled, Start, Transport,
-    TransportFuture,
+    DeadFilter, DeadPage, Delivery, FetchRequest, HeartbeatAnswer, ProgressUpdate, ReportDefaults, RunReport, Settled,
+    Start, Transport, TransportFuture,
 };
 use crate::http::HttpClient;
 use crate::info::JobData;
@@ -38,8 +38,12 @@ impl Http {
     }
 
     #[cfg(feature = "tls")]
-    pub(crate) fn trusting(url: &str, key: Option<&str>, trust: &crate::Trust) -> Result<Self, ClientError> {
-        Ok(Self { caller: Caller(HttpClient::trusting(url, key, trust)?), extensions: OnceCell::new() })
+    pub(crate) fn with_roots(
+        url: &str,
+        key: Option<&str>,
+        roots: &crate::RootCertificates,
+    ) -> Result<Self, ClientError> {
+        Ok(Self { caller: Caller(HttpClient::with_roots(url, key, roots)?), extensions: OnceCell::new() })
     }
 
     /// What the server can do. A server that cannot be reached is asked again next time.
@@ -98,13 +102,13 @@ impl Http {
 }
 
 impl Transport for Http {
-    fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>> {
+    fn fetch<'a>(&'a self, request: &'a FetchRequest) -> TransportFuture<'a, Vec<Delivery>> {
         Box::pin(async move {
-            let waits = self.extensions().await?.long_poll;
-            let wait = if waits { ask.wait } else { Duration::ZERO };
-            let body = write::fetch(ask, wait);
+            let long_poll = self.extensions().await?.long_poll;
+            let wait = if long_poll { request.wait } else { Duration::ZERO };
+            let body = write::fetch(request, wait);
             let answer = self.caller.post("/ojs/v1/workers/fetch", body, ANSWER + wait).await?;
-            read::deliveries(&answer, ask)
+            read::deliveries(&answer, request)
         })
     }
 
@@ -123,11 +127,16 @@ impl Transport for Http {
         })
     }
 
-    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], report_defaults: &'a ReportDefaults) -> TransportFuture<'a, Beat> {
+    fn heartbeat<'a>(
+        &'a self,
+        runs: &'a [Arc<Run>],
+        report_defaults: &'a ReportDefaults,
+    ) -> TransportFuture<'a, HeartbeatAnswer> {
         Box::pin(async move {
             let tokens = self.extensions().await?.lease_tokens;
-            let answer = self.post("/ojs/v1/workers/heartbeat", write::beat(runs, report_defaults, tokens)).await?;
-            read::beat(&answer, runs)
+            let answer =
+                self.post("/ojs/v1/workers/heartbeat", write::heartbeat(runs, report_defaults, tokens)).await?;
+            read::heartbeat(&answer, runs)
         })
     }
 
@@ -187,11 +196,11 @@ impl Transport for Http {
         })
     }
 
-    fn waits(&self) -> bool {
+    fn supports_long_poll(&self) -> bool {
         self.extensions.get().is_some_and(|extensions| extensions.long_poll)
     }
 
-    fn forgets_cleanly(&self) -> bool {
+    fn releases_on_drop(&self) -> bool {
         false
     }
 

@@ -1,9 +1,9 @@
 //! Requests as JSON text, written without building trees where there is one per job.
 
 use super::super::document::document;
-use super::super::{Ask, DeadFilter, Ending, ProgressUpdate, ReportDefaults, RunReport, Start, Token};
+use super::super::{DeadFilter, Ending, FetchRequest, ProgressUpdate, ReportDefaults, RunReport, Start, Token};
 use super::manifest::Extensions;
-use crate::failure::Wish;
+use crate::failure::FailureAction;
 use crate::run::Run;
 use crate::{Failure, NewJob};
 use redrive_policy::Span;
@@ -13,17 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A list of reports ends before it is longer than this, in bytes; servers take a megabyte.
-const LONGEST_LIST: usize = 512 << 10;
+const MAX_LIST_BYTES: usize = 512 << 10;
 /// How many reports one list holds at most.
-const MOST_REPORTS: usize = 1_000;
+const MAX_REPORTS: usize = 1_000;
 
-pub(super) fn fetch(ask: &Ask, wait: Duration) -> Vec<u8> {
-    let queues: Vec<&str> = ask.queues.iter().map(|queue| &**queue).collect();
+pub(super) fn fetch(request: &FetchRequest, wait: Duration) -> Vec<u8> {
+    let queues: Vec<&str> = request.queues.iter().map(|queue| &**queue).collect();
     let mut body = json!({
         "queues": queues,
-        "count": ask.count,
-        "worker_id": &*ask.worker,
-        "visibility_timeout_ms": millis(ask.lease),
+        "count": request.count,
+        "worker_id": &*request.worker,
+        "visibility_timeout_ms": millis(request.lease),
     });
     if !wait.is_zero() {
         body["wait_ms"] = millis(wait).into();
@@ -40,13 +40,13 @@ pub(super) fn settlements(
     let mut out = Vec::with_capacity(64 + reports.len() * 128);
     out.extend_from_slice(b"{\"settlements\":[");
     let mut count = 0;
-    for report in reports.iter().take(MOST_REPORTS) {
+    for report in reports.iter().take(MAX_REPORTS) {
         let start = out.len();
         out.extend_from_slice(if count > 0 { b",{\"action\":" } else { b"{\"action\":" });
         out.extend_from_slice(if matches!(report.ending, Ending::Done(_)) { b"\"ack\"," } else { b"\"nack\"," });
         push_report(&mut out, report, report_defaults, extensions);
         out.push(b'}');
-        if out.len() > LONGEST_LIST && count > 0 {
+        if out.len() > MAX_LIST_BYTES && count > 0 {
             out.truncate(start);
             break;
         }
@@ -127,7 +127,7 @@ fn push_failure(
             retryable &= retry.policy.attempts.max_runs().is_none_or(|runs| run.job.attempt < runs);
         }
     }
-    if let Wish::After(delay) = failure.wish
+    if let FailureAction::After(delay) = failure.action
         && extensions.retry_after
     {
         push_raw(out, "retry_after", &Span::from(delay).secs().to_string());
@@ -157,7 +157,7 @@ fn push_details(out: &mut Vec<u8>, details: &RawValue) {
     }
 }
 
-pub(super) fn beat(runs: &[Arc<Run>], report_defaults: &ReportDefaults, tokens: bool) -> Vec<u8> {
+pub(super) fn heartbeat(runs: &[Arc<Run>], report_defaults: &ReportDefaults, tokens: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(128 + runs.len() * 96);
     out.extend_from_slice(b"{\"worker_id\":");
     push_text(&mut out, &report_defaults.worker);

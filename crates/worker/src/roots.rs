@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 /// The authorities whose word for a server is taken: those of the system, and those that the program adds.
 #[derive(Clone)]
-pub struct Trust {
+pub struct RootCertificates {
     roots: Vec<CertificateDer<'static>>,
 }
 
-impl Trust {
+impl RootCertificates {
     /// The authorities of the system.
     #[must_use]
     pub fn system() -> Self {
@@ -27,7 +27,7 @@ impl Trust {
     ///
     /// # Errors
     /// The file cannot be read, or holds no certificate.
-    pub fn and_file(mut self, path: impl AsRef<Path>) -> Result<Self, ClientError> {
+    pub fn with_file(mut self, path: impl AsRef<Path>) -> Result<Self, ClientError> {
         let path = path.as_ref();
         let unusable = |why: &dyn fmt::Display| {
             ClientError::Invalid(format!(
@@ -54,7 +54,7 @@ impl Trust {
     }
 
     /// Why a connection failed, and what to do about it, where the server's certificate was refused.
-    pub(crate) fn refusal_in(error: &(dyn Error + 'static)) -> Option<String> {
+    pub(crate) fn certificate_problem(error: &(dyn Error + 'static)) -> Option<String> {
         let mut next = Some(error);
         while let Some(error) = next {
             // A handshake fails with an I/O error around the reason.
@@ -107,8 +107,8 @@ fn refusal(found: &CertificateError) -> String {
     format!("the certificate of the server is refused: {what}; {way_out}")
 }
 
-impl fmt::Debug for Trust {
+impl fmt::Debug for RootCertificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trust").field("roots", &self.roots.len()).finish()
+        f.debug_struct("RootCertificates").field("roots", &self.roots.len()).finish()
     }
 }

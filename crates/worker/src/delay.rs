@@ -3,14 +3,14 @@
 use redrive_policy::{Ambient, Backoff, Cap, CapPlace, Curve, Entropy, Jitter, Rounding, Span};
 use std::time::Duration;
 
-/// Waits that grow while something does not work, and start over once it does.
+/// GrowingDelay that grow while something does not work, and start over once it does.
 #[derive(Clone, Debug)]
-pub(crate) struct Waits {
+pub(crate) struct GrowingDelay {
     backoff: Backoff,
     failures: u32,
 }
 
-impl Waits {
+impl GrowingDelay {
     /// While a server cannot be reached: from a tenth of a second to five, spread so that a crowd of
     /// workers does not reconnect at the same moment.
     pub(crate) const fn unreachable() -> Self {
@@ -31,9 +31,9 @@ impl Waits {
     /// How long a job waits that this worker cannot run, after `releases` releases: from a second to an
     /// hour. A server that allows a hundred releases in a row reaches that limit only after days.
     pub(crate) fn for_others(releases: u32) -> Duration {
-        let mut waits = Self::growing(Span::from_secs(1), Span::from_secs(3_600), Jitter::EQUAL);
-        waits.failures = releases;
-        waits.next_wait()
+        let mut delay = Self::growing(Span::from_secs(1), Span::from_secs(3_600), Jitter::EQUAL);
+        delay.failures = releases;
+        delay.next_delay()
     }
 
     const fn growing(initial: Span, longest: Span, jitter: Jitter) -> Self {
@@ -49,7 +49,7 @@ impl Waits {
     }
 
     /// The wait after one more failure.
-    pub(crate) fn next_wait(&mut self) -> Duration {
+    pub(crate) fn next_delay(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.backoff.delay(self.failures, None, Ambient.draw()).delay.into()
     }
@@ -66,9 +66,9 @@ mod tests {
 
     #[test]
     fn a_job_that_nobody_can_run_is_not_given_back_a_hundred_times_within_a_day() {
-        assert!(Waits::for_others(0) <= Duration::from_secs(1));
-        let hundred: Duration = (0..100).map(Waits::for_others).sum();
+        assert!(GrowingDelay::for_others(0) <= Duration::from_secs(1));
+        let hundred: Duration = (0..100).map(GrowingDelay::for_others).sum();
         assert!(hundred > Duration::from_secs(86_400), "{hundred:?}");
-        assert!(Waits::for_others(u32::MAX) <= Duration::from_secs(3_600));
+        assert!(GrowingDelay::for_others(u32::MAX) <= Duration::from_secs(3_600));
     }
 }
