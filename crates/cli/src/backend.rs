@@ -9,8 +9,8 @@ use std::path::Path;
 use tracing::info;
 
 /// Opens the store; the lines are for the log.
-pub(crate) async fn open(place: &StoreLocation) -> Result<(Backend, Vec<String>), Failed> {
-    match place {
+pub(crate) async fn open(location: &StoreLocation) -> Result<(Backend, Vec<String>), Failed> {
+    match location {
         StoreLocation::Folder(data) => open_folder(data),
         StoreLocation::Postgres(options) => {
             let backend = Backend::open_postgres((**options).clone()).await.map_err(Failed::unreachable)?;
@@ -37,9 +37,9 @@ fn open_folder(data: &Path) -> Result<(Backend, Vec<String>), Failed> {
 }
 
 /// Closes the store, and says so.
-pub(crate) async fn close(backend: &Backend, place: &StoreLocation) -> Result<(), Failed> {
+pub(crate) async fn close(backend: &Backend, location: &StoreLocation) -> Result<(), Failed> {
     backend.close().await.map_err(Failed::unreachable)?;
-    match place {
+    match location {
         StoreLocation::Folder(data) => info!("stopped; the store in {} is closed", data.display()),
         StoreLocation::Postgres(_) => info!("stopped"),
     }

@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// How long to wait for a whole answer.
-const ANSWER: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The way out for a server whose authority is not known here.
-pub(crate) const NAME_AUTHORITY: &str = "--ca FILE or REDRIVE_CA names the certificate of an authority";
+pub(crate) const CA_HINT: &str = "--ca FILE or REDRIVE_CA names the certificate of an authority";
 
 /// The server that a command talks to.
 #[derive(clap::Args, Clone, Debug)]
@@ -36,7 +36,7 @@ impl ServerArgs {
         Self { server, api_key_file, ca }
     }
 
-    /// The address, and whom to roots there where it is encrypted.
+    /// The address, and the root certificates to verify an encrypted server with.
     pub(crate) fn address(&self) -> Result<(&str, Option<RootCertificates>), Failed> {
         let base = self.server.trim_end_matches('/');
         if base.starts_with("http://") {
@@ -54,14 +54,14 @@ impl ServerArgs {
             None => roots,
         };
         if roots.certificates().next().is_none() {
-            return Err(Failed::usage(format!("this system has no certificates of authorities; {NAME_AUTHORITY}")));
+            return Err(Failed::usage(format!("this system has no certificates of authorities; {CA_HINT}")));
         }
         Ok((base, Some(roots)))
     }
 
     /// The way to the server. Nothing is sent yet.
     pub(crate) fn client(&self) -> Result<Client, Failed> {
-        self.client_within(ANSWER)
+        self.client_within(ANSWER_TIMEOUT)
     }
 
     /// A way to the server for a request that may take so long.
@@ -90,7 +90,7 @@ impl ServerArgs {
             )),
             key => {
                 if key.is_some() {
-                    self.warn_of_plain_key();
+                    self.warn_of_unencrypted_key();
                 }
                 Ok(key)
             }
@@ -98,10 +98,10 @@ impl ServerArgs {
     }
 
     /// Says once that a key leaves this machine in the clear.
-    fn warn_of_plain_key(&self) {
-        static SAID: Once = Once::new();
+    fn warn_of_unencrypted_key(&self) {
+        static WARNED: Once = Once::new();
         if leaves_in_the_clear(&self.server) {
-            SAID.call_once(|| {
+            WARNED.call_once(|| {
                 let server = output::plain(&self.server);
                 eprintln!("redrive: the API key travels unencrypted to {server}; use https:// if others can listen");
             });
@@ -167,17 +167,17 @@ impl Client {
 
     /// Asks; a refusal is an answer.
     pub(crate) fn try_ask(&self, send: Send<'_>, path: &str) -> Result<Result<Value, Refused>, Failed> {
-        let response = self.sent(send, path).map_err(|error| unreachable(&error))?;
+        let response = self.send(send, path).map_err(|error| unreachable(&error))?;
         let document: Value = match serde_json::from_slice(&response.body) {
             Ok(document) => document,
             Err(_) if response.body.is_empty() && response.is_success() => Value::Null,
-            Err(error) => return Err(self.no_redrive(response.status, &error.to_string())),
+            Err(error) => return Err(self.not_a_redrive_server(response.status, &error.to_string())),
         };
         Ok(if response.is_success() { Ok(document) } else { Err(refusal(response.status, &document)) })
     }
 
     /// Sends a request, and blocks until its response is there.
-    fn sent(&self, send: Send<'_>, path: &str) -> Result<HttpResponse, ClientError> {
+    fn send(&self, send: Send<'_>, path: &str) -> Result<HttpResponse, ClientError> {
         let (http, path, timeout) = (self.http.clone(), path.to_owned(), self.timeout);
         let (sender, response) = mpsc::channel();
         let answered = move |answer| drop(sender.send(answer));
@@ -192,7 +192,7 @@ impl Client {
         response.recv().unwrap_or_else(|_| Err(ClientError::Unreachable("the request panicked".to_owned())))
     }
 
-    fn no_redrive(&self, status: u16, why: &str) -> Failed {
+    fn not_a_redrive_server(&self, status: u16, why: &str) -> Failed {
         Failed {
             code: 3,
             message: format!(
@@ -206,7 +206,7 @@ impl Client {
 
 fn unreachable(error: &ClientError) -> Failed {
     let way_out = match error {
-        ClientError::Untrusted(_) => NAME_AUTHORITY,
+        ClientError::Untrusted(_) => CA_HINT,
         _ => "start one with `redrive serve`, or say where it is with --server URL or REDRIVE_SERVER",
     };
     Failed::unreachable(format!("{error}; {way_out}"))

@@ -6,13 +6,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What the store, the runtime and the standard streams may need together. A folder takes about ten; the pool
 /// of connections to PostgreSQL has 17.
-const KEPT: usize = 64;
+const RESERVED: usize = 64;
 
 /// Ensures that the process may open as many files as the server needs, and lowers the number of
 /// connections where it may not. The line says so.
 pub(crate) fn reserve(limits: &mut Limits) -> Result<Option<String>, Failed> {
-    let needed = limits.descriptors() + KEPT;
-    let allowed = raised(needed);
+    let needed = limits.descriptors() + RESERVED;
+    let allowed = raise_limit(needed);
     if allowed >= needed {
         return Ok(None);
     }
@@ -34,7 +34,7 @@ pub(crate) fn reserve(limits: &mut Limits) -> Result<Option<String>, Failed> {
 }
 
 /// Raises the limit to what is needed, as far as the system lets; answers the limit that is in effect.
-fn raised(needed: usize) -> usize {
+fn raise_limit(needed: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let number = |limit: Option<u64>| limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let wanted = needed.min(number(limit.maximum));

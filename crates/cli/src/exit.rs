@@ -28,7 +28,7 @@ impl Failed {
     }
 
     /// Invalid, and the output says so already.
-    pub(crate) const fn told() -> Self {
+    pub(crate) const fn already_reported() -> Self {
         Self { code: 1, message: String::new() }
     }
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 
 /// The longest name that is sent, in characters.
-const LONGEST: usize = 100;
+const MAX_CHARS: usize = 100;
 
 /// `user@host`, as far as the two are known.
 pub(crate) fn name() -> String {
@@ -16,5 +16,5 @@ pub(crate) fn name() -> String {
         Some(host) => format!("{user}@{host}"),
         None => user,
     };
-    name.chars().take(LONGEST).collect()
+    name.chars().take(MAX_CHARS).collect()
 }

@@ -55,16 +55,16 @@ const STATES: [&str; 8] =
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;
     match &args.command {
-        None => listed(&client, args.json),
+        None => list(&client, args.json),
         Some(Command::Pause(Pause { queue, create })) => {
-            switched(&client, &queue.name, "pause", &json!({ "create": create }), args.json)
+            set_status(&client, &queue.name, "pause", &json!({ "create": create }), args.json)
         }
-        Some(Command::Remove(queue)) => removed(&client, &queue.name, args.json),
-        Some(Command::Resume(queue)) => switched(&client, &queue.name, "resume", &json!({}), args.json),
+        Some(Command::Remove(queue)) => remove(&client, &queue.name, args.json),
+        Some(Command::Resume(queue)) => set_status(&client, &queue.name, "resume", &json!({}), args.json),
     }
 }
 
-fn listed(client: &Client, json: bool) -> Result<(), Failed> {
+fn list(client: &Client, json: bool) -> Result<(), Failed> {
     let answer = client.ask(Send::Get, "/ojs/v1/queues?limit=1000")?;
     let names = answer["queues"].as_array().into_iter().flatten().filter_map(|queue| queue["name"].as_str());
     let stats = names.map(|name| client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", escaped(name))));
@@ -94,8 +94,8 @@ fn count(queue: &Value, state: &str) -> u64 {
     queue["stats"][state].as_u64().unwrap_or(0)
 }
 
-fn switched(client: &Client, name: &str, verb: &str, said: &Value, json: bool) -> Result<(), Failed> {
-    let answer = client.try_ask(Send::Post(said), &format!("/ojs/v1/queues/{}/{verb}", escaped(name)))?;
+fn set_status(client: &Client, name: &str, verb: &str, body: &Value, json: bool) -> Result<(), Failed> {
+    let answer = client.try_ask(Send::Post(body), &format!("/ojs/v1/queues/{}/{verb}", escaped(name)))?;
     let answer = answer.map_err(|mut refused| {
         if verb == "pause" && refused.status == 404 {
             refused.message.push_str("\nto pause a queue before its first job, add --create");
@@ -108,7 +108,7 @@ fn switched(client: &Client, name: &str, verb: &str, said: &Value, json: bool) -
     output::text(&format!("queue {name} is {}\n", answer["status"].as_str().unwrap_or("in an unknown state")))
 }
 
-fn removed(client: &Client, name: &str, json: bool) -> Result<(), Failed> {
+fn remove(client: &Client, name: &str, json: bool) -> Result<(), Failed> {
     let answer = client.ask(Send::Delete, &format!("/ojs/v1/queues/{}", escaped(name)))?;
     if json { output::json(&answer) } else { output::text(&format!("queue {name} is removed\n")) }
 }

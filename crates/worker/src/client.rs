@@ -115,7 +115,7 @@ impl Client {
         Ok(JobInfo::new(self.transport.cancel(id).await?))
     }
 
-    /// GrowingDelay until a job has ended, at most so long.
+    /// Waits until a job has ended, at most so long.
     ///
     /// # Errors
     /// [`ClientError::TimedOut`] where it has not ended by then; there is no such job, or the server
@@ -134,7 +134,7 @@ impl Client {
         tokio::time::timeout(within, ended).await.unwrap_or(Err(ClientError::TimedOut))
     }
 
-    /// GrowingDelay for the result of a job, at most so long.
+    /// Waits for the result of a job, at most so long.
     ///
     /// # Errors
     /// As [`Client::wait`]; [`ClientError::Failed`] where the job ended without success.

@@ -3,7 +3,7 @@
 use redrive_policy::{Ambient, Backoff, Cap, CapPlace, Curve, Entropy, Jitter, Rounding, Span};
 use std::time::Duration;
 
-/// GrowingDelay that grow while something does not work, and start over once it does.
+/// A delay that grows with every failure in a row, and starts over after a success.
 #[derive(Clone, Debug)]
 pub(crate) struct GrowingDelay {
     backoff: Backoff,

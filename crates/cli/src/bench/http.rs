@@ -82,7 +82,7 @@ impl Connection {
             if read == 0 {
                 return Err(Failed::unreachable("the server closed the connection in the middle of an answer"));
             }
-            if let Some(HttpResponse { status, body }) = answer_in(&self.answer).map_err(Failed::unreachable)? {
+            if let Some(HttpResponse { status, body }) = parse_response(&self.answer).map_err(Failed::unreachable)? {
                 let body = self.answer.get(body).unwrap_or_default();
                 return match status {
                     200 | 201 => Ok(body),
@@ -100,7 +100,7 @@ struct HttpResponse {
 }
 
 /// The answer in these bytes; `None` as long as it is not whole.
-fn answer_in(bytes: &[u8]) -> Result<Option<HttpResponse>, String> {
+fn parse_response(bytes: &[u8]) -> Result<Option<HttpResponse>, String> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let head = bytes.get(..end).unwrap_or_default();
     let mut lines = head.split(|byte| *byte == b'\n');
@@ -130,11 +130,11 @@ mod tests {
     fn an_answer_is_found_once_it_is_whole() {
         let text = b"HTTP/1.1 201 Created\r\nX: y\r\nContent-Length: 5\r\n\r\nhello";
         for cut in 0..text.len() {
-            assert_eq!(answer_in(&text[..cut]), Ok(None), "after {cut} bytes");
+            assert_eq!(parse_response(&text[..cut]), Ok(None), "after {cut} bytes");
         }
-        assert_eq!(answer_in(text), Ok(Some(HttpResponse { status: 201, body: 49..54 })));
-        assert!(answer_in(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
-        assert!(answer_in(b"SSH-2.0\r\n\r\n").is_err());
+        assert_eq!(parse_response(text), Ok(Some(HttpResponse { status: 201, body: 49..54 })));
+        assert!(parse_response(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+        assert!(parse_response(b"SSH-2.0\r\n\r\n").is_err());
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         target,
         // Several may start in the same moment, on nodes of one store.
         run: format!("{:x}-{:x}", crate::when::now_ms(), std::process::id()),
-        worker: drain::Draining {
+        worker: drain::WorkerLoad {
             connections: usize::from(args.worker_connections),
             batch: usize::from(args.worker_batch),
         },
@@ -86,14 +86,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     if args.json {
         return output::json(&report::to_json(&plan, &measured, &health));
     }
-    output::text(&report::told(&plan, &measured))
+    output::text(&report::table(&plan, &measured))
 }
 
 /// Removes what a phase has left; the server removes a limited number at a time.
 fn remove_jobs(client: &Client, queue: &str) -> Result<(), Failed> {
-    let order = json!({ "filter": { "state": "completed", "queue": queue }, "confirm": true });
+    let request = json!({ "filter": { "state": "completed", "queue": queue }, "confirm": true });
     loop {
-        let answer = client.ask(Send::Post(&order), "/ojs/v1/admin/jobs/bulk/delete")?;
+        let answer = client.ask(Send::Post(&request), "/ojs/v1/admin/jobs/bulk/delete")?;
         let count = |key: &str| answer[key].as_u64().unwrap_or(0);
         if count("remaining") == 0 || count("succeeded") == 0 {
             return Ok(());
@@ -109,6 +109,6 @@ fn measure(client: &Client, plan: &Plan, phase: Phase, jobs: usize) -> Result<Me
     };
     let measured = phase::run(plan, phase, jobs).map_err(broken)?;
     let stats = client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", measured.queue))?;
-    phase::same_count(&stats["stats"], measured.jobs).map_err(broken)?;
+    phase::check_count(&stats["stats"], measured.jobs).map_err(broken)?;
     Ok(measured)
 }

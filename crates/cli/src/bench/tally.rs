@@ -80,7 +80,7 @@ impl Ledger {
 }
 
 /// The processor time that this process has used so far; absent where the system does not report it.
-pub(super) fn own_cpu() -> Option<Duration> {
+pub(super) fn process_cpu() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The name of the program stands in brackets and may hold blanks; user and system time are the
     // 12th and 13th field after it, in hundredths of a second.

@@ -4,23 +4,23 @@ use serde::Deserialize;
 use std::io::Write;
 
 /// Fails twice and then succeeds: three runs, with no wait between them.
-const RETRY: &str = concat!(
+const RETRY_POLICY: &str = concat!(
     r#","retry":{"dialect":"azolla","policy":{"stop":{"max_attempts":3},"#,
     r#""wait":{"strategy":"fixed","delay":0},"retry":{"include_errors":["planned"]}}}"#
 );
 
 /// What all jobs of a phase have in common.
 #[derive(Clone, Debug)]
-pub(super) struct Kit {
+pub(super) struct JobTemplate {
     queue: String,
     /// From the end of the number to the end of the job.
     tail: Vec<u8>,
 }
 
-impl Kit {
+impl JobTemplate {
     pub(super) fn new(queue: String, failing: bool) -> Self {
         let note = "x".repeat(64);
-        let retry = if failing { RETRY } else { "" };
+        let retry = if failing { RETRY_POLICY } else { "" };
         let tail = format!(r#","kind":"bench","note":"{note}"}}],"options":{{"queue":"{queue}"{retry}}}}}"#);
         Self { queue, tail: tail.into_bytes() }
     }
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_json_and_its_policy_is_valid() {
-        let kit = Kit::new("bench-1-d".to_owned(), true);
+        let template = JobTemplate::new("bench-1-d".to_owned(), true);
         let mut body = Vec::new();
-        kit.push_batch(&mut body, 7..9);
+        template.push_batch(&mut body, 7..9);
         let batch: Value = serde_json::from_slice(&body).expect("JSON");
         assert_eq!(batch["jobs"][1]["args"][0]["i"], 8);
         let retry = &batch["jobs"][0]["options"]["retry"];

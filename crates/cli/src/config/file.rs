@@ -49,8 +49,8 @@ impl Document {
 
     fn check(&self, key: &str, problems: &mut Vec<String>) {
         if !SETTINGS.iter().any(|setting| setting.key == key) {
-            let told = no_such_setting(key, key_of);
-            problems.push(format!("file {}: {key}: {told}", self.path.display()));
+            let message = no_such_setting(key, key_of);
+            problems.push(format!("file {}: {key}: {message}", self.path.display()));
         }
     }
 }

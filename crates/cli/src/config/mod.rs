@@ -7,7 +7,7 @@ mod page;
 mod setting;
 mod source;
 
-pub(crate) use build::{Built, StoreLocation};
+pub(crate) use build::{ServerConfig, StoreLocation};
 
 use crate::{exit::Failed, output};
 use clap::Args as ClapArgs;
@@ -85,21 +85,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         return output::text(&page::page());
     }
     let sources = Sources::gather(&args.flags)?;
-    let told = if args.json { output::json(&in_json(&sources)) } else { output::text(&in_words(&sources)) };
-    told.and_then(|()| load_from(&sources).map(drop))
+    let printed = if args.json { output::json(&in_json(&sources)) } else { output::text(&in_text(&sources)) };
+    printed.and_then(|()| load_from(&sources).map(drop))
 }
 
 /// The configuration that is in effect, checked.
-pub(crate) fn load(flags: &Flags) -> Result<Built, Failed> {
+pub(crate) fn load(flags: &Flags) -> Result<ServerConfig, Failed> {
     load_from(&Sources::gather(flags)?)
 }
 
-fn load_from(sources: &Sources) -> Result<Built, Failed> {
+fn load_from(sources: &Sources) -> Result<ServerConfig, Failed> {
     build::build(sources).map_err(|problems| {
         let count = problems.list.len();
         let lead = if count == 1 { "one problem".to_owned() } else { format!("{count} problems") };
         let message = format!("the configuration has {lead}:\n{}", problems.list.join("\n"));
-        if problems.of_usage { Failed::usage(message) } else { Failed::invalid(message) }
+        if problems.is_usage { Failed::usage(message) } else { Failed::invalid(message) }
     })
 }
 
@@ -114,7 +114,7 @@ fn in_json(sources: &Sources) -> Value {
 }
 
 /// Lines that could stand in `redrive.toml`, with where each value came from and what it means.
-fn in_words(sources: &Sources) -> String {
+fn in_text(sources: &Sources) -> String {
     let lines: Vec<_> =
         sources.settings().map(|(setting, text, origin)| (in_toml(setting, text), origin, setting)).collect();
     let width = lines.iter().map(|(line, _, _)| line.chars().count()).max().unwrap_or(0);

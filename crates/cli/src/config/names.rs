@@ -14,8 +14,8 @@ pub(super) fn queue(name: &str) -> Result<(), String> {
 
 /// Why no job type can have this name, or match this pattern.
 pub(super) fn kind(name: &str) -> Result<(), String> {
-    let fits = |name: &str| is_type(name.strip_suffix(".*").unwrap_or(name));
-    if fits(name) {
+    let check = |name: &str| is_type(name.strip_suffix(".*").unwrap_or(name));
+    if check(name) {
         return Ok(());
     }
     if name == "*" {
@@ -27,7 +27,7 @@ pub(super) fn kind(name: &str) -> Result<(), String> {
         prefix if prefix.ends_with('*') => format!("{}.*", prefix.trim_end_matches(['*', '.'])),
         whole => whole,
     };
-    Err(refusal("job type", name, allowed, Some(meant).filter(|meant| fits(meant))))
+    Err(refusal("job type", name, allowed, Some(meant).filter(|meant| check(meant))))
 }
 
 fn plain(name: &str) -> String {
@@ -53,8 +53,8 @@ mod tests {
         for (wrong, meant) in
             [("Mail.Send", "mail.send"), ("mail*", "mail.*"), ("mail send", "mail.send"), ("mail.**", "mail.*")]
         {
-            let told = kind(wrong).unwrap_err();
-            assert!(told.contains(&format!("did you mean \"{meant}\"?")), "{told}");
+            let message = kind(wrong).unwrap_err();
+            assert!(message.contains(&format!("did you mean \"{meant}\"?")), "{message}");
         }
         assert!(kind("*").unwrap_err().contains("[policies.server]"));
         assert!(kind("*.send").is_err() && kind("").is_err());

@@ -140,7 +140,7 @@ pub(super) fn in_toml(setting: &Setting, text: &str) -> String {
 
 /// A value that has been checked.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Read {
+pub(super) enum TypedValue {
     Text(String),
     Number(u64),
     Duration(Span),
@@ -149,17 +149,19 @@ pub(super) enum Read {
 
 impl Kind {
     /// Reads a value; `Err` says what is allowed.
-    pub(super) fn read(self, text: &str) -> Result<Read, String> {
+    pub(super) fn read(self, text: &str) -> Result<TypedValue, String> {
         let read = match self {
-            Self::Text | Self::Named(_) | Self::Secret => Some(Read::Text(text.to_owned())),
+            Self::Text | Self::Named(_) | Self::Secret => Some(TypedValue::Text(text.to_owned())),
             Self::Count(least, most) => {
-                text.parse().ok().filter(|number| (least..=most).contains(number)).map(Read::Number)
+                text.parse().ok().filter(|number| (least..=most).contains(number)).map(TypedValue::Number)
             }
-            Self::Bytes(least, most) => bytes(text).filter(|number| (least..=most).contains(number)).map(Read::Number),
-            Self::Flag => text.parse().ok().map(Read::Flag),
+            Self::Bytes(least, most) => {
+                bytes(text).filter(|number| (least..=most).contains(number)).map(TypedValue::Number)
+            }
+            Self::Flag => text.parse().ok().map(TypedValue::Flag),
             Self::Duration => {
                 let span = go_duration(text).or_else(|| Some(iso_duration(text)?.span));
-                span.filter(|span| !span.is_zero()).map(Read::Duration)
+                span.filter(|span| !span.is_zero()).map(TypedValue::Duration)
             }
         };
         read.ok_or_else(|| self.allowed())
@@ -203,10 +205,10 @@ mod tests {
 
     #[test]
     fn sizes_and_times_have_units() {
-        assert_eq!(Kind::Bytes(1, 1 << 21).read("2MiB"), Ok(Read::Number(1 << 21)));
+        assert_eq!(Kind::Bytes(1, 1 << 21).read("2MiB"), Ok(TypedValue::Number(1 << 21)));
         assert!(Kind::Bytes(1, 1 << 20).read("2MiB").is_err());
-        assert_eq!(Kind::Duration.read("1h30m"), Ok(Read::Duration(Span::from_secs(5_400))));
-        assert_eq!(Kind::Duration.read("PT30S"), Ok(Read::Duration(Span::from_secs(30))));
+        assert_eq!(Kind::Duration.read("1h30m"), Ok(TypedValue::Duration(Span::from_secs(5_400))));
+        assert_eq!(Kind::Duration.read("PT30S"), Ok(TypedValue::Duration(Span::from_secs(30))));
         assert!(Kind::Duration.read("0s").is_err());
         assert!(Kind::Count(1, 9).read("-1").is_err());
     }

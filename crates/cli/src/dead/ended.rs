@@ -1,6 +1,6 @@
 //! `redrive jobs retry`: redriving jobs that have ended, dead letters or not, by a filter.
 
-use super::change::{self, Act};
+use super::change::{self, Action};
 use super::select::{Filter, Selection};
 use crate::client::Client;
 use crate::exit::Failed;
@@ -32,5 +32,5 @@ pub(crate) fn run(client: &Client, args: &Args, json: bool) -> Result<(), Failed
         _ => {}
     }
     let selection = Selection { ids: Vec::new(), filter: filter.clone(), all: *all, yes: *yes };
-    change::run(client, &selection, &Act::RetryEnded(state.clone()), json)
+    change::run(client, &selection, &Action::RetryEnded(state.clone()), json)
 }

@@ -38,7 +38,7 @@ Examples:
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let value = source::document(&args.document, args.dialect.notation, true)?;
-    let replayed = replayed(&value, args.dialect.notation, args.seed).map_err(|refused| refused.tell(true))?;
+    let replayed = run_replay(&value, args.dialect.notation, args.seed).map_err(|refused| refused.report(true))?;
     output::json(&replayed.to_json())
 }
 
@@ -59,17 +59,17 @@ impl Replayed<'_> {
     }
 }
 
-pub(crate) fn replayed(value: &Value, notation: Option<Notation>, seed: u64) -> Result<Replayed<'_>, Refused> {
+pub(crate) fn run_replay(value: &Value, notation: Option<Notation>, seed: u64) -> Result<Replayed<'_>, Refused> {
     let refused = |notation| move |problems| Refused { notation, problems };
     let script = Script::of(value).map_err(refused(notation))?;
     let loaded = source::policy(script.policy, notation).map_err(|refused| refused.inside("/policy"))?;
     let Loaded { notation, reading, .. } = loaded;
-    let failures = script.read_failures(words_of(notation)).map_err(refused(Some(notation)))?;
+    let failures = script.read_failures(failure_dialect(notation)).map_err(refused(Some(notation)))?;
     let steps = replay(&reading.policy, &failures, &mut Seeded::new(seed));
     Ok(Replayed { notation, policy: reading.policy, failures, steps })
 }
 
 /// The dialect in whose words failures are written: settings that are imported have none of their own.
-pub(super) fn words_of(notation: Notation) -> Dialect {
+pub(super) fn failure_dialect(notation: Notation) -> Dialect {
     notation.dialect().unwrap_or(Dialect::Ojs)
 }

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         if several {
             output::text(&format!("policy {}\n", schedule.rule))?;
         }
-        output::text(&told(schedule, output::terminal_width().unwrap_or(usize::MAX)))?;
+        output::text(&text(schedule, output::terminal_width().unwrap_or(usize::MAX)))?;
     }
     Ok(())
 }
@@ -81,7 +81,7 @@ fn numbered(path: &Path, rule: usize) -> PathBuf {
 }
 
 /// The schedule for people. Where the whole table is too wide, it goes without the extremes of the sums.
-fn told(schedule: &Schedule, width: usize) -> String {
+fn text(schedule: &Schedule, width: usize) -> String {
     let mut rows = vec![head()];
     for row in &schedule.rows {
         let mut cells = vec![row.retry.to_string()];
@@ -117,9 +117,9 @@ mod tests {
     fn the_table_fits_into_a_terminal_of_80_columns() {
         let reading = Dialect::Ojs.read(&json!({ "max_attempts": 12 })).unwrap();
         let schedule = schedule(&reading.policy, 0, 30);
-        let wide = told(&schedule, usize::MAX);
+        let wide = text(&schedule, usize::MAX);
         assert!(wide.contains("Σ shortest") && !output::fits(&wide, 80), "{wide}");
-        let narrow = told(&schedule, 80);
+        let narrow = text(&schedule, 80);
         assert!(!narrow.contains("Σ shortest") && narrow.contains("Σ mean"), "{narrow}");
         let table = narrow.split("\n\n").next().unwrap_or_default();
         assert!(output::fits(table, 80), "{table}");

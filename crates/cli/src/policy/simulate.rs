@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     for path in &args.files {
         let document = Document { path: path.clone(), format: args.format };
         let Loaded { notation, reading, .. } = source::load(&document, args.dialect.notation, args.json)?;
-        let scenario = args.scenario.meeting(&reading.policy);
+        let scenario = args.scenario.scenario_for(&reading.policy);
         let outcome = with_progress(&shown(path), |progress| simulate(&scenario, &reading.policy, progress))
             .map_err(|problems| Failed::usage(format!("this cannot be simulated:\n{problems}")))?;
         simulated.push(Simulated { name: shown(path), notation, policy: reading.policy, scenario, outcome });
@@ -130,7 +130,7 @@ impl Simulated {
 
 impl ScenarioArgs {
     /// The scenario, with a failure that the policy retries where none was named.
-    fn meeting(&self, policy: &Policy) -> Scenario {
+    fn scenario_for(&self, policy: &Policy) -> Scenario {
         let example = Example::of(policy);
         Scenario {
             jobs: self.jobs,
@@ -149,14 +149,14 @@ impl ScenarioArgs {
 
 /// Shows a bar on a terminal when the work takes longer than a moment.
 fn with_progress<T>(name: &str, work: impl FnOnce(&(dyn Fn(f64) + Sync)) -> T) -> T {
-    const MOMENT: Duration = Duration::from_millis(400);
+    const SHOW_AFTER: Duration = Duration::from_millis(400);
     let bar = ProgressBar::new(1_000).with_message(name.to_owned());
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {percent} %") {
         bar.set_style(style);
     }
     let start = Instant::now();
     let done = work(&|share: f64| {
-        if start.elapsed() > MOMENT {
+        if start.elapsed() > SHOW_AFTER {
             bar.set_position((share * 1_000.0) as u64);
         }
     });

@@ -1,7 +1,7 @@
 //! A policy from the command line: how it is written, and what it says.
 
 use crate::exit::Failed;
-use crate::input::{Document, Unread};
+use crate::input::{Document, ReadError};
 use redrive_policy::dialect::{Loss, Reading, Warning};
 use redrive_policy::notation::{Notation, Recognised, Unrecognised, recognise};
 use redrive_policy::{Problem, Problems};
@@ -21,16 +21,16 @@ pub(crate) struct Loaded {
     pub(crate) notation: Notation,
     pub(crate) reading: Reading,
     /// What could not even be read into the canonical policy; only imports have that.
-    pub(crate) lost: Vec<LostOnTheWay>,
+    pub(crate) lost: Vec<LostSetting>,
 }
 
 /// Something that got lost: where, and what happens instead.
-pub(crate) struct LostOnTheWay {
+pub(crate) struct LostSetting {
     pub(crate) path: String,
     pub(crate) message: String,
 }
 
-impl LostOnTheWay {
+impl LostSetting {
     pub(crate) fn of(loss: Loss, notation: Notation) -> Self {
         let Loss { path, message, .. } = match notation.dialect() {
             Some(dialect) => loss.seen_from(dialect),
@@ -47,7 +47,7 @@ impl LostOnTheWay {
 /// Reads a policy in any notation, from a document.
 pub(crate) fn load(document: &Document, notation: Option<Notation>, json: bool) -> Result<Loaded, Failed> {
     let value = self::document(document, notation, json)?;
-    policy(&value, notation).map_err(|refused| refused.tell(json))
+    policy(&value, notation).map_err(|refused| refused.report(json))
 }
 
 /// A policy that could not be had.
@@ -70,9 +70,9 @@ impl Refused {
     }
 
     /// Says what is wrong, to programs on standard output or to people on standard error.
-    pub(crate) fn tell(self, json: bool) -> Failed {
+    pub(crate) fn report(self, json: bool) -> Failed {
         if json {
-            return crate::output::json(&self.to_json()).err().unwrap_or(Failed::told());
+            return crate::output::json(&self.to_json()).err().unwrap_or(Failed::already_reported());
         }
         let notation = self.notation.map_or_else(String::new, |notation| format!("{notation} "));
         let count = self.problems.0.len();
@@ -83,11 +83,11 @@ impl Refused {
 
 /// Reads a document; a file that is not well-formed is refused like one that is not valid.
 pub(crate) fn document(document: &Document, notation: Option<Notation>, json: bool) -> Result<Value, Failed> {
-    document.read().map_err(|unread| match unread {
-        Unread::Unreachable(failed) => failed,
-        Unread::Malformed(error) => {
+    document.read().map_err(|error| match error {
+        ReadError::Unreachable(failed) => failed,
+        ReadError::Malformed(error) => {
             let problems = Problems(vec![Problem::with_message("", error.to_string())]);
-            Refused { notation, problems }.tell(json)
+            Refused { notation, problems }.report(json)
         }
     })
 }
@@ -106,7 +106,7 @@ pub(crate) fn policy(value: &Value, notation: Option<Notation>) -> Result<Loaded
     if !path.is_empty() {
         reading.warnings.insert(0, unwrapped(&path));
     }
-    let lost = lost.into_iter().map(|loss| LostOnTheWay { path: loss.path, message: loss.message }).collect();
+    let lost = lost.into_iter().map(|loss| LostSetting { path: loss.path, message: loss.message }).collect();
     Ok(Loaded { notation, reading, lost })
 }
 

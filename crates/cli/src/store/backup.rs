@@ -1,7 +1,7 @@
 //! `redrive store backup`: a copy of a store, made here or by the server that runs it.
 
 use super::location::folder;
-use super::{told, watched};
+use super::{print_findings, with_progress_bar};
 use crate::client::{Send, ServerArgs};
 use crate::{exit::Failed, output};
 use redrive_store::embedded;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long a server may take to copy its store and to read the copy.
-const PATIENCE: Duration = Duration::from_secs(4 * 3_600);
+const BACKUP_TIMEOUT: Duration = Duration::from_secs(4 * 3_600);
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -49,8 +49,8 @@ Examples:
 pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     if let (Some(dir), Some(to)) = (&args.dir, &args.to) {
         let (dir, to) = (folder(dir)?, folder(to)?);
-        let findings = watched("copying", |seen| embedded::backup(dir, to, seen))?;
-        return told(to, &findings, json);
+        let findings = with_progress_bar("copying", |progress| embedded::backup(dir, to, progress))?;
+        return print_findings(to, &findings, json);
     }
     let Some(server) = &args.server else { return Err(Failed::usage("name the folders DIR and TO, or --server URL")) };
     let server = ServerArgs::new(server.clone(), args.api_key_file.clone(), args.ca.clone());
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     if let Some(name) = &args.name {
         body.insert("name".to_owned(), name.clone().into());
     }
-    let answer = server.client_within(PATIENCE)?.ask(Send::Post(&Value::Object(body)), "/ojs/v1/admin/backup")?;
+    let answer = server.client_within(BACKUP_TIMEOUT)?.ask(Send::Post(&Value::Object(body)), "/ojs/v1/admin/backup")?;
     if json {
         return output::json(&answer);
     }

@@ -63,27 +63,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     match &args.command {
         Command::Check(Folder { dir }) => {
             let dir = folder(dir)?;
-            let findings = watched("checking", |seen| embedded::check(dir, seen))?;
-            told(dir, &findings, args.json)
+            let findings = with_progress_bar("checking", |progress| embedded::check(dir, progress))?;
+            print_findings(dir, &findings, args.json)
         }
         Command::Backup(backup) => backup::run(backup, args.json),
         Command::Compact(Folder { dir }) => compact(folder(dir)?, args.json),
-        Command::Copy(places) => copy::run(places, args.json),
+        Command::Copy(copy) => copy::run(copy, args.json),
         Command::Inbox(inbox) => inbox::run(inbox, args.json),
         Command::Unreadable(unreadable) => unreadable::run(unreadable, args.json),
     }
 }
 
 /// Runs something that reads through files, with a bar that shows how far it is.
-fn watched<T>(
+fn with_progress_bar<T>(
     what: &'static str,
     run: impl FnOnce(&mut dyn FnMut(LoadProgress)) -> Result<T, OpenError>,
 ) -> Result<T, Failed> {
     let style = ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes} {eta} left");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what);
-    let result = run(&mut |seen: LoadProgress| {
-        bar.set_length(seen.total);
-        bar.set_position(seen.done);
+    let result = run(&mut |progress: LoadProgress| {
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
     });
     bar.finish_and_clear();
     result.map_err(Failed::unreachable)
@@ -91,9 +91,9 @@ fn watched<T>(
 
 /// Compaction drops what cannot be read, so that everything is read and verified first.
 fn compact(dir: &Path, json: bool) -> Result<(), Failed> {
-    let before = watched("checking", |seen| embedded::check(dir, seen))?;
+    let before = with_progress_bar("checking", |progress| embedded::check(dir, progress))?;
     if !before.is_sound() {
-        return told(dir, &before, json);
+        return print_findings(dir, &before, json);
     }
     let bar = ProgressBar::new_spinner().with_message("compacting");
     bar.enable_steady_tick(Duration::from_millis(100));
@@ -102,7 +102,7 @@ fn compact(dir: &Path, json: bool) -> Result<(), Failed> {
     let closed = store.close();
     bar.finish_and_clear();
     compacted.and(closed).map_err(Failed::unreachable)?;
-    let after = watched("checking", |seen| embedded::check(dir, seen))?;
+    let after = with_progress_bar("checking", |progress| embedded::check(dir, progress))?;
     if json {
         return output::json(&json!({ "before_bytes": bytes(&before), "after_bytes": bytes(&after) }));
     }
@@ -113,11 +113,11 @@ const fn bytes(findings: &Findings) -> u64 {
     findings.snapshot_bytes + findings.log_bytes
 }
 
-fn told(dir: &Path, findings: &Findings, json: bool) -> Result<(), Failed> {
+fn print_findings(dir: &Path, findings: &Findings, json: bool) -> Result<(), Failed> {
     if json {
         output::json(&to_json(findings))?
     } else {
-        output::text(&in_words(dir, findings))?
+        output::text(&in_text(dir, findings))?
     }
     if findings.is_sound() {
         return Ok(());
@@ -153,7 +153,7 @@ fn to_json(findings: &Findings) -> Value {
     })
 }
 
-fn in_words(dir: &Path, findings: &Findings) -> String {
+fn in_text(dir: &Path, findings: &Findings) -> String {
     let total: usize = findings.jobs.iter().sum();
     let states = State::ALL.iter().zip(findings.jobs).filter(|(_, count)| *count > 0);
     let states: Vec<String> = states.map(|(state, count)| format!("{count} {state}")).collect();

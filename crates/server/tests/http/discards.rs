@@ -107,14 +107,14 @@ async fn the_log_tells_of_jobs_that_are_thrown_away_and_of_no_others() {
         lines.iter().filter(|line| line.contains("discarded")).cloned().collect()
     };
     // Time stands still for the test, and runs ahead where nothing else is to do.
-    bench.server.tell_discarded(tokio::time::sleep(Duration::from_millis(1_500))).await;
+    bench.server.log_discarded(tokio::time::sleep(Duration::from_millis(1_500))).await;
     let lines = told();
     let expected = "2 jobs of type mail.send in queue q1 discarded, not kept as dead letters: on_exhaustion is discard; \
                     `redrive jobs retry --state discarded --type mail.send --queue q1` redrives what is still there";
     assert!(lines.len() == 1 && lines[0].ends_with(expected), "{lines:?}");
 
     discarded(&bench, "report.make", "q1").await;
-    bench.server.tell_discarded(std::future::ready(())).await;
+    bench.server.log_discarded(std::future::ready(())).await;
     let last = told().pop().unwrap();
     assert!(last.contains("1 job of type report.make in queue q1 discarded, not kept as a dead letter"), "{last}");
 }

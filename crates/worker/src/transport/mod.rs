@@ -21,7 +21,7 @@ pub(crate) type TransportFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, C
 
 /// A server, or an engine in this process. Dropping a future abandons its request.
 pub(crate) trait Transport: Send + Sync + 'static {
-    /// Claims jobs under leases. GrowingDelay for the first one where the transport can wait.
+    /// Claims jobs under leases. Waits for the first one where the transport can wait.
     fn fetch<'a>(&'a self, request: &'a FetchRequest) -> TransportFuture<'a, Vec<Delivery>>;
 
     /// Reports the ends of runs. Each report has its own answer, in the order given.

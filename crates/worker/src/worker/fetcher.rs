@@ -93,7 +93,7 @@ pub(super) async fn run<S: Send + Sync + 'static>(
     }
 }
 
-/// GrowingDelay for the end of a fetch when the worker stops. A server may deliver jobs just when the worker stops
+/// Waits for the end of a fetch when the worker stops. A server may deliver jobs just when the worker stops
 /// listening, and they would be lost to other workers until their leases end.
 async fn last_fetch<S: Send + Sync + 'static>(
     runner: &Runner<S>,
@@ -109,7 +109,7 @@ async fn last_fetch<S: Send + Sync + 'static>(
     }
 }
 
-/// GrowingDelay until there is room for more jobs; answers for how many.
+/// Waits until there is room for more jobs; answers for how many.
 async fn room<S: Send + Sync + 'static>(runner: &Runner<S>) -> usize {
     let mut mode = runner.mode.subscribe();
     // The sender is dropped with the runner.

@@ -190,7 +190,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         self.reported.notify_one();
     }
 
-    /// GrowingDelay for what runs, cancels what takes too long, and delivers the last reports.
+    /// Waits for what runs, cancels what takes too long, and delivers the last reports.
     async fn shut_down(&self) {
         let begun = self.stop_begun.get().copied().unwrap_or_else(Instant::now);
         let deadline = begun + self.settings.stop_within;
@@ -210,7 +210,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         }
     }
 
-    /// GrowingDelay until nothing is held; false where that is not so by then.
+    /// Waits until nothing is held; false where that is not so by then.
     async fn empty_by(&self, deadline: Instant) -> bool {
         let empty = async {
             loop {
