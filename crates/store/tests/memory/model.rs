@@ -5,7 +5,7 @@ use crate::flawed::{Flaw, FlawedSubject};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
-use redrive_store::conformance::model::{Seen, Step, agree, shortened, steps};
+use redrive_store::conformance::model::{Step, StepAnswer, agree, shortened, steps};
 use redrive_store::{Enqueued, Refusal, State};
 use std::collections::BTreeSet;
 
@@ -93,13 +93,13 @@ fn name(refusal: &Refusal) -> String {
     }
 }
 
-fn special(seen: &Seen) -> Option<&'static str> {
+fn special(seen: &StepAnswer) -> Option<&'static str> {
     match seen {
-        Seen::Enqueued(Err(_)) => Some("a taken name"),
-        Seen::Enqueued(Ok(answers)) if answers.iter().any(|a| matches!(a, Enqueued::Existing(_))) => {
+        StepAnswer::Enqueued(Err(_)) => Some("a taken name"),
+        StepAnswer::Enqueued(Ok(answers)) if answers.iter().any(|a| matches!(a, Enqueued::Existing(_))) => {
             Some("a known key")
         }
-        Seen::Count(1..) => Some("a pruned job"),
+        StepAnswer::Count(1..) => Some("a pruned job"),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Two stores, one story.
 
+use super::answer::StepAnswer;
 use super::plan::{self, HeldPlan, JobPlan, ListPlan, SpecPlan, StartPlan};
-use super::seen::Seen;
 use super::sound::unsound;
 use super::step::Step;
 use super::world::World;
@@ -34,36 +34,36 @@ impl From<StoreError> for Disagreement {
 /// # Errors
 /// The first step at which the two went apart, and what each of them said; or an answer in which a job
 /// is in a shape that it cannot have.
-pub fn agree(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<Seen>, Disagreement> {
+pub fn agree(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<StepAnswer>, Disagreement> {
     let mut outcome = Err(Disagreement("the subject did not wait for the end of the story".to_owned()));
-    subject.wait(Box::pin(async { outcome = told(subject, steps).await }));
+    subject.wait(Box::pin(async { outcome = run_steps(subject, steps).await }));
     outcome
 }
 
-async fn told(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<Seen>, Disagreement> {
+async fn run_steps(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<StepAnswer>, Disagreement> {
     let mut world = World::new().map_err(|problems| Disagreement(format!("the model's own policies: {problems}")))?;
     let mut model = Memory::new();
     let mut store = subject.open();
     let mut answers = Vec::new();
-    for (index, step) in steps.iter().chain(&last_look()).enumerate() {
+    for (index, step) in steps.iter().chain(&final_reads()).enumerate() {
         if matches!(step, Step::Restart) {
             // Something must stand in for the store while it is closed and not open yet.
             drop(std::mem::replace(&mut store, Box::new(Memory::new())));
             store = subject.reopen();
             model = model.reopened();
         }
-        let expected = world.act(&model, step).await?;
-        let found = world.act(&*store, step).await?;
+        let expected = world.apply(&model, step).await?;
+        let found = world.apply(&*store, step).await?;
         let place = if index < steps.len() { format!("step {index}") } else { "the look at the end".to_owned() };
         compare(&format!("{place}, {step:?}"), &expected, &found)?;
-        world.note(step, &found);
+        world.record(step, &found);
         answers.push(found);
     }
     answers.truncate(steps.len());
     Ok(answers)
 }
 
-fn compare(place: &str, expected: &Seen, found: &Seen) -> Result<(), Disagreement> {
+fn compare(place: &str, expected: &StepAnswer, found: &StepAnswer) -> Result<(), Disagreement> {
     if found != expected {
         let answers = format!("the model answers\n  {expected:?}\nand the store\n  {found:?}");
         return Err(Disagreement(format!("{place}: {answers}")));
@@ -77,18 +77,18 @@ fn compare(place: &str, expected: &Seen, found: &Seen) -> Result<(), Disagreemen
 }
 
 /// Everything that can be seen, twice, with a restart between; and to which jobs the keys lead.
-fn last_look() -> Vec<Step> {
+fn final_reads() -> Vec<Step> {
     let all = || {
-        let looks = [
+        let reads = [
             Step::List(ListPlan::ALL),
             Step::List(ListPlan { dead: Some(true), ..ListPlan::ALL }),
             Step::Queues,
             Step::NextWake(HeldPlan::None),
         ];
-        looks.into_iter().chain((0..8).map(Step::Get))
+        reads.into_iter().chain((0..8).map(Step::Get))
     };
     let keys = (0..plan::FEW).map(|key| {
-        let plan = JobPlan { name: None, spec: SpecPlan::default(), start: StartPlan::Pending, key: Some(key) };
+        let plan = JobPlan { id: None, spec: SpecPlan::default(), start: StartPlan::Pending, key: Some(key) };
         Step::Enqueue(vec![plan])
     });
     all().chain([Step::Restart]).chain(all()).chain(keys).collect()

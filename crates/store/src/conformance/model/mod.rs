@@ -13,16 +13,16 @@
 //! ```
 
 mod agree;
+mod answer;
 mod plan;
 mod policies;
-mod seen;
 mod shorten;
 mod sound;
 mod step;
 mod world;
 
 pub use agree::{Disagreement, agree};
+pub use answer::StepAnswer;
 pub use plan::{End, HeldPlan, JobPlan, LeasePlan, ListPlan, SpecPlan, StartPlan, TokenPlan};
-pub use seen::Seen;
 pub use shorten::shortened;
 pub use step::{Step, steps};

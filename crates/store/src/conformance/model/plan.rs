@@ -17,7 +17,7 @@ pub(super) const POLICIES: u8 = 4;
 #[derive(Clone, Debug)]
 pub struct JobPlan {
     /// The name that it gets: a new one, or one that was enqueued before, counted back from the last.
-    pub name: Option<u8>,
+    pub id: Option<u8>,
     /// What is said about it.
     pub spec: SpecPlan,
     /// Where it starts: available, pending, or scheduled so many milliseconds from now, or ago.
@@ -195,7 +195,7 @@ pub(super) fn job() -> impl Strategy<Value = JobPlan> {
         2 => around_ms().prop_map(StartPlan::Scheduled),
     ];
     (option::weighted(0.1, back()), spec(), start, option::weighted(0.15, 0..FEW))
-        .prop_map(|(name, spec, start, key)| JobPlan { name, spec, start, key })
+        .prop_map(|(id, spec, start, key)| JobPlan { id, spec, start, key })
 }
 
 pub(super) fn spec() -> impl Strategy<Value = SpecPlan> {

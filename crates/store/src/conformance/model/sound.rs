@@ -13,7 +13,7 @@ pub(super) fn unsound(job: &Job) -> Option<&'static str> {
         State::Active | State::Completed => 1..=1,
         State::Cancelled => 0..=1,
     };
-    let lives: Vec<(u32, u32)> = job.failures.iter().map(|run| (run.generation, run.attempt)).collect();
+    let runs: Vec<(u32, u32)> = job.failures.iter().map(|run| (run.generation, run.attempt)).collect();
     let rules = [
         (job.due.is_some() == waits_for_its_time, "has a due time if and only if it waits for one"),
         (job.lease.is_some() == (state == State::Active), "has a lease if and only if it is active"),
@@ -23,9 +23,9 @@ pub(super) fn unsound(job: &Job) -> Option<&'static str> {
         (!job.dead || state == State::Discarded, "is a dead letter only if it is discarded"),
         (state != State::Available || job.times.available.is_some(), "knows since when it is available"),
         (job.failures.len() <= KEPT_FAILURES, "keeps no more failures than allowed"),
-        (lives.is_sorted_by(|a, b| a < b), "keeps its failures in order"),
+        (runs.is_sorted_by(|a, b| a < b), "keeps its failures in order"),
         (
-            lives.last().is_none_or(|(generation, _)| *generation <= job.generation),
+            runs.last().is_none_or(|(generation, _)| *generation <= job.generation),
             "has failed in no life that it has not had",
         ),
         (job.completed_by.is_some() == (state == State::Completed), "knows who completed it if and only if that is so"),
@@ -36,5 +36,5 @@ pub(super) fn unsound(job: &Job) -> Option<&'static str> {
         (runs_beyond_failures.contains(&job.attempt.saturating_sub(failures)), "counts its runs"),
         (job.attempt >= failures, "has not failed more often than it ran"),
     ];
-    rules.into_iter().find_map(|(lease_refs, rule)| (!lease_refs).then_some(rule))
+    rules.into_iter().find_map(|(is_met, rule)| (!is_met).then_some(rule))
 }

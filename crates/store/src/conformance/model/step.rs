@@ -79,30 +79,30 @@ pub enum Step {
 /// Random histories of up to `most` scenes: single steps, and now and then a few days of ordinary work,
 /// without which no job would get far.
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
-    let scene = prop_oneof![75 => step().prop_map(|step| vec![step]), 4 => days(3), 1 => days(40)];
-    vec(scene, 1..=most.max(1)).prop_map(|scenes| scenes.concat())
+    let script = prop_oneof![75 => step().prop_map(|step| vec![step]), 4 => work_cycles(3), 1 => work_cycles(40)];
+    vec(script, 1..=most.max(1)).prop_map(|scripts| scripts.concat())
 }
 
 /// The same day again and again: jobs are claimed, mostly fail, and are retried, or even revived.
 /// Almost every part of every day happens; the others are what a shrinking story leaves out.
-fn days(count: usize) -> impl Strategy<Value = Vec<Step>> {
+fn work_cycles(count: usize) -> impl Strategy<Value = Vec<Step>> {
     let happens = vec(prop::bool::weighted(0.99), count * 5);
-    (day(), happens).prop_map(|(day, happens)| {
-        let parts = day.iter().cycle().zip(happens);
+    (work_cycle(), happens).prop_map(|(cycle, happens)| {
+        let parts = cycle.iter().cycle().zip(happens);
         parts.filter(|(_, happens)| *happens).map(|(step, _)| step.clone()).collect()
     })
 }
 
-fn day() -> impl Strategy<Value = [Step; 5]> {
+fn work_cycle() -> impl Strategy<Value = [Step; 5]> {
     let released = (wait_ms(), 1..5_u32).prop_map(|(delay_ms, most)| End::Released { delay_ms, most });
     let end = prop_oneof![2 => plan::end(), 6 => (0..2_u8).prop_map(End::Failed), 2 => released];
     let ends = vec(((0..6_u8).prop_map(LeasePlan::by_token), end), 1..6);
-    let night = prop_oneof![3 => Just(Step::PassToNextWake), 1 => wait_ms().prop_map(Step::Pass)];
+    let pause = prop_oneof![3 => Just(Step::PassToNextWake), 1 => wait_ms().prop_map(Step::Pass)];
     let last = prop_oneof![
         2 => plan::held().prop_map(Step::NextWake),
         1 => plan::back().prop_map(|back| Step::Redrive(back, None)),
     ];
-    (limit(), any::<u64>(), ends, night, plan::held(), last).prop_map(|(count, seed, ends, night, held, last)| {
+    (limit(), any::<u64>(), ends, pause, plan::held(), last).prop_map(|(count, seed, ends, pause, held, last)| {
         let queues = (0..FEW).collect();
         let claim = Step::Claim {
             queues,
@@ -114,22 +114,22 @@ fn day() -> impl Strategy<Value = [Step; 5]> {
             timeout_ms: None,
             seed,
         };
-        [claim, Step::Settle(ends), night, Step::Promote(held, 100), last]
+        [claim, Step::Settle(ends), pause, Step::Promote(held, 100), last]
     })
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        20 => work(),
-        12 => time(),
-        8 => people(),
-        3 => looks(),
+        20 => worker_steps(),
+        12 => clock_steps(),
+        8 => operator_steps(),
+        3 => read_steps(),
         2 => Just(Step::Restart),
     ]
 }
 
 /// What workers and the engine do all day.
-fn work() -> impl Strategy<Value = Step> {
+fn worker_steps() -> impl Strategy<Value = Step> {
     let size = (limit(), prop_oneof![3 => Just(usize::MAX), 1 => 0..6_000_usize]);
     let claim =
         (vec(0..FEW, 1..4), plan::held(), size, 0..FEW, wait_ms(), option::weighted(0.3, wait_ms()), any::<u64>());
@@ -144,7 +144,7 @@ fn work() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn time() -> impl Strategy<Value = Step> {
+fn clock_steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => wait_ms().prop_map(Step::Pass),
         3 => Just(Step::PassToNextWake),
@@ -156,11 +156,11 @@ fn time() -> impl Strategy<Value = Step> {
 }
 
 /// What people do now and then.
-fn people() -> impl Strategy<Value = Step> {
+fn operator_steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => plan::back().prop_map(Step::Cancel),
         2 => plan::back().prop_map(Step::Activate),
-        8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(name, spec)| Step::Redrive(name, spec)),
+        8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(job, spec)| Step::Redrive(job, spec)),
         2 => plan::back().prop_map(Step::Remove),
         2 => (wait_ms(), wait_ms(), limit()).prop_map(|(ended, dead, limit)| Step::Prune(ended, dead, limit)),
         2 => (0..=FEW, any::<bool>(), any::<bool>())
@@ -170,7 +170,7 @@ fn people() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn looks() -> impl Strategy<Value = Step> {
+fn read_steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => plan::back().prop_map(Step::Get),
         2 => plan::list().prop_map(Step::List),

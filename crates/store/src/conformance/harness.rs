@@ -1,6 +1,6 @@
 //! The bench on which a case puts a store: a clock, names for jobs, and the verbs in short form.
 
-use super::{Flaw, Subject};
+use super::{Subject, Violation};
 use crate::{
     Claim, Decision, DuplicateId, Enqueued, FailedRun, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Listed, Memory,
     NewJob, Page, Queue, Redrive, Refusal, RunOutcome, Settled, Settlement, Spec, Start, State, Store, StoreError,
@@ -25,21 +25,21 @@ pub(super) const LEASE_MS: u32 = 10_000;
 pub(super) const DELAY_MS: u32 = 1_000;
 
 /// All that a store shows without being asked for a job by name.
-pub(super) type Everything = (Listed, Vec<Queue>, Option<Moment>);
+pub(super) type StoreView = (Listed, Vec<Queue>, Option<Moment>);
 
 /// A store under test, and the time of the case.
-pub struct Bench<'s> {
+pub struct Harness<'s> {
     subject: &'s dyn Subject,
     store: Box<dyn Store>,
     now: Moment,
-    named: u32,
+    ids: u32,
     policy: Arc<Policy>,
 }
 
-impl<'s> Bench<'s> {
-    pub(super) fn new(subject: &'s dyn Subject) -> Result<Self, Flaw> {
+impl<'s> Harness<'s> {
+    pub(super) fn new(subject: &'s dyn Subject) -> Result<Self, Violation> {
         let policy = policy(AttemptLimit::AtMost(3), DELAY_MS, Disposition::Discard)?;
-        Ok(Self { subject, store: subject.open(), now: START, named: 0, policy })
+        Ok(Self { subject, store: subject.open(), now: START, ids: 0, policy })
     }
 
     pub(super) fn store(&self) -> &dyn Store {
@@ -55,16 +55,16 @@ impl<'s> Bench<'s> {
         self.now.after(Span::from_millis(ms))
     }
 
-    pub(super) fn pass(&mut self, ms: u32) {
+    pub(super) fn advance(&mut self, ms: u32) {
         self.now = self.later(ms);
     }
 
     /// To one microsecond before a moment.
-    pub(super) fn pass_to_just_before(&mut self, moment: Moment) {
+    pub(super) fn advance_to_just_before(&mut self, moment: Moment) {
         self.now = Moment::from_micros(moment.micros() - 1);
     }
 
-    pub(super) fn pass_to(&mut self, moment: Moment) {
+    pub(super) fn advance_to(&mut self, moment: Moment) {
         self.now = moment;
     }
 
@@ -76,9 +76,9 @@ impl<'s> Bench<'s> {
     }
 
     /// The next name; names that come later sort later.
-    pub(super) fn name(&mut self) -> JobId {
-        self.named += 1;
-        JobId::new(START, u128::from(self.named) << 32)
+    pub(super) fn new_id(&mut self) -> JobId {
+        self.ids += 1;
+        JobId::new(START, u128::from(self.ids) << 32)
     }
 
     pub(super) fn job(&mut self) -> NewJob {
@@ -97,33 +97,33 @@ impl<'s> Bench<'s> {
             expires: None,
         };
         change(&mut spec);
-        NewJob { id: self.name(), spec: Arc::new(spec), start: Start::Available, idempotency_key: None }
+        NewJob { id: self.new_id(), spec: Arc::new(spec), start: Start::Available, idempotency_key: None }
     }
 
-    pub(super) async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Result<Vec<Enqueued>, DuplicateId>, Flaw> {
+    pub(super) async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Result<Vec<Enqueued>, DuplicateId>, Violation> {
         Ok(self.store.enqueue(jobs, self.now).await?)
     }
 
     /// Keeps one job, which must be new.
-    pub(super) async fn add(&self, new: NewJob) -> Result<Job, Flaw> {
+    pub(super) async fn enqueue_new(&self, new: NewJob) -> Result<Job, Violation> {
         match <[Enqueued; 1]>::try_from(self.enqueue(vec![new]).await??) {
             Ok([Enqueued::Created(job)]) => Ok(job),
-            other => Err(Flaw::new(format!("one new job was handed in, and the answer is {other:?}"))),
+            other => Err(Violation::new(format!("one new job was handed in, and the answer is {other:?}"))),
         }
     }
 
-    pub(super) async fn added(&mut self) -> Result<Job, Flaw> {
+    pub(super) async fn enqueue_one(&mut self) -> Result<Job, Violation> {
         let new = self.job();
-        self.add(new).await
+        self.enqueue_new(new).await
     }
 
-    pub(super) async fn added_with(&mut self, change: impl FnOnce(&mut Spec)) -> Result<Job, Flaw> {
+    pub(super) async fn enqueue_with(&mut self, change: impl FnOnce(&mut Spec)) -> Result<Job, Violation> {
         let new = self.job_with(change);
-        self.add(new).await
+        self.enqueue_new(new).await
     }
 
-    /// The request for jobs that [`Bench::claim`] makes, to be changed.
-    pub(super) fn request(&self, queues: &[&str], count: usize) -> Claim {
+    /// The request for jobs that [`Harness::claim`] makes, to be changed.
+    pub(super) fn claim_request(&self, queues: &[&str], count: usize) -> Claim {
         Claim {
             queues: queues.iter().map(|queue| Arc::from(*queue)).collect(),
             held: Arc::default(),
@@ -136,37 +136,40 @@ impl<'s> Bench<'s> {
         }
     }
 
-    pub(super) async fn claim_by(&self, claim: Claim) -> Result<Vec<Job>, Flaw> {
+    pub(super) async fn claim_with(&self, claim: Claim) -> Result<Vec<Job>, Violation> {
         Ok(self.store.claim(claim, self.now).await?)
     }
 
-    pub(super) async fn claim(&self, count: usize) -> Result<Vec<Job>, Flaw> {
-        self.claim_by(self.request(&[QUEUE], count)).await
+    pub(super) async fn claim(&self, count: usize) -> Result<Vec<Job>, Violation> {
+        self.claim_with(self.claim_request(&[QUEUE], count)).await
     }
 
     /// Claims a job that must be the next of its queue.
-    pub(super) async fn take(&self, id: JobId) -> Result<Job, Flaw> {
+    pub(super) async fn claim_next(&self, id: JobId) -> Result<Job, Violation> {
         let queue = self.get(id).await?.spec.queue.clone();
-        let claimed = self.claim_by(self.request(&[&queue], 1)).await?;
+        let claimed = self.claim_with(self.claim_request(&[&queue], 1)).await?;
         let found = ids(&claimed);
-        claimed
-            .into_iter()
-            .find(|job| job.id == id)
-            .ok_or_else(|| Flaw::new(format!("the job {id} should be the next of its queue; the claim gave {found:?}")))
+        claimed.into_iter().find(|job| job.id == id).ok_or_else(|| {
+            Violation::new(format!("the job {id} should be the next of its queue; the claim gave {found:?}"))
+        })
     }
 
     /// A new job in the hands of a worker.
-    pub(super) async fn held(&mut self) -> Result<Job, Flaw> {
-        let job = self.added().await?;
-        self.take(job.id).await
+    pub(super) async fn claimed(&mut self) -> Result<Job, Violation> {
+        let job = self.enqueue_one().await?;
+        self.claim_next(job.id).await
     }
 
-    pub(super) async fn held_with(&mut self, change: impl FnOnce(&mut Spec)) -> Result<Job, Flaw> {
-        let job = self.added_with(change).await?;
-        self.take(job.id).await
+    pub(super) async fn claimed_with(&mut self, change: impl FnOnce(&mut Spec)) -> Result<Job, Violation> {
+        let job = self.enqueue_with(change).await?;
+        self.claim_next(job.id).await
     }
 
-    pub(super) async fn extend(&self, lease_ref: LeaseRef, span: Option<Span>) -> Result<Result<Job, Refusal>, Flaw> {
+    pub(super) async fn extend(
+        &self,
+        lease_ref: LeaseRef,
+        span: Option<Span>,
+    ) -> Result<Result<Job, Refusal>, Violation> {
         only(self.store.extend(vec![lease_ref], span, self.now).await?)
     }
 
@@ -175,81 +178,85 @@ impl<'s> Bench<'s> {
         &self,
         lease_ref: LeaseRef,
         report: RunOutcome,
-    ) -> Result<Result<Settled, Refusal>, Flaw> {
+    ) -> Result<Result<Settled, Refusal>, Violation> {
         only(self.store.settle(vec![Settlement { lease_ref, report }], self.now).await?)
     }
 
     /// Ends a run; answers the job after that.
-    pub(super) async fn settle(&self, lease_ref: LeaseRef, report: RunOutcome) -> Result<Result<Job, Refusal>, Flaw> {
+    pub(super) async fn settle(
+        &self,
+        lease_ref: LeaseRef,
+        report: RunOutcome,
+    ) -> Result<Result<Job, Refusal>, Violation> {
         Ok(self.settled(lease_ref, report).await?.map(Settled::into_job))
     }
 
-    pub(super) async fn done(&self, job: &Job) -> Result<Job, Flaw> {
-        Ok(self.settle(held_by_token(job)?, RunOutcome::Done(None)).await??)
+    pub(super) async fn done(&self, job: &Job) -> Result<Job, Violation> {
+        Ok(self.settle(lease_of(job)?, RunOutcome::Done(None)).await??)
     }
 
     /// Reports a failure; the job's policy rules.
-    pub(super) async fn fail(&self, job: &Job) -> Result<Job, Flaw> {
-        Ok(self.settle(held_by_token(job)?, failed(self.now)).await??)
+    pub(super) async fn fail(&self, job: &Job) -> Result<Job, Violation> {
+        Ok(self.settle(lease_of(job)?, failed(self.now)).await??)
     }
 
-    pub(super) async fn release(&self, job: &Job, delay_ms: u32, most: u32) -> Result<Result<Job, Refusal>, Flaw> {
+    pub(super) async fn release(&self, job: &Job, delay_ms: u32, most: u32) -> Result<Result<Job, Refusal>, Violation> {
         let delay = Span::from_millis(delay_ms);
-        self.settle(held_by_token(job)?, RunOutcome::Released { delay, most }).await
+        self.settle(lease_of(job)?, RunOutcome::Released { delay, most }).await
     }
 
     /// Ends overdue runs; the jobs' policies rule.
-    pub(super) async fn reclaim(&self, limit: usize) -> Result<Vec<Job>, Flaw> {
+    pub(super) async fn reclaim(&self, limit: usize) -> Result<Vec<Job>, Violation> {
         let now = self.now;
         Ok(jobs(self.store.reclaim(&|job: &Job, _| decision(job, now), limit, now).await?))
     }
 
     /// Promotes while no queue is held.
-    pub(super) async fn promote(&self, limit: usize) -> Result<Vec<Job>, Flaw> {
+    pub(super) async fn promote(&self, limit: usize) -> Result<Vec<Job>, Violation> {
         Ok(jobs(self.store.promote(&Held::new(), limit, self.now).await?))
     }
 
-    pub(super) async fn cancel(&self, id: JobId) -> Result<Result<Job, Refusal>, Flaw> {
+    pub(super) async fn cancel(&self, id: JobId) -> Result<Result<Job, Refusal>, Violation> {
         Ok(self.store.cancel(id, self.now).await?.map(|cancelled| cancelled.job))
     }
 
-    pub(super) async fn activate(&self, id: JobId) -> Result<Result<Job, Refusal>, Flaw> {
+    pub(super) async fn activate(&self, id: JobId) -> Result<Result<Job, Refusal>, Violation> {
         Ok(self.store.activate(id, self.now).await?.map(|activated| activated.job))
     }
 
-    pub(super) async fn redrive(&self, id: JobId, redrive: Redrive) -> Result<Result<Job, Refusal>, Flaw> {
+    pub(super) async fn redrive(&self, id: JobId, redrive: Redrive) -> Result<Result<Job, Refusal>, Violation> {
         Ok(self.store.redrive(id, redrive, self.now).await?.map(|redriven| redriven.job))
     }
 
     /// The next moment while no queue is held.
-    pub(super) async fn next_wake(&self) -> Result<Option<Moment>, Flaw> {
+    pub(super) async fn next_wake(&self) -> Result<Option<Moment>, Violation> {
         Ok(self.store.next_wake(&Held::new()).await?)
     }
 
-    pub(super) async fn get(&self, id: JobId) -> Result<Job, Flaw> {
-        self.store.get(id).await?.ok_or_else(|| Flaw::new(format!("the job {id} is lost")))
+    pub(super) async fn get(&self, id: JobId) -> Result<Job, Violation> {
+        self.store.get(id).await?.ok_or_else(|| Violation::new(format!("the job {id} is lost")))
     }
 
-    pub(super) async fn list(&self, filter: Filter) -> Result<Listed, Flaw> {
+    pub(super) async fn list(&self, filter: Filter) -> Result<Listed, Violation> {
         self.walk(filter, Page::new(0, usize::MAX)).await
     }
 
     /// A page of a list, whole: a store that stops early is asked to go on.
-    pub(super) async fn page(&self, filter: Filter, page: Page) -> Result<Listed, Flaw> {
+    pub(super) async fn page(&self, filter: Filter, page: Page) -> Result<Listed, Violation> {
         Ok(filled(&*self.store, filter, page).await?)
     }
 
     /// A list from a page on to its end.
-    pub(super) async fn walk(&self, filter: Filter, page: Page) -> Result<Listed, Flaw> {
+    pub(super) async fn walk(&self, filter: Filter, page: Page) -> Result<Listed, Violation> {
         Ok(walked(&*self.store, filter, page).await?)
     }
 
-    pub(super) async fn everything(&self) -> Result<Everything, Flaw> {
+    pub(super) async fn store_view(&self) -> Result<StoreView, Violation> {
         Ok((self.list(Filter::default()).await?, self.store.queues().await?, self.next_wake().await?))
     }
 
     /// A new job, brought into a state by the shortest way, in a queue of the state's name.
-    pub(super) async fn job_in(&mut self, state: State) -> Result<Job, Flaw> {
+    pub(super) async fn job_in(&mut self, state: State) -> Result<Job, Violation> {
         let due = self.later(60_000);
         let new = self.job_with(|spec| spec.queue = state.name().into());
         let start = match state {
@@ -257,19 +264,19 @@ impl<'s> Bench<'s> {
             State::Pending => Start::Pending,
             _ => Start::Available,
         };
-        let job = self.add(NewJob { start, ..new }).await?;
+        let job = self.enqueue_new(NewJob { start, ..new }).await?;
         let job = match state {
             State::Scheduled | State::Pending | State::Available => job,
-            State::Active => self.take(job.id).await?,
-            State::Retryable => self.fail(&self.take(job.id).await?).await?,
+            State::Active => self.claim_next(job.id).await?,
+            State::Retryable => self.fail(&self.claim_next(job.id).await?).await?,
             State::Completed => {
-                let held = self.take(job.id).await?;
-                self.settle(held_by_token(&held)?, RunOutcome::Done(Some(Arc::from(*b"\"ok\"")))).await??
+                let claimed = self.claim_next(job.id).await?;
+                self.settle(lease_of(&claimed)?, RunOutcome::Done(Some(Arc::from(*b"\"ok\"")))).await??
             }
             State::Cancelled => self.cancel(job.id).await??,
             State::Discarded => {
-                let held = self.take(job.id).await?;
-                self.settle(held_by_token(&held)?, stopped(Disposition::DeadLetter)).await??
+                let claimed = self.claim_next(job.id).await?;
+                self.settle(lease_of(&claimed)?, stopped(Disposition::DeadLetter)).await??
             }
         };
         super::ensure!(job.state == state, "the way to {state} led to {}", job.state);
@@ -281,7 +288,7 @@ impl<'s> Bench<'s> {
         &self,
         count: usize,
         verb: impl for<'a> Fn(usize, &'a dyn Store) -> StoreFuture<'a, T> + Sync,
-    ) -> Result<Vec<T>, Flaw> {
+    ) -> Result<Vec<T>, Violation> {
         let (barrier, verb, store, subject) = (&Barrier::new(count), &verb, &*self.store, self.subject);
         let one = |index: usize| {
             let mut answer = None;
@@ -293,7 +300,7 @@ impl<'s> Bench<'s> {
             let threads: Vec<_> = (0..count).map(|index| scope.spawn(move || one(index))).collect();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
         });
-        let answered = answers.into_iter().map(|answer| answer.ok_or_else(|| Flaw::new("a thread got no answer")));
+        let answered = answers.into_iter().map(|answer| answer.ok_or_else(|| Violation::new("a thread got no answer")));
         answered.map(|answer| Ok(answer??)).collect()
     }
 }
@@ -324,12 +331,12 @@ pub(super) async fn walked(store: &dyn Store, filter: Filter, page: Page) -> Res
 }
 
 /// A policy that waits the same time after every failure.
-pub(super) fn policy(attempts: AttemptLimit, delay_ms: u32, on_stop: Disposition) -> Result<Arc<Policy>, Flaw> {
+pub(super) fn policy(attempts: AttemptLimit, delay_ms: u32, on_stop: Disposition) -> Result<Arc<Policy>, Violation> {
     let backoff = Backoff::fixed(Span::from_millis(delay_ms));
     let rules = vec![Rule { matcher: Matcher::default(), budget: None, backoff }];
     let parts =
         Parts { rules, attempts, max_elapsed: None, on_stop, unmatched: Unmatched::NonRetryable, delegated: None };
-    Policy::new(parts).map(Arc::new).map_err(|problems| Flaw::new(format!("the suite's own policy: {problems}")))
+    Policy::new(parts).map(Arc::new).map_err(|problems| Violation::new(format!("the suite's own policy: {problems}")))
 }
 
 /// What the job's own policy rules about an ordinary failure.
@@ -344,16 +351,16 @@ pub(super) fn decision_of(job: &Job, failure: &Failure<'_>, now: Moment) -> Deci
 }
 
 /// What is kept of a run of a job's first generation, from how the job was when a worker had just taken it.
-pub(super) fn failed_run(held: &Job, at: Moment, ruled: Decision) -> FailedRun {
+pub(super) fn failed_run(claimed: &Job, at: Moment, decision: Decision) -> FailedRun {
     FailedRun {
         generation: 0,
-        attempt: held.attempt,
-        available: held.times.available.unwrap_or(START),
-        started: held.times.started.unwrap_or(START),
+        attempt: claimed.attempt,
+        available: claimed.times.available.unwrap_or(START),
+        started: claimed.times.started.unwrap_or(START),
         at,
         worker: WORKER.into(),
-        error: ruled.error,
-        verdict: ruled.verdict,
+        error: decision.error,
+        verdict: decision.verdict,
     }
 }
 
@@ -373,13 +380,15 @@ pub(super) fn lease_ref(id: JobId, token: Token) -> LeaseRef {
 }
 
 /// The hold on a job by the token that came with it.
-pub(super) fn held_by_token(job: &Job) -> Result<LeaseRef, Flaw> {
+pub(super) fn lease_of(job: &Job) -> Result<LeaseRef, Violation> {
     Ok(lease_ref(job.id, Token::Lease(token(job)?)))
 }
 
-pub(super) fn token(job: &Job) -> Result<LeaseToken, Flaw> {
+pub(super) fn token(job: &Job) -> Result<LeaseToken, Violation> {
     let lease = job.lease.as_ref();
-    lease.map(|lease| lease.token).ok_or_else(|| Flaw::new(format!("the {} job {} has no lease", job.state, job.id)))
+    lease
+        .map(|lease| lease.token)
+        .ok_or_else(|| Violation::new(format!("the {} job {} has no lease", job.state, job.id)))
 }
 
 /// The jobs after what happened to them.
@@ -392,9 +401,9 @@ pub(super) fn ids(jobs: &[Job]) -> Vec<JobId> {
 }
 
 /// The one answer to the one thing asked.
-fn only<T: std::fmt::Debug>(answers: Vec<T>) -> Result<T, Flaw> {
+fn only<T: std::fmt::Debug>(answers: Vec<T>) -> Result<T, Violation> {
     match <[T; 1]>::try_from(answers) {
         Ok([answer]) => Ok(answer),
-        Err(answers) => Err(Flaw::new(format!("one thing was asked, and the answers are {answers:?}"))),
+        Err(answers) => Err(Violation::new(format!("one thing was asked, and the answers are {answers:?}"))),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The answer to one step.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum StepAnswer {
     /// To new jobs.
     Enqueued(Result<Vec<Enqueued>, DuplicateId>),
     /// To a claim.
@@ -41,7 +41,7 @@ pub enum Seen {
     Nothing,
 }
 
-impl Seen {
+impl StepAnswer {
     /// The jobs in the answer.
     #[must_use]
     pub fn jobs(&self) -> Vec<&Job> {
