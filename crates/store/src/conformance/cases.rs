@@ -1,6 +1,6 @@
 //! The list of all cases. A case that is missing here is dead code, which the compiler reports.
 
-/// Hands the names of all cases, by the file that they stand in, to another macro.
+/// Passes the names of all cases, grouped by file, to another macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_conformance_case {

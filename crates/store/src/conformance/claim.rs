@@ -41,7 +41,11 @@ pub(super) async fn claim_takes_first_what_became_available_first(harness: &mut 
     let third = harness.enqueue_one().await?;
     harness.advance(1);
     harness.promote(9).await?;
-    same!(ids(&harness.claim(9).await?), [second.id, third.id, oldest.id], "the line, by the time they joined it");
+    same!(
+        ids(&harness.claim(9).await?),
+        [second.id, third.id, oldest.id],
+        "the queue, by the time at which each job became available"
+    );
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Handing jobs in: all or none, names and keys.
+//! Enqueueing jobs: all or none, ids and keys.
 
 use super::harness::{Harness, START, ids};
 use super::{CaseResult, Violation, ensure, same};
@@ -82,7 +82,7 @@ pub(super) async fn enqueue_refuses_a_taken_id_and_stores_nothing_of_the_batch(
         (harness.job_with(|spec| spec.queue = "other".into()), harness.job(), harness.job());
     first.idempotency_key = Some("k".into());
     let refused = harness.enqueue(vec![first.clone(), NewJob { id: taken, ..second }, third]).await?;
-    same!(refused, Err(DuplicateId { index: 1, id: taken }), "a batch with a taken name");
+    same!(refused, Err(DuplicateId { index: 1, id: taken }), "a batch with a taken id");
     same!(harness.store_view().await?, before, "the store after the refusal");
     let again = harness.enqueue(vec![first]).await??;
     ensure!(matches!(&again[..], [Enqueued::Created(_)]), "the refused batch left its key behind: {again:?}");
@@ -93,8 +93,8 @@ pub(super) async fn enqueue_refuses_an_id_twice_in_one_batch(harness: &mut Harne
     let (first, second) = (harness.job(), harness.job());
     let id = first.id;
     let refused = harness.enqueue(vec![first, NewJob { id, ..second }]).await?;
-    same!(refused, Err(DuplicateId { index: 1, id }), "a batch with one name twice");
-    same!(harness.store_view().await?.0.total, Some(0), "how many jobs are kept");
+    same!(refused, Err(DuplicateId { index: 1, id }), "a batch with one id twice");
+    same!(harness.store_view().await?.0.total, Some(0), "how many jobs are stored");
     Ok(())
 }
 
@@ -142,7 +142,7 @@ pub(super) async fn enqueue_knows_a_key_within_one_batch(harness: &mut Harness<'
         ),
         "a batch with one key twice gives {answers:?}"
     );
-    same!(harness.store_view().await?.0.total, Some(2), "how many jobs are kept");
+    same!(harness.store_view().await?.0.total, Some(2), "how many jobs are stored");
     Ok(())
 }
 
@@ -163,7 +163,7 @@ pub(super) async fn enqueue_accepts_a_key_again_once_its_job_is_removed(harness:
     harness.store().remove(removed.id).await??;
     let at_once = Retention { finished: Span::ZERO, dead: Span::ZERO };
     same!(harness.store().prune(at_once, 9, harness.now()).await?, 1, "how many jobs are pruned");
-    // The names are taken by others meanwhile, to whom the keys do not lead.
+    // Other jobs have taken the ids meanwhile, and the keys do not lead to them.
     let others = [removed, pruned].map(|job| NewJob { idempotency_key: None, ..job });
     harness.enqueue(Vec::from(others)).await??;
     for key in ["removed", "pruned"] {

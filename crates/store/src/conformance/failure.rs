@@ -132,8 +132,8 @@ pub(super) async fn ret_15_the_latest_failures_are_kept(harness: &mut Harness<'_
     harness.restart();
     let job = harness.get(job.id).await?;
     let kept: Vec<u32> = job.failures.iter().map(|run| run.attempt).collect();
-    same!(kept, (8..=runs).collect::<Vec<u32>>(), "the runs that are kept, the newest last");
-    ensure!(KEPT_FAILURES >= 10, "OJS §10.1 asks for ten failures, {KEPT_FAILURES} are kept");
+    same!(kept, (8..=runs).collect::<Vec<u32>>(), "the runs that are stored, the newest last");
+    ensure!(KEPT_FAILURES >= 10, "OJS §10.1 asks for ten failures, {KEPT_FAILURES} are stored");
     same!((job.attempt, job.history.failures()), (runs, runs), "the counts, which forget nothing");
     Ok(())
 }
@@ -239,6 +239,6 @@ pub(super) async fn fail_by_a_deadline_and_by_a_report_are_decided_alike(harness
     same!(timed.as_ref().and_then(outcome), outcome(&told), "the record of the two failures");
     same!(timed.map(|job| (job.state, job.due)), Some((told.state, told.due)), "state and due time of the two");
     let retried = outcome(&told).is_some_and(|(_, _, verdict)| matches!(verdict.outcome, Outcome::Retry { .. }));
-    ensure!(retried, "the failure was not ruled on");
+    ensure!(retried, "the failure was not decided on");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The bench on which a case puts a store: a clock, names for jobs, and the verbs in short form.
+//! The harness in which a case runs a store: a clock, ids for jobs, and the operations in short form.
 
 use super::{Subject, Violation};
 use crate::{
@@ -15,16 +15,16 @@ use std::sync::{Arc, Barrier};
 pub(super) const START: Moment = Moment::from_micros(1_700_000_000_000_000);
 /// The random bits of every claim.
 pub(super) const SEED: u64 = 0x5eed;
-/// The queue of jobs that say nothing else.
+/// The default queue of jobs.
 pub(super) const QUEUE: &str = "main";
-/// The worker that claims, where nothing else is said.
+/// The worker that claims by default.
 pub(super) const WORKER: &str = "ada";
-/// How long a lease lasts, where nothing else is said.
+/// The default lease.
 pub(super) const LEASE_MS: u32 = 10_000;
-/// How long a failed job waits, where nothing else is said.
+/// The default delay of a retry.
 pub(super) const DELAY_MS: u32 = 1_000;
 
-/// All that a store shows without being asked for a job by name.
+/// Everything that a store returns without being given an id.
 pub(super) type StoreView = (Listed, Vec<Queue>, Option<Moment>);
 
 /// A store under test, and the time of the case.
@@ -50,7 +50,7 @@ impl<'s> Harness<'s> {
         self.now
     }
 
-    /// The moment that lies so many milliseconds ahead.
+    /// The time this many milliseconds from now.
     pub(super) fn later(&self, ms: u32) -> Moment {
         self.now.after(Span::from_millis(ms))
     }
@@ -70,12 +70,12 @@ impl<'s> Harness<'s> {
 
     /// Closes the store and opens it again.
     pub(super) fn restart(&mut self) {
-        // Something must stand in for the store while it is closed and not open yet.
+        // A placeholder while the store is closed and not open again.
         drop(std::mem::replace(&mut self.store, Box::new(Memory::new())));
         self.store = self.subject.reopen();
     }
 
-    /// The next name; names that come later sort later.
+    /// A new id; later ids sort later.
     pub(super) fn new_id(&mut self) -> JobId {
         self.ids += 1;
         JobId::new(START, u128::from(self.ids) << 32)
@@ -104,11 +104,11 @@ impl<'s> Harness<'s> {
         Ok(self.store.enqueue(jobs, self.now).await?)
     }
 
-    /// Keeps one job, which must be new.
+    /// Enqueues one job, which must be new.
     pub(super) async fn enqueue_new(&self, new: NewJob) -> Result<Job, Violation> {
         match <[Enqueued; 1]>::try_from(self.enqueue(vec![new]).await??) {
             Ok([Enqueued::Created(job)]) => Ok(job),
-            other => Err(Violation::new(format!("one new job was handed in, and the answer is {other:?}"))),
+            other => Err(Violation::new(format!("one new job was enqueued, and the answer is {other:?}"))),
         }
     }
 
@@ -154,7 +154,7 @@ impl<'s> Harness<'s> {
         })
     }
 
-    /// A new job in the hands of a worker.
+    /// A new job, claimed by a worker.
     pub(super) async fn claimed(&mut self) -> Result<Job, Violation> {
         let job = self.enqueue_one().await?;
         self.claim_next(job.id).await
@@ -173,7 +173,7 @@ impl<'s> Harness<'s> {
         only(self.store.extend(vec![lease_ref], span, self.now).await?)
     }
 
-    /// Ends a run; answers all that the store says about it.
+    /// Ends a run; returns the whole answer of the store.
     pub(super) async fn settled(
         &self,
         lease_ref: LeaseRef,
@@ -182,7 +182,7 @@ impl<'s> Harness<'s> {
         only(self.store.settle(vec![Settlement { lease_ref, report }], self.now).await?)
     }
 
-    /// Ends a run; answers the job after that.
+    /// Ends a run; returns the job afterwards.
     pub(super) async fn settle(
         &self,
         lease_ref: LeaseRef,
@@ -195,7 +195,7 @@ impl<'s> Harness<'s> {
         Ok(self.settle(lease_of(job)?, RunOutcome::Done(None)).await??)
     }
 
-    /// Reports a failure; the job's policy rules.
+    /// Reports a failure, on which the job's policy decides.
     pub(super) async fn fail(&self, job: &Job) -> Result<Job, Violation> {
         Ok(self.settle(lease_of(job)?, failed(self.now)).await??)
     }
@@ -205,7 +205,7 @@ impl<'s> Harness<'s> {
         self.settle(lease_of(job)?, RunOutcome::Released { delay, most }).await
     }
 
-    /// Ends overdue runs; the jobs' policies rule.
+    /// Ends overdue runs, on which the policies of the jobs decide.
     pub(super) async fn reclaim(&self, limit: usize) -> Result<Vec<Job>, Violation> {
         let now = self.now;
         Ok(jobs(self.store.reclaim(&|job: &Job, _| decision(job, now), limit, now).await?))
@@ -228,7 +228,7 @@ impl<'s> Harness<'s> {
         Ok(self.store.redrive(id, redrive, self.now).await?.map(|redriven| redriven.job))
     }
 
-    /// The next moment while no queue is held.
+    /// The next wake while no queue is held.
     pub(super) async fn next_wake(&self) -> Result<Option<Moment>, Violation> {
         Ok(self.store.next_wake(&Held::new()).await?)
     }
@@ -241,12 +241,12 @@ impl<'s> Harness<'s> {
         self.walk(filter, Page::new(0, usize::MAX)).await
     }
 
-    /// A page of a list, whole: a store that stops early is asked to go on.
+    /// A whole page of a list: a store that stops early is asked to continue.
     pub(super) async fn page(&self, filter: Filter, page: Page) -> Result<Listed, Violation> {
         Ok(filled(&*self.store, filter, page).await?)
     }
 
-    /// A list from a page on to its end.
+    /// A list from a page to its end.
     pub(super) async fn walk(&self, filter: Filter, page: Page) -> Result<Listed, Violation> {
         Ok(walked(&*self.store, filter, page).await?)
     }
@@ -255,7 +255,7 @@ impl<'s> Harness<'s> {
         Ok((self.list(Filter::default()).await?, self.store.queues().await?, self.next_wake().await?))
     }
 
-    /// A new job, brought into a state by the shortest way, in a queue of the state's name.
+    /// A new job, brought into a state by the shortest path, in a queue with the name of the state.
     pub(super) async fn job_in(&mut self, state: State) -> Result<Job, Violation> {
         let due = self.later(60_000);
         let new = self.job_with(|spec| spec.queue = state.name().into());
@@ -283,7 +283,7 @@ impl<'s> Harness<'s> {
         Ok(job)
     }
 
-    /// Calls a verb from several threads at the same time.
+    /// Calls an operation from several threads at the same time.
     pub(super) fn together<T: Send>(
         &self,
         count: usize,
@@ -305,7 +305,7 @@ impl<'s> Harness<'s> {
     }
 }
 
-/// A page of a list, whole: a store that stops early is asked to go on.
+/// A whole page of a list: a store that stops early is asked to continue.
 async fn filled(store: &dyn Store, filter: Filter, page: Page) -> Result<Listed, StoreError> {
     let mut listed = store.list(filter.clone(), page).await?;
     while let Some(next) = listed.next.filter(|next| next.after.is_some() && listed.jobs.len() < page.limit) {
@@ -317,7 +317,7 @@ async fn filled(store: &dyn Store, filter: Filter, page: Page) -> Result<Listed,
     Ok(listed)
 }
 
-/// A list from a page on to its end, page by page. Ends early where a store does not get on.
+/// A list from a page to its end, page by page. It ends early if a store makes no progress.
 pub(super) async fn walked(store: &dyn Store, filter: Filter, page: Page) -> Result<Listed, StoreError> {
     let mut listed = filled(store, filter.clone(), page).await?;
     while let Some(next) = listed.next.filter(|next| next.limit > 0) {
@@ -326,7 +326,7 @@ pub(super) async fn walked(store: &dyn Store, filter: Filter, page: Page) -> Res
         listed.jobs.extend(further.jobs);
         listed.next = further.next.filter(|further| further.after < next.after);
     }
-    // Where a store stops is its own affair.
+    // A store may stop wherever it likes.
     Ok(Listed { next: None, ..listed })
 }
 
@@ -339,7 +339,7 @@ pub(super) fn policy(attempts: AttemptLimit, delay_ms: u32, on_stop: Disposition
     Policy::new(parts).map(Arc::new).map_err(|problems| Violation::new(format!("the suite's own policy: {problems}")))
 }
 
-/// What the job's own policy rules about an ordinary failure.
+/// What the job's own policy decides on an ordinary failure.
 pub(super) fn decision(job: &Job, now: Moment) -> Decision {
     decision_of(job, &Failure::of_type("boom"), now)
 }
@@ -350,7 +350,7 @@ pub(super) fn decision_of(job: &Job, failure: &Failure<'_>, now: Moment) -> Deci
     Decision { verdict, due, error: format!("\"run {}\"", job.attempt).into_bytes().into(), policy: None }
 }
 
-/// What is kept of a run of a job's first generation, from how the job was when a worker had just taken it.
+/// The record of a run in a job's first generation, made from the job as it was claimed.
 pub(super) fn failed_run(claimed: &Job, at: Moment, decision: Decision) -> FailedRun {
     FailedRun {
         generation: 0,
@@ -364,7 +364,7 @@ pub(super) fn failed_run(claimed: &Job, at: Moment, decision: Decision) -> Faile
     }
 }
 
-/// An ordinary failure, on which the job's own policy rules.
+/// An ordinary failure, on which the job's own policy decides.
 pub(super) fn failed(now: Moment) -> RunOutcome {
     RunOutcome::Failed(Box::new(move |job| decision(job, now)))
 }
@@ -379,7 +379,7 @@ pub(super) fn lease_ref(id: JobId, token: Token) -> LeaseRef {
     LeaseRef { id, token }
 }
 
-/// The hold on a job by the token that came with it.
+/// The lease of a job, with its token.
 pub(super) fn lease_of(job: &Job) -> Result<LeaseRef, Violation> {
     Ok(lease_ref(job.id, Token::Lease(token(job)?)))
 }
@@ -391,7 +391,7 @@ pub(super) fn token(job: &Job) -> Result<LeaseToken, Violation> {
         .ok_or_else(|| Violation::new(format!("the {} job {} has no lease", job.state, job.id)))
 }
 
-/// The jobs after what happened to them.
+/// The jobs after their transitions.
 pub(super) fn jobs(transitions: Vec<Transition>) -> Vec<Job> {
     transitions.into_iter().map(|transition| transition.job).collect()
 }
@@ -400,10 +400,10 @@ pub(super) fn ids(jobs: &[Job]) -> Vec<JobId> {
     jobs.iter().map(|job| job.id).collect()
 }
 
-/// The one answer to the one thing asked.
+/// The only answer to a single question.
 fn only<T: std::fmt::Debug>(answers: Vec<T>) -> Result<T, Violation> {
     match <[T; 1]>::try_from(answers) {
         Ok([answer]) => Ok(answer),
-        Err(answers) => Err(Violation::new(format!("one thing was asked, and the answers are {answers:?}"))),
+        Err(answers) => Err(Violation::new(format!("one question was asked, and the answers are {answers:?}"))),
     }
 }

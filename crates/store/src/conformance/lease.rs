@@ -59,7 +59,7 @@ pub(super) async fn extend_renews_a_lease_that_ran_out_but_was_not_ended(harness
     harness.advance(LEASE_MS * 10);
     let extended = harness.extend(lease_of(&claimed)?, None).await??;
     same!(extended.lease.map(|lease| lease.until), Some(harness.later(LEASE_MS)), "the end of the lease");
-    same!(harness.reclaim(9).await?, Vec::new(), "what is reclaimed after the late sign of life");
+    same!(harness.reclaim(9).await?, Vec::new(), "what is reclaimed after the late heartbeat");
     Ok(())
 }
 
@@ -68,7 +68,7 @@ pub(super) async fn extend_does_not_restore_a_lease_that_was_ended(harness: &mut
     harness.advance(LEASE_MS);
     same!(harness.reclaim(9).await?.len(), 1, "how many runs are reclaimed");
     let before = harness.store_view().await?;
-    same!(harness.extend(lease_of(&claimed)?, None).await?, Err(Refusal::StaleLease), "a sign of life after the end");
+    same!(harness.extend(lease_of(&claimed)?, None).await?, Err(Refusal::StaleLease), "a heartbeat after the end");
     same!(harness.store_view().await?, before, "the store after the refusal");
     Ok(())
 }
@@ -141,7 +141,7 @@ pub(super) async fn lease_that_was_taken_without_a_worker_accepts_any(harness: &
     same!(ids(&harness.claim_with(nameless).await?), [id], "what a worker without a name gets");
     harness.extend(lease_ref(id, Token::Worker("ada".into())), None).await??;
     let extended = harness.extend(lease_ref(id, Token::Worker("bob".into())), None).await??;
-    same!(extended.lease.map(|lease| lease.worker), Some("".into()), "whose lease it is after signs of life");
+    same!(extended.lease.map(|lease| lease.worker), Some("".into()), "whose lease it is after heartbeats");
     let forged = LeaseToken::derive(99, id, 1);
     refused_everywhere(harness, lease_ref(id, Token::Lease(forged)), &Refusal::WrongLease).await?;
     let done = harness.settle(lease_ref(id, Token::Worker("ada".into())), RunOutcome::Done(None)).await??;
@@ -193,11 +193,11 @@ pub(super) async fn lease_past_its_end_may_settle_while_nothing_ended_it(harness
     Ok(())
 }
 
-/// The hold is refused by every verb that asks for one, and nothing changes, nor is a ruling asked for.
+/// Every operation that needs a lease refuses this one. Nothing changes, and no decision is asked for.
 async fn refused_everywhere(harness: &Harness<'_>, lease_ref: LeaseRef, expected: &Refusal) -> CaseResult {
     let before = harness.store_view().await?;
     let answer = harness.extend(lease_ref.clone(), Some(Span::from_millis(1))).await?;
-    same!(answer.as_ref().err(), Some(expected), "a sign of life with {:?}", lease_ref.token);
+    same!(answer.as_ref().err(), Some(expected), "a heartbeat with {:?}", lease_ref.token);
     let (asked, now) = (Arc::new(AtomicBool::new(false)), harness.now());
     let witness = Arc::clone(&asked);
     let failed = RunOutcome::Failed(Box::new(move |job| {

@@ -1,7 +1,7 @@
 //! One suite of named cases that every store passes, whatever it is made of.
 //!
 //! A store under test is a [`Subject`]. [`conformance_tests!`](crate::conformance_tests) makes one test
-//! of each case; [`cases`] hands them out for other uses. [`model`] compares a store with the reference
+//! of each case; [`cases`] returns them for other uses. [`model`] compares a store with the reference
 //! model over random histories.
 
 mod cases;
@@ -33,16 +33,16 @@ use std::future::Future;
 use std::pin::Pin;
 use violation::{CaseResult, ensure, same};
 
-/// One rule, as a story that a store must tell the same way.
+/// One rule that a store must follow.
 #[derive(Clone, Copy)]
 pub struct Case {
     /// What the store must do.
     pub name: &'static str,
-    /// The story, told on a bench with an empty store.
+    /// The steps and assertions, on a harness with an empty store.
     pub body: CaseFn,
 }
 
-/// How a case is told.
+/// The function of a case.
 pub type CaseFn = for<'a, 's> fn(&'a mut Harness<'s>) -> Pin<Box<dyn Future<Output = Result<(), Violation>> + 'a>>;
 
 /// A case that a store does not pass.
@@ -63,7 +63,7 @@ impl fmt::Display for FailedCase {
 impl std::error::Error for FailedCase {}
 
 impl Case {
-    /// Tells the story to a new store of the subject.
+    /// Runs the case on a new store of the subject.
     ///
     /// # Errors
     /// The first thing that is not as it must be.

@@ -13,7 +13,7 @@ pub(super) async fn promote_goes_by_due_time_and_stops_at_the_limit(harness: &mu
     }
     harness.advance(30);
     same!(harness.promote(0).await?, Vec::new(), "a limit of none");
-    same!(ids(&harness.promote(1).await?), [added[1]], "the first, by name among equals");
+    same!(ids(&harness.promote(1).await?), [added[1]], "the first, by id among equals");
     same!(ids(&harness.promote(2).await?), [added[3], added[2]], "the next two");
     same!(ids(&harness.promote(9).await?), [added[0]], "the rest");
     same!(harness.promote(9).await?, Vec::new(), "what is left");

@@ -1,4 +1,4 @@
-//! Queues among themselves: they take turns, and one that is held back delays no other.
+//! Several queues: they take turns, and a held queue delays no other.
 
 use super::harness::{DELAY_MS, Harness, LEASE_MS, QUEUE, START, ids, jobs};
 use super::{CaseResult, Violation, ensure, same};
@@ -134,7 +134,7 @@ pub(super) async fn held_queues_return_no_job_whatever_made_it_available(harness
     for _ in 0..3 {
         seen.extend(ids(&harness.claim_with(claim_beside(harness, &["other"], &[QUEUE], 2)).await?));
     }
-    same!(seen, expected, "when the hold is over, in order");
+    same!(seen, expected, "when the queue is no longer held, in order");
     Ok(())
 }
 

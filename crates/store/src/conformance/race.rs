@@ -1,4 +1,4 @@
-//! Several callers at the same moment: one of them wins, and the others are told.
+//! Several callers at the same time: one of them wins, and the others learn that they lost.
 
 use super::harness::{Harness, QUEUE, START, failed, ids, lease_of, token};
 use super::{CaseResult, ensure, same};
@@ -13,7 +13,7 @@ pub(super) async fn race_of_two_workers_for_one_job(harness: &mut Harness<'_>) -
             store.claim(Claim { worker, seed: index as u64, ..harness.claim_request(&[QUEUE], 1) }, START)
         })?;
         let winners: Vec<Job> = claimed.into_iter().flatten().collect();
-        same!(ids(&winners), [job.id], "the job, handed out once");
+        same!(ids(&winners), [job.id], "the job, claimed once");
         same!(harness.get(job.id).await?, winners[0], "the job as the winner got it");
     }
     Ok(())
@@ -27,7 +27,7 @@ pub(super) async fn race_of_many_workers_claims_every_job_once(harness: &mut Har
         store.claim(Claim { seed: index as u64, ..harness.claim_request(&[QUEUE], 13) }, START)
     })?;
     let claimed: Vec<Job> = claimed.into_iter().flatten().collect();
-    same!(claimed.len(), 60, "how many jobs were handed out");
+    same!(claimed.len(), 60, "how many jobs were claimed");
     same!(ids(&claimed).into_iter().collect::<BTreeSet<_>>(), names, "which");
     Ok(())
 }
@@ -77,7 +77,7 @@ pub(super) async fn race_of_one_key_stores_one_job(harness: &mut Harness<'_>) ->
         Enqueued::Created(job) | Enqueued::Existing(job) => job == created[0],
     });
     ensure!(all_the_same, "the four callers got different jobs: {answers:?}");
-    same!(harness.store_view().await?.0.total, Some(1), "how many jobs are kept");
+    same!(harness.store_view().await?.0.total, Some(1), "how many jobs are stored");
     Ok(())
 }
 

@@ -74,7 +74,7 @@ pub(super) async fn reclaim_takes_the_longest_overdue_first_and_at_most_the_limi
     }
     harness.advance(30);
     same!(harness.reclaim(0).await?, Vec::new(), "a limit of none");
-    same!(ids(&harness.reclaim(1).await?), [claimed[1]], "the first, by name among equals");
+    same!(ids(&harness.reclaim(1).await?), [claimed[1]], "the first, by id among equals");
     same!(ids(&harness.reclaim(2).await?), [claimed[3], claimed[2]], "the next two");
     same!(ids(&harness.reclaim(9).await?), [claimed[0]], "the rest");
     Ok(())
@@ -170,6 +170,6 @@ pub(super) async fn reclaim_after_a_standstill_takes_first_what_was_overdue_firs
     harness.advance(1_000);
     let lost = harness.claimed_with(lease(0)).await?;
     same!(ids(&harness.reclaim(2).await?), [shorter.id, short.id], "the first two");
-    same!(ids(&harness.reclaim(9).await?), [long.id, lost.id], "the others, by name among equals");
+    same!(ids(&harness.reclaim(9).await?), [long.id, lost.id], "the others, by id among equals");
     Ok(())
 }

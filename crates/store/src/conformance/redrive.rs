@@ -1,4 +1,4 @@
-//! What people do to jobs: call them off, activate, revive and forget them.
+//! What operators do to jobs: cancel, activate, redrive and remove them.
 
 use super::harness::{DELAY_MS, Harness, ids, lease_of, stopped, token};
 use super::{CaseResult, same};
@@ -77,7 +77,11 @@ pub(super) async fn redrive_starts_a_new_generation_in_every_ended_state(harness
         same!(redriven, Ok(expected.clone()), "a {state} job, revived");
         same!(harness.get(expected.id).await?, expected, "the same job, read back");
         let claimed = harness.claim_next(expected.id).await?;
-        same!((claimed.attempt, token(&claimed)?.number), (1, expected.leases + 1), "run and lease of the new life");
+        same!(
+            (claimed.attempt, token(&claimed)?.number),
+            (1, expected.leases + 1),
+            "run and lease of the new generation"
+        );
     }
     Ok(())
 }
@@ -95,9 +99,9 @@ pub(super) async fn redrive_keeps_the_failures_and_counts_generations(harness: &
     let job = harness.get(job.id).await?;
     let runs: Vec<_> = job.failures.iter().map(|run| (run.generation, run.attempt)).collect();
     let expected = [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)];
-    same!(runs, expected, "life and run of every failure");
+    same!(runs, expected, "generation and run of every failure");
     same!((job.generation, job.leases, job.attempt, job.history.failures()), (3, 9, 0, 0), "the counts");
-    same!(job.last_delay, None, "the delay of the last retry of a life that has had none");
+    same!(job.last_delay, None, "the delay of the last retry in a generation without one");
     Ok(())
 }
 
@@ -106,7 +110,7 @@ pub(super) async fn redrive_resets_the_count_of_releases(harness: &mut Harness<'
     harness.release(&harness.claim_next(job.id).await?, 0, 1).await??;
     harness.cancel(job.id).await??;
     let redriven = harness.redrive(job.id, Redrive::default()).await??;
-    same!(redriven.releases, 0, "how often the revived job was given back");
+    same!(redriven.releases, 0, "how often the redriven job was released");
     Ok(())
 }
 
@@ -121,7 +125,7 @@ pub(super) async fn redrive_may_replace_the_spec_of_the_job(harness: &mut Harnes
     };
     harness.advance(1);
     let redriven = harness.redrive(job.id, respecified(spec.clone())).await??;
-    same!(*redriven.spec, spec, "what is said now");
+    same!(*redriven.spec, spec, "the spec now");
     same!(harness.get(job.id).await?, redriven, "the same job, read back");
     let queues = harness.store().queues().await?;
     let seen: Vec<_> = queues
@@ -149,7 +153,7 @@ pub(super) async fn redrive_clears_the_time_at_which_the_job_expires(harness: &m
     for (job, what) in [(waiting, "a job that expired"), (failed, "a dead letter whose time is over")] {
         harness.advance(1);
         let redriven = harness.redrive(job.id, Redrive::default()).await??;
-        same!(*redriven.spec, Spec { expires: None, ..(*job.spec).clone() }, "what is said about {what}");
+        same!(*redriven.spec, Spec { expires: None, ..(*job.spec).clone() }, "the spec of {what}");
         same!(redriven.revisions, Vec::new(), "what the revival replaced");
         harness.restart();
         same!(harness.get(job.id).await?, redriven, "{what}, revived and read back");
@@ -235,7 +239,7 @@ pub(super) async fn remove_frees_the_id(harness: &mut Harness<'_>) -> CaseResult
     harness.cancel(job.id).await??;
     harness.store().remove(job.id).await??;
     let again = harness.enqueue_new(job).await?;
-    same!((again.state, again.leases, again.generation), (State::Available, 0, 0), "a new job of the same name");
+    same!((again.state, again.leases, again.generation), (State::Available, 0, 0), "a new job with the same id");
     Ok(())
 }
 
@@ -253,7 +257,7 @@ pub(super) async fn prune_goes_by_the_time_of_the_end(harness: &mut Harness<'_>)
     harness.advance_to(end);
     same!(harness.store().prune(kept, 9, harness.now()).await?, 3, "how many go after 10 ms");
     same!(harness.store().get(expired).await?, None, "an expired job, which is no dead letter");
-    same!(harness.get(ended[2]).await?.dead, true, "the dead letter, which is kept longer");
+    same!(harness.get(ended[2]).await?.dead, true, "the dead letter, which is retained longer");
     harness.advance(10);
     same!(harness.store().prune(kept, 9, harness.now()).await?, 1, "how many go after 20 ms");
     same!(harness.store_view().await?.0.total, Some(0), "how many are left");

@@ -13,9 +13,9 @@ pub(super) async fn release_without_a_delay_puts_the_job_at_the_end_of_the_queue
     let released = harness.release(&claimed, 0, 1).await??;
     let mut expected = Job { state: State::Available, attempt: 0, releases: 1, lease: None, ..claimed };
     expected.times.available = Some(harness.now());
-    same!(released, expected, "a job that was given back");
+    same!(released, expected, "a released job");
     same!(harness.get(released.id).await?, expected, "the same job, read back");
-    same!(ids(&harness.claim(9).await?), [other.id, released.id], "the line");
+    same!(ids(&harness.claim(9).await?), [other.id, released.id], "the queue");
     Ok(())
 }
 
@@ -37,14 +37,14 @@ pub(super) async fn release_too_often_is_refused_and_the_run_goes_on(harness: &m
     let job = harness.enqueue_one().await?;
     for releases in 1..=2 {
         let released = harness.release(&harness.claim_next(job.id).await?, 0, 2).await??;
-        same!(released.releases, releases, "how often it was given back");
+        same!(released.releases, releases, "how often it was released");
     }
     let claimed = harness.claim_next(job.id).await?;
     for delay_ms in [0, 5] {
         let refused = harness.release(&claimed, delay_ms, 2).await?;
         same!(refused, Err(Refusal::TooManyReleases(2)), "the third time with a wait of {delay_ms} ms");
     }
-    same!(harness.get(job.id).await?, claimed, "the job, which is still held");
+    same!(harness.get(job.id).await?, claimed, "the job, which is still leased");
     same!(harness.release(&claimed, 0, 0).await?, Err(Refusal::TooManyReleases(0)), "where none is allowed");
     harness.release(&claimed, 0, 3).await??;
     Ok(())
@@ -54,11 +54,11 @@ pub(super) async fn releases_are_counted_from_zero_after_a_failure(harness: &mut
     let job = harness.enqueue_one().await?;
     harness.release(&harness.claim_next(job.id).await?, 0, 1).await??;
     let failed = harness.fail(&harness.claim_next(job.id).await?).await?;
-    same!(failed.releases, 0, "how often it was given back since its failure");
+    same!(failed.releases, 0, "how often it was released since its failure");
     harness.advance(DELAY_MS);
     harness.promote(9).await?;
     let released = harness.release(&harness.claim_next(job.id).await?, 0, 1).await??;
-    same!(released.releases, 1, "how often it was given back since then");
+    same!(released.releases, 1, "how often it was released since then");
     Ok(())
 }
 

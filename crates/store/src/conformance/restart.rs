@@ -46,7 +46,7 @@ pub(super) async fn restart_keeps_the_whole_spec_of_a_job(harness: &mut Harness<
     let job = harness.enqueue_new(NewJob { start: Start::Pending, ..new }).await?;
     harness.restart();
     let kept = harness.get(job.id).await?;
-    same!(*kept.spec, spec, "what was said");
+    same!(*kept.spec, spec, "the spec");
     same!(kept, job, "the whole job");
     Ok(())
 }
@@ -55,7 +55,7 @@ pub(super) async fn restart_keeps_leases_and_their_numbers(harness: &mut Harness
     let (done, lost) = (harness.claimed().await?, harness.claimed_with(|spec| spec.timeout = Some(Span::MAX)).await?);
     harness.extend(lease_of(&done)?, Some(Span::from_millis(LEASE_MS * 2))).await??;
     harness.restart();
-    same!(harness.get(lost.id).await?, lost, "a claimed job after a restart");
+    same!(harness.get(lost.id).await?, lost, "a leased job after a restart");
     harness.advance(LEASE_MS);
     same!(ids(&harness.reclaim(9).await?), [lost.id], "which lease runs out first");
     same!(harness.done(&done).await?.state, State::Completed, "the end of the other run");
@@ -75,7 +75,7 @@ pub(super) async fn restart_keeps_the_history_and_the_failures(harness: &mut Har
     let (mut history, mut failures) = (job.history, Vec::new());
     for attempt in 1..=5 {
         let claimed = harness.claim_next(job.id).await?;
-        // What is expected is ruled on a history that no store has ever held.
+        // The expected values are decided on a history that no store has ever had.
         let ruled = decision(&Job { history: history.clone(), ..claimed.clone() }, harness.now());
         history.record(&ruled.verdict);
         failures.push(failed_run(&claimed, harness.now(), ruled));
@@ -108,7 +108,7 @@ pub(super) async fn restart_keeps_taken_ids(harness: &mut Harness<'_>) -> CaseRe
     harness.enqueue_new(job.clone()).await?;
     harness.restart();
     let id = job.id;
-    same!(harness.enqueue(vec![job]).await?, Err(crate::DuplicateId { index: 0, id }), "a taken name");
+    same!(harness.enqueue(vec![job]).await?, Err(crate::DuplicateId { index: 0, id }), "a taken id");
     Ok(())
 }
 
@@ -139,7 +139,7 @@ pub(super) async fn restart_keeps_the_order_of_the_queue(harness: &mut Harness<'
     line.push(first.id);
     line.insert(0, harness.enqueue_with(|spec| spec.priority = 1).await?.id);
     harness.restart();
-    same!(ids(&harness.claim(9).await?), line, "the line");
+    same!(ids(&harness.claim(9).await?), line, "the queue");
     Ok(())
 }
 
@@ -199,7 +199,7 @@ pub(super) async fn restart_keeps_the_generation(harness: &mut Harness<'_>) -> C
     harness.restart();
     same!(harness.get(job.id).await?, redriven, "a revived job");
     same!(harness.store_view().await?, before, "the store");
-    same!(harness.claim_next(job.id).await?.attempt, 1, "its first run in the new life");
+    same!(harness.claim_next(job.id).await?.attempt, 1, "its first run in the new generation");
     Ok(())
 }
 

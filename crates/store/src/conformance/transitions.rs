@@ -78,7 +78,7 @@ pub(super) async fn transition_of_a_failure_names_the_policy_that_the_worker_bro
     let failed = ended(harness, lease_of(&claimed)?, RunOutcome::Failed(Box::new(decide))).await?;
     same!(failed.policy, Some(Arc::clone(&brought)), "the policy besides the job's own");
     same!(failed.decided_by(), Some::<&Policy>(&brought), "the policy that decided");
-    same!(harness.get(claimed.id).await?.spec, claimed.spec, "what is said about the job, which stays");
+    same!(harness.get(claimed.id).await?.spec, claimed.spec, "the spec of the job, which stays");
     Ok(())
 }
 

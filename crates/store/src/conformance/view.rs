@@ -15,7 +15,7 @@ pub(super) async fn list_is_newest_first_and_in_pages(harness: &mut Harness<'_>)
     let mut jobs: Vec<NewJob> = (0..7).map(|_| harness.job()).collect();
     let mut names: Vec<_> = jobs.iter().map(|job| job.id).collect();
     names.reverse();
-    // The order is that of the names, not of their arrival.
+    // The order is that of the ids, not of their arrival.
     jobs.swap(1, 5);
     harness.enqueue(jobs).await??;
     for (offset, limit) in [(0, 3), (3, 3), (6, 3), (7, 3), (99, 3), (0, 0), (0, usize::MAX), (usize::MAX, 1)] {
@@ -117,7 +117,7 @@ pub(super) async fn list_without_payloads_has_everything_else(harness: &mut Harn
     expected.result = None;
     expected.spec = std::sync::Arc::new(crate::Spec { body: [].into(), ..crate::Spec::clone(&job.spec) });
     same!(listed.jobs.last(), Some(&expected), "a job without its body and its result");
-    same!(harness.get(job.id).await?, job, "the same job by its name");
+    same!(harness.get(job.id).await?, job, "the same job by its id");
     Ok(())
 }
 
@@ -184,7 +184,11 @@ pub(super) async fn queues_stay_when_their_jobs_are_gone(harness: &mut Harness<'
     let seen: Vec<_> = harness.store().queues().await?.into_iter().map(|q| (q.name, q.created, q.counts)).collect();
     let mut later = [0; 8];
     later[2] = 1;
-    same!(seen, [("later".into(), harness.now(), later), (QUEUE.into(), START, [0; 8])], "name, birth and counts");
+    same!(
+        seen,
+        [("later".into(), harness.now(), later), (QUEUE.into(), START, [0; 8])],
+        "name, creation time and counts"
+    );
     Ok(())
 }
 
@@ -193,7 +197,7 @@ pub(super) async fn pause_returns_the_queue_and_creates_it_if_missing(harness: &
     same!(
         harness.store().pause("new".into(), true, Missing::Create, harness.now()).await?,
         Some(expected.clone()),
-        "a queue that nobody knew"
+        "a queue that was unknown"
     );
     harness.advance(5);
     same!(

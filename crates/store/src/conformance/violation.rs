@@ -1,4 +1,4 @@
-//! What a case found wrong.
+//! What a case found to be wrong.
 
 use crate::{DuplicateId, Refusal, StoreError};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation(String);
 
-/// What a case comes to.
+/// The result of a case.
 pub(super) type CaseResult = Result<(), Violation>;
 
 impl Violation {
@@ -41,7 +41,7 @@ impl From<Refusal> for Violation {
 
 impl From<DuplicateId> for Violation {
     fn from(duplicate: DuplicateId) -> Self {
-        Self(format!("refused without reason: the name {} at {} is taken", duplicate.id, duplicate.index))
+        Self(format!("refused without reason: the id {} at {} is taken", duplicate.id, duplicate.index))
     }
 }
 

@@ -1,13 +1,13 @@
-//! What holds of every job at every time, whatever happened to it.
+//! Invariants that hold for every job at every time.
 
 use crate::{Job, KEPT_FAILURES, KEPT_REVISIONS, State};
 
-/// What cannot be true of a job, where there is something.
+/// The invariant that a job breaks, if there is one.
 pub(super) fn unsound(job: &Job) -> Option<&'static str> {
     let state = job.state;
     let waits_for_its_time = matches!(state, State::Scheduled | State::Retryable);
     let failures = job.history.failures();
-    // A run counts from the claim; what has not ended in a failure yet is the one run in hand.
+    // A run counts from its claim on, so the current run has not ended in a failure yet.
     let runs_beyond_failures = match state {
         State::Scheduled | State::Pending | State::Available | State::Retryable | State::Discarded => 0..=0,
         State::Active | State::Completed => 1..=1,
@@ -22,16 +22,16 @@ pub(super) fn unsound(job: &Job) -> Option<&'static str> {
         (job.result.is_none() || state == State::Completed, "has a result only if it is completed"),
         (!job.dead || state == State::Discarded, "is a dead letter only if it is discarded"),
         (state != State::Available || job.times.available.is_some(), "knows since when it is available"),
-        (job.failures.len() <= KEPT_FAILURES, "keeps no more failures than allowed"),
-        (runs.is_sorted_by(|a, b| a < b), "keeps its failures in order"),
+        (job.failures.len() <= KEPT_FAILURES, "stores no more failures than allowed"),
+        (runs.is_sorted_by(|a, b| a < b), "stores its failures in order"),
         (
             runs.last().is_none_or(|(generation, _)| *generation <= job.generation),
-            "has failed in no life that it has not had",
+            "has failed in no later generation than its own",
         ),
         (job.completed_by.is_some() == (state == State::Completed), "knows who completed it if and only if that is so"),
-        (job.revisions.len() <= KEPT_REVISIONS, "keeps no more revisions than allowed"),
-        (job.revisions.is_sorted_by(|a, b| a.generation < b.generation), "keeps its revisions in order"),
-        (job.revisions.last().is_none_or(|last| last.generation < job.generation), "was revised by revivals only"),
+        (job.revisions.len() <= KEPT_REVISIONS, "stores no more revisions than allowed"),
+        (job.revisions.is_sorted_by(|a, b| a.generation < b.generation), "stores its revisions in order"),
+        (job.revisions.last().is_none_or(|last| last.generation < job.generation), "was revised by redrives only"),
         (job.lease.as_ref().is_none_or(|lease| lease.token.number == job.leases), "numbers its leases"),
         (runs_beyond_failures.contains(&job.attempt.saturating_sub(failures)), "counts its runs"),
         (job.attempt >= failures, "has not failed more often than it ran"),

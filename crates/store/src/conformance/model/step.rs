@@ -5,86 +5,86 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-/// One step: a verb with what is handed to it, a move of the clock, or a restart. A job is given as a
+/// One step: an operation with its arguments, a move of the clock, or a restart. A job is given as a
 /// number: how many were enqueued after it.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Hand jobs in.
+    /// Enqueue jobs.
     Enqueue(Vec<JobPlan>),
-    /// Ask for jobs.
+    /// Claim jobs.
     Claim {
-        /// Of these queues.
+        /// From these queues.
         queues: Vec<u8>,
         /// While these are held.
         held: HeldPlan,
-        /// So many.
+        /// At most this many.
         count: usize,
-        /// With so many bytes.
+        /// With at most this many bytes.
         bytes: usize,
         /// As this worker.
         worker: u8,
-        /// For so long, in milliseconds.
+        /// With a lease of this many milliseconds.
         lease_ms: u32,
-        /// With so much time for a run, in milliseconds.
+        /// With this timeout of a run, in milliseconds.
         timeout_ms: Option<u32>,
-        /// With these bits.
+        /// With these random bits.
         seed: u64,
     },
-    /// Give heartbeats.
+    /// Send heartbeats.
     Extend(Vec<LeasePlan>, Option<u32>),
     /// End runs.
     Settle(Vec<(LeasePlan, End)>),
-    /// End what is overdue.
+    /// End overdue runs.
     Reclaim(usize),
-    /// Promote what is due.
+    /// Promote due jobs.
     Promote(HeldPlan, usize),
-    /// Call a job off.
+    /// Cancel a job.
     Cancel(u8),
     /// Activate a job.
     Activate(u8),
-    /// Revive a job.
+    /// Redrive a job.
     Redrive(u8, Option<SpecPlan>),
-    /// Forget a job.
+    /// Remove a job.
     Remove(u8),
-    /// Forget what ended so many milliseconds ago, and dead letters of another age.
+    /// Prune jobs that ended this many milliseconds ago, and dead letters of another age.
     Prune(u32, u32, usize),
-    /// Close or open a queue; only where it is known, or else it is made.
+    /// Pause or resume a queue; an unknown one is either refused or created.
     Pause(u8, bool, bool),
-    /// Forget a queue.
+    /// Remove a queue.
     ForgetQueue(u8),
-    /// Forget queues without jobs of this age, in milliseconds.
+    /// Prune queues without jobs of this age, in milliseconds.
     PruneQueues(u32),
-    /// Look at a job.
+    /// Read a job.
     Get(u8),
     /// List jobs.
     List(ListPlan),
-    /// Look at the queues.
+    /// List the queues.
     Queues,
-    /// Look which queues are paused.
+    /// List the paused queues.
     Paused,
-    /// Ask for the next moment.
+    /// Ask for the next wake.
     NextWake(HeldPlan),
-    /// Let so many milliseconds pass.
+    /// Advance the clock by this many milliseconds.
     Pass(u32),
-    /// Go on to the next moment at which something happens, so that edges are met exactly.
+    /// Advance the clock to the next wake, so that boundaries are hit exactly.
     PassToNextWake,
-    /// Set the clock back by so many milliseconds.
+    /// Set the clock back by this many milliseconds.
     StepBack(u32),
-    /// The server stood still for so many milliseconds, until now.
+    /// The server stood still for this many milliseconds, until now.
     StoodStill(u32),
     /// Close the store and open it again.
     Restart,
 }
 
-/// Random histories of up to `most` scenes: single steps, and now and then a few days of ordinary work,
+/// Random histories of up to `most` scripts: single steps, and sometimes several cycles of ordinary work,
 /// without which no job would get far.
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let script = prop_oneof![75 => step().prop_map(|step| vec![step]), 4 => work_cycles(3), 1 => work_cycles(40)];
     vec(script, 1..=most.max(1)).prop_map(|scripts| scripts.concat())
 }
 
-/// The same day again and again: jobs are claimed, mostly fail, and are retried, or even revived.
-/// Almost every part of every day happens; the others are what a shrinking story leaves out.
+/// The same cycle again and again: jobs are claimed, mostly fail, and are retried, or redriven.
+/// Almost every step of every cycle happens; the others are what a shrinking history leaves out.
 fn work_cycles(count: usize) -> impl Strategy<Value = Vec<Step>> {
     let happens = vec(prop::bool::weighted(0.99), count * 5);
     (work_cycle(), happens).prop_map(|(cycle, happens)| {
@@ -128,7 +128,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What workers and the engine do all day.
+/// What workers and the engine do.
 fn worker_steps() -> impl Strategy<Value = Step> {
     let size = (limit(), prop_oneof![3 => Just(usize::MAX), 1 => 0..6_000_usize]);
     let claim =
@@ -155,7 +155,7 @@ fn clock_steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What people do now and then.
+/// What operators do.
 fn operator_steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => plan::back().prop_map(Step::Cancel),

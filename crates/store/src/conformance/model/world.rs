@@ -1,4 +1,4 @@
-//! The world around a store: the clock, the leases that were claimed, and what plans stand for.
+//! The state around a store: the clock, the leases so far, and the values that plans stand for.
 
 use super::answer::StepAnswer;
 use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, SpecPlan, StartPlan, TokenPlan};
@@ -12,7 +12,7 @@ use crate::{
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
 
-/// All that both stores of a story have in common.
+/// What both stores of a history share.
 pub(super) struct World {
     now: Moment,
     ids: Vec<JobId>,
@@ -26,7 +26,7 @@ impl World {
         Ok(Self { now: START, ids: Vec::new(), enqueued: 0, leases: Vec::new(), policies: policies()? })
     }
 
-    /// Takes a step on one of the stores.
+    /// Applies a step to one of the stores.
     pub(super) async fn apply(&self, store: &dyn Store, step: &Step) -> Result<StepAnswer, StoreError> {
         let now = self.now;
         Ok(match step {
@@ -89,7 +89,7 @@ impl World {
         })
     }
 
-    /// Takes a step that changes nothing.
+    /// Applies a step that only reads.
     async fn look(&self, store: &dyn Store, step: &Step) -> Result<StepAnswer, StoreError> {
         Ok(match step {
             Step::Get(job) => StepAnswer::Job(store.get(self.id(*job)).await?),
@@ -113,7 +113,7 @@ impl World {
         })
     }
 
-    /// Remembers what a step brought, and moves the clock.
+    /// Records the answer to a step, and moves the clock.
     pub(super) fn record(&mut self, step: &Step, answer: &StepAnswer) {
         if let Step::Enqueue(plans) = step {
             let new = (0..).zip(plans).filter(|(_, plan)| plan.id.is_none());
@@ -132,13 +132,13 @@ impl World {
         };
     }
 
-    /// The name of a job that was enqueued, counted back from the last; of nobody, before the first.
+    /// The id of a job that was enqueued, counted back from the last; an unknown id before the first.
     fn id(&self, back: u8) -> JobId {
         let known = self.ids.iter().rev().nth(back.into()).copied();
         known.unwrap_or_else(|| JobId::new(START, u128::MAX - u128::from(back)))
     }
 
-    /// A name for the job at a place of a batch. Names do not sort by the time they were enqueued.
+    /// An id for the job at an index of a batch. Ids do not sort by the time of the enqueue.
     fn new_id(&self, place: u32) -> JobId {
         let number = self.enqueued.wrapping_add(place).wrapping_mul(0x9e37_79b1);
         JobId::new(START, u128::from(number))
@@ -184,7 +184,7 @@ impl World {
     fn report(&self, end: End) -> RunOutcome {
         let now = self.now;
         match (end, end.failure()) {
-            (_, Some(failure)) => RunOutcome::Failed(Box::new(move |job| decision(job, &failure, "told", now))),
+            (_, Some(failure)) => RunOutcome::Failed(Box::new(move |job| decision(job, &failure, "reported", now))),
             (End::Released { delay_ms, most }, None) => {
                 RunOutcome::Released { delay: Span::from_millis(delay_ms), most }
             }
@@ -194,10 +194,10 @@ impl World {
     }
 }
 
-/// The time at which every story starts.
+/// The time at which every history starts.
 const START: Moment = Moment::from_micros(1_700_000_000_000_000);
 
-/// The policy's decision. The error tells which job the decision saw, so that stores that show it a
+/// The policy's decision. The error contains a digest of the job that was decided on, so that stores that pass a
 /// different one disagree. About half of the decisions come with a policy besides the job's own.
 fn decision(job: &Job, failure: &Failure<'_>, cause: &str, now: Moment) -> Decision {
     let seen = digest(&format!("{job:?}"));
