@@ -106,7 +106,7 @@
 //! - `http` (default): servers of Open Job Spec over HTTP. What a Redrive server does beyond the
 //!   specification (long polling, lists of reports, lease tokens) is used where its manifest names it.
 //! - `tls`: `https://` for the above, with rustls and ring; `RootCertificates` names authorities beside the system's.
-//! - `embedded`: the engine in this process, and the bench for tests.
+//! - `embedded`: the engine in this process, and the test harness.
 
 #[cfg(not(any(feature = "http", feature = "embedded")))]
 compile_error!("redrive-worker needs a way to its jobs: the feature `http`, `embedded`, or both");

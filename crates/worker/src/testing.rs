@@ -1,7 +1,7 @@
 //! Tests of handlers without waiting: the engine in memory, with a clock that the test moves.
 //!
 //! ```
-//! use redrive_worker::testing::Bench;
+//! use redrive_worker::testing::Harness;
 //! use redrive_worker::{Failure, NewJob, Worker};
 //! use std::sync::atomic::{AtomicU32, Ordering};
 //!
@@ -16,14 +16,14 @@
 //!     }
 //! }
 //!
-//! let bench = Bench::new()?;
-//! let worker = Worker::builder(bench.client()).handle("greet", flaky).build()?;
-//! let job = bench.client().enqueue(NewJob::new("greet", "world")?).await?;
+//! let harness = Harness::new()?;
+//! let worker = Worker::builder(harness.client()).handle("greet", flaky).build()?;
+//! let job = harness.client().enqueue(NewJob::new("greet", "world")?).await?;
 //!
-//! let drained = bench.drain(&worker).await?;
+//! let drained = harness.drain(&worker).await?;
 //! assert_eq!(drained.runs.len(), 3);
-//! assert!(drained.waited.as_secs_f64() >= 1.5, "by the clock of the bench");
-//! assert_eq!(bench.client().job(job.id()).await?.result::<String>()?, "hello, world");
+//! assert!(drained.waited.as_secs_f64() >= 1.5, "by the clock of the harness");
+//! assert_eq!(harness.client().job(job.id()).await?.result::<String>()?, "hello, world");
 //! # Ok(())
 //! # }
 //! ```
@@ -44,14 +44,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// 2026-02-13T10:00:00Z: the clock of every bench starts here.
+/// 2026-02-13T10:00:00Z: the clock of every harness starts here.
 const START: Moment = Moment::from_micros(1_770_976_800_000_000);
 /// A drain that has run this many jobs will not come to an end.
 const MAX_RUNS: usize = 100_000;
 
-/// An engine in memory whose time stands still until it is moved. Every bench draws the same jitter,
+/// An engine in memory whose time stands still until it is moved. Every harness draws the same jitter,
 /// so that a test that passes once passes always.
-pub struct Bench {
+pub struct Harness {
     client: Client,
     engine: Arc<Engine>,
     envelopes: Arc<Envelopes>,
@@ -86,8 +86,8 @@ pub struct Ran {
     pub retry_after: Option<Duration>,
 }
 
-impl Bench {
-    /// An empty bench.
+impl Harness {
+    /// An empty harness.
     ///
     /// # Errors
     /// Never, as long as the default policy is valid.
@@ -186,9 +186,9 @@ impl Bench {
     }
 }
 
-impl fmt::Debug for Bench {
+impl fmt::Debug for Harness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bench").field("now", &self.clock.now()).finish_non_exhaustive()
+        f.debug_struct("Harness").field("now", &self.clock.now()).finish_non_exhaustive()
     }
 }
 

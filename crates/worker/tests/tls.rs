@@ -5,7 +5,7 @@ mod common;
 #[path = "common/tls.rs"]
 mod tls;
 
-use common::{Crew, Folder, TIMEOUT, TestServer};
+use common::{Folder, RunningWorker, TIMEOUT, TestServer};
 use redrive_worker::{Client, ClientError, Failure, NewJob, RootCertificates, Worker};
 use tls::Authority;
 
@@ -34,10 +34,10 @@ async fn a_server_is_reached_through_tls_when_its_authority_is_trusted() {
     let (_folder, roots) = trusted_roots("tls-right", &authority);
     let client = Client::http_with_roots(&format!("https://localhost:{port}"), None, &roots).unwrap();
     let sum = |(a, b): (u32, u32)| async move { Ok::<_, Failure>(a + b) };
-    let crew = Crew::start(Worker::builder(&client).handle("sum", sum));
+    let running = RunningWorker::start(Worker::builder(&client).handle("sum", sum));
     let id = client.enqueue(NewJob::new("sum", (2, 3)).unwrap()).await.unwrap().id().to_owned();
     assert_eq!(client.result::<u32>(&id, TIMEOUT).await.unwrap(), 5);
-    crew.stop().await;
+    running.stop().await;
     server.close().await;
 }
 
@@ -49,8 +49,8 @@ async fn a_server_whose_authority_is_unknown_is_refused_with_the_way_out_and_end
     let client = Client::http_with_roots(&format!("https://localhost:{port}"), Some("key"), &roots).unwrap();
     let why = refused(&client).await;
     assert!(why.contains("no authority that is trusted here vouches for it; name a file with"), "{why}");
-    let crew = Crew::start(Worker::builder(&client).handle("a", |(): ()| async { Ok::<_, Failure>(()) }));
-    assert!(matches!(crew.ended().await, Err(ClientError::Untrusted(_))));
+    let running = RunningWorker::start(Worker::builder(&client).handle("a", |(): ()| async { Ok::<_, Failure>(()) }));
+    assert!(matches!(running.ended().await, Err(ClientError::Untrusted(_))));
     server.close().await;
 }
 

@@ -49,9 +49,9 @@ impl TestServer {
         };
         let server = Server::new(Arc::clone(&engine), settings);
         let (stop, stopping) = watch::channel(false);
-        let paced = sweeper::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});
+        let sweeping = sweeper::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});
         let serving = tokio::spawn(async move {
-            tokio::join!(paced, server.serve(listener, ended(stopping)));
+            tokio::join!(sweeping, server.serve(listener, ended(stopping)));
         });
         Self { address, engine, stop, serving }
     }
@@ -97,28 +97,28 @@ impl Drop for Folder {
 }
 
 /// A worker that runs, what it tells, and the way to stop it.
-pub(crate) struct Crew {
+pub(crate) struct RunningWorker {
     running: JoinHandle<Result<Summary, ClientError>>,
     stop: watch::Sender<bool>,
-    told: mpsc::UnboundedReceiver<String>,
+    events: mpsc::UnboundedReceiver<String>,
 }
 
-impl Crew {
+impl RunningWorker {
     /// Starts a worker. Everything that it tells becomes a line.
     pub(crate) fn start<S: Send + Sync + 'static>(builder: Builder<S>) -> Self {
-        let (tell, told) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::unbounded_channel();
         let builder = builder.poll(Duration::from_millis(200));
-        let worker = builder.on_event(move |event| drop(tell.send(line(event)))).build().expect("it fits together");
+        let worker = builder.on_event(move |event| drop(sender.send(line(event)))).build().expect("it fits together");
         let (stop, stopping) = watch::channel(false);
-        Self { running: tokio::spawn(worker.run_until(ended(stopping))), stop, told }
+        Self { running: tokio::spawn(worker.run_until(ended(stopping))), stop, events }
     }
 
     /// Waits for a line that starts like this, and answers it.
-    pub(crate) async fn hears(&mut self, start: &str) -> String {
+    pub(crate) async fn wait_for_event(&mut self, start: &str) -> String {
         let heard = async {
             let mut before = Vec::new();
             loop {
-                match self.told.recv().await {
+                match self.events.recv().await {
                     Some(line) if line.starts_with(start) => return line,
                     Some(line) => before.push(line),
                     None => panic!("never heard {start:?}, but {before:#?}"),
@@ -155,7 +155,7 @@ fn line(event: &Event<'_>) -> String {
             format!("settled {} {state}{}", job.kind(), if *dead { " dead" } else { "" })
         }
         Event::Refused(job, refused) => format!("refused {} {}", job.kind(), refused.status),
-        Event::Unreachable(..) => "away".to_owned(),
+        Event::Unreachable(..) => "unreachable".to_owned(),
         Event::Back => "back".to_owned(),
         Event::Stopping => "stopping".to_owned(),
         other => format!("{other:?}"),
