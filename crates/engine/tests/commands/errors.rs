@@ -1,7 +1,7 @@
 //! RET-07: what is never retried; RET-08: what the handler asks for; and what a worker says about
 //! retrying, under each dialect.
 
-use super::rig::{Rig, failure, failure_of, with_ojs, with_policy};
+use super::harness::{Harness, failure, failure_of, with_ojs, with_policy};
 use redrive_engine::{FailureReport, Submission};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Disposition, Mismatch, Outcome, Reason, Signal};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 /// What becomes of a job whose first run fails so.
 async fn after(submission: Submission, report: FailureReport) -> Job {
-    let rig = Rig::new();
-    rig.submit(submission).await;
-    let claimed = rig.claim().await;
-    rig.fail(&claimed, report).await
+    let harness = Harness::new();
+    harness.submit(submission).await;
+    let claimed = harness.claim().await;
+    harness.fail(&claimed, report).await
 }
 
 fn reason(job: &Job) -> Option<Reason> {
@@ -89,7 +89,7 @@ async fn ret_08_the_handler_comes_first() {
 }
 
 #[tokio::test]
-async fn a_worker_that_says_not_retryable_is_heeded_where_the_policy_leaves_it_open() {
+async fn not_retryable_is_obeyed_if_the_policy_leaves_it_open() {
     let mwl = |matching: Value| json!({"policies": [{"match": matching, "attempts": 5}]});
     let azolla = json!({"retry": {"include_errors": ["external.timeout"]}});
     for (dialect, policy, said, state) in [

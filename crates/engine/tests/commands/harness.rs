@@ -17,12 +17,12 @@ pub(crate) const START: Moment = Moment::from_micros(1_767_225_600_000_000);
 pub(crate) const QUEUE: &str = "default";
 pub(crate) const WORKER: &str = "worker-1";
 
-pub(crate) struct Rig {
+pub(crate) struct Harness {
     pub(crate) engine: Arc<Engine>,
     pub(crate) clock: Arc<ManualClock>,
 }
 
-impl Rig {
+impl Harness {
     /// The defaults.
     pub(crate) fn new() -> Self {
         Self::with(|_| {})
@@ -60,13 +60,13 @@ impl Rig {
     }
 
     /// The next job, if there is one.
-    pub(crate) async fn look(&self) -> Option<Job> {
+    pub(crate) async fn try_claim(&self) -> Option<Job> {
         self.claim_some(1).await.pop()
     }
 
     /// The next job, which is there.
     pub(crate) async fn claim(&self) -> Job {
-        self.look().await.expect("a job can be claimed")
+        self.try_claim().await.expect("a job can be claimed")
     }
 
     /// Ends a run; answers all that the engine says about it.
@@ -105,8 +105,8 @@ impl Rig {
         self.engine.sweep().await.expect("swept");
     }
 
-    /// As [`Rig::at`], so much later than now.
-    pub(crate) async fn later(&self, span: Span) {
+    /// As [`Harness::at`], so much later than now.
+    pub(crate) async fn advance(&self, span: Span) {
         self.at(self.clock.now().after(span)).await;
     }
 
@@ -115,10 +115,10 @@ impl Rig {
         let due = waiting.due.expect("the job waits for a time");
         if due > self.clock.now() {
             self.at(Moment::from_micros(due.micros() - 1)).await;
-            assert_eq!(self.look().await, None, "handed out before {due:?}");
+            assert_eq!(self.try_claim().await, None, "handed out before {due:?}");
             self.at(due).await;
         } else {
-            self.later(Span::ZERO).await;
+            self.advance(Span::ZERO).await;
         }
         let job = self.claim().await;
         assert_eq!(job.id, waiting.id);
@@ -126,7 +126,7 @@ impl Rig {
     }
 
     /// The time of the next sweep, and what is due then.
-    pub(crate) async fn to_next(&self) {
+    pub(crate) async fn advance_to_next_sweep(&self) {
         let next = self.engine.next_sweep().await.expect("an answer").expect("something waits");
         self.at(next.max(self.clock.now())).await;
     }
@@ -218,18 +218,22 @@ pub(crate) fn refused<T: std::fmt::Debug>(answer: Result<T, EngineError>) -> Ref
 }
 
 /// Claims and ends runs until the job has ended; answers how many runs there were.
-pub(crate) async fn runs_until_ended(rig: &Rig, id: JobId, mut end: impl AsyncFnMut(&Rig, &Job, u32)) -> u32 {
+pub(crate) async fn runs_until_ended(
+    harness: &Harness,
+    id: JobId,
+    mut end: impl AsyncFnMut(&Harness, &Job, u32),
+) -> u32 {
     for runs in 0.. {
-        let job = rig.job(id).await;
+        let job = harness.job(id).await;
         let claimed = match job.state {
-            State::Available => rig.claim().await,
-            State::Retryable => rig.claim_when_due(&job).await,
+            State::Available => harness.claim().await,
+            State::Retryable => harness.claim_when_due(&job).await,
             State::Discarded | State::Completed => return runs,
             state => panic!("the job is {state}"),
         };
         assert_eq!(claimed.id, id);
         assert!(runs < 1_000, "runs for ever");
-        end(rig, &claimed, runs).await;
+        end(harness, &claimed, runs).await;
     }
     unreachable!("the loop above has no end")
 }
