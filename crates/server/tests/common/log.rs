@@ -49,8 +49,9 @@ struct Line {
 
 impl Line {
     fn whole(self) -> String {
-        let said = |value: &str| self.message.contains(value.trim_matches('"'));
-        let more = self.fields.iter().filter(|(_, value)| !said(value)).map(|(key, value)| format!(" {key}={value}"));
+        let is_in_message = |value: &str| self.message.contains(value.trim_matches('"'));
+        let more =
+            self.fields.iter().filter(|(_, value)| !is_in_message(value)).map(|(key, value)| format!(" {key}={value}"));
         more.fold(self.message.clone(), |line, field| line + &field)
     }
 }

@@ -20,7 +20,7 @@ use tower::ServiceExt;
 pub(crate) const START: i64 = 1_770_976_800_000_000;
 
 /// A server, its engine, and its clock.
-pub(crate) struct Bench {
+pub(crate) struct Harness {
     pub(crate) engine: Arc<Engine>,
     pub(crate) server: Server,
     pub(crate) log: log::Lines,
@@ -74,7 +74,7 @@ impl Reply {
     }
 }
 
-impl Bench {
+impl Harness {
     pub(crate) fn new() -> Self {
         Self::with(Parts::default())
     }

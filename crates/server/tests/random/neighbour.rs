@@ -14,9 +14,9 @@ pub(crate) async fn run(address: SocketAddr, until: Instant) -> usize {
     let mut round = 0;
     while Instant::now() < until {
         let job = json!({ "type": "quiet.work", "args": [round, "ü"], "options": { "queue": QUEUE } });
-        let kept = caller.post("/ojs/v1/jobs", &job).await;
-        assert_eq!(kept.status, 201, "{kept}");
-        let id = kept.body["job"]["id"].clone();
+        let stored = caller.post("/ojs/v1/jobs", &job).await;
+        assert_eq!(stored.status, 201, "{stored}");
+        let id = stored.body["job"]["id"].clone();
         let fetch = json!({ "queues": [QUEUE], "count": 10, "worker_id": "neighbour" });
         let taken = caller.post("/ojs/v1/workers/fetch", &fetch).await;
         let jobs = taken.body["jobs"].as_array().expect("jobs");

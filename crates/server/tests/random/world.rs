@@ -3,7 +3,7 @@
 #[path = "../common/log.rs"]
 mod log;
 
-use crate::lane::Response;
+use crate::client::Tally;
 use crate::neighbour;
 use crate::vocabulary::QUEUES;
 use crate::wire::Caller;
@@ -114,12 +114,12 @@ impl World {
         queues.iter().flat_map(|queue| State::ALL.into_iter().map(|state| queue.count(state))).sum()
     }
 
-    /// Whether there is no more than what callers were told of, `rounds` jobs of the neighbour among it.
-    pub(crate) async fn has_not_grown(&self, told: &Response, rounds: usize) {
+    /// Whether there is no more than what callers were tally of, `rounds` jobs of the neighbour among it.
+    pub(crate) async fn has_not_grown(&self, tally: &Tally, rounds: usize) {
         let jobs = self.jobs().await as i64;
-        assert_eq!(jobs, told.jobs + (JOBS + rounds) as i64, "jobs that no answer named, or that are gone");
+        assert_eq!(jobs, tally.jobs + (JOBS + rounds) as i64, "jobs that no answer named, or that are gone");
         for queue in self.engine.queues().await.expect("queues") {
-            let known = told.queues.contains(&*queue.name) || QUEUES.contains(&&*queue.name);
+            let known = tally.queues.contains(&*queue.name) || QUEUES.contains(&&*queue.name);
             assert!(known || &*queue.name == neighbour::QUEUE, "a queue that no answer named: {}", queue.name);
         }
         let (events, _) = self.engine.events(0, usize::MAX, |_| true);

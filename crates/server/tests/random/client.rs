@@ -14,9 +14,9 @@ use tokio::time::Instant;
 /// How many ids a client remembers.
 const IDS: usize = 64;
 
-/// What a client was told.
+/// What a client was tally.
 #[derive(Debug, Default)]
-pub(crate) struct Response {
+pub(crate) struct Tally {
     /// How often each status came.
     statuses: BTreeMap<u16, usize>,
     /// How many connections ended without an answer.
@@ -27,7 +27,7 @@ pub(crate) struct Response {
     pub(crate) jobs: i64,
 }
 
-impl Response {
+impl Tally {
     pub(crate) fn add(&mut self, other: Self) {
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
@@ -63,35 +63,35 @@ impl Response {
     }
 
     /// Whether the client met what it should: successes and refusals of many kinds.
-    pub(crate) fn is_telling(&self) {
+    pub(crate) fn assert_covers_statuses(&self) {
         for status in [200, 201, 400, 404, 405, 409, 421] {
             assert!(self.statuses.contains_key(&status), "never {status}: {self}");
         }
     }
 }
 
-impl fmt::Display for Response {
+impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "answers {:?}, {} without one, {} jobs", self.statuses, self.unanswered, self.jobs)
     }
 }
 
-pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Response {
+pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Tally {
     let mut caller = Caller::new(address);
-    let mut told = Response::default();
+    let mut tally = Tally::default();
     let mut ids = vec!["019539a4-0000-7000-8000-ffffffffffff".to_owned()];
     while Instant::now() < until {
         let request = request(&ids, &mut random);
         match caller.send(&request).await {
             Some(answer) => {
-                told.note(&request, &answer);
+                tally.note(&request, &answer);
                 remember(&answer.body, &mut ids, &mut random);
             }
             // A body that is refused unread, or a head that is no HTTP, may cost the connection.
-            None => told.unanswered += 1,
+            None => tally.unanswered += 1,
         }
     }
-    told
+    tally
 }
 
 /// The jobs that an answer holds.
