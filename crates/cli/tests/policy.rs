@@ -262,7 +262,7 @@ fn pictures_and_pages_are_written_where_asked() {
 }
 
 #[test]
-fn simulate_tells_programs_what_came_out() {
+fn simulate_prints_its_outcome_for_programs() {
     let arguments = ["policy", "simulate", "-", "--jobs", "1000", "--outage", "1m", "--capacity", "50", "--json"];
     let policy = r#"{"max_attempts": 9, "jitter": false}"#;
     let output = redrive(&arguments, policy);

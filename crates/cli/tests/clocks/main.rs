@@ -10,7 +10,7 @@ mod harness;
 mod cluster;
 
 mod nodes;
-mod place;
+mod skewed_server;
 mod standstill;
 mod steps;
 

@@ -67,13 +67,13 @@ fn clock_of(server: &Server) -> i64 {
 
 /// Takes the job as soon as this server hands it out; answers it and how long after `since` that was.
 fn taken(server: &Server, queue: &str, since: Instant) -> (Value, Duration) {
-    let job = server.take(queue);
+    let job = server.claim(queue);
     (job, since.elapsed())
 }
 
 fn assert_on_time(waited: Duration, what: &str) {
-    assert!(waited + SLACK >= WAIT, "{what} came early, after {waited:?} in place of {WAIT:?}");
-    assert!(waited < SOON, "{what} came late, after {waited:?} in place of {WAIT:?}");
+    assert!(waited + SLACK >= WAIT, "{what} came early, after {waited:?} in server of {WAIT:?}");
+    assert!(waited < SOON, "{what} came late, after {waited:?} in server of {WAIT:?}");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_retry_delay_holds_on_whichever_node_the_next_run_starts() {
     for (fails, runs) in nodes.both_ways() {
         let retry = json!({ "max_attempts": 3, "initial_interval": "PT2S", "jitter": false });
         let id = fails.enqueue(json!({ "type": "work", "args": [], "options": { "queue": "again", "retry": retry } }));
-        let job = fails.take("again");
+        let job = fails.claim("again");
         let failed = Instant::now();
         let answer = fails.fail(&job, "planned");
         assert_now(&answer, "/next_attempt_at");
@@ -145,5 +145,5 @@ fn a_lease_of_a_node_whose_clock_was_fast_ends_in_time_when_that_node_is_gone() 
     nodes.fast.kill();
     let (again, waited) = taken(&nodes.slow, "left", asked);
     assert_eq!((&again["id"], &again["attempt"]), (&job["id"], &json!(2)));
-    assert_on_time(waited, "the run in place of the lost one");
+    assert_on_time(waited, "the run in server of the lost one");
 }

@@ -67,7 +67,7 @@ fn dead_letters(server: &Server, ledger: &Mutex<Ledger>) {
     let answer = server.ask("GET", "/ojs/v1/dead-letter?limit=1", Value::Null);
     let ledger = ledger.lock().expect("no thread panicked");
     let discarded = |entry: &&Entry| entry.terminal.as_deref() == Some("discarded");
-    let expected = ledger.jobs.values().filter(discarded).filter(|entry| entry.nature.dead_letter).count();
+    let expected = ledger.jobs.values().filter(discarded).filter(|entry| entry.plan.dead_letter).count();
     assert_eq!(answer["pagination"]["total"], json!(expected));
     let ended = ledger.jobs.values().filter(|entry| entry.terminal.is_some()).count();
     assert_eq!(ended, ledger.jobs.len(), "every job has ended");

@@ -76,7 +76,7 @@ struct Node {
 impl Node {
     fn start(database: &Cluster, start: usize) -> Self {
         let name = name(start);
-        let server = Server::start_at(&["--store", &place(database, &name)], &[]);
+        let server = Server::start_at(&["--store", &store_address(database, &name)], &[]);
         let address = Arc::new(Address { url: server.url.clone(), killed: AtomicBool::new(false) });
         Self { server, address, name }
     }
@@ -116,9 +116,9 @@ impl Nodes {
     }
 
     /// Replaces a server that was killed; `life` is how long a first try runs before it is killed too.
-    pub(crate) fn start_again(&mut self, number: usize, life: Option<Duration>) {
-        if let Some(life) = life {
-            killed_while_starting(&["--store", &place(&self.database, &name(self.starts))], life);
+    pub(crate) fn start_again(&mut self, number: usize, lifetime: Option<Duration>) {
+        if let Some(lifetime) = lifetime {
+            killed_while_starting(&["--store", &store_address(&self.database, &name(self.starts))], lifetime);
             self.starts += 1;
         }
         self.nodes[number] = Node::start(&self.database, self.starts);
@@ -172,7 +172,7 @@ impl Nodes {
 }
 
 /// The database, for a server whose connections have this name.
-fn place(database: &Cluster, name: &str) -> String {
+fn store_address(database: &Cluster, name: &str) -> String {
     database.address_with(&format!("application_name={name}"))
 }
 

@@ -71,10 +71,10 @@ impl Record {
         let [first, second, third, fourth, fifth, sixth] = seeds.map(fastrand::Rng::with_seed);
         std::thread::scope(|scope| {
             let threads = [
-                scope.spawn(|| load.hand_in(first, REQUESTS)),
-                scope.spawn(|| load.hand_in(second, REQUESTS)),
-                scope.spawn(|| load.meddle(third)),
-                scope.spawn(|| load.catch_up()),
+                scope.spawn(|| load.enqueue(first, REQUESTS)),
+                scope.spawn(|| load.enqueue(second, REQUESTS)),
+                scope.spawn(|| load.cancel_some(third)),
+                scope.spawn(|| load.report_missing()),
                 scope.spawn(|| load.work(fourth)),
                 scope.spawn(|| load.work(fifth)),
                 scope.spawn(|| load.work(sixth)),

@@ -17,19 +17,19 @@ pub(crate) trait Target: Sync {
 }
 
 /// One server, whose end is the end of the load.
-pub(crate) struct Lonely {
+pub(crate) struct SingleServer {
     pub(crate) url: String,
     /// Set just before the server is killed: from then on, and only then, answers may be missing.
     pub(crate) killed: AtomicBool,
 }
 
-impl Lonely {
+impl SingleServer {
     pub(crate) fn new(url: &str) -> Self {
         Self { url: url.to_owned(), killed: AtomicBool::new(false) }
     }
 }
 
-impl Target for Lonely {
+impl Target for SingleServer {
     fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Reply, Gone> {
         match call(agent, &self.url, method, path, body) {
             Ok((status, answer)) => {

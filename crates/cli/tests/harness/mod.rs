@@ -70,10 +70,10 @@ pub(crate) fn stderr(output: &Output) -> String {
 }
 
 /// A start that does not get far: whatever the server does to make or repair its store is cut short too.
-pub(crate) fn killed_while_starting(place: &[&str], life: Duration) {
-    let args = [&["serve", "--listen", "127.0.0.1:0"], place].concat();
+pub(crate) fn killed_while_starting(store: &[&str], lifetime: Duration) {
+    let args = [&["serve", "--listen", "127.0.0.1:0"], store].concat();
     let mut child = redrive(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a server");
-    std::thread::sleep(life);
+    std::thread::sleep(lifetime);
     child.kill().expect("it can be killed");
     child.wait().expect("it can be waited for");
 }
@@ -98,13 +98,13 @@ impl Server {
     }
 
     /// Starts a server whose store is where these flags say.
-    pub(crate) fn start_at(place: &[&str], more: &[&str]) -> Self {
-        Self::start_under(&[], place, more)
+    pub(crate) fn start_at(store: &[&str], more: &[&str]) -> Self {
+        Self::start_under(&[], store, more)
     }
 
     /// Starts a server with more in its environment.
-    pub(crate) fn start_under(environment: &[(&str, &str)], place: &[&str], more: &[&str]) -> Self {
-        let args = [&["serve", "--listen", "127.0.0.1:0"], place, more].concat();
+    pub(crate) fn start_under(environment: &[(&str, &str)], store: &[&str], more: &[&str]) -> Self {
+        let args = [&["serve", "--listen", "127.0.0.1:0"], store, more].concat();
         let mut command = redrive(&args);
         command.envs(environment.iter().copied());
         Self::start_as(command)
@@ -132,26 +132,26 @@ impl Server {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (found, address) = mpsc::channel();
         let stderr = BufReader::new(child.stderr.take().expect("piped"));
-        let kept = Arc::clone(&lines);
+        let stored = Arc::clone(&lines);
         let reader = std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 if let Some((_, rest)) = line.split_once(" on http://") {
                     let _ = found.send(format!("http://{}", rest.split(' ').next().unwrap_or_default()));
                 }
-                kept.lock().expect("no panic while it was held").push(line);
+                stored.lock().expect("no panic while it was held").push(line);
             }
         });
         let url = address.recv_timeout(TIMEOUT);
         let config = ureq::Agent::config_builder().http_status_as_error(false).proxy(None);
         let agent = config.timeout_global(Some(TIMEOUT)).build().into();
         let mut server = Self { child, url: String::new(), lines, reader: Some(reader), agent };
-        server.url = url.unwrap_or_else(|_| panic!("the server prints no address: {:?}", server.said()));
+        server.url = url.unwrap_or_else(|_| panic!("the server prints no address: {:?}", server.log_lines()));
         until("the server answers", || server.call("GET", "/ojs/v1/health", &Value::Null).ok());
         server
     }
 
     /// What it has said so far.
-    pub(crate) fn said(&self) -> Vec<String> {
+    pub(crate) fn log_lines(&self) -> Vec<String> {
         self.lines.lock().expect("no panic while it was held").clone()
     }
 
@@ -165,14 +165,14 @@ impl Server {
         assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill runs").success());
         let status = until("the server stops", || self.child.try_wait().expect("it can be waited for"));
         self.reader.take().expect("one reader").join().expect("the reader ends");
-        (status, self.said())
+        (status, self.log_lines())
     }
 
     /// Waits until it ends by itself.
     pub(crate) fn wait(mut self) -> (ExitStatus, Vec<String>) {
         let status = until("the server ends", || self.child.try_wait().expect("it can be waited for"));
         self.reader.take().expect("one reader").join().expect("the reader ends");
-        (status, self.said())
+        (status, self.log_lines())
     }
 
     /// Kills it, without a chance to clean up.
@@ -205,7 +205,7 @@ impl Server {
     }
 
     /// Waits for a job and takes it.
-    pub(crate) fn take(&self, queue: &str) -> Value {
+    pub(crate) fn claim(&self, queue: &str) -> Value {
         until(&format!("a job in {queue}"), || self.fetch(queue, 1).pop())
     }
 
@@ -252,7 +252,7 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            eprintln!("the server said: {:#?}", self.said());
+            eprintln!("the server said: {:#?}", self.log_lines());
         }
     }
 }

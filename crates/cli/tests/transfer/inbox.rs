@@ -15,7 +15,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("a", "[]", "{\"priority\": 3.0, \"timeout_ms\": 5, \"timeout\": 1.5, \"tags\": [\"x\"], \"pending\": true}"),
     ("a", "[]", "{\"scheduled_at\": \"+PT2H\", \"expires_at\": \"2035-02-13T10:00:00.5+01:00\"}"),
     ("a", "[]", "{\"delay_until\": \"2035-02-13t10:00:00z\", \"visibility_timeout\": \"PT30S\"}"),
-    ("a", "[]", "{\"visibility_timeout\": 30, \"unknown\": {\"kept\": true}}"),
+    ("a", "[]", "{\"visibility_timeout\": 30, \"unknown\": {\"stored\": true}}"),
     (
         "a",
         "[]",
@@ -91,7 +91,10 @@ fn the_function_takes_and_refuses_what_the_http_api_takes_and_refuses() {
     }
     assert!(verdicts[0] > 30 && verdicts[1] >= 10, "{verdicts:?}");
     until("the inbox is drained", || (app.count(&format!("SELECT count(*) FROM {schema}.inbox")) == 0).then_some(()));
-    assert!(!server.said().iter().any(|line| line.contains("set aside")), "nothing that was taken is refused later");
+    assert!(
+        !server.log_lines().iter().any(|line| line.contains("set aside")),
+        "nothing that was taken is refused later"
+    );
 }
 
 #[test]
@@ -126,7 +129,7 @@ fn a_committed_job_runs_on_any_node_with_its_options_and_a_rolled_back_one_never
 
 /// An invalid policy that only a node can see through.
 #[test]
-fn what_only_a_server_can_refuse_is_listed_with_the_reason_and_can_be_mended() {
+fn entries_that_only_a_server_can_refuse_are_listed_with_the_reason_and_can_be_repaired() {
     let schema = new_schema();
     let (server, app) = (node(&schema), App::connect());
     let options = "{\"retry\": {\"initial_interval\": \"PT10M\"}}";
@@ -135,7 +138,7 @@ fn what_only_a_server_can_refuse_is_listed_with_the_reason_and_can_be_mended() {
     until("the good one is taken", || {
         (server.call("GET", &format!("/ojs/v1/jobs/{good}"), &Value::Null).ok()?.0 == 200).then_some(())
     });
-    until("the bad one is set aside", || server.said().iter().any(|line| line.contains(&bad)).then_some(()));
+    until("the bad one is set aside", || server.log_lines().iter().any(|line| line.contains(&bad)).then_some(()));
     let inbox = |more: &[&str]| {
         let output =
             redrive(&[&["store", "inbox", &address(&schema), "--json"], more].concat()).output().expect("it runs");

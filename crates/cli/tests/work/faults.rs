@@ -45,8 +45,11 @@ fn a_command_that_turns_out_not_to_run_ends_the_worker_and_spends_nothing() {
     for (command, code) in [("true; no-such-command-anywhere", 127), (&*format!("true; {script}"), 126)] {
         let output = server.command(&["work", "--exec", command, "--concurrency", "4"]);
         assert_eq!(output.status.code(), Some(1), "{command}: {}", stderr(&output));
-        let said = stderr(&output);
-        assert!(said.contains(&format!("exit code {code}")) && said.contains("spent no attempt"), "{command}: {said}");
+        let message = stderr(&output);
+        assert!(
+            message.contains(&format!("exit code {code}")) && message.contains("spent no attempt"),
+            "{command}: {message}"
+        );
         assert!(stdout(&output).contains("not run here, released"), "{}", stdout(&output));
     }
     untouched(&server, &ids);

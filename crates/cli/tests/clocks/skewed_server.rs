@@ -31,9 +31,9 @@ impl SkewedServer {
     /// Runs a test on each store, both at once: such a test mostly waits.
     pub(crate) fn on_both(test: impl Fn(Self) + Sync) {
         std::thread::scope(|scope| {
-            for place in Self::both() {
+            for server in Self::both() {
                 let test = &test;
-                scope.spawn(move || test(place));
+                scope.spawn(move || test(server));
             }
         });
     }
@@ -51,9 +51,9 @@ impl SkewedServer {
         let stores = [Store::Folder(Folder::new("clocks")), Store::Database(database)];
         let mut clocks = clocks.into_iter();
         stores.map(|store| {
-            let mut place = Self { store, clock: clocks.next().expect("one for each"), server: None };
-            place.start();
-            place
+            let mut server = Self { store, clock: clocks.next().expect("one for each"), server: None };
+            server.start();
+            server
         })
     }
 
@@ -85,8 +85,8 @@ impl SkewedServer {
     }
 
     pub(crate) fn stop(&mut self) {
-        let (status, said) = self.server.take().expect("it runs").stop();
-        assert!(status.success(), "{said:?}");
+        let (status, log) = self.server.take().expect("it runs").stop();
+        assert!(status.success(), "{log:?}");
     }
 
     /// Ends the server as a crash does.
@@ -112,7 +112,7 @@ impl SkewedServer {
             health["clock"]["last_step"].is_object().then_some(health)
         });
         let by_s = health["clock"]["last_step"]["seconds"].as_f64().expect("a number");
-        assert!((by_s - expected_s).abs() < 60.0, "{}: a step of {by_s} s in place of {expected_s} s", self.name());
+        assert!((by_s - expected_s).abs() < 60.0, "{}: a step of {by_s} s in server of {expected_s} s", self.name());
         health
     }
 
@@ -120,7 +120,7 @@ impl SkewedServer {
     pub(crate) fn sweeps(&self) {
         let options = json!({ "queue": "marker", "scheduled_at": "+PT1.2S" });
         self.server().enqueue(json!({ "type": "work", "args": [], "options": options }));
-        let marker = self.server().take("marker");
+        let marker = self.server().claim("marker");
         self.server().succeed(&marker);
     }
 
@@ -136,7 +136,7 @@ impl SkewedServer {
         let interval = format!("PT{}S", wait_ms as f64 / 1e3);
         let retry = json!({ "max_attempts": 3, "initial_interval": interval, "jitter": false });
         self.server().enqueue(json!({ "type": "work", "args": [], "options": { "queue": queue, "retry": retry } }));
-        let job = self.server().take(queue);
+        let job = self.server().claim(queue);
         let failed = Instant::now();
         self.server().fail(&job, "planned");
         (job, failed)
@@ -165,6 +165,6 @@ impl Drop for SkewedServer {
 /// That something which waits for so long came on time.
 pub(crate) fn assert_on_time(since: Instant, wait: Duration, what: &str) {
     let waited = since.elapsed();
-    assert!(waited + SLACK >= wait, "{what} came early, after {waited:?} in place of {wait:?}");
-    assert!(waited < wait + SOON, "{what} came late, after {waited:?} in place of {wait:?}");
+    assert!(waited + SLACK >= wait, "{what} came early, after {waited:?} in server of {wait:?}");
+    assert!(waited < wait + SOON, "{what} came late, after {waited:?} in server of {wait:?}");
 }
