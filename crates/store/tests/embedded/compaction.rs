@@ -50,7 +50,7 @@ fn a_compaction_that_fails_is_reported_once_repeated_and_reported_when_it_succee
 }
 
 #[test]
-fn an_attempt_that_begins_where_another_failed_has_everything() {
+fn a_copy_after_a_failed_one_has_everything() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(2);

@@ -53,7 +53,7 @@ pub(crate) type VerbFuture<'a> = Pin<Box<dyn Future<Output = Result<String, Stor
 impl Op {
     /// Calls the verb at once; the answer can be waited for later.
     pub(crate) fn call<'a>(&self, store: &'a dyn Store) -> VerbFuture<'a> {
-        macro_rules! told {
+        macro_rules! call {
             ($answer:expr) => {{
                 let answer = $answer;
                 Box::pin(async move { answer.await.map(|answer| format!("{answer:?}")) })
@@ -61,30 +61,30 @@ impl Op {
         }
         let now = self.now;
         match self.verb.clone() {
-            Verb::Enqueue(jobs) => told!(store.enqueue(jobs, now)),
-            Verb::Claim(claim) => told!(store.claim(claim, now)),
-            Verb::Extend(lease_refs, span) => told!(store.extend(lease_refs, span, now)),
+            Verb::Enqueue(jobs) => call!(store.enqueue(jobs, now)),
+            Verb::Claim(claim) => call!(store.claim(claim, now)),
+            Verb::Extend(lease_refs, span) => call!(store.extend(lease_refs, span, now)),
             Verb::Settle(list) => {
                 let settlements =
                     list.into_iter().map(|(lease_ref, ending)| Settlement { lease_ref, report: ending.report(now) });
-                told!(store.settle(settlements.collect(), now))
+                call!(store.settle(settlements.collect(), now))
             }
-            Verb::Reclaim(limit) => told!(store.reclaim(&decide_overdue, limit, now)),
-            Verb::Promote(limit) => told!(store.promote(&HELD, limit, now)),
-            Verb::Cancel(id) => told!(store.cancel(id, now)),
-            Verb::Activate(id) => told!(store.activate(id, now)),
-            Verb::Redrive(id, spec) => told!(store.redrive(id, Redrive { spec, by: "ada".into() }, now)),
-            Verb::Remove(id) => told!(store.remove(id)),
-            Verb::Prune(retention, limit) => told!(store.prune(retention, limit, now)),
-            Verb::Pause(queue, paused) => told!(store.pause(queue, paused, Missing::Create, now)),
-            Verb::Get(id) => told!(store.get(id)),
+            Verb::Reclaim(limit) => call!(store.reclaim(&decide_overdue, limit, now)),
+            Verb::Promote(limit) => call!(store.promote(&HELD, limit, now)),
+            Verb::Cancel(id) => call!(store.cancel(id, now)),
+            Verb::Activate(id) => call!(store.activate(id, now)),
+            Verb::Redrive(id, spec) => call!(store.redrive(id, Redrive { spec, by: "ada".into() }, now)),
+            Verb::Remove(id) => call!(store.remove(id)),
+            Verb::Prune(retention, limit) => call!(store.prune(retention, limit, now)),
+            Verb::Pause(queue, paused) => call!(store.pause(queue, paused, Missing::Create, now)),
+            Verb::Get(id) => call!(store.get(id)),
             // Where a list goes on is the store's own matter: behind the last job that fits, or that was looked at.
             Verb::List(filter, page) => {
                 let listed = store.list(filter, page);
-                told!(async move { listed.await.map(|listed| (listed.jobs, listed.total)) })
+                call!(async move { listed.await.map(|listed| (listed.jobs, listed.total)) })
             }
-            Verb::Queues => told!(store.queues()),
-            Verb::NextWake => told!(store.next_wake(&HELD)),
+            Verb::Queues => call!(store.queues()),
+            Verb::NextWake => call!(store.next_wake(&HELD)),
         }
     }
 
@@ -98,13 +98,13 @@ impl Ending {
     fn report(self, now: Moment) -> RunOutcome {
         match self {
             Self::Done(result) => RunOutcome::Done(result),
-            Self::Failed(draw) => RunOutcome::Failed(Box::new(move |job| rule(job, now, draw))),
+            Self::Failed(draw) => RunOutcome::Failed(Box::new(move |job| decision(job, now, draw))),
             Self::Released(delay) => RunOutcome::Released { delay, most: 2 },
         }
     }
 }
 
-fn rule(job: &Job, now: Moment, draw: f64) -> Decision {
+fn decision(job: &Job, now: Moment, draw: f64) -> Decision {
     let failure = Failure::of_type(if draw < 0.2 { "fatal" } else { "error" });
     let verdict = decide(&job.spec.policy, &job.history, &failure, now, Draw::try_from(draw).unwrap());
     let error = format!("{{\"draw\":{draw}}}").into_bytes().into();
@@ -113,7 +113,7 @@ fn rule(job: &Job, now: Moment, draw: f64) -> Decision {
 
 fn decide_overdue(job: &Job, why: Overdue) -> Decision {
     let until = job.lease.as_ref().unwrap().until;
-    rule(job, until, if why == Overdue::Stalled { 0.3 } else { 0.9 })
+    decision(job, until, if why == Overdue::Stalled { 0.3 } else { 0.9 })
 }
 
 /// One of the queues, always.

@@ -53,7 +53,7 @@ async fn worker(store: Arc<Postgres>, seed: u64, stop: Arc<AtomicBool>) -> Ackno
 }
 
 #[test]
-fn what_was_acknowledged_outlives_every_cut() {
+fn what_was_acknowledged_survives_every_cut() {
     let schema = new_schema();
     let store = Arc::new(open(&schema));
     runtime().block_on(async {
