@@ -63,7 +63,7 @@ fn a_server_whose_authority_is_unknown_is_refused_with_the_way_out() {
             let output = encrypted.run(&[args, ca].concat());
             assert_eq!(output.status.code(), Some(3), "{args:?}: {}", stderr(&output));
             let message = stderr(&output);
-            assert!(message.contains("no authority that is trusted here vouches for it"), "{args:?}: {message}");
+            assert!(message.contains("no trusted authority has signed it"), "{args:?}: {message}");
             assert!(message.contains("--ca FILE or REDRIVE_CA"), "{args:?}: {message}");
         }
     }

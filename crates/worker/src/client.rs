@@ -1,4 +1,4 @@
-//! The client: enqueueing jobs and looking after them.
+//! The client: enqueueing and managing jobs.
 
 use crate::dead_letters::DeadLetters;
 use crate::delay::GrowingDelay;
@@ -22,22 +22,22 @@ impl Client {
     /// the system.
     ///
     /// # Errors
-    /// The address is none, or there is nothing to verify a server with.
+    /// The address is invalid, or there are no root certificates to verify the server with.
     #[cfg(feature = "http")]
     pub fn http(url: &str) -> Result<Self, ClientError> {
         Ok(Self::over(crate::transport::http::Http::new(url, None)?))
     }
 
-    /// The same with an API key, which travels as a bearer token.
+    /// The same with an API key, which is sent as a bearer token.
     ///
     /// # Errors
-    /// The address is none, or the key cannot travel in a header.
+    /// The address is invalid, or the key cannot be sent in a header.
     #[cfg(feature = "http")]
     pub fn http_with_key(url: &str, key: &str) -> Result<Self, ClientError> {
         Ok(Self::over(crate::transport::http::Http::new(url, Some(key))?))
     }
 
-    /// The same with authorities that the program names.
+    /// The same with other root certificates than those of the system.
     ///
     /// # Errors
     /// As [`Client::http_with_key`].
@@ -46,12 +46,12 @@ impl Client {
         Ok(Self::over(crate::transport::http::Http::with_roots(url, key, roots)?))
     }
 
-    /// A folder of this program, which is made where there is none: a durable queue without a server.
+    /// A folder of this program, which is created if missing: a durable queue without a server.
     /// One process at a time can have it open. Due jobs become ready by a task on the current runtime,
     /// until the client and all its clones are dropped, or until [`Client::close`].
     ///
     /// # Errors
-    /// The folder cannot be used: it is damaged, too new, or open elsewhere.
+    /// The folder cannot be used: it is damaged, has a newer format, or is open in another process.
     #[cfg(feature = "embedded")]
     pub async fn open(folder: impl AsRef<std::path::Path>) -> Result<Self, ClientError> {
         use redrive_engine::Backend;
@@ -78,15 +78,15 @@ impl Client {
         self.enqueue_or_find(job).await.map(|(job, _)| job)
     }
 
-    /// Enqueues a job with an idempotency key; false where a job with that key was there before, which
-    /// is answered then.
+    /// Enqueues a job with an idempotency key. If there is a job with that key already, it returns that job and
+    /// false.
     ///
     /// # Errors
     /// As [`Client::enqueue`].
     pub async fn enqueue_or_find(&self, job: NewJob) -> Result<(JobInfo, bool), ClientError> {
-        let kept = self.transport.enqueue(vec![job]).await?.pop();
+        let stored = self.transport.enqueue(vec![job]).await?.pop();
         let (envelope, new) =
-            kept.ok_or_else(|| ClientError::Garbled("a job was enqueued, and the answer does not name it".into()))?;
+            stored.ok_or_else(|| ClientError::Garbled("a job was enqueued, and the answer does not name it".into()))?;
         Ok((JobInfo::new(envelope), new))
     }
 
@@ -95,8 +95,8 @@ impl Client {
     /// # Errors
     /// The server refuses one of them, or cannot be reached.
     pub async fn enqueue_all(&self, jobs: Vec<NewJob>) -> Result<Vec<JobInfo>, ClientError> {
-        let kept = self.transport.enqueue(jobs).await?;
-        Ok(kept.into_iter().map(|(envelope, _)| JobInfo::new(envelope)).collect())
+        let stored = self.transport.enqueue(jobs).await?;
+        Ok(stored.into_iter().map(|(envelope, _)| JobInfo::new(envelope)).collect())
     }
 
     /// What is known about a job.
@@ -115,11 +115,11 @@ impl Client {
         Ok(JobInfo::new(self.transport.cancel(id).await?))
     }
 
-    /// Waits until a job has ended, at most so long.
+    /// Waits until a job has ended, for at most `within`.
     ///
     /// # Errors
-    /// [`ClientError::TimedOut`] where it has not ended by then; there is no such job, or the server
-    /// refuses. A server that is unreachable for a while is asked again.
+    /// [`ClientError::TimedOut`] if it has not ended by then; there is no such job, or the server
+    /// refuses. While the server is unreachable, the client tries again.
     pub async fn wait(&self, id: &str, within: Duration) -> Result<JobInfo, ClientError> {
         let mut delay = GrowingDelay::idle();
         let ended = async {
@@ -134,10 +134,10 @@ impl Client {
         tokio::time::timeout(within, ended).await.unwrap_or(Err(ClientError::TimedOut))
     }
 
-    /// Waits for the result of a job, at most so long.
+    /// Waits for the result of a job, for at most `within`.
     ///
     /// # Errors
-    /// As [`Client::wait`]; [`ClientError::Failed`] where the job ended without success.
+    /// As [`Client::wait`]; [`ClientError::Failed`] if the job ended without success.
     pub async fn result<R: DeserializeOwned>(&self, id: &str, within: Duration) -> Result<R, ClientError> {
         let job = self.wait(id, within).await?;
         if job.state() == "completed" { job.result() } else { Err(ClientError::Failed(Box::new(job))) }

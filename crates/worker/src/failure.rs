@@ -1,4 +1,4 @@
-//! What a handler says when a run did not work out.
+//! The failure that a handler returns.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// assert_eq!(failure.message(), "invalid digit found in string");
 /// ```
 ///
-/// It is no [`std::error::Error`] itself, which is what makes that conversion possible.
+/// It is not a [`std::error::Error`] itself, which is what makes that conversion possible.
 pub struct Failure {
     pub(crate) type_name: Cow<'static, str>,
     pub(crate) message: String,
@@ -39,9 +39,9 @@ pub(crate) enum FailureAction {
     /// What the policy says.
     #[default]
     Policy,
-    /// What the policy says, but with this wait if there is a further run.
+    /// What the policy says, but with this delay if there is a further run.
     After(Duration),
-    /// Among the dead letters at once.
+    /// A dead letter immediately.
     DeadLetter,
     /// Discarded immediately.
     Discard,
@@ -53,13 +53,13 @@ impl Failure {
         Self { type_name: type_name.into(), message: message.to_string(), details: None, action: FailureAction::Policy }
     }
 
-    /// A failure from anything that can be shown, for errors that are no [`std::error::Error`], as
+    /// A failure from anything that can be displayed, for errors that are not a [`std::error::Error`], such as
     /// those of anyhow. Its type is `error`.
     pub fn other(message: impl fmt::Display) -> Self {
         Self::new("error", message)
     }
 
-    /// The same under another type.
+    /// The same with another type.
     #[must_use]
     pub fn with_type(mut self, type_name: impl Into<Cow<'static, str>>) -> Self {
         self.type_name = type_name.into();
@@ -88,8 +88,8 @@ impl Failure {
         self
     }
 
-    /// If there is a further run, then after this time instead of the policy's delay, as for a
-    /// `Retry-After`. The limits of the policy hold.
+    /// If there is a further run, it comes after this time instead of the policy's delay, as for a
+    /// `Retry-After`. The limits of the policy apply.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.action = FailureAction::After(delay);
@@ -153,7 +153,7 @@ impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let whole = (&error as &dyn Error).downcast_ref::<std::io::Error>();
         let type_name = match whole {
-            // One type for everything that a disk or a socket can say: its kind is what policies want.
+            // One type covers all errors of disks and sockets; policies match its kind.
             Some(io) => Cow::Owned(format!("io.{:?}", io.kind())),
             None => short_name(std::any::type_name::<E>()),
         };
@@ -191,7 +191,7 @@ fn with_causes(error: &dyn Error) -> String {
     message
 }
 
-/// Wishes on the way through `?`.
+/// What should happen to the job, set where the error occurs.
 ///
 /// ```
 /// use redrive_worker::{Failure, ResultExt};
@@ -204,22 +204,22 @@ fn with_causes(error: &dyn Error) -> String {
 /// assert!(read("x").unwrap_err().is_final());
 /// ```
 pub trait ResultExt<T> {
-    /// An error here is not worth a retry: dead letter at once.
+    /// An error here is not worth a retry: the job becomes a dead letter immediately.
     ///
     /// # Errors
     /// The error, as an unrecoverable failure.
     fn unrecoverable(self) -> Result<T, Failure>;
 
-    /// An error here drops the job.
+    /// An error here discards the job.
     ///
     /// # Errors
-    /// The error, as a failure that drops the job.
+    /// The error, as a failure that discards the job.
     fn discard(self) -> Result<T, Failure>;
 
     /// An error here is worth a retry after this time.
     ///
     /// # Errors
-    /// The error, as a failure with a wait of its own.
+    /// The error, as a failure with its own delay.
     fn retry_after(self, delay: Duration) -> Result<T, Failure>;
 }
 
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_goes_by_the_name_that_people_use() {
+    fn a_type_has_its_short_name() {
         for (path, name) in [
             ("core::num::error::ParseIntError", "ParseIntError"),
             ("serde_json::error::Error", "serde_json.Error"),
@@ -255,13 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_system_goes_by_its_kind() {
+    fn an_io_error_is_named_after_its_kind() {
         let failure = Failure::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
         assert_eq!(failure.type_name(), "io.ConnectionRefused");
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_not_repeated() {
         #[derive(Debug)]
         struct Outer(std::num::ParseIntError);
         impl fmt::Display for Outer {

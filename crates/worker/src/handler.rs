@@ -8,12 +8,12 @@ use std::sync::Arc;
 /// A run under way.
 pub type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// A handler in the one form in which the worker calls it.
+/// A handler in the form in which the worker calls it.
 pub(crate) type Endpoint<S> = Arc<dyn Fn(Context<S>) -> Running + Send + Sync>;
 
 /// What can handle jobs: async functions and closures of the arguments, `async fn(Args) -> R`, or of
 /// the arguments and the context, `async fn(Args, Context<S>) -> R`. The arguments are anything that
-/// serde can read, the answer is a [`Result`] or an [`Outcome`].
+/// serde can read; it returns a [`Result`] or an [`Outcome`].
 ///
 /// `Form` distinguishes the two and is never named.
 pub trait Handler<S, Form>: Send + Sync + 'static {

@@ -44,7 +44,7 @@ impl JobInfo {
         Self { data, envelope: OnceLock::new() }
     }
 
-    /// Its name.
+    /// Its id.
     #[must_use]
     pub fn id(&self) -> &str {
         self.text("id")
@@ -74,10 +74,10 @@ impl JobInfo {
         self.envelope()["attempt"].as_u64().unwrap_or(0)
     }
 
-    /// What the handler returned, read into a type; `()` where it returned nothing.
+    /// What the handler returned, read into a type; `()` if it returned nothing.
     ///
     /// # Errors
-    /// It is something else.
+    /// It is of another type.
     pub fn result<R: DeserializeOwned>(&self) -> Result<R, ClientError> {
         let result = self.envelope().get("result").cloned().unwrap_or_default();
         serde_json::from_value(result).map_err(|error| {

@@ -46,7 +46,7 @@ use tokio::time::Instant;
 
 /// 2026-02-13T10:00:00Z: the clock of every harness starts here.
 const START: Moment = Moment::from_micros(1_770_976_800_000_000);
-/// A drain that has run this many jobs will not come to an end.
+/// A drain that has run this many jobs will not end.
 const MAX_RUNS: usize = 100_000;
 
 /// An engine in memory whose time stands still until it is moved. Every harness draws the same jitter,
@@ -63,7 +63,7 @@ pub struct Harness {
 pub struct Drained {
     /// The runs, in the order in which they ended.
     pub runs: Vec<Ran>,
-    /// How far the clock was moved.
+    /// How far the clock was advanced.
     pub waited: Duration,
 }
 
@@ -105,7 +105,7 @@ impl Harness {
         &self.client
     }
 
-    /// Moves the clock, and lets happen what is due by then.
+    /// Advances the clock, and carries out what is due by then.
     ///
     /// # Errors
     /// Never: memory always answers.
@@ -114,12 +114,12 @@ impl Harness {
         self.sweep().await.map(drop)
     }
 
-    /// Runs jobs with the handlers of a worker until there is none left that could run without further action. Each
-    /// time only jobs are left that wait, the clock jumps to the first of them.
+    /// Runs jobs with the handlers of a worker until none is left that could run without further action. When all jobs
+    /// that are left wait, the clock jumps to the first of them.
     ///
     /// # Errors
-    /// There is no end to it: some job snoozes or fails for ever. The worker cannot run a job, because
-    /// it has no handler for its type or the handler declines it.
+    /// Some job snoozes or fails for ever. The worker cannot run a job, because it has no handler for its type or the
+    /// handler declines it.
     pub async fn drain<S: Send + Sync + 'static>(&self, worker: &Worker<S>) -> Result<Drained, ClientError> {
         let (runner, begun) = (Runner::new(worker), self.clock.now());
         let mut drained = Drained::default();
@@ -135,7 +135,7 @@ impl Harness {
             match self.engine.next_sweep().await.map_err(unanswered)? {
                 _ if ran => {}
                 Some(next) if next > now => self.clock.set(next),
-                // Due, and something holds it back, such as a queue that is paused.
+                // It is due and held back, for example by a paused queue.
                 Some(_) if swept != Swept::default() => {}
                 _ => {
                     drained.waited = now.since(begun).into();
@@ -149,7 +149,7 @@ impl Harness {
         self.engine.sweep().await.map_err(unanswered)
     }
 
-    /// Runs what is ready; false where nothing was.
+    /// Runs a job that is available; false if there is none.
     async fn run_ready<S: Send + Sync + 'static>(
         &self,
         runner: &Runner<S>,

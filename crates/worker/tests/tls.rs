@@ -48,7 +48,7 @@ async fn a_server_whose_authority_is_unknown_is_refused_with_the_way_out_and_end
     let (_folder, roots) = trusted_roots("tls-unknown", &Authority::new("another"));
     let client = Client::http_with_roots(&format!("https://localhost:{port}"), Some("key"), &roots).unwrap();
     let why = refused(&client).await;
-    assert!(why.contains("no authority that is trusted here vouches for it; name a file with"), "{why}");
+    assert!(why.contains("no trusted authority has signed it; name a file with"), "{why}");
     let running = RunningWorker::start(Worker::builder(&client).handle("a", |(): ()| async { Ok::<_, Failure>(()) }));
     assert!(matches!(running.ended().await, Err(ClientError::Untrusted(_))));
     server.close().await;

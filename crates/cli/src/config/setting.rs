@@ -20,7 +20,7 @@ pub(super) struct Setting {
 pub(super) enum Kind {
     /// Any text.
     Text,
-/// Text of a certain form: what is allowed, for people. It is checked by its user.
+    /// Text of a certain form: what is allowed, for people. It is checked by its user.
     Named(&'static str),
     /// Text that is never shown.
     Secret,
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Count(u64, u64),
     /// A number of bytes between two bounds.
     Bytes(u64, u64),
-/// A length of time above zero.
+    /// A length of time above zero.
     Duration,
     /// Yes or no.
     Flag,
@@ -133,7 +133,7 @@ pub(super) fn in_toml(setting: &Setting, text: &str) -> String {
         Kind::Secret => format!("# {} is set, and not shown", setting.key),
         Kind::Flag => format!("{} = {text}", setting.key),
         _ if number => format!("{} = {text}", setting.key),
-// TOML knows all escapes of JSON.
+        // TOML knows all escapes of JSON.
         _ => format!("{} = {}", setting.key, serde_json::Value::from(text)),
     }
 }

@@ -22,7 +22,7 @@ use tls::Connector;
 
 #[cfg(not(feature = "tls"))]
 type Connector = HttpConnector;
-/// Without encryption there is nothing to trust.
+/// Without encryption there are no root certificates.
 #[cfg(not(feature = "tls"))]
 enum RootCertificates {}
 
@@ -30,7 +30,7 @@ enum RootCertificates {}
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an unused connection is kept; servers close theirs after about thirty seconds.
 const IDLE: Duration = Duration::from_secs(20);
-/// An answer larger than this is not one of ours.
+/// The largest response that is read.
 const MAX_ANSWER: usize = 256 << 20;
 
 /// Sends requests to one server.
@@ -60,8 +60,8 @@ impl HttpResponse {
 }
 
 impl HttpClient {
-    /// A client for a server. It sends the API key, where there is one, with every request. For `https://` it trusts
-    /// the authorities of the system, and needs the feature `tls`. Nothing is sent yet.
+    /// A client for a server. It sends the API key, if there is one, with every request. For `https://` it uses the
+    /// root certificates of the system, and needs the feature `tls`. Nothing is sent yet.
     ///
     /// # Errors
     /// The address is not that of a server, no header can carry the key, or encryption cannot be set up.
@@ -69,7 +69,7 @@ impl HttpClient {
         Self::build(url, key, None)
     }
 
-    /// The same with authorities that the program names.
+    /// The same with other root certificates than those of the system.
     ///
     /// # Errors
     /// As [`HttpClient::new`].
@@ -92,7 +92,9 @@ impl HttpClient {
         };
         let key = key.map(|key| HeaderValue::try_from(format!("Bearer {key}"))).transpose();
         let mut key = key.map_err(|_| {
-            ClientError::Invalid("the API key holds characters that no header can carry; look where it is from".into())
+            ClientError::Invalid(
+                "the API key has characters that cannot be sent in a header; check where it comes from".into(),
+            )
         })?;
         if let Some(key) = &mut key {
             key.set_sensitive(true);
@@ -141,7 +143,7 @@ impl HttpClient {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.base))
-            // With this header the shapes are those that client libraries expect.
+            // With this header, responses have the form that client libraries expect.
             .header("ojs-version", "1.0");
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
@@ -151,7 +153,7 @@ impl HttpClient {
         }
         let request = request
             .body(Full::new(Bytes::from(body)))
-            .map_err(|error| ClientError::Invalid(format!("no request can be made of this: {error}")))?;
+            .map_err(|error| ClientError::Invalid(format!("this is not a valid request: {error}")))?;
         let answered = async {
             let response = self.client.request(request).await.map_err(|error| self.unreachable(&error))?;
             let status = response.status().as_u16();
@@ -170,7 +172,7 @@ impl HttpClient {
         if let Some(why) = RootCertificates::certificate_problem(error) {
             return ClientError::Untrusted(format!("{}: {why}", self.base));
         }
-        // The outermost error says only at which stage it happened; its causes say what it was.
+        // The outermost error names only the stage; its causes say what happened.
         let first = error.source().unwrap_or(error);
         let mut message = format!("no answer from the server at {}: {first}", self.base);
         let mut next = first.source();
@@ -182,7 +184,7 @@ impl HttpClient {
     }
 }
 
-/// Encrypts connections where that is wanted.
+/// Encrypts connections if the address asks for it.
 #[cfg(feature = "tls")]
 fn encrypting(tcp: HttpConnector, encrypted: bool, roots: Option<&RootCertificates>) -> Result<Connector, ClientError> {
     let system = || RootCertificates::system().config();
@@ -198,7 +200,7 @@ fn encrypting(
 ) -> Result<Connector, ClientError> {
     if encrypted {
         return Err(ClientError::Invalid(
-            "this program speaks no TLS: build redrive-worker with its feature `tls`, or use http://HOST:PORT"
+            "this program does not support TLS: build redrive-worker with its feature `tls`, or use http://HOST:PORT"
                 .to_owned(),
         ));
     }
@@ -226,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_own_machine_and_tls_keep_a_key_to_themselves() {
+    fn a_key_is_safe_only_on_this_machine_and_with_tls() {
         for url in ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:80", "https://jobs.example.org"] {
             assert!(!leaves_in_the_clear(url), "{url}");
         }

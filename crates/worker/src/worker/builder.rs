@@ -18,15 +18,15 @@ const MIN_LEASE: Duration = Duration::from_millis(100);
 
 /// Builds a [`Worker`].
 ///
-/// | what | where nothing is said |
+/// | setting | default |
 /// | --- | --- |
 /// | queues | `default` |
 /// | concurrency | 10 handlers |
-/// | jobs taken ahead | as many as the handlers get through in 20 ms, at most 1,000 |
+/// | prefetched jobs | as many as the handlers complete in 20 ms, at most 1,000 |
 /// | retry policy | that of the job and the server |
 /// | lease | 30 s, extended while the handler runs |
-/// | one request for jobs waits | 2 s |
-/// | time for one run | what the job or the server says |
+/// | wait of one request for jobs | 2 s |
+/// | timeout of a run | that of the job or the server |
 /// | time to finish on a stop | 25 s, then 1 s after the cancellation |
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct Builder<S> {
@@ -76,7 +76,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
     /// `async fn(Args, Context<S>) -> Result<R, E>`; see [`Handler`].
     ///
     /// A job of a type without a handler is released for other workers, which spends no attempt, and
-    /// the worker leaves its queue alone for a while: see [`Event::Paused`].
+    /// the worker claims no jobs of its queue for a while: see [`Event::Paused`].
     pub fn handle<Form>(self, kind: &str, handler: impl Handler<S, Form>) -> Self {
         self.handle_at(kind, Arc::new(move |context| handler.call(context)))
     }
@@ -100,7 +100,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// Runs every job that no other handler takes. The function gets the context alone: the job with
+    /// Runs every job that has no other handler. The function gets the context alone: the job with
     /// its envelope is in it, its arguments are not read.
     pub fn handle_all<F, Fut>(mut self, handler: F) -> Self
     where
@@ -114,13 +114,13 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// Does something around every run. What is added first is the outermost.
+    /// Adds middleware. The first one added is the outermost.
     pub fn middleware(mut self, layer: impl Middleware<S>) -> Self {
         self.layers.push(Arc::new(layer));
         self
     }
 
-    /// Adds a queue; those added first are looked into first.
+    /// Adds a queue; the worker claims from those added first before the others.
     pub fn queue(mut self, queue: &str) -> Self {
         self.queues.push(Arc::from(queue));
         self
@@ -141,14 +141,14 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// How many jobs the worker may hold beyond those that run. It takes only as many ahead as its
-    /// handlers get through in 20 ms; 0 takes none ahead.
+    /// How many jobs the worker may claim beyond those that run. It prefetches only as many as its
+    /// handlers complete in 20 ms; 0 prefetches none.
     pub fn max_prefetched(mut self, most: usize) -> Self {
         self.max_prefetched = most;
         self
     }
 
-    /// How long one run may take. What the job or the server allows holds too.
+    /// How long one run may take. The timeout of the job or the server applies too.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -200,15 +200,14 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// The name under which the worker holds jobs. Each running worker needs its own; where nothing
-    /// is said, one is made.
+    /// The name under which the worker claims jobs. Each running worker needs its own; by default one is
+    /// generated.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Tells what happens, as it happens. The function is called in the middle of the work: it
-    /// should be quick.
+    /// Calls a function for each event. It is called in the middle of the work and should be quick.
     pub fn on_event(mut self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.listener = Listener(Some(Arc::new(listener)));
         self
@@ -217,7 +216,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
     /// Builds the worker.
     ///
     /// # Errors
-    /// Everything that contradicts itself, or would do nothing.
+    /// All settings that contradict each other or have no effect.
     pub fn build(mut self) -> Result<Worker<S>, ClientError> {
         if self.concurrency == 0 {
             self.problems.push("a concurrency of 0 would run nothing; allowed is 1 or more".to_owned());

@@ -1,4 +1,4 @@
-//! One handler at a time: from a job to the report of its end.
+//! Executors, each of which runs one handler at a time, from the job to its report.
 
 use super::runner::Runner;
 use crate::delay::GrowingDelay;
@@ -15,7 +15,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Runs one job after the other until there is no more work to come.
+/// Runs one job after the other until the worker stops.
 pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     let mut next = None;
     loop {
@@ -33,7 +33,7 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     }
 }
 
-/// Takes note of how a run ended; answers a job that waited for just that.
+/// Records how a run ended; returns a job that waited for it.
 fn end<S: Send + Sync + 'static>(
     runner: &Runner<S>,
     run: Arc<Run>,
@@ -54,7 +54,7 @@ fn end<S: Send + Sync + 'static>(
         Ending::Released(delay) => runner.emit(&Event::Released(&run.job, *delay)),
         Ending::Declined { reason, wait } => runner.decline(&run.job, reason, *wait),
     }
-    // A job that could not run says nothing about how long runs take, nor that the queue is fine.
+    // A job that could not run does not count in the average, and does not end the pause of its queue.
     let took = if let Ending::Declined { .. } = ending { None } else { Some(took) };
     if took.is_some() {
         runner.pauses().ran(&run.job.queue);
@@ -64,7 +64,7 @@ fn end<S: Send + Sync + 'static>(
     next
 }
 
-/// One run. Answers nothing where the job is no longer held: then there is nothing to report.
+/// One run. Returns `None` if the lease is lost: then there is nothing to report.
 pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &Arc<Run>) -> Option<Ending> {
     if run.is_lost() {
         return None;
@@ -85,7 +85,7 @@ pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &
             None
         }
     };
-    // A handler that listens may have ended before anybody looked at the signal.
+    // The handler may have ended because of the signal before it was seen here.
     let Some(why) = run.cancellation.reason() else { return outcome.map(|outcome| ending_of(run, outcome)) };
     runner.emit(&Event::Cancelled(&run.job, why));
     let late = match outcome {
@@ -145,7 +145,7 @@ impl Guarded {
         }
     }
 
-    /// How it ends. Asked again after that, it never answers.
+    /// How it ends. It completes only once.
     async fn outcome(&mut self) -> Outcome {
         poll_fn(|cx| {
             if let Some(failure) = self.1.take() {
@@ -167,7 +167,7 @@ impl Guarded {
         .await
     }
 
-    /// What a handler holds may panic when it goes, too.
+    /// The values of a handler may panic when they are dropped.
     fn drop_quietly(&mut self) {
         let running = self.0.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(running)));
@@ -182,5 +182,5 @@ impl Drop for Guarded {
 
 fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::new("panic", text.unwrap_or("the handler panicked, with a value that is no text"))
+    Failure::new("panic", text.unwrap_or("the handler panicked with a value that is not text"))
 }

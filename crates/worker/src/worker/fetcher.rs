@@ -1,4 +1,4 @@
-//! Taking jobs.
+//! Claiming jobs.
 
 use super::executor;
 use super::runner::{Mode, Runner};
@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// How much longer than it should wait a fetch may take when the worker stops.
+/// How much longer than its wait a fetch may take when the worker stops.
 const LAST_FETCH: Duration = Duration::from_secs(1);
 /// A fetch that should have waited and came back this soon did not wait.
 const TOO_SOON: Duration = Duration::from_millis(50);
 
-/// Takes jobs until `stopped` completes.
+/// Claims jobs until `stopped` completes.
 ///
 /// # Errors
 /// The server refuses the worker before it has delivered a job.
@@ -93,8 +93,8 @@ pub(super) async fn run<S: Send + Sync + 'static>(
     }
 }
 
-/// Waits for the end of a fetch when the worker stops. A server may deliver jobs just when the worker stops
-/// listening, and they would be lost to other workers until their leases end.
+/// Waits for the end of a fetch when the worker stops. The server may just be sending jobs, which no other worker
+/// could claim until their leases end.
 async fn last_fetch<S: Send + Sync + 'static>(
     runner: &Runner<S>,
     fetch: TransportFuture<'_, Vec<Delivery>>,
@@ -109,7 +109,7 @@ async fn last_fetch<S: Send + Sync + 'static>(
     }
 }
 
-/// Waits until there is room for more jobs; answers for how many.
+/// Waits until there is room for more jobs; returns for how many.
 async fn room<S: Send + Sync + 'static>(runner: &Runner<S>) -> usize {
     let mut mode = runner.mode.subscribe();
     // The sender is dropped with the runner.
@@ -135,7 +135,7 @@ fn fetch_request<S>(runner: &Runner<S>, queues: Arc<[Arc<str>]>, count: usize) -
     }
 }
 
-/// How many jobs one request asks for at most; servers deliver no more.
+/// The largest number of jobs in one request; servers return no more.
 const MAX_FETCH: usize = 1_000;
 
 /// Puts jobs into the buffer, and starts executors for them.

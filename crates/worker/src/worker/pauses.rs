@@ -1,4 +1,4 @@
-//! Queues that the worker leaves to others for a while, because it met jobs there that it cannot run.
+//! Queues from which the worker claims no jobs for a while, because it found jobs there that it cannot run.
 
 use crate::delay::GrowingDelay;
 use std::collections::HashMap;
@@ -17,8 +17,8 @@ struct Pause {
 }
 
 impl Pauses {
-    /// A job of the queue cannot run here. Answers how long the queue is left alone from now on;
-    /// `None` where it is already.
+    /// A job of the queue cannot run here. Returns how long the queue is paused from now on;
+    /// `None` if it is paused already.
     pub(super) fn declined(&mut self, queue: &Arc<str>) -> Option<Duration> {
         let now = Instant::now();
         let pause =
@@ -43,10 +43,10 @@ impl Pauses {
         queues.iter().for_each(|queue| self.ran(queue));
     }
 
-    /// The queues that are not left alone now.
+    /// The queues that are not paused now.
     ///
     /// # Errors
-    /// There is none; this is when the first of them is open again.
+    /// All are paused; this is when the first pause ends.
     pub(super) fn open(&self, queues: &Arc<[Arc<str>]>) -> Result<Arc<[Arc<str>]>, Instant> {
         let now = Instant::now();
         let until = |queue: &Arc<str>| self.0.get(queue).map(|pause| pause.until).filter(|until| *until > now);
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_queue_is_left_alone_for_longer_each_time_until_a_job_of_it_runs() {
+    async fn a_queue_is_paused_for_longer_each_time_until_a_job_of_it_runs() {
         let queues: Arc<[Arc<str>]> = ["a", "b"].map(Arc::from).into();
         let mut pauses = Pauses::default();
         assert_eq!(pauses.open(&queues), Ok(Arc::clone(&queues)));
@@ -84,6 +84,6 @@ mod tests {
         let short = pauses.declined(&queues[0]).unwrap();
         assert!(short <= Duration::from_secs(2), "{short:?}");
         let later = pauses.declined(&queues[1]).unwrap().min(short);
-        assert_eq!(pauses.open(&queues), Err(Instant::now() + later), "nothing is open before that");
+        assert_eq!(pauses.open(&queues), Err(Instant::now() + later), "all are paused until then");
     }
 }

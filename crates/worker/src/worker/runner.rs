@@ -1,4 +1,4 @@
-//! A worker that runs: who does what, and how it comes to an end.
+//! A running worker: its tasks, and how it stops.
 
 use super::buffer::Buffer;
 use super::pauses::Pauses;
@@ -28,7 +28,7 @@ pub(crate) struct Runner<S> {
     pauses: Mutex<Pauses>,
     /// One permit for each job that may start.
     pub(super) work: Semaphore,
-    /// Rung when there is something to report.
+    /// Notified when there is something to report.
     pub(super) reported: Notify,
     /// Notified when the buffer has more room.
     pub(super) room: Notify,
@@ -37,7 +37,7 @@ pub(crate) struct Runner<S> {
     stop_begun: OnceLock<Instant>,
     /// True once what still runs has to end.
     aborted: watch::Sender<bool>,
-    /// What the server wants.
+    /// What the server wants the worker to do.
     pub(super) mode: watch::Sender<Mode>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Runner<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Work,
-    /// Take no further jobs.
+    /// Claim no further jobs.
     Quiet,
     Stop,
 }
@@ -96,7 +96,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
     }
 
     pub(super) fn buffer(&self) -> MutexGuard<'_, Buffer> {
-        // Nothing under this lock panics half way through a change.
+        // No change under this lock panics half way.
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +104,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A job cannot run here: its queue is left to others for a while.
+    /// A job cannot run here: the worker claims no jobs of its queue for a while.
     pub(super) fn decline(&self, job: &Job, reason: &str, wait: Duration) {
         self.emit(&Event::Declined { job, reason, wait });
         let paused = self.pauses().declined(&job.queue);
@@ -145,13 +145,13 @@ impl<S: Send + Sync + 'static> Runner<S> {
             fetched = working => fetched,
             never = self.abort_on(abort) => match never {},
         };
-        // Lanes that wait for work end; those that block a thread are left behind.
+        // Executors that wait for work end; those that block a thread are left behind.
         self.work.close();
         drop((executors, helpers));
         fetched.map(|()| self.tally.summary())
     }
 
-    /// Cuts the end short once `abort` completes after the stop has begun.
+    /// Cancels all handlers once `abort` completes after the stop has begun.
     async fn abort_on(&self, abort: impl Future<Output = ()>) -> Infallible {
         let mut stopping = self.shared.stopping.subscribe();
         // The sender is dropped with the runner.
@@ -162,7 +162,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         std::future::pending().await
     }
 
-    /// Tells every handler that its time is over.
+    /// Cancels every handler.
     fn cancel_all(&self) {
         for run in self.buffer().runs() {
             run.cancellation.cancel(Cancelled::Stopping);
@@ -190,7 +190,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         self.reported.notify_one();
     }
 
-    /// Waits for what runs, cancels what takes too long, and delivers the last reports.
+    /// Waits for running handlers, cancels those that take too long, and delivers the last reports.
     async fn shut_down(&self) {
         let begun = self.stop_begun.get().copied().unwrap_or_else(Instant::now);
         let deadline = begun + self.settings.stop_within;
@@ -210,7 +210,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         }
     }
 
-    /// Waits until nothing is held; false where that is not so by then.
+    /// Waits until the buffer is empty; false if it is not by the deadline.
     async fn empty_by(&self, deadline: Instant) -> bool {
         let empty = async {
             loop {

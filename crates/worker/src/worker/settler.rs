@@ -1,4 +1,4 @@
-//! Telling the server how runs ended: whatever has come together while the last report was under way.
+//! Reporting to the server how runs ended: all reports that gathered while the last request was in progress.
 
 use super::runner::Runner;
 use crate::delay::GrowingDelay;
@@ -24,14 +24,14 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     }
 }
 
-/// Delivers reports, however long the server is unreachable. A lease that runs out meanwhile makes a report
-/// late, not wrong: the server refuses it.
+/// Delivers reports, however long the server is unreachable. If the lease expires meanwhile, the server refuses
+/// the report.
 async fn deliver<S: Send + Sync + 'static>(runner: &Runner<S>, reports: Vec<RunReport>) {
     let mut lists = vec![reports];
     while let Some(mut list) = lists.pop() {
         let answers = match answered(runner, &list).await {
             Ok(answers) => answers,
-            // Something in it is too much for the server: the smaller the list, the fewer suffer.
+            // One of the reports is invalid or too long: halving the list isolates it.
             Err(_) if list.len() > 1 => {
                 let rest = list.split_off(list.len() / 2);
                 lists.extend([rest, list]);
@@ -46,7 +46,7 @@ async fn deliver<S: Send + Sync + 'static>(runner: &Runner<S>, reports: Vec<RunR
     }
 }
 
-/// Takes note of answers. Reports that the server cannot read come back as failures that it can.
+/// Records the answers. For reports that the server cannot read, it returns failures to send instead.
 fn apply_answers<S: Send + Sync + 'static>(
     runner: &Runner<S>,
     list: Vec<RunReport>,
@@ -93,18 +93,18 @@ async fn answered<S: Send + Sync + 'static>(runner: &Runner<S>, list: &[RunRepor
     }
 }
 
-/// Whether the server minds what is said, and not who says it or when.
+/// Whether the server refuses the content of a report, not its lease or its sender.
 const fn is_about_content(refused: &Refused) -> bool {
     matches!(refused.status, 400 | 413 | 422)
 }
 
-/// The type of the failure that stands in for a report which the server cannot read.
+/// The type of the failure that replaces a report that the server cannot read.
 const SUBSTITUTE: &str = "report_refused";
 
-/// What is said instead of a result that is too long, or an error that is not valid: that the run
-/// ended, and that its outcome could not be reported. Running it again would end the same way.
+/// Replaces a result that is too long, or an error that is not valid, by a failure that says so. Running the job
+/// again would end the same way.
 fn substitute(refused: &Refused) -> Ending {
-    let message = format!("the server does not take what the handler answered: {}", refused.message);
+    let message = format!("the server does not accept the outcome of the handler: {}", refused.message);
     Ending::Failed(Failure::new(SUBSTITUTE, message).unrecoverable())
 }
 

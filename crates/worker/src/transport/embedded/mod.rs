@@ -29,15 +29,15 @@ use tokio::task::JoinHandle;
 pub(crate) struct Local {
     pub(crate) engine: Arc<Engine>,
     envelopes: Arc<Envelopes>,
-    /// Where the jobs are stored; absent where that is in memory.
+    /// Where the jobs are stored; absent for a store in memory.
     backend: Option<Backend>,
-    /// What makes due jobs available; absent where a test moves the clock by hand.
+    /// Makes due jobs available; absent if a test moves the clock itself.
     sweeper: Mutex<Option<JoinHandle<()>>>,
     stop: watch::Sender<bool>,
 }
 
 impl Local {
-    /// An engine whose sweeps run by themselves, on the runtime of the caller.
+    /// An engine with a sweeper on the runtime of the caller.
     pub(crate) async fn open(backend: Backend) -> Result<Self, ClientError> {
         let engine = backend.engine(Arc::new(SystemRandomness::default()), settings()?).await.map_err(refusal)?;
         let (stop, mut stopping) = watch::channel(false);
@@ -45,14 +45,14 @@ impl Local {
             // Without a sender, the client is gone.
             let _ = stopping.wait_for(|stop| *stop).await;
         };
-        // The next request to a store that does not answer says so; the sweeps go on.
+        // The next request reports that the store does not answer; the sweeps continue.
         let log = |notice: sweeper::Notice<'_>| tracing::warn!("{notice}");
         let sweeper = tokio::spawn(sweeper::run(Arc::clone(&engine), stopped, log));
         let (envelopes, backend) = (envelopes(&engine), Some(backend));
         Ok(Self { engine, envelopes, backend, sweeper: Mutex::new(Some(sweeper)), stop })
     }
 
-    /// An engine whose sweeps are up to the caller.
+    /// An engine that sweeps only when the caller asks it to.
     pub(crate) fn without_sweeper(engine: Arc<Engine>) -> Self {
         let stop = watch::channel(false).0;
         Self { envelopes: envelopes(&engine), engine, backend: None, sweeper: Mutex::new(None), stop }
@@ -71,7 +71,7 @@ impl Local {
     }
 }
 
-/// What writes the jobs of an engine as envelopes.
+/// Writes the jobs of an engine as envelopes.
 pub(crate) fn envelopes(engine: &Engine) -> Arc<Envelopes> {
     Arc::new(Envelopes::new(engine.settings().timeout))
 }
@@ -240,7 +240,7 @@ fn job_data(
     JobData::Stored(Box::new(Stored { job, progress, envelopes: Arc::clone(envelopes) }))
 }
 
-/// What is no id names no job.
+/// An invalid id is that of no job.
 fn parsed(id: &str) -> Result<JobId, ClientError> {
     id.parse().map_err(|error| ClientError::refused(404, "not_found", error))
 }

@@ -1,4 +1,4 @@
-//! The ends of runs, as the engine takes them.
+//! Reports of runs, as the engine takes them.
 
 use super::super::{Ending, ReportDefaults, RunReport, Settled, Token};
 use super::duration;
@@ -11,7 +11,7 @@ use redrive_store::{LeaseRef, Transition};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Who holds a run. A run of another transport is none of this one's.
+/// The lease of a run; `None` for a run of another transport.
 pub(super) fn lease_ref(run: &Run) -> Option<LeaseRef> {
     match run.lease.token {
         Token::Lease(id, token) => Some(LeaseRef { id, token: redrive_store::Token::Lease(token) }),

@@ -1,4 +1,4 @@
-//! Enqueuing jobs: the document that a server would be sent, read by the code with which a server reads it.
+//! Enqueueing jobs: the document for a server, read by the same code as on a server.
 
 use super::super::document::document;
 use crate::{ClientError, NewJob};
@@ -8,7 +8,7 @@ use redrive_ojs::{Invalid, JobRequest, Limits, PolicyOrigin, policy_document};
 use redrive_policy::{Moment, Problem, Problems};
 use std::sync::Arc;
 
-/// The longest document of one job, in bytes: the longest request that a server takes.
+/// The longest document of one job, in bytes: the longest request that a server accepts.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Jobs as the engine takes them.

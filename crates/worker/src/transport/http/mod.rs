@@ -20,12 +20,12 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
-/// How long an answer may take that does not wait for anything.
+/// How long an answer may take, apart from the wait of a long poll.
 const ANSWER: Duration = Duration::from_secs(30);
-/// How many single reports are under way at once, to a server that takes no lists.
+/// How many single reports are sent concurrently to a server that does not accept lists.
 const SINGLE_REPORTS: usize = 16;
 
-/// The way to a server.
+/// The transport to a server.
 pub(crate) struct Http {
     caller: Caller,
     /// What the server can do beyond the specification; asked for once.
@@ -46,7 +46,7 @@ impl Http {
         Ok(Self { caller: Caller(HttpClient::with_roots(url, key, roots)?), extensions: OnceCell::new() })
     }
 
-    /// What the server can do. A server that cannot be reached is asked again next time.
+    /// What the server can do. If it cannot be reached, the next call asks again.
     async fn extensions(&self) -> Result<Extensions, ClientError> {
         self.extensions.get_or_try_init(|| Extensions::ask(&self.caller)).await.copied()
     }
@@ -55,7 +55,7 @@ impl Http {
         self.caller.post(path, body, ANSWER).await
     }
 
-    /// Reports in lists, each within what a server takes as one body.
+    /// Sends reports in lists, each within the longest body of a server.
     async fn settle_lists(
         &self,
         reports: &[RunReport],
@@ -70,13 +70,13 @@ impl Http {
             settled.extend(read::settlements(&answer)?);
             if settled.len() != before + count {
                 let found = settled.len() - before;
-                return Err(ClientError::Garbled(format!("{count} reports were sent, and {found} are answered")));
+                return Err(ClientError::Garbled(format!("{count} reports were sent, and {found} were answered")));
             }
         }
         Ok(settled)
     }
 
-    /// Reports one by one, some at a time.
+    /// Sends reports one by one, several at a time.
     async fn settle_singly(
         &self,
         reports: &[RunReport],

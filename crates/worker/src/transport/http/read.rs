@@ -15,7 +15,7 @@ use std::time::Duration;
 
 fn parsed<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, ClientError> {
     serde_json::from_slice(answer)
-        .map_err(|error| ClientError::Garbled(format!("what answers is no server of Open Job Spec: {error}")))
+        .map_err(|error| ClientError::Garbled(format!("this is not a server of Open Job Spec: {error}")))
 }
 
 #[derive(Deserialize)]
@@ -45,8 +45,8 @@ struct Envelope<'a> {
     lease_token: Option<Cow<'a, str>>,
 }
 
-/// The jobs of a fetch. One that cannot be read is passed over: its lease runs out, and the history of
-/// the job says so.
+/// The jobs of a fetch. One that cannot be read is skipped: its lease expires, and the history of
+/// the job shows it.
 pub(super) fn deliveries(answer: &[u8], request: &FetchRequest) -> Result<Vec<Delivery>, ClientError> {
     let fetched: Fetched<'_> = parsed(answer)?;
     let mut kinds: Vec<Arc<str>> = Vec::new();
@@ -75,14 +75,14 @@ fn delivery(text: &str, request: &FetchRequest, kinds: &mut Vec<Arc<str>>) -> Op
     };
     let lease = Lease {
         token: Token::Wire(envelope.lease_token.map(Into::into)),
-        // What the job says comes before what the worker asks for.
+        // The lease of the job takes precedence over that of the worker.
         span: envelope.visibility_timeout_ms.map_or(request.lease, Duration::from_millis),
         timeout: envelope.timeout_ms.map(Duration::from_millis),
     };
     Some(Delivery { job, lease })
 }
 
-/// One text for many jobs of a kind.
+/// Shares one text between many jobs of a type.
 fn shared(known: &mut Vec<Arc<str>>, text: &str) -> Arc<str> {
     if let Some(known) = known.iter().find(|known| ***known == *text) {
         return Arc::clone(known);
@@ -119,7 +119,7 @@ impl SettleResult<'_> {
             return Settled::Accepted { state: self.state.into(), retry_after, dead: self.dead_letter };
         }
         let error: Value = self.error.and_then(|error| serde_json::from_str(error.get()).ok()).unwrap_or_default();
-        // Some servers answer the error itself, others wrap it once more.
+        // Some servers send the error itself, others wrap it.
         let error = if error["error"].is_object() { &error["error"] } else { &error };
         match read_error(status, error) {
             ClientError::Refused(refused) => Settled::Refused(refused),
@@ -133,7 +133,7 @@ pub(super) fn settlements(answer: &[u8]) -> Result<Vec<Settled>, ClientError> {
     Ok(results.results.into_iter().map(SettleResult::settled).collect())
 }
 
-/// The answer to a single report. A refusal is an answer; an unreachable server gives none.
+/// The answer to a single report. A refusal is an answer, unless the same report may succeed later.
 pub(super) fn single(answer: Result<bytes::Bytes, ClientError>) -> Result<Settled, ClientError> {
     match answer {
         Ok(answer) => parsed::<SettleResult<'_>>(&answer).map(SettleResult::settled),
@@ -184,11 +184,11 @@ pub(super) fn heartbeat(answer: &[u8], runs: &[Arc<Run>]) -> Result<HeartbeatAns
 pub(super) fn job(answer: &[u8]) -> Result<JobData, ClientError> {
     let mut document: Value = parsed(answer)?;
     let Some(mut job) = document.get_mut("job").map(Value::take) else { return Ok(JobData::Value(document)) };
-    // What only our server tells may stand beside the job.
-    if let (Some(told), Some(members)) = (document.get("redrive"), job.as_object_mut())
+    // What only Redrive reports may stand beside the job.
+    if let (Some(explanation), Some(members)) = (document.get("redrive"), job.as_object_mut())
         && !members.contains_key("redrive")
     {
-        members.insert("redrive".to_owned(), told.clone());
+        members.insert("redrive".to_owned(), explanation.clone());
     }
     Ok(JobData::Value(job))
 }
@@ -198,7 +198,7 @@ struct Batch {
     jobs: Vec<Box<RawValue>>,
 }
 
-/// The jobs of a batch. It does not tell which of them were there before.
+/// The jobs of a batch. The answer does not say which of them existed before.
 pub(super) fn batch(answer: &[u8]) -> Result<Vec<(JobData, bool)>, ClientError> {
     let batch: Batch = parsed(answer)?;
     Ok(batch.jobs.into_iter().map(|job| (JobData::Text(job), true)).collect())
@@ -212,7 +212,7 @@ struct Dead {
     pagination: Value,
 }
 
-/// A page that started there and was asked for so many. Servers that know no cursors go on by number.
+/// The page that starts at `start`, of at most `limit`. Servers without cursors continue by offset.
 pub(super) fn dead_page(answer: &[u8], start: &Start, limit: usize) -> Result<DeadPage, ClientError> {
     let Dead { jobs, pagination } = parsed(answer)?;
     let exact = pagination["total_at_least"].as_bool() != Some(true);

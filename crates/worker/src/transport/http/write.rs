@@ -1,4 +1,4 @@
-//! Requests as JSON text, written without building trees where there is one per job.
+//! Requests as JSON text, written without building a tree for each job.
 
 use super::super::document::document;
 use super::super::{DeadFilter, Ending, FetchRequest, ProgressUpdate, ReportDefaults, RunReport, Start, Token};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A list of reports ends before it is longer than this, in bytes; servers take a megabyte.
 const MAX_LIST_BYTES: usize = 512 << 10;
-/// How many reports one list holds at most.
+/// The largest number of reports in one list.
 const MAX_REPORTS: usize = 1_000;
 
 pub(super) fn fetch(request: &FetchRequest, wait: Duration) -> Vec<u8> {
@@ -31,7 +31,7 @@ pub(super) fn fetch(request: &FetchRequest, wait: Duration) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// As many of these reports as one list holds, and how many that are.
+/// As many of these reports as fit into one list, and how many they are.
 pub(super) fn settlements(
     reports: &[RunReport],
     report_defaults: &ReportDefaults,
@@ -56,7 +56,7 @@ pub(super) fn settlements(
     (out, count)
 }
 
-/// One report on its own, and where it goes.
+/// A single report, and its path.
 pub(super) fn single(
     report: &RunReport,
     report_defaults: &ReportDefaults,
@@ -123,7 +123,7 @@ fn push_failure(
         if extensions.worker_policies {
             push_raw(out, "retry", &retry.text);
         } else {
-            // A server that cannot be told heeds at least this.
+            // A server without the extension obeys at least this.
             retryable &= retry.policy.attempts.max_runs().is_none_or(|runs| run.job.attempt < runs);
         }
     }
@@ -140,7 +140,7 @@ fn push_failure(
         out.extend_from_slice(b",\"code\":");
         push_text(out, code);
     }
-    // Servers that do not know the codes know this.
+    // Servers that do not know the codes obey this.
     push_raw(out, "retryable", if retryable { "true" } else { "false" });
     if let Some(details) = &failure.details {
         push_details(out, details);
@@ -161,7 +161,7 @@ pub(super) fn heartbeat(runs: &[Arc<Run>], report_defaults: &ReportDefaults, tok
     let mut out = Vec::with_capacity(128 + runs.len() * 96);
     out.extend_from_slice(b"{\"worker_id\":");
     push_text(&mut out, &report_defaults.worker);
-    // Leases go on as they are where the server knows them one by one.
+    // A server that knows each lease by its token extends each by its own span.
     if let Some(longest) = runs.iter().map(|run| run.lease.span).max().filter(|_| !tokens) {
         push_raw(&mut out, "visibility_timeout_ms", &millis(longest).to_string());
     }
@@ -229,7 +229,7 @@ pub(super) fn batch(jobs: &[NewJob]) -> Vec<u8> {
 
 /// A new job as a server takes it.
 pub(super) fn push_job(out: &mut Vec<u8>, job: &NewJob) {
-    // Neither writing into a vector nor a document without keys that are no strings can fail.
+    // Writing into a vector cannot fail, nor can a document whose keys are all strings.
     let _ = serde_json::to_writer(out, &document(job));
 }
 
