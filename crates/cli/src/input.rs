@@ -43,7 +43,7 @@ impl From<ReadError> for Failed {
     }
 }
 
-/// Reads a document; `-` is standard input. The format follows the file's ending unless given.
+/// Reads a document; `-` is standard input. The default format follows the extension of the file.
 pub(crate) fn read(path: &Path, format: Option<Format>) -> Result<Value, ReadError> {
     let text = read_text(path)?;
     let format = format.unwrap_or_else(|| format_of(path));
@@ -75,7 +75,7 @@ fn read_text(path: &Path) -> Result<String, ReadError> {
         Box::new(File::open(path).map_err(unreachable)?)
     };
     let mut bytes = Vec::new();
-    // One byte more than allowed tells a document that is too large from one that just fits.
+    // One byte more than allowed distinguishes a document that is too large from one that just fits.
     source.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreachable)?;
     if bytes.len() > MAX_BYTES {
         let size = std::fs::metadata(path).map_or(bytes.len(), |meta| meta.len().try_into().unwrap_or(usize::MAX));
@@ -132,7 +132,7 @@ pub(crate) struct Document {
     /// The file to read, or - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) path: PathBuf,
-    /// The notation of the file [default: by its ending, else json]
+    /// The notation of the file [default: by its extension, else json]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
 }

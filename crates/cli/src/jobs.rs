@@ -33,15 +33,15 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Redrive jobs that have ended, to run again as if they were new; says how many unless --yes is given
+    /// Redrive jobs that have ended, to run again as if they were new; without --yes, prints how many
     Retry(ended::Args),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   redrive jobs --state retryable --queue mail
-  redrive jobs retry --state discarded --type report.build --since 2h         says how many
-  redrive jobs retry --state discarded --type report.build --since 2h --yes   carries it out
+  redrive jobs retry --state discarded --type report.build --since 2h         prints how many
+  redrive jobs retry --state discarded --type report.build --since 2h --yes   redrives them
   redrive jobs --type report.build --limit 1000 --json | jq -r '.jobs[].id'";
 
 const STATES: [&str; 8] =
@@ -87,7 +87,7 @@ pub(crate) fn attempt(job: &Value) -> String {
     format!("{}{most}", job["attempt"].as_u64().unwrap_or(0))
 }
 
-/// The time that matters in the state the job is in.
+/// The time that matters in the state of the job.
 fn relevant_time(job: &Value, now_ms: i64) -> String {
     let first = |keys: &[&str]| keys.iter().find_map(|key| job[*key].as_str());
     let at = match job["state"].as_str() {

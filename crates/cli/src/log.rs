@@ -40,8 +40,8 @@ impl FromStr for Format {
     }
 }
 
-/// Reads a filter: a level, or several parts with commas of which each but one names its module. Absent where a
-/// part is neither, which would otherwise silence everything else as the name of a module.
+/// Reads a filter: a level, or several parts separated by commas, of which all but one name a module. Absent if a part
+/// is neither: it would count as the name of a module, and silence everything else.
 pub(crate) fn filter(text: &str) -> Option<Targets> {
     let level = |name: &str| match name {
         "off" => Some(LevelFilter::OFF),
@@ -67,7 +67,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The default settings, without the events of one crate that the command itself puts into words.
+    /// The default settings, without the events of one crate, which the command itself prints.
     pub(crate) fn without(target: &'static str) -> Self {
         let Self { format, filter } = Self::default();
         Self { format, filter: filter.with_target(target, LevelFilter::OFF) }
@@ -84,7 +84,7 @@ impl Default for Settings {
 pub(crate) fn start(settings: Settings) {
     let lines = Lines { format: settings.format };
     let subscriber = registry().with(lines.with_filter(settings.filter));
-    // Fails only where the process has a log already, which then stays.
+    // Fails only if the process has a log already, which then stays.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
@@ -107,12 +107,12 @@ impl<S: Subscriber> Layer<S> for Lines {
                 format!("{} {} {}", time::rfc3339(now()), name(*metadata.level()), record.text(metadata.target()))
             }
         };
-        // One call for the whole line. A reader that is gone does not stop the work.
+        // One call for the whole line. A closed pipe does not stop the work.
         let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
     }
 }
 
-/// What an event says: its message, and its fields in their order.
+/// An event: its message, and its fields in their order.
 #[derive(Default)]
 struct Record {
     message: String,
@@ -120,7 +120,7 @@ struct Record {
 }
 
 impl Record {
-    /// The message of an event of this project, which says everything; the fields too of any other event.
+    /// The message; for events of other crates, also the fields.
     fn text(&self, target: &str) -> String {
         if target.starts_with("redrive") {
             return one_line(&self.message);
@@ -181,7 +181,7 @@ fn now() -> Moment {
     Moment::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// Nothing in a line can begin another line, or send a command to a terminal.
+/// Escapes line breaks and control characters.
 fn one_line(line: &str) -> String {
     output::plain(line).replace('\n', "\\n")
 }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stays_one_line_and_says_nothing_to_a_terminal() {
+    fn a_line_stays_one_line_without_control_characters() {
         assert_eq!(one_line("a\nb \u{1b}[31mred é"), "a\\nb \\u{1b}[31mred é");
         let line = record("first\nsecond").json(Moment::ORIGIN, Level::WARN, "redrive_server::queues");
         assert!(!line.contains('\n'), "{line}");

@@ -12,9 +12,9 @@ pub(crate) struct List<'a> {
     pub(crate) path: &'a str,
     /// The member of an answer that has the entries.
     pub(crate) entries: &'static str,
-    /// The parameter that says how many entries are wanted.
+    /// The parameter with the number of entries.
     pub(crate) limit: &'static str,
-    /// What is asked for besides.
+    /// The other parameters.
     pub(crate) filter: Vec<(&'a str, Option<String>)>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Listed {
 }
 
 impl List<'_> {
-    /// Reads the list until there are `most` entries, or no more. A page may have fewer entries than were asked for,
+    /// Reads the list until there are `limit` entries, or no more. A page may have fewer entries than were requested,
     /// or none, and not be the last.
     pub(crate) fn read(&self, client: &Client, limit: usize) -> Result<Listed, Failed> {
         let mut found = Listed { entries: Vec::new(), total: 0, at_least: false };
@@ -66,7 +66,7 @@ impl Listed {
         object.into()
     }
 
-    /// Says that there are more, where that is so.
+    /// Prints how many more there are, if there are any.
     pub(crate) fn print_remaining(&self, things: &str) {
         let count = self.entries.len();
         if self.at_least {

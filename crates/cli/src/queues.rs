@@ -19,9 +19,9 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Let workers claim no more jobs of a queue; new jobs can still be enqueued
+    /// Pause a queue: workers claim none of its jobs, and new jobs can still be enqueued
     Pause(Pause),
-    /// Let workers claim jobs of a queue again
+    /// Resume a queue: workers claim its jobs again
     Resume(Name),
     /// Remove a queue that has no jobs; the server removes such queues itself after some time
     Remove(Name),
@@ -37,7 +37,7 @@ struct Name {
 struct Pause {
     #[command(flatten)]
     queue: Name,
-    /// Pause it also where it has had no job yet, as before a deployment
+    /// Pause the queue even if it has had no job yet, for example before a deployment
     #[arg(long)]
     create: bool,
 }
@@ -75,7 +75,7 @@ fn list(client: &Client, json: bool) -> Result<(), Failed> {
     if stats.is_empty() {
         return output::text("no queues yet: the first job of a queue creates it\n");
     }
-    // A column of zeros says nothing, and all of them together are wider than a terminal.
+    // Columns of zeros are left out: all columns together are wider than a terminal.
     let counted =
         |state: &&str| ["available", "active"].contains(state) || stats.iter().any(|queue| count(queue, state) > 0);
     let states: Vec<&str> = STATES.into_iter().filter(counted).collect();

@@ -1,4 +1,4 @@
-//! `redrive serve`: clock, randomness, store, engine and server, put together.
+//! `redrive serve`: puts the clock, randomness, the store, the engine and the server together.
 
 use crate::config::{self, Flags, ServerConfig};
 use crate::exit::Failed;
@@ -27,8 +27,8 @@ Examples:
   REDRIVE_LIMITS_BATCH=5000 redrive serve --config redrive.toml
 
 Settings come from flags, else from REDRIVE_* in the environment, else from redrive.toml;
-`redrive config` lists them. SIGTERM and SIGINT stop the server in good order; the second one
-stops it at once.";
+`redrive config` lists them. SIGTERM and SIGINT stop the server gracefully; the second one
+stops it immediately.";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let mut config = config::load(&args.flags)?;
@@ -90,7 +90,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
 fn watch_store(backend: &Backend, stopper: Arc<watch::Sender<bool>>) {
     match backend {
         Backend::Folder { store, .. } => store.watch(move |notice| match notice {
-            // A store that has stopped answers nothing any more, and only a new start can help.
+            // A store that has stopped does not recover: only a restart helps.
             Notice::Stopped(_) => {
                 error!("{notice}");
                 stopper.send_replace(true);
@@ -108,7 +108,7 @@ fn watch_store(backend: &Backend, stopper: Arc<watch::Sender<bool>>) {
     }
 }
 
-/// Drains the inbox, where the store has one.
+/// Drains the inbox, if the store has one.
 async fn drain_inbox(backend: &Backend, server: &Server, stop: watch::Receiver<bool>) {
     if backend.has_inbox() {
         server.drain_inbox(wait_for(stop)).await;
@@ -116,7 +116,7 @@ async fn drain_inbox(backend: &Backend, server: &Server, stop: watch::Receiver<b
 }
 
 /// Stops the server at the first SIGTERM or SIGINT. The second one ends the program immediately: what was
-/// acknowledged is safe, as it is when the power fails.
+/// acknowledged is as safe as in a power failure.
 fn stop_on_signal(stopper: Arc<watch::Sender<bool>>) -> Result<(), Failed> {
     let signals = signals::count()?;
     tokio::spawn(async move {

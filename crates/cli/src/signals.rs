@@ -1,4 +1,4 @@
-//! Signals that ask for an end: SIGINT, which Ctrl-C sends, and SIGTERM.
+//! The signals that stop the program: SIGINT, which Ctrl-C sends, and SIGTERM.
 
 use crate::exit::Failed;
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,7 +33,7 @@ pub(crate) async fn wait_for(mut signals: watch::Receiver<Signals>, count: u32) 
     let reached = signals.wait_for(|signals| signals.count >= count).await.map(|signals| *signals);
     match reached {
         Ok(signals) => signals,
-        // The runtime that counted them is gone, and with it everything that could wait for this.
+        // The runtime that counted them has ended, and so has every waiting task.
         Err(_) => std::future::pending().await,
     }
 }

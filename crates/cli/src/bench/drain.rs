@@ -18,7 +18,7 @@ pub(super) struct WorkerLoad {
     pub(super) batch: usize,
 }
 
-/// Claims and settles jobs until the ledger is complete. A latency is the time from asking for jobs to
+/// Claims and settles jobs until the ledger is complete. A latency is the time from the request for jobs to
 /// the answer that they are settled.
 pub(super) async fn drain(
     target: &Target,
@@ -53,7 +53,7 @@ struct BenchClient {
     settle: Head,
 }
 
-/// A run that is about to end.
+/// How a run is going to end.
 struct PlannedEnd {
     number: usize,
     fails: bool,
@@ -91,7 +91,7 @@ impl BenchClient {
         Ok(())
     }
 
-    /// Asks for jobs, and writes down how they end.
+    /// Claims jobs, and decides how they end.
     async fn claim(
         &mut self,
         ledger: &RefCell<Ledger>,
@@ -121,7 +121,7 @@ impl BenchClient {
         Ok(())
     }
 
-    /// Reports how the runs ended, and looks whether each report was accepted.
+    /// Reports how the runs ended, and checks that each report was accepted.
     async fn settle(&mut self, body: &[u8], ends: &[PlannedEnd]) -> Result<(), Failed> {
         if let ([end], 1) = (ends, self.batch) {
             let head = if end.fails { &self.nack } else { &self.ack };
@@ -133,8 +133,8 @@ impl BenchClient {
             serde_json::from_slice(answer).map_err(|error| Failed::unreachable(format!("a settle: {error}")))?;
         if answer.settled != ends.len() || answer.refused != 0 {
             let Settled { settled, refused } = answer;
-            let said = format!("of {} reports {settled} were settled and {refused} refused", ends.len());
-            return Err(Failed::invalid(said));
+            let message = format!("of {} reports {settled} were settled and {refused} refused", ends.len());
+            return Err(Failed::invalid(message));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EnqueueLoad {
     pub(super) connections: usize,
-    /// So many jobs share a request; a single one has a request of its own kind.
+    /// How many jobs share a request; a single one is sent without a batch.
     pub(super) batch: usize,
 }
 

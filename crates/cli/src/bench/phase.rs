@@ -13,16 +13,16 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 
-/// How jobs are enqueued where that is not what is measured.
+/// How jobs are enqueued if that is not measured.
 const QUICK: EnqueueLoad = EnqueueLoad { connections: 4, batch: 100 };
 
 /// What all phases share.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) target: Target,
-    /// Tells the queues of this run from those of others.
+    /// Distinguishes the queues of this run from those of others.
     pub(super) run: String,
-    /// The worker that takes several jobs at once.
+    /// The batch worker.
     pub(super) worker: WorkerLoad,
     /// How long a phase may take.
     pub(super) limit: Duration,
@@ -76,7 +76,7 @@ impl Phase {
         }
     }
 
-    /// How the phase enqueues jobs, where that is what it measures.
+    /// How the phase enqueues jobs, if that is what it measures.
     const fn load(self) -> Option<EnqueueLoad> {
         match self {
             Self::Single => Some(EnqueueLoad { connections: 16, batch: 1 }),
@@ -97,7 +97,7 @@ impl Phase {
         matches!(self, Self::Fail | Self::FailSingle)
     }
 
-    /// How many jobs the phase handles, where the quick ones handle `jobs`.
+    /// How many jobs the phase handles, if the fast phases handle `jobs`.
     const fn job_count(self, jobs: usize) -> usize {
         match self {
             Self::ClaimSingle | Self::Fail => jobs / 2,
@@ -127,11 +127,11 @@ pub(super) struct Measured {
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     pub(super) max_ms: f64,
-    /// The processor time that this program itself needed.
+    /// The processor time of this program itself.
     pub(super) process_cpu: Option<Duration>,
 }
 
-/// Fills a queue and empties it again, and takes the time of the half that the phase is about.
+/// Fills a queue and drains it, and measures the half that the phase is about.
 pub(super) fn run(plan: &Plan, phase: Phase, jobs: usize) -> Result<Measured, Failed> {
     // One thread: the measuring program must not take the processors away from the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
@@ -182,7 +182,7 @@ impl Stopwatch {
     }
 }
 
-/// Compares the server's own count of a queue with ours: everything completed, nothing left over.
+/// Checks the server's own counts of a queue: all jobs are completed, none is left.
 pub(super) fn check_count(stats: &Value, jobs: usize) -> Result<(), Failed> {
     let count = |state: &str| stats[state].as_u64();
     let left: u64 =

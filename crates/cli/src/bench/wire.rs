@@ -1,9 +1,9 @@
-//! The bodies that a measurement sends, and what it reads of the answers.
+//! The bodies of the requests, and the parts of the answers that are read.
 
 use serde::Deserialize;
 use std::io::Write;
 
-/// Fails twice and then succeeds: three runs, with no wait between them.
+/// For jobs that fail twice and then succeed: three runs without delay.
 const RETRY_POLICY: &str = concat!(
     r#","retry":{"dialect":"azolla","policy":{"stop":{"max_attempts":3},"#,
     r#""wait":{"strategy":"fixed","delay":0},"retry":{"include_errors":["planned"]}}}"#
@@ -48,7 +48,7 @@ impl JobTemplate {
         body.extend_from_slice(b"]}");
     }
 
-    /// A request for jobs, which the server may hold open for a while when there are none.
+    /// A request for jobs, which waits for a while if there are none.
     pub(super) fn fetch(&self, count: usize) -> Vec<u8> {
         format!(r#"{{"queues":["{}"],"count":{count},"worker_id":"bench","wait_ms":1000}}"#, self.queue).into_bytes()
     }
@@ -70,7 +70,7 @@ pub(super) struct Claimed<'a> {
     pub(super) args: [Payload; 1],
 }
 
-/// What a job carries: its number.
+/// The argument of a job: its number.
 #[derive(Debug, Deserialize)]
 pub(super) struct Payload {
     pub(super) i: usize,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn many_ends_are_one_document() {
+    fn many_reports_are_one_document() {
         let answer = br#"{"jobs":[{"id":"x","attempt":1,"lease_token":"1-0","args":[{"i":5,"note":"n"}],"more":[1]}]}"#;
         let fetched: Fetched<'_> = serde_json::from_slice(answer).expect("JSON");
         let (mut body, mut single) = (Vec::new(), Vec::new());

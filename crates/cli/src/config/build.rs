@@ -1,4 +1,4 @@
-//! From what was said to what the server is started with; every problem is listed.
+//! Builds the configuration of the server from all sources, and lists every problem.
 
 use super::names;
 use super::setting::{self, TypedValue};
@@ -16,11 +16,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the server is started with.
+/// The configuration of the server.
 pub(crate) struct ServerConfig {
     pub(crate) listen: SocketAddr,
     pub(crate) location: StoreLocation,
-    /// The folder for the backups that callers may ask for.
+    /// The folder for the backups that callers request.
     pub(crate) backups: Option<PathBuf>,
     pub(crate) threads: usize,
     pub(crate) keys: ApiKeys,
@@ -33,7 +33,7 @@ pub(crate) struct ServerConfig {
 
 /// Where the store is.
 pub(crate) enum StoreLocation {
-    /// In a folder of this machine.
+    /// In a folder on this machine.
     Folder(PathBuf),
     /// In a database.
     Postgres(Box<redrive_store::postgres::Options>),
@@ -66,7 +66,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     }
 }
 
-/// Whether a queue or a job type can have a name; if not, why.
+/// Whether a name is valid for a queue or a job type; if not, why.
 type NameCheck = fn(&str) -> Result<(), String>;
 
 struct Reader<'s> {
@@ -98,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A number; zero where it is wrong, and then nothing starts.
+    /// A number; zero if it is invalid, and then the server does not start.
     fn number<T: TryFrom<u64> + Default>(&mut self, key: &str) -> T {
         match self.read(key) {
             Some(TypedValue::Number(number)) => T::try_from(number).unwrap_or_default(),
@@ -172,7 +172,7 @@ impl Reader<'_> {
             (false, true) => ("api_key", Ok(own)),
             (true, false) => ("api_key_file", std::fs::read_to_string(&path)),
             (false, false) => {
-                self.wrong("api_key_file", "found beside api_key; keep one of them");
+                self.wrong("api_key_file", "found together with api_key; keep one of them");
                 return ApiKeys::default();
             }
         };
@@ -189,7 +189,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Where the store is. A folder that is named by a flag beats a database that is named elsewhere.
+    /// Where the store is. A folder set by a flag takes precedence over a database set elsewhere.
     fn location(&mut self) -> Option<StoreLocation> {
         let (data, address) = (self.text("data"), self.text("store"));
         let by_flag = |key| matches!(self.sources.get(key), Some((_, _, Origin::Flag(_))));
@@ -200,7 +200,7 @@ impl Reader<'_> {
         options.map(Box::new).map(StoreLocation::Postgres).map_err(|message| self.wrong("store", &message)).ok()
     }
 
-    /// The address. Only a server that asks for keys may be reached from other machines.
+    /// The address. Only a server with keys may be reached from other machines.
     fn listen(&mut self, keys: &ApiKeys) -> Option<SocketAddr> {
         let text = self.text("listen");
         let address = std::net::ToSocketAddrs::to_socket_addrs(text.as_str()).ok().and_then(|mut found| found.next());
@@ -249,7 +249,7 @@ impl Reader<'_> {
         Some(layers)
     }
 
-    /// The policy of jobs that no other is for: from a file of its own, or as it stands in the configuration.
+    /// The policy of jobs without another one: from its own file, or from the configuration file.
     fn server_layer(&mut self, own: Option<&Value>) -> Option<Layer> {
         const KEY: &str = "default_policy";
         let path = self.text(KEY);
@@ -257,7 +257,7 @@ impl Reader<'_> {
             return own.and_then(|value| self.layer("policies.server", value));
         }
         if own.is_some() && matches!(self.sources.get(KEY), Some((_, _, Origin::File(_)))) {
-            self.wrong(KEY, "found beside [policies.server]; keep one of them");
+            self.wrong(KEY, "found together with [policies.server]; keep one of them");
         }
         let document = policy_document(Path::new(&path), None, None).map_err(|failed| failed.message);
         let layer = document.and_then(|(dialect, value)| {
@@ -276,7 +276,7 @@ impl Reader<'_> {
         layers.collect()
     }
 
-    /// Refuses a name that nothing can have: what stands under it would be ignored.
+    /// Refuses an invalid name, whose table would be ignored.
     fn named(&mut self, path: &str, name: &str, check: NameCheck) {
         if let Err(message) = check(name) {
             let file = self.sources.file_name().unwrap_or_default();
@@ -341,7 +341,7 @@ impl Reader<'_> {
 struct Table<'v>(Option<&'v serde_json::Map<String, Value>>);
 
 impl<'v> Table<'v> {
-    /// A table whose keys are known, or, where none are named, free.
+    /// A table with known keys; if `known` is empty, with any.
     fn of(value: Option<&'v Value>, path: &str, known: &[&str], problems: &mut Vec<String>) -> Self {
         let table = value.and_then(Value::as_object);
         if value.is_some() && table.is_none() {

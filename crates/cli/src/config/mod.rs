@@ -16,29 +16,28 @@ use setting::{Kind, Setting, in_toml};
 use source::{Origin, Sources};
 use std::path::PathBuf;
 
-/// What can be said on the command line. Everything else is set in the file, in the environment, or
-/// with `--set`.
+/// The settings with a flag. All others are set in the file, in the environment, or with `--set`.
 #[derive(ClapArgs, Clone, Debug, Default)]
 pub(crate) struct Flags {
     /// The address to listen on [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<String>,
-    /// The folder of the store; made if missing [default: redrive-data]
+    /// The folder of the store; created if missing [default: redrive-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<String>,
-    /// The database of the store, in place of a folder; a password is better kept in REDRIVE_STORE
+    /// The database of the store, instead of a folder; use REDRIVE_STORE if it contains a password
     #[arg(long, value_name = "postgres://…", conflicts_with = "data")]
     pub(crate) store: Option<String>,
     /// The configuration file [default: redrive.toml, if there is one]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// A file with the keys that admit callers, one on each line
+    /// A file with API keys for callers, one on each line
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<String>,
     /// Obey options.metadata.test_directive of jobs, which the public test suite of Open Job Spec needs
     #[arg(long)]
     pub(crate) allow_test_directives: bool,
-    /// The retry policy of jobs for which nothing else says one: JSON, YAML or TOML, in any dialect
+    /// The retry policy of jobs that have no other: JSON, YAML or TOML, in any dialect
     #[arg(long, value_name = "FILE")]
     pub(crate) default_policy: Option<String>,
     /// Any other setting, such as limits.batch=5000; `redrive config` lists them
@@ -47,7 +46,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// The settings that have a flag of their own, with what it says.
+    /// The settings that have a flag of their own, with its value.
     fn own(&self) -> [(&'static str, Option<String>); 6] {
         [
             ("listen", self.listen.clone()),
@@ -113,7 +112,7 @@ fn in_json(sources: &Sources) -> Value {
     json!({ "file": sources.file_name(), "settings": settings, "policies": sources.policies(), "caps": sources.caps() })
 }
 
-/// Lines that could stand in `redrive.toml`, with where each value came from and what it means.
+/// Lines for `redrive.toml`, with the origin and the meaning of each value.
 fn in_text(sources: &Sources) -> String {
     let lines: Vec<_> =
         sources.settings().map(|(setting, text, origin)| (in_toml(setting, text), origin, setting)).collect();

@@ -39,8 +39,8 @@ struct SettingValue {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Problems {
     pub(super) list: Vec<String>,
-    /// Whether the command line is wrong, or a file that it needs cannot be read, and not only what stands in
-    /// the file or the environment.
+    /// Whether the command line is wrong, or a file that it needs cannot be read; not only the contents of the file or
+    /// the environment.
     pub(super) is_usage: bool,
 }
 
@@ -54,7 +54,7 @@ impl Problems {
 /// All values as text, each with its origin.
 pub(crate) struct Sources {
     values: Vec<(&'static Setting, SettingValue)>,
-    /// What is wrong already: unknown settings.
+    /// The problems so far: unknown settings.
     pub(super) problems: Problems,
     file: Option<Document>,
 }
@@ -111,19 +111,19 @@ impl Sources {
     }
 }
 
-/// The flag of its own that a setting has.
+/// The flag of a setting.
 pub(super) fn flag_of(key: &str) -> String {
     format!("--{}", key.replace('_', "-"))
 }
 
-/// What the flags say: key, value, and the flag itself.
+/// The settings of the flags: key, value, and the flag itself.
 fn by_flag(flags: &Flags, problems: &mut Problems) -> Vec<(String, String, String)> {
     let own = flags.own().into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?, flag_of(key))));
     let mut values: Vec<_> = Vec::new();
     for pair in &flags.set {
         match pair.split_once('=') {
             Some(("api_key", _)) => {
-                let message = "--set api_key: keys on the command line can be seen by others; use api_key_file";
+                let message = "--set api_key: other users can see keys on the command line; use api_key_file";
                 problems.push_usage(message.to_owned());
             }
             Some((key, value)) if SETTINGS.iter().any(|setting| setting.key == key) => {
@@ -133,7 +133,7 @@ fn by_flag(flags: &Flags, problems: &mut Problems) -> Vec<(String, String, Strin
             None => problems.push_usage(format!("--set {pair}: found no \"=\"; allowed is KEY=VALUE")),
         }
     }
-    // A flag of its own beats `--set`, because it is the later of the two.
+    // A flag of its own takes precedence over `--set`: the last entry counts.
     values.extend(own);
     values
 }
@@ -145,9 +145,9 @@ fn of_environment(setting: &Setting) -> Option<SettingValue> {
 }
 
 fn unknown_in_environment() -> impl Iterator<Item = String> {
-    // The last ones are for the commands that talk to a server, which may share their environment.
+    // The last ones are for client commands, which may share the environment of the server.
     const OTHERS: [&str; 3] = ["REDRIVE_CONFIG", "REDRIVE_SERVER", "REDRIVE_CA"];
-    /// What `redrive work` tells its commands, of which a server may be one.
+    /// Variables that `redrive work` sets for its commands; a server may be one of them.
     const OF_A_JOB: &str = "REDRIVE_JOB_";
     let known = |name: &str| {
         OTHERS.contains(&name) || name.starts_with(OF_A_JOB) || SETTINGS.iter().any(|setting| setting.env() == name)
@@ -158,7 +158,7 @@ fn unknown_in_environment() -> impl Iterator<Item = String> {
     })
 }
 
-/// The problem with a name that is not a setting: it suggests the setting that was probably meant, or lists all of them.
+/// The problem with a name that is not a setting: suggests the one that was probably meant, or lists all of them.
 pub(super) fn no_such_setting(name: &str, shown: fn(&Setting) -> String) -> String {
     let hint = match meant(name) {
         Some(setting) => format!("did you mean \"{}\"?", shown(setting)),
@@ -167,8 +167,7 @@ pub(super) fn no_such_setting(name: &str, shown: fn(&Setting) -> String) -> Stri
     format!("there is no such setting; {hint}")
 }
 
-/// The setting that a wrong name most likely means: one that is written otherwise, stands in a table, or is
-/// misspelt.
+/// The setting that was probably meant by a wrong name: one in another notation, in a table, or misspelt.
 fn meant(name: &str) -> Option<&'static Setting> {
     let plain = |name: &str| name.to_lowercase().replace(['.', '-'], "_");
     let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();

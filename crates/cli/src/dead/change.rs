@@ -1,4 +1,4 @@
-//! Redriving and forgetting dead letters: single ones, or all that a filter fits. Other jobs that have ended are
+//! Redriving and deleting dead letters: single ones, or all that match a filter. Other jobs that have ended are
 //! redriven by a filter in the same way.
 
 use super::select::{Filter, Selection};
@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 
 /// What happens to dead letters.
 pub(super) enum Action {
-    /// They run again, single ones with what is to be different.
+    /// Redrive them; single ones with a document of changes.
     Retry(Value),
-    /// They are forgotten.
+    /// Delete them.
     Drop,
-    /// Jobs of this state, dead letters or not, run again.
+    /// Redrive jobs of this state, dead letters or not.
     RetryEnded(String),
 }
 
@@ -44,7 +44,7 @@ impl Action {
         }
     }
 
-    /// Asks for all that the filter fits, or for all where it is empty; `switch` is `dry_run` or `confirm`.
+    /// Changes all that match the filter, or all if it is empty; `switch` is `dry_run` or `confirm`.
     fn many(&self, client: &Client, filter: &Filter, switch: &str) -> Result<Value, Failed> {
         match self {
             Self::Retry(_) => {
@@ -52,8 +52,8 @@ impl Action {
                 client.ask(Send::Post(&document), "/ojs/v1/dead-letter/retry")
             }
             Self::Drop => {
-                let said = |flag: bool| flag.to_string();
-                let query = filter.query(&[("all", said(filter.is_empty())), (switch, said(true))]);
+                let text = |flag: bool| flag.to_string();
+                let query = filter.query(&[("all", text(filter.is_empty())), (switch, text(true))]);
                 client.ask(Send::Delete, &format!("/ojs/v1/dead-letter{query}"))
             }
             Self::RetryEnded(state) => {
@@ -96,8 +96,9 @@ fn change_by_id(client: &Client, ids: &[String], action: &Action, json: bool) ->
     if json { output::json(&document) } else { Ok(()) }
 }
 
-/// The server changes so many at a time; this goes on until none are left. A job that is no dead letter may come
-/// back to the same state meanwhile, and would be run again and again: such jobs are changed once.
+/// The server changes a limited number at a time; this repeats the request until none are left. A job that is not a
+/// dead letter may reach the same state again meanwhile, and would be redriven again and again: such jobs are changed
+/// once.
 fn change_all(client: &Client, filter: &Filter, action: &Action, json: bool) -> Result<(), Failed> {
     let (mut succeeded, mut cleared, mut errors) = (0, 0, Vec::new());
     let left = loop {
@@ -120,7 +121,7 @@ fn change_all(client: &Client, filter: &Filter, action: &Action, json: bool) -> 
             some => format!("; the expiry of {some} of them is cleared"),
         };
         if left > 0 {
-            expiry.push_str(&format!("; {left} are left, give the command again for them"));
+            expiry.push_str(&format!("; {left} are left, repeat the command for them"));
         }
         output::text(&format!("{} {}{expiry}\n", action.count_text(succeeded), action.past_tense()))?;
     }
@@ -128,5 +129,5 @@ fn change_all(client: &Client, filter: &Filter, action: &Action, json: bool) -> 
         return Ok(());
     }
     let messages: Vec<&str> = errors.iter().filter_map(|error| error["message"].as_str()).collect();
-    Err(Failed::invalid(format!("not all of them:\n{}", messages.join("\n"))))
+    Err(Failed::invalid(format!("some of them failed:\n{}", messages.join("\n"))))
 }

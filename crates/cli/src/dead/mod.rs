@@ -28,13 +28,13 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List dead letters, what died last first
+    /// List dead letters, the latest first
     List(ListArgs),
-    /// What is known of one dead letter
+    /// Show one dead letter
     Show(Id),
-    /// Take dead letters back, to run again as if they were new
+    /// Redrive dead letters, to run again as if they were new
     Retry(RetryArgs),
-    /// Forget dead letters
+    /// Delete dead letters
     Drop(Selection),
 }
 
@@ -65,7 +65,7 @@ struct RetryArgs {
 }
 
 impl RetryArgs {
-    /// What is to be different, as the server takes it.
+    /// The changes, as the server takes them.
     fn revision(&self) -> Result<Value, Failed> {
         let count = self.selection.ids.len();
         if self.args.is_some() && count > 1 {
@@ -80,7 +80,7 @@ impl RetryArgs {
         set("retry", self.policy.read()?);
         set("expires_at", self.expires.as_deref().map(Value::from));
         if !overrides.is_empty() && count == 0 {
-            let message = "--into, --args, --retry and --expires change single jobs; say which by their ids";
+            let message = "--into, --args, --retry and --expires change single jobs; name their ids";
             return Err(Failed::usage(message));
         }
         let mut document = json!({ "by": operator::name() });
@@ -101,8 +101,8 @@ const EXAMPLES: &str = "\
 Examples:
   redrive dead list --queue mail
   redrive dead retry 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c --into slow --retry patient.json
-  redrive dead retry --queue mail --error-type external.timeout --since 2h         says how many
-  redrive dead retry --queue mail --error-type external.timeout --since 2h --yes   carries it out";
+  redrive dead retry --queue mail --error-type external.timeout --since 2h         prints how many
+  redrive dead retry --queue mail --error-type external.timeout --since 2h --yes   redrives them";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;

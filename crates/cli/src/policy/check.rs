@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         code: "not-imported",
         path,
         message,
-        instead: "nothing, if that is good enough".to_owned(),
+        instead: "nothing, if the policy works without it".to_owned(),
     }));
     if args.json {
         return output::json(&json!({

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     output::text(&format!("{}{}", text(&replayed), more.unwrap_or_default()))
 }
 
-/// The same failure again and again, for a policy that came without any.
+/// The same failure again and again, for a document without failures.
 fn repeated_failure(policy: &Value, args: &Args) -> Result<Value, Failed> {
     let loaded = source::policy(policy, args.dialect.notation).map_err(|refused| refused.report(args.json))?;
     let Loaded { notation, reading, .. } = loaded;
@@ -66,7 +66,7 @@ fn repeated_failure(policy: &Value, args: &Args) -> Result<Value, Failed> {
     Ok(json!({ "policy": policy, "failures": vec![failure; args.times as usize] }))
 }
 
-/// That the policy goes on where the list ends.
+/// A line that says that the policy continues after the list.
 fn continuation(replayed: &Replayed<'_>) -> Option<String> {
     let last = replayed.steps.last().filter(|step| step.verdict.delay().is_some())?;
     let shown = replayed.steps.len();

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "\
-The file holds {\"policy\": …, \"failures\": [ … ]}. A failure is in the dialect's own words:
+The file holds {\"policy\": …, \"failures\": [ … ]}. A failure is written in the dialect:
   ojs         {\"type\": \"external.timeout\", \"code\": \"RETRY\", \"elapsed_ms\": 1500}
   azolla      {\"type\": \"ValueError\", \"retriable\": true, \"elapsed_ms\": 1500}
   taskharbor  {\"type\": \"smtp\", \"unrecoverable\": false}
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     output::json(&replayed.to_json())
 }
 
-/// A replay that was carried out.
+/// The result of a replay.
 pub(crate) struct Replayed<'a> {
     pub(crate) notation: Notation,
     pub(crate) policy: Policy,
@@ -69,7 +69,7 @@ pub(crate) fn run_replay(value: &Value, notation: Option<Notation>, seed: u64) -
     Ok(Replayed { notation, policy: reading.policy, failures, steps })
 }
 
-/// The dialect in whose words failures are written: settings that are imported have none of their own.
+/// The dialect in which failures are written; imported settings use that of OJS.
 pub(super) fn failure_dialect(notation: Notation) -> Dialect {
     notation.dialect().unwrap_or(Dialect::Ojs)
 }

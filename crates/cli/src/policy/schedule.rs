@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     Ok(())
 }
 
-/// One picture for each rule; all but the first get the number of their rule into the file's name.
+/// One picture for each rule; if there are several, the names of their files have the number of the rule.
 fn draw(path: &Path, title: &str, schedules: &[Schedule]) -> Result<(), Failed> {
     if output::is_stdout(path) && schedules.len() > 1 {
         let count = schedules.len();
@@ -80,7 +80,7 @@ fn numbered(path: &Path, rule: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{rule}{ending}"))
 }
 
-/// The schedule for people. Where the whole table is too wide, it goes without the extremes of the sums.
+/// The schedule for people. If the table is too wide, the extremes of the sums are left out.
 fn text(schedule: &Schedule, width: usize) -> String {
     let mut rows = vec![head()];
     for row in &schedule.rows {

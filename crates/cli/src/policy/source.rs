@@ -1,4 +1,4 @@
-//! A policy from the command line: how it is written, and what it says.
+//! Reading a policy from a file of the command line.
 
 use crate::exit::Failed;
 use crate::input::{Document, ReadError};
@@ -7,7 +7,7 @@ use redrive_policy::notation::{Notation, Recognised, Unrecognised, recognise};
 use redrive_policy::{Problem, Problems};
 use serde_json::{Value, json};
 
-/// The notation of a file; recognised from its shape where it is not given.
+/// The notation of a file; by default recognised from its shape.
 #[derive(clap::Args)]
 pub(crate) struct NotationArg {
     /// ojs, azolla, taskharbor, exosphere, mwl; or to import: temporal, sidekiq, celery, bullmq,
@@ -20,11 +20,11 @@ pub(crate) struct NotationArg {
 pub(crate) struct Loaded {
     pub(crate) notation: Notation,
     pub(crate) reading: Reading,
-    /// What could not even be read into the canonical policy; only imports have that.
+    /// What has no place in the canonical policy; only imports have that.
     pub(crate) lost: Vec<LostSetting>,
 }
 
-/// Something that got lost: where, and what happens instead.
+/// A setting that is lost, and what happens instead.
 pub(crate) struct LostSetting {
     pub(crate) path: String,
     pub(crate) message: String,
@@ -50,9 +50,9 @@ pub(crate) fn load(document: &Document, notation: Option<Notation>, json: bool) 
     policy(&value, notation).map_err(|refused| refused.report(json))
 }
 
-/// A policy that could not be had.
+/// A policy that could not be read.
 pub(crate) struct Refused {
-    /// The notation, where it is known.
+    /// The notation, if it is known.
     pub(crate) notation: Option<Notation>,
     pub(crate) problems: Problems,
 }
@@ -63,13 +63,13 @@ impl Refused {
         json!({ "valid": false, "dialect": self.notation.map(Notation::name), "errors": self.problems.0 })
     }
 
-    /// The same, for a policy that stands at `path` of a larger document.
+    /// The same, for a policy at `path` of a larger document.
     pub(crate) fn inside(mut self, path: &str) -> Self {
         self.problems.0.iter_mut().for_each(|problem| problem.path.insert_str(0, path));
         self
     }
 
-    /// Says what is wrong, to programs on standard output or to people on standard error.
+    /// Reports the problems, for programs on standard output or for people on standard error.
     pub(crate) fn report(self, json: bool) -> Failed {
         if json {
             return crate::output::json(&self.to_json()).err().unwrap_or(Failed::already_reported());
@@ -127,7 +127,7 @@ fn unwrapped(path: &str) -> Warning {
     Warning {
         code: "inside-of-a-document",
         path: path.to_owned(),
-        message: "the policy stands inside of a larger document; only what is in here was read".to_owned(),
+        message: "the policy is part of a larger document; the rest of it was not read".to_owned(),
         instead: "nothing, if that is the policy you mean".to_owned(),
     }
 }

@@ -15,15 +15,15 @@ use std::time::Instant;
 pub(super) struct Args {
     /// The store: a folder, postgres://…, or env:NAME for an address in the environment
     from: String,
-    /// Where it goes: an empty or new folder, or a database with no store in that schema
+    /// The target: an empty or new folder, or a database with no store in that schema
     to: String,
 }
 
 const EXAMPLES: &str = "\
-Everything travels: jobs in every state with leases, tokens, histories, failures, results and
-keys, and queues, closed ones too. Both sides are read again and compared before the copy becomes
-a store; an interrupted copy leaves none, and can be run again. Servers on both sides must be
-stopped. Here, REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app is in the environment.
+Everything is copied: jobs in every state with leases, tokens, histories, failures, results and
+keys, and queues, including paused ones. Both sides are read again and compared before the copy
+becomes a store; an interrupted copy leaves none, and can be repeated. Servers on both sides must
+be stopped. The examples have REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app set.
 
 Examples:
   redrive store copy ./redrive-data env:REDRIVE_STORE
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
         return Err(Failed::invalid("found the same store twice; allowed are two different stores"));
     }
     let (from, to) = (StoreLocation::read(&args.from)?, StoreLocation::read(&args.to)?);
-    // The connections are served by a thread of their own while this one reads and writes files.
+    // Another thread serves the connections while this one reads and writes files.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start threads: {error}")))?;
     let begun = Instant::now();
@@ -103,15 +103,15 @@ fn in_text(from: &StoreLocation, to: &StoreLocation, copied: &Copied) -> String 
     let states: Vec<String> = states.map(|(state, count)| format!("{count} {state}")).collect();
     let states = if states.is_empty() { String::new() } else { format!(": {}", states.join(", ")) };
     let mut text = format!("{from} is now in {to}\n");
-    let mut say = |line: String| text.push_str(&format!("  {line}\n"));
-    say(format!("{} jobs in {} queues, {} of them closed{states}", copied.total(), copied.queues, copied.paused));
-    say(format!("{} dead letters, {} failed runs, {} idempotency keys", copied.dead, copied.failures, copied.keys));
+    let mut push = |line: String| text.push_str(&format!("  {line}\n"));
+    push(format!("{} jobs in {} queues, {} of them paused{states}", copied.total(), copied.queues, copied.paused));
+    push(format!("{} dead letters, {} failed runs, {} idempotency keys", copied.dead, copied.failures, copied.keys));
     if copied.left_behind > 0 {
-        say(format!(
-            "NOT copied: {} jobs that applications left in the inbox meanwhile; start a server there to take them in",
+        push(format!(
+            "NOT copied: {} inbox entries that applications added meanwhile; start a server there to drain them",
             copied.left_behind
         ));
     }
-    text.push_str("both were read again and are the same\n");
+    text.push_str("both were read again and are identical\n");
     text
 }

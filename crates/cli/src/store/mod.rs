@@ -1,4 +1,4 @@
-//! `redrive store`: a store as a whole.
+//! `redrive store`: commands for a whole store.
 
 mod backup;
 mod copy;
@@ -28,11 +28,11 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Read everything, verify every checksum and every job, change nothing
+    /// Verify every checksum and every job, without changes
     Check(Folder),
     /// Copy the store into an empty folder, and verify the copy
     Backup(backup::Args),
-    /// Replace the log by a snapshot of what is left of it
+    /// Replace the log by a snapshot of its current contents
     Compact(Folder),
     /// Copy a whole store, between folders and databases, and verify the copy
     Copy(copy::Args),
@@ -49,7 +49,7 @@ struct Folder {
 }
 
 const EXAMPLES: &str = "\
-The server must be stopped for `check`, `compact` and `copy`: it keeps its store to itself.
+The server must be stopped for `check`, `compact` and `copy`, because it locks its store.
 A backup can be taken while it runs.
 
 Examples:
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     }
 }
 
-/// Runs something that reads through files, with a bar that shows how far it is.
+/// Runs something that reads files, with a progress bar.
 fn with_progress_bar<T>(
     what: &'static str,
     run: impl FnOnce(&mut dyn FnMut(LoadProgress)) -> Result<T, OpenError>,
@@ -89,7 +89,7 @@ fn with_progress_bar<T>(
     result.map_err(Failed::unreachable)
 }
 
-/// Compaction drops what cannot be read, so that everything is read and verified first.
+/// Compacts a store. Compaction drops what cannot be read, so everything is verified first.
 fn compact(dir: &Path, json: bool) -> Result<(), Failed> {
     let before = with_progress_bar("checking", |progress| embedded::check(dir, progress))?;
     if !before.is_sound() {
@@ -159,24 +159,24 @@ fn in_text(dir: &Path, findings: &Findings) -> String {
     let states: Vec<String> = states.map(|(state, count)| format!("{count} {state}")).collect();
     let states = if states.is_empty() { String::new() } else { format!(": {}", states.join(", ")) };
     let mut text = format!("{}: {total} jobs in {} queues{states}\n", dir.display(), findings.queues);
-    let mut say = |line: String| text.push_str(&format!("  {line}\n"));
-    say(format!("{} dead letters", findings.dead));
-    say(format!(
+    let mut push = |line: String| text.push_str(&format!("  {line}\n"));
+    push(format!("{} dead letters", findings.dead));
+    push(format!(
         "{} bytes of snapshot, {} bytes of log, {} records in {} frames",
         findings.snapshot_bytes, findings.log_bytes, findings.records, findings.frames
     ));
-    say(ending(findings));
+    push(ending(findings));
     if let Some((file, offset)) = &findings.torn {
-        say(format!(
+        push(format!(
             "{} ends in a torn write at {offset}; it was never acknowledged, and a start cuts it off",
             file.display()
         ));
     }
-    findings.leftovers.iter().for_each(|file| say(format!("{} is not in use; a start removes it", file.display())));
+    findings.leftovers.iter().for_each(|file| push(format!("{} is not in use; a start removes it", file.display())));
     findings.damages.iter().for_each(|Damage { file, offset, found, expected }| {
-        say(format!("DAMAGED: {} at {offset}: found {found}, expected {expected}", file.display()));
+        push(format!("DAMAGED: {} at {offset}: found {found}, expected {expected}", file.display()));
     });
-    findings.contradictions.iter().for_each(|what| say(format!("CONTRADICTION: {what}")));
+    findings.contradictions.iter().for_each(|what| push(format!("CONTRADICTION: {what}")));
     match (findings.is_sound(), findings.high_water) {
         (false, _) => {}
         (true, Some(_)) => text.push_str("sound\n"),
@@ -185,7 +185,7 @@ fn in_text(dir: &Path, findings: &Findings) -> String {
     text
 }
 
-/// How the log ends, and what is known of that.
+/// How the log ends.
 fn ending(findings: &Findings) -> String {
     let last = findings.last_frame;
     let closed = match findings.clean {

@@ -1,5 +1,4 @@
-//! What a command prints, within a bound. Everything is read, so that the command never waits for us;
-//! only a part is stored.
+//! The output of a command. Everything is read, so that the command never blocks; only a limited part is stored.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -34,7 +33,7 @@ impl Captured {
     }
 }
 
-/// Reads to the end, or until `stop` completes. A pipe that breaks has come to its end, too.
+/// Reads to the end, or until `stop` completes. A broken pipe counts as the end.
 pub(super) async fn capture(
     source: Option<impl AsyncRead + Unpin>,
     part: Part,
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_start_or_the_end_is_kept_and_everything_is_counted() {
+    async fn the_start_or_the_end_is_stored_and_everything_is_counted() {
         let text: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
         for (part, expected) in
             [(Part::Start(10), &text[..10]), (Part::End(10), &text[99_990..]), (Part::Start(200_000), &text[..])]

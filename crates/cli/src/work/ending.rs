@@ -1,25 +1,25 @@
-//! What the end of a command means for its job.
+//! The outcome of a job, from the exit of its command.
 
 use super::process::{CommandExit, CommandSpec, ExitReason};
 use redrive_worker::{Failure, Outcome};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The command says that it failed for now; `EX_TEMPFAIL` of sysexits.h.
+/// A temporary failure; `EX_TEMPFAIL` of sysexits.h.
 const RETRY: i32 = 75;
-/// The command says that this job cannot work; `EX_DATAERR` of sysexits.h.
+/// A permanent failure of this job; `EX_DATAERR` of sysexits.h.
 const DEAD_LETTER: i32 = 65;
 
-/// The shell says that a command may not be executed, or does not exist.
+/// The exit codes of a shell for a command that may not be executed, or does not exist.
 const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
-/// `overdue` where the command was stopped because the job's own time was over.
+/// `overdue`: the command was stopped because of the timeout of the job.
 pub(super) fn outcome(exit: &CommandExit, spec: &CommandSpec, overdue: bool) -> Outcome {
     let stderr = exit.stderr.text();
     let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
     let reported = last.and_then(ReportedError::read).unwrap_or_default();
-    // A line that was meant for programs is no message.
+    // A line for programs is not a message.
     let last = last.filter(|line| ReportedError::read(line).is_none());
     let failure = |type_name: String, message: String| {
         let message = reported.message.clone().or_else(|| last.map(str::to_owned)).unwrap_or(message);
@@ -64,7 +64,7 @@ fn type_of(code: i32) -> String {
     }
 }
 
-/// Standard output as the result: JSON where it is JSON, else text; nothing where there was none.
+/// Standard output as the result: JSON if it is valid JSON, else text; nothing if it is empty.
 fn result(exit: &CommandExit) -> Value {
     let text = exit.stdout.text();
     if exit.stdout.is_cut() {
@@ -93,7 +93,7 @@ fn details(exit: &CommandExit) -> Value {
     details
 }
 
-/// What a command says about its failure, as JSON on the last line of standard error.
+/// The failure that a command describes, as JSON on the last line of standard error.
 #[derive(Debug, Default, PartialEq)]
 struct ReportedError {
     type_name: Option<String>,
@@ -102,7 +102,7 @@ struct ReportedError {
 }
 
 impl ReportedError {
-    /// `None` where the line is something else: an object that says nothing of this is a mere message.
+    /// `None` if the line is something else: an object without these fields is an ordinary message.
     fn read(line: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(line).ok()?;
         let text = |key: &str| value.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_cannot_run_is_no_failure_of_the_job() {
+    async fn a_command_that_cannot_run_is_not_a_failure_of_the_job() {
         for (command, said) in
             [("true && no-such-command-anywhere", "no-such-command-anywhere"), ("exec /dev/null", "exit code 126")]
         {

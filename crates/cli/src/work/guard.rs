@@ -1,8 +1,8 @@
-//! A process beside the worker that ends its commands when the worker is killed, and cannot do it itself:
+//! A process beside the worker that ends its commands when the worker is killed and cannot do so itself:
 //! their jobs will run again elsewhere, and should not run twice at the same time.
 //!
-//! It is this program once more, and listens on its standard input: `+7` a command with the process group
-//! 7 runs, `-7` it has ended. The end of the input is the end of the worker.
+//! It is another process of this program, and reads its standard input: `+7` means that a command with the process
+//! group 7 runs, `-7` that it has ended. The end of the input is the end of the worker.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 /// The name of the command that starts it.
 pub(crate) const COMMAND: &str = "work-guard";
 
-/// The way to the guard. Dropping it ends the guard, and what it still knows of.
+/// A handle to the guard. Dropping it ends the guard and the commands that still run.
 #[derive(Debug)]
 pub(super) struct Guard {
     child: Child,
@@ -41,7 +41,7 @@ impl Guard {
         self.send(&format!("-{group}\n"));
     }
 
-    /// A guard that is gone is missed only when the worker is killed.
+    /// A lost guard matters only if the worker is killed.
     fn send(&self, line: &str) {
         if let Some(input) = &mut *self.input.lock().unwrap_or_else(PoisonError::into_inner) {
             let _ = input.write_all(line.as_bytes());
@@ -56,7 +56,7 @@ impl Drop for Guard {
     }
 }
 
-/// The guard itself: listens to the end of the input, and kills what runs then.
+/// The guard itself: reads to the end of the input, and kills the commands that run then.
 pub(crate) fn run() {
     for group in still_running(io::stdin().lock()) {
         let _ = kill_process_group(group, Signal::KILL);

@@ -1,4 +1,4 @@
-//! Knowing when there is nothing left to do, for `--once` and `--drain`, and which queues are paused.
+//! Detects when the queues are empty, for `--once` and `--drain`, and which queues are paused.
 
 use super::args::Args;
 use super::reporter::Reporter;
@@ -9,16 +9,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Jobs of a type are counted one by one, and no further than this.
+/// Jobs of a type are counted one by one, up to this number.
 const MAX_COUNT: usize = 500;
-/// How often the queues are looked at.
+/// How often the queues are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Completes when the queues hold nothing to do, and answers what is left in paused queues; never, where the
-/// worker has no end. Paused queues are reported, to a worker without an end when it starts.
+/// Completes when the queues are empty, and returns what is left in paused queues; never without `--once` and
+/// `--drain`. Paused queues are reported; without these flags, only at the start.
 ///
 /// # Errors
-/// The server cannot be reached: there is nothing to wait for, as there is for a worker without an end.
+/// The server cannot be reached, and `--once` or `--drain` is set: there is nothing to wait for.
 pub(super) fn watch(args: &Args, reporter: &Arc<Reporter>) -> Result<impl Future<Output = HeldQueues> + use<>, Failed> {
     let states: &'static [&'static str] = if args.once { &["available"] } else { &["available", "retryable"] };
     let check =
@@ -31,7 +31,7 @@ pub(super) fn watch(args: &Args, reporter: &Arc<Reporter>) -> Result<impl Future
     Ok(async move {
         loop {
             let check = Arc::clone(&check);
-            // A server that does not answer may have work; the worker itself reports that it is unreachable.
+            // A server that does not answer may have jobs; the worker itself reports that it is unreachable.
             if let Ok(Ok(found)) = tokio::task::spawn_blocking(move || check.run()).await {
                 reporter.held(&found.held);
                 if ends && !found.busy {
@@ -65,13 +65,13 @@ impl fmt::Display for HeldQueues {
 struct QueueCheck {
     client: Client,
     queues: Vec<String>,
-    /// Only these types count; all where there are none.
+    /// Only these types count; all if this is empty.
     types: Vec<String>,
-    /// The states, besides active, that mean work.
+    /// The states, besides active, of jobs that will run.
     states: &'static [&'static str],
 }
 
-/// What the queues hold.
+/// The state of the queues.
 struct Found {
     /// Whether any job is running, or will run without further action.
     busy: bool,
@@ -85,7 +85,7 @@ impl QueueCheck {
             let stats = self.client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", escaped(queue)))?;
             let count = |state: &str| {
                 if self.types.is_empty() {
-                    // A count that is missing may be anything.
+                    // A missing count may be any number.
                     return Ok(stats["stats"][state].as_u64().unwrap_or(1));
                 }
                 self.types.iter().try_fold(0, |sum, kind| Ok::<u64, Failed>(sum + self.of_type(queue, state, kind)?))

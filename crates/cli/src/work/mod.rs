@@ -26,10 +26,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Between the end of a command that was asked to end and the end of the worker's wait for it.
+/// How much longer the worker waits than a command may take to end.
 const MARGIN: Duration = Duration::from_secs(1);
-/// How long one request for jobs waits. A worker that stops hears the last one out: one that ends by
-/// itself should not take long for that.
+/// How long one request for jobs waits. A worker that stops waits for the last one: with `--once` and `--drain` that
+/// should be short.
 const POLL: Duration = Duration::from_secs(2);
 const POLL_UNTIL_EMPTY: Duration = Duration::from_millis(100);
 
@@ -58,11 +58,11 @@ async fn work(args: &Args, client: &Client, reporter: &Arc<Reporter>) -> Result<
     reason.result()
 }
 
-/// What is done for each job.
+/// Runs the command for each job.
 struct Task {
     spec: CommandSpec,
     reporter: Arc<Reporter>,
-    /// Why the command cannot run here, once that is known: then the worker takes no further jobs.
+    /// Why the command cannot run here, once that is known: then the worker stops.
     broken: watch::Sender<Option<String>>,
 }
 
@@ -70,7 +70,7 @@ fn build_worker(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<
     let events = Arc::clone(&task.reporter);
     let mut builder = Worker::builder(client)
         .concurrency(args.concurrency())
-        // A command takes long beside a fetch; a job that waits here could run elsewhere.
+        // A command takes much longer than a fetch, and a job that waits here could run elsewhere.
         .max_prefetched(0)
         .lease(args.lease())
         .poll(if args.once || args.drain { POLL_UNTIL_EMPTY } else { POLL })
@@ -98,7 +98,7 @@ fn build_worker(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<
     kinds.fold(builder, |builder, kind| builder.handle_whole(kind, handler.clone())).build()
 }
 
-/// The guard; a worker without one works as well, until it is killed.
+/// The guard. Without it, the commands go on if the worker is killed.
 fn guard() -> Option<Arc<Guard>> {
     let started = Guard::start();
     let warn = |error| tracing::warn!("the commands will not be ended if this worker is killed: {error}");
@@ -133,7 +133,7 @@ impl Task {
             }
             Err(error) => {
                 let reason = format!("cannot start a shell: {error}");
-                // Too many processes, or too little memory, may pass.
+                // A lack of processes or memory may be temporary.
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) {
                     self.give_up(&reason);
                 }
@@ -148,7 +148,7 @@ impl Task {
             let first = broken.is_none();
             if first {
                 *broken = Some(format!(
-                    "{reason}; the worker stops. Its jobs were released and have spent no attempt: mend --exec or \
+                    "{reason}; the worker stops. Its jobs were released and have spent no attempt: fix --exec or \
                      what it needs, and start the worker again"
                 ));
             }
@@ -171,14 +171,14 @@ enum StopReason {
 impl StopReason {
     fn result(self) -> Result<(), Failed> {
         match self {
-            Self::Idle(held) if !held.0.is_empty() => Err(Failed::invalid(format!("not everything was run: {held}"))),
+            Self::Idle(held) if !held.0.is_empty() => Err(Failed::invalid(format!("some jobs were not run: {held}"))),
             Self::Asked | Self::Idle(_) => Ok(()),
             Self::Broken(reason) => Err(Failed::invalid(reason)),
         }
     }
 }
 
-/// The end of a worker, as it comes.
+/// The conditions that stop the worker.
 struct StopConditions {
     signals: watch::Receiver<Signals>,
     breaks: watch::Receiver<Option<String>>,

@@ -1,8 +1,8 @@
 //! One command, from its start to the end of everything that it started.
 //!
 //! The command runs in a process group of its own, so that it can be ended with its children and theirs.
-//! When it is over, whatever is left of the group is killed: a job's processes end with the job. A process
-//! that leaves the group (`setsid`) is not waited for.
+//! When the command has ended, the rest of the group is killed: the processes of a job end with it. The worker does not
+//! wait for a process that leaves the group (`setsid`).
 
 use super::capture::{Captured, Part, capture};
 use super::guard::Guard;
@@ -18,11 +18,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 
-/// How much of standard error is stored: its end, where programs say why they failed.
+/// How much of standard error is stored: its end, where programs report why they failed.
 const STDERR_BYTES: usize = 8 << 10;
 
-/// How long is waited for the rest of the output once the command has ended. What is left of its group is
-/// gone by then; only a process that left the group can still hold the output open.
+/// How long to wait for the rest of the output once the command has ended. The rest of its group has ended by
+/// then; only a process that left the group can still keep the output open.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// How a command is run.
@@ -36,9 +36,9 @@ pub(super) struct CommandSpec {
     pub(super) max_output: usize,
     /// How long it may take.
     pub(super) timeout: Option<Duration>,
-    /// How long it has between being asked to end and being killed.
+    /// The time between SIGTERM and SIGKILL.
     pub(super) kill_after: Duration,
-    /// Who ends it when this process cannot.
+    /// Ends it if this process cannot.
     pub(super) guard: Option<Arc<Guard>>,
 }
 
@@ -115,7 +115,7 @@ fn shell(spec: &CommandSpec, environment: &[(&str, String)]) -> Command {
     shell
 }
 
-/// Waits for the command, and ends it when its time is over.
+/// Waits for the command, and ends it when it is stopped or takes too long.
 async fn wait_or_stop(
     spec: &CommandSpec,
     child: &mut Child,
@@ -150,7 +150,7 @@ fn exit_reason(status: ExitStatus) -> ExitReason {
     }
 }
 
-/// Writes the input, until `stop` completes. A command that does not read it is no error.
+/// Writes the input, until `stop` completes. A command that does not read it is not an error.
 async fn write_input(stdin: Option<ChildStdin>, input: &[u8], stop: impl Future<Output = ()>) {
     let Some(mut stdin) = stdin else { return };
     tokio::select! {
@@ -161,8 +161,8 @@ async fn write_input(stdin: Option<ChildStdin>, input: &[u8], stop: impl Future<
 
 /// The process group of a command; dropping it kills what is left of the group.
 ///
-/// Its number stays taken as long as anything is left of it, and may be given out again after that: no
-/// signal is sent once the group was ended.
+/// Its number stays in use as long as any process is left, and may be reused after that: no signal is sent once the
+/// group was ended.
 struct Group {
     number: AtomicI32,
     guard: Option<Arc<Guard>>,
@@ -178,7 +178,7 @@ impl Group {
         Self { number: AtomicI32::new(number), guard }
     }
 
-    /// A group that is gone already needs no signal.
+    /// Does nothing if the group has ended already.
     fn signal(&self, signal: Signal) {
         if let Some(group) = Pid::from_raw(self.number.load(Ordering::Acquire)) {
             let _ = kill_process_group(group, signal);
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Waits until a file says something.
+    /// Waits for a line in a file.
     async fn line_of(path: &Path) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn input_that_nobody_reads_is_no_error() {
+    async fn unread_input_is_not_an_error() {
         let long = vec![b'x'; 1 << 20];
         let exit = run(&spec("exec true"), &long, &[], std::future::pending()).await.unwrap();
         assert_eq!(exit.reason, ExitReason::Exit(0));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_does_not_listen_is_killed() {
+    async fn a_command_that_ignores_sigterm_is_killed() {
         let stubborn = "trap '' TERM; while :; do sleep 600; done";
         let spec = CommandSpec {
             timeout: Some(Duration::from_millis(200)),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_is_asked_to_end_may_say_something_first() {
+    async fn a_command_may_write_output_after_sigterm() {
         let folder = Folder::new("polite");
         let ready = folder.at("ready");
         let polite = format!("trap 'echo bye; exit 3' TERM; echo > {}; while :; do sleep 0.01; done", ready.display());
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_leaves_the_group_is_not_waited_for() {
+    async fn a_process_that_leaves_the_group_is_not_waited_for() {
         let folder = Folder::new("daemon");
         let file = folder.at("id");
         let file_name = file.display();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_is_bounded_where_the_platform_can() {
+    async fn memory_is_limited() {
         let greedy = "x=$(head -c 400000000 /dev/zero | tr '\\0' 'a'); echo ${#x}";
         let exit = ended(&CommandSpec { memory_kib: Some(100_000), ..spec(greedy) }).await;
         assert_ne!(exit.reason, ExitReason::Exit(0), "{}", exit.stdout.text());

@@ -1,4 +1,4 @@
-//! What happens, as it happens: lines for people, or JSON for programs.
+//! Events as they happen: lines for people, or JSON for programs.
 
 use super::args::Args;
 use super::idle::HeldQueues;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::{Level, info, warn};
 
-/// Tells what happens. Runs are remembered from their start until the server has taken note of their end.
+/// Reports events. Runs are remembered from their start until the server has accepted their report.
 #[derive(Debug)]
 pub(super) struct Reporter {
     json: bool,
@@ -37,16 +37,16 @@ impl Reporter {
         Self { json: args.json, grace: args.grace(), runs: Mutex::default(), held: Mutex::default() }
     }
 
-    /// What this worker is about to do; for people only, and not on standard output.
+    /// Logs what this worker is about to do; for people only.
     pub(super) fn starting(&self, args: &Args) {
         if !self.json {
             let (queues, most) = (args.queues.join(", "), args.concurrency());
             let end = if args.once || args.drain { "ends when they are empty" } else { "stop with Ctrl-C" };
-            info!("works on {queues} at {}, {most} at once; {end}", args.server.server);
+            info!("working on {queues} at {}, {most} at once; {end}", args.server.server);
         }
     }
 
-    /// Something about a run that its last line should say.
+    /// Adds a note to the last line of a run.
     pub(super) fn note(&self, id: &str, note: String) {
         if let Some(run) = self.runs().get_mut(id) {
             run.notes.push(note);
@@ -68,7 +68,7 @@ impl Reporter {
                 self.worker_line(
                     Level::WARN,
                     event,
-                    &format!("takes no jobs of the queue {queue} for {}", span(*wait)),
+                    &format!("claims no jobs of the queue {queue} for {}", span(*wait)),
                 );
             }
             Event::Cancelled(job, Cancelled::LeaseLost) => {
@@ -80,7 +80,7 @@ impl Reporter {
             Event::Cancelled(..) => {}
             Event::Settled { job, state, retry_after, dead } => self.settled(job, state, *retry_after, *dead),
             Event::Refused(job, refused) => {
-                let text = format!("ended too late, which changes nothing: {}", refused.message);
+                let text = format!("ended too late, and changed nothing: {}", refused.message);
                 self.forget(job, json!({ "event": "refused", "message": refused.message }), &text);
             }
             Event::Unreachable(error, wait) => {
@@ -94,7 +94,7 @@ impl Reporter {
         }
     }
 
-    /// Which queues are paused, whenever that has changed.
+    /// Reports which queues are paused, whenever that has changed.
     pub(super) fn held(&self, held: &HeldQueues) {
         let mut run = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if *run == *held {
@@ -112,14 +112,14 @@ impl Reporter {
         let text = match running {
             0 => "stopping: no new jobs".to_owned(),
             _ => format!(
-                "stopping: no new jobs; waits for {running} running commands, at most {}; Ctrl-C ends them now",
+                "stopping: no new jobs; waiting for {running} running commands, at most {}; Ctrl-C ends them now",
                 span(self.grace)
             ),
         };
         self.worker_line(Level::INFO, json!({ "event": "stopping", "running": running }), &text);
     }
 
-    /// The worker waits no longer for running commands.
+    /// Reports that the worker does not wait any longer for running commands.
     pub(super) fn aborting(&self) {
         let running = self.running();
         let text = format!("{running} running commands are ended, and their jobs released");
@@ -185,7 +185,7 @@ impl Reporter {
         self.job_line(job, event, &text);
     }
 
-    /// The end of a run that does not count.
+    /// Reports a run whose outcome does not count.
     fn forget(&self, job: &Job, event: Value, text: &str) {
         self.runs().remove(job.id());
         self.job_line(job, event, text);
@@ -199,7 +199,7 @@ impl Reporter {
             event["attempt"] = job.attempt().into();
             return print(event);
         }
-        // A reader that is gone does not stop the work.
+        // A closed pipe does not stop the work.
         let _ = output::text(&format!("{}  {}  {text}\n", job.id(), job.kind()));
     }
 
@@ -234,7 +234,7 @@ fn text(run: &RunState, state: &str, retry_after: Option<Duration>, dead: bool) 
     text
 }
 
-/// Whether the job's policy discards what it gives up.
+/// Whether the job's policy discards exhausted jobs.
 fn discards_on_exhaustion(job: &Job) -> bool {
     job.member::<Value>("retry").is_some_and(|retry| retry["on_exhaustion"] == "discard")
 }

@@ -201,5 +201,5 @@ fn a_default_policy_that_is_wrong_or_said_twice_is_refused() {
     std::fs::write(dir.join("redrive.toml"), both).unwrap();
     let output = redrive(&dir).args(["config"]).output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && message.contains("found beside [policies.server]"), "{message}");
+    assert!(output.status.code() == Some(1) && message.contains("found together with [policies.server]"), "{message}");
 }

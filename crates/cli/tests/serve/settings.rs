@@ -165,7 +165,7 @@ fn other_machines_are_admitted_only_with_a_key_and_keys_are_hidden() {
         text_of(&weak)
     );
     let on_line = redrive(&dir).args(["config", "--set", &format!("api_key={key}")]).output().unwrap();
-    assert!(text_of(&on_line).contains("can be seen by others") && !text_of(&on_line).contains(key));
+    assert!(text_of(&on_line).contains("other users can see keys") && !text_of(&on_line).contains(key));
 }
 
 #[test]

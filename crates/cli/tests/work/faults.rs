@@ -30,7 +30,7 @@ fn a_command_that_does_not_exist_takes_no_job() {
     for command in ["no-such-command-anywhere --now", "./no/such/script.sh", &script] {
         let output = server.command(&["work", "--drain", "--exec", command]);
         assert_eq!(output.status.code(), Some(1), "{command}: {}", stderr(&output));
-        assert!(stderr(&output).contains("no job was taken"), "{command}: {}", stderr(&output));
+        assert!(stderr(&output).contains("no job was claimed"), "{command}: {}", stderr(&output));
     }
     untouched(&server, &ids);
     assert!(ids.iter().all(|id| server.job(id)["redrive"]["releases"] == 0));

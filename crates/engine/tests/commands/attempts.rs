@@ -46,7 +46,7 @@ fn limited(max_attempts: u32) -> Submission {
 
 fn stopped_at_limit(job: &Job, limit: u32) -> bool {
     let last = job.failures.last().expect("a failure");
-    matches!(last.verdict.outcome, Outcome::Stop { reason: Reason::MaxAttempts { limit: stated }, .. } if stated == limit)
+    matches!(last.verdict.outcome, Outcome::Stop { reason: Reason::MaxAttempts { limit: at }, .. } if at == limit)
 }
 
 #[tokio::test]

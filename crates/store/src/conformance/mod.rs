@@ -8,6 +8,7 @@ mod cases;
 mod claim;
 mod enqueue;
 mod failure;
+mod failures;
 mod harness;
 mod lease;
 pub mod model;
