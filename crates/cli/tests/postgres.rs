@@ -17,7 +17,7 @@ use harness::{Server, until};
 use serde_json::{Value, json};
 
 fn node(cluster: &Cluster) -> Server {
-    // Short, so that the runs of a dead worker come back while the test waits.
+    // Short, so that the runs of a dead worker are reclaimed while the test waits.
     Server::start_at(&["--store", &cluster.address], &["--set", "lease=1s"])
 }
 

@@ -19,7 +19,7 @@ struct Encrypted {
     url: String,
     /// The file of the authority.
     ca: String,
-    /// What listens ends with it.
+    /// The listener ends with it.
     _runtime: Runtime,
 }
 

@@ -35,7 +35,7 @@ fn submission(kind: &str) -> Submission {
 
 async fn submit(engine: &Engine, kinds: &[&str]) -> Vec<JobId> {
     let submissions = kinds.iter().map(|kind| submission(kind)).collect();
-    let enqueued = engine.submit(submissions).await.expect("kept");
+    let enqueued = engine.submit(submissions).await.expect("stored");
     let id = |answer: &Enqueued| match answer {
         Enqueued::Created(job) | Enqueued::Existing(job) => job.id,
     };

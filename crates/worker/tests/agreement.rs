@@ -57,10 +57,10 @@ fn jobs() -> Vec<(&'static str, NewJob)> {
     ]
 }
 
-/// What differs from one server to the next, and from one moment to the next.
+/// What differs between servers, and over time.
 const OWN: [&str; 6] = ["id", "created_at", "enqueued_at", "scheduled_at", "expires_at", "redrive"];
 
-/// What was answered: the envelope without what is the server's own, or the refusal.
+/// The answer: the envelope without what is specific to the server, or the refusal.
 async fn answer(client: &Client, job: NewJob) -> Result<Value, (u16, String, String)> {
     match soon(client.enqueue(job)).await {
         Ok(enqueued) => {
@@ -96,7 +96,7 @@ async fn an_engine_in_process_checks_and_answers_as_a_server_does() {
         let over_http = without_times(answer(&client, job.clone()).await);
         let in_process = without_times(answer(harness.client(), job).await);
         match (&over_http, &in_process) {
-            // A request that is too long is not read, so that the server cannot say what it was.
+            // A request that is too long is not read, so the server cannot say which job it was.
             (Err((413, http, _)), Err((413, local, _))) => assert_eq!(http, local, "{name}"),
             // The client adds the hint that the server sends beside the message.
             (Err(http), Err(local)) => {

@@ -1,4 +1,4 @@
-//! What goes wrong between a worker and a server: nothing is lost, nothing is done under two leases.
+//! Faults between a worker and a server: nothing is lost, and no job runs under two leases.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod common;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const LEASE: Duration = Duration::from_millis(300);
 
-/// So many tries, almost without a wait.
+/// This many tries, almost without a wait.
 fn tries(most: u32) -> Retry {
     Retry::written(Dialect::Ojs, json!({ "max_attempts": most, "initial_interval": "PT0.001S" })).unwrap()
 }
@@ -29,7 +29,7 @@ async fn a_disconnection_longer_than_a_lease_ends_the_handler_before_the_next_ru
     let server = TestServer::open().await;
     let proxy = Proxy::to(server.address).await;
     let far = Client::http(&proxy.url()).unwrap();
-    // The first run does not care that it is cancelled, and comes up with an answer in the end.
+    // The first run ignores its cancellation, and returns a result in the end.
     async fn stubborn(_: (), context: Context) -> Result<&'static str, Failure> {
         if context.job().attempt() > 1 {
             return Ok("second");
@@ -94,7 +94,7 @@ async fn workers_wait_for_a_server_that_dies_and_comes_back() {
         let _ = reached.map(|reached| reached.send(()));
         let mut noticed = noticed.clone();
         async move {
-            // Half of the jobs are still to be done when the server goes.
+            // Half of the jobs are not done yet when the server stops.
             if late {
                 let _ = noticed.wait_for(|gone| *gone).await;
             }
@@ -130,7 +130,7 @@ async fn every_job_of_a_worker_that_vanishes_runs_again() {
         let (some, run) = (some.clone(), runs.fetch_add(1, Ordering::Relaxed));
         async move {
             let _ = some.send(());
-            // Some answers are on their way when the worker goes, others never will be.
+            // Some reports are being sent when the worker vanishes, others never are.
             if run.is_multiple_of(2) { std::future::pending().await } else { Ok::<_, Failure>(()) }
         }
     });
@@ -182,7 +182,7 @@ async fn a_handler_that_blocks_a_thread_keeps_its_lease() {
     release.send(()).unwrap();
     running.wait_for_event("settled block completed").await;
     let job = client.job(&id).await.unwrap();
-    assert_eq!((job.attempt(), job.errors().len()), (1, 0), "five signs of life are more than one lease");
+    assert_eq!((job.attempt(), job.errors().len()), (1, 0), "five heartbeats are more than one lease");
     running.stop().await;
     server.close().await;
 }
@@ -225,7 +225,7 @@ async fn a_result_that_is_too_long_is_reported_and_affects_no_other() {
 async fn a_worker_stops_when_the_server_says_so() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let server = TestServer::open().await;
-    // The server gives the order for a job that asks for it, which is how the protocol is tested.
+    // The server sends the directive for a job that asks for it, which is how the protocol is tested.
     let body = json!({ "type": "end", "args": [], "options": { "metadata": { "test_directive": "terminate" } } });
     let (address, body) = (server.address, body.to_string());
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();

@@ -1,4 +1,4 @@
-//! A server of Open Job Spec that has none of our extensions: ours, with the extensions taken away.
+//! A server of Open Job Spec without extensions: Redrive's own, with its extensions removed.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod common;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// What only our server understands. A request that has it fails the test by failing the worker.
+/// What only Redrive understands. A request with it fails the test by failing the worker.
 const OURS: [&str; 5] = ["wait_ms", "lease_token", "snooze_ms", "retry_after", "settlements"];
 
 async fn plainly(request: Request, next: Next) -> Response {
@@ -51,7 +51,7 @@ async fn plain_server(server: &TestServer) -> (String, tokio::task::JoinHandle<(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move {
-        // Kept for as long as it serves.
+        // Not dropped while it serves.
         let _server = server;
         axum::serve(listener, router).await.unwrap();
     });

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many enqueue requests each of two clients makes in one round at most.
+/// The largest number of enqueue requests of each of two clients in one round.
 const REQUESTS: usize = 40;
 
 #[test]
@@ -39,7 +39,7 @@ fn kill_minus_nine_loses_nothing_that_was_acknowledged() {
     eprintln!("crash: seed {seed}, {rounds} rounds, {jobs} jobs, {acknowledged} acknowledgements, all of them durable");
 }
 
-/// Puts the server under load and kills it at a random moment; answers whether the load was still on.
+/// Puts the server under load and kills it at a random moment; returns whether the load was still on.
 fn loaded(server: &mut Server, ledger: &Mutex<Ledger>, batches: &AtomicU64, random: &mut fastrand::Rng) -> bool {
     let (target, enough) = (SingleServer::new(&server.url), AtomicBool::new(false));
     let load = Load { target: &target, ledger, enough: &enough, batches };

@@ -1,4 +1,4 @@
-//! What the client knows: what it sent, what was acknowledged, and what must therefore be true.
+//! The ledger of the client: what it sent, what was acknowledged, and what must therefore be true.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 /// How long a lease lasts.
 pub(crate) const LEASE: Duration = Duration::from_millis(1_500);
 
-/// What came of something that was sent.
+/// Whether something that was sent took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Acknowledged {
-    /// No answer came: it happened or it did not.
+    /// No answer came: it may have taken effect or not.
     Unknown,
-    /// The server said that it happened.
+    /// The server acknowledged it.
     Yes,
 }
 
-/// How a job is made, and how it behaves.
+/// The policy of a job, and how its runs end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobPlan {
     /// How many runs it may have.
@@ -38,7 +38,7 @@ pub(crate) struct Run {
     pub(crate) attempt: u32,
     /// When it was asked for; the lease began no earlier.
     pub(crate) asked: Instant,
-    /// When it was asked for or when the job became available, whichever was later by what the server says:
+    /// When it was requested or when the job became available, whichever was later according to the server:
     /// a request may have been on its way while another node, whose clock is a little ahead, found the job due.
     begun_at: String,
     expires_at: String,
@@ -72,7 +72,7 @@ pub(crate) struct Entry {
     failures: Vec<Failure>,
     /// The end that the server acknowledged or showed.
     pub(crate) terminal: Option<String>,
-    /// When that was heard. What was asked for before may have been answered before.
+    /// When the client learned it. An earlier request may have been answered before.
     ended: Instant,
     pub(crate) cancel_sent: bool,
 }
@@ -80,11 +80,11 @@ pub(crate) struct Entry {
 /// Everything that is known.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// How far the clocks of two servers may be apart. What they say of times must fit all the same;
-    /// only what the client measures by its own clock is allowed to be so much off.
+    /// How far the clocks of two servers may be apart. The times that they report must still be consistent;
+    /// only what the client measures by its own clock may be off by this much.
     pub(crate) slack: Duration,
     pub(crate) jobs: HashMap<String, Entry>,
-    /// What was seen that must not be, for the report at the end of a round.
+    /// The violations so far, for the report at the end of a round.
     pub(crate) wrong: Vec<String>,
     pub(crate) acknowledged: usize,
 }
@@ -173,7 +173,7 @@ impl Ledger {
             }
             return;
         }
-        // Allowed where the lease is over, the job was cancelled, or an earlier report without an answer
+        // Allowed if the lease is over, the job was cancelled, or an earlier report without an answer
         // may have ended the run.
         let over = run.asked.elapsed() + self.slack >= LEASE || self.entry(id).cancel_sent || run.reports > 1;
         if status != 409 || !over {
@@ -191,7 +191,7 @@ impl Ledger {
         runs.iter_mut().find(|run| run.token == *token).expect("a run of this client")
     }
 
-    /// Compares everything that the server has with everything that is known, and learns what was unsure.
+    /// Compares everything that the server has with the ledger, and resolves what was unknown.
     pub(crate) fn compare(&mut self, listed: &[Value]) {
         let mut found = HashMap::new();
         for job in listed {
@@ -221,7 +221,7 @@ impl Ledger {
                 self.wrong.push(format!("of batch {batch} {there} jobs are stored and {gone} are not"));
             }
         }
-        // What was unsure and is not there will never be; what is there stays.
+        // A job that was unknown and is not stored will never be; a stored one stays.
         self.jobs.retain(|id, entry| {
             entry.created = if found.contains_key(id) { Acknowledged::Yes } else { entry.created };
             entry.created == Acknowledged::Yes
@@ -266,7 +266,7 @@ impl Entry {
         }
     }
 
-    /// What is wrong with a job as the server shows it; and takes note of its end.
+    /// What is wrong with a job as the server shows it; also records its end.
     fn problems_of(&mut self, job: &Value) -> Vec<String> {
         let mut problems = Vec::new();
         let state = text(job, "state");

@@ -63,13 +63,13 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Sends jobs until they are acknowledged; returns false where the outcome stays unknown.
+    /// Sends jobs until they are acknowledged; returns false if the outcome stays unknown.
     fn sent_until_answered(&self, agent: &ureq::Agent, path: &str, body: &Value) -> Result<bool, Gone> {
         let mut before = 0;
         while before == 0 || !self.is_enough() {
             match self.ask(agent, "POST", path, body)? {
                 Some((201, _)) => return Ok(true),
-                // Names are used once: an earlier send without an answer was carried out.
+                // Ids are used once: an earlier request without an answer was carried out.
                 Some((409, _)) if before > 0 => return Ok(true),
                 Some((status, answer)) => panic!("{path}: {status} {answer}"),
                 None => before += 1,
@@ -100,7 +100,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Reports again what had no answer, and what was forgotten, of the rounds before.
+    /// Repeats the reports of earlier rounds that had no answer or were never sent.
     pub(crate) fn report_missing(&self) -> Result<(), Gone> {
         let agent = Self::agent();
         let mut ends = Vec::new();
@@ -141,7 +141,7 @@ impl Load<'_> {
         End { id, token: job["lease_token"].clone(), attempt, success: attempt > failing }
     }
 
-    /// Reports ends; what has no answer is reported a second time, and then left for later.
+    /// Sends reports; those without an answer are sent a second time, and then left for later.
     fn report(&self, agent: &ureq::Agent, ends: &[End], many: bool) -> Result<(), Gone> {
         let pieces = ends.chunks(if many { ends.len().max(1) } else { 1 });
         for some in pieces {
@@ -156,7 +156,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Answers whether an answer came.
+    /// Returns whether an answer came.
     fn report_together(&self, agent: &ureq::Agent, ends: &[End]) -> Result<bool, Gone> {
         ends.iter().for_each(|end| self.ledger().ending(&end.id, &end.token, end.success));
         let body = json!({ "settlements": ends.iter().map(End::settlement).collect::<Vec<_>>() });
@@ -171,7 +171,7 @@ impl Load<'_> {
         Ok(true)
     }
 
-    /// Answers whether an answer came.
+    /// Returns whether an answer came.
     fn report_alone(&self, agent: &ureq::Agent, end: &End) -> Result<bool, Gone> {
         self.ledger().ending(&end.id, &end.token, end.success);
         let path = if end.success { "/ojs/v1/workers/ack" } else { "/ojs/v1/workers/nack" };

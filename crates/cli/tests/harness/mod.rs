@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// However slow the machine is, what a test waits for happens within this time.
+/// The longest time that a test waits for anything, even on a slow machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A folder that goes away with the test.
+/// A folder that is removed at the end of the test.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -97,7 +97,7 @@ impl Server {
         Self::start_at(&["--data", data], more)
     }
 
-    /// Starts a server whose store is where these flags say.
+    /// Starts a server with these flags for its store.
     pub(crate) fn start_at(store: &[&str], more: &[&str]) -> Self {
         Self::start_under(&[], store, more)
     }
@@ -150,7 +150,7 @@ impl Server {
         server
     }
 
-    /// What it has said so far.
+    /// The lines of its log so far.
     pub(crate) fn log_lines(&self) -> Vec<String> {
         self.lines.lock().expect("no panic while it was held").clone()
     }
@@ -181,7 +181,7 @@ impl Server {
         self.child.wait().expect("it can be waited for");
     }
 
-    /// A request; the status and the document. An error where no whole answer came.
+    /// A request; the status and the document. An error if no complete answer came.
     pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> Result<(u16, Value), String> {
         call(&self.agent, &self.url, method, path, body)
     }
@@ -204,7 +204,7 @@ impl Server {
         answer["jobs"].as_array_mut().expect("jobs").drain(..).collect()
     }
 
-    /// Waits for a job and takes it.
+    /// Waits for a job and claims it.
     pub(crate) fn claim(&self, queue: &str) -> Value {
         until(&format!("a job in {queue}"), || self.fetch(queue, 1).pop())
     }
@@ -257,7 +257,7 @@ impl Drop for Server {
     }
 }
 
-/// A request; the status and the document. An error where no whole answer came.
+/// A request; the status and the document. An error if no complete answer came.
 pub(crate) fn call(
     agent: &ureq::Agent,
     url: &str,
@@ -281,7 +281,7 @@ pub(crate) fn call(
     Ok((answer.status().as_u16(), document))
 }
 
-/// Looks again and again until there is something, and gives up only when it takes absurdly long.
+/// Polls until there is a value; panics after [`TIMEOUT`].
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + TIMEOUT;
     loop {

@@ -16,7 +16,7 @@ struct Running {
 }
 
 impl Running {
-    /// Starts it and waits until it has said what it found.
+    /// Starts it and waits until it has logged what it found.
     fn start(dir: &Path, args: &[&str]) -> Self {
         let mut command = redrive(dir);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data", "store"]).args(args);
@@ -54,7 +54,7 @@ impl Running {
         (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap())
     }
 
-    /// Sends a signal and waits for the end; answers the exit code and everything that was said.
+    /// Sends a signal and waits for the end; returns the exit code and the whole output.
     fn stop(mut self, signal: &str) -> (Option<i32>, String) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! Where settings come from, and what is refused of them.
+//! The origins of settings, and settings that are refused.
 
 use crate::{folder, redrive, settings, text_of};
 use serde_json::json;

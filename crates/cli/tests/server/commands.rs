@@ -1,4 +1,4 @@
-//! What the commands promise to their callers.
+//! What callers of the commands rely on.
 
 use crate::harness::{Folder, Server, redrive, stderr, stdout};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What happens to jobs, seen by those who look with the commands.
+//! The lifecycle of jobs, as the commands show it.
 
 use crate::harness::{Folder, Server, stderr, until};
 use serde_json::{Value, json};

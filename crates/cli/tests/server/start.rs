@@ -146,7 +146,7 @@ fn a_second_signal_ends_the_server_at_once_and_what_was_acknowledged_is_safe() {
     let folder = Folder::new("second-signal");
     let server = Server::start_with(&folder.at("data"), &["--set", "limits.drain=1h"]);
     let id = server.enqueue(job("mail", json!({})));
-    // A request whose body does not come keeps the first signal waiting.
+    // A request whose body does not arrive delays the graceful stop.
     let mut open = TcpStream::connect(server.url.trim_start_matches("http://")).expect("a connection");
     open.write_all(b"POST /ojs/v1/jobs HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 5\r\n\r\n").expect("sent");
     let number = server.id().to_string();

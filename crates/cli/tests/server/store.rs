@@ -199,7 +199,7 @@ fn a_server_makes_backups_where_its_operator_wants_them() {
     assert_eq!(again.status.code(), Some(1), "{}", stderr(&again));
     let restored = Server::start(&folder.at("backups/nightly"));
     assert_eq!(restored.state(&id), "available");
-    // Without the setting, the server says how to get there.
+    // Without the setting, the error says how to set it.
     let refused = store(&["backup", "--server", &restored.url]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("REDRIVE_BACKUPS"), "{}", stderr(&refused));

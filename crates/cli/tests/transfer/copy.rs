@@ -16,7 +16,7 @@ fn copied(from: &str, to: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// A folder with jobs in many states; one is held by a worker.
+/// A folder with jobs in many states; one is claimed by a worker.
 fn filled(data: &str) -> Value {
     let server = Server::start(data);
     let work = |queue: &str| json!({ "type": "work", "args": [1], "options": { "queue": queue } });
@@ -113,7 +113,7 @@ fn what_cannot_be_copied_is_refused_as_such_and_no_password_is_shown() {
     assert!(stdout(&printed).contains(&format!("schema \"{schema}\" is now in")), "{}", stderr(&printed));
 }
 
-/// Killed in the middle, wherever that is: there is no store, and the next copy is whole.
+/// A copy that is killed at any point leaves no store, and the next copy is complete.
 #[test]
 fn a_copy_that_is_killed_leaves_no_store_and_runs_again() {
     const JOBS: usize = 20_000;

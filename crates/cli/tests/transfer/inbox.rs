@@ -8,7 +8,7 @@ fn node(schema: &str) -> Server {
     Server::start_at(&["--store", &address(schema)], &[])
 }
 
-/// What both doors take, and what both refuse: type, args, options.
+/// Arguments that both HTTP and the function accept, or both refuse: type, args, options.
 const CASES: &[(&str, &str, &str)] = &[
     ("a", "[]", "{}"),
     ("email.send-now.x_1", "[{\"deep\": [1, null, \"ü\"]}]", "{\"queue\": \"reports.eu-1\", \"priority\": -3}"),
@@ -169,7 +169,7 @@ fn entries_that_only_a_server_can_refuse_are_listed_with_the_reason_and_can_be_r
     assert_eq!(inbox(&["--drop", "all"])["changed"].as_array().map(Vec::len), Some(1));
 }
 
-/// Nodes are killed while an application goes on: every order has its job, and only one.
+/// Nodes are killed while an application continues: every order has exactly one job.
 #[test]
 fn nodes_that_are_killed_neither_lose_nor_double_what_was_committed() {
     const ORDERS: i64 = 1_000;
@@ -179,7 +179,7 @@ fn nodes_that_are_killed_neither_lose_nor_double_what_was_committed() {
     for order in 0..ORDERS {
         let insert =
             format!("INSERT INTO {schema}.orders SELECT {order}, {schema}.enqueue('ship', '[{order}]', 'orders')");
-        // Every third transaction comes to nothing.
+        // Every third transaction is rolled back.
         app.run(&if order % 3 == 0 { format!("BEGIN; {insert}; ROLLBACK") } else { insert });
         if order % 200 == 199 {
             first.kill();

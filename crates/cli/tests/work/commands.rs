@@ -1,4 +1,4 @@
-//! What a command gets, and what its end means.
+//! The input of a command, and the meaning of its exit.
 
 use crate::harness::{Folder, Server, redrive, stderr};
 use serde_json::{Value, json};

@@ -60,7 +60,7 @@ fn a_memory_limit_that_cannot_be_set_takes_no_job() {
     let folder = Folder::new("work-ulimit");
     let server = Server::start(&folder.at("data"));
     let ids = twenty(&server, "a.b");
-    // The hard limit of the worker is lower than what it is told to allow.
+    // The hard limit of the worker is lower than the requested one.
     let worker = format!("ulimit -v 8000000 && exec {} work --exec true --memory 100G", env!("CARGO_BIN_EXE_redrive"));
     let output = std::process::Command::new("sh").args(["-c", &worker]).env("REDRIVE_SERVER", &server.url).output();
     let output = output.expect("it runs");

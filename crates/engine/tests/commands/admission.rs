@@ -1,4 +1,4 @@
-//! Admission: a held queue gives no job to a worker, whichever way the job came, and delays no other queue.
+//! Admission: no worker gets a job of a held queue, however the job became available, and no other queue is delayed.
 
 use super::common::{Around, Passing, Seeded, Verb, Wrapped};
 use super::harness::{Harness, QUEUE, START, failure, job, request, secs, with_ojs};
@@ -47,7 +47,7 @@ async fn what_is_due_in_a_paused_queue_waits_and_is_promoted_when_it_is_resumed(
     let scheduled = harness.submit(scheduled).await;
     harness.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     harness.at(START.after(secs(60))).await;
-    assert_eq!(harness.job(waiting.id).await, waiting, "it waits as it was");
+    assert_eq!(harness.job(waiting.id).await, waiting, "it is unchanged");
     assert_eq!(harness.job(scheduled.id).await.state, State::Available, "another queue is not held up");
     harness.engine.pause(QUEUE.into(), false, Missing::Create).await.expect("an answer");
     harness.advance(secs(0)).await;
@@ -87,10 +87,10 @@ async fn pauses_are_remembered_over_a_restart() {
     restarted.recall_pauses().await.expect("an answer");
     harness.clock.advance(secs(60));
     restarted.sweep().await.expect("swept");
-    assert_eq!(restarted.job(scheduled.id).await.expect("kept").state, State::Scheduled);
+    assert_eq!(restarted.job(scheduled.id).await.expect("stored").state, State::Scheduled);
     restarted.pause(QUEUE.into(), false, Missing::Create).await.expect("an answer");
     restarted.sweep().await.expect("swept");
-    assert_eq!(restarted.job(scheduled.id).await.expect("kept").state, State::Available);
+    assert_eq!(restarted.job(scheduled.id).await.expect("stored").state, State::Available);
 }
 
 /// Holds back the answer to the first pause.
@@ -152,8 +152,8 @@ impl Around for Claims {
     }
 }
 
-/// One node that holds the queue and has a worker waiting for it. The store itself would give its jobs: another node
-/// has resumed the queue, and this one has not heard of it. So nothing but the hold keeps the worker from them.
+/// One node that holds the queue, with a worker waiting for it. The store itself would return its jobs: another node
+/// has resumed the queue, and this one has not heard of it. So only this node's own state holds them back.
 struct HeldQueue {
     harness: Harness,
     claims: Arc<Claims>,
@@ -176,17 +176,17 @@ async fn holding<T>(before: impl AsyncFnOnce(&Harness) -> T) -> (HeldQueue, T) {
 }
 
 impl HeldQueue {
-    /// The worker that waits was not woken, one that looks gets nothing, and when the hold ends the jobs are claimed in
-    /// this order.
+    /// The waiting worker was not woken, another claim returns nothing, and when the queue is no longer held the jobs
+    /// are claimed in this order.
     async fn holds(self, expected: &[JobId]) {
         tokio::task::yield_now().await;
         assert_eq!(self.claims.0.load(Ordering::Relaxed), 0, "the worker that waits was woken");
         assert_eq!(self.harness.try_claim().await, None, "a job of a held queue");
         self.harness.engine.recall_pauses().await.expect("an answer");
         self.harness.engine.sweep().await.expect("swept");
-        // Where there is no job, the wait ends with its time.
+        // Without a job, the wait ends when its time is over.
         let seen: Vec<JobId> = self.waiting.await.expect("no panic").iter().map(|job| job.id).collect();
-        assert_eq!(seen, expected, "what is claimed when the hold has ended");
+        assert_eq!(seen, expected, "what is claimed when the queue is no longer held");
     }
 }
 
@@ -241,7 +241,7 @@ async fn a_due_job_and_one_whose_run_was_reclaimed_are_held() {
     holding.harness.at(START.after(secs(30))).await;
     assert_eq!(holding.harness.job(silent).await.state, State::Retryable);
     holding.harness.at(START.after(secs(60))).await;
-    assert_eq!(holding.harness.job(scheduled).await.state, State::Scheduled, "it waits as it was");
+    assert_eq!(holding.harness.job(scheduled).await.state, State::Scheduled, "it is unchanged");
     // They are promoted at the same moment, and then go by their ids.
     holding.holds(&[silent.min(scheduled), silent.max(scheduled)]).await;
 }

@@ -27,7 +27,7 @@ impl End {
             Self::Fails => drop(harness.fail(job, failure()).await),
             Self::GoesSilent => harness.at(lease.until).await,
             Self::TakesTooLong => {
-                // The worker is alive throughout, and still the run comes to its end.
+                // The worker sends heartbeats throughout, and the run still ends.
                 let deadline = lease.deadline.expect("a time limit");
                 harness.clock.advance(secs(20));
                 harness.extend(job, Some(secs(600))).await.expect("the run is this worker's");
@@ -114,7 +114,7 @@ async fn ret_01_success_at_the_last_attempt_is_success() {
 #[tokio::test]
 async fn ret_01_workers_that_race_get_each_job_once() {
     let harness = Harness::new();
-    harness.engine.submit(vec![job(); 30]).await.expect("kept");
+    harness.engine.submit(vec![job(); 30]).await.expect("stored");
     let (a, b, c) = tokio::join!(harness.claim_some(12), harness.claim_some(12), harness.claim_some(12));
     let mut ids: Vec<_> = [a, b, c].iter().flatten().map(|job| job.id).collect();
     assert_eq!(ids.len(), 30);

@@ -1,4 +1,4 @@
-//! Calling a job off, also under the hands of its worker.
+//! Cancelling a job, also while a worker runs it.
 
 use super::harness::{Harness, failure, job, refused, secs, with_ojs};
 use redrive_engine::{Ending, EngineError, Submission};

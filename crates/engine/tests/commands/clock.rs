@@ -1,4 +1,4 @@
-//! The wall clock outside, elapsed time inside: what a step of the wall clock does to times that are named and told.
+//! The wall clock outside, elapsed time inside: what a step of the wall clock does to times of requests and answers.
 
 use super::common::Seeded;
 use super::harness::{START, failure, job, lease_ref, request, secs, with_ojs};
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Elapsed time that is moved by hand, and a wall clock that is so far ahead of it.
+/// Manual elapsed time, and a wall clock that is ahead of it by an offset.
 struct SteppingClock {
     elapsed: ManualClock,
     ahead_us: AtomicI64,
@@ -39,7 +39,7 @@ impl SteppingClock {
         self.ahead_us.fetch_add(by_us, Ordering::SeqCst);
     }
 
-    /// So many seconds after the start, by the wall clock.
+    /// The time this many seconds after the start, by the wall clock.
     fn wall_at(&self, seconds: u32) -> Moment {
         let at = START.after(secs(seconds));
         Moment::from_micros(at.micros() + self.ahead_us.load(Ordering::SeqCst))
@@ -47,7 +47,7 @@ impl SteppingClock {
 }
 
 async fn submitted(engine: &Engine, submission: Submission) -> Job {
-    match engine.submit(vec![submission]).await.expect("kept").remove(0) {
+    match engine.submit(vec![submission]).await.expect("stored").remove(0) {
         Enqueued::Created(job) => job,
         Enqueued::Existing(job) => panic!("{} was there before", job.id),
     }
@@ -55,7 +55,7 @@ async fn submitted(engine: &Engine, submission: Submission) -> Job {
 
 async fn state(engine: &Engine, job: &Job) -> State {
     engine.sweep().await.expect("swept");
-    engine.job(job.id).await.expect("kept").state
+    engine.job(job.id).await.expect("stored").state
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_time_of_day_is_one_of_the_wall_clock_and_what_was_begun_is_elapsed_ti
         let after = Submission { start: Start::Scheduled(clock.wall_at(20)), ..job() };
         let after = submitted(&engine, after).await;
         assert_eq!((after.times.created, after.due), (clock.wall_at(0), Some(clock.wall_at(20))), "a step of {step}");
-        assert_eq!(engine.job(before.id).await.expect("kept").due, Some(clock.wall_at(10)), "it is due when it was");
+        assert_eq!(engine.job(before.id).await.expect("stored").due, Some(clock.wall_at(10)), "it is due when it was");
         for (seconds, states) in [
             (9, [State::Scheduled, State::Scheduled]),
             (10, [State::Available, State::Scheduled]),
@@ -126,8 +126,8 @@ async fn every_reported_time_is_by_the_current_wall_clock() {
     clock.elapsed.advance(secs(5));
     let failed = vec![(lease_ref(&claimed), Ending::Failed(failure()))];
     let failed = engine.settle(failed).await.expect("an answer").remove(0).expect("accepted").into_job();
-    let found = engine.job(failed.id).await.expect("kept");
-    assert_eq!(found, failed, "whoever tells it");
+    let found = engine.job(failed.id).await.expect("stored");
+    assert_eq!(found, failed, "a failure and a read return the same");
     let run = &found.failures[0];
     assert_eq!([run.available, run.started, run.at], [0, 0, 5].map(|seconds| clock.wall_at(seconds)));
     assert_eq!(found.times.created, clock.wall_at(0));
@@ -135,7 +135,7 @@ async fn every_reported_time_is_by_the_current_wall_clock() {
     let (events, _) = engine.events(0, 9, |_| true);
     assert_eq!(events.last().map(|event| event.at), Some(clock.wall_at(5)));
     assert_eq!(engine.queues().await.expect("an answer")[0].created, clock.wall_at(0));
-    engine.cancel(found.id).await.expect("called off");
+    engine.cancel(found.id).await.expect("cancelled");
     let ended_at = |at| Filter { finished_since: Some(at), ..Filter::default() };
     for (since, found) in [(clock.wall_at(5), 1), (clock.wall_at(6), 0)] {
         let listed = engine.list(ended_at(since), Page::new(0, 9)).await.expect("an answer");

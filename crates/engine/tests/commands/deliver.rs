@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
-/// An engine whose store gives no answer to a claim before a permit lets it.
+/// An engine whose store answers a claim only with a permit.
 fn slow_to_answer() -> (Harness, Arc<Semaphore>) {
     let answers = Arc::new(Semaphore::new(0));
     let store = Wrapped::new(Arc::new(Memory::new()), Arc::new(Held { before: free(), after: Arc::clone(&answers) }));

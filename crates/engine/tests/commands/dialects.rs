@@ -1,4 +1,4 @@
-//! The five dialects from end to end: what a job that fails again and again waits, and where it ends.
+//! The five dialects from end to end: the delays of a job that fails again and again, and its last state.
 
 use super::common::Seeded;
 use super::harness::{Harness, failure_of, runs_until_ended, wait_ms, with_policy};
@@ -8,7 +8,7 @@ use redrive_policy::{Outcome, Signal, Span};
 use redrive_store::State;
 use serde_json::{Value, json};
 
-/// A story: the waits in milliseconds, as ranges, and the end.
+/// A case: the delays in milliseconds, as ranges, and the end.
 struct DialectCase {
     dialect: Dialect,
     policy: Value,

@@ -1,4 +1,4 @@
-//! Jobs that are thrown away are counted, by type, queue and reason.
+//! Discarded jobs are counted by type, queue and reason.
 
 use super::harness::{Harness, START, failure, job, secs, with_ojs};
 use redrive_engine::Submission;
@@ -12,7 +12,7 @@ async fn a_discarded_job_that_is_not_a_dead_letter_is_counted_once() {
         let claimed = harness.claim().await;
         harness.fail(&claimed, failure()).await;
     }
-    // One runs out of time before its first run, one goes silent.
+    // One expires before its first run, one sends no heartbeats.
     harness.submit(Submission { expires: Some(START.after(secs(5))), ..job() }).await;
     harness.at(START.after(secs(5))).await;
     harness.submit(Submission { lease: Some(secs(5)), ..with_ojs(json!({ "max_attempts": 1 })) }).await;

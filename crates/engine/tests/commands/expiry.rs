@@ -117,7 +117,7 @@ async fn overdue_runs_meet_the_limit_and_the_exhaustion_of_their_policy() {
 
 #[tokio::test]
 async fn overdue_runs_are_retried_whatever_the_lists_say() {
-    // OJS §9.2: a timeout is no error type; Azolla's list of what to retry does not know it either.
+    // OJS §9.2: a timeout is not an error type; Azolla's list of retried errors does not know it either.
     for (dialect, policy) in [
         (Dialect::Ojs, json!({"non_retryable_errors": ["visibility_timeout", "timeout", "error"]})),
         (Dialect::Azolla, json!({"retry": {"include_errors": ["IoError"]}})),

@@ -1,4 +1,4 @@
-//! Looking at jobs and queues, and forgetting them.
+//! Reading and removing jobs and queues.
 
 use super::harness::{Harness, START, failure, job, secs, with_ojs};
 use redrive_engine::{EngineError, Submission};
@@ -38,7 +38,7 @@ async fn jobs_are_listed_newest_first_in_pages() {
 #[tokio::test]
 async fn queues_count_their_jobs_by_state() {
     let harness = Harness::new();
-    harness.engine.submit(vec![job(), job(), job()]).await.expect("kept");
+    harness.engine.submit(vec![job(), job(), job()]).await.expect("stored");
     harness.submit(Submission { queue: "other".into(), ..job() }).await;
     let claimed = harness.claim_some(2).await;
     harness.done(&claimed[0]).await;
@@ -66,7 +66,7 @@ async fn ended_jobs_are_pruned_after_their_retention_and_dead_letters_later() {
     let harness = Harness::with(|settings| {
         settings.retention.finished = secs(100);
         settings.retention.dead = secs(1_000);
-        // Smaller than what is to be pruned, so that one call takes several steps.
+        // Less than there is to prune, so that one call takes several steps.
         settings.sweep_step = 2;
     });
     for _ in 0..5 {

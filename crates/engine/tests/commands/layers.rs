@@ -1,4 +1,4 @@
-//! RET-09: which policy applies where none is given; RET-10: what is left out comes from the
+//! RET-09: which policy applies if none is given; RET-10: what is left out comes from the
 //! defaults; and operators' caps, which only tighten.
 
 use super::harness::{Harness, START, failure, job, runs_until_ended, secs, wait_ms, with_ojs, with_policy};

@@ -1,5 +1,5 @@
 //! Claims and leases: the order of claims, how long a lease lasts, RET-13 (a heartbeat extends it),
-//! and what each proof is worth.
+//! and what each token is good for.
 
 use super::harness::{Harness, QUEUE, START, WORKER, failure, job, lease_ref, refused, request, secs};
 use redrive_engine::{ClaimRequest, Ending, Submission};
@@ -66,7 +66,7 @@ async fn ret_13_a_heartbeat_keeps_a_run_for_as_long_as_it_comes() {
         assert_eq!((lease(&extended).token, extended.attempt), (lease(&claimed).token, 1));
     }
     harness.at(START.after(secs(20 * 29 + 29))).await;
-    assert_eq!(harness.try_claim().await, None, "nobody else got it");
+    assert_eq!(harness.try_claim().await, None, "no other worker got it");
     let done = harness.done(&claimed).await;
     assert_eq!((done.state, done.attempt, done.failures.len()), (State::Completed, 1, 0));
 }

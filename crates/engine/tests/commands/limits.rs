@@ -19,8 +19,8 @@ async fn without_a_time_limit_a_run_lasts_as_long_as_it_is_alive() {
 async fn a_sweep_takes_as_many_steps_as_it_needs() {
     let harness = Harness::with(|settings| settings.sweep_step = 2);
     let at = START.after(secs(60));
-    harness.engine.submit(vec![Submission { start: Start::Scheduled(at), ..job() }; 7]).await.expect("kept");
-    harness.engine.submit(vec![Submission { lease: Some(secs(30)), ..job() }; 5]).await.expect("kept");
+    harness.engine.submit(vec![Submission { start: Start::Scheduled(at), ..job() }; 7]).await.expect("stored");
+    harness.engine.submit(vec![Submission { lease: Some(secs(30)), ..job() }; 5]).await.expect("stored");
     assert_eq!(harness.claim_some(5).await.len(), 5);
     harness.clock.set(at);
     let swept = harness.engine.sweep().await.expect("swept");
@@ -32,7 +32,7 @@ async fn a_sweep_takes_as_many_steps_as_it_needs() {
 async fn steps_of_zero_are_taken_as_steps_of_one() {
     let harness = Harness::with(|settings| settings.sweep_step = 0);
     let at = START.after(secs(1));
-    harness.engine.submit(vec![Submission { start: Start::Scheduled(at), ..job() }; 3]).await.expect("kept");
+    harness.engine.submit(vec![Submission { start: Start::Scheduled(at), ..job() }; 3]).await.expect("stored");
     harness.at(at).await;
     for claimed in harness.claim_some(3).await {
         harness.done(&claimed).await;

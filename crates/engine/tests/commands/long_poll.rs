@@ -1,5 +1,5 @@
-//! A claim that waits for a job: it is woken by whatever makes one available, misses none, and comes
-//! back with nothing when its time is over.
+//! A claim that waits for a job: it is woken by everything that makes one available, misses none, and returns
+//! nothing when its wait is over.
 
 use super::common::{Around, Passing, Verb, Wrapped};
 use super::harness::{Harness, QUEUE, START, failure, job, request, secs, with_ojs};
@@ -19,29 +19,29 @@ pub(crate) fn waiting() -> ClaimRequest {
     ClaimRequest { wait: TIMEOUT, ..request(1) }
 }
 
-/// A claim that has looked once and waits.
+/// A claim that found no job and waits.
 async fn wait_for_job(engine: &Arc<Engine>) -> JoinHandle<Vec<Job>> {
     wait_in(engine, &[QUEUE]).await
 }
 
-/// A claim that has looked once and waits in some queues.
+/// A claim that found no job in some queues and waits.
 async fn wait_in(engine: &Arc<Engine>, queues: &[&str]) -> JoinHandle<Vec<Job>> {
     let engine = Arc::clone(engine);
     let request = ClaimRequest { queues: queues.iter().map(|queue| Arc::from(*queue)).collect(), ..waiting() };
     let claim = tokio::spawn(async move { engine.claim(&request).await.expect("an answer") });
-    // Time is paused and nothing else is to do: this lets the claim come as far as it can.
+    // Time is paused, and no other task is ready: this lets the claim run until it waits.
     tokio::task::yield_now().await;
     assert!(!claim.is_finished(), "there is no job yet");
     claim
 }
 
-/// What a waiting claim gets from what `happens`, without any time going by.
+/// What a waiting claim returns after `happens`, without any time passing.
 async fn woken_by(harness: &Harness, happens: impl AsyncFnOnce(&Harness)) {
     let claim = wait_for_job(&harness.engine).await;
     let before = Instant::now();
     happens(harness).await;
     assert_eq!(claim.await.expect("no panic").len(), 1);
-    assert_eq!(before.elapsed(), Duration::ZERO, "it was woken, and did not just look again");
+    assert_eq!(before.elapsed(), Duration::ZERO, "it was woken, and did not just poll again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,13 +143,13 @@ async fn two_waiting_callers_get_one_job_each() {
     assert_ne!(one[0].id, other[0].id);
 }
 
-/// Holds back claims, or their answers, until it is told to let one go.
+/// Holds back claims, or their answers, until it is allowed to pass one.
 pub(crate) struct Held {
     pub(crate) before: Arc<Semaphore>,
     pub(crate) after: Arc<Semaphore>,
 }
 
-/// As many as come.
+/// Without a limit.
 pub(crate) fn free() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(Semaphore::MAX_PERMITS))
 }
@@ -180,7 +180,7 @@ async fn a_job_enqueued_between_the_claim_and_the_wait_is_not_missed() {
     let store = Wrapped::new(Arc::new(Memory::new()), Arc::new(Held { before: free(), after: Arc::clone(&answers) }));
     let harness = Harness::on(Arc::new(store), 1, |_| {});
     let claim = wait_for_job(&harness.engine).await;
-    // The claim has looked and found nothing, and does not know it yet.
+    // The claim has found nothing, and its answer is still held back.
     let before = Instant::now();
     harness.submit(job()).await;
     answers.add_permits(2);
@@ -193,14 +193,14 @@ async fn a_woken_caller_that_takes_another_job_wakes_the_next() {
     let harness = Harness::new();
     let (both, only) = (wait_in(&harness.engine, &["b", "a"]).await, wait_in(&harness.engine, &["a"]).await);
     let before = Instant::now();
-    // The first one wakes whoever waits longest, who then finds the second one first.
+    // The first one wakes the caller that waits longest, which then finds the second one first.
     for queue in ["a", "b"] {
         harness.submit(Submission { queue: queue.into(), ..job() }).await;
     }
     let queue = |jobs: Vec<Job>| jobs[0].spec.queue.to_string();
     assert_eq!(queue(both.await.expect("no panic")), "b");
     assert_eq!(queue(only.await.expect("no panic")), "a");
-    assert_eq!(before.elapsed(), Duration::ZERO, "nobody waits beside a job");
+    assert_eq!(before.elapsed(), Duration::ZERO, "no caller waits while there is a job");
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +212,7 @@ async fn a_woken_caller_that_disconnects_without_claiming_wakes_the_next() {
     let before = Instant::now();
     harness.submit(job()).await;
     tokio::task::yield_now().await;
-    // By now the first one is on its way to look, and its connection breaks.
+    // The first one is woken now, and its caller disconnects.
     first.abort();
     looks.add_permits(9);
     assert_eq!(second.await.expect("no panic").len(), 1);

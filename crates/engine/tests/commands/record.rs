@@ -1,4 +1,4 @@
-//! RET-14: what is tracked; RET-15: how much of the history is kept; RET-17: both exhaustions.
+//! RET-14: what is tracked; RET-15: how much of the history is stored; RET-17: both dispositions of exhausted jobs.
 
 use super::harness::{Harness, START, blob, failure, runs_until_ended, secs, with_ojs};
 use redrive_engine::{FailureReport, Submission};
@@ -27,7 +27,7 @@ async fn ret_14_every_failure_is_recorded_with_its_attempt_time_error_and_decisi
         match (run.verdict.outcome, waits) {
             (Outcome::Retry { delay, origin: Origin::Backoff(computed) }, Some(waits)) => {
                 assert_eq!(computed.retry, index as u32 + 1);
-                assert!(computed.draw.is_some(), "the draw is kept, so that the delay can be computed again");
+                assert!(computed.draw.is_some(), "the draw is stored, so that the delay can be computed again");
                 assert!((delay.ms() - waits).abs() < 0.002, "waited {waits} ms in place of {delay}");
             }
             (Outcome::Stop { .. }, None) => assert_eq!(index, 3),
@@ -49,7 +49,7 @@ async fn ret_15_the_newest_failures_are_stored_and_at_least_ten() {
     assert_eq!((job.attempt, job.failures.len()), (60, KEPT_FAILURES));
     let attempts: Vec<u32> = job.failures.iter().map(|run| run.attempt).collect();
     let expected: Vec<u32> = (60 - KEPT_FAILURES as u32 + 1..=60).collect();
-    assert_eq!(attempts, expected, "oldest first, the newest kept");
+    assert_eq!(attempts, expected, "oldest first, the newest stored");
     assert_eq!(job.failures.last().map(|run| run.error.clone()), Some(blob("59")));
 }
 
@@ -71,7 +71,7 @@ async fn ret_17_an_exhausted_job_is_a_dead_letter_only_if_its_policy_says_so() {
 #[tokio::test]
 async fn ret_14_success_keeps_the_errors_and_the_result() {
     let harness = Harness::new();
-    let answers = harness.engine.submit(vec![with_ojs(json!({}))]).await.expect("kept");
+    let answers = harness.engine.submit(vec![with_ojs(json!({}))]).await.expect("stored");
     assert_eq!(answers.len(), 1);
     let claimed = harness.claim().await;
     let waiting = harness.fail(&claimed, failure()).await;

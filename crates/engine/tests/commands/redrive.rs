@@ -99,6 +99,6 @@ async fn a_redriven_job_keeps_its_idempotency_key() {
     let submitted = harness.submit(keyed()).await;
     harness.engine.cancel(submitted.id).await.expect("it waits");
     let redriven = harness.engine.redrive(submitted.id, Redrive::default()).await.expect("it has ended");
-    let answers = harness.engine.submit(vec![keyed()]).await.expect("kept");
+    let answers = harness.engine.submit(vec![keyed()]).await.expect("stored");
     assert_eq!(answers, [redrive_store::Enqueued::Existing(redriven)]);
 }

@@ -1,4 +1,4 @@
-//! Giving a run back: it spends no attempt, does not move the curve, and has a bound.
+//! Releasing a run: it spends no attempt, does not advance the backoff, and is limited.
 
 use super::harness::{Harness, START, failure, job, refused, secs, wait_ms, with_ojs, with_policy};
 use redrive_engine::FailureReport;

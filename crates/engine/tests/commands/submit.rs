@@ -53,7 +53,7 @@ async fn a_key_is_worth_one_job_however_often_it_is_sent() {
     let keyed = || Submission { idempotency_key: Some("order-1".into()), ..job() };
     let first = harness.submit(keyed()).await;
     let claimed = harness.claim().await;
-    let answers = harness.engine.submit(vec![keyed(), keyed()]).await.expect("kept");
+    let answers = harness.engine.submit(vec![keyed(), keyed()]).await.expect("stored");
     assert_eq!(answers, [Enqueued::Existing(claimed.clone()), Enqueued::Existing(claimed.clone())]);
     assert_eq!(first.id, claimed.id);
     assert_eq!(harness.try_claim().await, None, "there is one job only");

@@ -1,4 +1,4 @@
-//! When there is something to do, and that a store which does not answer leaves nothing half done.
+//! When sweeps happen; and a store that does not answer leaves nothing half done.
 
 use super::common::{Around, Passing, Verb, Wrapped};
 use super::harness::{Harness, QUEUE, START, failure, job, secs, with_ojs};
@@ -27,10 +27,10 @@ async fn the_next_sweep_is_when_the_first_thing_is_due() {
     assert_eq!(harness.engine.next_sweep().await, at(9), "its end");
 }
 
-/// A store that cannot be reached while this is switched on, for one verb.
+/// A store that cannot be reached while this is switched on, for one operation.
 struct Outage {
     verb: Verb,
-    /// Whether the call is carried out, and only its answer lost.
+    /// Whether the call is carried out, and only its answer is lost.
     happens: bool,
     on: AtomicBool,
     met: Mutex<Vec<Verb>>,

@@ -1,4 +1,4 @@
-//! The sweeper on its own: it does what is due when it is due, sleeps in between, and stops.
+//! The sweeper: it acts when something is due, sleeps in between, and stops.
 
 use super::common::{Around, Passing, Verb, Wrapped};
 use super::harness::{QUEUE, START, failure, job, request, secs, with_ojs};
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 /// The paused time of tokio as the engine's clock, so that waits and due times go together.
 struct PausedClock {
     begun: Instant,
-    /// Time that passed while everything stood still.
+    /// The length of standstills.
     stood_still_ms: AtomicU32,
 }
 
@@ -29,7 +29,7 @@ impl Clock for PausedClock {
     }
 }
 
-/// Counts the sweeps, and can be out of reach.
+/// Counts the sweeps, and can be unavailable.
 #[derive(Default)]
 struct Watch {
     sweeps: AtomicUsize,
@@ -89,10 +89,10 @@ fn running() -> Running {
 
 impl Running {
     async fn submit(&self, submission: Submission) {
-        self.engine.submit(vec![submission]).await.expect("kept");
+        self.engine.submit(vec![submission]).await.expect("stored");
     }
 
-    /// How long a worker that waits has to wait for its job.
+    /// How long a claim waits for its job.
     async fn waits(&self, queue: &str) -> Duration {
         let before = Instant::now();
         let request = ClaimRequest { queues: vec![queue.into()], wait: Duration::from_secs(100), ..request(1) };
@@ -150,7 +150,7 @@ async fn after_a_standstill_a_run_has_one_span_of_its_lease_to_be_heard() {
     running.clock.stood_still_ms.store(60_000, Ordering::Relaxed);
     let woke = Instant::now();
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(running.engine.job(silent.id).await.expect("kept").state, State::Active);
+    assert_eq!(running.engine.job(silent.id).await.expect("stored").state, State::Active);
     running
         .engine
         .extend(vec![super::harness::lease_ref(&alive)], None)
@@ -160,7 +160,7 @@ async fn after_a_standstill_a_run_has_one_span_of_its_lease_to_be_heard() {
         .expect("heard");
     assert_about(running.waits(QUEUE).await, 11_000);
     assert!(woke.elapsed() > Duration::from_secs(20), "{:?}", woke.elapsed());
-    assert_eq!(running.engine.job(alive.id).await.expect("kept").state, State::Active);
+    assert_eq!(running.engine.job(alive.id).await.expect("stored").state, State::Active);
     let still = running.still.lock().expect("no panic").clone();
     assert!(still.len() == 1 && (60.0..62.0).contains(&still[0].secs()), "{still:?}");
 }
@@ -175,9 +175,9 @@ async fn an_outage_of_the_store_is_a_standstill_too() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     running.watch.out.store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(18)).await;
-    assert_eq!(running.engine.job(silent.id).await.expect("kept").state, State::Active, "it may still be heard");
+    assert_eq!(running.engine.job(silent.id).await.expect("stored").state, State::Active, "a heartbeat may still come");
     tokio::time::sleep(Duration::from_secs(6)).await;
-    assert_ne!(running.engine.job(silent.id).await.expect("kept").state, State::Active);
+    assert_ne!(running.engine.job(silent.id).await.expect("stored").state, State::Active);
     assert_eq!(running.still.lock().expect("no panic").len(), 1, "it is reported once");
 }
 
@@ -238,7 +238,7 @@ async fn queues_without_jobs_are_removed_by_sweeps() {
     running.engine.settle(vec![(super::harness::lease_ref(&claimed), Ending::Done(None))]).await.expect("an answer");
     running.engine.pause("closed".into(), true, Missing::Create).await.expect("an answer");
     tokio::time::sleep(Duration::from_secs(86_300)).await;
-    assert_eq!(running.engine.queues().await.expect("an answer").len(), 2, "the job is still kept");
+    assert_eq!(running.engine.queues().await.expect("an answer").len(), 2, "the job is still stored");
     tokio::time::sleep(Duration::from_secs(1_000)).await;
     let left: Vec<_> = running.engine.queues().await.expect("an answer").into_iter().map(|q| q.name).collect();
     assert_eq!(left, ["closed".into()]);
@@ -265,7 +265,7 @@ async fn a_long_backlog_is_worked_off_in_steps_and_is_no_standstill() {
     running.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     let start = Start::Scheduled(START.after(Span::from_millis(1)));
     let jobs = (0..5_500).map(|_| Submission { start, ..job() }).collect();
-    running.engine.submit(jobs).await.expect("kept");
+    running.engine.submit(jobs).await.expect("stored");
     tokio::time::sleep(Duration::from_secs(10)).await;
     running.watch.slow.store(true, Ordering::Relaxed);
     running.engine.pause(QUEUE.into(), false, Missing::Create).await.expect("an answer");

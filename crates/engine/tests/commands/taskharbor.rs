@@ -1,5 +1,5 @@
-//! TaskHarbor's split: the limit travels with the job, the curve belongs to whoever runs it. Names of
-//! tests give the heading of the document.
+//! TaskHarbor's split: the job has the limit, the worker has the curve. Names of tests start with the
+//! heading in the document.
 
 use super::harness::{Harness, failure, ms, runs_until_ended, wait_ms, with_ojs, with_policy};
 use redrive_engine::{Clock, FailureReport, Layer, PolicyDocument, Settings, Submission};
@@ -19,7 +19,7 @@ fn harbor(policy: Value) -> FailureReport {
     on_worker(Dialect::TaskHarbor, json!({ "policy": policy }))
 }
 
-/// What a job that always fails waits, and how it ends.
+/// The delays of a job that always fails, and how it ends.
 async fn run_to_end(harness: &Harness, submission: Submission, report: &FailureReport) -> (Vec<f64>, Job) {
     let id = harness.submit(submission).await.id;
     let mut waits = Vec::new();

@@ -50,7 +50,7 @@ async fn answered(stream: &mut TcpStream) {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// How many requests the server has carried out, by the id that it makes for each.
+/// How many requests the server has handled, from the id that it generates for each.
 async fn requests_so_far(harness: &Harness) -> u64 {
     let reply = harness.get("/health").await;
     let count = reply.header("x-request-id").rsplit('-').next().map(|count| u64::from_str_radix(count, 16));
@@ -101,7 +101,7 @@ async fn clients_that_do_not_read_lock_no_other_out_and_are_closed_in_time() {
     let id = crate::common::text(&harness.post("/jobs", job).await.expect(201)["job"]["id"]);
     served(&harness, async |address| {
         let mut unread = Vec::new();
-        // More than the buffers of the system on both sides hold.
+        // More than the socket buffers on both sides can hold.
         let requests = request("GET", &format!("/ojs/v1/jobs/{id}"), "").repeat(60);
         for _ in 0..8 {
             let socket = TcpSocket::new_v4().unwrap();

@@ -26,7 +26,7 @@ async fn a_dead_letter_can_be_shown_redriven_and_deleted() {
     for job in [&retried, &retried["job"]] {
         assert_eq!((&job["id"], &job["state"], &job["attempt"]), (&json!(id), &json!("available"), &json!(0)));
         assert!(job.get("discarded_at").is_none() && job.get("error").is_none());
-        assert_eq!(job["errors"].as_array().unwrap().len(), 1, "the history is kept");
+        assert_eq!(job["errors"].as_array().unwrap().len(), 1, "the history stays");
     }
     harness.call_text("POST", &format!("/ojs/v1/dead-letter/{id}/retry"), "").await.expect(404);
     harness.delete(&format!("/dead-letter/{id}")).await.expect(404);

@@ -1,4 +1,4 @@
-//! Jobs that are thrown away: told of in the log, and redriven while they are there.
+//! Discarded jobs that are not dead letters: they are logged, and can be redriven while they are retained.
 
 use crate::common::{Harness, text};
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ async fn the_log_reports_discarded_jobs_that_are_not_dead_letters_and_no_others(
         let lines = harness.log.lock().unwrap();
         lines.iter().filter(|line| line.contains("discarded")).cloned().collect()
     };
-    // Time stands still for the test, and runs ahead where nothing else is to do.
+    // Time is paused for the test, and advances while all tasks are idle.
     harness.server.log_discarded(tokio::time::sleep(Duration::from_millis(1_500))).await;
     let lines = logged();
     let expected = "2 jobs of type mail.send in queue q1 discarded, not kept as dead letters: on_exhaustion is discard; \

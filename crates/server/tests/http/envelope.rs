@@ -202,7 +202,7 @@ async fn no_member_that_a_caller_makes_up_occurs_twice_in_an_answer() {
     let managed: Vec<&String> = keys.iter().filter(|key| !known.contains(&key.as_str())).collect();
     for place in ["", "options"] {
         for key in &managed {
-            // Options are read for what they mean; here only that nothing is repeated counts.
+            // This test checks only that nothing is repeated.
             let mut body = json!({ "type": "a.b", "args": [] });
             let value = json!({ "made": "up" });
             if place.is_empty() {

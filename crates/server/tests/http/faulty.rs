@@ -1,4 +1,4 @@
-//! A store that fails when it is told to.
+//! A store that fails on demand.
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
@@ -8,7 +8,7 @@ use redrive_store::{
 };
 use std::sync::{Arc, Mutex};
 
-/// What the store does instead of answering.
+/// What the store does.
 #[derive(Clone, Debug)]
 pub(crate) enum Behaviour {
     Works,

@@ -1,4 +1,4 @@
-//! Lists: what they cost, how large they are, and how they go on.
+//! Lists: their cost, their size, and their cursors.
 
 use crate::common::{Harness, Parts, text};
 use crate::scratch::Scratch;
@@ -8,7 +8,7 @@ use redrive_store::embedded::Options;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A server on the embedded store, whose lists look at no more than ten jobs in one call.
+/// A server on the embedded store, whose lists read at most ten jobs in one call.
 fn frugal(scratch: &Scratch) -> Harness {
     let options = Options { list_step_jobs: 3, list_most_jobs: 10, ..Options::default() };
     let (store, _) = Embedded::open(scratch.path(), options).unwrap();
@@ -52,7 +52,7 @@ async fn a_list_that_has_read_enough_returns_what_it_found_and_a_cursor() {
     assert_eq!((&first["total"], &first["total_at_least"]), (&json!(1), &json!(true)), "more may come");
     let counted = harness.get("/admin/jobs?state=available&per_page=5").await.expect(200)["pagination"].clone();
     assert_eq!((&counted["total"], counted.get("total_at_least")), (&json!(45), None), "counted as they come and go");
-    // An offset that is not used up when enough has been looked at is not forgotten.
+    // An offset that is not used up when the step ends is not lost.
     let (found, _) = pages(&harness, "/admin/jobs?type=rare.kind&per_page=2&page=2", "items").await;
     assert_eq!(found.concat(), rare[2..]);
 }

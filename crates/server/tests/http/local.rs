@@ -1,4 +1,4 @@
-//! What the server says of, and does with, a store in a folder.
+//! A server on a store in a folder: its health and its backups.
 
 use crate::common::{Harness, Parts};
 use axum::body::Body;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that goes away with the test.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -28,7 +28,7 @@ impl Drop for Folder {
     }
 }
 
-/// A server on a store in a folder, which needs no key unless one is given.
+/// A server on a store in a folder, without keys unless one is given.
 fn harness(dir: &Path, keys: ApiKeys) -> (Harness, Arc<Embedded>) {
     with_backups(dir, keys, None)
 }

@@ -1,4 +1,4 @@
-//! How far running jobs have come (OJS progress).
+//! Progress of running jobs (OJS progress).
 
 use crate::common::{Harness, ms, text};
 use serde_json::{Value, json};

@@ -92,7 +92,7 @@ async fn only_a_queue_without_jobs_is_removed() {
     let removed = harness.delete("/queues/soon").await.expect(200);
     assert_eq!((&removed["queue"]["name"], &removed["status"]), (&json!("soon"), &json!("removed")));
     assert_eq!(harness.get("/queues").await.expect(200)["queues"].as_array().map(Vec::len), Some(1));
-    // What was paused is not paused any more once it is there again.
+    // A queue that is created again is not paused.
     harness.enqueue_with(json!({ "queue": "soon", "scheduled_at": "+PT1S" })).await;
     harness.advance_ms(1_000.0).await;
     let stats = harness.get("/queues/soon/stats").await.expect(200);

@@ -1,4 +1,4 @@
-//! What a redrive does to a job beside running it again: its time to live, and what it replaces.
+//! What a redrive changes besides the state: the expiry, and what an override replaces.
 
 use crate::common::{Harness, text};
 use serde_json::{Value, json};

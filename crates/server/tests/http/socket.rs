@@ -19,7 +19,7 @@ pub(crate) fn request(method: &str, path: &str, body: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Everything that comes until the server closes the connection.
+/// Everything that arrives until the server closes the connection.
 pub(crate) async fn rest(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     stream.read_to_end(&mut text).await.unwrap();
@@ -47,7 +47,7 @@ async fn a_stop_answers_what_runs_and_takes_nothing_new() {
         let mut waiting = TcpStream::connect(address).await.unwrap();
         let fetch = json!({ "queues": ["default"], "wait_ms": 60_000 }).to_string();
         waiting.write_all(request("POST", "/ojs/v1/workers/fetch", &fetch).as_bytes()).await.unwrap();
-        // Once the server has taken the request, one of its places for waiting fetches is taken.
+        // Once the server has read the request, it counts as a waiting fetch.
         while harness.server.waiting_fetches() == 0 {
             tokio::task::yield_now().await;
         }

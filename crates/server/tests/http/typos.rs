@@ -1,4 +1,4 @@
-//! What is misspelt, said twice or left open destroys nothing.
+//! Misspelt, repeated or missing parameters destroy nothing.
 
 use crate::common::Harness;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ async fn two_dead_letters(harness: &Harness) {
     assert_eq!(harness.dead().await.len(), 2);
 }
 
-/// What the refusal says of its first problem: the path, and the message.
+/// The first problem of a refusal: its path and its message.
 fn problem(error: &Value) -> (&str, &str) {
     let problem = &error["error"]["details"]["problems"][0];
     (problem["path"].as_str().unwrap(), problem["message"].as_str().unwrap())
@@ -95,7 +95,7 @@ async fn all_dead_letters_are_selected_if_the_request_says_so() {
     assert_eq!(counted["matched"], 2, "counting destroys nothing and needs no more words");
     harness.delete("/dead-letter?all=true&confirm=true").await.expect(200);
     assert!(harness.dead().await.is_empty());
-    // On another bench, where no worker can fetch what was redriven.
+    // On another server, where no worker can fetch what was redriven.
     let harness = Harness::new();
     two_dead_letters(&harness).await;
     harness.post("/dead-letter/retry", json!({ "all": true, "confirm": true })).await.expect(200);

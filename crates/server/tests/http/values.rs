@@ -1,4 +1,4 @@
-//! Values that make no sense are refused, and the message says what does.
+//! Invalid values are refused, and the message says what is allowed.
 
 use crate::common::{Harness, text};
 use serde_json::{Value, json};

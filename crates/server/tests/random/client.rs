@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// How many ids a client remembers.
 const IDS: usize = 64;
 
-/// What a client was tally.
+/// Counts of the answers to a client.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// How often each status came.
@@ -23,7 +23,7 @@ pub(crate) struct Tally {
     unanswered: usize,
     /// The queues that answers named.
     pub(crate) queues: BTreeSet<String>,
-    /// How many jobs were kept, less those that were forgotten.
+    /// How many jobs were stored, less those that were removed.
     pub(crate) jobs: i64,
 }
 
@@ -62,7 +62,7 @@ impl Tally {
         };
     }
 
-    /// Whether the client met what it should: successes and refusals of many kinds.
+    /// Checks that the client got successes and refusals of many kinds.
     pub(crate) fn assert_covers_statuses(&self) {
         for status in [200, 201, 400, 404, 405, 409, 421] {
             assert!(self.statuses.contains_key(&status), "never {status}: {self}");
@@ -87,14 +87,14 @@ pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) ->
                 tally.note(&request, &answer);
                 remember(&answer.body, &mut ids, &mut random);
             }
-            // A body that is refused unread, or a head that is no HTTP, may cost the connection.
+            // A body that is refused unread, or a head that is not HTTP, may close the connection.
             None => tally.unanswered += 1,
         }
     }
     tally
 }
 
-/// The jobs that an answer holds.
+/// The jobs of an answer.
 fn jobs_of(body: &Value) -> impl Iterator<Item = &Value> {
     let lists = ["jobs", "items"].into_iter().filter_map(|key| body[key].as_array()).flatten();
     lists.chain([&body["job"]])

@@ -1,8 +1,8 @@
 //! A random client: well-formed and broken requests to every endpoint of a real server with data and workers.
-//! No answer is a fault of the server, none fails to come, nothing grows, and a well-behaved client beside it
-//! gets the right answers all the while.
+//! Every request is answered, no answer is an error of the server, nothing grows, and a well-behaved client at the same
+//! time gets the right answers.
 //!
-//! `RANDOM_CLIENT_SEED` repeats a run, `RANDOM_CLIENT_SECONDS` makes it longer or shorter.
+//! `RANDOM_CLIENT_SEED` repeats a run, `RANDOM_CLIENT_SECONDS` sets its length.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! A client that does nothing wrong, in a queue of its own. Whatever others do, its answers are right.
+//! A well-behaved client in its own queue, whose answers are right whatever other clients do.
 
 use crate::wire::Caller;
 use serde_json::json;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// Its queue. No random client names it.
 pub(crate) const QUEUE: &str = "neighbour";
 
-/// Enqueues a job, takes it, ends it, and looks at it; answers how often.
+/// Enqueues a job, claims it, acks it, and reads it; returns how often.
 pub(crate) async fn run(address: SocketAddr, until: Instant) -> usize {
     let mut caller = Caller::new(address);
     let mut round = 0;

@@ -1,4 +1,4 @@
-//! Workers that claim what random clients enqueue, and end the runs in every way that there is.
+//! Workers that claim the jobs of random clients, and end the runs in every possible way.
 
 use crate::client::Tally;
 use crate::vocabulary::QUEUES;

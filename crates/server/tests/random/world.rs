@@ -35,7 +35,7 @@ pub(crate) struct World {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// A folder that goes with its value.
+/// A folder that is removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -114,7 +114,7 @@ impl World {
         queues.iter().flat_map(|queue| State::ALL.into_iter().map(|state| queue.count(state))).sum()
     }
 
-    /// Whether there is no more than what callers were tally of, `rounds` jobs of the neighbour among it.
+    /// Checks that there is no more than callers were told of, including `rounds` jobs of the neighbour.
     pub(crate) async fn has_not_grown(&self, tally: &Tally, rounds: usize) {
         let jobs = self.jobs().await as i64;
         assert_eq!(jobs, tally.jobs + (JOBS + rounds) as i64, "jobs that no answer named, or that are gone");

@@ -34,7 +34,7 @@ async fn ret_01_the_bound_holds_across_expiry_and_timeout() {
         match runs {
             1 => harness.advance_ms(10_000.0).await,
             2 => {
-                // Heartbeats keep the lease, and the limit on the run ends it all the same.
+                // Heartbeats extend the lease, and the timeout of the run still ends it.
                 for _ in 0..9 {
                     harness.advance_ms(7_000.0).await;
                     let beat = json!({ "worker_id": "w1", "active_jobs": [id] });

@@ -1,4 +1,4 @@
-//! RET-02 and RET-19: durations, as the delays that they lead to, and what is no duration.
+//! RET-02 and RET-19: durations, the delays that they lead to, and invalid durations.
 
 use crate::common::Harness;
 use serde_json::json;

@@ -81,7 +81,7 @@ async fn ret_17_only_dead_letters_are_among_the_dead_letters() {
     let discarded = harness.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "discard" })).await;
     let dead = harness.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" })).await;
     let default = harness.enqueue(json!({ "max_attempts": 1 })).await;
-    // Enqueued at the same moment, they come in the order of their names.
+    // Enqueued at the same time, they are ordered by their ids.
     for _ in 0..3 {
         harness.fetch().await.unwrap();
     }

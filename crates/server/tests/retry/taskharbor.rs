@@ -1,5 +1,5 @@
 //! TaskHarbor's split over HTTP: the job's limit at enqueue, the worker's policy with each failure.
-//! Names of tests give the heading of the document.
+//! Names of tests start with the heading in the document.
 
 use crate::common::{Harness, Parts, ms};
 use redrive_engine::{Layer, Layers, PolicyDocument};
@@ -20,7 +20,7 @@ fn nack(id: &str, retry: &Value) -> Value {
     json!({ "job_id": id, "error": { "type": "smtp", "message": "busy" }, "retry": retry })
 }
 
-/// Runs the job until it ends; answers its waits in milliseconds, and the last reply.
+/// Runs the job until it ends; returns its waits in milliseconds, and the last reply.
 async fn story(harness: &Harness, id: &str, retry: &Value) -> (Vec<f64>, Value) {
     let mut waits = Vec::new();
     harness.fetch().await.expect("the job waits");

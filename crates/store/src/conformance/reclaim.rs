@@ -91,7 +91,7 @@ pub(super) async fn reclaim_goes_by_the_deadline_whatever_the_heartbeats(harness
     Ok(())
 }
 
-/// The server stands still for so long, until now.
+/// The server stands still for this long, until now.
 async fn stand_still(harness: &mut Harness<'_>, ms: u32) -> Result<Moment, Violation> {
     harness.advance(ms);
     let standstill = Standstill { ended: harness.now(), length: Span::from_millis(ms) };

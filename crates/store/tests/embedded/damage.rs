@@ -1,5 +1,5 @@
-//! Flipped bits, zeroed sectors, lost ends and lost files: refused, or, where it can be a torn write, cut
-//! off and reported; never taken for good.
+//! Flipped bits, zeroed sectors, lost ends and lost files: refused, or, if it can be a torn write, cut
+//! off and reported; never accepted silently.
 
 use crate::scratch::Scratch;
 use crate::sim::{SECTOR, SimDisk};
@@ -8,7 +8,7 @@ use crate::workload::{Workload, everything};
 use redrive_store::embedded::{Embedded, OpenError, Options, Repair, check_on};
 use std::fs;
 
-/// A store with a snapshot and two segments behind it, and all that it showed after each verb.
+/// A store with a snapshot and two segments after it, and its contents after each operation.
 struct Sample {
     disk: SimDisk,
     /// The high-water mark before the last frame: what a power cut may have left of it.
@@ -16,11 +16,11 @@ struct Sample {
     states: Vec<String>,
 }
 
-/// Segments that hold a few frames each.
+/// Segments of a few frames each.
 const SHORT: Options = Options { segment_bytes: 4 << 10, ..SMALL };
 
 impl Sample {
-    /// With a last frame of about so many bytes.
+    /// With a last frame of about this many bytes.
     fn new(last_bytes: usize) -> Self {
         let disk = SimDisk::default();
         let (store, _) = open(&disk, SHORT).unwrap();
@@ -66,8 +66,8 @@ impl Sample {
         (last + 1).next_multiple_of(SECTOR)
     }
 
-    /// Opens a copy that was spoilt. The answer is true where it was refused as damaged, and false where
-    /// something was cut off, which is nothing more than the last verb, and is reported.
+    /// Opens a damaged copy. Returns true if it was refused as damaged, and false if something was cut off, which
+    /// is at most the last operation, and is reported.
     fn is_refused(&self, damage: impl FnOnce(&SimDisk), context: &str) -> bool {
         let disk = self.disk.copy();
         damage(&disk);
@@ -250,7 +250,7 @@ fn a_payload_that_looks_like_a_frame_is_not_taken_for_one() {
     let mut workload = Workload::new(5);
     workload.batch_of_bytes(1, 40).play(&store).unwrap();
     let name = "00000001.log";
-    // A whole frame for every place at which the payload may meet the beginning of a sector. What it lacks
+    // A whole frame for every offset at which the payload may reach the start of a sector. What it lacks
     // is the salt of the file.
     let start = disk.bytes(name).iter().rposition(|byte| *byte != 0).unwrap().next_multiple_of(SECTOR);
     let mut frame = disk.bytes(name)[SECTOR..2 * SECTOR].to_vec();
@@ -261,7 +261,7 @@ fn a_payload_that_looks_like_a_frame_is_not_taken_for_one() {
     workload.batch_with_body(body).play(&store).unwrap();
     let torn = disk.copy();
     drop(store);
-    // The beginning of the second frame is lost, and what is in it looks like frames.
+    // The start of the second frame is lost, and its payload looks like frames.
     torn.edit(name, |bytes| bytes[start..start + SECTOR].fill(0));
     torn.edit("high-water", |bytes| *bytes = mark);
     let (store, opened) = open(&torn, roomy).unwrap();

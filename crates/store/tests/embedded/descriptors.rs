@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// However slow the machine is, what a test waits for happens within this time.
+/// The longest time that a test waits for anything, even on a slow machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The names of the log's files, without those that are being prepared.
@@ -57,7 +57,7 @@ fn a_compaction_without_descriptors_fails_and_the_store_goes_on() {
     assert_eq!(store.status().stopped, None);
 }
 
-/// The process of the next test: it uses up all descriptors that it may have, and goes on writing.
+/// The process of the next test: it uses up all its descriptors, and continues to write.
 #[test]
 fn process_without_descriptors() {
     let Ok(dir) = std::env::var("REDRIVE_FEW_DESCRIPTORS") else { return };

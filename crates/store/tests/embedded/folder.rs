@@ -31,7 +31,7 @@ fn a_second_opening_is_refused_and_names_the_process() {
     Embedded::open(scratch.path(), SMALL).unwrap();
 }
 
-/// The other process of the next test: it opens the folder that it is told, and says what came of it.
+/// The other process of the next test: it opens a folder, and prints the outcome.
 #[test]
 fn second_process() {
     if let Ok(dir) = std::env::var("REDRIVE_SECOND_PROCESS") {
@@ -190,7 +190,7 @@ fn compacting_under_load_keeps_everything() {
     assert!(check_on(&disk.copy(), DIR, &mut |_| {}).unwrap().is_sound());
 }
 
-/// One round of a busy store: ten jobs come, are done, and are forgotten.
+/// One round of a busy store: ten jobs are enqueued, completed, and pruned.
 fn pass_through(store: &Embedded, workload: &mut Workload) {
     workload.batch_of_bytes(10, 200).play(store).unwrap();
     work(store, 1);

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// However slow the machine is, what a test waits for happens within this time.
+/// The longest time that a test waits for anything, even on a slow machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A store on the real disk with two jobs, whose folder then meets with an accident. The next write must be
@@ -120,7 +120,7 @@ fn a_store_that_has_stopped_reports_it_to_later_callers() {
     assert_eq!(store.status().stopped, Some(why));
 }
 
-/// A store with a snapshot and three segments, one of whose files goes away.
+/// A store with a snapshot and three segments, one of whose files is deleted.
 fn replaces_lost_file(ending: &str) {
     let disk = SimDisk::default();
     let options = Options { look_every: Duration::from_millis(1), ..SMALL };

@@ -1,4 +1,4 @@
-//! A log whose end is lost, and how that is told from one that ends there.
+//! A log whose end is lost, and how that is distinguished from one that ends there.
 
 use crate::sim::{Call, Point, SECTOR, SimDisk};
 use crate::subject::{DIR, SMALL, open};
@@ -23,7 +23,7 @@ fn zero_from(disk: &SimDisk, name: &str, from: usize) {
     disk.edit(name, |bytes| bytes[from..].fill(0));
 }
 
-/// Opening and checking both say that the end is lost.
+/// Opening and checking both report that the end is lost.
 fn is_refused(disk: &SimDisk, context: &str) {
     let findings = check_on(disk, DIR, &mut |_| {}).unwrap();
     assert!(!findings.is_sound(), "{context}: {findings:?}");

@@ -1,4 +1,4 @@
-//! Random verbs as data, so that the same ones can be played on several stores.
+//! Random operations as data, so that the same ones can be applied to several stores.
 
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Jitter, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched,
@@ -13,7 +13,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
-/// A verb with all that it is told.
+/// An operation with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     now: Moment,
@@ -47,11 +47,11 @@ enum Ending {
     Released(Span),
 }
 
-/// What a store answers, as text, or why it does not.
+/// The answer of a store as text, or its error.
 pub(crate) type VerbFuture<'a> = Pin<Box<dyn Future<Output = Result<String, StoreError>> + 'a>>;
 
 impl Op {
-    /// Calls the verb at once; the answer can be waited for later.
+    /// Calls the operation at once; the answer can be awaited later.
     pub(crate) fn call<'a>(&self, store: &'a dyn Store) -> VerbFuture<'a> {
         macro_rules! call {
             ($answer:expr) => {{
@@ -78,7 +78,7 @@ impl Op {
             Verb::Prune(retention, limit) => call!(store.prune(retention, limit, now)),
             Verb::Pause(queue, paused) => call!(store.pause(queue, paused, Missing::Create, now)),
             Verb::Get(id) => call!(store.get(id)),
-            // Where a list goes on is the store's own matter: behind the last job that fits, or that was looked at.
+            // Stores may end a page after the last job that matches, or after the last one that was read.
             Verb::List(filter, page) => {
                 let listed = store.list(filter, page);
                 call!(async move { listed.await.map(|listed| (listed.jobs, listed.total)) })
@@ -88,7 +88,7 @@ impl Op {
         }
     }
 
-    /// Calls the verb and waits for the answer.
+    /// Calls the operation and waits for the answer.
     pub(crate) fn play(&self, store: &dyn Store) -> Result<String, StoreError> {
         block_on(self.call(store))
     }
@@ -119,7 +119,7 @@ fn decide_overdue(job: &Job, why: Overdue) -> Decision {
 /// One of the queues, always.
 static HELD: LazyLock<Held> = LazyLock::new(|| Held::of_queues(["three".into()]));
 
-/// All that a store shows, as text.
+/// The whole contents of a store, as text.
 pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
     block_on(async {
         let all = store.list(Filter::default(), Page::new(0, usize::MAX)).await?;
@@ -131,7 +131,7 @@ pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
 /// Some jobs need several sectors, and some more than a segment has in the smallest stores.
 const LARGEST_BODY: usize = 5_000;
 
-/// A source of verbs.
+/// A source of operations.
 pub(crate) struct Workload {
     random: fastrand::Rng,
     now: Moment,
@@ -205,7 +205,7 @@ impl Workload {
         Op { now: self.now, verb: Verb::Enqueue(jobs) }
     }
 
-    /// Keeps so many new jobs, and answers their names.
+    /// Adds this many new jobs, and returns their ids.
     pub(crate) fn play_batch(&mut self, store: &dyn Store, count: usize) -> Vec<JobId> {
         let jobs: Vec<_> = (0..count).map(|_| self.plain_job(vec![b'x'; 10])).collect();
         let ids = jobs.iter().map(|job| job.id).collect();

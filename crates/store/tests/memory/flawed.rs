@@ -271,7 +271,7 @@ impl Flawed {
     }
 }
 
-/// The state that a job was in before, as far as the event tells.
+/// The state that a job was in before, as far as the event shows it.
 fn guessed(transition: &Transition) -> Option<State> {
     let before = |state: &State| state.after(transition.event) == Some(transition.job.state);
     State::ALL.into_iter().find(before)

@@ -1,4 +1,4 @@
-//! The reference model agrees with itself, and the stories are rich enough to tell it from others.
+//! The reference model agrees with itself, and the histories are rich enough to find wrong stores.
 
 use crate::MemorySubject;
 use crate::flawed::{Flaw, FlawedSubject};
@@ -16,7 +16,7 @@ proptest! {
     }
 }
 
-/// Stories that are the same in every run.
+/// Histories that are the same in every run.
 fn histories(count: usize) -> Vec<Vec<Step>> {
     let mut runner = TestRunner::deterministic();
     let histories = (0..count).filter_map(|_| steps(80).new_tree(&mut runner).ok());

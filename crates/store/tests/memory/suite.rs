@@ -1,4 +1,4 @@
-//! One test for each case of the suite, and a look at the suite itself.
+//! One test for each case of the suite, and tests of the suite itself.
 
 use crate::MemorySubject;
 use crate::flawed::{Flaw, FlawedSubject};

@@ -1,4 +1,4 @@
-//! Connections that break, and a database that goes away and comes back.
+//! Connections that break, and a database that stops and comes back.
 
 use crate::cluster::Cluster;
 use crate::subject::{cut, new_schema, open, runtime};
@@ -18,7 +18,7 @@ struct Acknowledged {
     failures: usize,
 }
 
-/// A result; or `None` where the store is unavailable, which is the only error that is allowed.
+/// A result; or `None` if the store is unavailable, which is the only error that is allowed.
 fn told<T>(answer: Result<T, StoreError>, failures: &mut usize) -> Option<T> {
     match answer {
         Ok(answer) => Some(answer),
@@ -63,7 +63,7 @@ fn what_was_acknowledged_survives_every_cut() {
         let mut cuts = 0;
         for _ in 0..25 {
             cuts += cut(&schema).await;
-            // A verb that succeeds shows that the store has come back by itself.
+            // An operation that succeeds shows that the store has recovered by itself.
             while store.next_wake(&Held::new()).await.is_err() {}
         }
         stop.store(true, Ordering::SeqCst);

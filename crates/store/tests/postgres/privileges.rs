@@ -1,4 +1,4 @@
-//! Where a role lacks a privilege, the error names the statements that grant it, and they suffice.
+//! If a role lacks a privilege, the error names the statements that grant it, and they suffice.
 
 use crate::cluster::Cluster;
 use crate::subject::{new_schema, runtime};

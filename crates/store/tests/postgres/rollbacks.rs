@@ -1,4 +1,4 @@
-//! Transactions that the database rolls back: repeated where that is safe, else reported, never half done.
+//! Transactions that the database rolls back: repeated if that is safe, else reported, never half done.
 
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::trigger::{self, When};

@@ -1,4 +1,4 @@
-//! Encrypted connections, with certificates made for the occasion.
+//! Encrypted connections, with generated certificates.
 
 use crate::cluster::Cluster;
 use crate::scratch::Scratch;

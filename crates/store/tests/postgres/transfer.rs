@@ -49,7 +49,7 @@ async fn all(source: &mut dyn Source) -> String {
     }
 }
 
-/// What all cases had together, so that a test that copies nothing of some kind fails.
+/// Totals of all cases, so that a test fails if it copied nothing of some kind.
 #[derive(Default)]
 struct Tally {
     jobs: [usize; 8],
@@ -179,7 +179,7 @@ fn a_target_that_is_not_empty_is_refused_and_says_what_was_found() {
     });
 }
 
-/// Stops a copy in the middle of what it does.
+/// Interrupts a copy.
 #[test]
 fn an_interrupted_copy_leaves_no_store_and_runs_again() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Tables of versions to come.
+//! Tables of newer versions.
 
 use crate::subject::{new_schema, open, options, plain_client, runtime};
 use crate::work::{job, now};

@@ -1,4 +1,4 @@
-//! What people read in psql: the views say of every job what the store says.
+//! The views for psql: they show every job as the store does.
 
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{claim, decision, failed, job, later, now};
@@ -244,7 +244,7 @@ fn damaged_rows_and_rows_of_other_versions_fail_no_view() {
     });
 }
 
-/// The step out of the database's clock is taken out of what people see, too.
+/// The views show times without the step of the database's clock, too.
 #[test]
 fn views_show_times_by_the_wall_clock_of_the_database() {
     let schema = new_schema();

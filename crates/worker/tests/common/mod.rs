@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-/// Whatever a test waits for comes sooner than this, or the test fails.
+/// The longest time that a test waits for anything.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that ends with its value.
@@ -79,7 +79,7 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(TIMEOUT, what).await.expect("it happens in time")
 }
 
-/// A folder that goes with its value.
+/// A folder that is removed when it is dropped.
 pub(crate) struct Folder(pub(crate) std::path::PathBuf);
 
 impl Folder {
@@ -96,7 +96,7 @@ impl Drop for Folder {
     }
 }
 
-/// A worker that runs, what it tells, and the way to stop it.
+/// A running worker, its events, and the way to stop it.
 pub(crate) struct RunningWorker {
     running: JoinHandle<Result<Summary, ClientError>>,
     stop: watch::Sender<bool>,
@@ -104,7 +104,7 @@ pub(crate) struct RunningWorker {
 }
 
 impl RunningWorker {
-    /// Starts a worker. Everything that it tells becomes a line.
+    /// Starts a worker. Every event becomes a line.
     pub(crate) fn start<S: Send + Sync + 'static>(builder: Builder<S>) -> Self {
         let (sender, events) = mpsc::unbounded_channel();
         let builder = builder.poll(Duration::from_millis(200));
@@ -113,7 +113,7 @@ impl RunningWorker {
         Self { running: tokio::spawn(worker.run_until(ended(stopping))), stop, events }
     }
 
-    /// Waits for a line that starts like this, and answers it.
+    /// Waits for a line that starts like this, and returns it.
     pub(crate) async fn wait_for_event(&mut self, start: &str) -> String {
         let heard = async {
             let mut before = Vec::new();

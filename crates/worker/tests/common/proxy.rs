@@ -1,4 +1,4 @@
-//! A cable that can be cut: a forwarder on a loopback port.
+//! A TCP proxy on a loopback port, whose connections can be cut.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// From now on nothing comes through: open connections break, new ones are closed at once.
+    /// Cuts the connection: open connections break, new ones are closed at once.
     pub(crate) fn cut(&self) {
         self.connected.send_replace(false);
     }

@@ -1,4 +1,4 @@
-//! The ledger notices what it is there for.
+//! The ledger detects violations.
 
 use super::*;
 use serde_json::json;
