@@ -97,15 +97,15 @@ async fn failing_twice_and_then_succeeding_takes_no_time_at_all() {
 #[tokio::test]
 async fn a_drain_waits_for_delays_and_gives_up_on_jobs_without_end() {
     let harness = Harness::new().unwrap();
-    let naps = |(): ()| async { Ok::<_, Failure>(Outcome::snooze(Duration::from_secs(1))) };
+    let snoozes = |(): ()| async { Ok::<_, Failure>(Outcome::snooze(Duration::from_secs(1))) };
     let done = |(): ()| async { Ok::<_, Failure>(()) };
-    let worker = Worker::builder(harness.client()).handle("nap", naps).handle("done", done).build().unwrap();
+    let worker = Worker::builder(harness.client()).handle("snooze", snoozes).handle("done", done).build().unwrap();
     let later = NewJob::new("done", ()).unwrap().delay(Duration::from_secs(60));
     harness.client().enqueue(later).await.unwrap();
     harness.advance(Duration::from_secs(20)).await.unwrap();
     assert_eq!(harness.drain(&worker).await.unwrap().waited, Duration::from_secs(40));
     // The engine itself bounds how often in a row a job may be released.
-    harness.client().enqueue(NewJob::new("nap", ()).unwrap()).await.unwrap();
+    harness.client().enqueue(NewJob::new("snooze", ()).unwrap()).await.unwrap();
     let drained = harness.drain(&worker).await.unwrap();
     assert!(drained.runs.len() >= 100, "{}", drained.runs.len());
 }

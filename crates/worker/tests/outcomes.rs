@@ -141,7 +141,7 @@ async fn unrecoverable_is_a_dead_letter_at_once(client: Client) {
 }
 
 async fn a_discarded_job_is_not_a_dead_letter(client: Client) {
-    let dropped = |(): ()| async { Err::<(), _>(Failure::new("gone", "nobody needs it any more").discard()) };
+    let dropped = |(): ()| async { Err::<(), _>(Failure::new("gone", "no longer needed").discard()) };
     let mut running = RunningWorker::start(Worker::builder(&client).handle("drop", dropped));
     let id = enqueued(&client, job("drop")).await;
     assert_eq!(running.wait_for_event("settled drop").await, "settled drop discarded");
@@ -153,14 +153,14 @@ async fn a_discarded_job_is_not_a_dead_letter(client: Client) {
 async fn snoozed_spends_no_attempt(client: Client) {
     use std::sync::atomic::{AtomicU32, Ordering};
     let runs = AtomicU32::new(0);
-    let worker = Worker::with_state(&client, runs).handle("nap", async |_: (), context: Context<AtomicU32>| {
+    let worker = Worker::with_state(&client, runs).handle("snooze", async |_: (), context: Context<AtomicU32>| {
         if context.state().fetch_add(1, Ordering::Relaxed) < 3 {
             return Ok::<_, Failure>(Outcome::snooze(Duration::from_millis(1)));
         }
         Ok(Outcome::done(context.job().attempt()))
     });
     let running = RunningWorker::start(worker);
-    let id = enqueued(&client, job("nap")).await;
+    let id = enqueued(&client, job("snooze")).await;
     let job = settled(&client, &id).await;
     assert_eq!((job.attempt(), job.result::<u32>().unwrap(), job.errors().len()), (1, 1, 0));
     assert_eq!(running.stop().await.released, 3);

@@ -87,10 +87,10 @@ async fn every_outcome_works_with_what_the_specification_has() {
         assert_eq!((job.state(), job.attempt()), (state, attempt), "{what}");
     }
     assert_eq!(client.dead_letters().count().await.unwrap(), 1, "DEAD_LETTER is in the specification");
-    let nap = add("snooze").await;
+    let snoozed = add("snooze").await;
     running.wait_for_event("released do").await;
     running.wait_for_event("settled do available").await;
-    client.cancel(&nap).await.unwrap();
+    client.cancel(&snoozed).await.unwrap();
     running.stop().await;
     serving.abort();
     server.close().await;

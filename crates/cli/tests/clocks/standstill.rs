@@ -32,17 +32,17 @@ fn heartbeat(skewed: &SkewedServer, job: &Value) -> TcpStream {
 fn a_server_that_stood_still_takes_no_job_from_a_live_worker() {
     SkewedServer::on_both(|skewed| {
         let name = skewed.name();
-        let [beats, reports, lost] = ["beats", "reports", "lost"].map(|queue| skewed.held(queue, LEASE_MS));
+        let [heartbeats, reports, lost] = ["heartbeats", "reports", "lost"].map(|queue| skewed.held(queue, LEASE_MS));
         skewed.signal("-STOP");
-        let mut waiting = heartbeat(&skewed, &beats);
+        let mut waiting = heartbeat(&skewed, &heartbeats);
         std::thread::sleep(STANDSTILL);
         skewed.signal("-CONT");
         let mut answer = String::new();
         waiting.read_to_string(&mut answer).expect("the heartbeat is answered");
-        let extended = format!("\"jobs_extended\":[{}]", beats["id"]);
+        let extended = format!("\"jobs_extended\":[{}]", heartbeats["id"]);
         assert!(answer.contains(&extended), "{name}: the heartbeat that waited: {answer}");
         skewed.sweeps();
-        skewed.server().succeed(&beats);
+        skewed.server().succeed(&heartbeats);
         skewed.server().succeed(&reports);
         until("a lease without a worker ends all the same", || (skewed.state(&lost) != "active").then_some(()));
         let log = skewed.server().log_lines();

@@ -1,4 +1,4 @@
-//! The real server under load, killed at random moments, again and again; and the proof from the
+//! The real server under load, killed at random moments, again and again; and the check from the
 //! outside, by a client with its own ledger: nothing that was acknowledged is lost, no job runs
 //! more often than its policy allows, nothing runs early, every acknowledged failure is in the history,
 //! a job has one lease at a time, and what has ended stays ended.

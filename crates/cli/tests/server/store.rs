@@ -58,7 +58,7 @@ fn check_counts_backup_copies_and_compact_shrinks() {
 
 #[test]
 fn a_store_in_use_missing_or_damaged_is_reported_as_such() {
-    let folder = Folder::new("trouble");
+    let folder = Folder::new("store-faults");
     let missing = folder.at("nothing");
     for command in [&["check", &missing][..], &["compact", &missing], &["backup", &missing, &folder.at("to")]] {
         assert_eq!(store(command).status.code(), Some(3), "{command:?}");

@@ -89,8 +89,8 @@ async fn a_run_that_takes_too_long_waits_from_its_end_however_alive_it_is() {
         Submission { timeout: Some(secs(100)), ..leased(30, json!({"jitter": false, "initial_interval": "PT1M"})) };
     harness.submit(submission).await;
     let claimed = harness.claim().await;
-    for beat in 1..=4 {
-        harness.at(START.after(secs(beat * 24))).await;
+    for number in 1..=4 {
+        harness.at(START.after(secs(number * 24))).await;
         harness.extend(&claimed, None).await.expect("the run is this worker's");
     }
     harness.at(START.after(ms(99_999.999))).await;
@@ -155,7 +155,7 @@ async fn an_expired_lease_is_valid_until_it_is_reclaimed() {
     harness.submit(leased(30, json!({}))).await;
     let claimed = harness.claim().await;
     harness.clock.set(START.after(secs(45)));
-    let extended = harness.extend(&claimed, None).await.expect("nobody has ended it");
+    let extended = harness.extend(&claimed, None).await.expect("it was not reclaimed");
     assert_eq!(extended.lease.expect("a lease").until, START.after(secs(75)));
     harness.at(START.after(secs(74))).await;
     harness.clock.set(START.after(secs(80)));

@@ -59,10 +59,10 @@ async fn ret_13_a_heartbeat_keeps_a_run_for_as_long_as_it_comes() {
     let harness = Harness::new();
     harness.submit(Submission { lease: Some(secs(30)), ..job() }).await;
     let claimed = harness.claim().await;
-    for beat in 1..=20 {
-        harness.at(START.after(secs(beat * 29))).await;
+    for number in 1..=20 {
+        harness.at(START.after(secs(number * 29))).await;
         let extended = harness.extend(&claimed, None).await.expect("the run is this worker's");
-        assert_eq!(lease(&extended).until, START.after(secs(beat * 29 + 30)));
+        assert_eq!(lease(&extended).until, START.after(secs(number * 29 + 30)));
         assert_eq!((lease(&extended).token, extended.attempt), (lease(&claimed).token, 1));
     }
     harness.at(START.after(secs(20 * 29 + 29))).await;

@@ -52,7 +52,7 @@ async fn it_returns_nothing_when_its_wait_is_over() {
     assert_eq!(before.elapsed(), TIMEOUT);
     let before = Instant::now();
     assert_eq!(harness.engine.claim(&request(1)).await, Ok(Vec::new()));
-    assert_eq!(before.elapsed(), Duration::ZERO, "no patience, no wait");
+    assert_eq!(before.elapsed(), Duration::ZERO, "a claim without a wait does not wait");
 }
 
 #[tokio::test(start_paused = true)]

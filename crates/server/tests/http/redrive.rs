@@ -96,7 +96,7 @@ async fn replaced_arguments_are_stored_with_the_operator() {
     }
     harness.fetch().await.unwrap();
     harness.fail(&id).await;
-    harness.post(&format!("/dead-letter/{id}/retry"), json!({ "by": "nobody in particular" })).await.expect(200);
+    harness.post(&format!("/dead-letter/{id}/retry"), json!({ "by": "an operator" })).await.expect(200);
     let job = harness.job(&id).await;
     let now = "2026-02-13T10:00:00.000000Z";
     let expected = json!([

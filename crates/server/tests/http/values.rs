@@ -152,8 +152,8 @@ async fn a_job_stops_no_worker_unless_the_operator_allows_it() {
         let harness = Harness::with(parts);
         let id = harness.enqueue_with(json!({ "metadata": { "test_directive": "terminate" } })).await;
         harness.fetch().await.unwrap();
-        let beat = json!({ "worker_id": "w1", "active_jobs": [id] });
-        text(&harness.post("/workers/heartbeat", beat).await.expect(200)["state"])
+        let heartbeat = json!({ "worker_id": "w1", "active_jobs": [id] });
+        text(&harness.post("/workers/heartbeat", heartbeat).await.expect(200)["state"])
     };
     assert_eq!(beaten(false).await, "running");
     assert_eq!(beaten(true).await, "terminate");

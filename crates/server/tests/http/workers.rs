@@ -185,8 +185,8 @@ async fn a_lease_without_a_worker_id_accepts_any_worker() {
     let harness = Harness::new();
     let id = harness.enqueue_with(json!({})).await;
     harness.post("/workers/fetch", json!({ "queues": ["default"] })).await.expect(200);
-    let beat = json!({ "worker_id": "w7", "active_jobs": [id] });
-    assert_eq!(harness.post("/workers/heartbeat", beat).await.expect(200)["jobs_extended"], json!([id]));
+    let heartbeat = json!({ "worker_id": "w7", "active_jobs": [id] });
+    assert_eq!(harness.post("/workers/heartbeat", heartbeat).await.expect(200)["jobs_extended"], json!([id]));
     harness.post("/workers/ack", json!({ "job_id": id, "worker_id": "w7" })).await.expect(200);
 }
 
@@ -210,20 +210,20 @@ async fn a_heartbeat_tells_which_jobs_the_worker_no_longer_holds_and_why() {
     harness.post("/workers/ack", json!({ "job_id": ids[2], "worker_id": "w1" })).await.expect(200);
     let unknown = "019539a4-0000-7000-8000-ffffffffffff";
     let named = json!({ "worker_id": "w1", "active_jobs": [ids[0], ids[1], ids[2], stalled, unknown] });
-    let beat = harness.post("/workers/heartbeat", named).await.expect(200);
-    assert_eq!(beat["jobs_extended"], json!([ids[0]]));
-    let reasons = |beat: &Value| -> Vec<(String, String)> {
-        let refused = beat["jobs_refused"].as_array().unwrap().iter();
+    let heartbeat = harness.post("/workers/heartbeat", named).await.expect(200);
+    assert_eq!(heartbeat["jobs_extended"], json!([ids[0]]));
+    let reasons = |heartbeat: &Value| -> Vec<(String, String)> {
+        let refused = heartbeat["jobs_refused"].as_array().unwrap().iter();
         refused.map(|job| (text(&job["job_id"]), text(&job["reason"]))).collect()
     };
     let expected =
         [(&*ids[1], "wrong_state"), (&*ids[2], "wrong_state"), (&*stalled, "other_worker"), (unknown, "not_found")];
-    assert_eq!(reasons(&beat), expected.map(|(id, reason)| (id.to_owned(), reason.to_owned())));
+    assert_eq!(reasons(&heartbeat), expected.map(|(id, reason)| (id.to_owned(), reason.to_owned())));
     let by_token = |id: &str| json!({ "job_id": id, "lease_token": token(id) });
     let tokens =
         json!({ "worker_id": "w1", "active_jobs": [by_token(&ids[3]), by_token(&ids[1]), by_token(&stalled)] });
-    let beat = harness.post("/workers/heartbeat", tokens).await.expect(200);
-    assert_eq!(beat["jobs_extended"], json!([ids[3]]));
+    let heartbeat = harness.post("/workers/heartbeat", tokens).await.expect(200);
+    assert_eq!(heartbeat["jobs_extended"], json!([ids[3]]));
     let expected = [(&*ids[1], "stale_lease"), (&*stalled, "stale_lease")];
-    assert_eq!(reasons(&beat), expected.map(|(id, reason)| (id.to_owned(), reason.to_owned())));
+    assert_eq!(reasons(&heartbeat), expected.map(|(id, reason)| (id.to_owned(), reason.to_owned())));
 }

@@ -49,7 +49,7 @@ async fn pipelined(stream: &mut TcpStream) {
 }
 
 fn bytes(way: u8, random: &mut Rng) -> Vec<u8> {
-    let beat = Request::new("POST", "/ojs/v1/workers/heartbeat", b"{\"worker_id\":\"w\"}".to_vec());
+    let heartbeat = Request::new("POST", "/ojs/v1/workers/heartbeat", b"{\"worker_id\":\"w\"}".to_vec());
     match way {
         0 => {
             let one = Request::new("GET", "/ojs/v1/health", Vec::new()).bytes();
@@ -58,10 +58,10 @@ fn bytes(way: u8, random: &mut Rng) -> Vec<u8> {
         }
         // A head or a body that ends too early, and then the client closes the connection.
         1 => {
-            let whole = beat.bytes();
+            let whole = heartbeat.bytes();
             whole[..random.usize(1..whole.len())].to_vec()
         }
-        2 => mutate::damaged(beat.bytes(), random),
+        2 => mutate::damaged(heartbeat.bytes(), random),
         3 => (0..random.usize(1..2_000)).map(|_| random.u8(..)).collect(),
         // A body that does not arrive, from a client that waits as long as the server allows.
         4 => b"POST /ojs/v1/workers/heartbeat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{\"wor".to_vec(),

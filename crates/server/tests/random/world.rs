@@ -90,7 +90,7 @@ impl World {
         world
     }
 
-    /// Jobs in every queue, some of them later ones, some with little patience.
+    /// Jobs in every queue, some of them scheduled, some with a short timeout.
     async fn fill(&self) {
         let retry = json!({ "max_attempts": 2, "initial_interval": "PT0.01S", "on_exhaustion": "dead_letter" });
         let jobs: Vec<_> = (0..JOBS)
@@ -114,7 +114,7 @@ impl World {
         queues.iter().flat_map(|queue| State::ALL.into_iter().map(|state| queue.count(state))).sum()
     }
 
-    /// Checks that there is no more than callers were told of, including `rounds` jobs of the neighbour.
+    /// Checks that there is no more than the answers reported, including `rounds` jobs of the neighbour.
     pub(crate) async fn has_not_grown(&self, tally: &Tally, rounds: usize) {
         let jobs = self.jobs().await as i64;
         assert_eq!(jobs, tally.jobs + (JOBS + rounds) as i64, "jobs that no answer named, or that are gone");
@@ -124,12 +124,12 @@ impl World {
         }
         let (events, _) = self.engine.events(0, usize::MAX, |_| true);
         assert!(events.len() <= EVENTS, "{} events", events.len());
-        let patience = tokio::time::timeout(Duration::from_secs(20), async {
+        let finished = tokio::time::timeout(Duration::from_secs(20), async {
             while self.server.waiting_fetches() > 0 {
                 tokio::task::yield_now().await;
             }
         });
-        patience.await.expect("no fetch waits for ever");
+        finished.await.expect("no fetch waits for ever");
         assert_eq!(Caller::new(self.address).get("/ojs/v1/health").await.status, 200);
     }
 

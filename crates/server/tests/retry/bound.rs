@@ -37,8 +37,8 @@ async fn ret_01_the_bound_holds_across_expiry_and_timeout() {
                 // Heartbeats extend the lease, and the timeout of the run still ends it.
                 for _ in 0..9 {
                     harness.advance_ms(7_000.0).await;
-                    let beat = json!({ "worker_id": "w1", "active_jobs": [id] });
-                    harness.post("/workers/heartbeat", beat).await.expect(200);
+                    let heartbeat = json!({ "worker_id": "w1", "active_jobs": [id] });
+                    harness.post("/workers/heartbeat", heartbeat).await.expect(200);
                 }
             }
             _ => {

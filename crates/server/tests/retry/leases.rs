@@ -81,7 +81,7 @@ async fn ret_12_a_timeout_is_a_failed_run_and_is_never_on_a_list() {
 
 #[tokio::test]
 async fn ret_13_heartbeats_in_every_form_keep_the_lease() {
-    for beat in [
+    for heartbeat in [
         json!({ "worker_id": "w1", "active_jobs": ["ID"] }),
         json!({ "worker_id": "w1", "active_jobs": 1, "active_job_ids": ["ID"], "state": "running", "pid": 1 }),
         json!({ "worker_id": "w1", "job_id": "ID" }),
@@ -93,13 +93,13 @@ async fn ret_13_heartbeats_in_every_form_keep_the_lease() {
         let token = text(&harness.fetch().await.unwrap()["lease_token"]);
         for _ in 0..4 {
             harness.advance_ms(2_000.0).await;
-            let text = beat.to_string().replace("ID", &id).replace("TOKEN", &token);
+            let text = heartbeat.to_string().replace("ID", &id).replace("TOKEN", &token);
             let body = harness.call_text("POST", "/ojs/v1/workers/heartbeat", &text).await.expect(200);
-            assert_eq!((&body["state"], &body["jobs_extended"]), (&json!("running"), &json!([id])), "{beat}");
+            assert_eq!((&body["state"], &body["jobs_extended"]), (&json!("running"), &json!([id])), "{heartbeat}");
         }
-        assert_eq!(harness.job(&id).await["state"], "active", "{beat}");
+        assert_eq!(harness.job(&id).await["state"], "active", "{heartbeat}");
         harness.advance_ms(3_000.0).await;
-        assert_ne!(harness.job(&id).await["state"], "active", "{beat}");
+        assert_ne!(harness.job(&id).await["state"], "active", "{heartbeat}");
     }
 }
 
@@ -108,8 +108,8 @@ async fn ret_13_a_heartbeat_can_ask_for_more_time() {
     let harness = Harness::new();
     let id = harness.enqueue_with(json!({ "visibility_timeout_ms": 3_000 })).await;
     harness.fetch().await.unwrap();
-    let beat = json!({ "worker_id": "w1", "active_jobs": [id], "visibility_timeout_ms": 60_000 });
-    harness.post("/workers/heartbeat", beat).await.expect(200);
+    let heartbeat = json!({ "worker_id": "w1", "active_jobs": [id], "visibility_timeout_ms": 60_000 });
+    harness.post("/workers/heartbeat", heartbeat).await.expect(200);
     harness.advance_ms(59_999.0).await;
     assert_eq!(harness.job(&id).await["state"], "active");
     harness.advance_ms(1.0).await;
@@ -121,14 +121,14 @@ async fn ret_13_a_heartbeat_of_another_worker_or_after_the_end_extends_nothing()
     let harness = Harness::new();
     let id = harness.enqueue_with(json!({ "visibility_timeout_ms": 3_000 })).await;
     harness.fetch().await.unwrap();
-    let beat = |worker: &str| json!({ "worker_id": worker, "active_jobs": [id] });
+    let heartbeat = |worker: &str| json!({ "worker_id": worker, "active_jobs": [id] });
     harness.advance_ms(2_000.0).await;
-    let body = harness.post("/workers/heartbeat", beat("w2")).await.expect(200);
+    let body = harness.post("/workers/heartbeat", heartbeat("w2")).await.expect(200);
     assert_eq!(body["jobs_extended"], json!([]));
     assert_eq!(body["jobs_refused"][0]["reason"], "other_worker");
     harness.advance_ms(1_000.0).await;
-    assert_ne!(harness.job(&id).await["state"], "active", "the other beat did not count");
-    let body = harness.post("/workers/heartbeat", beat("w1")).await.expect(200);
+    assert_ne!(harness.job(&id).await["state"], "active", "the other heartbeat did not count");
+    let body = harness.post("/workers/heartbeat", heartbeat("w1")).await.expect(200);
     assert_eq!(body["jobs_extended"], json!([]));
     assert_eq!(body["jobs_refused"][0]["reason"], "wrong_state");
 }
@@ -142,8 +142,8 @@ async fn ret_13_a_lease_survives_a_restart() {
     harness.fetch().await.unwrap();
     drop(harness);
     let harness = Harness::at(parts(), START + 2_000_000);
-    let beat = json!({ "worker_id": "w1", "active_jobs": [id] });
-    assert_eq!(harness.post("/workers/heartbeat", beat).await.expect(200)["jobs_extended"], json!([id]));
+    let heartbeat = json!({ "worker_id": "w1", "active_jobs": [id] });
+    assert_eq!(harness.post("/workers/heartbeat", heartbeat).await.expect(200)["jobs_extended"], json!([id]));
     harness.advance_ms(2_999.0).await;
     assert_eq!(harness.job(&id).await["state"], "active");
     harness.post("/workers/ack", json!({ "job_id": id, "worker_id": "w1" })).await.expect(200);

@@ -1,4 +1,4 @@
-//! Failed runs: the ruling, the bound on runs, what is remembered. The RET cases are those
+//! Failed runs: the decision, the limit on runs, the history. The RET cases are those
 //! requirements of OJS that a store can break.
 
 use super::harness::{
@@ -171,7 +171,7 @@ pub(super) async fn fail_asks_for_a_decision_on_the_stored_job(harness: &mut Har
     }));
     harness.settle(lease_of(&claimed)?, report).await??;
     let seen = seen.lock().map(|seen| seen.last().cloned()).unwrap_or_default();
-    same!(seen, Some(extended), "the job that the ruling saw");
+    same!(seen, Some(extended), "the job that the decision was made on");
     Ok(())
 }
 

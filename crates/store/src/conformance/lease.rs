@@ -77,10 +77,10 @@ pub(super) async fn extend_answers_each_lease_separately(harness: &mut Harness<'
     let (first, second) = (harness.claimed().await?, harness.claimed().await?);
     let waiting = harness.enqueue_one().await?;
     harness.advance(1);
-    let nobody = harness.new_id();
+    let unknown = harness.new_id();
     let lease_refs = vec![
         lease_of(&second)?,
-        lease_ref(nobody, Token::None),
+        lease_ref(unknown, Token::None),
         lease_ref(waiting.id, Token::None),
         lease_of(&first)?,
         lease_ref(first.id, Token::Worker("bob".into())),
@@ -153,15 +153,15 @@ pub(super) async fn lease_without_a_token_is_the_present_one(harness: &mut Harne
     let job = harness.claimed().await?;
     harness.extend(lease_ref(job.id, Token::None), None).await??;
     let done = harness.settle(lease_ref(job.id, Token::None), RunOutcome::Done(None)).await??;
-    same!(done.state, State::Completed, "settled without proof");
+    same!(done.state, State::Completed, "settled without a token");
     Ok(())
 }
 
 pub(super) async fn lease_of_an_unknown_job_is_refused(harness: &mut Harness<'_>) -> CaseResult {
-    let nobody = harness.new_id();
-    let token = Token::Lease(LeaseToken::derive(1, nobody, 1));
+    let unknown = harness.new_id();
+    let token = Token::Lease(LeaseToken::derive(1, unknown, 1));
     for token in [token, Token::Worker("ada".into()), Token::None] {
-        refused_everywhere(harness, lease_ref(nobody, token), &Refusal::NotFound).await?;
+        refused_everywhere(harness, lease_ref(unknown, token), &Refusal::NotFound).await?;
     }
     Ok(())
 }
@@ -209,7 +209,7 @@ async fn refused_everywhere(harness: &Harness<'_>, lease_ref: LeaseRef, expected
     for answer in harness.store().settle(Vec::from(settlements), now).await? {
         same!(answer.as_ref().err(), Some(expected), "the end of a run with {:?}", lease_ref.token);
     }
-    ensure!(!asked.load(Ordering::SeqCst), "a ruling was asked for in spite of {expected:?}");
+    ensure!(!asked.load(Ordering::SeqCst), "a decision was asked for in spite of {expected:?}");
     same!(harness.store_view().await?, before, "the store after {expected:?}");
     Ok(())
 }

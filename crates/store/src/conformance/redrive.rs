@@ -13,7 +13,7 @@ pub(super) async fn cancel_ends_whatever_has_not_ended(harness: &mut Harness<'_>
         let mut expected = Job { state: State::Cancelled, due: None, lease: None, ..job };
         expected.times.finished = Some(harness.now());
         let answer = harness.store().cancel(expected.id, harness.now()).await??;
-        same!((&answer.job, answer.from), (&expected, Some(state)), "a {state} job, called off");
+        same!((&answer.job, answer.from), (&expected, Some(state)), "a cancelled {state} job");
         same!(harness.get(expected.id).await?, expected, "the same job, read back");
     }
     harness.advance(1_000_000);
@@ -26,11 +26,11 @@ pub(super) async fn cancel_of_what_has_ended_is_refused(harness: &mut Harness<'_
         let job = harness.job_in(state).await?;
         harness.advance(3);
         let answer = harness.cancel(job.id).await?;
-        same!(answer, Err(Refusal::WrongState(state)), "a {state} job, called off");
+        same!(answer, Err(Refusal::WrongState(state)), "a cancelled {state} job");
         same!(harness.get(job.id).await?, job, "the {state} job");
     }
-    let nobody = harness.new_id();
-    same!(harness.cancel(nobody).await?, Err(Refusal::NotFound), "an unknown job");
+    let unknown = harness.new_id();
+    same!(harness.cancel(unknown).await?, Err(Refusal::NotFound), "an unknown job");
     Ok(())
 }
 
@@ -51,8 +51,8 @@ pub(super) async fn activate_of_anything_else_is_refused(harness: &mut Harness<'
         same!(answer, Err(Refusal::WrongState(state)), "a {state} job, activated");
         same!(harness.get(job.id).await?, job, "the {state} job");
     }
-    let nobody = harness.new_id();
-    same!(harness.activate(nobody).await?, Err(Refusal::NotFound), "an unknown job");
+    let unknown = harness.new_id();
+    same!(harness.activate(unknown).await?, Err(Refusal::NotFound), "an unknown job");
     Ok(())
 }
 
@@ -138,7 +138,7 @@ pub(super) async fn redrive_may_replace_the_spec_of_the_job(harness: &mut Harnes
     same!(
         ids(&harness.claim_with(harness.claim_request(&["elsewhere"], 9)).await?),
         [job.id],
-        "what its new queue hands out"
+        "what can be claimed from its new queue"
     );
     Ok(())
 }
@@ -154,7 +154,7 @@ pub(super) async fn redrive_clears_the_time_at_which_the_job_expires(harness: &m
         harness.advance(1);
         let redriven = harness.redrive(job.id, Redrive::default()).await??;
         same!(*redriven.spec, Spec { expires: None, ..(*job.spec).clone() }, "the spec of {what}");
-        same!(redriven.revisions, Vec::new(), "what the revival replaced");
+        same!(redriven.revisions, Vec::new(), "what the redrive replaced");
         harness.restart();
         same!(harness.get(job.id).await?, redriven, "{what}, revived and read back");
         same!((harness.promote(9).await?, harness.next_wake().await?), (vec![], None), "what time does to it");
@@ -207,8 +207,8 @@ pub(super) async fn redrive_of_what_has_not_ended_is_refused(harness: &mut Harne
         same!(answer, Err(Refusal::WrongState(state)), "a {state} job, revived");
         same!(harness.get(job.id).await?, job, "the {state} job");
     }
-    let nobody = harness.new_id();
-    same!(harness.redrive(nobody, Redrive::default()).await?, Err(Refusal::NotFound), "an unknown job");
+    let unknown = harness.new_id();
+    same!(harness.redrive(unknown, Redrive::default()).await?, Err(Refusal::NotFound), "an unknown job");
     Ok(())
 }
 

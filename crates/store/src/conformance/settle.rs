@@ -103,10 +103,10 @@ pub(super) async fn settle_failed_again_with_the_same_token_is_stale(harness: &m
 
 pub(super) async fn settle_answers_each_report_separately_and_in_order(harness: &mut Harness<'_>) -> CaseResult {
     let (first, second, third) = (harness.claimed().await?, harness.claimed().await?, harness.claimed().await?);
-    let nobody = harness.new_id();
+    let unknown = harness.new_id();
     let batch = vec![
         Settlement { lease_ref: lease_of(&third)?, report: failed(harness.now()) },
-        Settlement { lease_ref: lease_ref(nobody, Token::None), report: RunOutcome::Done(None) },
+        Settlement { lease_ref: lease_ref(unknown, Token::None), report: RunOutcome::Done(None) },
         Settlement { lease_ref: lease_of(&first)?, report: RunOutcome::Done(None) },
         Settlement { lease_ref: lease_ref(second.id, Token::Worker("bob".into())), report: RunOutcome::Done(None) },
         Settlement { lease_ref: lease_ref(third.id, Token::None), report: RunOutcome::Done(None) },

@@ -6,8 +6,8 @@ use crate::{Filter, Missing, NewJob, Page, Queue, Start, State};
 use redrive_policy::{Moment, Span};
 
 pub(super) async fn get_of_an_unknown_job_returns_nothing(harness: &mut Harness<'_>) -> CaseResult {
-    let nobody = harness.new_id();
-    same!(harness.store().get(nobody).await?, None, "an unknown job");
+    let unknown = harness.new_id();
+    same!(harness.store().get(unknown).await?, None, "an unknown job");
     Ok(())
 }
 

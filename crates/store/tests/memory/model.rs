@@ -34,7 +34,7 @@ fn the_histories_reach_every_state_and_every_refusal() {
             reached.extend(seen.jobs().into_iter().map(|job| job.state.name().to_owned()));
             let jobs = seen.jobs();
             reached.extend(jobs.iter().filter(|job| job.dead).map(|_| "a dead letter".to_owned()));
-            reached.extend(jobs.iter().filter(|job| job.generation > 1).map(|_| "a third life".to_owned()));
+            reached.extend(jobs.iter().filter(|job| job.generation > 1).map(|_| "a third generation".to_owned()));
             reached.extend(jobs.iter().filter(|job| job.attempt > 2).map(|_| "a third run".to_owned()));
             reached.extend(jobs.iter().filter(|job| job.attempt > 30).map(|_| "a thirtieth run".to_owned()));
             reached.extend(jobs.iter().filter(|job| job.releases > 1).map(|_| "a second release".to_owned()));
@@ -54,9 +54,10 @@ fn the_histories_reach_every_state_and_every_refusal() {
         expected.insert(name(&Refusal::WrongState(state)));
     }
     expected.extend(
-        ["a dead letter", "a third life", "a third run", "a thirtieth run", "a second release"].map(str::to_owned),
+        ["a dead letter", "a third generation", "a third run", "a thirtieth run", "a second release"]
+            .map(str::to_owned),
     );
-    expected.extend(["a taken name", "a known key", "a pruned job"].map(str::to_owned));
+    expected.extend(["a taken id", "a known key", "a pruned job"].map(str::to_owned));
     let missing: Vec<_> = expected.difference(&reached).collect();
     assert!(missing.is_empty(), "200 histories never came to {missing:?}");
 }
@@ -95,7 +96,7 @@ fn name(refusal: &Refusal) -> String {
 
 fn special(seen: &StepAnswer) -> Option<&'static str> {
     match seen {
-        StepAnswer::Enqueued(Err(_)) => Some("a taken name"),
+        StepAnswer::Enqueued(Err(_)) => Some("a taken id"),
         StepAnswer::Enqueued(Ok(answers)) if answers.iter().any(|a| matches!(a, Enqueued::Existing(_))) => {
             Some("a known key")
         }

@@ -46,7 +46,7 @@ async fn worker(store: Arc<Postgres>, seed: u64, stop: Arc<AtomicBool>) -> Ackno
         let claimed = told(store.claim(claim("q", 2, seed), now()).await, &mut record.failures).unwrap_or_default();
         let settlements = claimed.iter().map(done).collect();
         for answer in told(store.settle(settlements, now()).await, &mut record.failures).unwrap_or_default() {
-            record.done.push(answer.expect("whoever holds a job may settle it").job().id);
+            record.done.push(answer.expect("a worker may settle its job").job().id);
         }
     }
     record

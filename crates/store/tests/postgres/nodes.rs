@@ -135,7 +135,7 @@ async fn worker(node: Arc<Postgres>, seed: u64) -> Vec<Job> {
             }
         };
         for answer in node.settle(jobs.iter().map(settle).collect(), now()).await.unwrap() {
-            done.push(answer.expect("whoever holds a job may settle it").into_job());
+            done.push(answer.expect("a worker may settle its job").into_job());
         }
     }
 }

@@ -31,7 +31,7 @@ enum Step {
 }
 
 /// A job that goes through all of them, and what each returns when it succeeds.
-const LIFE: [(Step, &str); 15] = [
+const STEPS: [(Step, &str); 15] = [
     (Step::EnqueueIntoNewQueue, "2 jobs"),
     (Step::EnqueueOneMore, "1 jobs"),
     (Step::Claim, "1 jobs"),
@@ -122,10 +122,10 @@ fn every_operation_is_repeated_after_a_serialization_failure() {
             let client = plain_client().await;
             trigger::arrange(&client, &schema, when).await;
             let jobs = Jobs::new();
-            for (step, expected) in LIFE {
+            for (step, expected) in STEPS {
                 trigger::arm(&client, &schema, code, 2).await;
                 assert_eq!(jobs.apply(&store, step).await.as_deref(), Ok(expected), "{step:?}, {code} while {when:?}");
-                assert!(trigger::is_spent(&client, &schema).await, "{step:?} met no trouble");
+                assert!(trigger::is_spent(&client, &schema).await, "{step:?} had no fault");
             }
         });
     }
@@ -140,7 +140,7 @@ fn a_full_disk_is_reported_leaves_nothing_half_written_and_is_forgotten_when_the
             let client = plain_client().await;
             trigger::arrange(&client, &schema, when).await;
             let jobs = Jobs::new();
-            for (step, expected) in LIFE {
+            for (step, expected) in STEPS {
                 let before = everything(&store).await;
                 trigger::arm(&client, &schema, "53100", 1_000).await;
                 let refused = jobs.apply(&store, step).await;
