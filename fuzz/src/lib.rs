@@ -1,5 +1,5 @@
-//! What every fuzz target asserts: whatever is handed in is refused with a path, or gives a policy
-//! whose verdicts keep within their bounds.
+//! What every fuzz target asserts: any input is refused with a path, or gives a policy whose verdicts keep
+//! within their bounds.
 
 pub mod envelope;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Histories that a job can have: none, a few failures, the overflow of other engines, the end.
 const FAILED: [u32; 6] = [0, 1, 2, 37, 1100, u32::MAX];
 
-/// Reads the bytes as a policy of one dialect, and lives through some failures under it.
+/// Reads the bytes as a policy of one dialect, and applies it to some failures.
 pub fn policy(dialect: Dialect, bytes: &[u8]) {
     let Some(document) = parsed(bytes) else { return };
     match dialect.read(&document) {

@@ -2,7 +2,7 @@
 // waits 1 ms: an immediate retry turned out slower.
 // Environment: PEER, REDIS_PORT, JOBS.
 import { Queue, Worker } from 'bullmq';
-import { abreast, expect, inBatches, jobs, payload, report, signal } from './common.mjs';
+import { concurrently, expect, inBatches, jobs, payload, report, signal } from './common.mjs';
 
 const peer = process.env.PEER;
 const connection = { host: '127.0.0.1', port: Number(process.env.REDIS_PORT), maxRetriesPerRequest: null };
@@ -37,7 +37,7 @@ const fill = (queue, count, options) =>
 {
   const queue = await emptyQueue('single');
   const start = performance.now();
-  await abreast(jobs, 16, (i) => queue.add('job', payload(i), keep));
+  await concurrently(jobs, 16, (i) => queue.add('job', payload(i), keep));
   report(peer, 'a', jobs, start);
   expect('jobs stored', await queue.getWaitingCount(), jobs);
   await queue.obliterate({ force: true });

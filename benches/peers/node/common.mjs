@@ -5,12 +5,12 @@ export const jobs = Number(process.env.JOBS ?? 20000);
 export const payload = (i) => ({ i, kind: 'bench', note: 'x'.repeat(64) });
 
 /** Calls `one` for 0..count, `width` at a time. */
-export async function abreast(count, width, one) {
+export async function concurrently(count, width, one) {
   let next = 0;
-  const lane = async () => {
+  const task = async () => {
     while (next < count) await one(next++);
   };
-  await Promise.all(Array.from({ length: width }, lane));
+  await Promise.all(Array.from({ length: width }, task));
 }
 
 /** Calls `many` with the numbers 0..count in batches of 100, one after another. */

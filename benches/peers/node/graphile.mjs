@@ -4,7 +4,7 @@
 // Environment: PEER, PG_URL, JOBS.
 import pg from 'pg';
 import { Logger, makeWorkerUtils, run } from 'graphile-worker';
-import { abreast, expect, inBatches, jobs, pause, payload, report, signal } from './common.mjs';
+import { concurrently, expect, inBatches, jobs, pause, payload, report, signal } from './common.mjs';
 
 const peer = process.env.PEER;
 const connectionString = process.env.PG_URL;
@@ -46,7 +46,7 @@ async function drained(count, handler) {
 
 await clear();
 let start = performance.now();
-await abreast(jobs, 16, (i) => utils.addJob('job', payload(i)));
+await concurrently(jobs, 16, (i) => utils.addJob('job', payload(i)));
 report(peer, 'a', jobs, start);
 expect('jobs stored', await stored(), jobs);
 

@@ -3,7 +3,7 @@
 // Environment: PEER, PG_URL, JOBS.
 import pg from 'pg';
 import { PgBoss } from 'pg-boss';
-import { abreast, expect, inBatches, jobs, pause, payload, report, signal } from './common.mjs';
+import { concurrently, expect, inBatches, jobs, pause, payload, report, signal } from './common.mjs';
 
 const peer = process.env.PEER;
 const connectionString = process.env.PG_URL;
@@ -45,7 +45,7 @@ async function drained(queue, count, handler) {
 
 await newQueue('single');
 let start = performance.now();
-await abreast(jobs, 16, (i) => boss.send('single', payload(i)));
+await concurrently(jobs, 16, (i) => boss.send('single', payload(i)));
 report(peer, 'a', jobs, start);
 expect('jobs stored', await unfinished('single'), jobs);
 await boss.deleteAllJobs('single');

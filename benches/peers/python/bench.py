@@ -42,17 +42,17 @@ def report(phase, seconds):
     print(json.dumps({"peer": peer, "phase": phase, "jobs": jobs, "seconds": seconds, "rate": round(jobs / seconds)}))
 
 
-def lane(first):
+def enqueue_every_16th(first):
     for i in range(first, jobs, 16):
         send({"i": i, "kind": "bench", "note": "x" * 64})
 
 
 database.flushdb()
-lanes = [threading.Thread(target=lane, args=(first,)) for first in range(16)]
+threads = [threading.Thread(target=enqueue_every_16th, args=(first,)) for first in range(16)]
 start = time.perf_counter()
-for one in lanes:
+for one in threads:
     one.start()
-for one in lanes:
+for one in threads:
     one.join()
 enqueued = time.perf_counter() - start
 if unfinished() != jobs:

@@ -1,4 +1,4 @@
-//! Opening and closing the store of a server, with the lines of the log that say what was found.
+//! Opening and closing the store of a server, with log lines about what was found.
 
 use crate::config::StoreLocation;
 use crate::exit::Failed;
@@ -9,8 +9,8 @@ use std::path::Path;
 use tracing::info;
 
 /// Opens the store; the lines are for the log.
-pub(crate) async fn open(place: &StoreLocation) -> Result<(Backend, Vec<String>), Failed> {
-    match place {
+pub(crate) async fn open(location: &StoreLocation) -> Result<(Backend, Vec<String>), Failed> {
+    match location {
         StoreLocation::Folder(data) => open_folder(data),
         StoreLocation::Postgres(options) => {
             let backend = Backend::open_postgres((**options).clone()).await.map_err(Failed::unreachable)?;
@@ -28,25 +28,25 @@ fn open_folder(data: &Path) -> Result<(Backend, Vec<String>), Failed> {
     lines.extend(opened.access.iter().map(closed_to_others));
     if !opened.confirmed {
         lines.push(
-            "WARNING: the high-water mark of the store was missing or unreadable, so that a lost end of the log would \
-             not have been noticed; a new one was made"
+            "WARNING: the high-water mark of the store was missing or unreadable, so a lost end of the log would \
+             not have been noticed; a new one was created"
                 .to_owned(),
         );
     }
     Ok((backend, lines))
 }
 
-/// Closes the store, and says so.
-pub(crate) async fn close(backend: &Backend, place: &StoreLocation) -> Result<(), Failed> {
+/// Closes the store, and logs it.
+pub(crate) async fn close(backend: &Backend, location: &StoreLocation) -> Result<(), Failed> {
     backend.close().await.map_err(Failed::unreachable)?;
-    match place {
+    match location {
         StoreLocation::Folder(data) => info!("stopped; the store in {} is closed", data.display()),
         StoreLocation::Postgres(_) => info!("stopped"),
     }
     Ok(())
 }
 
-/// What the store held when the server started, in a line.
+/// A log line about the contents of the store at the start.
 fn found(opened: &Opened) -> String {
     let present = State::ALL.into_iter().filter(|state| opened.count(*state) > 0);
     let mut parts: Vec<String> = present.map(|state| format!("{} {state}", opened.count(state))).collect();
@@ -63,7 +63,7 @@ fn found(opened: &Opened) -> String {
     format!("found {total} jobs{parts} in {} ms{ending}", opened.took.as_millis())
 }
 
-/// What was done about a file or a folder that other users had access to, in a line.
+/// A log line about a file or folder that other users had access to.
 fn closed_to_others(access: &Access) -> String {
     let path = access.path.display();
     match (&access.error, access.mode) {
@@ -78,7 +78,7 @@ fn closed_to_others(access: &Access) -> String {
     }
 }
 
-/// What was done about something that a crash had left, in a line.
+/// A log line about the repair of what a crash had left.
 fn repaired(repair: &Repair) -> String {
     match repair {
         Repair::CutOff { file, offset, bytes } => {

@@ -1,10 +1,10 @@
-//! Talking to a running server: HTTP, encrypted for `https://`, and JSON both ways.
+//! The client of a running server: HTTP, encrypted for `https://`, with JSON in both directions.
 
 use crate::exit::Failed;
 use crate::output;
 pub(crate) use redrive_worker::http::escaped;
 use redrive_worker::http::{HttpClient, HttpResponse, leaves_in_the_clear};
-use redrive_worker::{ClientError, Trust};
+use redrive_worker::{ClientError, RootCertificates};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock, mpsc};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// How long to wait for a whole answer.
-const ANSWER: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The way out for a server whose authority is not known here.
-pub(crate) const NAME_AUTHORITY: &str = "--ca FILE or REDRIVE_CA names the certificate of an authority";
+/// What to do about a server whose authority is unknown.
+pub(crate) const CA_HINT: &str = "--ca FILE or REDRIVE_CA names the certificate of an authority";
 
 /// The server that a command talks to.
 #[derive(clap::Args, Clone, Debug)]
@@ -23,11 +23,10 @@ pub(crate) struct ServerArgs {
     /// The address of the server
     #[arg(long, env = "REDRIVE_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8080", global = true)]
     pub(crate) server: String,
-    /// A file that holds the API key; without it, REDRIVE_API_KEY counts
+    /// A file with the API key; the default is REDRIVE_API_KEY
     #[arg(long, value_name = "FILE", global = true)]
     api_key_file: Option<PathBuf>,
-    /// A PEM file with the certificates of authorities that vouch for an https:// server, beside those of
-    /// the system
+    /// A PEM file with root certificates for https:// servers, in addition to those of the system
     #[arg(long, env = "REDRIVE_CA", value_name = "FILE", global = true)]
     ca: Option<PathBuf>,
 }
@@ -37,8 +36,8 @@ impl ServerArgs {
         Self { server, api_key_file, ca }
     }
 
-    /// The address, and whom to trust there where it is encrypted.
-    pub(crate) fn address(&self) -> Result<(&str, Option<Trust>), Failed> {
+    /// The address, and the root certificates to verify an encrypted server with.
+    pub(crate) fn address(&self) -> Result<(&str, Option<RootCertificates>), Failed> {
         let base = self.server.trim_end_matches('/');
         if base.starts_with("http://") {
             return Ok((base, None));
@@ -49,35 +48,35 @@ impl ServerArgs {
                 self.server
             )));
         }
-        let trust = Trust::system();
-        let trust = match &self.ca {
-            Some(ca) => trust.and_file(ca).map_err(|error| Failed::usage(format!("--ca: {error}")))?,
-            None => trust,
+        let roots = RootCertificates::system();
+        let roots = match &self.ca {
+            Some(ca) => roots.with_file(ca).map_err(|error| Failed::usage(format!("--ca: {error}")))?,
+            None => roots,
         };
-        if trust.certificates().next().is_none() {
-            return Err(Failed::usage(format!("this system has no certificates of authorities; {NAME_AUTHORITY}")));
+        if roots.certificates().next().is_none() {
+            return Err(Failed::usage(format!("this system has no root certificates; {CA_HINT}")));
         }
-        Ok((base, Some(trust)))
+        Ok((base, Some(roots)))
     }
 
-    /// The way to the server. Nothing is sent yet.
+    /// A client of the server. Nothing is sent yet.
     pub(crate) fn client(&self) -> Result<Client, Failed> {
-        self.client_within(ANSWER)
+        self.client_within(ANSWER_TIMEOUT)
     }
 
-    /// A way to the server for a request that may take so long.
+    /// A client whose requests may take this long.
     pub(crate) fn client_within(&self, timeout: Duration) -> Result<Client, Failed> {
-        let (base, trust) = self.address()?;
+        let (base, roots) = self.address()?;
         let key = self.api_key()?;
-        let http = match &trust {
-            Some(trust) => HttpClient::trusting(base, key.as_deref(), trust),
+        let http = match &roots {
+            Some(roots) => HttpClient::with_roots(base, key.as_deref(), roots),
             None => HttpClient::new(base, key.as_deref()),
         };
         let http = http.map_err(Failed::usage)?;
         Ok(Client { http, base: base.to_owned(), timeout, runtime: runtime()? })
     }
 
-    /// The API key, where one is given.
+    /// The API key, if one is given.
     pub(crate) fn api_key(&self) -> Result<Option<String>, Failed> {
         let key = match &self.api_key_file {
             Some(path) => Some(key_from(path)?),
@@ -86,23 +85,23 @@ impl ServerArgs {
         // A file may hold several keys, the old and the new one; the server accepts any of them.
         let first = |text: String| text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
         match key.and_then(first) {
-            Some(key) if !key.chars().all(|c| c.is_ascii_graphic()) => Err(Failed::usage(
-                "the API key holds blanks or characters outside of ASCII; look at where it comes from",
-            )),
+            Some(key) if !key.chars().all(|c| c.is_ascii_graphic()) => {
+                Err(Failed::usage("the API key has spaces or characters outside of ASCII; check where it comes from"))
+            }
             key => {
                 if key.is_some() {
-                    self.warn_of_plain_key();
+                    self.warn_of_unencrypted_key();
                 }
                 Ok(key)
             }
         }
     }
 
-    /// Says once that a key leaves this machine in the clear.
-    fn warn_of_plain_key(&self) {
-        static SAID: Once = Once::new();
+    /// Warns once of a key that leaves this machine unencrypted.
+    fn warn_of_unencrypted_key(&self) {
+        static WARNED: Once = Once::new();
         if leaves_in_the_clear(&self.server) {
-            SAID.call_once(|| {
+            WARNED.call_once(|| {
                 let server = output::plain(&self.server);
                 eprintln!("redrive: the API key travels unencrypted to {server}; use https:// if others can listen");
             });
@@ -115,8 +114,8 @@ fn key_from(path: &Path) -> Result<String, Failed> {
         .map_err(|error| Failed::usage(format!("cannot read the API key from {}: {error}", path.display())))
 }
 
-/// One thread for the requests of the whole process, so that a command may wait for a response wherever it is: also
-/// inside of another runtime.
+/// One thread for the requests of the whole process, so that a command may wait for a response anywhere, also inside
+/// of another runtime.
 fn runtime() -> Result<&'static Runtime, Failed> {
     static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
     let build = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -124,7 +123,7 @@ fn runtime() -> Result<&'static Runtime, Failed> {
     built.as_ref().map_err(Failed::unreachable)
 }
 
-/// A way to a server.
+/// A client of a server.
 pub(crate) struct Client {
     http: HttpClient,
     base: String,
@@ -132,27 +131,27 @@ pub(crate) struct Client {
     runtime: &'static Runtime,
 }
 
-/// An answer that says no.
+/// A refusal.
 #[derive(Debug)]
 pub(crate) struct Refused {
     /// The status of the answer.
     pub(crate) status: u16,
-    /// What the server says, with what to do about it.
+    /// The message of the server, with what to do about it.
     pub(crate) message: String,
 }
 
 impl From<Refused> for Failed {
     fn from(refused: Refused) -> Self {
-        // 5xx is the server's fault, and 429 its way to say "later".
+        // 5xx is the server's fault, and 429 means "later".
         let code = if refused.status >= 500 || refused.status == 429 { 3 } else { 1 };
         Self { code, message: refused.message }
     }
 }
 
-/// What a request sends along.
+/// The method and the body of a request.
 #[derive(Clone, Copy)]
 pub(crate) enum Send<'a> {
-    /// Nothing but the request line.
+    /// No body.
     Get,
     /// A document.
     Post(&'a Value),
@@ -161,24 +160,24 @@ pub(crate) enum Send<'a> {
 }
 
 impl Client {
-    /// Asks, and takes a refusal for the end of the command. `path` starts after the host.
+    /// Sends a request; a refusal is an error. `path` starts after the host.
     pub(crate) fn ask(&self, send: Send<'_>, path: &str) -> Result<Value, Failed> {
         self.try_ask(send, path)?.map_err(Failed::from)
     }
 
-    /// Asks; a refusal is an answer.
+    /// Sends a request; a refusal is an answer.
     pub(crate) fn try_ask(&self, send: Send<'_>, path: &str) -> Result<Result<Value, Refused>, Failed> {
-        let response = self.sent(send, path).map_err(|error| unreachable(&error))?;
+        let response = self.send(send, path).map_err(|error| unreachable(&error))?;
         let document: Value = match serde_json::from_slice(&response.body) {
             Ok(document) => document,
             Err(_) if response.body.is_empty() && response.is_success() => Value::Null,
-            Err(error) => return Err(self.no_redrive(response.status, &error.to_string())),
+            Err(error) => return Err(self.not_a_redrive_server(response.status, &error.to_string())),
         };
         Ok(if response.is_success() { Ok(document) } else { Err(refusal(response.status, &document)) })
     }
 
-    /// Sends a request, and blocks until its response is there.
-    fn sent(&self, send: Send<'_>, path: &str) -> Result<HttpResponse, ClientError> {
+    /// Sends a request, and blocks until the response arrives.
+    fn send(&self, send: Send<'_>, path: &str) -> Result<HttpResponse, ClientError> {
         let (http, path, timeout) = (self.http.clone(), path.to_owned(), self.timeout);
         let (sender, response) = mpsc::channel();
         let answered = move |answer| drop(sender.send(answer));
@@ -193,11 +192,11 @@ impl Client {
         response.recv().unwrap_or_else(|_| Err(ClientError::Unreachable("the request panicked".to_owned())))
     }
 
-    fn no_redrive(&self, status: u16, why: &str) -> Failed {
+    fn not_a_redrive_server(&self, status: u16, why: &str) -> Failed {
         Failed {
             code: 3,
             message: format!(
-                "what answers at {} is not a redrive server: status {}, and no JSON ({why}); say where it is with \
+                "the server at {} is not a redrive server: status {}, and no JSON ({why}); set its address with \
                  --server URL or REDRIVE_SERVER",
                 self.base, status
             ),
@@ -207,33 +206,35 @@ impl Client {
 
 fn unreachable(error: &ClientError) -> Failed {
     let way_out = match error {
-        ClientError::Untrusted(_) => NAME_AUTHORITY,
-        _ => "start one with `redrive serve`, or say where it is with --server URL or REDRIVE_SERVER",
+        ClientError::Untrusted(_) => CA_HINT,
+        _ => "start one with `redrive serve`, or set its address with --server URL or REDRIVE_SERVER",
     };
     Failed::unreachable(format!("{error}; {way_out}"))
 }
 
 fn refusal(status: u16, document: &Value) -> Refused {
     let error = &document["error"];
-    let said = error["message"].as_str().unwrap_or("the server gives no reason");
+    let text = error["message"].as_str().unwrap_or("the server gives no reason");
     let mut message = match error["code"].as_str() {
-        Some(code) => format!("{said} ({code})"),
-        None => format!("{said} (status {status})"),
+        Some(code) => format!("{text} ({code})"),
+        None => format!("{text} (status {status})"),
     };
-    if let Some(hint) = error["code"].as_str().and_then(|code| hint(code, said)) {
+    if let Some(hint) = error["code"].as_str().and_then(|code| hint(code, text)) {
         message.push_str(&format!("\n{hint}"));
     }
     Refused { status, message }
 }
 
 /// What a user of this command can do about a refusal; the server's own hint is for programs that speak HTTP.
-fn hint(code: &str, said: &str) -> Option<&'static str> {
+fn hint(code: &str, message: &str) -> Option<&'static str> {
     match code {
         "unauthorized" => Some("name the API key with --api-key-file FILE or REDRIVE_API_KEY"),
-        "not_found" if said.contains("no job") => Some("jobs that have ended are removed once their retention is over"),
-        "duplicate" => Some("leave --id out, and the server makes one"),
-        "conflict" => Some("`redrive job explain ID` shows where the job stands"),
-        "payload_too_large" => Some("send less at once, or raise the limit that is named, on the server"),
+        "not_found" if message.contains("no job") => {
+            Some("jobs that have ended are removed once their retention is over")
+        }
+        "duplicate" => Some("leave out --id, and the server generates one"),
+        "conflict" => Some("`redrive job explain ID` shows the state of the job"),
+        "payload_too_large" => Some("send less at once, or raise this limit on the server"),
         "validation_error" => Some("`redrive policy check FILE` lists everything that is wrong with a policy"),
         "rate_limited" | "unavailable" => Some("try again in a moment"),
         "backend_error" | "internal_error" => Some("the log of the server says more"),
@@ -241,7 +242,7 @@ fn hint(code: &str, said: &str) -> Option<&'static str> {
     }
 }
 
-/// `?key=value&…` of what is given, with everything escaped that a query does not carry.
+/// `?key=value&…` of the given parts, percent-encoded.
 pub(crate) fn query(parts: &[(&str, Option<String>)]) -> String {
     let mut text = String::new();
     for (key, value) in parts {
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_holds_what_is_given_and_nothing_that_could_be_misread() {
+    fn a_query_has_the_given_parts_percent_encoded() {
         assert_eq!(query(&[("queue", None), ("type", None)]), "");
         let parts = [("queue", Some("a b&c".to_owned())), ("state", None), ("type", Some("ü/1".to_owned()))];
         assert_eq!(query(&parts), "?queue=a%20b%26c&type=%C3%BC%2F1");

@@ -5,9 +5,9 @@ use std::fmt;
 /// A command that failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// The exit code: see the contract of the command line.
+    /// The exit code: 1 the input is invalid or a check failed, 2 wrong usage, 3 a server or store failed.
     pub(crate) code: u8,
-    /// The message for people; empty where everything has been printed already.
+    /// The message for people; empty if everything has been printed already.
     pub(crate) message: String,
 }
 
@@ -27,8 +27,8 @@ impl Failed {
         Self { code: 3, message: message.to_string() }
     }
 
-    /// Invalid, and the output says so already.
-    pub(crate) const fn told() -> Self {
+    /// The input is invalid, and the output says so already.
+    pub(crate) const fn already_reported() -> Self {
         Self { code: 1, message: String::new() }
     }
 }

@@ -27,29 +27,29 @@ impl Format {
 }
 
 /// Why there is no document.
-pub(crate) enum Unread {
+pub(crate) enum ReadError {
     /// It could not be opened or read.
     Unreachable(Failed),
     /// It is not well-formed.
     Malformed(SyntaxError),
 }
 
-impl From<Unread> for Failed {
-    fn from(unread: Unread) -> Self {
-        match unread {
-            Unread::Unreachable(failed) => failed,
-            Unread::Malformed(error) => Self::invalid(error),
+impl From<ReadError> for Failed {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Unreachable(failed) => failed,
+            ReadError::Malformed(error) => Self::invalid(error),
         }
     }
 }
 
-/// Reads a document; `-` is standard input. The format follows the file's ending unless given.
-pub(crate) fn read(path: &Path, format: Option<Format>) -> Result<Value, Unread> {
+/// Reads a document; `-` is standard input. The default format follows the extension of the file.
+pub(crate) fn read(path: &Path, format: Option<Format>) -> Result<Value, ReadError> {
     let text = read_text(path)?;
     let format = format.unwrap_or_else(|| format_of(path));
     parse(&text, format).map_err(|error| {
         let message = format!("{} is not valid {}: {}", shown(path), format.name(), error.message);
-        Unread::Malformed(SyntaxError { message, ..error })
+        ReadError::Malformed(SyntaxError { message, ..error })
     })
 }
 
@@ -66,25 +66,25 @@ fn format_of(path: &Path) -> Format {
     }
 }
 
-fn read_text(path: &Path) -> Result<String, Unread> {
+fn read_text(path: &Path) -> Result<String, ReadError> {
     let unreachable =
-        |error: std::io::Error| Unread::Unreachable(Failed::usage(format!("cannot read {}: {error}", shown(path))));
+        |error: std::io::Error| ReadError::Unreachable(Failed::usage(format!("cannot read {}: {error}", shown(path))));
     let source: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
         Box::new(File::open(path).map_err(unreachable)?)
     };
     let mut bytes = Vec::new();
-    // One byte more than allowed tells a document that is too large from one that just fits.
+    // One byte more than allowed distinguishes a document that is too large from one that just fits.
     source.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreachable)?;
     if bytes.len() > MAX_BYTES {
         let size = std::fs::metadata(path).map_or(bytes.len(), |meta| meta.len().try_into().unwrap_or(usize::MAX));
-        return Err(Unread::Malformed(too_large(size)));
+        return Err(ReadError::Malformed(too_large(size)));
     }
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let (line, column) = place(&String::from_utf8_lossy(before), before.len());
-        Unread::Malformed(SyntaxError { line, column, message: format!("{} is not UTF-8 text", shown(path)) })
+        let (line, column) = position(&String::from_utf8_lossy(before), before.len());
+        ReadError::Malformed(SyntaxError { line, column, message: format!("{} is not UTF-8 text", shown(path)) })
     })
 }
 
@@ -93,7 +93,7 @@ fn parse(text: &str, format: Format) -> Result<Value, SyntaxError> {
         Format::Json => parse_json(text),
         Format::Yaml => parse_yaml(text),
         Format::Toml => toml::from_str::<Strict>(text).map(|strict| strict.0).map_err(|error| {
-            let (line, column) = error.span().map_or((0, 0), |span| place(text, span.start));
+            let (line, column) = error.span().map_or((0, 0), |span| position(text, span.start));
             SyntaxError { line, column, message: first_line(error.message()) }
         }),
     }
@@ -104,8 +104,8 @@ fn parse_yaml(text: &str) -> Result<Value, SyntaxError> {
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options::<Strict>(text, options).map(|strict| strict.0).map_err(|error| {
         let location = error.location();
-        let line = location.map_or(0, |place| place.line() as usize);
-        let column = location.map_or(0, |place| place.column() as usize);
+        let line = location.map_or(0, |at| at.line() as usize);
+        let column = location.map_or(0, |at| at.column() as usize);
         let full = first_line(&error.without_snippet().to_string());
         // The message of the parser repeats the position, and names options of its own API.
         let message = full.split(" at line ").next().unwrap_or(&full);
@@ -119,7 +119,7 @@ fn first_line(message: &str) -> String {
 }
 
 /// Line and column, both from 1, of a byte in a text.
-fn place(text: &str, byte: usize) -> (usize, usize) {
+fn position(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
@@ -132,13 +132,13 @@ pub(crate) struct Document {
     /// The file to read, or - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) path: PathBuf,
-    /// The notation of the file [default: by its ending, else json]
+    /// The notation of the file [default: by its extension, else json]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
 }
 
 impl Document {
-    pub(crate) fn read(&self) -> Result<Value, Unread> {
+    pub(crate) fn read(&self) -> Result<Value, ReadError> {
         read(&self.path, self.format)
     }
 }

@@ -33,15 +33,15 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Redrive jobs that have ended, to run again as if they were new; says how many unless --yes is given
+    /// Redrive jobs that have ended, to run again as if they were new; without --yes, prints how many
     Retry(ended::Args),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   redrive jobs --state retryable --queue mail
-  redrive jobs retry --state discarded --type report.build --since 2h         says how many
-  redrive jobs retry --state discarded --type report.build --since 2h --yes   carries it out
+  redrive jobs retry --state discarded --type report.build --since 2h         prints how many
+  redrive jobs retry --state discarded --type report.build --since 2h --yes   redrives them
   redrive jobs --type report.build --limit 1000 --json | jq -r '.jobs[].id'";
 
 const STATES: [&str; 8] =
@@ -60,10 +60,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let filter = vec![("queue", args.queue.clone()), ("state", args.state.clone()), ("type", args.kind.clone())];
     let list = List { path: "/ojs/v1/admin/jobs", entries: "items", limit: "per_page", filter };
     let found = list.read(&client, args.limit as usize)?;
-    if args.json { output::json(&found.object("jobs")) } else { told(&found) }
+    if args.json { output::json(&found.object("jobs")) } else { print_table(&found) }
 }
 
-fn told(found: &Listed) -> Result<(), Failed> {
+fn print_table(found: &Listed) -> Result<(), Failed> {
     let now = when::now_ms();
     let head = ["ID", "TYPE", "QUEUE", "STATE", "ATTEMPT", "SINCE"].map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(found.entries.iter().map(|job| row(job, now))).collect();
@@ -71,14 +71,14 @@ fn told(found: &Listed) -> Result<(), Failed> {
         return output::text("no jobs\n");
     }
     output::text(&output::listing(&rows))?;
-    found.tell_rest("jobs");
+    found.print_remaining("jobs");
     Ok(())
 }
 
 /// One job in a table.
 pub(crate) fn row(job: &Value, now_ms: i64) -> Vec<String> {
     let text = |key: &str| job[key].as_str().unwrap_or_default().to_owned();
-    vec![text("id"), text("type"), text("queue"), text("state"), attempt(job), moment(job, now_ms)]
+    vec![text("id"), text("type"), text("queue"), text("state"), attempt(job), relevant_time(job, now_ms)]
 }
 
 /// `2/5`: the attempt and the largest number of attempts.
@@ -87,8 +87,8 @@ pub(crate) fn attempt(job: &Value) -> String {
     format!("{}{most}", job["attempt"].as_u64().unwrap_or(0))
 }
 
-/// The time that matters in the state the job is in.
-fn moment(job: &Value, now_ms: i64) -> String {
+/// The time that matters in the state of the job.
+fn relevant_time(job: &Value, now_ms: i64) -> String {
     let first = |keys: &[&str]| keys.iter().find_map(|key| job[*key].as_str());
     let at = match job["state"].as_str() {
         Some("scheduled") => first(&["scheduled_at"]),
@@ -97,6 +97,6 @@ fn moment(job: &Value, now_ms: i64) -> String {
         Some("completed" | "cancelled" | "discarded") => first(&["completed_at", "cancelled_at", "discarded_at"]),
         _ => first(&["enqueued_at", "created_at"]),
     };
-    let told = when::relative(at, now_ms);
-    if matches!(job["state"].as_str(), Some("scheduled" | "retryable")) { format!("due {told}") } else { told }
+    let relative = when::relative(at, now_ms);
+    if matches!(job["state"].as_str(), Some("scheduled" | "retryable")) { format!("due {relative}") } else { relative }
 }

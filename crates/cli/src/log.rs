@@ -40,8 +40,8 @@ impl FromStr for Format {
     }
 }
 
-/// Reads a filter: a level, or several parts with commas of which each but one names its module. Absent where a
-/// part is neither, which would otherwise silence everything else as the name of a module.
+/// Reads a filter: a level, or several parts separated by commas, of which all but one name a module. Absent if a part
+/// is neither: it would count as the name of a module, and silence everything else.
 pub(crate) fn filter(text: &str) -> Option<Targets> {
     let level = |name: &str| match name {
         "off" => Some(LevelFilter::OFF),
@@ -67,7 +67,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The default settings, without the events of one crate that the command itself puts into words.
+    /// The default settings, without the events of one crate, which the command itself prints.
     pub(crate) fn without(target: &'static str) -> Self {
         let Self { format, filter } = Self::default();
         Self { format, filter: filter.with_target(target, LevelFilter::OFF) }
@@ -84,7 +84,7 @@ impl Default for Settings {
 pub(crate) fn start(settings: Settings) {
     let lines = Lines { format: settings.format };
     let subscriber = registry().with(lines.with_filter(settings.filter));
-    // Fails only where the process has a log already, which then stays.
+    // Fails only if the process has a log already, which then stays.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
@@ -96,31 +96,31 @@ struct Lines {
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let metadata = event.metadata();
-        let mut said = Said::default();
-        event.record(&mut said);
+        let mut record = Record::default();
+        event.record(&mut record);
         let line = match self.format {
-            Format::Json => said.json(now(), *metadata.level(), metadata.target()),
+            Format::Json => record.json(now(), *metadata.level(), metadata.target()),
             Format::Text if to_journal() => {
-                format!("<{}>{}", priority(*metadata.level()), said.text(metadata.target()))
+                format!("<{}>{}", priority(*metadata.level()), record.text(metadata.target()))
             }
             Format::Text => {
-                format!("{} {} {}", time::rfc3339(now()), name(*metadata.level()), said.text(metadata.target()))
+                format!("{} {} {}", time::rfc3339(now()), name(*metadata.level()), record.text(metadata.target()))
             }
         };
-        // One call for the whole line. A reader that is gone does not stop the work.
+        // One call for the whole line. A closed pipe does not stop the work.
         let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
     }
 }
 
-/// What an event says: its message, and its fields in their order.
+/// An event: its message, and its fields in their order.
 #[derive(Default)]
-struct Said {
+struct Record {
     message: String,
     fields: Vec<(&'static str, Value)>,
 }
 
-impl Said {
-    /// The message of an event of this project, which says everything; the fields too of any other event.
+impl Record {
+    /// The message; for events of other crates, also the fields.
     fn text(&self, target: &str) -> String {
         if target.starts_with("redrive") {
             return one_line(&self.message);
@@ -150,7 +150,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for Record {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.push(field, value.into());
     }
@@ -181,7 +181,7 @@ fn now() -> Moment {
     Moment::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// Nothing in a line can begin another line, or send a command to a terminal.
+/// Escapes line breaks and control characters.
 fn one_line(line: &str) -> String {
     output::plain(line).replace('\n', "\\n")
 }
@@ -226,14 +226,14 @@ const fn priority(level: Level) -> u8 {
 mod tests {
     use super::*;
 
-    fn said(message: &str) -> Said {
-        Said { message: message.to_owned(), fields: vec![("queue", "a\nb".into()), ("jobs", 3.into())] }
+    fn record(message: &str) -> Record {
+        Record { message: message.to_owned(), fields: vec![("queue", "a\nb".into()), ("jobs", 3.into())] }
     }
 
     #[test]
-    fn a_line_stays_one_line_and_says_nothing_to_a_terminal() {
+    fn a_line_stays_one_line_without_control_characters() {
         assert_eq!(one_line("a\nb \u{1b}[31mred é"), "a\\nb \\u{1b}[31mred é");
-        let line = said("first\nsecond").json(Moment::ORIGIN, Level::WARN, "redrive_server::queues");
+        let line = record("first\nsecond").json(Moment::ORIGIN, Level::WARN, "redrive_server::queues");
         assert!(!line.contains('\n'), "{line}");
     }
 
@@ -251,9 +251,9 @@ mod tests {
 
     #[test]
     fn fields_are_written_for_programs_and_for_foreign_events() {
-        assert_eq!(said("queue closed").text("redrive_server::ojs"), "queue closed");
-        assert_eq!(said("closed").text("hyper"), "hyper: closed queue=\"a\\nb\" jobs=3");
-        let line = said("queue closed").json(Moment::ORIGIN, Level::WARN, "redrive_server");
+        assert_eq!(record("queue closed").text("redrive_server::ojs"), "queue closed");
+        assert_eq!(record("closed").text("hyper"), "hyper: closed queue=\"a\\nb\" jobs=3");
+        let line = record("queue closed").json(Moment::ORIGIN, Level::WARN, "redrive_server");
         let expected = r#""level":"warn","target":"redrive_server","message":"queue closed","queue":"a\nb","jobs":3}"#;
         assert!(line.starts_with(r#"{"at":"1970-01-01T00:00:00"#) && line.ends_with(expected), "{line}");
     }

@@ -28,7 +28,7 @@ use clap::{Parser, Subcommand};
 use exit::Failed;
 use std::process::ExitCode;
 
-/// Retry policies that do what they say: check, explain, convert and simulate them, and run jobs under them.
+/// Retry policies that do what they say: check, explain, convert and simulate them, and run jobs with them.
 #[derive(Parser)]
 #[command(name = "redrive", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -51,16 +51,16 @@ Exit codes: 0 done, 1 the input is invalid or the check failed, 2 wrong usage, 3
 
 #[derive(Subcommand)]
 enum Command {
-    /// Look at retry policies: check, schedule, replay, explain, convert, simulate
+    /// Work with retry policies: check, schedule, replay, explain, convert, simulate
     #[command(subcommand)]
     Policy(policy::Command),
     /// Enqueue jobs
     Enqueue(enqueue::Args),
     /// List jobs
     Jobs(jobs::Args),
-    /// Look at one job, and why it is in its state; retry it, cancel it
+    /// Show one job, and explain its state; retry it, cancel it
     Job(job::Args),
-    /// Look at dead letters, retry them, drop them
+    /// List dead letters, retry them, delete them
     Dead(dead::Args),
     /// List queues, pause and resume them
     Queues(queues::Args),
@@ -68,7 +68,7 @@ enum Command {
     Store(store::Args),
     /// Measure how fast a server is
     Bench(bench::Args),
-    /// Work on jobs: run a shell command for each
+    /// Run a shell command for each job
     Work(work::Args),
     /// Start the server: Open Job Spec over HTTP on a store in a folder
     Serve(serve::Args),
@@ -79,7 +79,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // An internal command, and so never suggested for a typo.
+    // An internal command, which is never suggested for a typo.
     if std::env::args_os().skip(1).eq([work::guard::COMMAND]) {
         work::guard::run();
         return ExitCode::SUCCESS;

@@ -1,12 +1,12 @@
-//! Who gives a command, for the server's record.
+//! The name of the operator, for the records of the server.
 
 use std::env;
 use std::fs;
 
-/// The longest name that is sent, in characters.
-const LONGEST: usize = 100;
+/// The longest name, in characters.
+const MAX_CHARS: usize = 100;
 
-/// `user@host`, as far as the two are known.
+/// `user@host`, as far as they are known.
 pub(crate) fn name() -> String {
     let known = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let variable = |key: &str| env::var(key).ok().and_then(known);
@@ -16,5 +16,5 @@ pub(crate) fn name() -> String {
         Some(host) => format!("{user}@{host}"),
         None => user,
     };
-    name.chars().take(LONGEST).collect()
+    name.chars().take(MAX_CHARS).collect()
 }

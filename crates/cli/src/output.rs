@@ -1,4 +1,4 @@
-//! What goes to standard output.
+//! Standard output.
 
 use crate::exit::Failed;
 use rustix::termios::tcgetwinsize;
@@ -17,13 +17,12 @@ pub(crate) fn json_line(value: &Value) -> Result<(), Failed> {
     bytes(format!("{value}\n").as_bytes())
 }
 
-/// Prints text for people. Part of it may come from a job, so that nothing in it may command the terminal.
+/// Prints text for people. Parts of it may come from a job, so control characters are escaped.
 pub(crate) fn text(text: &str) -> Result<(), Failed> {
     bytes(plain(text).as_bytes())
 }
 
-/// Text with everything escaped that would command a terminal instead of being shown: control characters,
-/// and those that change the direction of writing.
+/// Text without control characters, and without characters that change the direction of writing: both are escaped.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     let commands = |c: char| {
         (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -35,7 +34,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// Writes to standard output. A reader that has seen enough (`| head`) is not an error.
+/// Writes to standard output. A closed pipe (`| head`) is not an error.
 pub(crate) fn bytes(content: &[u8]) -> Result<(), Failed> {
     match io::stdout().lock().write_all(content) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -45,12 +44,12 @@ pub(crate) fn bytes(content: &[u8]) -> Result<(), Failed> {
     }
 }
 
-/// Whether a file that is to be written is standard output.
+/// Whether the output file is standard output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Writes a picture or a page, and says where it is; `-` is standard output.
+/// Writes a picture or a page, and prints its path; `-` is standard output.
 pub(crate) fn file(path: &Path, content: &str) -> Result<(), Failed> {
     if is_stdout(path) {
         return bytes(content.as_bytes());
@@ -61,14 +60,13 @@ pub(crate) fn file(path: &Path, content: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A table for people: the first line is the head, the first column is to the left, all others are
-/// to the right.
+/// A table for people: the first row is the head; the first column is aligned left, all others right.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     aligned(rows, |column| column == 0)
 }
 
-/// A table of words: the first line is the head, all columns are to the left. On a terminal it is as wide
-/// as that, with the widest cells cut; the first column stays whole.
+/// A table of words: the first row is the head; all columns are aligned left. On a terminal the widest cells are cut to
+/// its width; the first column stays whole.
 pub(crate) fn listing(rows: &[Vec<String>]) -> String {
     match terminal_width() {
         Some(width) => aligned(&fitted(rows, width), |_| true),
@@ -76,14 +74,14 @@ pub(crate) fn listing(rows: &[Vec<String>]) -> String {
     }
 }
 
-/// How wide the terminal is that standard output goes to; `None` where it goes elsewhere.
+/// The width of the terminal; `None` if standard output is not a terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
     let size = stdout.is_terminal().then(|| tcgetwinsize(&stdout).ok()).flatten()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
-/// The rows with their widest cells cut so far that a line fits into `width`.
+/// The rows with their widest cells cut so that every line fits into `width`.
 fn fitted(rows: &[Vec<String>], width: usize) -> Vec<Vec<String>> {
     /// A narrower column is of no use.
     const NARROWEST: usize = 8;
@@ -136,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_text_commands_the_terminal() {
+    fn control_characters_are_escaped() {
         assert_eq!(plain("two\nlines\tand ünïcode"), "two\nlines\tand ünïcode");
         assert_eq!(plain("\u{1b}[2J\r\u{9b}1m\u{202e}x"), "\\u{1b}[2J\\u{d}\\u{9b}1m\\u{202e}x");
     }
@@ -148,7 +146,7 @@ mod tests {
         let fitting = aligned(&fitted(&rows, 40), |_| true);
         assert!(fitting.lines().all(|line| line.chars().count() <= 40), "{fitting}");
         assert!(fitting.contains("0192f0c1  mail.send  xxx") && fitting.contains('…'), "{fitting}");
-        assert_eq!(fitted(&rows, 200), rows, "nothing is cut where there is room");
+        assert_eq!(fitted(&rows, 200), rows, "nothing is cut if there is room");
         assert!(aligned(&fitted(&rows, 5), |_| true).contains("0192f0c1  mail.se…  xxxxxxx…"));
     }
 }

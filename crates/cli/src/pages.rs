@@ -12,9 +12,9 @@ pub(crate) struct List<'a> {
     pub(crate) path: &'a str,
     /// The member of an answer that has the entries.
     pub(crate) entries: &'static str,
-    /// The parameter that says how many entries are wanted.
+    /// The parameter with the number of entries.
     pub(crate) limit: &'static str,
-    /// What is asked for besides.
+    /// The other parameters.
     pub(crate) filter: Vec<(&'a str, Option<String>)>,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct Listed {
 }
 
 impl List<'_> {
-    /// Reads the list until there are `most` entries, or no more. A page may have fewer entries than were asked for,
+    /// Reads the list until there are `limit` entries, or no more. A page may have fewer entries than were requested,
     /// or none, and not be the last.
-    pub(crate) fn read(&self, client: &Client, most: usize) -> Result<Listed, Failed> {
+    pub(crate) fn read(&self, client: &Client, limit: usize) -> Result<Listed, Failed> {
         let mut found = Listed { entries: Vec::new(), total: 0, at_least: false };
         let mut cursor = None;
         loop {
-            let wanted = PAGE.min(most - found.entries.len());
+            let wanted = PAGE.min(limit - found.entries.len());
             let mut parts = self.filter.clone();
             parts.extend([(self.limit, Some(wanted.to_string())), ("cursor", cursor)]);
             let mut answer = client.ask(Send::Get, &format!("{}{}", self.path, query(&parts)))?;
@@ -46,8 +46,8 @@ impl List<'_> {
             found.total = pagination["total"].as_u64().unwrap_or(0);
             found.at_least = pagination["total_at_least"].as_bool() == Some(true);
             cursor = pagination["next_cursor"].as_str().map(str::to_owned);
-            if cursor.is_none() || found.entries.len() >= most {
-                found.entries.truncate(most);
+            if cursor.is_none() || found.entries.len() >= limit {
+                found.entries.truncate(limit);
                 return Ok(found);
             }
         }
@@ -66,8 +66,8 @@ impl Listed {
         object.into()
     }
 
-    /// Says that there are more, where that is so.
-    pub(crate) fn tell_rest(&self, things: &str) {
+    /// Prints how many more there are, if there are any.
+    pub(crate) fn print_remaining(&self, things: &str) {
         let count = self.entries.len();
         if self.at_least {
             eprintln!("{count} {things}, and there may be more; --limit shows more");

@@ -19,9 +19,9 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Let workers claim no more jobs of a queue; new jobs can still be enqueued
+    /// Pause a queue: workers claim none of its jobs, and new jobs can still be enqueued
     Pause(Pause),
-    /// Let workers claim jobs of a queue again
+    /// Resume a queue: workers claim its jobs again
     Resume(Name),
     /// Remove a queue that has no jobs; the server removes such queues itself after some time
     Remove(Name),
@@ -37,7 +37,7 @@ struct Name {
 struct Pause {
     #[command(flatten)]
     queue: Name,
-    /// Pause it also where it has had no job yet, as before a deployment
+    /// Pause the queue even if it has had no job yet, for example before a deployment
     #[arg(long)]
     create: bool,
 }
@@ -55,16 +55,16 @@ const STATES: [&str; 8] =
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;
     match &args.command {
-        None => listed(&client, args.json),
+        None => list(&client, args.json),
         Some(Command::Pause(Pause { queue, create })) => {
-            switched(&client, &queue.name, "pause", &json!({ "create": create }), args.json)
+            set_status(&client, &queue.name, "pause", &json!({ "create": create }), args.json)
         }
-        Some(Command::Remove(queue)) => removed(&client, &queue.name, args.json),
-        Some(Command::Resume(queue)) => switched(&client, &queue.name, "resume", &json!({}), args.json),
+        Some(Command::Remove(queue)) => remove(&client, &queue.name, args.json),
+        Some(Command::Resume(queue)) => set_status(&client, &queue.name, "resume", &json!({}), args.json),
     }
 }
 
-fn listed(client: &Client, json: bool) -> Result<(), Failed> {
+fn list(client: &Client, json: bool) -> Result<(), Failed> {
     let answer = client.ask(Send::Get, "/ojs/v1/queues?limit=1000")?;
     let names = answer["queues"].as_array().into_iter().flatten().filter_map(|queue| queue["name"].as_str());
     let stats = names.map(|name| client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", escaped(name))));
@@ -75,7 +75,7 @@ fn listed(client: &Client, json: bool) -> Result<(), Failed> {
     if stats.is_empty() {
         return output::text("no queues yet: the first job of a queue creates it\n");
     }
-    // A column of zeros says nothing, and all of them together are wider than a terminal.
+    // Columns of zeros are left out: all columns together are wider than a terminal.
     let counted =
         |state: &&str| ["available", "active"].contains(state) || stats.iter().any(|queue| count(queue, state) > 0);
     let states: Vec<&str> = STATES.into_iter().filter(counted).collect();
@@ -94,8 +94,8 @@ fn count(queue: &Value, state: &str) -> u64 {
     queue["stats"][state].as_u64().unwrap_or(0)
 }
 
-fn switched(client: &Client, name: &str, verb: &str, said: &Value, json: bool) -> Result<(), Failed> {
-    let answer = client.try_ask(Send::Post(said), &format!("/ojs/v1/queues/{}/{verb}", escaped(name)))?;
+fn set_status(client: &Client, name: &str, verb: &str, body: &Value, json: bool) -> Result<(), Failed> {
+    let answer = client.try_ask(Send::Post(body), &format!("/ojs/v1/queues/{}/{verb}", escaped(name)))?;
     let answer = answer.map_err(|mut refused| {
         if verb == "pause" && refused.status == 404 {
             refused.message.push_str("\nto pause a queue before its first job, add --create");
@@ -108,7 +108,7 @@ fn switched(client: &Client, name: &str, verb: &str, said: &Value, json: bool) -
     output::text(&format!("queue {name} is {}\n", answer["status"].as_str().unwrap_or("in an unknown state")))
 }
 
-fn removed(client: &Client, name: &str, json: bool) -> Result<(), Failed> {
+fn remove(client: &Client, name: &str, json: bool) -> Result<(), Failed> {
     let answer = client.ask(Send::Delete, &format!("/ojs/v1/queues/{}", escaped(name)))?;
     if json { output::json(&answer) } else { output::text(&format!("queue {name} is removed\n")) }
 }

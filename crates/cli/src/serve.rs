@@ -1,6 +1,6 @@
-//! `redrive serve`: clock, randomness, store, engine and server, put together.
+//! `redrive serve`: puts the clock, randomness, the store, the engine and the server together.
 
-use crate::config::{self, Built, Flags};
+use crate::config::{self, Flags, ServerConfig};
 use crate::exit::Failed;
 use crate::{backend, descriptors, log, signals};
 use redrive_engine::{Backend, SystemRandomness, sweeper};
@@ -27,70 +27,70 @@ Examples:
   REDRIVE_LIMITS_BATCH=5000 redrive serve --config redrive.toml
 
 Settings come from flags, else from REDRIVE_* in the environment, else from redrive.toml;
-`redrive config` lists them. SIGTERM and SIGINT stop the server in good order; the second one
-stops it at once.";
+`redrive config` lists them. SIGTERM and SIGINT stop the server gracefully; the second one
+stops it immediately.";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let mut built = config::load(&args.flags)?;
-    log::start(std::mem::take(&mut built.log));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(built.threads).enable_all().build();
+    let mut config = config::load(&args.flags)?;
+    log::start(std::mem::take(&mut config.log));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(config.threads).enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start threads: {error}")))?;
-    runtime.block_on(serve(built))
+    runtime.block_on(serve(config))
 }
 
-async fn serve(mut built: Built) -> Result<(), Failed> {
+async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     let (stopper, stop) = watch::channel(false);
     let stopper = Arc::new(stopper);
-    stop_at_signal(Arc::clone(&stopper))?;
-    let listener = TcpListener::bind(built.listen)
+    stop_on_signal(Arc::clone(&stopper))?;
+    let listener = TcpListener::bind(config.listen)
         .await
-        .map_err(|error| Failed::unreachable(format!("cannot listen on {}: {error}", built.listen)))?;
-    let address = listener.local_addr().unwrap_or(built.listen);
-    let few_descriptors = descriptors::reserve(&mut built.limits)?;
-    let (backend, lines) = backend::open(&built.place).await?;
-    let keys = if built.keys.is_empty() { "no key needed" } else { "callers need a key" };
+        .map_err(|error| Failed::unreachable(format!("cannot listen on {}: {error}", config.listen)))?;
+    let address = listener.local_addr().unwrap_or(config.listen);
+    let few_descriptors = descriptors::reserve(&mut config.limits)?;
+    let (backend, lines) = backend::open(&config.location).await?;
+    let keys = if config.keys.is_empty() { "no key needed" } else { "callers need a key" };
     info!(%address, "redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION"));
     few_descriptors.iter().for_each(|line| warn!("{line}"));
     lines.iter().for_each(|line| info!("{line}"));
 
-    let engine = backend.engine(Arc::new(SystemRandomness::default()), built.engine).await;
+    let engine = backend.engine(Arc::new(SystemRandomness::default()), config.engine).await;
     let engine = engine.map_err(Failed::unreachable)?;
     watch_store(&backend, stopper);
-    if built.test_directives {
+    if config.test_directives {
         warn!("test directives are allowed: a job may stop the worker that runs it; for tests of the protocol only",);
     }
     let settings = ServerSettings {
-        limits: built.limits,
-        keys: built.keys,
-        hosts: built.hosts,
-        test_directives: built.test_directives,
+        limits: config.limits,
+        keys: config.keys,
+        hosts: config.hosts,
+        test_directives: config.test_directives,
         backend: backend.name(),
     };
     let local = match &backend {
-        Backend::Folder { store, .. } => Some(LocalStore::new(Arc::clone(store), built.backups)),
+        Backend::Folder { store, .. } => Some(LocalStore::new(Arc::clone(store), config.backups)),
         _ => None,
     };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(local);
-    let (over, ended) = watch::channel(false);
-    let sweeper = tokio::spawn(sweeper::run(engine, wait_for(ended), |notice| match notice {
+    let (finish, finished) = watch::channel(false);
+    let sweeper = tokio::spawn(sweeper::run(engine, wait_for(finished), |notice| match notice {
         sweeper::Notice::Failed(_) => error!("{notice}"),
         sweeper::Notice::ClockStepped(_) | sweeper::Notice::StoodStill(_) => warn!("{notice}"),
     }));
     tokio::join!(
         server.serve(listener, wait_for(stop.clone())),
-        server.tell_discarded(wait_for(stop.clone())),
+        server.log_discarded(wait_for(stop.clone())),
         drain_inbox(&backend, &server, stop),
     );
-    over.send_replace(true);
+    finish.send_replace(true);
     let _ = sweeper.await;
-    backend::close(&backend, &built.place).await
+    backend::close(&backend, &config.location).await
 }
 
 /// Logs what happens to the store, and stops the server once a store in a folder has stopped.
 fn watch_store(backend: &Backend, stopper: Arc<watch::Sender<bool>>) {
     match backend {
         Backend::Folder { store, .. } => store.watch(move |notice| match notice {
-            // A store that has stopped answers nothing any more, and only a new start can help.
+            // A store that has stopped does not recover: only a restart helps.
             Notice::Stopped(_) => {
                 error!("{notice}");
                 stopper.send_replace(true);
@@ -108,7 +108,7 @@ fn watch_store(backend: &Backend, stopper: Arc<watch::Sender<bool>>) {
     }
 }
 
-/// Drains the inbox, where the store has one.
+/// Drains the inbox, if the store has one.
 async fn drain_inbox(backend: &Backend, server: &Server, stop: watch::Receiver<bool>) {
     if backend.has_inbox() {
         server.drain_inbox(wait_for(stop)).await;
@@ -116,14 +116,14 @@ async fn drain_inbox(backend: &Backend, server: &Server, stop: watch::Receiver<b
 }
 
 /// Stops the server at the first SIGTERM or SIGINT. The second one ends the program immediately: what was
-/// acknowledged is safe, as it is when the power fails.
-fn stop_at_signal(stopper: Arc<watch::Sender<bool>>) -> Result<(), Failed> {
-    let signals = signals::counted()?;
+/// acknowledged is as safe as in a power failure.
+fn stop_on_signal(stopper: Arc<watch::Sender<bool>>) -> Result<(), Failed> {
+    let signals = signals::count()?;
     tokio::spawn(async move {
-        signals::reach(signals.clone(), 1).await;
+        signals::wait_for(signals.clone(), 1).await;
         info!("stopping: no new connections; running requests are answered. A second signal ends them now");
         stopper.send_replace(true);
-        let second = signals::reach(signals, 2).await;
+        let second = signals::wait_for(signals, 2).await;
         info!("stopped immediately, by a second signal; what was acknowledged is safe");
         std::process::exit(128 + second.last);
     });

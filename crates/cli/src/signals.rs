@@ -1,4 +1,4 @@
-//! Signals that ask for an end: SIGINT, which Ctrl-C sends, and SIGTERM.
+//! The signals that stop the program: SIGINT, which Ctrl-C sends, and SIGTERM.
 
 use crate::exit::Failed;
 use tokio::signal::unix::{SignalKind, signal};
@@ -12,7 +12,7 @@ pub(crate) struct Signals {
 }
 
 /// Counts SIGINT and SIGTERM from now on; they no longer end the program.
-pub(crate) fn counted() -> Result<watch::Receiver<Signals>, Failed> {
+pub(crate) fn count() -> Result<watch::Receiver<Signals>, Failed> {
     let listen = |kind| signal(kind).map_err(|error| Failed::unreachable(format!("cannot wait for signals: {error}")));
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let (sender, receiver) = watch::channel(Signals::default());
@@ -29,11 +29,11 @@ pub(crate) fn counted() -> Result<watch::Receiver<Signals>, Failed> {
 }
 
 /// Completes when this many signals have arrived.
-pub(crate) async fn reach(mut signals: watch::Receiver<Signals>, count: u32) -> Signals {
+pub(crate) async fn wait_for(mut signals: watch::Receiver<Signals>, count: u32) -> Signals {
     let reached = signals.wait_for(|signals| signals.count >= count).await.map(|signals| *signals);
     match reached {
         Ok(signals) => signals,
-        // The runtime that counted them is gone, and with it everything that could wait for this.
+        // The runtime that counted them has ended, and so has every waiting task.
         Err(_) => std::future::pending().await,
     }
 }

@@ -1,4 +1,4 @@
-//! Points in time on the command line: RFC 3339 in and out, and how long ago.
+//! Times on the command line: RFC 3339, and relative to now.
 
 use redrive_ojs::time;
 use redrive_policy::dialect::{go_duration, iso_duration};
@@ -21,7 +21,7 @@ pub(crate) fn duration(text: &str) -> Result<Span, String> {
     })
 }
 
-/// A length of time that is longer than none.
+/// A length of time above zero.
 pub(crate) fn above_zero(text: &str) -> Result<Span, String> {
     let span = duration(text)?;
     if span.is_zero() {
@@ -30,7 +30,7 @@ pub(crate) fn above_zero(text: &str) -> Result<Span, String> {
     Ok(span)
 }
 
-/// A point in time, as RFC 3339: written so, or as a length of time that lies back.
+/// A time as RFC 3339, from RFC 3339 or from a length of time ago.
 pub(crate) fn past(text: &str) -> Result<String, String> {
     if parse(text).is_some() {
         return Ok(text.to_owned());
@@ -41,8 +41,7 @@ pub(crate) fn past(text: &str) -> Result<String, String> {
     Ok(shown(now_ms() - ago.ms() as i64))
 }
 
-/// A point in time to come, as the server takes it: RFC 3339, or a time from now, which the server's clock
-/// resolves.
+/// A future time as the server takes it: RFC 3339, or relative to the clock of the server.
 pub(crate) fn future(text: &str) -> Result<String, String> {
     if parse(text).is_some() {
         return Ok(text.to_owned());
@@ -69,18 +68,18 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
     time::parse_rfc3339(text).map(|at| at.micros().div_euclid(1_000))
 }
 
-/// How long it is from one time in RFC 3339 to another; nothing where the clock went back in between.
+/// The time between two times in RFC 3339; zero if the clock went back in between.
 pub(crate) fn between(from: Option<&str>, to: Option<&str>) -> Option<Span> {
     let [from, to] = [from?, to?].map(time::parse_rfc3339);
     Some(to?.since(from?))
 }
 
-/// A time for people, seen from now: `3 min ago`, `in 20 s`; empty where there is none.
+/// A time for people, relative to now: `3 min ago`, `in 20 s`; empty if there is none.
 pub(crate) fn relative(text: Option<&str>, now_ms: i64) -> String {
     let Some(text) = text else { return String::new() };
     let Some(at) = parse(text) else { return text.to_owned() };
     let apart = Span::saturating_ms((at - now_ms).abs() as f64);
-    // Milliseconds are of no interest for something that was minutes ago.
+    // Milliseconds do not matter for something that was minutes ago.
     let apart = if apart.secs() < 1.0 { apart } else { Span::saturating_ms((apart.ms() / 1e3).floor() * 1e3) };
     if at > now_ms { format!("in {apart}") } else { format!("{apart} ago") }
 }
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_back_and_ahead_in_words() {
+    fn past_and_future_times_are_relative_to_now() {
         let now = parse("2026-01-01T00:00:00Z").expect("valid");
         assert_eq!(relative(Some("2026-01-01T00:01:30Z"), now), "in 1 min 30 s");
         assert_eq!(relative(Some("2025-12-31T22:00:00Z"), now), "2 h ago");

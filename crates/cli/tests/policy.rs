@@ -14,7 +14,7 @@ fn redrive(args: &[&str], stdin: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    // A command that refuses its arguments closes its input unread; that is no failure of the test.
+    // A command that refuses its arguments closes its input unread; that is not a failure of the test.
     let _ = child.stdin.take().expect("piped").write_all(stdin.as_bytes());
     child.wait_with_output().expect("the binary ends")
 }
@@ -262,7 +262,7 @@ fn pictures_and_pages_are_written_where_asked() {
 }
 
 #[test]
-fn simulate_tells_programs_what_came_out() {
+fn simulate_prints_its_outcome_for_programs() {
     let arguments = ["policy", "simulate", "-", "--jobs", "1000", "--outage", "1m", "--capacity", "50", "--json"];
     let policy = r#"{"max_attempts": 9, "jitter": false}"#;
     let output = redrive(&arguments, policy);
@@ -376,7 +376,7 @@ fn what_convert_says_is_what_the_documents_say() {
         let lost = report["lost"].as_array().unwrap().iter().filter(|loss| loss["path"] == path);
         lost.filter_map(|loss| loss["message"].as_str()).collect::<Vec<_>>().join("\n")
     };
-    // The cap is written: nothing may say that there is none.
+    // The cap is set: no warning may say that there is none.
     let capped =
         convert(r#"{"max_attempts": 4, "max_interval": "PT3S", "backoff_strategy": "polynomial"}"#, "ojs", "azolla");
     assert_eq!(capped["policy"]["wait"]["max_delay"], 3.0);

@@ -17,7 +17,7 @@ use harness::{Server, until};
 use serde_json::{Value, json};
 
 fn node(cluster: &Cluster) -> Server {
-    // Short, so that the runs of a dead worker come back while the test waits.
+    // Short, so that the runs of a dead worker are reclaimed while the test waits.
     Server::start_at(&["--store", &cluster.address], &["--set", "lease=1s"])
 }
 
@@ -26,10 +26,10 @@ fn job(queue: &str) -> Value {
 }
 
 #[test]
-fn a_worker_on_one_node_gets_what_comes_in_on_another_and_a_dead_node_is_not_missed() {
+fn a_worker_on_one_node_gets_jobs_of_another_and_a_dead_node_loses_none() {
     let cluster = Cluster::start();
     let (first, mut second, third) = (node(&cluster), node(&cluster), node(&cluster));
-    assert!(first.said().iter().any(|line| line.contains("store: PostgreSQL, database \"postgres\"")));
+    assert!(first.log_lines().iter().any(|line| line.contains("store: PostgreSQL, database \"postgres\"")));
 
     let waiting = json!({ "queues": ["mail"], "worker_id": "tester", "wait_ms": 30_000 });
     let (id, taken) = std::thread::scope(|scope| {
@@ -41,7 +41,7 @@ fn a_worker_on_one_node_gets_what_comes_in_on_another_and_a_dead_node_is_not_mis
     assert_eq!(third.state(&id), "active");
 
     second.kill();
-    let again = third.take("mail");
+    let again = third.claim("mail");
     assert_eq!((&again["id"], &again["attempt"]), (&json!(id), &json!(2)), "the run of the dead node is over");
     let stale = json!({ "job_id": taken["id"], "lease_token": taken["lease_token"] });
     assert_eq!(first.call("POST", "/ojs/v1/workers/ack", &stale).unwrap().0, 409, "it may not settle any more");
@@ -50,21 +50,21 @@ fn a_worker_on_one_node_gets_what_comes_in_on_another_and_a_dead_node_is_not_mis
 }
 
 #[test]
-fn a_queue_that_is_closed_on_one_node_is_closed_on_all() {
+fn a_queue_that_is_paused_on_one_node_is_paused_on_all() {
     let cluster = Cluster::start();
     let (here, there) = (node(&cluster), node(&cluster));
     here.ask("POST", "/ojs/v1/queues/mail/pause", json!({}));
     let id = there.enqueue(job("mail"));
     assert_eq!(there.fetch("mail", 1), Vec::<Value>::new());
     here.ask("POST", "/ojs/v1/queues/mail/resume", json!({}));
-    assert_eq!(there.take("mail")["id"], json!(id));
+    assert_eq!(there.claim("mail")["id"], json!(id));
 }
 
 #[test]
-fn while_the_database_is_away_requests_are_refused_and_afterwards_all_is_there() {
+fn while_the_database_is_unreachable_requests_are_refused_and_nothing_is_lost() {
     let mut cluster = Cluster::start();
     let server = node(&cluster);
-    let kept = server.enqueue(job("mail"));
+    let stored = server.enqueue(job("mail"));
     cluster.order("stop");
     let requests = [
         ("POST", "/ojs/v1/jobs", job("mail")),
@@ -81,7 +81,7 @@ fn while_the_database_is_away_requests_are_refused_and_afterwards_all_is_there()
         let (status, _) = server.call("GET", "/ojs/v1/health", &Value::Null).ok()?;
         (status == 200).then_some(())
     });
-    assert_eq!(server.state(&kept), "available");
+    assert_eq!(server.state(&stored), "available");
     let (status, _) = server.stop();
     assert!(status.success());
 }
@@ -99,7 +99,7 @@ fn refused(server: &Server) -> (u16, Option<String>) {
 fn while_the_disk_is_full_writes_are_refused_reads_go_on_and_afterwards_all_works() {
     let cluster = Cluster::start();
     let server = node(&cluster);
-    let kept = server.enqueue(job("mail"));
+    let stored = server.enqueue(job("mail"));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let client = runtime.block_on(async {
         let (client, connection) = tokio_postgres::connect(&cluster.address, tokio_postgres::NoTls).await.unwrap();
@@ -112,11 +112,11 @@ fn while_the_disk_is_full_writes_are_refused_reads_go_on_and_afterwards_all_work
     let fetch = json!({ "queues": ["mail"], "worker_id": "tester" });
     let (status, answer) = server.call("POST", "/ojs/v1/workers/fetch", &fetch).expect("an answer");
     assert_eq!(status, 503, "{answer}");
-    assert_eq!(server.state(&kept), "available", "the job can be read, and no worker has it");
+    assert_eq!(server.state(&stored), "available", "the job can be read, and no worker has it");
 
     runtime.block_on(trigger::arm(&client, "redrive", "53100", 0));
-    let taken = server.take("mail");
-    assert_eq!((&taken["id"], &taken["attempt"]), (&json!(kept), &json!(1)), "the refused claim does not count");
+    let taken = server.claim("mail");
+    assert_eq!((&taken["id"], &taken["attempt"]), (&json!(stored), &json!(1)), "the refused claim does not count");
     server.succeed(&taken);
     assert_eq!(server.fetch("mail", 9), Vec::<Value>::new(), "the refused job was not stored");
 }

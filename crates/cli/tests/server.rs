@@ -10,8 +10,8 @@ mod commands;
 mod connections;
 #[path = "server/languages.rs"]
 mod languages;
-#[path = "server/life.rs"]
-mod life;
+#[path = "server/lifecycle.rs"]
+mod lifecycle;
 #[path = "server/output.rs"]
 mod output;
 #[path = "server/start.rs"]

@@ -19,7 +19,7 @@ struct Encrypted {
     url: String,
     /// The file of the authority.
     ca: String,
-    /// What listens ends with it.
+    /// The listener ends with it.
     _runtime: Runtime,
 }
 
@@ -62,9 +62,9 @@ fn a_server_whose_authority_is_unknown_is_refused_with_the_way_out() {
         for ca in [&[][..], &["--ca", &other]] {
             let output = encrypted.run(&[args, ca].concat());
             assert_eq!(output.status.code(), Some(3), "{args:?}: {}", stderr(&output));
-            let said = stderr(&output);
-            assert!(said.contains("no authority that is trusted here vouches for it"), "{args:?}: {said}");
-            assert!(said.contains("--ca FILE or REDRIVE_CA"), "{args:?}: {said}");
+            let message = stderr(&output);
+            assert!(message.contains("no trusted authority has signed it"), "{args:?}: {message}");
+            assert!(message.contains("--ca FILE or REDRIVE_CA"), "{args:?}: {message}");
         }
     }
 }
@@ -80,15 +80,15 @@ fn a_certificate_for_another_name_is_refused() {
 }
 
 #[test]
-fn an_address_or_a_file_of_authorities_that_is_none_is_wrong_usage() {
-    for (args, said) in [
+fn an_invalid_address_or_certificate_file_is_wrong_usage() {
+    for (args, message) in [
         (&["--server", "ftp://localhost"][..], "allowed is http://HOST:PORT or https://HOST:PORT"),
         (&["--server", "https://localhost", "--ca", "/no/such.pem"], "/no/such.pem"),
     ] {
         for command in [&["jobs"][..], &["work", "--exec", "true"]] {
             let output = redrive(&[command, args].concat()).output().expect("it runs");
             assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
-            assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
+            assert!(stderr(&output).contains(message), "{args:?}: {}", stderr(&output));
         }
     }
 }

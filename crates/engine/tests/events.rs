@@ -21,7 +21,7 @@ fn submission(kind: &str) -> Submission {
 
 async fn submit(engine: &Engine, kinds: &[&str]) -> Vec<JobId> {
     let submissions = kinds.iter().map(|kind| submission(kind)).collect();
-    let enqueued = engine.submit(submissions).await.expect("kept");
+    let enqueued = engine.submit(submissions).await.expect("stored");
     let id = |answer: &Enqueued| match answer {
         Enqueued::Created(job) | Enqueued::Existing(job) => job.id,
     };
@@ -92,9 +92,9 @@ async fn an_event_names_the_run_that_ended() {
         engine.settle(vec![(lease_ref, ending)]).await.expect("settled").remove(0).expect("accepted");
     }
     let (events, _) = engine.events(3, 10, |_| true);
-    let told: Vec<_> = events.iter().map(|event| (event.kind, event.state, event.attempt)).collect();
+    let found: Vec<_> = events.iter().map(|event| (event.kind, event.state, event.attempt)).collect();
     let expected = [(EventKind::Claimed, State::Active, 1), (EventKind::Snoozed, State::Retryable, 1)];
-    assert_eq!(told, expected, "a run that asks to be requeued has not failed");
+    assert_eq!(found, expected, "a run that asks to be requeued has not failed");
     assert_eq!(engine.events(2, 1, |_| true).0[0].attempt, 1, "the run that was released");
 }
 

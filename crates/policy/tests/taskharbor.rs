@@ -19,7 +19,7 @@ fn failure() -> Value {
     json!({"type": "smtp"})
 }
 
-/// What a document decides, whoever it leaves the timing to.
+/// What a document decides, also if it leaves the timing to the worker.
 fn decided(document: &Value) -> Parts {
     Parts { delegated: None, ..policy(TASKHARBOR, document).into_parts() }
 }

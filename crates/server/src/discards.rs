@@ -12,7 +12,7 @@ const AGAIN: Duration = Duration::from_secs(30);
 
 impl Server {
     /// Logs jobs that were discarded and are no dead letters, until `stopped` completes.
-    pub async fn tell_discarded(&self, stopped: impl Future<Output = ()>) {
+    pub async fn log_discarded(&self, stopped: impl Future<Output = ()>) {
         let mut stopped = pin!(stopped);
         let mut interval = SOON;
         loop {

@@ -48,7 +48,9 @@ impl fmt::Display for Refusal {
             Self::StaleLease => write!(f, "the lease is over; the job has moved on without it"),
             Self::WrongLease => write!(f, "the job was never leased under this token"),
             Self::OtherWorker => write!(f, "another worker holds the job"),
-            Self::TooManyReleases(most) => write!(f, "the job was given back {most} times already; let it run or fail"),
+            Self::TooManyReleases(most) => {
+                write!(f, "the job was released {most} times in a row already; let it run or fail")
+            }
         }
     }
 }

@@ -55,8 +55,8 @@ impl FromStr for JobId {
     }
 }
 
-/// Proof of a lease. It names the lease by its number within the job, so that a token that was good
-/// once can be told from one that never was.
+/// The token of a lease. It has the number of the lease within the job, so that an expired token can be
+/// distinguished from an invalid one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseToken {
     /// Which lease of the job this is, from 1.
@@ -68,9 +68,9 @@ pub struct LeaseToken {
 impl LeaseToken {
     /// The token of a job's lease of this number, from the random bits of the claim.
     ///
-    /// Every store derives it the same way, so that stores can be compared answer by answer. A caller that
-    /// holds one token can compute the others of the same claim, which are its own; those of other
-    /// claims come from other seeds.
+    /// Every store derives it the same way, so that stores can be compared answer by answer. A
+    /// worker can compute the other tokens of the same claim, which are its own; those of other claims come from
+    /// other seeds.
     #[must_use]
     pub fn derive(seed: u64, id: JobId, number: u32) -> Self {
         let name = u128::from_be_bytes(id.to_bytes());

@@ -184,29 +184,29 @@ impl Claim {
     }
 }
 
-/// Who says that it holds a job, and how it proves that.
+/// A reference to the lease of a job, with its token.
 #[derive(Clone, Debug)]
 pub struct LeaseRef {
     /// The job.
     pub id: JobId,
-    /// Its token, or what stands in for one.
+    /// The token.
     pub token: Token,
 }
 
-/// What shows that the caller has the lease. Clients that know no tokens show less.
+/// The token of a lease. Clients without tokens name the worker, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
     /// The token of the lease.
     Lease(LeaseToken),
-    /// The name of the worker. A lease that was taken without a name takes any.
+    /// The name of the worker. A lease that was claimed without a name accepts any.
     Worker(Arc<str>),
-    /// None: the caller names neither, and any lease fits.
+    /// None: the caller names neither, and any lease matches.
     None,
 }
 
 /// The end of a run.
 pub struct Settlement {
-    /// Who ends it.
+    /// The lease that it ends.
     pub lease_ref: LeaseRef,
     /// How it ended.
     pub report: RunOutcome,
@@ -216,10 +216,10 @@ pub struct Settlement {
 pub enum RunOutcome {
     /// It succeeded, with what the handler returned.
     Done(Option<Blob>),
-    /// It failed. The decision is made inside of the atomic step, on the job as it stands there. A
+    /// It failed. The decision is made inside of the atomic step, on the stored job. A
     /// verdict that counts nothing (a requeue) releases the run, and records nothing.
     Failed(Box<dyn Fn(&Job) -> Decision + Send + Sync>),
-    /// It was released, to run again after this time; none is at once. The run does not
+    /// It was released, to run again after this time; zero is immediately. The run does not
     /// count. It is refused when that happened `most` times already since the last failure.
     Released {
         /// How long to wait.

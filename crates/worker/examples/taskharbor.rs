@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // JobRequest.MaxAttempts: 4 is less than 15, and holds.
     let job = NewJob::new("email.send", Email { to: "ada@example.com".into() })?;
     let patient = client.enqueue(job.retry(Retry::by_worker(Some(4))?)).await?;
-    let job = NewJob::new("email.send", Email { to: "nobody".into() })?;
+    let job = NewJob::new("email.send", Email { to: "unknown".into() })?;
     client.enqueue(job.retry(Retry::by_worker(Some(4))?)).await?;
 
     let worker = Worker::builder(&client)

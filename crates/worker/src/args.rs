@@ -28,7 +28,7 @@ pub(crate) fn read<A: DeserializeOwned>(text: &str) -> Result<A, serde_json::Err
     A::deserialize(Args(text))
 }
 
-/// The array, which becomes its only element for a type that is no tuple and no sequence.
+/// The array, which becomes its only element for a type that is neither a tuple nor a sequence.
 struct Args<'a>(&'a str);
 
 impl<'a> Args<'a> {
@@ -85,7 +85,7 @@ impl<'de> Deserializer<'de> for Args<'de> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// A handler that wants nothing takes whatever there is.
+    /// A handler without arguments accepts any.
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         visitor.visit_unit()
     }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn values_survive_the_way_through_an_array() {
+    fn values_survive_the_round_trip_through_an_array() {
         both_ways(Email { to: "a".into(), copies: vec![1] }, r#"[{"to":"a","copies":[1]}]"#);
         both_ways((1_u8, "two".to_owned()), r#"[1,"two"]"#);
         both_ways(vec![1, 2, 3], "[1,2,3]");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn arguments_that_do_not_fit_are_reported() {
         let error = read::<Email>("[1,2]").unwrap_err();
         assert!(error.to_string().starts_with("2 arguments found; this handler takes one"), "{error}");
         assert!(read::<Email>(r#"[{"to":1}]"#).is_err());

@@ -1,26 +1,26 @@
-//! Telling a handler that its time is over.
+//! Cancelling a handler.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;
 
-/// Why a handler should come to an end.
+/// Why a handler should end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cancelled {
-    /// The job is no longer held: the lease ran out, or another worker has it. Whatever the handler
-    /// answers changes nothing.
+    /// The lease is lost: it expired, or another worker has the job. The outcome of the handler changes
+    /// nothing.
     LeaseLost,
-    /// The job was cancelled while it ran. Whatever the handler answers changes nothing.
+    /// The job was cancelled while it ran. The outcome of the handler changes nothing.
     JobCancelled,
     /// The run has taken longer than it may.
     TimedOut,
-    /// The worker stops, and the time that it waits for running handlers is over. The job is given
-    /// back and runs again elsewhere.
+    /// The worker stops, and the time that it waits for running handlers is over. The job is released
+    /// and runs again elsewhere.
     Stopping,
 }
 
 impl Cancelled {
-    /// Whether the job is no longer held, so that there is nothing to report.
+    /// Whether the lease is lost, so that there is nothing to report.
     pub(crate) const fn ends_the_lease(self) -> bool {
         matches!(self, Self::LeaseLost | Self::JobCancelled)
     }
@@ -45,39 +45,39 @@ impl Cancelled {
     }
 }
 
-/// A signal that is given at most once, and lasts.
+/// A signal that is sent at most once, and lasts.
 #[derive(Debug, Default)]
 pub(crate) struct Cancellation {
-    /// 0 as long as nothing has happened. The first reason stays.
-    why: AtomicU8,
-    given: Notify,
+    /// 0 until the signal is sent. The first reason stays.
+    reason: AtomicU8,
+    notify: Notify,
 }
 
 impl Cancellation {
-    /// Gives the signal; true for the first one.
-    pub(crate) fn give(&self, why: Cancelled) -> bool {
-        let first = self.why.compare_exchange(0, why.code(), Ordering::AcqRel, Ordering::Acquire).is_ok();
+    /// Sends the signal; returns true for the first one.
+    pub(crate) fn cancel(&self, why: Cancelled) -> bool {
+        let first = self.reason.compare_exchange(0, why.code(), Ordering::AcqRel, Ordering::Acquire).is_ok();
         if first {
-            self.given.notify_waiters();
+            self.notify.notify_waiters();
         }
         first
     }
 
-    pub(crate) fn why(&self) -> Option<Cancelled> {
-        Cancelled::of(self.why.load(Ordering::Acquire))
+    pub(crate) fn reason(&self) -> Option<Cancelled> {
+        Cancelled::of(self.reason.load(Ordering::Acquire))
     }
 
-    /// Completes once the signal is given.
-    pub(crate) async fn given(&self) -> Cancelled {
+    /// Completes once the signal is sent.
+    pub(crate) async fn cancelled(&self) -> Cancelled {
         loop {
-            let given = self.given.notified();
-            tokio::pin!(given);
-            // In line before looking, so that a signal in between is not missed.
-            given.as_mut().enable();
-            if let Some(why) = self.why() {
+            let notified = self.notify.notified();
+            tokio::pin!(notified);
+            // Registered before the check, so that a signal in between is not missed.
+            notified.as_mut().enable();
+            if let Some(why) = self.reason() {
                 return why;
             }
-            given.await;
+            notified.await;
         }
     }
 }
@@ -87,16 +87,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_signal_reaches_who_waits_and_who_comes_late_and_the_first_reason_stays() {
+    async fn a_signal_reaches_early_and_late_waiters_and_the_first_reason_stays() {
         let signal = Cancellation::default();
-        assert_eq!(signal.why(), None);
-        let waiting = async { signal.given().await };
+        assert_eq!(signal.reason(), None);
+        let waiting = async { signal.cancelled().await };
         let giving = async {
-            assert!(signal.give(Cancelled::TimedOut));
-            assert!(!signal.give(Cancelled::Stopping));
+            assert!(signal.cancel(Cancelled::TimedOut));
+            assert!(!signal.cancel(Cancelled::Stopping));
         };
         let (why, ()) = tokio::join!(waiting, giving);
         assert_eq!(why, Cancelled::TimedOut);
-        assert_eq!(signal.given().await, Cancelled::TimedOut);
+        assert_eq!(signal.cancelled().await, Cancelled::TimedOut);
     }
 }

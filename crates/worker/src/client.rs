@@ -1,9 +1,9 @@
-//! The client: enqueueing jobs and looking after them.
+//! The client: enqueueing and managing jobs.
 
 use crate::dead_letters::DeadLetters;
+use crate::delay::GrowingDelay;
 use crate::gather::Gather;
 use crate::transport::Transport;
-use crate::waits::Waits;
 use crate::{ClientError, JobInfo, NewJob};
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -24,36 +24,36 @@ impl Client {
     /// the system.
     ///
     /// # Errors
-    /// The address is none, or there is nothing to verify a server with.
+    /// The address is invalid, or there are no root certificates to verify the server with.
     #[cfg(feature = "http")]
     pub fn http(url: &str) -> Result<Self, ClientError> {
         Ok(Self::over(crate::transport::http::Http::new(url, None)?))
     }
 
-    /// The same with an API key, which travels as a bearer token.
+    /// The same with an API key, which is sent as a bearer token.
     ///
     /// # Errors
-    /// The address is none, or the key cannot travel in a header.
+    /// The address is invalid, or the key cannot be sent in a header.
     #[cfg(feature = "http")]
     pub fn http_with_key(url: &str, key: &str) -> Result<Self, ClientError> {
         Ok(Self::over(crate::transport::http::Http::new(url, Some(key))?))
     }
 
-    /// The same with authorities that the program names.
+    /// The same with other root certificates than those of the system.
     ///
     /// # Errors
     /// As [`Client::http_with_key`].
     #[cfg(feature = "tls")]
-    pub fn http_trusting(url: &str, key: Option<&str>, trust: &crate::Trust) -> Result<Self, ClientError> {
-        Ok(Self::over(crate::transport::http::Http::trusting(url, key, trust)?))
+    pub fn http_with_roots(url: &str, key: Option<&str>, roots: &crate::RootCertificates) -> Result<Self, ClientError> {
+        Ok(Self::over(crate::transport::http::Http::with_roots(url, key, roots)?))
     }
 
-    /// A folder of this program, which is made where there is none: a durable queue without a server.
+    /// A folder of this program, which is created if missing: a durable queue without a server.
     /// One process at a time can have it open. Due jobs become ready by a task on the current runtime,
     /// until the client and all its clones are dropped, or until [`Client::close`].
     ///
     /// # Errors
-    /// The folder cannot be used: it is damaged, too new, or open elsewhere.
+    /// The folder cannot be used: it is damaged, has a newer format, or is open in another process.
     #[cfg(feature = "embedded")]
     pub async fn open(folder: impl AsRef<std::path::Path>) -> Result<Self, ClientError> {
         use redrive_engine::Backend;
@@ -84,8 +84,8 @@ impl Client {
         self.enqueue_or_find(job).await.map(|(job, _)| job)
     }
 
-    /// Enqueues a job with an idempotency key; false where a job with that key was there before, which
-    /// is answered then.
+    /// Enqueues a job with an idempotency key. If there is a job with that key already, it returns that job and
+    /// false.
     ///
     /// # Errors
     /// As [`Client::enqueue`].
@@ -99,8 +99,8 @@ impl Client {
     /// # Errors
     /// The server refuses one of them, or cannot be reached.
     pub async fn enqueue_all(&self, jobs: Vec<NewJob>) -> Result<Vec<JobInfo>, ClientError> {
-        let kept = self.transport.enqueue(&jobs).await?;
-        Ok(kept.into_iter().map(|(envelope, _)| JobInfo::new(envelope)).collect())
+        let stored = self.transport.enqueue(&jobs).await?;
+        Ok(stored.into_iter().map(|(envelope, _)| JobInfo::new(envelope)).collect())
     }
 
     /// What is known about a job.
@@ -119,29 +119,29 @@ impl Client {
         Ok(JobInfo::new(self.transport.cancel(id).await?))
     }
 
-    /// Waits until a job has ended, at most so long.
+    /// Waits until a job has ended, for at most `within`.
     ///
     /// # Errors
-    /// [`ClientError::TimedOut`] where it has not ended by then; there is no such job, or the server
-    /// refuses. A server that is unreachable for a while is asked again.
+    /// [`ClientError::TimedOut`] if it has not ended by then; there is no such job, or the server
+    /// refuses. While the server is unreachable, the client tries again.
     pub async fn wait(&self, id: &str, within: Duration) -> Result<JobInfo, ClientError> {
-        let mut waits = Waits::idle();
+        let mut delay = GrowingDelay::idle();
         let ended = async {
             loop {
                 match self.job(id).await {
                     Ok(job) if job.has_ended() => return Ok(job),
                     Err(error) if !error.is_temporary() => return Err(error),
-                    Ok(_) | Err(_) => tokio::time::sleep(waits.next_wait()).await,
+                    Ok(_) | Err(_) => tokio::time::sleep(delay.next_delay()).await,
                 }
             }
         };
         tokio::time::timeout(within, ended).await.unwrap_or(Err(ClientError::TimedOut))
     }
 
-    /// Waits for the result of a job, at most so long.
+    /// Waits for the result of a job, for at most `within`.
     ///
     /// # Errors
-    /// As [`Client::wait`]; [`ClientError::Failed`] where the job ended without success.
+    /// As [`Client::wait`]; [`ClientError::Failed`] if the job ended without success.
     pub async fn result<R: DeserializeOwned>(&self, id: &str, within: Duration) -> Result<R, ClientError> {
         let job = self.wait(id, within).await?;
         if job.state() == "completed" { job.result() } else { Err(ClientError::Failed(Box::new(job))) }

@@ -11,16 +11,16 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// What a handler can see and do besides its arguments: the job, the state that all handlers share,
-/// the lease, progress, and whether it should come to an end.
+/// the lease, progress, and whether it should end.
 ///
 /// It is cheap to clone, and a clone may go into a task or a thread of its own.
 pub struct Context<S = ()> {
     pub(crate) run: Arc<Run>,
-    pub(crate) shared: Arc<Surroundings<S>>,
+    pub(crate) shared: Arc<Shared<S>>,
 }
 
 /// What all runs of a worker share.
-pub(crate) struct Surroundings<S> {
+pub(crate) struct Shared<S> {
     pub(crate) state: Arc<S>,
     pub(crate) transport: Arc<dyn Transport>,
     /// True once the worker stops.
@@ -46,35 +46,35 @@ impl<S> Context<S> {
         Arc::clone(&self.shared.state)
     }
 
-    /// How long the lease lasts without another heartbeat. Heartbeats are sent by
-    /// themselves, so that this comes near zero only when the server cannot be reached.
+    /// How long the lease lasts without another heartbeat. The worker sends heartbeats automatically, so
+    /// this comes near zero only if the server cannot be reached.
     #[must_use]
     pub fn lease_left(&self) -> Duration {
         self.run.lease_until().saturating_duration_since(Instant::now())
     }
 
-    /// Why the handler should come to an end; `None` while it may go on.
+    /// Why the handler should end; `None` while it may continue.
     #[must_use]
     pub fn cancelled(&self) -> Option<Cancelled> {
-        self.run.cancellation.why()
+        self.run.cancellation.reason()
     }
 
-    /// Completes once the handler should come to an end. Shortly after, it is dropped where it waits.
+    /// Completes once the handler should end. Shortly after, it is dropped at its next await point.
     pub async fn cancellation(&self) -> Cancelled {
-        self.run.cancellation.given().await
+        self.run.cancellation.cancelled().await
     }
 
-    /// Whether the worker stops. Running handlers have time to finish; one that would go on for long
+    /// Whether the worker is stopping. Running handlers have time to finish; one that would take long
     /// can snooze, or return early.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         *self.shared.stopping.borrow()
     }
 
-    /// Tells the server how far the run has come, in percent, with a word for people.
+    /// Reports the progress of the run to the server, in percent, with a message for people.
     ///
     /// # Errors
-    /// The server cannot be reached, does not take progress, or the job is no longer held.
+    /// The server cannot be reached, does not accept progress, or the lease is lost.
     pub async fn progress(&self, percent: f64, message: &str) -> Result<(), ClientError> {
         self.progress_with(percent, message, ()).await
     }

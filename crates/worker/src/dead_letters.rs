@@ -1,14 +1,14 @@
-//! Jobs that failed for good and wait for people.
+//! Jobs that failed permanently and are stored for inspection.
 
 use crate::transport::{DeadFilter, Start, Transport};
 use crate::{ClientError, JobInfo};
 use std::fmt;
 use std::sync::Arc;
 
-/// How many are looked at together when all that fit are meant.
+/// How many are read in one request when all that match are selected.
 const STEP: usize = 500;
 
-/// The dead letters, or those that fit: `client.dead_letters().queue("mail").retry_all()`.
+/// The dead letters, or those that match a filter: `client.dead_letters().queue("mail").retry_all()`.
 #[derive(Clone)]
 pub struct DeadLetters {
     transport: Arc<dyn Transport>,
@@ -52,17 +52,17 @@ impl DeadLetters {
         }
     }
 
-    /// A page of them, what died last first.
+    /// A page of them, the latest first.
     ///
     /// # Errors
-    /// The server cannot be reached, or refuses to pass over so many.
+    /// The server cannot be reached, or refuses to skip this many.
     pub async fn list(&self, offset: usize, limit: usize) -> Result<Vec<JobInfo>, ClientError> {
         let mut jobs = Vec::new();
         self.walk(offset, limit, |job| jobs.push(job)).await?;
         Ok(jobs)
     }
 
-    /// Reads so many of them, in as many steps as the server needs.
+    /// Reads up to `limit` of them, in as many steps as the server needs.
     async fn walk(&self, offset: usize, limit: usize, mut each: impl FnMut(JobInfo)) -> Result<(), ClientError> {
         let mut left = limit;
         let mut start = Some(Start::Offset(offset));
@@ -75,7 +75,7 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// Takes one back, to run again as if it were new. Its history stays.
+    /// Redrives one, to run again as if it were new. Its history stays.
     ///
     /// # Errors
     /// There is no such dead letter, or the server cannot be reached.
@@ -83,7 +83,7 @@ impl DeadLetters {
         Ok(JobInfo::new(self.transport.retry_dead(id).await?))
     }
 
-    /// Forgets one.
+    /// Deletes one.
     ///
     /// # Errors
     /// There is no such dead letter, or the server cannot be reached.
@@ -91,28 +91,28 @@ impl DeadLetters {
         self.transport.delete_dead(id).await
     }
 
-    /// Takes back all that fit now; answers how many.
+    /// Redrives all that match now; returns how many.
     ///
     /// # Errors
-    /// The server cannot be reached; some of them may be back then.
+    /// The server cannot be reached; some of them may be redriven already.
     pub async fn retry_all(&self) -> Result<usize, ClientError> {
         let ids = self.ids().await?;
         let mut count = 0;
         for id in &ids {
-            count += usize::from(there(self.retry(id).await)?.is_some());
+            count += usize::from(unless_gone(self.retry(id).await)?.is_some());
         }
         Ok(count)
     }
 
-    /// Forgets all that fit now; answers how many.
+    /// Deletes all that match now; returns how many.
     ///
     /// # Errors
-    /// The server cannot be reached; some of them may be gone then.
+    /// The server cannot be reached; some of them may be deleted already.
     pub async fn delete_all(&self) -> Result<usize, ClientError> {
         let ids = self.ids().await?;
         let mut count = 0;
         for id in &ids {
-            count += usize::from(there(self.delete(id).await)?.is_some());
+            count += usize::from(unless_gone(self.delete(id).await)?.is_some());
         }
         Ok(count)
     }
@@ -124,8 +124,8 @@ impl DeadLetters {
     }
 }
 
-/// What somebody else has taken meanwhile is no error.
-fn there<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+/// `None` if another caller has redriven or deleted it meanwhile.
+fn unless_gone<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(ClientError::Refused(refused)) if matches!(refused.status, 404 | 409) => Ok(None),

@@ -1,22 +1,22 @@
-//! What the client and the worker can run into.
+//! The errors of the client and the worker.
 
 use crate::JobInfo;
 use std::fmt;
 
-/// A command that was not carried out, or of which that is not known.
+/// A request that failed, or whose outcome is not known.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The server, or the store in this process, did not answer. The command may have been carried
-    /// out; it is safe to repeat where it has an idempotency key or a lease.
+    /// The server, or the store in this process, did not answer. The request may have been carried
+    /// out; it is safe to repeat it with an idempotency key or a lease.
     Unreachable(String),
-    /// The certificate of the server is not to be trusted; nothing was sent.
+    /// The certificate of the server is not trusted; nothing was sent.
     Untrusted(String),
-    /// The server said no.
+    /// The server refused the request.
     Refused(Refused),
     /// The input is not valid; nothing was sent.
     Invalid(String),
-    /// An answer that makes no sense: most likely something else answers at that address.
+    /// An invalid response: most likely another kind of server answers at that address.
     Garbled(String),
     /// The time that the caller gave is over.
     TimedOut,
@@ -28,12 +28,12 @@ pub enum ClientError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
-    /// The status of HTTP, also where no HTTP was involved: 404 there is no such job, 409 the job
-    /// does not allow it, 422 a policy is not valid.
+    /// The HTTP status, also from the engine in this process: 404 there is no such job, 409 the state of the
+    /// job does not allow it, 422 a policy is not valid.
     pub status: u16,
-    /// A word for programs, such as `not_found`.
+    /// A code for programs, such as `not_found`.
     pub code: String,
-    /// What happened, and the way out.
+    /// What happened, and what to do about it.
     pub message: String,
 }
 
@@ -69,10 +69,10 @@ impl fmt::Display for ClientError {
         match self {
             Self::Unreachable(why) | Self::Untrusted(why) | Self::Invalid(why) | Self::Garbled(why) => f.write_str(why),
             Self::Refused(refused) => refused.fmt(f),
-            Self::TimedOut => f.write_str("the time is over, and the job has not ended; wait longer, or look again"),
+            Self::TimedOut => f.write_str("timed out: the job has not ended; wait longer, or check it again"),
             Self::Failed(job) => {
-                let said = job.errors().last().and_then(|error| error["message"].as_str());
-                write!(f, "job {} is {}: {}", job.id(), job.state(), said.unwrap_or("no run of it failed"))
+                let message = job.errors().last().and_then(|error| error["message"].as_str());
+                write!(f, "job {} is {}: {}", job.id(), job.state(), message.unwrap_or("no run of it failed"))
             }
         }
     }

@@ -16,9 +16,9 @@ pub enum Event<'a> {
     Done(&'a Job),
     /// A handler failed, panicked or took too long; the server does not know yet.
     Failed(&'a Job, &'a Failure),
-    /// A run is released, to go on after this time: snoozed, or the worker stops.
+    /// A run is released, to run again after this time: it was snoozed, or the worker stops.
     Released(&'a Job, Duration),
-    /// A job is released because this worker cannot run it, for other workers and after some time.
+    /// A job is released with a delay for other workers, because this one cannot run it.
     Declined {
         /// The job.
         job: &'a Job,
@@ -27,19 +27,19 @@ pub enum Event<'a> {
         /// How long it waits.
         wait: Duration,
     },
-    /// The worker takes no jobs of a queue for some time: there it met jobs that it cannot run. Where
-    /// neither a listener nor a subscriber of `tracing` is set, it is printed to standard error.
+    /// The worker claims no jobs of a queue for some time, because it found jobs there that it cannot run. Without
+    /// a listener and a subscriber of `tracing`, it is printed to standard error.
     Paused {
         /// The queue.
         queue: &'a str,
         /// Why the last of those jobs cannot run here.
         reason: &'a str,
-        /// How long it leaves the queue to others.
+        /// How long it claims no jobs of the queue.
         wait: Duration,
     },
     /// A handler was cancelled.
     Cancelled(&'a Job, Cancelled),
-    /// The server took note of the end of a run.
+    /// The server accepted the report of a run.
     Settled {
         /// The job.
         job: &'a Job,
@@ -50,29 +50,29 @@ pub enum Event<'a> {
         /// Whether it is among the dead letters.
         dead: bool,
     },
-    /// The server refused the end of a run: it came too late, and changed nothing.
+    /// The server refused the report of a run: it came too late, and changed nothing.
     Refused(&'a Job, &'a Refused),
     /// The server cannot be reached; the next try is after this time.
     Unreachable(&'a ClientError, Duration),
     /// The server answers again.
     Back,
-    /// The worker stops: it takes no further jobs.
+    /// The worker stops: it claims no further jobs.
     Stopping,
 }
 
 /// A listener for events.
-type JobData = dyn Fn(&Event<'_>) + Send + Sync;
+type OnEvent = dyn Fn(&Event<'_>) + Send + Sync;
 
 /// The listener, if there is one.
 #[derive(Clone, Default)]
-pub(crate) struct Listener(pub(crate) Option<Arc<JobData>>);
+pub(crate) struct Listener(pub(crate) Option<Arc<OnEvent>>);
 
 impl Listener {
-    pub(crate) fn tell(&self, event: &Event<'_>) {
+    pub(crate) fn emit(&self, event: &Event<'_>) {
         event.log();
         match (&self.0, event) {
             (Some(listener), _) => listener(event),
-            // A worker that silently leaves its queue alone would look like one that works.
+            // A worker that silently skips its queue would look like one that works.
             (None, Event::Paused { queue, reason, wait }) if !tracing::dispatcher::has_been_set() => {
                 eprintln!("redrive-worker: {reason}; it leaves the queue {queue:?} to others for {wait:.1?}");
             }

@@ -1,4 +1,4 @@
-//! What a handler says when a run did not work out.
+//! The failure that a handler returns.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -25,23 +25,23 @@ use std::time::Duration;
 /// assert_eq!(failure.message(), "invalid digit found in string");
 /// ```
 ///
-/// It is no [`std::error::Error`] itself, which is what makes that conversion possible.
+/// It is not a [`std::error::Error`] itself, which is what makes that conversion possible.
 pub struct Failure {
     pub(crate) type_name: Cow<'static, str>,
     pub(crate) message: String,
     pub(crate) details: Option<Box<RawValue>>,
-    pub(crate) wish: Wish,
+    pub(crate) action: FailureAction,
 }
 
 /// What a handler asks for with a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum FailureAction {
     /// What the policy says.
     #[default]
     Policy,
-    /// What the policy says, but with this wait if there is a further run.
+    /// What the policy says, but with this delay if there is a further run.
     After(Duration),
-    /// Among the dead letters at once.
+    /// A dead letter immediately.
     DeadLetter,
     /// Discarded immediately.
     Discard,
@@ -50,16 +50,16 @@ pub(crate) enum Wish {
 impl Failure {
     /// A failure with a type, such as `external.timeout`, and a message.
     pub fn new(type_name: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
-        Self { type_name: type_name.into(), message: message.to_string(), details: None, wish: Wish::Policy }
+        Self { type_name: type_name.into(), message: message.to_string(), details: None, action: FailureAction::Policy }
     }
 
-    /// A failure from anything that can be shown, for errors that are no [`std::error::Error`], as
+    /// A failure from anything that can be displayed, for errors that are not a [`std::error::Error`], such as
     /// those of anyhow. Its type is `error`.
     pub fn other(message: impl fmt::Display) -> Self {
         Self::new("error", message)
     }
 
-    /// The same under another type.
+    /// The same with another type.
     #[must_use]
     pub fn with_type(mut self, type_name: impl Into<Cow<'static, str>>) -> Self {
         self.type_name = type_name.into();
@@ -77,22 +77,22 @@ impl Failure {
     /// No retry: the job goes to the dead letters at once, for people to look at.
     #[must_use]
     pub fn unrecoverable(mut self) -> Self {
-        self.wish = Wish::DeadLetter;
+        self.action = FailureAction::DeadLetter;
         self
     }
 
     /// No retry, and no dead letter: the job is discarded.
     #[must_use]
     pub fn discard(mut self) -> Self {
-        self.wish = Wish::Discard;
+        self.action = FailureAction::Discard;
         self
     }
 
-    /// If there is a further run, then after this time instead of the policy's delay, as for a
-    /// `Retry-After`. The limits of the policy hold.
+    /// If there is a further run, it comes after this time instead of the policy's delay, as for a
+    /// `Retry-After`. The limits of the policy apply.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
-        self.wish = Wish::After(delay);
+        self.action = FailureAction::After(delay);
         self
     }
 
@@ -117,7 +117,7 @@ impl Failure {
     /// Whether the handler rules out any further run.
     #[must_use]
     pub const fn is_final(&self) -> bool {
-        matches!(self.wish, Wish::DeadLetter | Wish::Discard)
+        matches!(self.action, FailureAction::DeadLetter | FailureAction::Discard)
     }
 
     /// The details as Open Job Spec has them: an object; anything else becomes one.
@@ -131,23 +131,23 @@ impl Failure {
 
     /// The error code with which Open Job Spec carries the signal.
     pub(crate) const fn code(&self) -> Option<&'static str> {
-        match self.wish {
-            Wish::DeadLetter => Some("DEAD_LETTER"),
-            Wish::Discard => Some("DISCARD"),
-            Wish::Policy | Wish::After(_) => None,
+        match self.action {
+            FailureAction::DeadLetter => Some("DEAD_LETTER"),
+            FailureAction::Discard => Some("DISCARD"),
+            FailureAction::Policy | FailureAction::After(_) => None,
         }
     }
 }
 
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { type_name, message, details, wish } = self;
+        let Self { type_name, message, details, action } = self;
         let details = details.as_deref().map(RawValue::get);
         f.debug_struct("Failure")
             .field("type", type_name)
             .field("message", message)
             .field("details", &details)
-            .field("wish", wish)
+            .field("action", action)
             .finish()
     }
 }
@@ -162,11 +162,11 @@ impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let whole = (&error as &dyn Error).downcast_ref::<std::io::Error>();
         let type_name = match whole {
-            // One type for everything that a disk or a socket can say: its kind is what policies want.
+            // One type covers all errors of disks and sockets; policies match its kind.
             Some(io) => Cow::Owned(format!("io.{:?}", io.kind())),
             None => short_name(std::any::type_name::<E>()),
         };
-        Self { type_name, message: with_causes(&error), details: None, wish: Wish::Policy }
+        Self { type_name, message: with_causes(&error), details: None, action: FailureAction::Policy }
     }
 }
 
@@ -200,7 +200,7 @@ fn with_causes(error: &dyn Error) -> String {
     message
 }
 
-/// Wishes on the way through `?`.
+/// What should happen to the job, set where the error occurs.
 ///
 /// ```
 /// use redrive_worker::{Failure, ResultExt};
@@ -213,22 +213,22 @@ fn with_causes(error: &dyn Error) -> String {
 /// assert!(read("x").unwrap_err().is_final());
 /// ```
 pub trait ResultExt<T> {
-    /// An error here is not worth a retry: dead letter at once.
+    /// An error here is not worth a retry: the job becomes a dead letter immediately.
     ///
     /// # Errors
     /// The error, as an unrecoverable failure.
     fn unrecoverable(self) -> Result<T, Failure>;
 
-    /// An error here drops the job.
+    /// An error here discards the job.
     ///
     /// # Errors
-    /// The error, as a failure that drops the job.
+    /// The error, as a failure that discards the job.
     fn discard(self) -> Result<T, Failure>;
 
     /// An error here is worth a retry after this time.
     ///
     /// # Errors
-    /// The error, as a failure with a wait of its own.
+    /// The error, as a failure with its own delay.
     fn retry_after(self, delay: Duration) -> Result<T, Failure>;
 }
 
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_goes_by_the_name_that_people_use() {
+    fn a_type_has_its_short_name() {
         for (path, name) in [
             ("core::num::error::ParseIntError", "ParseIntError"),
             ("serde_json::error::Error", "serde_json.Error"),
@@ -264,13 +264,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_system_goes_by_its_kind() {
+    fn an_io_error_is_named_after_its_kind() {
         let failure = Failure::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
         assert_eq!(failure.type_name(), "io.ConnectionRefused");
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_not_repeated() {
         #[derive(Debug)]
         struct Outer(std::num::ParseIntError);
         impl fmt::Display for Outer {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 /// A run under way.
 pub type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// A handler in the one form in which the worker calls it.
+/// A handler in the form in which the worker calls it.
 pub(crate) type Endpoint<S> = Arc<dyn Fn(Context<S>) -> Running + Send + Sync>;
 
 /// What can handle jobs: async functions and closures of the arguments, `async fn(Args) -> R`, or of
 /// the arguments and the context, `async fn(Args, Context<S>) -> R`. The arguments are anything that
-/// serde can read, the answer is a [`Result`] or an [`Outcome`].
+/// serde can read; it returns a [`Result`] or an [`Outcome`].
 ///
 /// `Form` distinguishes the two and is never named.
 pub trait Handler<S, Form>: Send + Sync + 'static {
@@ -33,7 +33,7 @@ where
                 let run = self(args);
                 Box::pin(async move { run.await.into_outcome() })
             }
-            Err(error) => misunderstood(&context, &error),
+            Err(error) => invalid_arguments(&context, &error),
         }
     }
 }
@@ -50,14 +50,14 @@ where
                 let run = self(args, context);
                 Box::pin(async move { run.await.into_outcome() })
             }
-            Err(error) => misunderstood(&context, &error),
+            Err(error) => invalid_arguments(&context, &error),
         }
     }
 }
 
 /// Arguments that the handler cannot read stay unreadable: the job waits among the dead letters until
 /// the job, or the handler, has been fixed.
-fn misunderstood<S>(context: &Context<S>, error: &serde_json::Error) -> Running {
+fn invalid_arguments<S>(context: &Context<S>, error: &serde_json::Error) -> Running {
     let message = format!("the arguments of {} are not what its handler takes: {error}", context.job().kind());
     Box::pin(std::future::ready(Outcome::Failed(Failure::new("invalid_arguments", message).unrecoverable())))
 }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 /// What is known about a job.
 #[derive(Clone, Debug)]
 pub struct JobInfo {
-    told: JobData,
+    data: JobData,
     /// Parsed on first use: a caller that enqueues a thousand jobs rarely needs it.
     envelope: OnceLock<Value>,
 }
@@ -40,11 +40,11 @@ impl JobData {
 }
 
 impl JobInfo {
-    pub(crate) const fn new(told: JobData) -> Self {
-        Self { told, envelope: OnceLock::new() }
+    pub(crate) const fn new(data: JobData) -> Self {
+        Self { data, envelope: OnceLock::new() }
     }
 
-    /// Its name.
+    /// Its id.
     #[must_use]
     pub fn id(&self) -> &str {
         self.text("id")
@@ -74,10 +74,10 @@ impl JobInfo {
         self.envelope()["attempt"].as_u64().unwrap_or(0)
     }
 
-    /// What the handler returned, read into a type; `()` where it returned nothing.
+    /// What the handler returned, read into a type; `()` if it returned nothing.
     ///
     /// # Errors
-    /// It is something else.
+    /// It is of another type.
     pub fn result<R: DeserializeOwned>(&self) -> Result<R, ClientError> {
         let result = self.envelope().get("result").cloned().unwrap_or_default();
         serde_json::from_value(result).map_err(|error| {
@@ -94,7 +94,7 @@ impl JobInfo {
     /// Everything that the server reports.
     #[must_use]
     pub fn envelope(&self) -> &Value {
-        self.envelope.get_or_init(|| self.told.read())
+        self.envelope.get_or_init(|| self.data.read())
     }
 
     fn text(&self, key: &str) -> &str {

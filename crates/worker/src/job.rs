@@ -16,7 +16,7 @@ pub struct Job {
     pub(crate) text: Text,
 }
 
-/// The parts of a job that only few handlers look at, in the form in which they arrived.
+/// The parts of a job that few handlers need, in the form in which they arrived.
 pub(crate) enum Text {
     /// The whole envelope, and where in it the arguments are.
     #[cfg(feature = "http")]
@@ -27,7 +27,7 @@ pub(crate) enum Text {
 }
 
 impl Job {
-    /// Its name.
+    /// Its id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -51,13 +51,13 @@ impl Job {
         self.attempt
     }
 
-    /// How many runs there may be, where the server says.
+    /// How many runs there may be, if the server says.
     #[must_use]
     pub const fn max_attempts(&self) -> Option<u32> {
         self.max_attempts
     }
 
-    /// How often in a row it was released before this run, where the server reports it.
+    /// How often in a row it was released before this run, if the server reports it.
     #[must_use]
     pub const fn releases(&self) -> u32 {
         self.releases
@@ -94,8 +94,7 @@ impl Job {
         }
     }
 
-    /// A member of the envelope, such as `meta`, read into a type; `None` where there is none, or
-    /// something else is there.
+    /// A member of the envelope, such as `meta`, read into a type; `None` if it is absent or has another type.
     #[must_use]
     pub fn member<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let envelope = self.envelope_json();

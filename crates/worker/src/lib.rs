@@ -1,8 +1,8 @@
 //! Durable jobs for Rust programs: a client, a worker, and a queue without a server.
 //!
 //! A job is a type, such as `email.send`, and arguments. A client enqueues it, and from then on it is
-//! safe: it runs, and if it fails it runs again, as its retry policy says, until it is done or a person
-//! has to look. This crate is both ends of that: [`Client`] enqueues, [`Worker`] runs. In between is a
+//! safe: it runs, and if it fails it runs again, as its retry policy says, until it is done or needs
+//! attention. This crate is both ends of that: [`Client`] enqueues, [`Worker`] runs. In between is a
 //! Redrive server, any other server of Open Job Spec, or just a folder of your program.
 //!
 //! # A first worker
@@ -52,8 +52,8 @@
 //! are anything that serde can read: a struct, a tuple for several, `()` for none. What it returns is
 //! stored as the result of the job. [`Builder::handle_all`] takes jobs of every type, as they are.
 //!
-//! What handlers share is the state: [`Worker::with_state`], and [`Context::state`] in the handler.
-//! What is done around each run is [`Middleware`].
+//! Handlers share a state: [`Worker::with_state`], and [`Context::state`] in the handler.
+//! [`Middleware`] runs around each handler.
 //!
 //! # How a run ends
 //!
@@ -61,16 +61,16 @@
 //! | --- | --- |
 //! | returns `Ok` | is completed, with the result |
 //! | returns an error, through `?` or a [`Failure`] of its own | is retried by its policy, or ends as that says |
-//! | returns [`Failure::retry_after`] | the same, with this wait instead of the policy's |
+//! | returns [`Failure::retry_after`] | the same, with this delay instead of the policy's |
 //! | returns [`Failure::unrecoverable`] | goes to the dead letters at once |
 //! | returns [`Failure::discard`] | is discarded immediately |
 //! | returns [`Outcome::snooze`] | runs again later, as if nothing had happened |
 //! | returns [`Outcome::decline`], or there is none for the type | is released for other workers, and spends no attempt |
 //! | panics | has failed, with the type `panic` and the message |
 //! | takes longer than it may | has failed, with the type `timeout` |
-//! | loses its lease | runs elsewhere, or again here; what this run answers changes nothing |
+//! | loses its lease | runs elsewhere, or again here; the outcome of this run changes nothing |
 //!
-//! [`ResultExt`] puts the wishes where the error is: `address.parse::<Address>().unrecoverable()?`.
+//! [`ResultExt`] does the same for any error: `address.parse::<Address>().unrecoverable()?`.
 //!
 //! # Retry policies
 //!
@@ -79,22 +79,22 @@
 //! [`Retry::by_worker`] a job brings only its limit, and the delays are those of the worker
 //! ([`Builder::retry`]), as TaskHarbor has it.
 //!
-//! # Leases, and coming to an end
+//! # Leases and cancellation
 //!
 //! A worker holds each job under a lease, and extends it from a task of its own, whatever the
-//! handler does. Where the lease is lost all the same, because the server could not be reached or the
-//! job was cancelled, the handler is notified ([`Context::cancellation`]), and a second later dropped where
-//! it waits. The same happens when the time for the run is over, and, on [`Worker::run_until`]'s stop,
-//! to handlers that are not done by the deadline; those jobs are released and spend no attempt.
+//! handler does. If the lease is lost all the same, because the server could not be reached or the
+//! job was cancelled, the handler is notified ([`Context::cancellation`]), and dropped at an await point a
+//! second later. The same happens when a run takes too long, and, when [`Worker::run_until`] stops, to
+//! handlers that are not done by the deadline; those jobs are released and spend no attempt.
 //!
 //! A handler that blocks its thread cannot be dropped. Work that blocks belongs on
-//! [`tokio::task::spawn_blocking`], with a look at [`Context::cancelled`] now and then.
+//! [`tokio::task::spawn_blocking`], and should check [`Context::cancelled`] from time to time.
 //!
 //! # When the server is unreachable
 //!
-//! The worker waits, for longer and longer up to five seconds, and reports it as [`Event::Unreachable`]. Reports
-//! that could not be delivered are sent again. A report is tied to its lease: sent twice it counts
-//! once, and too late it does not count.
+//! The worker tries again, with delays that grow up to five seconds, and reports it as [`Event::Unreachable`]. Reports
+//! that could not be delivered are sent again. A report is tied to its lease: sent twice, it counts
+//! once; sent too late, it does not count.
 //!
 //! # Tests
 //!
@@ -105,17 +105,18 @@
 //!
 //! - `http` (default): servers of Open Job Spec over HTTP. What a Redrive server does beyond the
 //!   specification (long polling, lists of reports, lease tokens) is used where its manifest names it.
-//! - `tls`: `https://` for the above, with rustls and ring; `Trust` names authorities beside the system's.
-//! - `embedded`: the engine in this process, and the bench for tests.
+//! - `tls`: `https://` for the above, with rustls and ring; `RootCertificates` names authorities beside the system's.
+//! - `embedded`: the engine in this process, and the test harness.
 
 #[cfg(not(any(feature = "http", feature = "embedded")))]
-compile_error!("redrive-worker needs a way to its jobs: the feature `http`, `embedded`, or both");
+compile_error!("redrive-worker needs the feature `http`, `embedded`, or both");
 
 mod args;
 mod cancel;
 mod client;
 mod context;
 mod dead_letters;
+mod delay;
 mod error;
 mod events;
 mod failure;
@@ -129,13 +130,12 @@ mod middleware;
 mod new_job;
 mod outcome;
 mod retry;
+#[cfg(feature = "tls")]
+mod roots;
 mod run;
 #[cfg(feature = "embedded")]
 pub mod testing;
 mod transport;
-#[cfg(feature = "tls")]
-mod trust;
-mod waits;
 mod worker;
 
 pub use cancel::Cancelled;
@@ -153,5 +153,5 @@ pub use new_job::NewJob;
 pub use outcome::{IntoOutcome, Outcome};
 pub use retry::Retry;
 #[cfg(feature = "tls")]
-pub use trust::Trust;
+pub use roots::RootCertificates;
 pub use worker::{Builder, Summary, Worker};

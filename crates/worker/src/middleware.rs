@@ -1,11 +1,11 @@
-//! What is done around every run.
+//! Middleware, which runs around every handler.
 
 use crate::handler::{Endpoint, Running};
 use crate::{Context, Outcome};
 use std::sync::Arc;
 
-/// Something that is done around every run: measuring, logging, setting up, refusing. Async closures
-/// of the context and of what comes next are middleware:
+/// Runs around every handler: measuring, logging, setting up, refusing. Async closures
+/// of the context and of [`Next`] are middleware:
 ///
 /// ```
 /// use redrive_worker::{Context, Next, Outcome};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// }
 /// ```
 pub trait Middleware<S>: Send + Sync + 'static {
-    /// Runs what comes next, or does not, and answers how the run ended.
+    /// Runs what comes next, or does not, and returns how the run ended.
     fn call(&self, context: Context<S>, next: Next<S>) -> Running;
 }
 

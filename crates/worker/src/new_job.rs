@@ -67,35 +67,35 @@ impl NewJob {
         })
     }
 
-    /// The queue; `default` where nothing is said.
+    /// The queue; the default is `default`.
     #[must_use]
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.queue = Some(queue.into());
         self
     }
 
-    /// The name: a UUID of version 7 in lower case. Where nothing is said, one is made.
+    /// The id: a UUID of version 7 in lower case. By default one is generated.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Higher numbers run first, from -100 to 100; 0 where nothing is said.
+    /// Higher numbers run first, from -100 to 100; the default is 0.
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// The first run starts no earlier than after this time.
+    /// The first run starts after this time at the earliest.
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = Some(delay);
         self
     }
 
-    /// No run starts after this time: the job has lost its point then.
+    /// The job expires after this time: no run starts later.
     #[must_use]
     pub fn expires_after(mut self, time: Duration) -> Self {
         self.expires_after = Some(time);
@@ -116,15 +116,14 @@ impl NewJob {
         self
     }
 
-    /// What happens after a failure. Where nothing is said, what the server has for the type, the
-    /// queue, or everything.
+    /// The retry policy. The default is that of the server for the type, for the queue, or for all jobs.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = Some(retry);
         self
     }
 
-    /// A second job with the same key is not enqueued; the first one is returned instead. Where the first
+    /// A second job with the same key is not enqueued; the first one is returned instead. If the first
     /// one has another type, queue or arguments, the second is refused.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
@@ -132,7 +131,7 @@ impl NewJob {
         self
     }
 
-    /// Data that travels with the job beside its arguments, such as the id of a trace.
+    /// Data of the job besides its arguments, such as the id of a trace.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.meta.get_or_insert_default().insert(key.into(), value.into());

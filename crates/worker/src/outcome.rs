@@ -13,7 +13,7 @@ pub enum Outcome {
     Done(Option<Box<RawValue>>),
     /// It failed.
     Failed(Failure),
-    /// It was too early: run again after this time. That spends no attempt, and a server bounds how
+    /// It was too early: run again after this time. That spends no attempt; the server limits how
     /// often in a row it may happen.
     Snoozed(Duration),
     /// This worker cannot run the job, for this reason; another may.
@@ -45,7 +45,7 @@ impl Outcome {
 
     /// This worker cannot run the job, because something is missing here and not in the job. The job
     /// is released for other workers and spends no attempt; it waits longer each time, from a second
-    /// to an hour. The worker takes no jobs of that queue for a while, longer each time in a row.
+    /// to an hour. The worker claims no jobs of that queue for a while, longer each time in a row.
     pub fn decline(reason: impl std::fmt::Display) -> Self {
         Self::Declined(reason.to_string())
     }
@@ -53,7 +53,7 @@ impl Outcome {
 
 /// What a handler may return: a `Result` with anything that serde can write, or an [`Outcome`].
 pub trait IntoOutcome {
-    /// The outcome that it stands for.
+    /// Converts it.
     fn into_outcome(self) -> Outcome;
 }
 

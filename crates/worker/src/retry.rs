@@ -1,11 +1,11 @@
-//! Retry policies on their way to a server.
+//! Retry policies of jobs and workers.
 
 use crate::ClientError;
 use redrive_policy::Policy;
 use redrive_policy::dialect::Dialect;
 use serde_json::{Value, json};
 
-/// A retry policy as a job or a worker brings it: written in one of five dialects, and checked.
+/// The retry policy of a job or a worker: written in one of five dialects, and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retry {
     pub(crate) dialect: Dialect,
@@ -13,14 +13,14 @@ pub struct Retry {
     pub(crate) policy: Policy,
 }
 
-/// In which order the dialects are tried for a policy that was built in Rust.
+/// The order in which the dialects are tried for a policy that was built in Rust.
 const ORDER: [Dialect; 5] = [Dialect::Ojs, Dialect::TaskHarbor, Dialect::Azolla, Dialect::Exosphere, Dialect::Mwl];
 
 impl Retry {
-    /// A policy that was built in Rust, written in the first dialect that can say all of it.
+    /// A policy that was built in Rust, written in the first dialect that can express all of it.
     ///
     /// # Errors
-    /// No dialect can say it without a loss; the message names what gets lost in the nearest.
+    /// No dialect can express it without a loss; the message names what is lost in the nearest.
     pub fn policy(policy: &Policy) -> Result<Self, ClientError> {
         let mut nearest: Option<(Dialect, Vec<String>)> = None;
         for dialect in ORDER {
@@ -36,7 +36,7 @@ impl Retry {
         let (dialect, lost) = nearest.unwrap_or((Dialect::Ojs, Vec::new()));
         let lost = lost.join("; ");
         Err(ClientError::Invalid(format!(
-            "no dialect can say this policy as it is; the nearest is {dialect}, which loses: {lost}. Leave that \
+            "no dialect can express this policy; the nearest is {dialect}, which loses: {lost}. Leave that \
              part out, or write the policy in a dialect yourself with Retry::written"
         )))
     }
@@ -52,8 +52,8 @@ impl Retry {
         Ok(Self { dialect, document, policy: reading.policy })
     }
 
-    /// TaskHarbor's split, for a job: how long to wait belongs to the worker, and only this limit
-    /// travels with the job. `None` leaves the limit to the worker too.
+    /// TaskHarbor's split, for a job: the worker decides on the delays, and the job has only this limit. `None`
+    /// leaves the limit to the worker too.
     ///
     /// # Errors
     /// Never for a limit above zero.
@@ -70,13 +70,13 @@ impl Retry {
         Self::written(Dialect::TaskHarbor, json!({ "policy": null }))
     }
 
-    /// The policy that it stands for.
+    /// The policy itself.
     #[must_use]
     pub const fn as_policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// As it travels: the object of OJS, or the dialect beside its document.
+    /// The form in which it is sent: the object of OJS, or the dialect and its document.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self.dialect {
@@ -93,7 +93,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_built_policy_travels_in_a_dialect_that_says_all_of_it() {
+    fn a_built_policy_is_sent_in_a_dialect_that_expresses_all_of_it() {
         let policy = Policy::builder().fixed(Duration::from_secs(5)).max_attempts(4).build().unwrap();
         let retry = Retry::policy(&policy).unwrap();
         assert_eq!(retry.dialect, Dialect::Exosphere, "fail is not what OJS does in the end");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_document_is_told_before_anything_is_sent() {
+    fn an_invalid_document_is_refused_before_anything_is_sent() {
         let error = Retry::written(Dialect::Ojs, json!({ "max_attempts": "3" })).unwrap_err();
         assert!(error.to_string().contains("/max_attempts"), "{error}");
     }

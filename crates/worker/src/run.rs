@@ -14,14 +14,14 @@ pub(crate) struct Run {
     pub(crate) cancellation: Cancellation,
     /// Its index in the buffer.
     pub(crate) slot: usize,
-    /// When the job was asked for; times below count from here.
+    /// When the job was requested; the times below count from here.
     fetched: Instant,
     /// The last heartbeat that the server accepted, in microseconds after `fetched`.
     alive_us: AtomicU64,
 }
 
 impl Run {
-    /// `asked` is when the request for it was sent: the server's lease began no earlier.
+    /// `asked` is when the request was sent: the lease began no earlier.
     pub(crate) fn new(job: Job, lease: Lease, slot: usize, asked: Instant) -> Self {
         let cancellation = Cancellation::default();
         Self { job, lease, cancellation, slot, fetched: asked, alive_us: AtomicU64::new(0) }
@@ -33,9 +33,9 @@ impl Run {
         self.alive_us.fetch_max(u64::try_from(micros).unwrap_or(u64::MAX), Ordering::AcqRel);
     }
 
-    /// Whether the job is known to be held no longer.
+    /// Whether the lease is known to be lost.
     pub(crate) fn is_lost(&self) -> bool {
-        self.cancellation.why().is_some_and(Cancelled::ends_the_lease)
+        self.cancellation.reason().is_some_and(Cancelled::ends_the_lease)
     }
 
     /// When the last heartbeat was sent.
@@ -48,7 +48,7 @@ impl Run {
         self.alive() + self.lease.span
     }
 
-    /// When the run has taken too long, as the server counts it.
+    /// When the run will have taken too long, as the server counts it.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.lease.timeout.and_then(|timeout| self.fetched.checked_add(timeout))
     }

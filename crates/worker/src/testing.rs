@@ -1,7 +1,7 @@
 //! Tests of handlers without waiting: the engine in memory, with a clock that the test moves.
 //!
 //! ```
-//! use redrive_worker::testing::Bench;
+//! use redrive_worker::testing::Harness;
 //! use redrive_worker::{Failure, NewJob, Worker};
 //! use std::sync::atomic::{AtomicU32, Ordering};
 //!
@@ -16,14 +16,14 @@
 //!     }
 //! }
 //!
-//! let bench = Bench::new()?;
-//! let worker = Worker::builder(bench.client()).handle("greet", flaky).build()?;
-//! let job = bench.client().enqueue(NewJob::new("greet", "world")?).await?;
+//! let harness = Harness::new()?;
+//! let worker = Worker::builder(harness.client()).handle("greet", flaky).build()?;
+//! let job = harness.client().enqueue(NewJob::new("greet", "world")?).await?;
 //!
-//! let drained = bench.drain(&worker).await?;
+//! let drained = harness.drain(&worker).await?;
 //! assert_eq!(drained.runs.len(), 3);
-//! assert!(drained.waited.as_secs_f64() >= 1.5, "by the clock of the bench");
-//! assert_eq!(bench.client().job(job.id()).await?.result::<String>()?, "hello, world");
+//! assert!(drained.waited.as_secs_f64() >= 1.5, "by the clock of the harness");
+//! assert_eq!(harness.client().job(job.id()).await?.result::<String>()?, "hello, world");
 //! # Ok(())
 //! # }
 //! ```
@@ -44,14 +44,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// 2026-02-13T10:00:00Z: the clock of every bench starts here.
+/// 2026-02-13T10:00:00Z: the clock of every harness starts here.
 const START: Moment = Moment::from_micros(1_770_976_800_000_000);
-/// A drain that has run this many jobs will not come to an end.
-const MOST_RUNS: usize = 100_000;
+/// A drain that has run this many jobs will not end.
+const MAX_RUNS: usize = 100_000;
 
-/// An engine in memory whose time stands still until it is moved. Every bench draws the same jitter,
+/// An engine in memory whose time stands still until it is moved. Every harness draws the same jitter,
 /// so that a test that passes once passes always.
-pub struct Bench {
+pub struct Harness {
     client: Client,
     engine: Arc<Engine>,
     envelopes: Arc<Envelopes>,
@@ -64,7 +64,7 @@ pub struct Bench {
 pub struct Drained {
     /// The runs, in the order in which they ended.
     pub runs: Vec<Ran>,
-    /// How far the clock was moved.
+    /// How far the clock was advanced.
     pub waited: Duration,
 }
 
@@ -88,16 +88,16 @@ pub struct Ran {
     pub retry_after: Option<Duration>,
 }
 
-impl Bench {
-    /// An empty bench.
+impl Harness {
+    /// An empty harness.
     ///
     /// # Errors
     /// Never, as long as the default policy is valid.
     pub fn new() -> Result<Self, ClientError> {
         let clock = Arc::new(ManualClock::at(START));
         let (store, time) = (Arc::new(Memory::new()), Arc::clone(&clock) as _);
-        let engine = Arc::new(Engine::new(store, time, Arc::new(Counted::default()), settings()?));
-        let client = Client::over(Local::by_hand(Arc::clone(&engine)));
+        let engine = Arc::new(Engine::new(store, time, Arc::new(FixedSequence::default()), settings()?));
+        let client = Client::over(Local::without_sweeper(Arc::clone(&engine)));
         Ok(Self { client, envelopes: envelopes(&engine), engine, clock })
     }
 
@@ -107,7 +107,7 @@ impl Bench {
         &self.client
     }
 
-    /// Moves the clock, and lets happen what is due by then.
+    /// Advances the clock, and carries out what is due by then.
     ///
     /// # Errors
     /// Never: memory always answers.
@@ -116,28 +116,28 @@ impl Bench {
         self.sweep().await.map(drop)
     }
 
-    /// Runs jobs with the handlers of a worker until there is none left that could run without further action. Each
-    /// time only jobs are left that wait, the clock jumps to the first of them.
+    /// Runs jobs with the handlers of a worker until none is left that could run without further action. When all jobs
+    /// that are left wait, the clock jumps to the first of them.
     ///
     /// # Errors
-    /// There is no end to it: some job snoozes or fails for ever. The worker cannot run a job, because
-    /// it has no handler for its type or the handler declines it.
+    /// Some job snoozes or fails for ever. The worker cannot run a job, because it has no handler for its type or the
+    /// handler declines it.
     pub async fn drain<S: Send + Sync + 'static>(&self, worker: &Worker<S>) -> Result<Drained, ClientError> {
         let (runner, begun) = (Runner::new(worker), self.clock.now());
         let mut drained = Drained::default();
         loop {
             let swept = self.sweep().await?;
             let ran = self.run_ready(&runner, &mut drained).await?;
-            if drained.runs.len() > MOST_RUNS {
+            if drained.runs.len() > MAX_RUNS {
                 return Err(ClientError::Invalid(format!(
-                    "{MOST_RUNS} runs, and still there are jobs to run; some job snoozes or fails for ever"
+                    "{MAX_RUNS} runs, and still there are jobs to run; some job snoozes or fails for ever"
                 )));
             }
             let now = self.clock.now();
             match self.engine.next_sweep().await.map_err(unanswered)? {
                 _ if ran => {}
                 Some(next) if next > now => self.clock.set(next),
-                // Due, and something holds it back, such as a queue that is paused.
+                // It is due and held back, for example by a paused queue.
                 Some(_) if swept != Swept::default() => {}
                 _ => {
                     drained.waited = now.since(begun).into();
@@ -151,7 +151,7 @@ impl Bench {
         self.engine.sweep().await.map_err(unanswered)
     }
 
-    /// Runs what is ready; false where nothing was.
+    /// Runs a job that is available; false if there is none.
     async fn run_ready<S: Send + Sync + 'static>(
         &self,
         runner: &Runner<S>,
@@ -184,14 +184,14 @@ impl Bench {
     }
 }
 
-impl fmt::Debug for Bench {
+impl fmt::Debug for Harness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bench").field("now", &self.clock.now()).finish_non_exhaustive()
+        f.debug_struct("Harness").field("now", &self.clock.now()).finish_non_exhaustive()
     }
 }
 
 fn ran(run: &Run, failure: Option<String>, settled: &Settled) -> Option<Ran> {
-    let Settled::As { state, retry_after, dead } = settled else { return None };
+    let Settled::Accepted { state, retry_after, dead } = settled else { return None };
     Some(Ran {
         job_id: run.job.id().to_owned(),
         kind: run.job.kind().to_owned(),
@@ -209,9 +209,9 @@ fn unanswered(error: redrive_engine::EngineError) -> ClientError {
 
 /// The same sequence every time, spread evenly.
 #[derive(Debug, Default)]
-struct Counted(AtomicU64);
+struct FixedSequence(AtomicU64);
 
-impl Randomness for Counted {
+impl Randomness for FixedSequence {
     fn bits(&self) -> u64 {
         // Multiples of the golden ratio, modulo one.
         self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)

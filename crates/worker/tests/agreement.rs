@@ -7,7 +7,7 @@ mod common;
 
 use common::{TestServer, soon};
 use redrive_policy::dialect::Dialect;
-use redrive_worker::testing::Bench;
+use redrive_worker::testing::Harness;
 use redrive_worker::{Client, ClientError, NewJob, Retry};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -57,10 +57,10 @@ fn jobs() -> Vec<(&'static str, NewJob)> {
     ]
 }
 
-/// What differs from one server to the next, and from one moment to the next.
+/// What differs between servers, and over time.
 const OWN: [&str; 6] = ["id", "created_at", "enqueued_at", "scheduled_at", "expires_at", "redrive"];
 
-/// What was answered: the envelope without what is the server's own, or the refusal.
+/// The answer: the envelope without what is specific to the server, or the refusal.
 async fn answer(client: &Client, job: NewJob) -> Result<Value, (u16, String, String)> {
     match soon(client.enqueue(job)).await {
         Ok(enqueued) => {
@@ -89,14 +89,14 @@ fn without_times(answer: Result<Value, (u16, String, String)>) -> Result<Value, 
 
 #[tokio::test]
 async fn an_engine_in_process_checks_and_answers_as_a_server_does() {
-    let (server, bench) = (TestServer::open().await, Bench::new().expect("an engine"));
+    let (server, harness) = (TestServer::open().await, Harness::new().expect("an engine"));
     let client = server.client();
     let mut refused = 0;
     for (name, job) in jobs() {
         let over_http = without_times(answer(&client, job.clone()).await);
-        let in_process = without_times(answer(bench.client(), job).await);
+        let in_process = without_times(answer(harness.client(), job).await);
         match (&over_http, &in_process) {
-            // A request that is too long is not read, so that the server cannot say what it was.
+            // A request that is too long is not read, so the server cannot say which job it was.
             (Err((413, http, _)), Err((413, local, _))) => assert_eq!(http, local, "{name}"),
             // The client adds the hint that the server sends beside the message.
             (Err(http), Err(local)) => {
@@ -113,9 +113,9 @@ async fn an_engine_in_process_checks_and_answers_as_a_server_does() {
 
 #[tokio::test]
 async fn a_reused_key_and_a_batch_with_problems_are_refused_alike() {
-    let (server, bench) = (TestServer::open().await, Bench::new().expect("an engine"));
+    let (server, harness) = (TestServer::open().await, Harness::new().expect("an engine"));
     let over_http = server.client();
-    for client in [&over_http, bench.client()] {
+    for client in [&over_http, harness.client()] {
         let (first, new) = soon(client.enqueue_or_find(job().idempotency_key("k"))).await.expect("enqueued");
         assert!(new);
         let (again, new) = soon(client.enqueue_or_find(job().idempotency_key("k"))).await.expect("found");
@@ -137,10 +137,10 @@ async fn a_reused_key_and_a_batch_with_problems_are_refused_alike() {
 
 #[tokio::test]
 async fn a_job_is_looked_up_alike() {
-    let (server, bench) = (TestServer::open().await, Bench::new().expect("an engine"));
+    let (server, harness) = (TestServer::open().await, Harness::new().expect("an engine"));
     let retry = || Retry::written(Dialect::Azolla, json!({ "stop": { "max_attempts": 7 } })).expect("a valid policy");
     let mut explained = Vec::new();
-    for client in [&server.client(), bench.client()] {
+    for client in [&server.client(), harness.client()] {
         let enqueued = soon(client.enqueue(job().retry(retry()))).await.expect("enqueued");
         let envelope = soon(client.job(enqueued.id())).await.expect("it is there").envelope().clone();
         let mut keys: Vec<String> = envelope.as_object().expect("an object").keys().cloned().collect();

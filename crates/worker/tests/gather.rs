@@ -194,7 +194,7 @@ async fn an_unreachable_server_is_told_to_every_caller_and_the_next_call_tries_a
     for outcome in [first, second, third] {
         assert!(matches!(outcome, Err(ClientError::Unreachable(_))), "{outcome:?}");
     }
-    proxy.mend();
+    proxy.restore();
     soon(client.enqueue(job(4))).await.unwrap();
     server.close().await;
 }

@@ -4,9 +4,9 @@
 
 mod common;
 
-use common::{Crew, Folder, TestServer, soon};
+use common::{Folder, RunningWorker, TestServer, soon};
 use redrive_store::embedded::Options;
-use redrive_worker::testing::Bench;
+use redrive_worker::testing::Harness;
 use redrive_worker::{Client, Context, Failure, NewJob, Next, Outcome, Retry, Worker};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -42,8 +42,8 @@ async fn inner(context: Context<Journal>, next: Next<Journal>) -> Outcome {
 
 #[tokio::test]
 async fn middleware_is_called_around_every_run_and_may_refuse_it() {
-    let bench = Bench::new().unwrap();
-    let worker = Worker::with_state(bench.client(), Journal::default())
+    let harness = Harness::new().unwrap();
+    let worker = Worker::with_state(harness.client(), Journal::default())
         .middleware(outer)
         .middleware(inner)
         .handle_all(async |context: Context<Journal>| {
@@ -56,22 +56,22 @@ async fn middleware_is_called_around_every_run_and_may_refuse_it() {
         })
         .build()
         .unwrap();
-    let add = async |kind| bench.client().enqueue(NewJob::new(kind, ()).unwrap()).await.unwrap().id().to_owned();
+    let add = async |kind| harness.client().enqueue(NewJob::new(kind, ()).unwrap()).await.unwrap().id().to_owned();
     for kind in ["welcome", "refused"] {
         add(kind).await;
-        bench.drain(&worker).await.unwrap();
+        harness.drain(&worker).await.unwrap();
     }
     let id = add("state").await;
-    bench.drain(&worker).await.unwrap();
-    let lines: Vec<String> = bench.client().job(&id).await.unwrap().result().unwrap();
+    harness.drain(&worker).await.unwrap();
+    let lines: Vec<String> = harness.client().job(&id).await.unwrap().result().unwrap();
     let expected = ["outer in", "inner in", "welcome", "outer out", "outer in", "outer out", "outer in", "inner in"];
     assert_eq!(lines, expected);
 }
 
 #[tokio::test]
 async fn failing_twice_and_then_succeeding_takes_no_time_at_all() {
-    let bench = Bench::new().unwrap();
-    let worker = Worker::with_state(bench.client(), AtomicU32::new(0))
+    let harness = Harness::new().unwrap();
+    let worker = Worker::with_state(harness.client(), AtomicU32::new(0))
         .handle("flaky", async |_: (), context: Context<AtomicU32>| {
             if context.state().fetch_add(1, Ordering::Relaxed) < 2 {
                 return Err(Failure::new("external.timeout", "not yet"));
@@ -82,47 +82,47 @@ async fn failing_twice_and_then_succeeding_takes_no_time_at_all() {
         .unwrap();
     let policy = redrive_policy::Policy::builder().fixed(Duration::from_secs(3_600)).max_attempts(3).build().unwrap();
     let job = NewJob::new("flaky", ()).unwrap().retry(Retry::policy(&policy).unwrap());
-    let id = bench.client().enqueue(job).await.unwrap().id().to_owned();
+    let id = harness.client().enqueue(job).await.unwrap().id().to_owned();
     let started = Instant::now();
-    let drained = bench.drain(&worker).await.unwrap();
+    let drained = harness.drain(&worker).await.unwrap();
     assert!(started.elapsed() < Duration::from_secs(1), "two hours took {:?}", started.elapsed());
     assert_eq!(drained.waited, Duration::from_secs(7_200));
     let told: Vec<_> =
         drained.runs.iter().map(|run| (run.attempt, run.state.as_str(), run.failure.as_deref())).collect();
     let timeout = Some("external.timeout");
     assert_eq!(told, [(1, "retryable", timeout), (2, "retryable", timeout), (3, "completed", None)]);
-    assert_eq!(bench.client().job(&id).await.unwrap().result::<u32>().unwrap(), 3);
+    assert_eq!(harness.client().job(&id).await.unwrap().result::<u32>().unwrap(), 3);
 }
 
 #[tokio::test]
 async fn a_drain_waits_for_delays_and_gives_up_on_jobs_without_end() {
-    let bench = Bench::new().unwrap();
-    let naps = |(): ()| async { Ok::<_, Failure>(Outcome::snooze(Duration::from_secs(1))) };
+    let harness = Harness::new().unwrap();
+    let snoozes = |(): ()| async { Ok::<_, Failure>(Outcome::snooze(Duration::from_secs(1))) };
     let done = |(): ()| async { Ok::<_, Failure>(()) };
-    let worker = Worker::builder(bench.client()).handle("nap", naps).handle("done", done).build().unwrap();
+    let worker = Worker::builder(harness.client()).handle("snooze", snoozes).handle("done", done).build().unwrap();
     let later = NewJob::new("done", ()).unwrap().delay(Duration::from_secs(60));
-    bench.client().enqueue(later).await.unwrap();
-    bench.advance(Duration::from_secs(20)).await.unwrap();
-    assert_eq!(bench.drain(&worker).await.unwrap().waited, Duration::from_secs(40));
+    harness.client().enqueue(later).await.unwrap();
+    harness.advance(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(harness.drain(&worker).await.unwrap().waited, Duration::from_secs(40));
     // The engine itself bounds how often in a row a job may be released.
-    bench.client().enqueue(NewJob::new("nap", ()).unwrap()).await.unwrap();
-    let drained = bench.drain(&worker).await.unwrap();
+    harness.client().enqueue(NewJob::new("snooze", ()).unwrap()).await.unwrap();
+    let drained = harness.drain(&worker).await.unwrap();
     assert!(drained.runs.len() >= 100, "{}", drained.runs.len());
 }
 
 #[tokio::test]
 async fn a_drain_names_the_handler_that_is_missing_and_the_job_is_still_there() {
-    let bench = Bench::new().unwrap();
-    let worker = Worker::builder(bench.client()).handle("known", |(): ()| async { Ok::<_, Failure>(()) });
+    let harness = Harness::new().unwrap();
+    let worker = Worker::builder(harness.client()).handle("known", |(): ()| async { Ok::<_, Failure>(()) });
     let worker = worker.build().unwrap();
-    let id = bench.client().enqueue(NewJob::new("unknown", ()).unwrap()).await.unwrap().id().to_owned();
-    let error = bench.drain(&worker).await.unwrap_err().to_string();
+    let id = harness.client().enqueue(NewJob::new("unknown", ()).unwrap()).await.unwrap().id().to_owned();
+    let error = harness.drain(&worker).await.unwrap_err().to_string();
     assert!(error.contains("no handler for the type \"unknown\""), "{error}");
-    assert_eq!(bench.client().job(&id).await.unwrap().attempt(), 0);
+    assert_eq!(harness.client().job(&id).await.unwrap().attempt(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn so_many_handlers_run_at_once_and_of_one_type_no_more_than_it_says() {
+async fn concurrency_is_limited_in_all_and_by_type() {
     let server = TestServer::open().await;
     let client = server.client();
     struct Gauge {
@@ -151,17 +151,17 @@ async fn so_many_handlers_run_at_once_and_of_one_type_no_more_than_it_says() {
     let twos = (0..40).map(|_| NewJob::new("two", ()).unwrap());
     let fours = (0..8).map(|_| NewJob::new("four", ()).unwrap());
     let jobs = client.enqueue_all(twos.chain(fours).collect()).await.unwrap();
-    let crew = Crew::start(worker);
+    let running = RunningWorker::start(worker);
     for job in &jobs {
         client.wait(job.id(), common::TIMEOUT).await.unwrap();
     }
-    assert_eq!(crew.stop().await.done, 48);
+    assert_eq!(running.stop().await.done, 48);
     assert!((1..=2).contains(&gauge.most.load(Ordering::SeqCst)));
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_that_were_taken_ahead_go_back_when_every_handler_is_stuck() {
+async fn prefetched_jobs_are_released_when_every_handler_is_stuck() {
     let server = TestServer::open().await;
     let client = server.client();
     let go_on = Arc::new(Notify::new());
@@ -181,13 +181,13 @@ async fn jobs_that_were_taken_ahead_go_back_when_every_handler_is_stuck() {
             assert_eq!(client.wait(job.id(), common::TIMEOUT).await.unwrap().attempt(), 1);
         }
     };
-    let mut first = Crew::start(worker());
+    let mut first = RunningWorker::start(worker());
     // So that it thinks that all handlers are quick, and takes jobs ahead.
     ended(&client.enqueue_all(quick(50).collect()).await.unwrap()).await;
     let slow = NewJob::new("slow", ()).unwrap().priority(1);
     let jobs = client.enqueue_all(std::iter::once(slow).chain(quick(30)).collect()).await.unwrap();
-    first.hears("started slow").await;
-    let second = Crew::start(worker());
+    first.wait_for_event("started slow").await;
+    let second = RunningWorker::start(worker());
     ended(&jobs[1..]).await;
     go_on.notify_one();
     ended(&jobs[..1]).await;
@@ -198,7 +198,7 @@ async fn jobs_that_were_taken_ahead_go_back_when_every_handler_is_stuck() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn progress_can_be_watched_at_both_places() {
+async fn progress_can_be_read_in_both_places() {
     let folder = Folder::new("progress");
     let server = TestServer::open().await;
     for client in [server.client(), Client::open(&folder.0).await.unwrap()] {
@@ -212,14 +212,14 @@ async fn progress_can_be_watched_at_both_places() {
                 Ok::<_, Failure>(())
             },
         );
-        let crew = Crew::start(worker.stop_within(Duration::ZERO));
+        let running = RunningWorker::start(worker.stop_within(Duration::ZERO));
         let id = client.enqueue(NewJob::new("slow", ()).unwrap()).await.unwrap().id().to_owned();
         soon(go_on.notified()).await;
         let job = client.job(&id).await.unwrap();
         assert_eq!(job.envelope()["progress"], json!(0.25));
         assert_eq!(job.envelope()["progress_message"], "a quarter");
         assert_eq!(job.envelope()["progress_data"], json!({ "rows": 10 }));
-        crew.stop().await;
+        running.stop().await;
         client.close().await.unwrap();
     }
     server.close().await;
@@ -257,10 +257,10 @@ async fn a_folder_keeps_its_jobs_and_a_server_can_take_it_over() {
         name: String,
     }
     let greet = |person: Person| async move { Ok::<_, Failure>(format!("hello {}", person.name)) };
-    let crew = Crew::start(Worker::builder(&client).handle("greet", greet));
+    let running = RunningWorker::start(Worker::builder(&client).handle("greet", greet));
     assert_eq!(client.result::<String>(job.id(), common::TIMEOUT).await.unwrap(), "hello Ada");
     assert_eq!(client.result::<String>(plain.id(), common::TIMEOUT).await.unwrap(), "hello Bob");
-    crew.stop().await;
+    running.stop().await;
     server.close().await;
 }
 

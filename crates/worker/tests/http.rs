@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_is_run_and_its_result_is_kept() {
+async fn a_job_is_run_and_its_result_is_stored() {
     let server = TestServer::open().await;
     let client = server.client();
     let added = |(a, b): (u32, u32)| async move { Ok::<_, Failure>(a + b) };

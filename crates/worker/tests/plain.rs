@@ -1,4 +1,4 @@
-//! A server of Open Job Spec that has none of our extensions: ours, with the extensions taken away.
+//! A server of Open Job Spec without extensions: Redrive's own, with its extensions removed.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod common;
@@ -8,7 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use common::{Crew, TIMEOUT, TestServer};
+use common::{RunningWorker, TIMEOUT, TestServer};
 use redrive_policy::dialect::Dialect;
 use redrive_server::{Server, ServerSettings};
 use redrive_worker::{Client, Failure, NewJob, Outcome, Retry, Worker};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// What only our server understands. A request that has it fails the test by failing the worker.
+/// What only Redrive understands. A request with it fails the test by failing the worker.
 const OURS: [&str; 5] = ["wait_ms", "lease_token", "snooze_ms", "retry_after", "settlements"];
 
 async fn plainly(request: Request, next: Next) -> Response {
@@ -38,13 +38,13 @@ async fn plainly(request: Request, next: Next) -> Response {
 }
 
 /// The engine of the test server behind an API without our extensions.
-async fn plain_door(server: &TestServer) -> (String, tokio::task::JoinHandle<()>) {
+async fn plain_server(server: &TestServer) -> (String, tokio::task::JoinHandle<()>) {
     let server = Server::new(server.engine.clone(), ServerSettings::new("memory"));
     let router: Router = server.router().layer(middleware::from_fn(plainly));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move {
-        // Kept for as long as it serves.
+        // Not dropped while it serves.
         let _server = server;
         axum::serve(listener, router).await.unwrap();
     });
@@ -54,7 +54,7 @@ async fn plain_door(server: &TestServer) -> (String, tokio::task::JoinHandle<()>
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_outcome_works_with_what_the_specification_has() {
     let server = TestServer::open().await;
-    let (url, serving) = plain_door(&server).await;
+    let (url, serving) = plain_server(&server).await;
     let client = Client::http(&url).unwrap();
     let eager = Retry::written(Dialect::Ojs, json!({ "max_attempts": 3, "initial_interval": "PT0.001S" })).unwrap();
     let handler = |(what, _): (String, u32)| async move {
@@ -66,7 +66,8 @@ async fn every_outcome_works_with_what_the_specification_has() {
             _ => Ok(Outcome::snooze(Duration::from_millis(1))),
         }
     };
-    let mut crew = Crew::start(Worker::builder(&client).handle("do", handler).lease(Duration::from_millis(500)));
+    let mut running =
+        RunningWorker::start(Worker::builder(&client).handle("do", handler).lease(Duration::from_millis(500)));
     let add = async |what: &str| {
         let job = NewJob::new("do", (what, 1)).unwrap().retry(eager.clone());
         client.enqueue(job).await.unwrap().id().to_owned()
@@ -79,30 +80,30 @@ async fn every_outcome_works_with_what_the_specification_has() {
         assert_eq!((job.state(), job.attempt()), (state, attempt), "{what}");
     }
     assert_eq!(client.dead_letters().count().await.unwrap(), 1, "DEAD_LETTER is in the specification");
-    let nap = add("snooze").await;
-    crew.hears("released do").await;
-    crew.hears("settled do available").await;
-    client.cancel(&nap).await.unwrap();
-    crew.stop().await;
+    let snoozed = add("snooze").await;
+    running.wait_for_event("released do").await;
+    running.wait_for_event("settled do available").await;
+    client.cancel(&snoozed).await.unwrap();
+    running.stop().await;
     serving.abort();
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn taskharbor_disabling_retries_where_the_server_cannot_be_told() {
+async fn taskharbor_disabling_retries_on_a_server_without_the_extension() {
     let server = TestServer::open().await;
-    let (url, serving) = plain_door(&server).await;
+    let (url, serving) = plain_server(&server).await;
     let client = Client::http(&url).unwrap();
     let fails = |(): ()| async { Err::<(), _>(Failure::other("no")) };
     let two = Retry::written(Dialect::TaskHarbor, json!({ "policy": { "max_attempts": 2 } })).unwrap();
     for (retry, attempts) in [(Retry::none().unwrap(), 1), (two, 2)] {
-        let crew = Crew::start(Worker::builder(&client).handle("fails", fails).retry(&retry));
+        let running = RunningWorker::start(Worker::builder(&client).handle("fails", fails).retry(&retry));
         let eager = json!({ "max_attempts": 5, "initial_interval": "PT0.001S" });
         let job = NewJob::new("fails", ()).unwrap().retry(Retry::written(Dialect::Ojs, eager).unwrap());
         let id = client.enqueue(job).await.unwrap().id().to_owned();
         let job = client.wait(&id, TIMEOUT).await.unwrap();
         assert_eq!((job.state(), job.attempt()), ("discarded", attempts));
-        crew.stop().await;
+        running.stop().await;
     }
     serving.abort();
     server.close().await;

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Crew, TestServer};
+use common::{RunningWorker, TestServer};
 use redrive_worker::{Context, Failure, NewJob, Worker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +23,14 @@ async fn a_running_handler_may_finish() {
             context.state().notified().await;
             Ok::<_, Failure>(context.is_stopping())
         });
-    let mut crew = Crew::start(worker);
+    let mut running = RunningWorker::start(worker);
     let id = client.enqueue(job("long")).await.unwrap().id().to_owned();
-    crew.hears("started long").await;
-    crew.ask_to_stop();
-    crew.hears("stopping").await;
+    running.wait_for_event("started long").await;
+    running.ask_to_stop();
+    running.wait_for_event("stopping").await;
     let second = client.enqueue(job("long")).await.unwrap();
     go_on.notify_one();
-    assert_eq!(crew.ended().await.unwrap().done, 1);
+    assert_eq!(running.ended().await.unwrap().done, 1);
     let second = client.job(second.id()).await.unwrap();
     assert_eq!((second.state(), second.attempt()), ("available", 0), "it was not started, or it was released");
     assert!(client.job(&id).await.unwrap().result::<bool>().unwrap(), "it saw that the worker stops");
@@ -38,25 +38,25 @@ async fn a_running_handler_may_finish() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_finish_in_time_is_given_back_and_spends_no_attempt() {
+async fn a_handler_that_does_not_finish_in_time_is_released_and_spends_no_attempt() {
     let server = TestServer::open().await;
     let client = server.client();
     let endless = |(): ()| std::future::pending::<Result<(), Failure>>();
     let worker = Worker::builder(&client).handle("endless", endless);
-    let mut crew = Crew::start(worker.stop_within(Duration::ZERO).cancel_grace(Duration::from_millis(1)));
+    let mut running = RunningWorker::start(worker.stop_within(Duration::ZERO).cancel_grace(Duration::from_millis(1)));
     let id = client.enqueue(job("endless")).await.unwrap().id().to_owned();
-    crew.hears("started endless").await;
-    crew.ask_to_stop();
-    crew.hears("cancelled endless Stopping").await;
-    crew.hears("settled endless available").await;
-    assert_eq!(crew.ended().await.unwrap().released, 1);
+    running.wait_for_event("started endless").await;
+    running.ask_to_stop();
+    running.wait_for_event("cancelled endless Stopping").await;
+    running.wait_for_event("settled endless available").await;
+    assert_eq!(running.ended().await.unwrap().released, 1);
     let job = client.job(&id).await.unwrap();
     assert_eq!((job.state(), job.attempt(), job.errors().len()), ("available", 0, 0));
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_that_wait_in_the_worker_are_given_back_at_once() {
+async fn jobs_that_wait_in_the_worker_are_released_at_once() {
     let server = TestServer::open().await;
     let client = server.client();
     client.enqueue_all((0..4).map(|_| job("one")).collect()).await.unwrap();
@@ -68,20 +68,20 @@ async fn jobs_that_wait_in_the_worker_are_given_back_at_once() {
         })
         .concurrency(4)
         .concurrency_of("one", 1);
-    let mut crew = Crew::start(worker);
-    crew.hears("started one").await;
-    crew.ask_to_stop();
+    let mut running = RunningWorker::start(worker);
+    running.wait_for_event("started one").await;
+    running.ask_to_stop();
     for _ in 0..3 {
-        crew.hears("settled one available").await;
+        running.wait_for_event("settled one available").await;
     }
     go_on.notify_one();
-    let summary = crew.ended().await.unwrap();
+    let summary = running.ended().await.unwrap();
     assert_eq!((summary.done, summary.released), (1, 3));
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_abort_ends_what_runs_at_once_and_gives_it_back() {
+async fn an_abort_ends_running_handlers_and_releases_their_jobs() {
     let server = TestServer::open().await;
     let client = server.client();
     let started = Arc::new(Notify::new());

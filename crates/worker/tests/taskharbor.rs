@@ -1,13 +1,13 @@
 //! TaskHarbor's retry policy, section by section, on the worker and the engine behind it. The engine is
-//! in memory, and time is that of the bench.
+//! in memory, and the clock is that of the harness.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 #![cfg(feature = "embedded")]
 
 mod common;
 
-use common::{Crew, TIMEOUT, TestServer};
+use common::{RunningWorker, TIMEOUT, TestServer};
 use redrive_policy::dialect::Dialect;
-use redrive_worker::testing::{Bench, Drained};
+use redrive_worker::testing::{Drained, Harness};
 use redrive_worker::{Failure, NewJob, Retry, Worker};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -22,12 +22,12 @@ async fn failing(job: Retry, worker: Option<Retry>) -> Drained {
 }
 
 async fn failing_with(job: Retry, worker: Option<Retry>, failure: fn() -> Failure) -> Drained {
-    let bench = Bench::new().unwrap();
+    let harness = Harness::new().unwrap();
     let builder =
-        Worker::builder(bench.client()).handle("email.send", move |(): ()| async move { Err::<(), _>(failure()) });
+        Worker::builder(harness.client()).handle("email.send", move |(): ()| async move { Err::<(), _>(failure()) });
     let builder = worker.iter().fold(builder, |builder, retry| builder.retry(retry));
-    bench.client().enqueue(NewJob::new("email.send", ()).unwrap().retry(job)).await.unwrap();
-    bench.drain(&builder.build().unwrap()).await.unwrap()
+    harness.client().enqueue(NewJob::new("email.send", ()).unwrap().retry(job)).await.unwrap();
+    harness.drain(&builder.build().unwrap()).await.unwrap()
 }
 
 fn waits(drained: &Drained) -> Vec<f64> {
@@ -135,20 +135,21 @@ async fn the_split_holds_over_http() {
     let policy =
         harbor(json!({ "policy": { "base_delay": "1ms", "max_delay": "2ms", "jitter": 0.0, "max_attempts": 4 } }));
     let fails = |(): ()| async { Err::<(), _>(Failure::other("no")) };
-    let mut crew = Crew::start(Worker::builder(&client).handle("email.send", fails).retry(&policy));
+    let mut running = RunningWorker::start(Worker::builder(&client).handle("email.send", fails).retry(&policy));
     let add = async |limit| {
         let job = NewJob::new("email.send", ()).unwrap().retry(Retry::by_worker(limit).unwrap());
         client.enqueue(job).await.unwrap().id().to_owned()
     };
     for (limit, attempts) in [(Some(20), 4), (Some(2), 2), (None, 4)] {
         let id = add(limit).await;
-        crew.hears("settled email.send discarded dead").await;
+        running.wait_for_event("settled email.send discarded dead").await;
         assert_eq!(client.wait(&id, TIMEOUT).await.unwrap().attempt(), attempts);
     }
-    crew.stop().await;
-    let crew = Crew::start(Worker::builder(&client).handle("email.send", fails).retry(&Retry::none().unwrap()));
+    running.stop().await;
+    let running =
+        RunningWorker::start(Worker::builder(&client).handle("email.send", fails).retry(&Retry::none().unwrap()));
     let id = add(Some(5)).await;
     assert_eq!(client.wait(&id, TIMEOUT).await.unwrap().attempt(), 1);
-    crew.stop().await;
+    running.stop().await;
     server.close().await;
 }

@@ -104,18 +104,18 @@ macro_rules! measure {
 
         $clear().await;
         let started = Instant::now();
-        let lanes: Vec<_> = (0..16)
-            .map(|lane| {
+        let tasks: Vec<_> = (0..16)
+            .map(|first| {
                 let mut storage = $open();
                 tokio::spawn(async move {
-                    for i in (lane..$jobs).step_by(16) {
+                    for i in (first..$jobs).step_by(16) {
                         storage.push(Job::new(i)).await.expect("a job is stored");
                     }
                 })
             })
             .collect();
-        for lane in lanes {
-            lane.await.expect("a lane ends well");
+        for task in tasks {
+            task.await.expect("a task ends well");
         }
         report("a", $jobs, started.elapsed());
         expect("jobs stored", $waiting().await, $jobs);

@@ -2,7 +2,7 @@
 
 use super::http::{Connection, Head, Target};
 use super::tally::{Latencies, Ledger};
-use super::wire::{self, Fetched, Kit, Settled};
+use super::wire::{self, Fetched, JobTemplate, Settled};
 use crate::exit::Failed;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,25 +11,25 @@ use tokio::task::JoinSet;
 
 /// How jobs are claimed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Draining {
+pub(super) struct WorkerLoad {
     pub(super) connections: usize,
     /// How many jobs are fetched and settled in one request; a single one is fetched, and
     /// then acked or nacked.
     pub(super) batch: usize,
 }
 
-/// Claims and settles jobs until the ledger is complete. A latency is the time from asking for jobs to
+/// Claims and settles jobs until the ledger is complete. A latency is the time from the request for jobs to
 /// the answer that they are settled.
 pub(super) async fn drain(
     target: &Target,
-    kit: &Kit,
+    template: &JobTemplate,
     ledger: &Rc<RefCell<Ledger>>,
-    draining: Draining,
+    worker: WorkerLoad,
     latencies: &Rc<RefCell<Latencies>>,
 ) -> Result<(), Failed> {
     let mut clients = JoinSet::new();
-    for _ in 0..draining.connections {
-        let client = BenchClient::open(target, kit, draining.batch).await?;
+    for _ in 0..worker.connections {
+        let client = BenchClient::open(target, template, worker.batch).await?;
         let (ledger, latencies) = (Rc::clone(ledger), Rc::clone(latencies));
         clients.spawn_local(async move { client.work(&ledger, &latencies).await });
     }
@@ -53,19 +53,19 @@ struct BenchClient {
     settle: Head,
 }
 
-/// A run that is about to end.
-struct Ending {
+/// How a run is going to end.
+struct PlannedEnd {
     number: usize,
     fails: bool,
 }
 
 impl BenchClient {
-    async fn open(target: &Target, kit: &Kit, batch: usize) -> Result<Self, Failed> {
+    async fn open(target: &Target, template: &JobTemplate, batch: usize) -> Result<Self, Failed> {
         Ok(Self {
             connection: target.connect().await?,
             batch,
             fetch: target.head("/ojs/v1/workers/fetch"),
-            fetch_body: kit.fetch(batch),
+            fetch_body: template.fetch(batch),
             ack: target.head("/ojs/v1/workers/ack"),
             nack: target.head("/ojs/v1/workers/nack"),
             settle: target.head("/ojs/v1/workers/settle"),
@@ -74,36 +74,36 @@ impl BenchClient {
 
     async fn work(mut self, ledger: &RefCell<Ledger>, latencies: &RefCell<Latencies>) -> Result<(), Failed> {
         let mut body = Vec::new();
-        let mut endings = Vec::new();
+        let mut ends = Vec::new();
         while !ledger.borrow().is_complete() {
             let asked = Instant::now();
-            self.take(ledger, &mut body, &mut endings).await?;
-            if endings.is_empty() {
+            self.claim(ledger, &mut body, &mut ends).await?;
+            if ends.is_empty() {
                 continue;
             }
-            self.finish(&body, &endings).await?;
+            self.settle(&body, &ends).await?;
             latencies.borrow_mut().add(asked);
             let mut ledger = ledger.borrow_mut();
-            for ending in endings.iter().filter(|ending| !ending.fails) {
-                ledger.finished(ending.number)?;
+            for end in ends.iter().filter(|end| !end.fails) {
+                ledger.finished(end.number)?;
             }
         }
         Ok(())
     }
 
-    /// Asks for jobs, and writes down how they end.
-    async fn take(
+    /// Claims jobs, and decides how they end.
+    async fn claim(
         &mut self,
         ledger: &RefCell<Ledger>,
         body: &mut Vec<u8>,
-        endings: &mut Vec<Ending>,
+        ends: &mut Vec<PlannedEnd>,
     ) -> Result<(), Failed> {
         let answer = self.connection.post(&self.fetch, &self.fetch_body).await?;
         let fetched: Fetched<'_> =
             serde_json::from_slice(answer).map_err(|error| Failed::unreachable(format!("a fetch: {error}")))?;
         let mut ledger = ledger.borrow_mut();
         body.clear();
-        endings.clear();
+        ends.clear();
         let many = self.batch > 1;
         for job in &fetched.jobs {
             let number = job.args[0].i;
@@ -113,7 +113,7 @@ impl BenchClient {
             } else {
                 wire::push_end(body, job, fails);
             }
-            endings.push(Ending { number, fails });
+            ends.push(PlannedEnd { number, fails });
         }
         if many {
             wire::close_settlement(body);
@@ -121,20 +121,20 @@ impl BenchClient {
         Ok(())
     }
 
-    /// Reports how the runs ended, and looks whether each report was accepted.
-    async fn finish(&mut self, body: &[u8], endings: &[Ending]) -> Result<(), Failed> {
-        if let ([ending], 1) = (endings, self.batch) {
-            let head = if ending.fails { &self.nack } else { &self.ack };
+    /// Reports how the runs ended, and checks that each report was accepted.
+    async fn settle(&mut self, body: &[u8], ends: &[PlannedEnd]) -> Result<(), Failed> {
+        if let ([end], 1) = (ends, self.batch) {
+            let head = if end.fails { &self.nack } else { &self.ack };
             self.connection.post(head, body).await?;
             return Ok(());
         }
         let answer = self.connection.post(&self.settle, body).await?;
         let answer: Settled =
             serde_json::from_slice(answer).map_err(|error| Failed::unreachable(format!("a settle: {error}")))?;
-        if answer.settled != endings.len() || answer.refused != 0 {
+        if answer.settled != ends.len() || answer.refused != 0 {
             let Settled { settled, refused } = answer;
-            let said = format!("of {} reports {settled} were settled and {refused} refused", endings.len());
-            return Err(Failed::invalid(said));
+            let message = format!("of {} reports {settled} were settled and {refused} refused", ends.len());
+            return Err(Failed::invalid(message));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::http::Target;
 use super::tally::Latencies;
-use super::wire::Kit;
+use super::wire::JobTemplate;
 use crate::exit::Failed;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 
 /// How jobs are enqueued.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Filling {
+pub(super) struct EnqueueLoad {
     pub(super) connections: usize,
-    /// So many jobs share a request; a single one has a request of its own kind.
+    /// How many jobs share a request; a single one is sent without a batch.
     pub(super) batch: usize,
 }
 
@@ -21,17 +21,17 @@ pub(super) struct Filling {
 /// one before it.
 pub(super) async fn fill(
     target: &Target,
-    kit: &Kit,
+    template: &JobTemplate,
     jobs: usize,
-    filling: Filling,
+    load: EnqueueLoad,
     latencies: &Rc<RefCell<Latencies>>,
 ) -> Result<(), Failed> {
     let next = Rc::new(Cell::new(0));
     let mut clients = JoinSet::new();
-    for _ in 0..filling.connections {
-        let (target, kit) = (target.clone(), kit.clone());
+    for _ in 0..load.connections {
+        let (target, template) = (target.clone(), template.clone());
         let (next, latencies) = (Rc::clone(&next), Rc::clone(latencies));
-        clients.spawn_local(async move { client(&target, &kit, jobs, filling.batch, &next, &latencies).await });
+        clients.spawn_local(async move { client(&target, &template, jobs, load.batch, &next, &latencies).await });
     }
     while let Some(ended) = clients.join_next().await {
         ended.map_err(Failed::invalid)??;
@@ -41,7 +41,7 @@ pub(super) async fn fill(
 
 async fn client(
     target: &Target,
-    kit: &Kit,
+    template: &JobTemplate,
     jobs: usize,
     batch: usize,
     next: &Cell<usize>,
@@ -59,9 +59,9 @@ async fn client(
         next.set(end);
         body.clear();
         if batch == 1 {
-            kit.push_job(&mut body, first);
+            template.push_job(&mut body, first);
         } else {
-            kit.push_batch(&mut body, first..end);
+            template.push_batch(&mut body, first..end);
         }
         let sent = Instant::now();
         connection.post(&head, &body).await?;

@@ -23,13 +23,13 @@ pub(crate) struct Args {
     /// Which phases to run, by their letters [default: all]
     #[arg(long, value_delimiter = ',', value_name = "PHASE")]
     phases: Vec<Phase>,
-    /// How many connections a worker uses that takes several jobs at once
+    /// How many connections the batch worker uses
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     worker_connections: u16,
-    /// How many jobs such a worker takes, and settles, in one request
+    /// How many jobs the batch worker claims and settles in one request
     #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1_000))]
     worker_batch: u16,
-    /// How many seconds a phase may take before the run is given up
+    /// How many seconds a phase may take before the run fails
     #[arg(long, default_value_t = 120, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3_600))]
     time_limit: u32,
     /// Leave the completed jobs on the server, to measure with them there
@@ -47,12 +47,12 @@ Phases:
   a   enqueue one by one, 16 connections
   b   enqueue in batches of 100, one after another
   b4  enqueue in batches of 100, 4 connections
-  c   claim and ack; a worker that takes and settles many jobs in one request
+  c   claim and ack; a batch worker, which claims and settles many jobs in one request
   c1  claim and ack one by one, 50 connections
-  d   every job fails twice with no delay and then succeeds; the worker of c
+  d   every job fails twice without delay and then succeeds; the worker of c
   d1  the same with the worker of c1
 
-Every phase checks what it counted; a run that does not add up has no figures. The jobs go to queues
+Every phase verifies its counts; a run with wrong counts prints no figures. The jobs go to queues
 of their own, and are removed when their phase is over.
 
 Examples:
@@ -65,9 +65,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let target = http::Target::of(&args.server.server, args.server.api_key()?.as_deref())?;
     let plan = Plan {
         target,
-        // Several may start in the same moment, on nodes of one store.
+        // Several may start at the same time, on nodes of one store.
         run: format!("{:x}-{:x}", crate::when::now_ms(), std::process::id()),
-        worker: drain::Draining {
+        worker: drain::WorkerLoad {
             connections: usize::from(args.worker_connections),
             batch: usize::from(args.worker_batch),
         },
@@ -86,14 +86,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     if args.json {
         return output::json(&report::to_json(&plan, &measured, &health));
     }
-    output::text(&report::told(&plan, &measured))
+    output::text(&report::table(&plan, &measured))
 }
 
-/// Removes what a phase has left; the server removes a limited number at a time.
+/// Removes the jobs of a phase; the server removes a limited number at a time.
 fn remove_jobs(client: &Client, queue: &str) -> Result<(), Failed> {
-    let order = json!({ "filter": { "state": "completed", "queue": queue }, "confirm": true });
+    let request = json!({ "filter": { "state": "completed", "queue": queue }, "confirm": true });
     loop {
-        let answer = client.ask(Send::Post(&order), "/ojs/v1/admin/jobs/bulk/delete")?;
+        let answer = client.ask(Send::Post(&request), "/ojs/v1/admin/jobs/bulk/delete")?;
         let count = |key: &str| answer[key].as_u64().unwrap_or(0);
         if count("remaining") == 0 || count("succeeded") == 0 {
             return Ok(());
@@ -104,11 +104,11 @@ fn remove_jobs(client: &Client, queue: &str) -> Result<(), Failed> {
 /// One phase, and the server's own count beside ours.
 fn measure(client: &Client, plan: &Plan, phase: Phase, jobs: usize) -> Result<Measured, Failed> {
     let broken = |failed: Failed| Failed {
-        message: format!("phase {} did not add up, there is no figure for it: {}", phase.letter(), failed.message),
+        message: format!("the counts of phase {} are wrong, so it has no figures: {}", phase.letter(), failed.message),
         ..failed
     };
     let measured = phase::run(plan, phase, jobs).map_err(broken)?;
     let stats = client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", measured.queue))?;
-    phase::same_count(&stats["stats"], measured.jobs).map_err(broken)?;
+    phase::check_count(&stats["stats"], measured.jobs).map_err(broken)?;
     Ok(measured)
 }

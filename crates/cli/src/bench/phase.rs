@@ -1,10 +1,10 @@
 //! The phases of a run.
 
-use super::drain::{Draining, drain};
-use super::fill::{Filling, fill};
+use super::drain::{WorkerLoad, drain};
+use super::fill::{EnqueueLoad, fill};
 use super::http::Target;
-use super::tally::{Latencies, Ledger, own_cpu};
-use super::wire::Kit;
+use super::tally::{Latencies, Ledger, process_cpu};
+use super::wire::JobTemplate;
 use crate::exit::Failed;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -13,17 +13,17 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 
-/// How jobs are enqueued where that is not what is measured.
-const QUICK: Filling = Filling { connections: 4, batch: 100 };
+/// How jobs are enqueued if that is not measured.
+const QUICK: EnqueueLoad = EnqueueLoad { connections: 4, batch: 100 };
 
 /// What all phases share.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) target: Target,
-    /// Tells the queues of this run from those of others.
+    /// Distinguishes the queues of this run from those of others.
     pub(super) run: String,
-    /// The worker that takes several jobs at once.
-    pub(super) worker: Draining,
+    /// The batch worker.
+    pub(super) worker: WorkerLoad,
     /// How long a phase may take.
     pub(super) limit: Duration,
 }
@@ -63,7 +63,7 @@ impl Phase {
     }
 
     pub(super) fn title(self, plan: &Plan) -> String {
-        let Draining { connections, batch } = plan.worker;
+        let WorkerLoad { connections, batch } = plan.worker;
         let many = format!("{connections} connections, up to {batch} jobs in a fetch and in a settle");
         match self {
             Self::Single => "enqueue one by one, 16 connections".to_owned(),
@@ -76,19 +76,19 @@ impl Phase {
         }
     }
 
-    /// How the phase enqueues jobs, where that is what it measures.
-    const fn filling(self) -> Option<Filling> {
+    /// How the phase enqueues jobs, if that is what it measures.
+    const fn load(self) -> Option<EnqueueLoad> {
         match self {
-            Self::Single => Some(Filling { connections: 16, batch: 1 }),
-            Self::Batches => Some(Filling { connections: 1, batch: 100 }),
+            Self::Single => Some(EnqueueLoad { connections: 16, batch: 1 }),
+            Self::Batches => Some(EnqueueLoad { connections: 1, batch: 100 }),
             Self::ConcurrentBatches => Some(QUICK),
             _ => None,
         }
     }
 
-    const fn draining(self, plan: &Plan) -> Draining {
+    const fn worker(self, plan: &Plan) -> WorkerLoad {
         match self {
-            Self::ClaimSingle | Self::FailSingle => Draining { connections: 50, batch: 1 },
+            Self::ClaimSingle | Self::FailSingle => WorkerLoad { connections: 50, batch: 1 },
             _ => plan.worker,
         }
     }
@@ -97,8 +97,8 @@ impl Phase {
         matches!(self, Self::Fail | Self::FailSingle)
     }
 
-    /// How many jobs the phase handles, where the quick ones handle `jobs`.
-    const fn share(self, jobs: usize) -> usize {
+    /// How many jobs the phase handles, if the fast phases handle `jobs`.
+    const fn job_count(self, jobs: usize) -> usize {
         match self {
             Self::ClaimSingle | Self::Fail => jobs / 2,
             Self::FailSingle => jobs / 5,
@@ -127,16 +127,16 @@ pub(super) struct Measured {
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     pub(super) max_ms: f64,
-    /// The processor time that this program itself needed.
-    pub(super) own_cpu: Option<Duration>,
+    /// The processor time of this program itself.
+    pub(super) process_cpu: Option<Duration>,
 }
 
-/// Fills a queue and empties it again, and takes the time of the half that the phase is about.
+/// Fills a queue and drains it, and measures the half that the phase is about.
 pub(super) fn run(plan: &Plan, phase: Phase, jobs: usize) -> Result<Measured, Failed> {
     // One thread: the measuring program must not take the processors away from the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
-    let jobs = phase.share(jobs);
+    let jobs = phase.job_count(jobs);
     let ledger = Rc::new(RefCell::new(Ledger::new(jobs, phase.fails())));
     let clients = LocalSet::new();
     let measuring = async { tokio::time::timeout(plan.limit, measure(plan, phase, jobs, &ledger)).await };
@@ -148,22 +148,22 @@ pub(super) fn run(plan: &Plan, phase: Phase, jobs: usize) -> Result<Measured, Fa
 }
 
 async fn measure(plan: &Plan, phase: Phase, jobs: usize, ledger: &Rc<RefCell<Ledger>>) -> Result<Measured, Failed> {
-    let kit = Kit::new(format!("bench-{}-{}", plan.run, phase.letter()), phase.fails());
+    let template = JobTemplate::new(format!("bench-{}-{}", plan.run, phase.letter()), phase.fails());
     let (wanted, passed_over) = (Rc::default(), Rc::default());
-    let (filling, of_fill, of_drain) = match phase.filling() {
-        Some(filling) => (filling, &wanted, &passed_over),
+    let (load, of_fill, of_drain) = match phase.load() {
+        Some(load) => (load, &wanted, &passed_over),
         None => (QUICK, &passed_over, &wanted),
     };
     let filled = Stopwatch::start();
-    fill(&plan.target, &kit, jobs, filling, of_fill).await?;
+    fill(&plan.target, &template, jobs, load, of_fill).await?;
     let filled = filled.stop();
     let drained = Stopwatch::start();
-    drain(&plan.target, &kit, ledger, phase.draining(plan), of_drain).await?;
+    drain(&plan.target, &template, ledger, phase.worker(plan), of_drain).await?;
     let drained = drained.stop();
-    let (took, own_cpu) = if phase.filling().is_some() { filled } else { drained };
+    let (took, process_cpu) = if phase.load().is_some() { filled } else { drained };
     let runs = ledger.borrow().runs();
     let [p50_ms, p99_ms, max_ms] = RefCell::<Latencies>::borrow_mut(&wanted).quantiles_ms([0.5, 0.99, 1.0]);
-    Ok(Measured { phase, queue: kit.queue().to_owned(), jobs, runs, took, p50_ms, p99_ms, max_ms, own_cpu })
+    Ok(Measured { phase, queue: template.queue().to_owned(), jobs, runs, took, p50_ms, p99_ms, max_ms, process_cpu })
 }
 
 struct Stopwatch {
@@ -173,17 +173,17 @@ struct Stopwatch {
 
 impl Stopwatch {
     fn start() -> Self {
-        Self { cpu: own_cpu(), started: Instant::now() }
+        Self { cpu: process_cpu(), started: Instant::now() }
     }
 
     fn stop(&self) -> (Duration, Option<Duration>) {
         let took = self.started.elapsed();
-        (took, own_cpu().zip(self.cpu).map(|(now, before)| now.saturating_sub(before)))
+        (took, process_cpu().zip(self.cpu).map(|(now, before)| now.saturating_sub(before)))
     }
 }
 
-/// Compares the server's own count of a queue with ours: everything completed, nothing left over.
-pub(super) fn same_count(stats: &Value, jobs: usize) -> Result<(), Failed> {
+/// Checks the server's own counts of a queue: all jobs are completed, none is left.
+pub(super) fn check_count(stats: &Value, jobs: usize) -> Result<(), Failed> {
     let count = |state: &str| stats[state].as_u64();
     let left: u64 =
         ["available", "active", "scheduled", "pending", "retryable", "discarded"].iter().filter_map(|s| count(s)).sum();

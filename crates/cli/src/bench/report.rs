@@ -20,7 +20,7 @@ impl Measured {
             "p50_ms": self.p50_ms,
             "p99_ms": self.p99_ms,
             "max_ms": self.max_ms,
-            "client_cpu_seconds": self.own_cpu.map(|cpu| cpu.as_secs_f64()),
+            "client_cpu_seconds": self.process_cpu.map(|cpu| cpu.as_secs_f64()),
         })
     }
 }
@@ -34,10 +34,10 @@ pub(super) fn to_json(plan: &Plan, measured: &[Measured], health: &Value) -> Val
     json!({ "server": health, "phases": phases })
 }
 
-pub(super) fn told(plan: &Plan, measured: &[Measured]) -> String {
+pub(super) fn table(plan: &Plan, measured: &[Measured]) -> String {
     let head = ["PHASE", "JOBS", "JOBS/S", "P50 MS", "P99 MS", "MAX MS", "CLIENT CPU"].map(str::to_owned).to_vec();
     let row = |measured: &Measured| {
-        let cpu = measured.own_cpu.map_or_else(String::new, |cpu| {
+        let cpu = measured.process_cpu.map_or_else(String::new, |cpu| {
             format!("{:.0} %", 100.0 * cpu.as_secs_f64() / measured.took.as_secs_f64().max(1e-9))
         });
         vec![
@@ -52,8 +52,8 @@ pub(super) fn told(plan: &Plan, measured: &[Measured]) -> String {
     };
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(measured.iter().map(row)).collect();
     format!(
-        "{}\nTimes are those of requests; of phases c and d, from asking for jobs to the answer that they are settled.\n\
-         Every answer was counted: each job was completed once, after one run in a to c1 and three in d and d1.\n",
+        "{}\nTimes are those of requests; in phases c and d, from the request for jobs to the answer that they are settled.\n\
+         All counts were verified: each job was completed once, after one run in a to c1 and three in d and d1.\n",
         output::table(&rows)
     )
 }

@@ -3,7 +3,7 @@
 use crate::exit::Failed;
 use std::time::{Duration, Instant};
 
-/// How long the requests of a phase took, in microseconds.
+/// The latencies of the requests of a phase, in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Latencies(Vec<u32>);
 
@@ -37,17 +37,17 @@ impl Ledger {
         Self { runs: vec![0; jobs], done: vec![false; jobs], finished: 0, needed: if failing { 3 } else { 1 } }
     }
 
-    /// Counts a run, and answers whether it has to fail.
+    /// Counts a run, and returns whether it has to fail.
     pub(super) fn started(&mut self, number: usize, attempt: u32) -> Result<bool, Failed> {
         let jobs = self.runs.len();
         let runs = self
             .runs
             .get_mut(number)
-            .ok_or_else(|| Failed::invalid(format!("job {number} came, and there are {jobs}")))?;
+            .ok_or_else(|| Failed::invalid(format!("job {number} was claimed, but there are only {jobs}")))?;
         *runs = runs.saturating_add(1);
         if u32::from(*runs) != attempt || *runs > self.needed {
             return Err(Failed::invalid(format!(
-                "job {number} came for run {runs} of {}, and the server calls it attempt {attempt}",
+                "job {number} was claimed for run {runs} of {}, but the server calls it attempt {attempt}",
                 self.needed
             )));
         }
@@ -68,7 +68,7 @@ impl Ledger {
         self.finished == self.done.len()
     }
 
-    /// What is missing, in words.
+    /// How many jobs are done, as text.
     pub(super) fn state(&self) -> String {
         format!("{} of {} jobs done", self.finished, self.done.len())
     }
@@ -79,10 +79,10 @@ impl Ledger {
     }
 }
 
-/// The processor time that this process has used so far; absent where the system does not report it.
-pub(super) fn own_cpu() -> Option<Duration> {
+/// The processor time of this process so far; absent if the system does not report it.
+pub(super) fn process_cpu() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program stands in brackets and may hold blanks; user and system time are the
+    // The name of the program is in brackets and may contain spaces; user and system time are the
     // 12th and 13th field after it, in hundredths of a second.
     let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();

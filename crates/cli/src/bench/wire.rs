@@ -1,26 +1,26 @@
-//! The bodies that a measurement sends, and what it reads of the answers.
+//! The bodies of the requests, and the parts of the answers that are read.
 
 use serde::Deserialize;
 use std::io::Write;
 
-/// Fails twice and then succeeds: three runs, with no wait between them.
-const RETRY: &str = concat!(
+/// For jobs that fail twice and then succeed: three runs without delay.
+const RETRY_POLICY: &str = concat!(
     r#","retry":{"dialect":"azolla","policy":{"stop":{"max_attempts":3},"#,
     r#""wait":{"strategy":"fixed","delay":0},"retry":{"include_errors":["planned"]}}}"#
 );
 
 /// What all jobs of a phase have in common.
 #[derive(Clone, Debug)]
-pub(super) struct Kit {
+pub(super) struct JobTemplate {
     queue: String,
     /// From the end of the number to the end of the job.
     tail: Vec<u8>,
 }
 
-impl Kit {
+impl JobTemplate {
     pub(super) fn new(queue: String, failing: bool) -> Self {
         let note = "x".repeat(64);
-        let retry = if failing { RETRY } else { "" };
+        let retry = if failing { RETRY_POLICY } else { "" };
         let tail = format!(r#","kind":"bench","note":"{note}"}}],"options":{{"queue":"{queue}"{retry}}}}}"#);
         Self { queue, tail: tail.into_bytes() }
     }
@@ -48,7 +48,7 @@ impl Kit {
         body.extend_from_slice(b"]}");
     }
 
-    /// A request for jobs, which the server may hold open for a while when there are none.
+    /// A request for jobs, which waits for a while if there are none.
     pub(super) fn fetch(&self, count: usize) -> Vec<u8> {
         format!(r#"{{"queues":["{}"],"count":{count},"worker_id":"bench","wait_ms":1000}}"#, self.queue).into_bytes()
     }
@@ -70,7 +70,7 @@ pub(super) struct Claimed<'a> {
     pub(super) args: [Payload; 1],
 }
 
-/// What a job carries: its number.
+/// The argument of a job: its number.
 #[derive(Debug, Deserialize)]
 pub(super) struct Payload {
     pub(super) i: usize,
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_json_and_its_policy_is_valid() {
-        let kit = Kit::new("bench-1-d".to_owned(), true);
+        let template = JobTemplate::new("bench-1-d".to_owned(), true);
         let mut body = Vec::new();
-        kit.push_batch(&mut body, 7..9);
+        template.push_batch(&mut body, 7..9);
         let batch: Value = serde_json::from_slice(&body).expect("JSON");
         assert_eq!(batch["jobs"][1]["args"][0]["i"], 8);
         let retry = &batch["jobs"][0]["options"]["retry"];
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn many_ends_are_one_document() {
+    fn many_reports_are_one_document() {
         let answer = br#"{"jobs":[{"id":"x","attempt":1,"lease_token":"1-0","args":[{"i":5,"note":"n"}],"more":[1]}]}"#;
         let fetched: Fetched<'_> = serde_json::from_slice(answer).expect("JSON");
         let (mut body, mut single) = (Vec::new(), Vec::new());

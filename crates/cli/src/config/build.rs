@@ -1,7 +1,7 @@
-//! From what was said to what the server is started with; every problem is listed.
+//! Builds the configuration of the server from all sources, and lists every problem.
 
 use super::names;
-use super::setting::{self, Read};
+use super::setting::{self, TypedValue};
 use super::source::{Origin, Problems, Sources};
 use crate::enqueue::policy_document;
 use crate::log;
@@ -16,11 +16,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the server is started with.
-pub(crate) struct Built {
+/// The configuration of the server.
+pub(crate) struct ServerConfig {
     pub(crate) listen: SocketAddr,
-    pub(crate) place: StoreLocation,
-    /// The folder for the backups that callers may ask for.
+    pub(crate) location: StoreLocation,
+    /// The folder for the backups that callers request.
     pub(crate) backups: Option<PathBuf>,
     pub(crate) threads: usize,
     pub(crate) keys: ApiKeys,
@@ -33,14 +33,14 @@ pub(crate) struct Built {
 
 /// Where the store is.
 pub(crate) enum StoreLocation {
-    /// In a folder of this machine.
+    /// In a folder on this machine.
     Folder(PathBuf),
     /// In a database.
     Postgres(Box<redrive_store::postgres::Options>),
 }
 
 /// Checks everything, and lists everything that is wrong.
-pub(super) fn build(sources: &Sources) -> Result<Built, Problems> {
+pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     let mut from = Reader { sources, problems: sources.problems.clone() };
     let keys = from.keys();
     let listen = from.listen(&keys);
@@ -56,18 +56,18 @@ pub(super) fn build(sources: &Sources) -> Result<Built, Problems> {
         ..Settings::new(layers)
     });
     let log = from.log();
-    let (place, threads) = (from.place(), from.number("threads"));
+    let (location, threads) = (from.location(), from.number("threads"));
     let backups = Some(from.text("backups")).filter(|text| !text.is_empty()).map(PathBuf::from);
-    match (engine, listen, place) {
-        (Some(engine), Some(listen), Some(place)) if from.problems.list.is_empty() => {
-            Ok(Built { listen, place, backups, threads, keys, hosts, test_directives, limits, engine, log })
+    match (engine, listen, location) {
+        (Some(engine), Some(listen), Some(location)) if from.problems.list.is_empty() => {
+            Ok(ServerConfig { listen, location, backups, threads, keys, hosts, test_directives, limits, engine, log })
         }
         _ => Err(from.problems),
     }
 }
 
-/// Whether a queue or a job type can have a name; if not, why.
-type Fits = fn(&str) -> Result<(), String>;
+/// Whether a name is valid for a queue or a job type; if not, why.
+type NameCheck = fn(&str) -> Result<(), String>;
 
 struct Reader<'s> {
     sources: &'s Sources,
@@ -77,12 +77,12 @@ struct Reader<'s> {
 impl Reader<'_> {
     fn wrong(&mut self, key: &str, message: &str) {
         let origin = self.sources.get(key).map(|(_, _, origin)| origin);
-        self.problems.of_usage |= matches!(origin, Some(Origin::Flag(_)));
+        self.problems.is_usage |= matches!(origin, Some(Origin::Flag(_)));
         let origin = origin.map(|origin| format!("{origin}: ")).unwrap_or_default();
         self.problems.list.push(format!("{origin}{key}: {message}"));
     }
 
-    fn read(&mut self, key: &str) -> Option<Read> {
+    fn read(&mut self, key: &str) -> Option<TypedValue> {
         let (setting, text, _) = self.sources.get(key)?;
         setting
             .kind
@@ -93,28 +93,28 @@ impl Reader<'_> {
 
     fn text(&mut self, key: &str) -> String {
         match self.read(key) {
-            Some(Read::Text(text)) => text,
+            Some(TypedValue::Text(text)) => text,
             _ => String::new(),
         }
     }
 
-    /// A number; zero where it is wrong, and then nothing starts.
+    /// A number; zero if it is invalid, and then the server does not start.
     fn number<T: TryFrom<u64> + Default>(&mut self, key: &str) -> T {
         match self.read(key) {
-            Some(Read::Number(number)) => T::try_from(number).unwrap_or_default(),
+            Some(TypedValue::Number(number)) => T::try_from(number).unwrap_or_default(),
             _ => T::default(),
         }
     }
 
     fn span(&mut self, key: &str) -> Span {
         match self.read(key) {
-            Some(Read::Duration(span)) => span,
+            Some(TypedValue::Duration(span)) => span,
             _ => Span::ZERO,
         }
     }
 
     fn flag(&mut self, key: &str) -> bool {
-        self.read(key) == Some(Read::Flag(true))
+        self.read(key) == Some(TypedValue::Flag(true))
     }
 
     fn duration(&mut self, key: &str) -> Duration {
@@ -172,12 +172,12 @@ impl Reader<'_> {
             (false, true) => ("api_key", Ok(own)),
             (true, false) => ("api_key_file", std::fs::read_to_string(&path)),
             (false, false) => {
-                self.wrong("api_key_file", "found beside api_key; keep one of them");
+                self.wrong("api_key_file", "found together with api_key; keep one of them");
                 return ApiKeys::default();
             }
         };
         let text = text.map_err(|error| {
-            self.problems.of_usage = true;
+            self.problems.is_usage = true;
             format!("cannot read \"{path}\": {error}")
         });
         let keys = text.and_then(|text| ApiKeys::read(&text)).and_then(|keys| {
@@ -189,8 +189,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Where the store is. A folder that is named by a flag beats a database that is named elsewhere.
-    fn place(&mut self) -> Option<StoreLocation> {
+    /// Where the store is. A folder set by a flag takes precedence over a database set elsewhere.
+    fn location(&mut self) -> Option<StoreLocation> {
         let (data, address) = (self.text("data"), self.text("store"));
         let by_flag = |key| matches!(self.sources.get(key), Some((_, _, Origin::Flag(_))));
         if address.is_empty() || by_flag("data") && !by_flag("store") {
@@ -200,7 +200,7 @@ impl Reader<'_> {
         options.map(Box::new).map(StoreLocation::Postgres).map_err(|message| self.wrong("store", &message)).ok()
     }
 
-    /// The address. Only a server that asks for keys may be reached from other machines.
+    /// The address. Only a server with keys may be reached from other machines.
     fn listen(&mut self, keys: &ApiKeys) -> Option<SocketAddr> {
         let text = self.text("listen");
         let address = std::net::ToSocketAddrs::to_socket_addrs(text.as_str()).ok().and_then(|mut found| found.next());
@@ -249,7 +249,7 @@ impl Reader<'_> {
         Some(layers)
     }
 
-    /// The policy of jobs that no other is for: from a file of its own, or as it stands in the configuration.
+    /// The policy of jobs without another one: from its own file, or from the configuration file.
     fn server_layer(&mut self, own: Option<&Value>) -> Option<Layer> {
         const KEY: &str = "default_policy";
         let path = self.text(KEY);
@@ -257,7 +257,7 @@ impl Reader<'_> {
             return own.and_then(|value| self.layer("policies.server", value));
         }
         if own.is_some() && matches!(self.sources.get(KEY), Some((_, _, Origin::File(_)))) {
-            self.wrong(KEY, "found beside [policies.server]; keep one of them");
+            self.wrong(KEY, "found together with [policies.server]; keep one of them");
         }
         let document = policy_document(Path::new(&path), None, None).map_err(|failed| failed.message);
         let layer = document.and_then(|(dialect, value)| {
@@ -267,18 +267,18 @@ impl Reader<'_> {
         layer.map_err(|message| self.wrong(KEY, &message)).ok()
     }
 
-    fn named_layers(&mut self, path: &str, value: Option<&Value>, fits: Fits) -> HashMap<String, Layer> {
+    fn named_layers(&mut self, path: &str, value: Option<&Value>, check: NameCheck) -> HashMap<String, Layer> {
         let table = Table::of(value, path, &[], &mut self.problems.list);
         let layers = table.iter().filter_map(|(name, value)| {
-            self.named(path, name, fits);
+            self.named(path, name, check);
             Some((name.clone(), self.layer(&format!("{path}.{name}"), value)?))
         });
         layers.collect()
     }
 
-    /// Refuses a name that nothing can have: what stands under it would be ignored.
-    fn named(&mut self, path: &str, name: &str, fits: Fits) {
-        if let Err(message) = fits(name) {
+    /// Refuses an invalid name, whose table would be ignored.
+    fn named(&mut self, path: &str, name: &str, check: NameCheck) {
+        if let Err(message) = check(name) {
             let file = self.sources.file_name().unwrap_or_default();
             self.problems.list.push(format!("file {file}: {path}: {message}"));
         }
@@ -305,10 +305,10 @@ impl Reader<'_> {
         match Layer::read(PolicyDocument { dialect, value: value.clone() }) {
             Ok(layer) => Some(layer),
             Err(problems) => {
-                let told = problems.0.iter().map(|problem| {
+                let messages = problems.0.iter().map(|problem| {
                     format!("file {file}: {path}{}: {}", problem.path.replace('/', "."), problem.message)
                 });
-                self.problems.list.extend(told);
+                self.problems.list.extend(messages);
                 None
             }
         }
@@ -329,7 +329,7 @@ impl Reader<'_> {
         if let Some(value) = table.get("max_elapsed") {
             let read = value.as_str().map(|text| super::setting::Kind::Duration.read(text));
             match read {
-                Some(Ok(Read::Duration(span))) => cap.max_elapsed = Some(span),
+                Some(Ok(TypedValue::Duration(span))) => cap.max_elapsed = Some(span),
                 _ => wrong("max_elapsed", value, "a length of time, such as \"24h\""),
             }
         }
@@ -341,7 +341,7 @@ impl Reader<'_> {
 struct Table<'v>(Option<&'v serde_json::Map<String, Value>>);
 
 impl<'v> Table<'v> {
-    /// A table whose keys are known, or, where none are named, free.
+    /// A table with known keys; if `known` is empty, with any.
     fn of(value: Option<&'v Value>, path: &str, known: &[&str], problems: &mut Vec<String>) -> Self {
         let table = value.and_then(Value::as_object);
         if value.is_some() && table.is_none() {

@@ -13,7 +13,7 @@ pub(super) struct Document {
     value: Value,
 }
 
-/// Parts that are no plain settings.
+/// Parts that are not plain settings.
 const PARTS: [&str; 2] = ["policies", "caps"];
 
 pub(super) fn read(path: &Path) -> Result<Document, Failed> {
@@ -32,7 +32,7 @@ impl Document {
         self.value.get(name)
     }
 
-    /// Everything that stands in the file and means nothing.
+    /// Everything in the file that is not a setting.
     pub(super) fn unknown(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (key, value) in self.value.as_object().into_iter().flatten() {
@@ -49,8 +49,8 @@ impl Document {
 
     fn check(&self, key: &str, problems: &mut Vec<String>) {
         if !SETTINGS.iter().any(|setting| setting.key == key) {
-            let told = no_such_setting(key, key_of);
-            problems.push(format!("file {}: {key}: {told}", self.path.display()));
+            let message = no_such_setting(key, key_of);
+            problems.push(format!("file {}: {key}: {message}", self.path.display()));
         }
     }
 }

@@ -7,7 +7,7 @@ mod page;
 mod setting;
 mod source;
 
-pub(crate) use build::{Built, StoreLocation};
+pub(crate) use build::{ServerConfig, StoreLocation};
 
 use crate::{exit::Failed, output};
 use clap::Args as ClapArgs;
@@ -16,29 +16,28 @@ use setting::{Kind, Setting, in_toml};
 use source::{Origin, Sources};
 use std::path::PathBuf;
 
-/// What can be said on the command line. Everything else is set in the file, in the environment, or
-/// with `--set`.
+/// The settings with a flag. All others are set in the file, in the environment, or with `--set`.
 #[derive(ClapArgs, Clone, Debug, Default)]
 pub(crate) struct Flags {
     /// The address to listen on [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<String>,
-    /// The folder of the store; made if missing [default: redrive-data]
+    /// The folder of the store; created if missing [default: redrive-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<String>,
-    /// The database of the store, in place of a folder; a password is better kept in REDRIVE_STORE
+    /// The database of the store, instead of a folder; use REDRIVE_STORE if it contains a password
     #[arg(long, value_name = "postgres://…", conflicts_with = "data")]
     pub(crate) store: Option<String>,
     /// The configuration file [default: redrive.toml, if there is one]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// A file with the keys that admit callers, one on each line
+    /// A file with API keys for callers, one on each line
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<String>,
     /// Obey options.metadata.test_directive of jobs, which the public test suite of Open Job Spec needs
     #[arg(long)]
     pub(crate) allow_test_directives: bool,
-    /// The retry policy of jobs for which nothing else says one: JSON, YAML or TOML, in any dialect
+    /// The retry policy of jobs that have no other: JSON, YAML or TOML, in any dialect
     #[arg(long, value_name = "FILE")]
     pub(crate) default_policy: Option<String>,
     /// Any other setting, such as limits.batch=5000; `redrive config` lists them
@@ -47,7 +46,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// The settings that have a flag of their own, with what it says.
+    /// The settings that have a flag of their own, with its value.
     fn own(&self) -> [(&'static str, Option<String>); 6] {
         [
             ("listen", self.listen.clone()),
@@ -85,21 +84,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         return output::text(&page::page());
     }
     let sources = Sources::gather(&args.flags)?;
-    let told = if args.json { output::json(&in_json(&sources)) } else { output::text(&in_words(&sources)) };
-    told.and_then(|()| load_from(&sources).map(drop))
+    let printed = if args.json { output::json(&in_json(&sources)) } else { output::text(&in_text(&sources)) };
+    printed.and_then(|()| load_from(&sources).map(drop))
 }
 
 /// The configuration that is in effect, checked.
-pub(crate) fn load(flags: &Flags) -> Result<Built, Failed> {
+pub(crate) fn load(flags: &Flags) -> Result<ServerConfig, Failed> {
     load_from(&Sources::gather(flags)?)
 }
 
-fn load_from(sources: &Sources) -> Result<Built, Failed> {
+fn load_from(sources: &Sources) -> Result<ServerConfig, Failed> {
     build::build(sources).map_err(|problems| {
         let count = problems.list.len();
         let lead = if count == 1 { "one problem".to_owned() } else { format!("{count} problems") };
         let message = format!("the configuration has {lead}:\n{}", problems.list.join("\n"));
-        if problems.of_usage { Failed::usage(message) } else { Failed::invalid(message) }
+        if problems.is_usage { Failed::usage(message) } else { Failed::invalid(message) }
     })
 }
 
@@ -113,8 +112,8 @@ fn in_json(sources: &Sources) -> Value {
     json!({ "file": sources.file_name(), "settings": settings, "policies": sources.policies(), "caps": sources.caps() })
 }
 
-/// Lines that could stand in `redrive.toml`, with where each value came from and what it means.
-fn in_words(sources: &Sources) -> String {
+/// Lines for `redrive.toml`, with the origin and the meaning of each value.
+fn in_text(sources: &Sources) -> String {
     let lines: Vec<_> =
         sources.settings().map(|(setting, text, origin)| (in_toml(setting, text), origin, setting)).collect();
     let width = lines.iter().map(|(line, _, _)| line.chars().count()).max().unwrap_or(0);

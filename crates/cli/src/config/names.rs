@@ -1,8 +1,8 @@
-//! Names of queues and job types that a configuration file speaks of.
+//! Names of queues and job types in a configuration file.
 
 use redrive_ojs::{is_queue, is_type};
 
-/// Why no queue can have this name.
+/// Why this is not a valid name of a queue.
 pub(super) fn queue(name: &str) -> Result<(), String> {
     if is_queue(name) {
         return Ok(());
@@ -12,22 +12,22 @@ pub(super) fn queue(name: &str) -> Result<(), String> {
     Err(refusal("queue", name, allowed, Some(meant).filter(|meant| is_queue(meant))))
 }
 
-/// Why no job type can have this name, or match this pattern.
+/// Why this is neither a valid job type nor a valid pattern.
 pub(super) fn kind(name: &str) -> Result<(), String> {
-    let fits = |name: &str| is_type(name.strip_suffix(".*").unwrap_or(name));
-    if fits(name) {
+    let check = |name: &str| is_type(name.strip_suffix(".*").unwrap_or(name));
+    if check(name) {
         return Ok(());
     }
     if name == "*" {
-        return Err("found a pattern that all types match; write such a policy under [policies.server]".to_owned());
+        return Err("found a pattern that matches all types; write such a policy under [policies.server]".to_owned());
     }
     let allowed = "words of lower-case letters, digits, _ and -, with a letter first, joined by dots, such as \
-                   \"mail.send\"; or the first of them with \".*\" for all types that begin so, such as \"mail.*\"";
+                   \"mail.send\"; or the first of them with \".*\" for all types with that prefix, such as \"mail.*\"";
     let meant = match plain(name) {
         prefix if prefix.ends_with('*') => format!("{}.*", prefix.trim_end_matches(['*', '.'])),
         whole => whole,
     };
-    Err(refusal("job type", name, allowed, Some(meant).filter(|meant| fits(meant))))
+    Err(refusal("job type", name, allowed, Some(meant).filter(|meant| check(meant))))
 }
 
 fn plain(name: &str) -> String {
@@ -36,9 +36,7 @@ fn plain(name: &str) -> String {
 
 fn refusal(what: &str, name: &str, allowed: &str, meant: Option<String>) -> String {
     let meant = meant.map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
-    format!(
-        "found \"{name}\", which no {what} can be called, so that it would never apply; allowed are {allowed}{meant}"
-    )
+    format!("found \"{name}\", which is not a valid {what} and would never apply; allowed are {allowed}{meant}")
 }
 
 #[cfg(test)]
@@ -46,15 +44,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_can_never_match_is_refused_with_the_one_that_is_meant() {
+    fn a_name_that_can_never_match_is_refused_with_a_suggestion() {
         for good in ["mail.send", "mail.*", "a.b.*"] {
             assert_eq!(kind(good), Ok(()), "{good}");
         }
         for (wrong, meant) in
             [("Mail.Send", "mail.send"), ("mail*", "mail.*"), ("mail send", "mail.send"), ("mail.**", "mail.*")]
         {
-            let told = kind(wrong).unwrap_err();
-            assert!(told.contains(&format!("did you mean \"{meant}\"?")), "{told}");
+            let message = kind(wrong).unwrap_err();
+            assert!(message.contains(&format!("did you mean \"{meant}\"?")), "{message}");
         }
         assert!(kind("*").unwrap_err().contains("[policies.server]"));
         assert!(kind("*.send").is_err() && kind("").is_err());

@@ -1,5 +1,5 @@
-//! The page that describes every setting, `docs/configuration.md`. It is made from the list of settings, so
-//! that it cannot say anything else than the server does.
+//! The page that describes every setting, `docs/configuration.md`. It is generated from the list of settings, so
+//! that it cannot contradict the server.
 
 use super::Flags;
 use super::setting::{SETTINGS, Setting};
@@ -25,7 +25,7 @@ fn row(setting: &Setting) -> String {
     let default = if default.is_empty() { "none".to_owned() } else { format!("`{default}`") };
     let own = Flags::default().own().iter().any(|(key, _)| *key == setting.key);
     let flag = match setting.key {
-        // Others could read it in the list of processes.
+        // Other users could read it in the list of processes.
         "api_key" => "none".to_owned(),
         key if own => format!("`{}`", flag_of(key)),
         _ => "`--set`".to_owned(),
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_of_settings_is_what_the_code_says() {
+    fn the_page_of_settings_is_up_to_date() {
         let written = include_str!("../../../../docs/configuration.md");
         assert_eq!(
             written,

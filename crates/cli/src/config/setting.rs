@@ -20,7 +20,7 @@ pub(super) struct Setting {
 pub(super) enum Kind {
     /// Any text.
     Text,
-    /// Text that is more than that: what is allowed, for people. It is checked where it is used.
+    /// Text of a certain form: what is allowed, for people. It is checked by its user.
     Named(&'static str),
     /// Text that is never shown.
     Secret,
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Count(u64, u64),
     /// A number of bytes between two bounds.
     Bytes(u64, u64),
-    /// A length of time, longer than none.
+    /// A length of time above zero.
     Duration,
     /// Yes or no.
     Flag,
@@ -73,30 +73,30 @@ pub(super) const SETTINGS: &[Setting] = &[
         "127.0.0.1:8080",
         "the address to listen on"
     ),
-    setting!("data", Kind::Named("a folder, which is made if missing"), "redrive-data", "the folder of the store"),
-    setting!("store", Kind::Secret, "", "the database in place of the folder: postgres://user:password@host/database"),
-    setting!("backups", Kind::Text, "", "a folder for backups that callers may ask for; none where it is not set"),
-    setting!("api_key", Kind::Secret, "", "a key that admits callers; best in the environment"),
-    setting!("api_key_file", Kind::Named("a file"), "", "a file with such keys, one on each line"),
-    setting!("hosts", Kind::Text, "", "names to be called by, with commas; beside localhost and the address"),
+    setting!("data", Kind::Named("a folder, which is created if missing"), "redrive-data", "the folder of the store"),
+    setting!("store", Kind::Secret, "", "the database, instead of a folder: postgres://user:password@host/database"),
+    setting!("backups", Kind::Text, "", "the folder for backups that callers request; without it there are none"),
+    setting!("api_key", Kind::Secret, "", "an API key for callers; best set in the environment"),
+    setting!("api_key_file", Kind::Named("a file"), "", "a file with API keys, one on each line"),
+    setting!("hosts", Kind::Text, "", "names of the server, separated by commas, besides localhost and the address"),
     setting!(
         "allow_test_directives",
         Kind::Flag,
         "false",
         "whether a job may stop its worker, for tests of the protocol"
     ),
-    setting!("default_policy", Kind::Text, "", "a file with the retry policy of jobs for which nothing else says one"),
+    setting!("default_policy", Kind::Text, "", "a file with the retry policy of jobs that have no other"),
     setting!("threads", Kind::Count(1, 256), "2", "threads that answer requests"),
-    setting!("lease", Kind::Duration, "30m", "how long a worker may be silent, where neither it nor the job says"),
-    setting!("timeout", Kind::Duration, "30m", "how long a run may take, where the job does not say"),
+    setting!("lease", Kind::Duration, "30m", "the lease of a run, unless the job or the worker sets one"),
+    setting!("timeout", Kind::Duration, "30m", "how long a run may take, unless the job says"),
     setting!("releases", Kind::Count(0, 1_000_000), "100", "how often in a row a job may be released"),
     setting!("log.level", Kind::Named(LOG_LEVEL), "info", "which events are logged"),
-    setting!("log.format", Kind::Named(LOG_FORMAT), "text", "what the lines of the log look like"),
+    setting!("log.format", Kind::Named(LOG_FORMAT), "text", "the format of the log"),
     setting!("retention.finished", Kind::Duration, "24h", "how long ended jobs are retained"),
-    setting!("retention.dead", Kind::Duration, "720h", "how long dead letters are kept"),
+    setting!("retention.dead", Kind::Duration, "720h", "how long dead letters are retained"),
     limit!(body_bytes, Kind::Bytes(1 << 10, 256 * MIB), "the longest body of a request"),
     limit!(args_bytes, Kind::Bytes(64, 256 * MIB), "the longest args of a job"),
-    limit!(error_bytes, Kind::Bytes(1 << 10, MIB), "the longest error that is stored whole"),
+    limit!(error_bytes, Kind::Bytes(1 << 10, MIB), "the longest error that is stored unabridged"),
     limit!(nesting, Kind::Count(1, 120), "how deep values may nest"),
     limit!(batch, Kind::Count(1, 100_000), "jobs in a batch, reports in a settlement"),
     limit!(fetch, Kind::Count(1, 100_000), "jobs in one fetch"),
@@ -104,11 +104,11 @@ pub(super) const SETTINGS: &[Setting] = &[
     limit!(answer_bytes, Kind::Bytes(1 << 10, 1_024 * MIB), "the longest answer with several jobs"),
     limit!(bulk, Kind::Count(1, 10_000_000), "dead letters changed by one request"),
     limit!(name_bytes, Kind::Count(16, 4_096), "the longest name of a queue, type or worker"),
-    limit!(connections, Kind::Count(1, 1_000_000), "open connections; for a new one, one that does nothing is closed"),
+    limit!(connections, Kind::Count(1, 1_000_000), "open connections; at the limit, a new one replaces an idle one"),
     limit!(
         connections_per_address,
         Kind::Count(0, 1_000_000),
-        "open connections of one address that have shown no key; 0 for no limit"
+        "open connections of one address without a valid key; 0 for no limit"
     ),
     limit!(long_polls, Kind::Count(0, 1_000_000), "fetches that wait for a job at once"),
     limit!(long_poll, "how long a fetch may wait for a job"),
@@ -125,7 +125,7 @@ impl Setting {
     }
 }
 
-/// A setting as a line of the file would say it.
+/// A setting as a line of the file.
 pub(super) fn in_toml(setting: &Setting, text: &str) -> String {
     let number = matches!(setting.kind, Kind::Count(..) | Kind::Bytes(..)) && text.parse::<u64>().is_ok();
     match setting.kind {
@@ -133,14 +133,14 @@ pub(super) fn in_toml(setting: &Setting, text: &str) -> String {
         Kind::Secret => format!("# {} is set, and not shown", setting.key),
         Kind::Flag => format!("{} = {text}", setting.key),
         _ if number => format!("{} = {text}", setting.key),
-        // The escapes of JSON are all known to TOML.
+        // TOML knows all escapes of JSON.
         _ => format!("{} = {}", setting.key, serde_json::Value::from(text)),
     }
 }
 
 /// A value that has been checked.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Read {
+pub(super) enum TypedValue {
     Text(String),
     Number(u64),
     Duration(Span),
@@ -149,17 +149,19 @@ pub(super) enum Read {
 
 impl Kind {
     /// Reads a value; `Err` says what is allowed.
-    pub(super) fn read(self, text: &str) -> Result<Read, String> {
+    pub(super) fn read(self, text: &str) -> Result<TypedValue, String> {
         let read = match self {
-            Self::Text | Self::Named(_) | Self::Secret => Some(Read::Text(text.to_owned())),
+            Self::Text | Self::Named(_) | Self::Secret => Some(TypedValue::Text(text.to_owned())),
             Self::Count(least, most) => {
-                text.parse().ok().filter(|number| (least..=most).contains(number)).map(Read::Number)
+                text.parse().ok().filter(|number| (least..=most).contains(number)).map(TypedValue::Number)
             }
-            Self::Bytes(least, most) => bytes(text).filter(|number| (least..=most).contains(number)).map(Read::Number),
-            Self::Flag => text.parse().ok().map(Read::Flag),
+            Self::Bytes(least, most) => {
+                bytes(text).filter(|number| (least..=most).contains(number)).map(TypedValue::Number)
+            }
+            Self::Flag => text.parse().ok().map(TypedValue::Flag),
             Self::Duration => {
                 let span = go_duration(text).or_else(|| Some(iso_duration(text)?.span));
-                span.filter(|span| !span.is_zero()).map(Read::Duration)
+                span.filter(|span| !span.is_zero()).map(TypedValue::Duration)
             }
         };
         read.ok_or_else(|| self.allowed())
@@ -203,10 +205,10 @@ mod tests {
 
     #[test]
     fn sizes_and_times_have_units() {
-        assert_eq!(Kind::Bytes(1, 1 << 21).read("2MiB"), Ok(Read::Number(1 << 21)));
+        assert_eq!(Kind::Bytes(1, 1 << 21).read("2MiB"), Ok(TypedValue::Number(1 << 21)));
         assert!(Kind::Bytes(1, 1 << 20).read("2MiB").is_err());
-        assert_eq!(Kind::Duration.read("1h30m"), Ok(Read::Duration(Span::from_secs(5_400))));
-        assert_eq!(Kind::Duration.read("PT30S"), Ok(Read::Duration(Span::from_secs(30))));
+        assert_eq!(Kind::Duration.read("1h30m"), Ok(TypedValue::Duration(Span::from_secs(5_400))));
+        assert_eq!(Kind::Duration.read("PT30S"), Ok(TypedValue::Duration(Span::from_secs(30))));
         assert!(Kind::Duration.read("0s").is_err());
         assert!(Kind::Count(1, 9).read("-1").is_err());
     }

@@ -29,8 +29,8 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value as it was said.
-struct Said {
+/// The text of a setting, and where it came from.
+struct SettingValue {
     text: String,
     origin: Origin,
 }
@@ -39,28 +39,28 @@ struct Said {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Problems {
     pub(super) list: Vec<String>,
-    /// Whether the command line is wrong, or a file that it needs cannot be read, and not only what stands in
-    /// the file or the environment.
-    pub(super) of_usage: bool,
+    /// Whether the command line is wrong, or a file that it needs cannot be read; not only the contents of the file or
+    /// the environment.
+    pub(super) is_usage: bool,
 }
 
 impl Problems {
-    pub(super) fn of_usage(&mut self, problem: String) {
+    pub(super) fn push_usage(&mut self, problem: String) {
         self.list.push(problem);
-        self.of_usage = true;
+        self.is_usage = true;
     }
 }
 
-/// All values, each with its origin, as they were said.
+/// All values as text, each with its origin.
 pub(crate) struct Sources {
-    said: Vec<(&'static Setting, Said)>,
-    /// What is wrong already: unknown settings.
+    values: Vec<(&'static Setting, SettingValue)>,
+    /// The problems so far: unknown settings.
     pub(super) problems: Problems,
     file: Option<Document>,
 }
 
 impl Sources {
-    /// Gathers what was said: flags first, then the environment, then the file, then the defaults.
+    /// Gathers all values: flags first, then the environment, then the file, then the defaults.
     pub(crate) fn gather(flags: &Flags) -> Result<Self, Failed> {
         let named = flags.config.clone().or_else(|| std::env::var_os("REDRIVE_CONFIG").map(PathBuf::from));
         let file = match named {
@@ -72,27 +72,28 @@ impl Sources {
         let by_flag = by_flag(flags, &mut problems);
         problems.list.extend(file.iter().flat_map(Document::unknown));
         problems.list.extend(unknown_in_environment());
-        let said = SETTINGS.iter().map(|setting| {
+        let values = SETTINGS.iter().map(|setting| {
             let flag = by_flag.iter().rev().find(|(key, _, _)| key == setting.key);
-            let flag = flag.map(|(_, text, flag)| Said { text: text.clone(), origin: Origin::Flag(flag.clone()) });
-            let said = flag.or_else(|| of_environment(setting)).or_else(|| {
+            let flag =
+                flag.map(|(_, text, flag)| SettingValue { text: text.clone(), origin: Origin::Flag(flag.clone()) });
+            let value = flag.or_else(|| of_environment(setting)).or_else(|| {
                 let document = file.as_ref()?;
-                Some(Said { text: document.text(setting.key)?, origin: Origin::File(document.path.clone()) })
+                Some(SettingValue { text: document.text(setting.key)?, origin: Origin::File(document.path.clone()) })
             });
-            (setting, said.unwrap_or_else(|| Said { text: (setting.default)(), origin: Origin::Default }))
+            (setting, value.unwrap_or_else(|| SettingValue { text: (setting.default)(), origin: Origin::Default }))
         });
-        Ok(Self { said: said.collect(), problems, file })
+        Ok(Self { values: values.collect(), problems, file })
     }
 
-    /// The value of a setting as it was said, and where.
+    /// The value of a setting as text, and where it came from.
     pub(super) fn get(&self, key: &str) -> Option<(&'static Setting, &str, &Origin)> {
-        let (setting, said) = self.said.iter().find(|(setting, _)| setting.key == key)?;
-        Some((setting, &said.text, &said.origin))
+        let (setting, value) = self.values.iter().find(|(setting, _)| setting.key == key)?;
+        Some((setting, &value.text, &value.origin))
     }
 
-    /// All settings with their values, as they were said, and where.
+    /// All settings with their values as text, and where they came from.
     pub(super) fn settings(&self) -> impl Iterator<Item = (&'static Setting, &str, &Origin)> {
-        self.said.iter().map(|(setting, said)| (*setting, said.text.as_str(), &said.origin))
+        self.values.iter().map(|(setting, value)| (*setting, value.text.as_str(), &value.origin))
     }
 
     pub(super) fn file_name(&self) -> Option<String> {
@@ -110,43 +111,43 @@ impl Sources {
     }
 }
 
-/// The flag of its own that a setting has.
+/// The flag of a setting.
 pub(super) fn flag_of(key: &str) -> String {
     format!("--{}", key.replace('_', "-"))
 }
 
-/// What the flags say: key, value, and the flag itself.
+/// The settings of the flags: key, value, and the flag itself.
 fn by_flag(flags: &Flags, problems: &mut Problems) -> Vec<(String, String, String)> {
     let own = flags.own().into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?, flag_of(key))));
-    let mut said: Vec<_> = Vec::new();
+    let mut values: Vec<_> = Vec::new();
     for pair in &flags.set {
         match pair.split_once('=') {
             Some(("api_key", _)) => {
-                let message = "--set api_key: keys on the command line can be seen by others; use api_key_file";
-                problems.of_usage(message.to_owned());
+                let message = "--set api_key: other users can see keys on the command line; use api_key_file";
+                problems.push_usage(message.to_owned());
             }
             Some((key, value)) if SETTINGS.iter().any(|setting| setting.key == key) => {
-                said.push((key.to_owned(), value.to_owned(), format!("--set {key}")));
+                values.push((key.to_owned(), value.to_owned(), format!("--set {key}")));
             }
-            Some((key, _)) => problems.of_usage(format!("--set {key}: {}", no_such_setting(key, key_of))),
-            None => problems.of_usage(format!("--set {pair}: found no \"=\"; allowed is KEY=VALUE")),
+            Some((key, _)) => problems.push_usage(format!("--set {key}: {}", no_such_setting(key, key_of))),
+            None => problems.push_usage(format!("--set {pair}: found no \"=\"; allowed is KEY=VALUE")),
         }
     }
-    // A flag of its own beats `--set`, because it is the later of the two.
-    said.extend(own);
-    said
+    // A flag of its own takes precedence over `--set`: the last entry counts.
+    values.extend(own);
+    values
 }
 
-fn of_environment(setting: &Setting) -> Option<Said> {
+fn of_environment(setting: &Setting) -> Option<SettingValue> {
     let name = setting.env();
     let text = std::env::var(&name).ok()?;
-    Some(Said { text, origin: Origin::Environment(name) })
+    Some(SettingValue { text, origin: Origin::Environment(name) })
 }
 
 fn unknown_in_environment() -> impl Iterator<Item = String> {
-    // The last ones are for the commands that talk to a server, which may share their environment.
+    // The last ones are for client commands, which may share the environment of the server.
     const OTHERS: [&str; 3] = ["REDRIVE_CONFIG", "REDRIVE_SERVER", "REDRIVE_CA"];
-    /// What `redrive work` tells its commands, of which a server may be one.
+    /// Variables that `redrive work` sets for its commands; a server may be one of them.
     const OF_A_JOB: &str = "REDRIVE_JOB_";
     let known = |name: &str| {
         OTHERS.contains(&name) || name.starts_with(OF_A_JOB) || SETTINGS.iter().any(|setting| setting.env() == name)
@@ -157,7 +158,7 @@ fn unknown_in_environment() -> impl Iterator<Item = String> {
     })
 }
 
-/// What is said of a name that is no setting: the one that is meant, else all that there are.
+/// The problem with a name that is not a setting: suggests the one that was probably meant, or lists all of them.
 pub(super) fn no_such_setting(name: &str, shown: fn(&Setting) -> String) -> String {
     let hint = match meant(name) {
         Some(setting) => format!("did you mean \"{}\"?", shown(setting)),
@@ -166,8 +167,7 @@ pub(super) fn no_such_setting(name: &str, shown: fn(&Setting) -> String) -> Stri
     format!("there is no such setting; {hint}")
 }
 
-/// The setting that a wrong name most likely means: one that is written otherwise, stands in a table, or is
-/// misspelt.
+/// The setting that was probably meant by a wrong name: one in another notation, in a table, or misspelt.
 fn meant(name: &str) -> Option<&'static Setting> {
     let plain = |name: &str| name.to_lowercase().replace(['.', '-'], "_");
     let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();

@@ -1,4 +1,4 @@
-//! Redriving and forgetting dead letters: single ones, or all that a filter fits. Other jobs that have ended are
+//! Redriving and deleting dead letters: single ones, or all that match a filter. Other jobs that have ended are
 //! redriven by a filter in the same way.
 
 use super::select::{Filter, Selection};
@@ -8,24 +8,24 @@ use crate::{exit::Failed, output};
 use serde_json::{Map, Value, json};
 
 /// What happens to dead letters.
-pub(super) enum Act {
-    /// They run again, single ones with what is to be different.
+pub(super) enum Action {
+    /// Redrive them; single ones with a document of changes.
     Retry(Value),
-    /// They are forgotten.
+    /// Delete them.
     Drop,
-    /// Jobs of this state, dead letters or not, run again.
+    /// Redrive jobs of this state, dead letters or not.
     RetryEnded(String),
 }
 
-impl Act {
-    const fn done(&self) -> &'static str {
+impl Action {
+    const fn past_tense(&self) -> &'static str {
         match self {
             Self::Retry(_) | Self::RetryEnded(_) => "redriven",
             Self::Drop => "dropped",
         }
     }
 
-    fn counted(&self, count: u64) -> String {
+    fn count_text(&self, count: u64) -> String {
         let noun = match self {
             Self::Retry(_) | Self::Drop => "dead letter",
             Self::RetryEnded(state) => &format!("{state} job"),
@@ -44,7 +44,7 @@ impl Act {
         }
     }
 
-    /// Asks for all that the filter fits, or for all where it is empty; `switch` is `dry_run` or `confirm`.
+    /// Changes all that match the filter, or all if it is empty; `switch` is `dry_run` or `confirm`.
     fn many(&self, client: &Client, filter: &Filter, switch: &str) -> Result<Value, Failed> {
         match self {
             Self::Retry(_) => {
@@ -52,8 +52,8 @@ impl Act {
                 client.ask(Send::Post(&document), "/ojs/v1/dead-letter/retry")
             }
             Self::Drop => {
-                let said = |flag: bool| flag.to_string();
-                let query = filter.query(&[("all", said(filter.is_empty())), (switch, said(true))]);
+                let text = |flag: bool| flag.to_string();
+                let query = filter.query(&[("all", text(filter.is_empty())), (switch, text(true))]);
                 client.ask(Send::Delete, &format!("/ojs/v1/dead-letter{query}"))
             }
             Self::RetryEnded(state) => {
@@ -66,66 +66,68 @@ impl Act {
     }
 }
 
-pub(super) fn run(client: &Client, selection: &Selection, act: &Act, json: bool) -> Result<(), Failed> {
+pub(super) fn run(client: &Client, selection: &Selection, action: &Action, json: bool) -> Result<(), Failed> {
     if !selection.ids.is_empty() {
-        return by_id(client, &selection.ids, act, json);
+        return change_by_id(client, &selection.ids, action, json);
     }
     if selection.yes {
-        return carried_out(client, &selection.filter, act, json);
+        return change_all(client, &selection.filter, action, json);
     }
-    let answer = act.many(client, &selection.filter, "dry_run")?;
+    let answer = action.many(client, &selection.filter, "dry_run")?;
     if json {
         return output::json(&answer);
     }
     let matched = answer["matched"].as_u64().unwrap_or(0);
-    output::text(&format!("{} would be {}; --yes carries it out\n", act.counted(matched), act.done()))
+    output::text(&format!("{} would be {}; --yes carries it out\n", action.count_text(matched), action.past_tense()))
 }
 
-fn by_id(client: &Client, ids: &[String], act: &Act, json: bool) -> Result<(), Failed> {
+fn change_by_id(client: &Client, ids: &[String], action: &Action, json: bool) -> Result<(), Failed> {
     let mut cleared = Map::new();
     for id in ids {
-        let answer = act.one(client, id)?;
+        let answer = action.one(client, id)?;
         if !json {
-            output::text(&format!("{id}  {}{}\n", act.done(), cleared_expiry(&answer)))?;
+            output::text(&format!("{id}  {}{}\n", action.past_tense(), cleared_expiry(&answer)))?;
         }
         if let Some(expiry) = answer["redrive"].get("cleared_expiry") {
             cleared.insert(id.clone(), expiry.clone());
         }
     }
-    let told = json!({ "succeeded": ids.len(), "ids": ids, "cleared_expiry": cleared });
-    if json { output::json(&told) } else { Ok(()) }
+    let document = json!({ "succeeded": ids.len(), "ids": ids, "cleared_expiry": cleared });
+    if json { output::json(&document) } else { Ok(()) }
 }
 
-/// The server changes so many at a time; this goes on until none are left. A job that is no dead letter may come
-/// back to the same state meanwhile, and would be run again and again: such jobs are changed once.
-fn carried_out(client: &Client, filter: &Filter, act: &Act, json: bool) -> Result<(), Failed> {
+/// The server changes a limited number at a time; this repeats the request until none are left. A job that is not a
+/// dead letter may reach the same state again meanwhile, and would be redriven again and again: such jobs are changed
+/// once.
+fn change_all(client: &Client, filter: &Filter, action: &Action, json: bool) -> Result<(), Failed> {
     let (mut succeeded, mut cleared, mut errors) = (0, 0, Vec::new());
     let left = loop {
-        let answer = act.many(client, filter, "confirm")?;
+        let answer = action.many(client, filter, "confirm")?;
         let count = |key: &str| answer[key].as_u64().unwrap_or(0);
         succeeded += count("succeeded");
         cleared += answer["redrive"]["cleared_expiry"].as_u64().unwrap_or(0);
         errors.extend(answer["errors"].as_array().into_iter().flatten().cloned());
-        if count("remaining") == 0 || count("succeeded") == 0 || matches!(act, Act::RetryEnded(_)) {
+        if count("remaining") == 0 || count("succeeded") == 0 || matches!(action, Action::RetryEnded(_)) {
             break count("remaining");
         }
     };
     if json {
-        let told = json!({ "succeeded": succeeded, "cleared_expiry": cleared, "remaining": left, "errors": errors });
-        output::json(&told)?;
+        let document =
+            json!({ "succeeded": succeeded, "cleared_expiry": cleared, "remaining": left, "errors": errors });
+        output::json(&document)?;
     } else {
         let mut expiry = match cleared {
             0 => String::new(),
             some => format!("; the expiry of {some} of them is cleared"),
         };
         if left > 0 {
-            expiry.push_str(&format!("; {left} are left, give the command again for them"));
+            expiry.push_str(&format!("; {left} are left, repeat the command for them"));
         }
-        output::text(&format!("{} {}{expiry}\n", act.counted(succeeded), act.done()))?;
+        output::text(&format!("{} {}{expiry}\n", action.count_text(succeeded), action.past_tense()))?;
     }
     if errors.is_empty() {
         return Ok(());
     }
-    let told: Vec<&str> = errors.iter().filter_map(|error| error["message"].as_str()).collect();
-    Err(Failed::invalid(format!("not all of them:\n{}", told.join("\n"))))
+    let messages: Vec<&str> = errors.iter().filter_map(|error| error["message"].as_str()).collect();
+    Err(Failed::invalid(format!("some of them failed:\n{}", messages.join("\n"))))
 }

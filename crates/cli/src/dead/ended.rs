@@ -1,6 +1,6 @@
 //! `redrive jobs retry`: redriving jobs that have ended, dead letters or not, by a filter.
 
-use super::change::{self, Act};
+use super::change::{self, Action};
 use super::select::{Filter, Selection};
 use crate::client::Client;
 use crate::exit::Failed;
@@ -12,10 +12,10 @@ pub(crate) struct Args {
     state: String,
     #[command(flatten)]
     filter: Filter,
-    /// All of the state
+    /// All jobs in that state
     #[arg(long)]
     all: bool,
-    /// Carry it out, in place of saying how many it would be
+    /// Redrive them, instead of printing how many match
     #[arg(long)]
     yes: bool,
 }
@@ -25,12 +25,12 @@ pub(crate) fn run(client: &Client, args: &Args, json: bool) -> Result<(), Failed
     match (filter.is_empty(), *all) {
         (true, false) => {
             return Err(Failed::usage(format!(
-                "which {state} jobs? Say a filter (--queue, --type, --error-type, --since, --until), or --all"
+                "which {state} jobs? Name a filter (--queue, --type, --error-type, --since, --until), or --all"
             )));
         }
-        (false, true) => return Err(Failed::usage("a filter and --all exclude each other; say one of them")),
+        (false, true) => return Err(Failed::usage("a filter and --all exclude each other; use one of them")),
         _ => {}
     }
     let selection = Selection { ids: Vec::new(), filter: filter.clone(), all: *all, yes: *yes };
-    change::run(client, &selection, &Act::RetryEnded(state.clone()), json)
+    change::run(client, &selection, &Action::RetryEnded(state.clone()), json)
 }

@@ -9,7 +9,7 @@ use crate::enqueue::{RetryFile, json_argument};
 use crate::job::{error_line, told, unwrapped};
 use crate::pages::List;
 use crate::{exit::Failed, operator, output, when};
-use change::Act;
+use change::Action;
 use clap::Subcommand;
 use select::{Filter, Selection};
 use serde_json::{Map, Value, json};
@@ -28,13 +28,13 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List dead letters, what died last first
+    /// List dead letters, the latest first
     List(ListArgs),
-    /// What is known of one dead letter
+    /// Show one dead letter
     Show(Id),
-    /// Take dead letters back, to run again as if they were new
+    /// Redrive dead letters, to run again as if they were new
     Retry(RetryArgs),
-    /// Forget dead letters
+    /// Delete dead letters
     Drop(Selection),
 }
 
@@ -65,7 +65,7 @@ struct RetryArgs {
 }
 
 impl RetryArgs {
-    /// What is to be different, as the server takes it.
+    /// The changes, as the server takes them.
     fn revision(&self) -> Result<Value, Failed> {
         let count = self.selection.ids.len();
         if self.args.is_some() && count > 1 {
@@ -73,19 +73,19 @@ impl RetryArgs {
                 "--args replaces the arguments of one job; found {count} ids, allowed is 1"
             )));
         }
-        let mut revised = Map::new();
-        let mut set = |key: &str, value: Option<Value>| revised.extend(value.map(|value| (key.to_owned(), value)));
+        let mut overrides = Map::new();
+        let mut set = |key: &str, value: Option<Value>| overrides.extend(value.map(|value| (key.to_owned(), value)));
         set("queue", self.into.as_deref().map(Value::from));
         set("args", self.args.as_deref().map(|args| json_argument("--args", args)).transpose()?);
         set("retry", self.policy.read()?);
         set("expires_at", self.expires.as_deref().map(Value::from));
-        if !revised.is_empty() && count == 0 {
-            let message = "--into, --args, --retry and --expires change single jobs; say which by their ids";
+        if !overrides.is_empty() && count == 0 {
+            let message = "--into, --args, --retry and --expires change single jobs; name their ids";
             return Err(Failed::usage(message));
         }
         let mut document = json!({ "by": operator::name() });
-        if !revised.is_empty() {
-            document["override"] = Value::Object(revised);
+        if !overrides.is_empty() {
+            document["override"] = Value::Object(overrides);
         }
         Ok(document)
     }
@@ -101,29 +101,29 @@ const EXAMPLES: &str = "\
 Examples:
   redrive dead list --queue mail
   redrive dead retry 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c --into slow --retry patient.json
-  redrive dead retry --queue mail --error-type external.timeout --since 2h         says how many
-  redrive dead retry --queue mail --error-type external.timeout --since 2h --yes   carries it out";
+  redrive dead retry --queue mail --error-type external.timeout --since 2h         prints how many
+  redrive dead retry --queue mail --error-type external.timeout --since 2h --yes   redrives them";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;
     match &args.command {
-        Command::List(list) => listed(&client, list, args.json),
+        Command::List(filter) => list(&client, filter, args.json),
         Command::Show(Id { id }) => {
             let job = unwrapped(client.ask(Send::Get, &format!("/ojs/v1/dead-letter/{}", escaped(id)))?);
             if args.json { output::json(&job) } else { output::text(&told(&job)) }
         }
         Command::Retry(retry) => {
             retry.selection.check()?;
-            change::run(&client, &retry.selection, &Act::Retry(retry.revision()?), args.json)
+            change::run(&client, &retry.selection, &Action::Retry(retry.revision()?), args.json)
         }
         Command::Drop(selection) => {
             selection.check()?;
-            change::run(&client, selection, &Act::Drop, args.json)
+            change::run(&client, selection, &Action::Drop, args.json)
         }
     }
 }
 
-fn listed(client: &Client, args: &ListArgs, json: bool) -> Result<(), Failed> {
+fn list(client: &Client, args: &ListArgs, json: bool) -> Result<(), Failed> {
     let filter = args.filter.parts().to_vec();
     let list = List { path: "/ojs/v1/dead-letter", entries: "jobs", limit: "limit", filter };
     let found = list.read(client, args.limit as usize)?;
@@ -137,7 +137,7 @@ fn listed(client: &Client, args: &ListArgs, json: bool) -> Result<(), Failed> {
     let head = ["ID", "TYPE", "QUEUE", "ATTEMPT", "DIED", "LAST ERROR"].map(str::to_owned).to_vec();
     let rows = std::iter::once(head).chain(found.entries.iter().map(|job| row(job, now)));
     output::text(&output::listing(&rows.collect::<Vec<_>>()))?;
-    found.tell_rest("dead letters");
+    found.print_remaining("dead letters");
     Ok(())
 }
 

@@ -1,9 +1,9 @@
-//! Which dead letters are meant.
+//! The selection of dead letters.
 
 use crate::{client, exit::Failed, when};
 use serde_json::{Map, Value};
 
-/// A filter; what is not given fits all.
+/// A filter; an absent part matches all.
 #[derive(clap::Args, Clone)]
 pub(super) struct Filter {
     /// Only those of this queue
@@ -50,10 +50,10 @@ impl Filter {
     }
 }
 
-/// Some by their ids, or all that a filter fits.
+/// Some by their ids, or all that match a filter.
 #[derive(clap::Args)]
 pub(super) struct Selection {
-    /// The ids of the jobs; or none, and a filter
+    /// The ids of the jobs; without ids, a filter or --all
     #[arg(value_name = "ID")]
     pub(super) ids: Vec<String>,
     #[command(flatten)]
@@ -61,22 +61,24 @@ pub(super) struct Selection {
     /// All of them
     #[arg(long)]
     pub(super) all: bool,
-    /// With a filter or --all: carry it out, in place of saying how many it would be
+    /// With a filter or --all: do it, instead of printing how many match
     #[arg(long)]
     pub(super) yes: bool,
 }
 
 impl Selection {
-    /// Refuses what is said twice, or not at all: no dead letter is lost to a slip.
+    /// Refuses an ambiguous or empty selection, so that no dead letter is lost to a slip.
     pub(super) fn check(&self) -> Result<(), Failed> {
         let ways = [!self.ids.is_empty(), !self.filter.is_empty(), self.all].into_iter().filter(|way| *way).count();
         match ways {
-            1 if self.yes && !self.ids.is_empty() => Err(Failed::usage("--yes goes with a filter; ids need none")),
+            1 if self.yes && !self.ids.is_empty() => {
+                Err(Failed::usage("--yes belongs to a filter; ids do not need it"))
+            }
             1 => Ok(()),
             0 => Err(Failed::usage(
-                "which dead letters? Say ids, or a filter (--queue, --type, --error-type, --since, --until), or --all",
+                "which dead letters? Name ids, or a filter (--queue, --type, --error-type, --since, --until), or --all",
             )),
-            _ => Err(Failed::usage("ids, a filter and --all exclude each other; say one of them")),
+            _ => Err(Failed::usage("ids, a filter and --all exclude each other; use one of them")),
         }
     }
 }

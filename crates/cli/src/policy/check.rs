@@ -1,6 +1,6 @@
 //! `redrive policy check`.
 
-use super::source::{self, Loaded, LostOnTheWay, NotationArg};
+use super::source::{self, Loaded, LostSetting, NotationArg};
 use crate::{exit::Failed, input::Document, output};
 use redrive_policy::Policy;
 use redrive_policy::dialect::Warning;
@@ -30,21 +30,21 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let Loaded { notation, reading, lost } = source::load(&args.document, args.dialect.notation, args.json)?;
     let mut warnings = lint(notation.dialect(), &reading);
-    warnings.extend(lost.into_iter().map(|LostOnTheWay { path, message }| Warning {
+    warnings.extend(lost.into_iter().map(|LostSetting { path, message }| Warning {
         code: "not-imported",
         path,
         message,
-        instead: "nothing, if that is good enough".to_owned(),
+        instead: "nothing, if the policy works without it".to_owned(),
     }));
     if args.json {
         return output::json(&json!({
             "valid": true, "dialect": notation.name(), "policy": reading.policy, "warnings": warnings,
         }));
     }
-    output::text(&told(notation.name(), &reading.policy, &warnings))
+    output::text(&text(notation.name(), &reading.policy, &warnings))
 }
 
-fn told(dialect: &str, policy: &Policy, warnings: &[Warning]) -> String {
+fn text(dialect: &str, policy: &Policy, warnings: &[Warning]) -> String {
     let mut text = format!("valid {dialect} policy\n");
     for index in 0..policy.rules.len() {
         let schedule = schedule(policy, index, 0);

@@ -1,6 +1,6 @@
 //! `redrive policy convert`.
 
-use super::source::{self, Loaded, LostOnTheWay};
+use super::source::{self, Loaded, LostSetting};
 use crate::{exit::Failed, input::Document, output};
 use redrive_policy::dialect::{Dialect, Warning};
 use redrive_policy::notation::Notation;
@@ -35,13 +35,13 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let Loaded { notation, reading, mut lost } = source::load(&args.document, args.from, args.json)?;
     let writing = args.to.write(&reading.policy);
-    lost.extend(writing.lost.into_iter().map(|loss| LostOnTheWay::of(loss, notation)));
+    lost.extend(writing.lost.into_iter().map(|loss| LostSetting::of(loss, notation)));
     if args.json {
-        let lost: Vec<Value> = lost.iter().map(LostOnTheWay::to_json).collect();
+        let lost: Vec<Value> = lost.iter().map(LostSetting::to_json).collect();
         output::json(&json!({ "policy": writing.value, "lost": lost, "warnings": writing.warnings }))?;
     } else {
         output::text(&format!("{:#}\n", writing.value))?;
-        for LostOnTheWay { path, message } in &lost {
+        for LostSetting { path, message } in &lost {
             let path = if path.is_empty() { "(whole policy)" } else { path };
             eprintln!("lost: {path}: {message}");
         }
@@ -49,5 +49,5 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
             eprintln!("warning[{code}] {path}: {message}; instead: {instead}");
         }
     }
-    if args.strict && !lost.is_empty() { Err(Failed::told()) } else { Ok(()) }
+    if args.strict && !lost.is_empty() { Err(Failed::already_reported()) } else { Ok(()) }
 }

@@ -1,11 +1,11 @@
-//! A failure that a policy retries, for those who name none.
+//! A failure that a policy retries, used if the caller names none.
 
 use redrive_policy::{Pattern, Policy};
 
-/// The words of such a failure.
+/// The fields of such a failure.
 pub(super) struct Example {
     pub(super) type_name: String,
-    /// Empty where the policy does not look at codes.
+    /// Empty if the policy does not match codes.
     pub(super) code: String,
     pub(super) retryable: Option<bool>,
 }
@@ -23,7 +23,7 @@ impl Example {
     }
 }
 
-/// A word that a pattern matches.
+/// A text that a pattern matches.
 fn matching(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Any => "error".to_owned(),

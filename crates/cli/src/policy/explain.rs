@@ -1,7 +1,7 @@
 //! `redrive policy explain`: the verdicts of a replay in sentences.
 
 use super::example::Example;
-use super::replay::{Replayed, replayed, words_of};
+use super::replay::{Replayed, failure_dialect, run_replay};
 use super::source::{self, Loaded, NotationArg};
 use crate::{exit::Failed, input::Document, output};
 use redrive_policy::dialect::Dialect;
@@ -39,22 +39,23 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let value = source::document(&args.document, args.dialect.notation, args.json)?;
     let alone = value.get("failures").is_none();
-    let script = if alone { script_of(&value, args)? } else { value };
-    let replayed = replayed(&script, args.dialect.notation, args.seed).map_err(|refused| refused.tell(args.json))?;
+    let script = if alone { repeated_failure(&value, args)? } else { value };
+    let replayed =
+        run_replay(&script, args.dialect.notation, args.seed).map_err(|refused| refused.report(args.json))?;
     if args.json {
         return output::json(&replayed.to_json());
     }
-    let more = if alone { more_to_come(&replayed) } else { None };
-    output::text(&format!("{}{}", told(&replayed), more.unwrap_or_default()))
+    let more = if alone { continuation(&replayed) } else { None };
+    output::text(&format!("{}{}", text(&replayed), more.unwrap_or_default()))
 }
 
-/// The same failure again and again, for a policy that came without any.
-fn script_of(policy: &Value, args: &Args) -> Result<Value, Failed> {
-    let loaded = source::policy(policy, args.dialect.notation).map_err(|refused| refused.tell(args.json))?;
+/// The same failure again and again, for a document without failures.
+fn repeated_failure(policy: &Value, args: &Args) -> Result<Value, Failed> {
+    let loaded = source::policy(policy, args.dialect.notation).map_err(|refused| refused.report(args.json))?;
     let Loaded { notation, reading, .. } = loaded;
     let Example { type_name, code, retryable } = Example::of(&reading.policy);
     let named = |example: String| args.failure_type.clone().unwrap_or(example);
-    let failure = match words_of(notation) {
+    let failure = match failure_dialect(notation) {
         Dialect::Ojs | Dialect::TaskHarbor | Dialect::Azolla => json!({ "type": named(type_name) }),
         Dialect::Exosphere => json!({}),
         Dialect::Mwl => {
@@ -65,8 +66,8 @@ fn script_of(policy: &Value, args: &Args) -> Result<Value, Failed> {
     Ok(json!({ "policy": policy, "failures": vec![failure; args.times as usize] }))
 }
 
-/// That the policy goes on where the list ends.
-fn more_to_come(replayed: &Replayed<'_>) -> Option<String> {
+/// A line that says that the policy continues after the list.
+fn continuation(replayed: &Replayed<'_>) -> Option<String> {
     let last = replayed.steps.last().filter(|step| step.verdict.delay().is_some())?;
     let shown = replayed.steps.len();
     let policy = &replayed.policy;
@@ -80,7 +81,7 @@ fn more_to_come(replayed: &Replayed<'_>) -> Option<String> {
     ))
 }
 
-fn told(replayed: &Replayed<'_>) -> String {
+fn text(replayed: &Replayed<'_>) -> String {
     let mut text = String::new();
     for (step, read) in replayed.steps.iter().zip(&replayed.failures) {
         let failure = &read.failure;

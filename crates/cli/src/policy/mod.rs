@@ -1,4 +1,4 @@
-//! `redrive policy`: looking at retry policies.
+//! `redrive policy`: commands for retry policies.
 
 mod check;
 mod convert;
@@ -14,17 +14,17 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Say whether a policy is valid, and warn where it does not do what it looks like
+    /// Check whether a policy is valid, and warn of surprising behaviour
     Check(check::Args),
     /// List every retry with its shortest, mean and longest delay, and draw it
     Schedule(schedule::Args),
     /// Feed failures to a policy and print each verdict as JSON
     Replay(replay::Args),
-    /// Say in sentences what a policy does after each failure, and why
+    /// Explain in sentences what a policy does after each failure, and why
     Explain(explain::Args),
-    /// Write a policy in another dialect, with what gets lost
+    /// Write a policy in another dialect, and list what is lost
     Convert(convert::Args),
-    /// Let a cohort of jobs meet an outage under one or several policies
+    /// Simulate an outage for a cohort of jobs with one or several policies
     Simulate(simulate::Args),
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "\
-The file holds {\"policy\": …, \"failures\": [ … ]}. A failure is in the dialect's own words:
+The file holds {\"policy\": …, \"failures\": [ … ]}. A failure is written in the dialect:
   ojs         {\"type\": \"external.timeout\", \"code\": \"RETRY\", \"elapsed_ms\": 1500}
   azolla      {\"type\": \"ValueError\", \"retriable\": true, \"elapsed_ms\": 1500}
   taskharbor  {\"type\": \"smtp\", \"unrecoverable\": false}
@@ -38,11 +38,11 @@ Examples:
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let value = source::document(&args.document, args.dialect.notation, true)?;
-    let replayed = replayed(&value, args.dialect.notation, args.seed).map_err(|refused| refused.tell(true))?;
+    let replayed = run_replay(&value, args.dialect.notation, args.seed).map_err(|refused| refused.report(true))?;
     output::json(&replayed.to_json())
 }
 
-/// A replay that was carried out.
+/// The result of a replay.
 pub(crate) struct Replayed<'a> {
     pub(crate) notation: Notation,
     pub(crate) policy: Policy,
@@ -59,17 +59,17 @@ impl Replayed<'_> {
     }
 }
 
-pub(crate) fn replayed(value: &Value, notation: Option<Notation>, seed: u64) -> Result<Replayed<'_>, Refused> {
+pub(crate) fn run_replay(value: &Value, notation: Option<Notation>, seed: u64) -> Result<Replayed<'_>, Refused> {
     let refused = |notation| move |problems| Refused { notation, problems };
     let script = Script::of(value).map_err(refused(notation))?;
     let loaded = source::policy(script.policy, notation).map_err(|refused| refused.inside("/policy"))?;
     let Loaded { notation, reading, .. } = loaded;
-    let failures = script.read_failures(words_of(notation)).map_err(refused(Some(notation)))?;
+    let failures = script.read_failures(failure_dialect(notation)).map_err(refused(Some(notation)))?;
     let steps = replay(&reading.policy, &failures, &mut Seeded::new(seed));
     Ok(Replayed { notation, policy: reading.policy, failures, steps })
 }
 
-/// The dialect in whose words failures are written: settings that are imported have none of their own.
-pub(super) fn words_of(notation: Notation) -> Dialect {
+/// The dialect in which failures are written; imported settings use that of OJS.
+pub(super) fn failure_dialect(notation: Notation) -> Dialect {
     notation.dialect().unwrap_or(Dialect::Ojs)
 }

@@ -51,12 +51,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         if several {
             output::text(&format!("policy {}\n", schedule.rule))?;
         }
-        output::text(&told(schedule, output::terminal_width().unwrap_or(usize::MAX)))?;
+        output::text(&text(schedule, output::terminal_width().unwrap_or(usize::MAX)))?;
     }
     Ok(())
 }
 
-/// One picture for each rule; all but the first get the number of their rule into the file's name.
+/// One picture for each rule; if there are several, the names of their files have the number of the rule.
 fn draw(path: &Path, title: &str, schedules: &[Schedule]) -> Result<(), Failed> {
     if output::is_stdout(path) && schedules.len() > 1 {
         let count = schedules.len();
@@ -80,8 +80,8 @@ fn numbered(path: &Path, rule: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{rule}{ending}"))
 }
 
-/// The schedule for people. Where the whole table is too wide, it goes without the extremes of the sums.
-fn told(schedule: &Schedule, width: usize) -> String {
+/// The schedule for people. If the table is too wide, the extremes of the sums are left out.
+fn text(schedule: &Schedule, width: usize) -> String {
     let mut rows = vec![head()];
     for row in &schedule.rows {
         let mut cells = vec![row.retry.to_string()];
@@ -117,9 +117,9 @@ mod tests {
     fn the_table_fits_into_a_terminal_of_80_columns() {
         let reading = Dialect::Ojs.read(&json!({ "max_attempts": 12 })).unwrap();
         let schedule = schedule(&reading.policy, 0, 30);
-        let wide = told(&schedule, usize::MAX);
+        let wide = text(&schedule, usize::MAX);
         assert!(wide.contains("Σ shortest") && !output::fits(&wide, 80), "{wide}");
-        let narrow = told(&schedule, 80);
+        let narrow = text(&schedule, 80);
         assert!(!narrow.contains("Σ shortest") && narrow.contains("Σ mean"), "{narrow}");
         let table = narrow.split("\n\n").next().unwrap_or_default();
         assert!(output::fits(table, 80), "{table}");

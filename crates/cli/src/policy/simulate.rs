@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// The policies to compare, each from a file, or - for standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The notation of the files [default: by their ending, else json]
+    /// The notation of the files [default: by their extension, else json]
     #[arg(long, value_enum)]
     format: Option<Format>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 struct ScenarioArgs {
-    /// How many jobs meet the outage
+    /// How many jobs there are
     #[arg(long, default_value_t = 10_000)]
     jobs: u32,
     /// How many jobs arrive each second [default: all at once]
@@ -52,7 +52,7 @@ struct ScenarioArgs {
     /// How many attempts the dependency serves each second once it is back [default: all]
     #[arg(long, value_name = "PER_SECOND")]
     capacity: Option<u32>,
-    /// The share of served attempts that fail all the same, from 0 to 1
+    /// The share of served attempts that still fail, from 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     failure_rate: f64,
     /// The error type of every failure [default: one that the policy retries]
@@ -64,7 +64,7 @@ struct ScenarioArgs {
     /// The seed: the same seed gives the same outcome
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// When to stop looking, counted from time 0
+    /// When the simulation ends, counted from time 0
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "24h")]
     horizon: Span,
 }
@@ -78,13 +78,13 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let printed = [&args.svg, &args.html].into_iter().flatten().filter(|path| output::is_stdout(path)).count();
     if printed + usize::from(args.json) > 1 {
-        return Err(Failed::usage("--svg -, --html - and --json each print one document; say one of them"));
+        return Err(Failed::usage("--svg -, --html - and --json each print one document; use one of them"));
     }
     let mut simulated = Vec::new();
     for path in &args.files {
         let document = Document { path: path.clone(), format: args.format };
         let Loaded { notation, reading, .. } = source::load(&document, args.dialect.notation, args.json)?;
-        let scenario = args.scenario.meeting(&reading.policy);
+        let scenario = args.scenario.scenario_for(&reading.policy);
         let outcome = with_progress(&shown(path), |progress| simulate(&scenario, &reading.policy, progress))
             .map_err(|problems| Failed::usage(format!("this cannot be simulated:\n{problems}")))?;
         simulated.push(Simulated { name: shown(path), notation, policy: reading.policy, scenario, outcome });
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     output::text(&simulation_text(scenario, &candidates, 80))
 }
 
-/// One policy, and how it fared.
+/// One policy, and its outcome.
 struct Simulated {
     name: String,
     notation: Notation,
@@ -129,8 +129,8 @@ impl Simulated {
 }
 
 impl ScenarioArgs {
-    /// The scenario, with a failure that the policy retries where none was named.
-    fn meeting(&self, policy: &Policy) -> Scenario {
+    /// The scenario; the default failure is one that the policy retries.
+    fn scenario_for(&self, policy: &Policy) -> Scenario {
         let example = Example::of(policy);
         Scenario {
             jobs: self.jobs,
@@ -147,16 +147,16 @@ impl ScenarioArgs {
     }
 }
 
-/// Shows a bar on a terminal when the work takes longer than a moment.
+/// Shows a progress bar on a terminal if the work takes long.
 fn with_progress<T>(name: &str, work: impl FnOnce(&(dyn Fn(f64) + Sync)) -> T) -> T {
-    const MOMENT: Duration = Duration::from_millis(400);
+    const SHOW_AFTER: Duration = Duration::from_millis(400);
     let bar = ProgressBar::new(1_000).with_message(name.to_owned());
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {percent} %") {
         bar.set_style(style);
     }
     let start = Instant::now();
     let done = work(&|share: f64| {
-        if start.elapsed() > MOMENT {
+        if start.elapsed() > SHOW_AFTER {
             bar.set_position((share * 1_000.0) as u64);
         }
     });

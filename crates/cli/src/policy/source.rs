@@ -1,13 +1,13 @@
-//! A policy from the command line: how it is written, and what it says.
+//! Reading a policy from a file of the command line.
 
 use crate::exit::Failed;
-use crate::input::{Document, Unread};
+use crate::input::{Document, ReadError};
 use redrive_policy::dialect::{Loss, Reading, Warning};
 use redrive_policy::notation::{Notation, Recognised, Unrecognised, recognise};
 use redrive_policy::{Problem, Problems};
 use serde_json::{Value, json};
 
-/// The notation of a file; recognised from its shape where it is not given.
+/// The notation of a file; by default recognised from its shape.
 #[derive(clap::Args)]
 pub(crate) struct NotationArg {
     /// ojs, azolla, taskharbor, exosphere, mwl; or to import: temporal, sidekiq, celery, bullmq,
@@ -20,17 +20,17 @@ pub(crate) struct NotationArg {
 pub(crate) struct Loaded {
     pub(crate) notation: Notation,
     pub(crate) reading: Reading,
-    /// What could not even be read into the canonical policy; only imports have that.
-    pub(crate) lost: Vec<LostOnTheWay>,
+    /// What has no place in the canonical policy; only imports have that.
+    pub(crate) lost: Vec<LostSetting>,
 }
 
-/// Something that got lost: where, and what happens instead.
-pub(crate) struct LostOnTheWay {
+/// A setting that is lost, and what happens instead.
+pub(crate) struct LostSetting {
     pub(crate) path: String,
     pub(crate) message: String,
 }
 
-impl LostOnTheWay {
+impl LostSetting {
     pub(crate) fn of(loss: Loss, notation: Notation) -> Self {
         let Loss { path, message, .. } = match notation.dialect() {
             Some(dialect) => loss.seen_from(dialect),
@@ -47,12 +47,12 @@ impl LostOnTheWay {
 /// Reads a policy in any notation, from a document.
 pub(crate) fn load(document: &Document, notation: Option<Notation>, json: bool) -> Result<Loaded, Failed> {
     let value = self::document(document, notation, json)?;
-    policy(&value, notation).map_err(|refused| refused.tell(json))
+    policy(&value, notation).map_err(|refused| refused.report(json))
 }
 
-/// A policy that could not be had.
+/// A policy that could not be read.
 pub(crate) struct Refused {
-    /// The notation, where it is known.
+    /// The notation, if it is known.
     pub(crate) notation: Option<Notation>,
     pub(crate) problems: Problems,
 }
@@ -63,16 +63,16 @@ impl Refused {
         json!({ "valid": false, "dialect": self.notation.map(Notation::name), "errors": self.problems.0 })
     }
 
-    /// The same, for a policy that stands at `path` of a larger document.
+    /// The same, for a policy at `path` of a larger document.
     pub(crate) fn inside(mut self, path: &str) -> Self {
         self.problems.0.iter_mut().for_each(|problem| problem.path.insert_str(0, path));
         self
     }
 
-    /// Says what is wrong, to programs on standard output or to people on standard error.
-    pub(crate) fn tell(self, json: bool) -> Failed {
+    /// Reports the problems, for programs on standard output or for people on standard error.
+    pub(crate) fn report(self, json: bool) -> Failed {
         if json {
-            return crate::output::json(&self.to_json()).err().unwrap_or(Failed::told());
+            return crate::output::json(&self.to_json()).err().unwrap_or(Failed::already_reported());
         }
         let notation = self.notation.map_or_else(String::new, |notation| format!("{notation} "));
         let count = self.problems.0.len();
@@ -83,11 +83,11 @@ impl Refused {
 
 /// Reads a document; a file that is not well-formed is refused like one that is not valid.
 pub(crate) fn document(document: &Document, notation: Option<Notation>, json: bool) -> Result<Value, Failed> {
-    document.read().map_err(|unread| match unread {
-        Unread::Unreachable(failed) => failed,
-        Unread::Malformed(error) => {
+    document.read().map_err(|error| match error {
+        ReadError::Unreachable(failed) => failed,
+        ReadError::Malformed(error) => {
             let problems = Problems(vec![Problem::with_message("", error.to_string())]);
-            Refused { notation, problems }.tell(json)
+            Refused { notation, problems }.report(json)
         }
     })
 }
@@ -106,7 +106,7 @@ pub(crate) fn policy(value: &Value, notation: Option<Notation>) -> Result<Loaded
     if !path.is_empty() {
         reading.warnings.insert(0, unwrapped(&path));
     }
-    let lost = lost.into_iter().map(|loss| LostOnTheWay { path: loss.path, message: loss.message }).collect();
+    let lost = lost.into_iter().map(|loss| LostSetting { path: loss.path, message: loss.message }).collect();
     Ok(Loaded { notation, reading, lost })
 }
 
@@ -127,7 +127,7 @@ fn unwrapped(path: &str) -> Warning {
     Warning {
         code: "inside-of-a-document",
         path: path.to_owned(),
-        message: "the policy stands inside of a larger document; only what is in here was read".to_owned(),
+        message: "the policy is part of a larger document; the rest of it was not read".to_owned(),
         instead: "nothing, if that is the policy you mean".to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! `redrive store backup`: a copy of a store, made here or by the server that runs it.
 
 use super::location::folder;
-use super::{told, watched};
+use super::{print_findings, with_progress_bar};
 use crate::client::{Send, ServerArgs};
 use crate::{exit::Failed, output};
 use redrive_store::embedded;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long a server may take to copy its store and to read the copy.
-const PATIENCE: Duration = Duration::from_secs(4 * 3_600);
+const BACKUP_TIMEOUT: Duration = Duration::from_secs(4 * 3_600);
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -18,28 +18,27 @@ pub(super) struct Args {
     /// The folder of the store
     #[arg(required_unless_present = "server")]
     dir: Option<PathBuf>,
-    /// Where the copy goes: a folder that is empty, or not there yet
+    /// The folder of the copy: empty, or not existing yet
     #[arg(required_unless_present = "server")]
     to: Option<PathBuf>,
-    /// Let this server make the copy, below the folder that its setting `backups` names
+    /// Let this server make the copy, in the folder of its setting `backups`
     #[arg(long, value_name = "URL", conflicts_with_all = ["dir", "to"])]
     server: Option<String>,
     /// The name of that copy [default: the time]
     #[arg(long, value_name = "NAME", requires = "server")]
     name: Option<String>,
-    /// A file that holds the API key of the server; without it, REDRIVE_API_KEY counts
+    /// A file with the API key of the server; the default is REDRIVE_API_KEY
     #[arg(long, value_name = "FILE", requires = "server")]
     api_key_file: Option<PathBuf>,
-    /// A PEM file with the certificates of authorities that vouch for an https:// server, beside those of
-    /// the system
+    /// A PEM file with root certificates for https:// servers, in addition to those of the system
     #[arg(long, env = "REDRIVE_CA", value_name = "FILE")]
     ca: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
-The server may run meanwhile, and goes on taking writes. The copy has everything that was
-acknowledged when the command was called, and is read from end to end before it counts. To restore,
-put the copy in the place of the folder.
+The server may run meanwhile, and continues to accept writes. The copy has everything that was
+acknowledged when the command started, and is verified from end to end. To restore, replace the
+folder by the copy.
 
 Examples:
   redrive store backup ./redrive-data /backup/redrive-2026-03-01
@@ -49,8 +48,8 @@ Examples:
 pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     if let (Some(dir), Some(to)) = (&args.dir, &args.to) {
         let (dir, to) = (folder(dir)?, folder(to)?);
-        let findings = watched("copying", |seen| embedded::backup(dir, to, seen))?;
-        return told(to, &findings, json);
+        let findings = with_progress_bar("copying", |progress| embedded::backup(dir, to, progress))?;
+        return print_findings(to, &findings, json);
     }
     let Some(server) = &args.server else { return Err(Failed::usage("name the folders DIR and TO, or --server URL")) };
     let server = ServerArgs::new(server.clone(), args.api_key_file.clone(), args.ca.clone());
@@ -58,7 +57,7 @@ pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     if let Some(name) = &args.name {
         body.insert("name".to_owned(), name.clone().into());
     }
-    let answer = server.client_within(PATIENCE)?.ask(Send::Post(&Value::Object(body)), "/ojs/v1/admin/backup")?;
+    let answer = server.client_within(BACKUP_TIMEOUT)?.ask(Send::Post(&Value::Object(body)), "/ojs/v1/admin/backup")?;
     if json {
         return output::json(&answer);
     }
@@ -66,7 +65,7 @@ pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     let text = |key: &str| made[key].as_str().unwrap_or_default();
     let number = |key: &str| made[key].as_u64().unwrap_or_default();
     output::text(&format!(
-        "{}: {} jobs, {} bytes, on the machine of the server; read again and sound\n",
+        "{}: {} jobs, {} bytes, on the machine of the server; verified\n",
         text("path"),
         number("jobs"),
         number("bytes")

@@ -15,15 +15,15 @@ use std::time::Instant;
 pub(super) struct Args {
     /// The store: a folder, postgres://…, or env:NAME for an address in the environment
     from: String,
-    /// Where it goes: an empty or new folder, or a database with no store in that schema
+    /// The target: an empty or new folder, or a database with no store in that schema
     to: String,
 }
 
 const EXAMPLES: &str = "\
-Everything travels: jobs in every state with leases, tokens, histories, failures, results and
-keys, and queues, closed ones too. Both sides are read again and compared before the copy becomes
-a store; an interrupted copy leaves none, and can be run again. Servers on both sides must be
-stopped. Here, REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app is in the environment.
+Everything is copied: jobs in every state with leases, tokens, histories, failures, results and
+keys, and queues, including paused ones. Both sides are read again and compared before the copy
+becomes a store; an interrupted copy leaves none, and can be repeated. Servers on both sides must
+be stopped. The examples have REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app set.
 
 Examples:
   redrive store copy ./redrive-data env:REDRIVE_STORE
@@ -35,48 +35,48 @@ pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
         return Err(Failed::invalid("found the same store twice; allowed are two different stores"));
     }
     let (from, to) = (StoreLocation::read(&args.from)?, StoreLocation::read(&args.to)?);
-    // The connections are served by a thread of their own while this one reads and writes files.
+    // Another thread serves the connections while this one reads and writes files.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start threads: {error}")))?;
     let begun = Instant::now();
-    let copied = runtime.block_on(watched(&from, &to)).map_err(|error| match error {
+    let copied = runtime.block_on(copy_with_progress_bar(&from, &to)).map_err(|error| match error {
         CopyError::Refused(_) | CopyError::Differs(_) => Failed::invalid(error),
         CopyError::Failed(_) => Failed::unreachable(error),
     })?;
     if json {
         return output::json(&to_json(&copied, begun.elapsed().as_secs_f64()));
     }
-    output::text(&in_words(&from, &to, &copied))
+    output::text(&in_text(&from, &to, &copied))
 }
 
-async fn watched(from: &StoreLocation, to: &StoreLocation) -> Result<Copied, CopyError> {
+async fn copy_with_progress_bar(from: &StoreLocation, to: &StoreLocation) -> Result<Copied, CopyError> {
     let style = ProgressStyle::with_template("{msg} {bar:40} {human_pos}/{human_len} jobs {eta} left");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_message("opening");
     let mut from = source(from).await?;
     let to = target(to).await?;
-    let copied = copy(&mut *from, to, &mut |seen: CopyProgress| {
-        bar.set_message(match seen.phase {
+    let copied = copy(&mut *from, to, &mut |progress: CopyProgress| {
+        bar.set_message(match progress.phase {
             Phase::Copying => "copying",
             Phase::Verifying => "verifying",
         });
-        bar.set_length(seen.total as u64);
-        bar.set_position(seen.done as u64);
+        bar.set_length(progress.total as u64);
+        bar.set_position(progress.done as u64);
     })
     .await;
     bar.finish_and_clear();
     copied
 }
 
-async fn source(place: &StoreLocation) -> Result<Box<dyn Source>, CopyError> {
-    Ok(match place {
+async fn source(location: &StoreLocation) -> Result<Box<dyn Source>, CopyError> {
+    Ok(match location {
         StoreLocation::Folder(dir) => Box::new(FolderSource::open(dir)?),
         StoreLocation::Database(options) => Box::new(DatabaseSource::open((**options).clone()).await?),
     })
 }
 
-async fn target(place: &StoreLocation) -> Result<Box<dyn Target>, CopyError> {
-    Ok(match place {
+async fn target(location: &StoreLocation) -> Result<Box<dyn Target>, CopyError> {
+    Ok(match location {
         StoreLocation::Folder(dir) => Box::new(FolderTarget::create(dir)?),
         StoreLocation::Database(options) => Box::new(DatabaseTarget::create((**options).clone()).await?),
     })
@@ -98,20 +98,20 @@ fn to_json(copied: &Copied, seconds: f64) -> Value {
     })
 }
 
-fn in_words(from: &StoreLocation, to: &StoreLocation, copied: &Copied) -> String {
+fn in_text(from: &StoreLocation, to: &StoreLocation, copied: &Copied) -> String {
     let states = State::ALL.iter().zip(copied.jobs).filter(|(_, count)| *count > 0);
     let states: Vec<String> = states.map(|(state, count)| format!("{count} {state}")).collect();
     let states = if states.is_empty() { String::new() } else { format!(": {}", states.join(", ")) };
     let mut text = format!("{from} is now in {to}\n");
-    let mut say = |line: String| text.push_str(&format!("  {line}\n"));
-    say(format!("{} jobs in {} queues, {} of them closed{states}", copied.total(), copied.queues, copied.paused));
-    say(format!("{} dead letters, {} failed runs, {} idempotency keys", copied.dead, copied.failures, copied.keys));
+    let mut push = |line: String| text.push_str(&format!("  {line}\n"));
+    push(format!("{} jobs in {} queues, {} of them paused{states}", copied.total(), copied.queues, copied.paused));
+    push(format!("{} dead letters, {} failed runs, {} idempotency keys", copied.dead, copied.failures, copied.keys));
     if copied.left_behind > 0 {
-        say(format!(
-            "NOT copied: {} jobs that applications left in the inbox meanwhile; start a server there to take them in",
+        push(format!(
+            "NOT copied: {} inbox entries that applications added meanwhile; start a server there to drain them",
             copied.left_behind
         ));
     }
-    text.push_str("both were read again and are the same\n");
+    text.push_str("both were read again and are identical\n");
     text
 }

@@ -1,4 +1,4 @@
-//! Where a store is, as people name it.
+//! The location of a store on the command line.
 
 use crate::exit::Failed;
 use redrive_store::postgres::Options;
@@ -12,13 +12,13 @@ pub(super) enum StoreLocation {
 }
 
 impl StoreLocation {
-    /// Reads a folder, an address, or `env:NAME` for either. What is wrong is said without the address,
-    /// which may hold a password.
+    /// Reads a folder, an address, or `env:NAME` for either. Errors do not contain the address, which may have a
+    /// password.
     pub(super) fn read(text: &str) -> Result<Self, Failed> {
         match text.strip_prefix("env:") {
             Some(name) => {
                 let value = std::env::var(name).map_err(|_| {
-                    Failed::usage(format!("{text}: found no text in the environment under {name}; set it first"))
+                    Failed::usage(format!("{text}: the environment variable {name} is not set; set it first"))
                 })?;
                 Self::plain(&value).map_err(|why| Failed::usage(format!("{text}: {why}")))
             }
@@ -41,12 +41,12 @@ impl StoreLocation {
     }
 }
 
-/// A folder, where nothing else will do. An address is refused without being shown: it may hold a password.
+/// Accepts only a folder. The error for an address does not show it, because it may have a password.
 pub(super) fn folder(dir: &Path) -> Result<&Path, Failed> {
     match dir.to_string_lossy().split_once("://") {
         None => Ok(dir),
         Some((scheme, _)) => Err(Failed::usage(format!(
-            "found an address ({scheme}://…); allowed is the folder of a store. PostgreSQL has tools of its own for this: \
+            "found an address ({scheme}://…); allowed is the folder of a store. PostgreSQL has its own tools for this: \
              pg_dump for a backup, autovacuum for space; `redrive store copy` moves a store into a folder"
         ))),
     }

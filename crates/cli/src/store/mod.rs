@@ -1,4 +1,4 @@
-//! `redrive store`: a store as a whole.
+//! `redrive store`: commands for a whole store.
 
 mod aside;
 mod backup;
@@ -29,11 +29,11 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Read everything, verify every checksum and every job, change nothing
+    /// Verify every checksum and every job, without changes
     Check(Folder),
     /// Copy the store into an empty folder, and verify the copy
     Backup(backup::Args),
-    /// Replace the log by a snapshot of what is left of it
+    /// Replace the log by a snapshot of its current contents
     Compact(Folder),
     /// Copy a whole store, between folders and databases, and verify the copy
     Copy(copy::Args),
@@ -50,7 +50,7 @@ struct Folder {
 }
 
 const EXAMPLES: &str = "\
-The server must be stopped for `check`, `compact` and `copy`: it keeps its store to itself.
+The server must be stopped for `check`, `compact` and `copy`, because it locks its store.
 A backup can be taken while it runs.
 
 Examples:
@@ -64,37 +64,37 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     match &args.command {
         Command::Check(Folder { dir }) => {
             let dir = folder(dir)?;
-            let findings = watched("checking", |seen| embedded::check(dir, seen))?;
-            told(dir, &findings, args.json)
+            let findings = with_progress_bar("checking", |progress| embedded::check(dir, progress))?;
+            print_findings(dir, &findings, args.json)
         }
         Command::Backup(backup) => backup::run(backup, args.json),
         Command::Compact(Folder { dir }) => compact(folder(dir)?, args.json),
-        Command::Copy(places) => copy::run(places, args.json),
+        Command::Copy(copy) => copy::run(copy, args.json),
         Command::Inbox(inbox) => inbox::run(inbox, args.json),
         Command::Unreadable(unreadable) => unreadable::run(unreadable, args.json),
     }
 }
 
-/// Runs something that reads through files, with a bar that shows how far it is.
-fn watched<T>(
+/// Runs something that reads files, with a progress bar.
+fn with_progress_bar<T>(
     what: &'static str,
     run: impl FnOnce(&mut dyn FnMut(LoadProgress)) -> Result<T, OpenError>,
 ) -> Result<T, Failed> {
     let style = ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes} {eta} left");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what);
-    let result = run(&mut |seen: LoadProgress| {
-        bar.set_length(seen.total);
-        bar.set_position(seen.done);
+    let result = run(&mut |progress: LoadProgress| {
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
     });
     bar.finish_and_clear();
     result.map_err(Failed::unreachable)
 }
 
-/// Compaction drops what cannot be read, so that everything is read and verified first.
+/// Compacts a store. Compaction drops what cannot be read, so everything is verified first.
 fn compact(dir: &Path, json: bool) -> Result<(), Failed> {
-    let before = watched("checking", |seen| embedded::check(dir, seen))?;
+    let before = with_progress_bar("checking", |progress| embedded::check(dir, progress))?;
     if !before.is_sound() {
-        return told(dir, &before, json);
+        return print_findings(dir, &before, json);
     }
     let bar = ProgressBar::new_spinner().with_message("compacting");
     bar.enable_steady_tick(Duration::from_millis(100));
@@ -103,7 +103,7 @@ fn compact(dir: &Path, json: bool) -> Result<(), Failed> {
     let closed = store.close();
     bar.finish_and_clear();
     compacted.and(closed).map_err(Failed::unreachable)?;
-    let after = watched("checking", |seen| embedded::check(dir, seen))?;
+    let after = with_progress_bar("checking", |progress| embedded::check(dir, progress))?;
     if json {
         return output::json(&json!({ "before_bytes": bytes(&before), "after_bytes": bytes(&after) }));
     }
@@ -114,11 +114,11 @@ const fn bytes(findings: &Findings) -> u64 {
     findings.snapshot_bytes + findings.log_bytes
 }
 
-fn told(dir: &Path, findings: &Findings, json: bool) -> Result<(), Failed> {
+fn print_findings(dir: &Path, findings: &Findings, json: bool) -> Result<(), Failed> {
     if json {
         output::json(&to_json(findings))?
     } else {
-        output::text(&in_words(dir, findings))?
+        output::text(&in_text(dir, findings))?
     }
     if findings.is_sound() {
         return Ok(());
@@ -154,30 +154,30 @@ fn to_json(findings: &Findings) -> Value {
     })
 }
 
-fn in_words(dir: &Path, findings: &Findings) -> String {
+fn in_text(dir: &Path, findings: &Findings) -> String {
     let total: usize = findings.jobs.iter().sum();
     let states = State::ALL.iter().zip(findings.jobs).filter(|(_, count)| *count > 0);
     let states: Vec<String> = states.map(|(state, count)| format!("{count} {state}")).collect();
     let states = if states.is_empty() { String::new() } else { format!(": {}", states.join(", ")) };
     let mut text = format!("{}: {total} jobs in {} queues{states}\n", dir.display(), findings.queues);
-    let mut say = |line: String| text.push_str(&format!("  {line}\n"));
-    say(format!("{} dead letters", findings.dead));
-    say(format!(
+    let mut push = |line: String| text.push_str(&format!("  {line}\n"));
+    push(format!("{} dead letters", findings.dead));
+    push(format!(
         "{} bytes of snapshot, {} bytes of log, {} records in {} frames",
         findings.snapshot_bytes, findings.log_bytes, findings.records, findings.frames
     ));
-    say(ending(findings));
+    push(ending(findings));
     if let Some((file, offset)) = &findings.torn {
-        say(format!(
+        push(format!(
             "{} ends in a torn write at {offset}; it was never acknowledged, and a start cuts it off",
             file.display()
         ));
     }
-    findings.leftovers.iter().for_each(|file| say(format!("{} is not in use; a start removes it", file.display())));
+    findings.leftovers.iter().for_each(|file| push(format!("{} is not in use; a start removes it", file.display())));
     findings.damages.iter().for_each(|Damage { file, offset, found, expected }| {
-        say(format!("DAMAGED: {} at {offset}: found {found}, expected {expected}", file.display()));
+        push(format!("DAMAGED: {} at {offset}: found {found}, expected {expected}", file.display()));
     });
-    findings.contradictions.iter().for_each(|what| say(format!("CONTRADICTION: {what}")));
+    findings.contradictions.iter().for_each(|what| push(format!("CONTRADICTION: {what}")));
     match (findings.is_sound(), findings.high_water) {
         (false, _) => {}
         (true, Some(_)) => text.push_str("sound\n"),
@@ -186,7 +186,7 @@ fn in_words(dir: &Path, findings: &Findings) -> String {
     text
 }
 
-/// How the log ends, and what is known of that.
+/// How the log ends.
 fn ending(findings: &Findings) -> String {
     let last = findings.last_frame;
     let closed = match findings.clean {

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// output as the result
     #[arg(long, value_name = "COMMAND")]
     pub(super) exec: String,
-    /// A queue to take jobs from; several are looked into in the order given
+    /// A queue to claim jobs from; several are tried in the order given
     #[arg(long = "queue", value_name = "NAME", default_value = "default")]
     pub(super) queues: Vec<String>,
     /// Run only jobs of this type, or of several; others are released for other workers
@@ -32,15 +32,15 @@ pub(crate) struct Args {
     /// How many commands run at once [default: as many as there are processors]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     concurrency: Option<u16>,
-    /// How long one command may take; then its whole process group is ended. What the job or the
-    /// server allows holds too
+    /// How long one command may take; then its whole process group is ended. The timeout of the job or
+    /// the server applies too
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     timeout: Option<Span>,
-    /// How long a command that is asked to end (SIGTERM) may take before it is killed (SIGKILL)
+    /// How long a command may take to end after SIGTERM before it is killed with SIGKILL
     #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "2s")]
     kill_after: Span,
-    /// How long running commands may go on when this worker is asked to stop; then they are ended, and
-    /// their jobs are released
+    /// How long running commands may continue when this worker stops; then they are ended, and their jobs
+    /// released
     #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "25s")]
     grace: Span,
     /// How much of the output of one command is stored, such as 64K or 1M
@@ -52,25 +52,25 @@ pub(crate) struct Args {
     /// How long the server waits for a heartbeat before it counts a run as failed
     #[arg(long, value_name = "DURATION", value_parser = when::duration, default_value = "30s")]
     lease: Span,
-    /// The worker's retry policy, from a file or -: how long jobs wait that leave that to their worker
-    /// (TaskHarbor without a policy); for all other jobs it can only lower the number of attempts
+    /// The worker's retry policy, from a file or -. It decides on the delays of jobs that leave them to the
+    /// worker (TaskHarbor without a policy); for all other jobs it can only lower the number of attempts
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// The notation of the policy file [default: by its ending, else json]
+    /// The notation of the policy file [default: by its extension, else json]
     #[arg(long, value_enum, requires = "policy")]
     format: Option<Format>,
     /// ojs, azolla, taskharbor, exosphere or mwl [default: recognised from the shape]
     #[arg(long, short, value_name = "DIALECT", requires = "policy")]
     dialect: Option<Dialect>,
-    /// The name of this worker [default: one is made]
+    /// The name of this worker [default: generated]
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// End when no job of the queues is available or running; with exit code 1 where jobs are left in a
-    /// queue that is paused
+    /// End when no job of the queues is available or running; with exit code 1 if jobs are left in a
+    /// paused queue
     #[arg(long)]
     pub(super) once: bool,
-    /// End when no job of the queues is available, running or waiting for a retry; with exit code 1 where
-    /// jobs are left in a queue that is paused
+    /// End when no job of the queues is available, running or waiting for a retry; with exit code 1 if
+    /// jobs are left in a paused queue
     #[arg(long, conflicts_with = "once")]
     pub(super) drain: bool,
     #[command(flatten)]
@@ -81,13 +81,13 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-The command sees the job in its environment too: REDRIVE_JOB_ID, REDRIVE_JOB_TYPE, \
+The command also gets the job in its environment: REDRIVE_JOB_ID, REDRIVE_JOB_TYPE, \
 REDRIVE_JOB_QUEUE, REDRIVE_JOB_ATTEMPT, REDRIVE_JOB_MAX_ATTEMPTS.
 
-Exit codes of the command: 0 done, 75 failed for now (retry), 65 not worth a retry (dead letter), \
+Exit codes of the command: 0 done, 75 temporary failure (retry), 65 permanent failure (dead letter), \
 126 and 127 the \
-command cannot run here (the job is given back, the worker stops), all others as the job's retry policy says. \
-A last line on standard error may say more, as JSON:
+command cannot run here (the job is released, the worker stops), all others as the job's retry policy says. \
+The last line on standard error may describe the failure, as JSON:
   {\"type\": \"smtp.busy\", \"message\": \"try later\", \"retry_after_ms\": 500}
 
 Examples:
@@ -97,11 +97,11 @@ Examples:
   redrive work --exec 'jq .args' --drain --json";
 
 impl Args {
-    /// The way to the server. Nothing is sent yet.
+    /// A client of the server. Nothing is sent yet.
     pub(super) fn client(&self) -> Result<Client, Failed> {
-        let (url, trust) = self.server.address()?;
-        let client = match (trust, self.server.api_key()?) {
-            (Some(trust), key) => Client::http_trusting(url, key.as_deref(), &trust),
+        let (url, roots) = self.server.address()?;
+        let client = match (roots, self.server.api_key()?) {
+            (Some(roots), key) => Client::http_with_roots(url, key.as_deref(), &roots),
             (None, Some(key)) => Client::http_with_key(url, &key),
             (None, None) => Client::http(url),
         };
@@ -123,7 +123,7 @@ impl Args {
         self.memory.map(|bytes| bytes.div_ceil(1 << 10))
     }
 
-    /// The worker's policy, where one is given.
+    /// The worker's policy, if one is given.
     pub(super) fn retry(&self) -> Result<Option<Retry>, Failed> {
         let Some(path) = &self.policy else { return Ok(None) };
         let (dialect, document) = policy_document(path, self.format, self.dialect)?;

@@ -1,57 +1,57 @@
-//! What the end of a command means for its job.
+//! The outcome of a job, from the exit of its command.
 
-use super::process::{CommandSpec, Ended, How};
+use super::process::{CommandExit, CommandSpec, ExitReason};
 use redrive_worker::{Failure, Outcome};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The command says that it failed for now; `EX_TEMPFAIL` of sysexits.h.
+/// A temporary failure; `EX_TEMPFAIL` of sysexits.h.
 const RETRY: i32 = 75;
-/// The command says that this job cannot work; `EX_DATAERR` of sysexits.h.
+/// A permanent failure of this job; `EX_DATAERR` of sysexits.h.
 const DEAD_LETTER: i32 = 65;
 
-/// The shell says that a command may not be executed, or does not exist.
+/// The exit codes of a shell for a command that may not be executed, or does not exist.
 const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
-/// `overdue` where the command was stopped because the job's own time was over.
-pub(super) fn outcome(ended: &Ended, spec: &CommandSpec, overdue: bool) -> Outcome {
-    let stderr = ended.stderr.text();
+/// `overdue`: the command was stopped because of the timeout of the job.
+pub(super) fn outcome(exit: &CommandExit, spec: &CommandSpec, overdue: bool) -> Outcome {
+    let stderr = exit.stderr.text();
     let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
-    let said = last.and_then(Said::read).unwrap_or_default();
-    // A line that was meant for programs is no message.
-    let last = last.filter(|line| Said::read(line).is_none());
+    let reported = last.and_then(ReportedError::read).unwrap_or_default();
+    // A line for programs is not a message.
+    let last = last.filter(|line| ReportedError::read(line).is_none());
     let failure = |type_name: String, message: String| {
-        let message = said.message.clone().or_else(|| last.map(str::to_owned)).unwrap_or(message);
-        let failure = Failure::new(said.type_name.clone().unwrap_or(type_name), message);
-        failure.with_details(details(ended))
+        let message = reported.message.clone().or_else(|| last.map(str::to_owned)).unwrap_or(message);
+        let failure = Failure::new(reported.type_name.clone().unwrap_or(type_name), message);
+        failure.with_details(details(exit))
     };
-    match ended.how {
-        How::Exit(0) => Outcome::done(result(ended)),
-        How::Exit(code @ (NOT_EXECUTABLE | NOT_FOUND)) => {
-            let said = last.map_or_else(String::new, |line| format!(" ({line})"));
-            Outcome::decline(format!("exit code {code}: a command cannot be run here{said}"))
+    match exit.reason {
+        ExitReason::Exit(0) => Outcome::done(result(exit)),
+        ExitReason::Exit(code @ (NOT_EXECUTABLE | NOT_FOUND)) => {
+            let line = last.map_or_else(String::new, |line| format!(" ({line})"));
+            Outcome::decline(format!("exit code {code}: a command cannot be run here{line}"))
         }
-        How::Exit(code) => {
+        ExitReason::Exit(code) => {
             let failure = failure(type_of(code), format!("the command ended with exit code {code}"));
-            Outcome::Failed(match (code, said.retry_after) {
+            Outcome::Failed(match (code, reported.retry_after) {
                 (DEAD_LETTER, _) => failure.unrecoverable(),
                 (_, Some(delay)) => failure.retry_after(delay),
                 (_, None) => failure,
             })
         }
-        How::Signal(signal) => {
+        ExitReason::Signal(signal) => {
             Outcome::Failed(failure(format!("exec.signal_{signal}"), format!("signal {signal} ended the command")))
         }
-        How::Unknown => {
+        ExitReason::Unknown => {
             Outcome::Failed(failure("exec.unknown".to_owned(), "how the command ended is not known".to_owned()))
         }
-        How::Stopped if !overdue => Outcome::snooze(Duration::ZERO),
-        How::Stopped | How::TimedOut => {
-            let limit = spec.timeout.filter(|_| ended.how == How::TimedOut);
+        ExitReason::Stopped if !overdue => Outcome::snooze(Duration::ZERO),
+        ExitReason::Stopped | ExitReason::TimedOut => {
+            let limit = spec.timeout.filter(|_| exit.reason == ExitReason::TimedOut);
             let limit = limit.map_or_else(|| "its job allows".to_owned(), |limit| format!("{limit:?}"));
             let message = format!("the command took longer than {limit}, and was ended with all that it started");
-            Outcome::Failed(Failure::new("timeout", message).with_details(details(ended)))
+            Outcome::Failed(Failure::new("timeout", message).with_details(details(exit)))
         }
     }
 }
@@ -64,11 +64,11 @@ fn type_of(code: i32) -> String {
     }
 }
 
-/// Standard output as the result: JSON where it is JSON, else text; nothing where there was none.
-fn result(ended: &Ended) -> Value {
-    let text = ended.stdout.text();
-    if ended.stdout.is_cut() {
-        return json!({ "truncated": true, "bytes": ended.stdout.total, "text": text });
+/// Standard output as the result: JSON if it is valid JSON, else text; nothing if it is empty.
+fn result(exit: &CommandExit) -> Value {
+    let text = exit.stdout.text();
+    if exit.stdout.is_cut() {
+        return json!({ "truncated": true, "bytes": exit.stdout.total, "text": text });
     }
     match text.trim() {
         "" => Value::Null,
@@ -76,33 +76,33 @@ fn result(ended: &Ended) -> Value {
     }
 }
 
-fn details(ended: &Ended) -> Value {
+fn details(exit: &CommandExit) -> Value {
     let mut details = json!({});
-    match ended.how {
-        How::Exit(code) => details["exit_code"] = code.into(),
-        How::Signal(signal) => details["signal"] = signal.into(),
-        How::TimedOut | How::Stopped | How::Unknown => {}
+    match exit.reason {
+        ExitReason::Exit(code) => details["exit_code"] = code.into(),
+        ExitReason::Signal(signal) => details["signal"] = signal.into(),
+        ExitReason::TimedOut | ExitReason::Stopped | ExitReason::Unknown => {}
     }
-    let stderr = ended.stderr.text();
+    let stderr = exit.stderr.text();
     if !stderr.trim().is_empty() {
         details["stderr"] = stderr.trim_end().into();
-        if ended.stderr.is_cut() {
-            details["stderr_bytes"] = ended.stderr.total.into();
+        if exit.stderr.is_cut() {
+            details["stderr_bytes"] = exit.stderr.total.into();
         }
     }
     details
 }
 
-/// What a command says about its failure, as JSON on the last line of standard error.
+/// The failure that a command describes, as JSON on the last line of standard error.
 #[derive(Debug, Default, PartialEq)]
-struct Said {
+struct ReportedError {
     type_name: Option<String>,
     message: Option<String>,
     retry_after: Option<Duration>,
 }
 
-impl Said {
-    /// `None` where the line is something else: an object that says nothing of this is a mere message.
+impl ReportedError {
+    /// `None` if the line is something else: an object without these fields is an ordinary message.
     fn read(line: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(line).ok()?;
         let text = |key: &str| value.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -130,8 +130,8 @@ mod tests {
             kill_after: Duration::from_secs(1),
             guard: None,
         };
-        let ended = process::run(&spec, b"", &[], std::future::pending()).await.unwrap();
-        outcome(&ended, &spec, false)
+        let exit = process::run(&spec, b"", &[], std::future::pending()).await.unwrap();
+        outcome(&exit, &spec, false)
     }
 
     async fn failure(command: &str) -> Failure {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_cannot_run_is_no_failure_of_the_job() {
+    async fn a_command_that_cannot_run_is_not_a_failure_of_the_job() {
         for (command, said) in
             [("true && no-such-command-anywhere", "no-such-command-anywhere"), ("exec /dev/null", "exit code 126")]
         {

@@ -1,8 +1,8 @@
-//! A process beside the worker that ends its commands when the worker is killed, and cannot do it itself:
+//! A process beside the worker that ends its commands when the worker is killed and cannot do so itself:
 //! their jobs will run again elsewhere, and should not run twice at the same time.
 //!
-//! It is this program once more, and listens on its standard input: `+7` a command with the process group
-//! 7 runs, `-7` it has ended. The end of the input is the end of the worker.
+//! It is another process of this program, and reads its standard input: `+7` means that a command with the process
+//! group 7 runs, `-7` that it has ended. The end of the input is the end of the worker.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 /// The name of the command that starts it.
 pub(crate) const COMMAND: &str = "work-guard";
 
-/// The way to the guard. Dropping it ends the guard, and what it still knows of.
+/// A handle to the guard. Dropping it ends the guard and the commands that still run.
 #[derive(Debug)]
 pub(super) struct Guard {
     child: Child,
@@ -32,17 +32,17 @@ impl Guard {
     }
 
     /// A command runs.
-    pub(super) fn note(&self, group: i32) {
-        self.say(&format!("+{group}\n"));
+    pub(super) fn started(&self, group: i32) {
+        self.send(&format!("+{group}\n"));
     }
 
     /// A command has ended.
-    pub(super) fn forget(&self, group: i32) {
-        self.say(&format!("-{group}\n"));
+    pub(super) fn ended(&self, group: i32) {
+        self.send(&format!("-{group}\n"));
     }
 
-    /// A guard that is gone is missed only when the worker is killed.
-    fn say(&self, line: &str) {
+    /// A lost guard matters only if the worker is killed.
+    fn send(&self, line: &str) {
         if let Some(input) = &mut *self.input.lock().unwrap_or_else(PoisonError::into_inner) {
             let _ = input.write_all(line.as_bytes());
         }
@@ -56,15 +56,15 @@ impl Drop for Guard {
     }
 }
 
-/// The guard itself: listens to the end of the input, and kills what runs then.
+/// The guard itself: reads to the end of the input, and kills the commands that run then.
 pub(crate) fn run() {
-    for group in left(io::stdin().lock()) {
+    for group in still_running(io::stdin().lock()) {
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
 /// The groups that run when the input ends.
-fn left(input: impl BufRead) -> HashSet<Pid> {
+fn still_running(input: impl BufRead) -> HashSet<Pid> {
     let mut running = HashSet::new();
     for line in input.lines().map_while(Result::ok) {
         let group = |text: &str| text.parse::<i32>().ok().filter(|group| *group > 1).and_then(Pid::from_raw);
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_has_not_ended_is_left() {
-        let groups = |text: &str| left(text.as_bytes());
+        let groups = |text: &str| still_running(text.as_bytes());
         assert_eq!(groups("+70\n+71\n-70\n+72\n-72\n"), HashSet::from([Pid::from_raw(71).unwrap()]));
         assert_eq!(groups("+0\n+1\n+-5\nnonsense\n-9\n"), HashSet::new(), "only commands are ever killed");
         assert_eq!(groups(""), HashSet::new());

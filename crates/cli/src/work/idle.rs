@@ -1,4 +1,4 @@
-//! Knowing when there is nothing left to do, for `--once` and `--drain`, and which queues are paused.
+//! Detects when the queues are empty, for `--once` and `--drain`, and which queues are paused.
 
 use super::args::Args;
 use super::reporter::Reporter;
@@ -9,29 +9,30 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Jobs of a type are counted one by one, and no further than this.
-const MANY: usize = 500;
-/// How often the queues are looked at.
-const EVERY: Duration = Duration::from_millis(100);
+/// Jobs of a type are counted one by one, up to this number.
+const MAX_COUNT: usize = 500;
+/// How often the queues are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Completes when the queues hold nothing to do, and answers what is left in paused queues; never, where the
-/// worker has no end. Paused queues are reported, to a worker without an end when it starts.
+/// Completes when the queues are empty, and returns what is left in paused queues; never without `--once` and
+/// `--drain`. Paused queues are reported; without these flags, only at the start.
 ///
 /// # Errors
-/// The server cannot be reached: there is nothing to wait for, as there is for a worker without an end.
-pub(super) fn watch(args: &Args, reporter: &Arc<Reporter>) -> Result<impl Future<Output = Held> + use<>, Failed> {
+/// The server cannot be reached, and `--once` or `--drain` is set: there is nothing to wait for.
+pub(super) fn watch(args: &Args, reporter: &Arc<Reporter>) -> Result<impl Future<Output = HeldQueues> + use<>, Failed> {
     let states: &'static [&'static str] = if args.once { &["available"] } else { &["available", "retryable"] };
-    let look = Look { client: args.server.client()?, queues: args.queues.clone(), types: args.types.clone(), states };
+    let check =
+        QueueCheck { client: args.server.client()?, queues: args.queues.clone(), types: args.types.clone(), states };
     let ends = args.once || args.drain;
     if ends {
-        look.look()?;
+        check.run()?;
     }
-    let (look, reporter) = (Arc::new(look), Arc::clone(reporter));
+    let (check, reporter) = (Arc::new(check), Arc::clone(reporter));
     Ok(async move {
         loop {
-            let look = Arc::clone(&look);
-            // A server that does not answer may have work; the worker itself reports that it is unreachable.
-            if let Ok(Ok(found)) = tokio::task::spawn_blocking(move || look.look()).await {
+            let check = Arc::clone(&check);
+            // A server that does not answer may have jobs; the worker itself reports that it is unreachable.
+            if let Ok(Ok(found)) = tokio::task::spawn_blocking(move || check.run()).await {
                 reporter.held(&found.held);
                 if ends && !found.busy {
                     return found.held;
@@ -40,20 +41,20 @@ pub(super) fn watch(args: &Args, reporter: &Arc<Reporter>) -> Result<impl Future
             if !ends {
                 return std::future::pending().await;
             }
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
 }
 
 /// Paused queues, and how many jobs wait in each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held(pub(super) Vec<(String, u64)>);
+pub(super) struct HeldQueues(pub(super) Vec<(String, u64)>);
 
-impl fmt::Display for Held {
+impl fmt::Display for HeldQueues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (queue, count)) in self.0.iter().enumerate() {
             let (lead, jobs) = (if index > 0 { "; " } else { "" }, if *count == 1 { "job waits" } else { "jobs wait" });
-            let least = if *count >= MANY as u64 { "at least " } else { "" };
+            let least = if *count >= MAX_COUNT as u64 { "at least " } else { "" };
             write!(f, "{lead}the queue {queue} is paused, and {least}{count} {jobs} there: ")?;
             write!(f, "`redrive queues resume {queue}`")?;
         }
@@ -61,30 +62,30 @@ impl fmt::Display for Held {
     }
 }
 
-struct Look {
+struct QueueCheck {
     client: Client,
     queues: Vec<String>,
-    /// Only these types count; all where there are none.
+    /// Only these types count; all if this is empty.
     types: Vec<String>,
-    /// The states, besides active, that mean work.
+    /// The states, besides active, of jobs that will run.
     states: &'static [&'static str],
 }
 
-/// What the queues hold.
+/// The state of the queues.
 struct Found {
     /// Whether any job is running, or will run without further action.
     busy: bool,
-    held: Held,
+    held: HeldQueues,
 }
 
-impl Look {
-    fn look(&self) -> Result<Found, Failed> {
-        let mut found = Found { busy: false, held: Held::default() };
+impl QueueCheck {
+    fn run(&self) -> Result<Found, Failed> {
+        let mut found = Found { busy: false, held: HeldQueues::default() };
         for queue in &self.queues {
             let stats = self.client.ask(Send::Get, &format!("/ojs/v1/queues/{}/stats", escaped(queue)))?;
             let count = |state: &str| {
                 if self.types.is_empty() {
-                    // A count that is missing may be anything.
+                    // A missing count may be any number.
                     return Ok(stats["stats"][state].as_u64().unwrap_or(1));
                 }
                 self.types.iter().try_fold(0, |sum, kind| Ok::<u64, Failed>(sum + self.of_type(queue, state, kind)?))
@@ -99,11 +100,11 @@ impl Look {
         Ok(found)
     }
 
-    /// How many jobs of a type are in a state, counted up to [`MANY`].
+    /// How many jobs of a type are in a state, counted up to [`MAX_COUNT`].
     fn of_type(&self, queue: &str, state: &str, kind: &str) -> Result<u64, Failed> {
         let part = |text: &str| Some(text.to_owned());
         let filter = vec![("queue", part(queue)), ("state", part(state)), ("type", part(kind))];
         let list = List { path: "/ojs/v1/admin/jobs", entries: "items", limit: "per_page", filter };
-        Ok(list.read(&self.client, MANY)?.entries.len() as u64)
+        Ok(list.read(&self.client, MAX_COUNT)?.entries.len() as u64)
     }
 }

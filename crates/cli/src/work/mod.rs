@@ -12,12 +12,12 @@ mod size;
 
 pub(crate) use args::Args;
 
-use crate::client::NAME_AUTHORITY;
+use crate::client::CA_HINT;
 use crate::exit::Failed;
 use crate::log;
 use crate::signals::{self, Signals};
 use guard::Guard;
-use idle::Held;
+use idle::HeldQueues;
 use process::CommandSpec;
 use redrive_worker::{Cancelled, Client, ClientError, Context, Event, Outcome, Retry, Worker};
 use reporter::Reporter;
@@ -26,10 +26,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Between the end of a command that was asked to end and the end of the worker's wait for it.
+/// How much longer the worker waits than a command may take to end.
 const MARGIN: Duration = Duration::from_secs(1);
-/// How long one request for jobs waits. A worker that stops hears the last one out: one that ends by
-/// itself should not take long for that.
+/// How long one request for jobs waits. A worker that stops waits for the last one: with `--once` and `--drain` that
+/// should be short.
 const POLL: Duration = Duration::from_secs(2);
 const POLL_UNTIL_EMPTY: Duration = Duration::from_millis(100);
 
@@ -46,36 +46,37 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
 async fn work(args: &Args, client: &Client, reporter: &Arc<Reporter>) -> Result<(), Failed> {
     let (broken, breaks) = watch::channel(None);
     let task = Arc::new(Task { spec: args.spec(guard()), reporter: Arc::clone(reporter), broken });
-    let worker = built(args, client, args.retry()?.as_ref(), &task).map_err(failed)?;
+    let worker = build_worker(args, client, args.retry()?.as_ref(), &task).map_err(failed)?;
     let idle = idle::watch(args, reporter)?;
-    let signals = signals::counted()?;
-    let stops = Stops { signals, breaks, ending: Mutex::new((Ending::Asked, 2)), reporter: Arc::clone(reporter) };
-    reporter.begins(args);
+    let signals = signals::count()?;
+    let stops =
+        StopConditions { signals, breaks, reason: Mutex::new((StopReason::Asked, 2)), reporter: Arc::clone(reporter) };
+    reporter.starting(args);
     let summary = worker.run_until_aborted(stops.stop(idle), stops.abort()).await.map_err(failed)?;
     reporter.summary(&summary);
-    let (ending, _) = stops.ending().clone();
-    ending.result()
+    let (reason, _) = stops.reason().clone();
+    reason.result()
 }
 
-/// What is done for each job.
+/// Runs the command for each job.
 struct Task {
     spec: CommandSpec,
     reporter: Arc<Reporter>,
-    /// Why the command cannot run here, once that is known: then the worker takes no further jobs.
+    /// Why the command cannot run here, once that is known: then the worker stops.
     broken: watch::Sender<Option<String>>,
 }
 
-fn built(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<Task>) -> Result<Worker, ClientError> {
-    let told = Arc::clone(&task.reporter);
+fn build_worker(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<Task>) -> Result<Worker, ClientError> {
+    let events = Arc::clone(&task.reporter);
     let mut builder = Worker::builder(client)
         .concurrency(args.concurrency())
-        // A command takes long beside a fetch; a job that waits here could run elsewhere.
-        .most_prefetched(0)
+        // A command takes much longer than a fetch, and a job that waits here could run elsewhere.
+        .max_prefetched(0)
         .lease(args.lease())
         .poll(if args.once || args.drain { POLL_UNTIL_EMPTY } else { POLL })
         .stop_within(args.grace())
         .cancel_grace(task.spec.kill_after + MARGIN)
-        .on_event(move |event: &Event<'_>| told.event(event));
+        .on_event(move |event: &Event<'_>| events.event(event));
     for queue in &args.queues {
         builder = builder.queue(queue);
     }
@@ -97,11 +98,11 @@ fn built(args: &Args, client: &Client, retry: Option<&Retry>, task: &Arc<Task>) 
     kinds.fold(builder, |builder, kind| builder.handle_whole(kind, handler.clone())).build()
 }
 
-/// The guard; a worker without one works as well, until it is killed.
+/// The guard. Without it, the commands go on if the worker is killed.
 fn guard() -> Option<Arc<Guard>> {
     let started = Guard::start();
-    let told = |error| tracing::warn!("the commands will not be ended if this worker is killed: {error}");
-    started.map_err(told).ok().map(Arc::new)
+    let warn = |error| tracing::warn!("the commands will not be ended if this worker is killed: {error}");
+    started.map_err(warn).ok().map(Arc::new)
 }
 
 impl Task {
@@ -132,7 +133,7 @@ impl Task {
             }
             Err(error) => {
                 let reason = format!("cannot start a shell: {error}");
-                // Too many processes, or too little memory, may pass.
+                // A lack of processes or memory may be temporary.
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) {
                     self.give_up(&reason);
                 }
@@ -147,7 +148,7 @@ impl Task {
             let first = broken.is_none();
             if first {
                 *broken = Some(format!(
-                    "{reason}; the worker stops. Its jobs were released and have spent no attempt: mend --exec or \
+                    "{reason}; the worker stops. Its jobs were released and have spent no attempt: fix --exec or \
                      what it needs, and start the worker again"
                 ));
             }
@@ -158,67 +159,67 @@ impl Task {
 
 /// Why the worker stops.
 #[derive(Clone, Debug)]
-enum Ending {
+enum StopReason {
     /// A signal asked for it, or the server did.
     Asked,
     /// There is nothing left to do, except for jobs in paused queues.
-    Idle(Held),
+    Idle(HeldQueues),
     /// The command cannot run here.
     Broken(String),
 }
 
-impl Ending {
+impl StopReason {
     fn result(self) -> Result<(), Failed> {
         match self {
-            Self::Idle(held) if !held.0.is_empty() => Err(Failed::invalid(format!("not everything was run: {held}"))),
+            Self::Idle(held) if !held.0.is_empty() => Err(Failed::invalid(format!("some jobs were not run: {held}"))),
             Self::Asked | Self::Idle(_) => Ok(()),
             Self::Broken(reason) => Err(Failed::invalid(reason)),
         }
     }
 }
 
-/// The end of a worker, as it comes.
-struct Stops {
+/// The conditions that stop the worker.
+struct StopConditions {
     signals: watch::Receiver<Signals>,
     breaks: watch::Receiver<Option<String>>,
     /// Why the worker stops, once it does, and the number of the signal that ends everything immediately.
-    ending: Mutex<(Ending, u32)>,
+    reason: Mutex<(StopReason, u32)>,
     reporter: Arc<Reporter>,
 }
 
-impl Stops {
+impl StopConditions {
     /// Completes when the worker should stop: at a signal, when there is nothing left to do, or when the
     /// command cannot run.
-    async fn stop(&self, idle: impl Future<Output = Held>) {
+    async fn stop(&self, idle: impl Future<Output = HeldQueues>) {
         let mut breaks = self.breaks.clone();
-        let ending = tokio::select! {
-            _ = signals::reach(self.signals.clone(), 1) => Ending::Asked,
-            held = idle => Ending::Idle(held),
-            Ok(reason) = breaks.wait_for(Option::is_some) => Ending::Broken(reason.clone().unwrap_or_default()),
+        let reason = tokio::select! {
+            _ = signals::wait_for(self.signals.clone(), 1) => StopReason::Asked,
+            held = idle => StopReason::Idle(held),
+            Ok(reason) = breaks.wait_for(Option::is_some) => StopReason::Broken(reason.clone().unwrap_or_default()),
         };
-        let last = match ending {
-            Ending::Asked => 2,
-            Ending::Idle(_) | Ending::Broken(_) => self.signals.borrow().count + 1,
+        let last = match reason {
+            StopReason::Asked => 2,
+            StopReason::Idle(_) | StopReason::Broken(_) => self.signals.borrow().count + 1,
         };
-        *self.ending() = (ending, last);
+        *self.reason() = (reason, last);
     }
 
     /// Completes at the signal after that.
     async fn abort(&self) {
-        let last = self.ending().1;
-        signals::reach(self.signals.clone(), last).await;
-        self.reporter.aborts();
+        let last = self.reason().1;
+        signals::wait_for(self.signals.clone(), last).await;
+        self.reporter.aborting();
     }
 
-    fn ending(&self) -> MutexGuard<'_, (Ending, u32)> {
-        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reason(&self) -> MutexGuard<'_, (StopReason, u32)> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn failed(error: ClientError) -> Failed {
     match error {
         ClientError::Invalid(message) => Failed::usage(message),
-        ClientError::Untrusted(message) => Failed::unreachable(format!("{message}; {NAME_AUTHORITY}")),
+        ClientError::Untrusted(message) => Failed::unreachable(format!("{message}; {CA_HINT}")),
         other => Failed::unreachable(other),
     }
 }

@@ -1,10 +1,10 @@
 //! One command, from its start to the end of everything that it started.
 //!
 //! The command runs in a process group of its own, so that it can be ended with its children and theirs.
-//! When it is over, whatever is left of the group is killed: a job's processes end with the job. A process
-//! that leaves the group (`setsid`) is not waited for.
+//! When the command has ended, the rest of the group is killed: the processes of a job end with it. The worker does not
+//! wait for a process that leaves the group (`setsid`).
 
-use super::capture::{Captured, Keep, capture};
+use super::capture::{Captured, Part, capture};
 use super::guard::Guard;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
@@ -18,11 +18,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 
-/// How much of standard error is stored: its end, where programs say why they failed.
+/// How much of standard error is stored: its end, where programs report why they failed.
 const STDERR_BYTES: usize = 8 << 10;
 
-/// How long is waited for the rest of the output once the command has ended. What is left of its group is
-/// gone by then; only a process that left the group can still hold the output open.
+/// How long to wait for the rest of the output once the command has ended. The rest of its group has ended by
+/// then; only a process that left the group can still keep the output open.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// How a command is run.
@@ -36,23 +36,23 @@ pub(super) struct CommandSpec {
     pub(super) max_output: usize,
     /// How long it may take.
     pub(super) timeout: Option<Duration>,
-    /// How long it has between being asked to end and being killed.
+    /// The time between SIGTERM and SIGKILL.
     pub(super) kill_after: Duration,
-    /// Who ends it when this process cannot.
+    /// Ends it if this process cannot.
     pub(super) guard: Option<Arc<Guard>>,
 }
 
 /// How a command ended.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) how: How,
+pub(super) struct CommandExit {
+    pub(super) reason: ExitReason,
     pub(super) stdout: Captured,
     pub(super) stderr: Captured,
 }
 
 /// What made it end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum ExitReason {
     /// It ended with this code.
     Exit(i32),
     /// A signal ended it.
@@ -75,30 +75,30 @@ pub(super) async fn run(
     input: &[u8],
     environment: &[(&str, String)],
     stop: impl Future<Output = ()>,
-) -> io::Result<Ended> {
+) -> io::Result<CommandExit> {
     let mut child = shell(spec, environment).spawn()?;
     let group = Group::of(&child, spec.guard.clone());
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (over, ended) = watch::channel(false);
-    let lingered = || lingered(ended.clone());
-    let watched = async {
-        let ended = watched(spec, &mut child, &group, stop).await;
+    let (done, is_done) = watch::channel(false);
+    let lingered = || linger_after(is_done.clone());
+    let command = async {
+        let reason = wait_or_stop(spec, &mut child, &group, stop).await;
         // Children that outlive the command would hold its output open.
         group.end();
-        over.send_replace(true);
-        ended
+        done.send_replace(true);
+        reason
     };
-    let (ended, (), stdout, stderr) = tokio::join!(
-        watched,
-        fed(stdin, input, lingered()),
-        capture(stdout, Keep::Start(spec.max_output), lingered()),
-        capture(stderr, Keep::End(STDERR_BYTES), lingered()),
+    let (reason, (), stdout, stderr) = tokio::join!(
+        command,
+        write_input(stdin, input, lingered()),
+        capture(stdout, Part::Start(spec.max_output), lingered()),
+        capture(stderr, Part::End(STDERR_BYTES), lingered()),
     );
-    Ok(Ended { how: ended.unwrap_or(How::Unknown), stdout, stderr })
+    Ok(CommandExit { reason: reason.unwrap_or(ExitReason::Unknown), stdout, stderr })
 }
 
 /// Completes some time after the command has ended.
-async fn lingered(mut ended: watch::Receiver<bool>) {
+async fn linger_after(mut ended: watch::Receiver<bool>) {
     let _ = ended.wait_for(|ended| *ended).await;
     tokio::time::sleep(LINGER).await;
 }
@@ -115,13 +115,13 @@ fn shell(spec: &CommandSpec, environment: &[(&str, String)]) -> Command {
     shell
 }
 
-/// Waits for the command, and ends it when its time is over.
-async fn watched(
+/// Waits for the command, and ends it when it is stopped or takes too long.
+async fn wait_or_stop(
     spec: &CommandSpec,
     child: &mut Child,
     group: &Group,
     stop: impl Future<Output = ()>,
-) -> io::Result<How> {
+) -> io::Result<ExitReason> {
     let overdue = async {
         match spec.timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,
@@ -130,9 +130,9 @@ async fn watched(
     };
     let why = tokio::select! {
         biased;
-        status = child.wait() => return Ok(how(status?)),
-        () = stop => How::Stopped,
-        () = overdue => How::TimedOut,
+        status = child.wait() => return Ok(exit_reason(status?)),
+        () = stop => ExitReason::Stopped,
+        () = overdue => ExitReason::TimedOut,
     };
     group.signal(Signal::TERM);
     if tokio::time::timeout(spec.kill_after, child.wait()).await.is_err() {
@@ -142,27 +142,27 @@ async fn watched(
     Ok(why)
 }
 
-fn how(status: ExitStatus) -> How {
+fn exit_reason(status: ExitStatus) -> ExitReason {
     match (status.code(), status.signal()) {
-        (Some(code), _) => How::Exit(code),
-        (None, Some(signal)) => How::Signal(signal),
-        (None, None) => How::Unknown,
+        (Some(code), _) => ExitReason::Exit(code),
+        (None, Some(signal)) => ExitReason::Signal(signal),
+        (None, None) => ExitReason::Unknown,
     }
 }
 
-/// Writes the input, until `over`. A command that does not read it is no error.
-async fn fed(stdin: Option<ChildStdin>, input: &[u8], over: impl Future<Output = ()>) {
+/// Writes the input, until `stop` completes. A command that does not read it is not an error.
+async fn write_input(stdin: Option<ChildStdin>, input: &[u8], stop: impl Future<Output = ()>) {
     let Some(mut stdin) = stdin else { return };
     tokio::select! {
         _ = stdin.write_all(input) => {}
-        () = over => {}
+        () = stop => {}
     }
 }
 
 /// The process group of a command; dropping it kills what is left of the group.
 ///
-/// Its number stays taken as long as anything is left of it, and may be given out again after that: no
-/// signal is sent once the group was ended.
+/// Its number stays in use as long as any process is left, and may be reused after that: no signal is sent once the
+/// group was ended.
 struct Group {
     number: AtomicI32,
     guard: Option<Arc<Guard>>,
@@ -173,12 +173,12 @@ impl Group {
     fn of(child: &Child, guard: Option<Arc<Guard>>) -> Self {
         let number = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or(0);
         if let Some(guard) = &guard {
-            guard.note(number);
+            guard.started(number);
         }
         Self { number: AtomicI32::new(number), guard }
     }
 
-    /// A group that is gone already needs no signal.
+    /// Does nothing if the group has ended already.
     fn signal(&self, signal: Signal) {
         if let Some(group) = Pid::from_raw(self.number.load(Ordering::Acquire)) {
             let _ = kill_process_group(group, signal);
@@ -190,7 +190,7 @@ impl Group {
         self.signal(Signal::KILL);
         let number = self.number.swap(0, Ordering::AcqRel);
         if let Some(guard) = self.guard.as_ref().filter(|_| number != 0) {
-            guard.forget(number);
+            guard.ended(number);
         }
     }
 }
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    async fn ended(spec: &CommandSpec) -> Ended {
+    async fn ended(spec: &CommandSpec) -> CommandExit {
         run(spec, b"{\"n\": 1}", &[("REDRIVE_JOB_ID", "7".to_owned())], std::future::pending()).await.unwrap()
     }
 
@@ -243,8 +243,8 @@ mod tests {
         }
     }
 
-    /// Waits until a file says something.
-    async fn said(path: &Path) -> String {
+    /// Waits for a line in a file.
+    async fn line_of(path: &Path) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -272,31 +272,31 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_reads_the_job_and_its_environment_and_ends_with_a_code() {
-        let run = ended(&spec("cat; printf ' %s' \"$REDRIVE_JOB_ID\"; echo oops >&2; exit 7")).await;
-        assert_eq!(run.how, How::Exit(7));
-        assert_eq!((run.stdout.text(), run.stderr.text()), ("{\"n\": 1} 7".into(), "oops\n".into()));
+        let exit = ended(&spec("cat; printf ' %s' \"$REDRIVE_JOB_ID\"; echo oops >&2; exit 7")).await;
+        assert_eq!(exit.reason, ExitReason::Exit(7));
+        assert_eq!((exit.stdout.text(), exit.stderr.text()), ("{\"n\": 1} 7".into(), "oops\n".into()));
         for code in [0, 1, 65, 75, 127, 255] {
-            assert_eq!(ended(&spec(&format!("exit {code}"))).await.how, How::Exit(code));
+            assert_eq!(ended(&spec(&format!("exit {code}"))).await.reason, ExitReason::Exit(code));
         }
-        assert_eq!(ended(&spec("kill -9 $$")).await.how, How::Signal(9));
+        assert_eq!(ended(&spec("kill -9 $$")).await.reason, ExitReason::Signal(9));
     }
 
     #[tokio::test]
-    async fn input_that_nobody_reads_is_no_error() {
+    async fn unread_input_is_not_an_error() {
         let long = vec![b'x'; 1 << 20];
-        let run = run(&spec("exec true"), &long, &[], std::future::pending()).await.unwrap();
-        assert_eq!(run.how, How::Exit(0));
+        let exit = run(&spec("exec true"), &long, &[], std::future::pending()).await.unwrap();
+        assert_eq!(exit.reason, ExitReason::Exit(0));
     }
 
     #[tokio::test]
     async fn output_is_bounded_and_never_blocks_the_command() {
         let noisy =
             "head -c 5000000 /dev/zero | tr '\\0' 'a'; head -c 3000000 /dev/zero | tr '\\0' 'b' >&2; echo end >&2";
-        let run = ended(&spec(noisy)).await;
-        assert_eq!(run.how, How::Exit(0));
-        assert_eq!((run.stdout.text().len(), run.stdout.total), (1_000, 5_000_000));
-        assert_eq!((run.stderr.text().len(), run.stderr.total), (STDERR_BYTES, 3_000_004));
-        assert!(run.stderr.text().ends_with("bend\n"), "its end is stored");
+        let exit = ended(&spec(noisy)).await;
+        assert_eq!(exit.reason, ExitReason::Exit(0));
+        assert_eq!((exit.stdout.text().len(), exit.stdout.total), (1_000, 5_000_000));
+        assert_eq!((exit.stderr.text().len(), exit.stderr.total), (STDERR_BYTES, 3_000_004));
+        assert!(exit.stderr.text().ends_with("bend\n"), "its end is stored");
     }
 
     #[tokio::test]
@@ -305,50 +305,50 @@ mod tests {
         let file = folder.at("id");
         let command = format!("sh -c 'sleep 600 & echo $! > {}; wait'", file.display());
         let spec = CommandSpec { timeout: Some(Duration::from_millis(300)), ..spec(&command) };
-        assert_eq!(ended(&spec).await.how, How::TimedOut);
-        gone(&said(&file).await).await;
+        assert_eq!(ended(&spec).await.reason, ExitReason::TimedOut);
+        gone(&line_of(&file).await).await;
     }
 
     #[tokio::test]
-    async fn who_does_not_listen_is_killed() {
+    async fn a_command_that_ignores_sigterm_is_killed() {
         let stubborn = "trap '' TERM; while :; do sleep 600; done";
         let spec = CommandSpec {
             timeout: Some(Duration::from_millis(200)),
             kill_after: Duration::from_millis(200),
             ..spec(stubborn)
         };
-        assert_eq!(ended(&spec).await.how, How::TimedOut);
+        assert_eq!(ended(&spec).await.reason, ExitReason::TimedOut);
     }
 
     #[tokio::test]
-    async fn a_command_that_is_asked_to_end_may_say_something_first() {
+    async fn a_command_may_write_output_after_sigterm() {
         let folder = Folder::new("polite");
         let ready = folder.at("ready");
         let polite = format!("trap 'echo bye; exit 3' TERM; echo > {}; while :; do sleep 0.01; done", ready.display());
-        let stop = async { drop(said(&ready).await) };
-        let run = run(&spec(&polite), b"", &[], stop).await.unwrap();
-        assert_eq!((run.how, run.stdout.text()), (How::Stopped, "bye\n".into()));
+        let stop = async { drop(line_of(&ready).await) };
+        let exit = run(&spec(&polite), b"", &[], stop).await.unwrap();
+        assert_eq!((exit.reason, exit.stdout.text()), (ExitReason::Stopped, "bye\n".into()));
     }
 
     #[tokio::test]
     async fn what_a_command_leaves_behind_ends_with_it() {
         let folder = Folder::new("left");
         let file = folder.at("id");
-        let run = ended(&spec(&format!("sleep 600 & echo $! > {}; echo done", file.display()))).await;
-        assert_eq!((run.how, run.stdout.text()), (How::Exit(0), "done\n".into()));
-        gone(&said(&file).await).await;
+        let exit = ended(&spec(&format!("sleep 600 & echo $! > {}; echo done", file.display()))).await;
+        assert_eq!((exit.reason, exit.stdout.text()), (ExitReason::Exit(0), "done\n".into()));
+        gone(&line_of(&file).await).await;
     }
 
     #[tokio::test]
-    async fn who_leaves_the_group_is_not_waited_for() {
+    async fn a_process_that_leaves_the_group_is_not_waited_for() {
         let folder = Folder::new("daemon");
         let file = folder.at("id");
         let file_name = file.display();
         let daemon = format!("setsid sh -c 'echo $$ > {file_name}; exec sleep 600' &");
         let command = format!("{daemon} echo done; until test -s {file_name}; do sleep 0.01; done");
-        let run = ended(&spec(&command)).await;
-        let id = said(&file).await;
-        assert_eq!((run.how, run.stdout.text()), (How::Exit(0), "done\n".into()));
+        let exit = ended(&spec(&command)).await;
+        let id = line_of(&file).await;
+        assert_eq!((exit.reason, exit.stdout.text()), (ExitReason::Exit(0), "done\n".into()));
         assert!(std::process::Command::new("kill").arg(&id).status().unwrap().success(), "it is still running");
     }
 
@@ -361,18 +361,18 @@ mod tests {
             let running = run(&spec, b"", &[], std::future::pending());
             tokio::select! {
                 _ = running => panic!("it sleeps"),
-                id = said(&file) => id,
+                id = line_of(&file) => id,
             }
         };
         gone(&id).await;
     }
 
     #[tokio::test]
-    async fn memory_is_bounded_where_the_platform_can() {
+    async fn memory_is_limited() {
         let greedy = "x=$(head -c 400000000 /dev/zero | tr '\\0' 'a'); echo ${#x}";
-        let run = ended(&CommandSpec { memory_kib: Some(100_000), ..spec(greedy) }).await;
-        assert_ne!(run.how, How::Exit(0), "{}", run.stdout.text());
+        let exit = ended(&CommandSpec { memory_kib: Some(100_000), ..spec(greedy) }).await;
+        assert_ne!(exit.reason, ExitReason::Exit(0), "{}", exit.stdout.text());
         let modest = ended(&CommandSpec { memory_kib: Some(1_000_000), ..spec("echo \"$REDRIVE_JOB_ID\"") }).await;
-        assert_eq!((modest.how, modest.stdout.text()), (How::Exit(0), "7\n".into()));
+        assert_eq!((modest.reason, modest.stdout.text()), (ExitReason::Exit(0), "7\n".into()));
     }
 }

@@ -1,21 +1,21 @@
-//! Whether a command can run here at all: looked at before a job is taken for it.
+//! Checks whether a command can run here, before any job is claimed.
 
 use crate::exit::Failed;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Refuses a command of which is known that it cannot run, and a memory limit that cannot be set. What
-/// only the shell can know, such as the second command of a list, shows when it runs.
+/// Refuses a command that certainly cannot run, and a memory limit that cannot be set. What only the shell can
+/// know, such as the second command of a list, shows when it runs.
 pub(super) fn check(command: &str, memory_kib: Option<u64>) -> Result<(), Failed> {
     if let Some(kib) = memory_kib {
         let limited = shell("ulimit -v \"$1\"", &kib.to_string())?;
         if !limited.status.success() {
-            let said = String::from_utf8_lossy(&limited.stderr);
+            let message = String::from_utf8_lossy(&limited.stderr);
             return Err(Failed::invalid(format!(
                 "--memory cannot be enforced here, no job was claimed: `ulimit -v {kib}` says {:?}; leave --memory out, or \
                  raise the limit that this worker runs under",
-                said.trim()
+                message.trim()
             )));
         }
     }
@@ -23,13 +23,13 @@ pub(super) fn check(command: &str, memory_kib: Option<u64>) -> Result<(), Failed
     let problem = if word.contains('/') { unusable(Path::new(word)) } else { unknown(word)? };
     problem.map_or(Ok(()), |problem| {
         Err(Failed::invalid(format!(
-            "the command {word:?} of --exec {problem}; no job was taken. Write its whole path, or look at PATH and at \
+            "the command {word:?} of --exec {problem}; no job was claimed. Write its whole path, or check PATH and \
              the folder that this worker is started in"
         )))
     })
 }
 
-/// The first word, where the shell takes it as it stands: nothing quoted, expanded, assigned or joined.
+/// The first word, if the shell takes it literally: nothing is quoted, expanded, assigned or joined.
 fn first_word(command: &str) -> Option<&str> {
     let word = command.split_ascii_whitespace().next()?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./+-".contains(&byte);
@@ -45,7 +45,7 @@ fn unusable(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// What the shell does not know is neither built into it nor anywhere in PATH.
+/// A command that the shell does not know is neither a builtin nor in PATH.
 fn unknown(word: &str) -> Result<Option<&'static str>, Failed> {
     let known = shell("command -v \"$1\"", word)?.status.success();
     Ok((!known).then_some("does not exist"))
@@ -54,7 +54,7 @@ fn unknown(word: &str) -> Result<Option<&'static str>, Failed> {
 fn shell(script: &str, argument: &str) -> Result<Output, Failed> {
     let mut shell = Command::new("sh");
     shell.args(["-c", script, "sh", argument]).stdin(Stdio::null());
-    shell.output().map_err(|error| Failed::invalid(format!("cannot start a shell, no job was taken: sh: {error}")))
+    shell.output().map_err(|error| Failed::invalid(format!("cannot start a shell, no job was claimed: sh: {error}")))
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_run_is_known_before_a_job_is_taken() {
+    fn a_command_that_cannot_run_is_refused_before_a_job_is_claimed() {
         let folder = std::env::temp_dir().join(format!("redrive-runnable-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let script = folder.join("script");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_run_is_not_held_up() {
+    fn a_command_that_may_run_is_accepted() {
         for command in [
             "cat",
             "exit 1",

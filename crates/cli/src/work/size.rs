@@ -12,7 +12,7 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     };
     let number = digits.parse::<u64>().ok().filter(|number| *number > 0);
     number.and_then(|number| number.checked_mul(1 << shift)).ok_or_else(|| {
-        format!("\"{text}\" is not a size; allowed is a whole number of bytes above 0, or with a K, M or G behind it")
+        format!("\"{text}\" is not a size; allowed is a whole number of bytes above 0, optionally with K, M or G")
     })
 }
 

@@ -10,7 +10,7 @@ mod harness;
 mod cluster;
 
 mod nodes;
-mod place;
+mod skewed_server;
 mod standstill;
 mod steps;
 
@@ -46,7 +46,7 @@ fn date(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// That this moment is now, give or take what a busy machine needs.
+/// Asserts that this time is about now, on a busy machine.
 fn assert_now(job: &Value, pointer: &str) {
     assert_about(job, pointer, "");
 }

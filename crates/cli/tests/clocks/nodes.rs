@@ -1,5 +1,5 @@
 //! Two servers on one PostgreSQL, one whose clock is an hour ahead and one whose clock is an hour behind.
-//! The database's clock, which is that of this test, holds for all that has to do with time.
+//! The clock of the database, which is that of this test, counts for all times.
 
 use crate::cluster::Cluster;
 use crate::harness::{Server, until};
@@ -16,7 +16,7 @@ const SLACK: Duration = Duration::from_millis(250);
 /// Whatever happens within this time did not wait for an hour to pass.
 const SOON: Duration = Duration::from_secs(40);
 
-/// Two servers on one database, each with a clock of its own.
+/// Two servers on one database, each with its own clock.
 struct Nodes {
     fast: Server,
     slow: Server,
@@ -34,13 +34,13 @@ impl Nodes {
         Self { fast, slow, _database: database }
     }
 
-    /// The two, each as the one that acts and the one that looks on.
+    /// The two servers, in both orders.
     fn both_ways(&self) -> [(&Server, &Server); 2] {
         [(&self.fast, &self.slow), (&self.slow, &self.fast)]
     }
 }
 
-/// The library leaves shared memory behind where its process is killed.
+/// The library leaves shared memory behind if its process is killed.
 impl Drop for Nodes {
     fn drop(&mut self) {
         for server in [&mut self.fast, &mut self.slow] {
@@ -58,22 +58,22 @@ fn node(address: &str, off: &str) -> Server {
     Server::start_under(&environment, &["--store", address], &[])
 }
 
-/// What the process itself takes for the time: its HTTP layer knows no other clock.
+/// The time of the process itself, which its HTTP layer reports.
 fn clock_of(server: &Server) -> i64 {
     let agent: ureq::Agent = ureq::Agent::config_builder().proxy(None).build().into();
     let answer = agent.get(format!("{}/ojs/v1/health", server.url)).call().unwrap();
     crate::seconds(answer.headers().get("date").expect("answers are dated").to_str().unwrap())
 }
 
-/// Takes the job as soon as this server hands it out; answers it and how long after `since` that was.
+/// Claims the job as soon as it is available on this server; returns it and the time since `since`.
 fn taken(server: &Server, queue: &str, since: Instant) -> (Value, Duration) {
-    let job = server.take(queue);
+    let job = server.claim(queue);
     (job, since.elapsed())
 }
 
 fn assert_on_time(waited: Duration, what: &str) {
-    assert!(waited + SLACK >= WAIT, "{what} came early, after {waited:?} in place of {WAIT:?}");
-    assert!(waited < SOON, "{what} came late, after {waited:?} in place of {WAIT:?}");
+    assert!(waited + SLACK >= WAIT, "{what} came early, after {waited:?} in server of {WAIT:?}");
+    assert!(waited < SOON, "{what} came late, after {waited:?} in server of {WAIT:?}");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_retry_delay_holds_on_whichever_node_the_next_run_starts() {
     for (fails, runs) in nodes.both_ways() {
         let retry = json!({ "max_attempts": 3, "initial_interval": "PT2S", "jitter": false });
         let id = fails.enqueue(json!({ "type": "work", "args": [], "options": { "queue": "again", "retry": retry } }));
-        let job = fails.take("again");
+        let job = fails.claim("again");
         let failed = Instant::now();
         let answer = fails.fail(&job, "planned");
         assert_now(&answer, "/next_attempt_at");
@@ -123,7 +123,7 @@ fn a_lease_holds_on_all_nodes_for_as_long_as_was_said() {
             let body = json!({ "queues": [queue], "worker_id": "tester", "visibility_timeout_ms": lease_ms as u64 });
             (Instant::now(), holds.ask("POST", "/ojs/v1/workers/fetch", body)["jobs"][0].take())
         });
-        // The server that ends the short lease has looked at the long one too.
+        // The server that ends the short lease has checked the long one too.
         let retry = until("the end of the short lease", || {
             let job = looks_on.job(short.1["id"].as_str().unwrap());
             (job["state"] != "active").then(|| (job, short.0.elapsed()))
@@ -145,5 +145,5 @@ fn a_lease_of_a_node_whose_clock_was_fast_ends_in_time_when_that_node_is_gone() 
     nodes.fast.kill();
     let (again, waited) = taken(&nodes.slow, "left", asked);
     assert_eq!((&again["id"], &again["attempt"]), (&job["id"], &json!(2)));
-    assert_on_time(waited, "the run in place of the lost one");
+    assert_on_time(waited, "the run in server of the lost one");
 }

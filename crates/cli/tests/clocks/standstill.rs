@@ -1,7 +1,7 @@
 //! A server that stood still hears its workers before it takes anything from them.
 
 use crate::harness::until;
-use crate::place::SkewedServer;
+use crate::skewed_server::SkewedServer;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,12 +12,12 @@ const LEASE_MS: u64 = 6_000;
 const STANDSTILL: Duration = Duration::from_secs(7);
 
 /// Sends a heartbeat without waiting for the answer, which can be read later.
-fn heartbeat(place: &SkewedServer, job: &Value) -> TcpStream {
+fn heartbeat(skewed: &SkewedServer, job: &Value) -> TcpStream {
     let body = json!({
         "worker_id": "tester",
         "active_jobs": [{ "job_id": job["id"], "lease_token": job["lease_token"] }],
     });
-    let (body, address) = (body.to_string(), place.server().url.trim_start_matches("http://").to_owned());
+    let (body, address) = (body.to_string(), skewed.server().url.trim_start_matches("http://").to_owned());
     let mut stream = TcpStream::connect(&address).expect("the system takes the connection");
     let head = format!(
         "POST /ojs/v1/workers/heartbeat HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
@@ -29,36 +29,36 @@ fn heartbeat(place: &SkewedServer, job: &Value) -> TcpStream {
 }
 
 #[test]
-fn a_server_that_stood_still_takes_no_job_from_a_worker_that_lives() {
-    SkewedServer::on_both(|place| {
-        let name = place.name();
-        let [beats, reports, lost] = ["beats", "reports", "lost"].map(|queue| place.held(queue, LEASE_MS));
-        place.signal("-STOP");
-        let mut waiting = heartbeat(&place, &beats);
+fn a_server_that_stood_still_takes_no_job_from_a_live_worker() {
+    SkewedServer::on_both(|skewed| {
+        let name = skewed.name();
+        let [heartbeats, reports, lost] = ["heartbeats", "reports", "lost"].map(|queue| skewed.held(queue, LEASE_MS));
+        skewed.signal("-STOP");
+        let mut waiting = heartbeat(&skewed, &heartbeats);
         std::thread::sleep(STANDSTILL);
-        place.signal("-CONT");
+        skewed.signal("-CONT");
         let mut answer = String::new();
         waiting.read_to_string(&mut answer).expect("the heartbeat is answered");
-        let extended = format!("\"jobs_extended\":[{}]", beats["id"]);
+        let extended = format!("\"jobs_extended\":[{}]", heartbeats["id"]);
         assert!(answer.contains(&extended), "{name}: the heartbeat that waited: {answer}");
-        place.sweeps();
-        place.server().succeed(&beats);
-        place.server().succeed(&reports);
-        until("a lease without a worker ends all the same", || (place.state(&lost) != "active").then_some(()));
-        let said = place.server().said();
-        assert!(said.iter().any(|line| line.contains("stood still for")), "{name}: {said:?}");
+        skewed.sweeps();
+        skewed.server().succeed(&heartbeats);
+        skewed.server().succeed(&reports);
+        until("a lease without a worker ends all the same", || (skewed.state(&lost) != "active").then_some(()));
+        let log = skewed.server().log_lines();
+        assert!(log.iter().any(|line| line.contains("stood still for")), "{name}: {log:?}");
     });
 }
 
 #[test]
-fn a_server_that_was_away_takes_no_job_from_a_worker_that_lives() {
-    SkewedServer::on_both(|mut place| {
-        let [reports, lost] = ["reports", "lost"].map(|queue| place.held(queue, LEASE_MS));
-        place.kill();
+fn a_server_that_was_stopped_takes_no_job_from_a_live_worker() {
+    SkewedServer::on_both(|mut skewed| {
+        let [reports, lost] = ["reports", "lost"].map(|queue| skewed.held(queue, LEASE_MS));
+        skewed.kill();
         std::thread::sleep(STANDSTILL);
-        place.start();
-        place.sweeps();
-        place.server().succeed(&reports);
-        until("a lease without a worker ends all the same", || (place.state(&lost) != "active").then_some(()));
+        skewed.start();
+        skewed.sweeps();
+        skewed.server().succeed(&reports);
+        until("a lease without a worker ends all the same", || (skewed.state(&lost) != "active").then_some(()));
     });
 }

@@ -1,4 +1,4 @@
-//! What the servers have, against what the client knows.
+//! Compares the jobs of the servers with the ledger of the client.
 
 use crate::harness::{Server, TIMEOUT};
 use crate::ledger::{Entry, Ledger};
@@ -27,7 +27,7 @@ pub(crate) fn compared(server: &Server, ledger: &Mutex<Ledger>, when: &str) {
     assert!(ledger.wrong.is_empty(), "{when}: {:#?}", ledger.wrong);
 }
 
-/// Lets every job come to its end without further kills, and looks at all of them once more.
+/// Lets every job end without further kills, and checks all of them once more.
 pub(crate) fn drained(
     target: &dyn Target,
     server: &Server,
@@ -62,12 +62,12 @@ pub(crate) fn drained(
     dead_letters(server, ledger);
 }
 
-/// Among the dead letters are those that asked for it when their runs were used up, and nobody else.
+/// The dead letters are exactly the exhausted jobs whose policy says so.
 fn dead_letters(server: &Server, ledger: &Mutex<Ledger>) {
     let answer = server.ask("GET", "/ojs/v1/dead-letter?limit=1", Value::Null);
     let ledger = ledger.lock().expect("no thread panicked");
     let discarded = |entry: &&Entry| entry.terminal.as_deref() == Some("discarded");
-    let expected = ledger.jobs.values().filter(discarded).filter(|entry| entry.nature.dead_letter).count();
+    let expected = ledger.jobs.values().filter(discarded).filter(|entry| entry.plan.dead_letter).count();
     assert_eq!(answer["pagination"]["total"], json!(expected));
     let ended = ledger.jobs.values().filter(|entry| entry.terminal.is_some()).count();
     assert_eq!(ended, ledger.jobs.len(), "every job has ended");

@@ -4,13 +4,13 @@ use crate::check::{compared, drained};
 use crate::harness::{Folder, Server, killed_while_starting, redrive, stdout};
 use crate::ledger::Ledger;
 use crate::load::Load;
-use crate::target::{Gone, Lonely};
+use crate::target::{Gone, SingleServer};
 use crate::{rounds, seed};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many enqueue requests each of two clients makes in one round at most.
+/// The largest number of enqueue requests of each of two clients in one round.
 const REQUESTS: usize = 40;
 
 #[test]
@@ -32,29 +32,29 @@ fn kill_minus_nine_loses_nothing_that_was_acknowledged() {
     }
     let server = Server::start(&data);
     compared(&server, &ledger, "after the last kill");
-    drained(&Lonely::new(&server.url), &server, &ledger, &batches, &mut random);
+    drained(&SingleServer::new(&server.url), &server, &ledger, &batches, &mut random);
     let ledger = ledger.into_inner().expect("no thread panicked");
     let (jobs, acknowledged) = (ledger.jobs.len(), ledger.acknowledged);
     assert!(jobs as u64 >= rounds, "hardly any job got in: {jobs}");
     eprintln!("crash: seed {seed}, {rounds} rounds, {jobs} jobs, {acknowledged} acknowledgements, all of them durable");
 }
 
-/// Puts the server under load and kills it at a random moment; answers whether the load was still on.
+/// Puts the server under load and kills it at a random moment; returns whether the load was still on.
 fn loaded(server: &mut Server, ledger: &Mutex<Ledger>, batches: &AtomicU64, random: &mut fastrand::Rng) -> bool {
-    let (target, enough) = (Lonely::new(&server.url), AtomicBool::new(false));
+    let (target, enough) = (SingleServer::new(&server.url), AtomicBool::new(false));
     let load = Load { target: &target, ledger, enough: &enough, batches };
-    let life = Duration::from_millis(random.u64(20..700));
+    let lifetime = Duration::from_millis(random.u64(20..700));
     let seeds: [u64; 5] = std::array::from_fn(|_| random.u64(..));
     let [first, second, third, fourth, fifth] = seeds.map(fastrand::Rng::with_seed);
     std::thread::scope(|scope| {
         let helpers = [
-            scope.spawn(|| load.hand_in(first, REQUESTS)),
-            scope.spawn(|| load.hand_in(second, REQUESTS)),
-            scope.spawn(|| load.meddle(third)),
-            scope.spawn(|| load.catch_up()),
+            scope.spawn(|| load.enqueue(first, REQUESTS)),
+            scope.spawn(|| load.enqueue(second, REQUESTS)),
+            scope.spawn(|| load.cancel_some(third)),
+            scope.spawn(|| load.report_missing()),
         ];
         let workers = [scope.spawn(|| load.work(fourth)), scope.spawn(|| load.work(fifth))];
-        std::thread::sleep(life);
+        std::thread::sleep(lifetime);
         target.killed.store(true, Ordering::SeqCst);
         server.kill();
         for helper in helpers {

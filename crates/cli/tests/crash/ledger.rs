@@ -1,4 +1,4 @@
-//! What the client knows: what it sent, what was acknowledged, and what must therefore be true.
+//! The ledger of the client: what it sent, what was acknowledged, and what must therefore be true.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 /// How long a lease lasts.
 pub(crate) const LEASE: Duration = Duration::from_millis(1_500);
 
-/// What came of something that was sent.
+/// Whether something that was sent took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// No answer came: it happened or it did not.
-    Unsure,
-    /// The server said that it happened.
+pub(crate) enum Acknowledged {
+    /// No answer came: it may have taken effect or not.
+    Unknown,
+    /// The server acknowledged it.
     Yes,
 }
 
-/// How a job is made, and how it behaves.
+/// The policy of a job, and how its runs end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Nature {
+pub(crate) struct JobPlan {
     /// How many runs it may have.
     pub(crate) limit: u32,
     /// How many of its runs fail before one succeeds.
@@ -38,12 +38,12 @@ pub(crate) struct Run {
     pub(crate) attempt: u32,
     /// When it was asked for; the lease began no earlier.
     pub(crate) asked: Instant,
-    /// When it was asked for or when the job became available, whichever was later by what the server says:
+    /// When it was requested or when the job became available, whichever was later according to the server:
     /// a request may have been on its way while another node, whose clock is a little ahead, found the job due.
     begun_at: String,
     expires_at: String,
     /// Whether its end was sent, and how it ended: success or failure.
-    pub(crate) ended: Option<(Known, bool)>,
+    pub(crate) ended: Option<(Acknowledged, bool)>,
     /// How often its end was sent, and when first.
     reports: u32,
     reported: Instant,
@@ -62,8 +62,8 @@ struct Failure {
 /// What is known of one job.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) nature: Nature,
-    pub(crate) created: Known,
+    pub(crate) plan: JobPlan,
+    pub(crate) created: Acknowledged,
     /// Jobs of one batch are stored all or none.
     batch: u64,
     sent: Instant,
@@ -72,7 +72,7 @@ pub(crate) struct Entry {
     failures: Vec<Failure>,
     /// The end that the server acknowledged or showed.
     pub(crate) terminal: Option<String>,
-    /// When that was heard. What was asked for before may have been answered before.
+    /// When the client learned it. An earlier request may have been answered before.
     ended: Instant,
     pub(crate) cancel_sent: bool,
 }
@@ -80,20 +80,20 @@ pub(crate) struct Entry {
 /// Everything that is known.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// How far the clocks of two servers may be apart. What they say of times must fit all the same;
-    /// only what the client measures by its own clock is allowed to be so much off.
+    /// How far the clocks of two servers may be apart. The times that they report must still be consistent;
+    /// only what the client measures by its own clock may be off by this much.
     pub(crate) slack: Duration,
     pub(crate) jobs: HashMap<String, Entry>,
-    /// What was seen that must not be, for the report at the end of a round.
+    /// The violations so far, for the report at the end of a round.
     pub(crate) wrong: Vec<String>,
     pub(crate) acknowledged: usize,
 }
 
 impl Ledger {
-    pub(crate) fn sent(&mut self, id: &str, nature: Nature, batch: u64) {
+    pub(crate) fn sent(&mut self, id: &str, plan: JobPlan, batch: u64) {
         let entry = Entry {
-            nature,
-            created: Known::Unsure,
+            plan,
+            created: Acknowledged::Unknown,
             batch,
             sent: Instant::now(),
             runs: Vec::new(),
@@ -107,7 +107,7 @@ impl Ledger {
 
     pub(crate) fn created(&mut self, id: &str) {
         self.acknowledged += 1;
-        self.entry(id).created = Known::Yes;
+        self.entry(id).created = Acknowledged::Yes;
     }
 
     pub(crate) fn entry(&mut self, id: &str) -> &mut Entry {
@@ -124,7 +124,7 @@ impl Ledger {
         let slack = self.slack;
         let entry = self.entry(&id);
         // A job that was seen is stored.
-        entry.created = Known::Yes;
+        entry.created = Acknowledged::Yes;
         let attempt = number(job, "attempt");
         let run = Run {
             token: job["lease_token"].clone(),
@@ -138,15 +138,15 @@ impl Ledger {
         };
         let problem = entry.problem_of_run(&run, job, slack);
         // Of two answers the later one may be heard first.
-        let place = entry.runs.partition_point(|other| other.attempt <= attempt);
-        entry.runs.insert(place, run);
+        let index = entry.runs.partition_point(|other| other.attempt <= attempt);
+        entry.runs.insert(index, run);
         self.wrong.extend(problem.map(|problem| format!("{id}: {problem}: {job}")));
     }
 
     /// The end of a run is about to be sent.
     pub(crate) fn ending(&mut self, id: &str, token: &Value, success: bool) {
         let run = self.run(id, token);
-        run.ended = Some((Known::Unsure, success));
+        run.ended = Some((Acknowledged::Unknown, success));
         if run.reports == 0 {
             run.reported = Instant::now();
         }
@@ -159,7 +159,7 @@ impl Ledger {
         let Some((_, success)) = run.ended else { panic!("{id}: an answer to nothing") };
         if status == 200 {
             self.acknowledged += 1;
-            self.run(id, token).ended = Some((Known::Yes, success));
+            self.run(id, token).ended = Some((Acknowledged::Yes, success));
             let entry = self.entry(id);
             if !success {
                 // Announced in whole milliseconds, the nearest: the wait itself may be half a one shorter.
@@ -173,7 +173,7 @@ impl Ledger {
             }
             return;
         }
-        // Allowed where the lease is over, the job was cancelled, or an earlier report without an answer
+        // Allowed if the lease is over, the job was cancelled, or an earlier report without an answer
         // may have ended the run.
         let over = run.asked.elapsed() + self.slack >= LEASE || self.entry(id).cancel_sent || run.reports > 1;
         if status != 409 || !over {
@@ -191,7 +191,7 @@ impl Ledger {
         runs.iter_mut().find(|run| run.token == *token).expect("a run of this client")
     }
 
-    /// Compares everything that the server has with everything that is known, and learns what was unsure.
+    /// Compares everything that the server has with the ledger, and resolves what was unknown.
     pub(crate) fn compare(&mut self, listed: &[Value]) {
         let mut found = HashMap::new();
         for job in listed {
@@ -209,22 +209,22 @@ impl Ledger {
         }
         let mut batches: HashMap<u64, (usize, usize)> = HashMap::new();
         for (id, entry) in &self.jobs {
-            let kept = found.contains_key(id);
-            if entry.created == Known::Yes && !kept {
+            let stored = found.contains_key(id);
+            if entry.created == Acknowledged::Yes && !stored {
                 self.wrong.push(format!("{id} was acknowledged and is lost"));
             }
             let (there, gone) = batches.entry(entry.batch).or_default();
-            if kept { *there += 1 } else { *gone += 1 }
+            if stored { *there += 1 } else { *gone += 1 }
         }
         for (batch, (there, gone)) in batches {
             if there > 0 && gone > 0 {
                 self.wrong.push(format!("of batch {batch} {there} jobs are stored and {gone} are not"));
             }
         }
-        // What was unsure and is not there will never be; what is there stays.
+        // A job that was unknown and is not stored will never be; a stored one stays.
         self.jobs.retain(|id, entry| {
-            entry.created = if found.contains_key(id) { Known::Yes } else { entry.created };
-            entry.created == Known::Yes
+            entry.created = if found.contains_key(id) { Acknowledged::Yes } else { entry.created };
+            entry.created == Acknowledged::Yes
         });
     }
 }
@@ -237,11 +237,11 @@ impl Entry {
         if let Some(terminal) = self.terminal.as_ref().filter(|_| *asked >= self.ended) {
             return Some(format!("it is {terminal}, and was claimed"));
         }
-        if *attempt > self.nature.limit {
-            return Some(format!("attempt {attempt} of at most {}", self.nature.limit));
+        if *attempt > self.plan.limit {
+            return Some(format!("attempt {attempt} of at most {}", self.plan.limit));
         }
-        if since(self.sent) < self.nature.start || *begun_at < text(job, "scheduled_at") {
-            return Some(format!("its first run came before its start in {:?}", self.nature.start));
+        if since(self.sent) < self.plan.start || *begun_at < text(job, "scheduled_at") {
+            return Some(format!("its first run came before its start in {:?}", self.plan.start));
         }
         let (earlier, later): (Vec<&Run>, Vec<&Run>) = self.runs.iter().partition(|other| other.attempt <= *attempt);
         if let Some(last) = earlier.last() {
@@ -266,7 +266,7 @@ impl Entry {
         }
     }
 
-    /// What is wrong with a job as the server shows it; and takes note of its end.
+    /// What is wrong with a job as the server shows it; also records its end.
     fn problems_of(&mut self, job: &Value) -> Vec<String> {
         let mut problems = Vec::new();
         let state = text(job, "state");
@@ -277,9 +277,9 @@ impl Entry {
         if ["completed", "discarded", "cancelled"].contains(&state.as_str()) {
             self.end(state.clone());
         }
-        let handed_out = self.runs.last().map_or(0, |run| run.attempt);
-        if attempt > self.nature.limit || attempt < handed_out {
-            problems.push(format!("attempt {attempt}, of {}, after {handed_out}", self.nature.limit));
+        let last_attempt = self.runs.last().map_or(0, |run| run.attempt);
+        if attempt > self.plan.limit || attempt < last_attempt {
+            problems.push(format!("attempt {attempt}, of {}, after {last_attempt}", self.plan.limit));
         }
         let errors = job["errors"].as_array().map(Vec::as_slice).unwrap_or_default();
         let attempts: Vec<u32> = errors.iter().map(|error| number(error, "attempt")).collect();
@@ -297,11 +297,11 @@ impl Entry {
         let fits = match state.as_str() {
             "completed" | "active" => failed + 1 == attempt,
             "cancelled" => failed == attempt || failed + 1 == attempt,
-            "discarded" => failed == attempt && attempt == self.nature.limit,
+            "discarded" => failed == attempt && attempt == self.plan.limit,
             _ => failed == attempt,
         };
         if !fits {
-            problems.push(format!("{failed} failures and attempt {attempt} of {} when {state}", self.nature.limit));
+            problems.push(format!("{failed} failures and attempt {attempt} of {} when {state}", self.plan.limit));
         }
         problems
     }

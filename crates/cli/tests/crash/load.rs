@@ -1,6 +1,6 @@
 //! The load: clients that enqueue, work on and cancel jobs until the server is gone.
 
-use crate::ledger::{Known, LEASE, Ledger, Nature, message_of, text};
+use crate::ledger::{Acknowledged, JobPlan, LEASE, Ledger, message_of, text};
 use crate::target::{Gone, Reply, Target};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,16 +37,15 @@ impl Load<'_> {
     }
 
     /// Enqueues jobs, one by one and in batches, at most `most` requests.
-    pub(crate) fn hand_in(&self, mut random: fastrand::Rng, most: usize) -> Result<(), Gone> {
+    pub(crate) fn enqueue(&self, mut random: fastrand::Rng, most: usize) -> Result<(), Gone> {
         let agent = Self::agent();
         for _ in 0..most {
             let size = if random.bool() { 1 } else { random.usize(2..12) };
             let batch = self.batches.fetch_add(1, Ordering::Relaxed);
-            let natures: Vec<(String, Nature)> =
-                (0..size).map(|_| (new_id(&mut random), nature(&mut random))).collect();
-            let mut documents: Vec<Value> = natures.iter().map(|(id, nature)| document(id, nature)).collect();
-            for (id, nature) in &natures {
-                self.ledger().sent(id, *nature, batch);
+            let plans: Vec<(String, JobPlan)> = (0..size).map(|_| (new_id(&mut random), plan(&mut random))).collect();
+            let mut documents: Vec<Value> = plans.iter().map(|(id, plan)| document(id, plan)).collect();
+            for (id, plan) in &plans {
+                self.ledger().sent(id, *plan, batch);
             }
             let (path, body) = match documents.pop() {
                 Some(single) if documents.is_empty() => ("/ojs/v1/jobs", single),
@@ -55,7 +54,7 @@ impl Load<'_> {
                 }
             };
             if self.sent_until_answered(&agent, path, &body)? {
-                natures.iter().for_each(|(id, _)| self.ledger().created(id));
+                plans.iter().for_each(|(id, _)| self.ledger().created(id));
             }
             if self.is_enough() {
                 break;
@@ -64,13 +63,13 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Sends jobs until they are acknowledged; returns false where the outcome stays unknown.
+    /// Sends jobs until they are acknowledged; returns false if the outcome stays unknown.
     fn sent_until_answered(&self, agent: &ureq::Agent, path: &str, body: &Value) -> Result<bool, Gone> {
         let mut before = 0;
         while before == 0 || !self.is_enough() {
             match self.ask(agent, "POST", path, body)? {
                 Some((201, _)) => return Ok(true),
-                // Names are used once: an earlier send without an answer was carried out.
+                // Ids are used once: an earlier request without an answer was carried out.
                 Some((409, _)) if before > 0 => return Ok(true),
                 Some((status, answer)) => panic!("{path}: {status} {answer}"),
                 None => before += 1,
@@ -101,14 +100,14 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Reports again what had no answer, and what was forgotten, of the rounds before.
-    pub(crate) fn catch_up(&self) -> Result<(), Gone> {
+    /// Repeats the reports of earlier rounds that had no answer or were never sent.
+    pub(crate) fn report_missing(&self) -> Result<(), Gone> {
         let agent = Self::agent();
         let mut ends = Vec::new();
         for (id, entry) in &self.ledger().jobs {
-            let open = entry.runs.last().filter(|run| !matches!(run.ended, Some((Known::Yes, _))));
+            let open = entry.runs.last().filter(|run| !matches!(run.ended, Some((Acknowledged::Yes, _))));
             if let Some(run) = open.filter(|_| entry.terminal.is_none()) {
-                let success = run.ended.map_or(run.attempt > entry.nature.failing, |(_, success)| success);
+                let success = run.ended.map_or(run.attempt > entry.plan.failing, |(_, success)| success);
                 ends.push(End { id: id.clone(), token: run.token.clone(), attempt: run.attempt, success });
             }
         }
@@ -116,11 +115,11 @@ impl Load<'_> {
     }
 
     /// Cancels a few jobs in whatever state they are.
-    pub(crate) fn meddle(&self, mut random: fastrand::Rng) -> Result<(), Gone> {
+    pub(crate) fn cancel_some(&self, mut random: fastrand::Rng) -> Result<(), Gone> {
         let agent = Self::agent();
         for _ in 0..3 {
             let open = |(id, entry): (&String, &crate::ledger::Entry)| {
-                (entry.terminal.is_none() && entry.created == Known::Yes).then(|| id.clone())
+                (entry.terminal.is_none() && entry.created == Acknowledged::Yes).then(|| id.clone())
             };
             let ids: Vec<String> = self.ledger().jobs.iter().filter_map(open).collect();
             let Some(id) = random.choice(&ids) else { continue };
@@ -138,11 +137,11 @@ impl Load<'_> {
     fn end_of(&self, job: &Value) -> End {
         let id = text(job, "id");
         let attempt = job["attempt"].as_u64().and_then(|attempt| attempt.try_into().ok()).unwrap_or(0);
-        let failing = self.ledger().jobs.get(&id).map_or(0, |entry| entry.nature.failing);
+        let failing = self.ledger().jobs.get(&id).map_or(0, |entry| entry.plan.failing);
         End { id, token: job["lease_token"].clone(), attempt, success: attempt > failing }
     }
 
-    /// Reports ends; what has no answer is reported a second time, and then left for later.
+    /// Sends reports; those without an answer are sent a second time, and then left for later.
     fn report(&self, agent: &ureq::Agent, ends: &[End], many: bool) -> Result<(), Gone> {
         let pieces = ends.chunks(if many { ends.len().max(1) } else { 1 });
         for some in pieces {
@@ -157,7 +156,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Answers whether an answer came.
+    /// Returns whether an answer came.
     fn report_together(&self, agent: &ureq::Agent, ends: &[End]) -> Result<bool, Gone> {
         ends.iter().for_each(|end| self.ledger().ending(&end.id, &end.token, end.success));
         let body = json!({ "settlements": ends.iter().map(End::settlement).collect::<Vec<_>>() });
@@ -172,7 +171,7 @@ impl Load<'_> {
         Ok(true)
     }
 
-    /// Answers whether an answer came.
+    /// Returns whether an answer came.
     fn report_alone(&self, agent: &ureq::Agent, end: &End) -> Result<bool, Gone> {
         self.ledger().ending(&end.id, &end.token, end.success);
         let path = if end.success { "/ojs/v1/workers/ack" } else { "/ojs/v1/workers/nack" };
@@ -200,9 +199,9 @@ impl End {
     }
 }
 
-fn nature(random: &mut fastrand::Rng) -> Nature {
+fn plan(random: &mut fastrand::Rng) -> JobPlan {
     let limit = random.u32(1..6);
-    Nature {
+    JobPlan {
         limit,
         failing: random.u32(0..=limit),
         delay: Duration::from_millis(random.u64(1..120)),
@@ -211,19 +210,19 @@ fn nature(random: &mut fastrand::Rng) -> Nature {
     }
 }
 
-fn document(id: &str, nature: &Nature) -> Value {
+fn document(id: &str, plan: &JobPlan) -> Value {
     let seconds = |span: Duration| format!("PT{}S", span.as_secs_f64());
     let mut document = json!({
         "id": id, "type": "crash.test", "args": [id],
         "options": { "queue": QUEUE, "retry": {
-            "max_attempts": nature.limit,
-            "initial_interval": seconds(nature.delay),
+            "max_attempts": plan.limit,
+            "initial_interval": seconds(plan.delay),
             "max_interval": "PT1S",
-            "on_exhaustion": if nature.dead_letter { "dead_letter" } else { "discard" },
+            "on_exhaustion": if plan.dead_letter { "dead_letter" } else { "discard" },
         } },
     });
-    if !nature.start.is_zero() {
-        document["options"]["scheduled_at"] = format!("+{}", seconds(nature.start)).into();
+    if !plan.start.is_zero() {
+        document["options"]["scheduled_at"] = format!("+{}", seconds(plan.start)).into();
     }
     document
 }

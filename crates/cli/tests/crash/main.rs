@@ -1,5 +1,5 @@
-//! The real server under load, killed at random moments, again and again; and the proof from the
-//! outside, by a client that keeps its own ledger: nothing that was acknowledged is lost, no job runs
+//! The real server under load, killed at random moments, again and again; and the check from the
+//! outside, by a client with its own ledger: nothing that was acknowledged is lost, no job runs
 //! more often than its policy allows, nothing runs early, every acknowledged failure is in the history,
 //! a job has one lease at a time, and what has ended stays ended.
 //!
@@ -28,12 +28,12 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// How many rounds to run, where nothing is said `default`.
+/// How many rounds to run; `default` unless the environment says otherwise.
 fn rounds(default: u64) -> u64 {
     setting("CRASH_ROUNDS", default)
 }
 
-/// What everything random is drawn from.
+/// The seed of everything random.
 fn seed() -> u64 {
     setting("CRASH_SEED", 20_261_115)
 }

@@ -13,10 +13,10 @@ use tokio_postgres::NoTls;
 /// How many servers there are.
 pub(crate) const NODES: usize = 3;
 
-/// What a client waits after a request that came to nothing: the processors are needed by the servers.
+/// How long a client waits after a failed request, so that the servers get the processors.
 const BREATH: Duration = Duration::from_millis(10);
 
-/// What clients know of the servers and the database, and why an answer may be missing.
+/// The servers and the database as clients see them, and why an answer may be missing.
 #[derive(Default)]
 pub(crate) struct Endpoints {
     addresses: RwLock<Vec<Arc<Address>>>,
@@ -76,7 +76,7 @@ struct Node {
 impl Node {
     fn start(database: &Cluster, start: usize) -> Self {
         let name = name(start);
-        let server = Server::start_at(&["--store", &place(database, &name)], &[]);
+        let server = Server::start_at(&["--store", &store_address(database, &name)], &[]);
         let address = Arc::new(Address { url: server.url.clone(), killed: AtomicBool::new(false) });
         Self { server, address, name }
     }
@@ -115,10 +115,10 @@ impl Nodes {
         self.nodes[number].server.kill();
     }
 
-    /// Replaces a server that was killed; `life` is how long a first try runs before it is killed too.
-    pub(crate) fn start_again(&mut self, number: usize, life: Option<Duration>) {
-        if let Some(life) = life {
-            killed_while_starting(&["--store", &place(&self.database, &name(self.starts))], life);
+    /// Replaces a server that was killed; `lifetime` is how long a first try runs before it is killed too.
+    pub(crate) fn start_again(&mut self, number: usize, lifetime: Option<Duration>) {
+        if let Some(lifetime) = lifetime {
+            killed_while_starting(&["--store", &store_address(&self.database, &name(self.starts))], lifetime);
             self.starts += 1;
         }
         self.nodes[number] = Node::start(&self.database, self.starts);
@@ -136,7 +136,7 @@ impl Nodes {
         self.outage(&["failover"], Duration::ZERO);
     }
 
-    /// Gives these orders to the database, and waits until the servers have found it again.
+    /// Sends these commands to the database, and waits until the servers have reconnected.
     fn outage(&mut self, orders: &[&str], pause: Duration) {
         self.endpoints.unreachable.store(true, Ordering::SeqCst);
         self.endpoints.outages.fetch_add(1, Ordering::SeqCst);
@@ -153,7 +153,7 @@ impl Nodes {
         self.endpoints.unreachable.store(false, Ordering::SeqCst);
     }
 
-    /// Waits until nothing of what killed servers had sent is still under way: the database may have a
+    /// Waits until no transaction of a killed server is still running: the database may have a
     /// commit in progress that no client waits for any more.
     pub(crate) fn wait_for_the_dead(&self) {
         const LEFT: &str = "SELECT count(*) FROM pg_stat_activity \
@@ -172,7 +172,7 @@ impl Nodes {
 }
 
 /// The database, for a server whose connections have this name.
-fn place(database: &Cluster, name: &str) -> String {
+fn store_address(database: &Cluster, name: &str) -> String {
     database.address_with(&format!("application_name={name}"))
 }
 

@@ -1,5 +1,5 @@
 //! Three servers on one PostgreSQL: one after another is killed and started again while the others go on,
-//! and now and then the database crashes. And once it does not come back, but its standby takes over.
+//! and sometimes the database crashes. In one test it does not come back, and its standby takes over.
 
 use crate::check::{compared, drained};
 use crate::cluster::Cluster;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How many enqueue requests each of two clients makes in one round at most.
+/// The largest number of enqueue requests of each of two clients in one round.
 const REQUESTS: usize = 40;
 /// Every server has its own idea of the database's clock. It is off by half of the time that an answer of
 /// the database takes at most, which is long on a machine that is busy with other tests.
@@ -32,7 +32,7 @@ fn killed_nodes_and_a_crashing_database_lose_nothing_that_was_acknowledged() {
     assert!(refused as u64 >= rounds / 3, "hardly any crash of the database was noticed: {refused} requests refused");
 }
 
-/// The standby has what was acknowledged, because the first one waited for it.
+/// The standby has everything that was acknowledged, because the primary waited for it.
 #[test]
 fn a_failover_to_a_synchronous_standby_loses_nothing_that_was_acknowledged() {
     let seed = seed();
@@ -47,7 +47,7 @@ fn a_failover_to_a_synchronous_standby_loses_nothing_that_was_acknowledged() {
     ledger.drained(&nodes, &mut random, &format!("seed {seed}, a failover"));
 }
 
-/// What the client knows, over all rounds.
+/// The ledger of all rounds.
 struct Record {
     ledger: Mutex<Ledger>,
     batches: AtomicU64,
@@ -71,10 +71,10 @@ impl Record {
         let [first, second, third, fourth, fifth, sixth] = seeds.map(fastrand::Rng::with_seed);
         std::thread::scope(|scope| {
             let threads = [
-                scope.spawn(|| load.hand_in(first, REQUESTS)),
-                scope.spawn(|| load.hand_in(second, REQUESTS)),
-                scope.spawn(|| load.meddle(third)),
-                scope.spawn(|| load.catch_up()),
+                scope.spawn(|| load.enqueue(first, REQUESTS)),
+                scope.spawn(|| load.enqueue(second, REQUESTS)),
+                scope.spawn(|| load.cancel_some(third)),
+                scope.spawn(|| load.report_missing()),
                 scope.spawn(|| load.work(fourth)),
                 scope.spawn(|| load.work(fifth)),
                 scope.spawn(|| load.work(sixth)),
@@ -94,13 +94,13 @@ impl Record {
         until("acknowledgements come in", || (acknowledged() >= enough).then_some(()));
     }
 
-    /// Any server shows what there is, once nothing of the killed ones is under way.
+    /// Any server shows the jobs, once no transaction of a killed one is running.
     fn compared(&self, nodes: &Nodes, when: &str, random: &mut fastrand::Rng) {
         nodes.wait_for_the_dead();
         compared(nodes.server(random.usize(..NODES)), &self.ledger, when);
     }
 
-    /// Lets every job come to its end; answers how many requests had no answer, and how many no database.
+    /// Lets every job end; returns how many requests had no answer, and how many no database.
     fn drained(self, nodes: &Nodes, random: &mut fastrand::Rng, what: &str) -> (usize, usize) {
         drained(&*nodes.endpoints, nodes.server(0), &self.ledger, &self.batches, random);
         let ledger = self.ledger.into_inner().expect("no thread panicked");

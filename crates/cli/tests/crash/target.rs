@@ -1,10 +1,10 @@
-//! Where requests go, and what it means when no answer comes.
+//! The target of requests, and what a missing answer means.
 
 use crate::harness::call;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A status and a document; or nothing, where it is unknown whether the request was carried out.
+/// A status and a document; or nothing, if it is unknown whether the request was carried out.
 pub(crate) type Reply = Option<(u64, Value)>;
 
 /// No response came, and none will: the server was killed.
@@ -12,24 +12,24 @@ pub(crate) struct Gone;
 
 /// Servers under load.
 pub(crate) trait Target: Sync {
-    /// One request, to whichever server; fails the test where an answer is missing without a reason.
+    /// One request, to any server; fails the test if an answer is missing without a reason.
     fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Reply, Gone>;
 }
 
 /// One server, whose end is the end of the load.
-pub(crate) struct Lonely {
+pub(crate) struct SingleServer {
     pub(crate) url: String,
     /// Set just before the server is killed: from then on, and only then, answers may be missing.
     pub(crate) killed: AtomicBool,
 }
 
-impl Lonely {
+impl SingleServer {
     pub(crate) fn new(url: &str) -> Self {
         Self { url: url.to_owned(), killed: AtomicBool::new(false) }
     }
 }
 
-impl Target for Lonely {
+impl Target for SingleServer {
     fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Reply, Gone> {
         match call(agent, &self.url, method, path, body) {
             Ok((status, answer)) => {

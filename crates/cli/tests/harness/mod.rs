@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// However slow the machine is, what a test waits for happens within this time.
+/// The longest time that a test waits for anything, even on a slow machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A folder that goes away with the test.
+/// A folder that is removed at the end of the test.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -70,10 +70,10 @@ pub(crate) fn stderr(output: &Output) -> String {
 }
 
 /// A start that does not get far: whatever the server does to make or repair its store is cut short too.
-pub(crate) fn killed_while_starting(place: &[&str], life: Duration) {
-    let args = [&["serve", "--listen", "127.0.0.1:0"], place].concat();
+pub(crate) fn killed_while_starting(store: &[&str], lifetime: Duration) {
+    let args = [&["serve", "--listen", "127.0.0.1:0"], store].concat();
     let mut child = redrive(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a server");
-    std::thread::sleep(life);
+    std::thread::sleep(lifetime);
     child.kill().expect("it can be killed");
     child.wait().expect("it can be waited for");
 }
@@ -97,14 +97,14 @@ impl Server {
         Self::start_at(&["--data", data], more)
     }
 
-    /// Starts a server whose store is where these flags say.
-    pub(crate) fn start_at(place: &[&str], more: &[&str]) -> Self {
-        Self::start_under(&[], place, more)
+    /// Starts a server with these flags for its store.
+    pub(crate) fn start_at(store: &[&str], more: &[&str]) -> Self {
+        Self::start_under(&[], store, more)
     }
 
     /// Starts a server with more in its environment.
-    pub(crate) fn start_under(environment: &[(&str, &str)], place: &[&str], more: &[&str]) -> Self {
-        let args = [&["serve", "--listen", "127.0.0.1:0"], place, more].concat();
+    pub(crate) fn start_under(environment: &[(&str, &str)], store: &[&str], more: &[&str]) -> Self {
+        let args = [&["serve", "--listen", "127.0.0.1:0"], store, more].concat();
         let mut command = redrive(&args);
         command.envs(environment.iter().copied());
         Self::start_as(command)
@@ -132,26 +132,26 @@ impl Server {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (found, address) = mpsc::channel();
         let stderr = BufReader::new(child.stderr.take().expect("piped"));
-        let kept = Arc::clone(&lines);
+        let stored = Arc::clone(&lines);
         let reader = std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 if let Some((_, rest)) = line.split_once(" on http://") {
                     let _ = found.send(format!("http://{}", rest.split(' ').next().unwrap_or_default()));
                 }
-                kept.lock().expect("no panic while it was held").push(line);
+                stored.lock().expect("no panic while it was held").push(line);
             }
         });
         let url = address.recv_timeout(TIMEOUT);
         let config = ureq::Agent::config_builder().http_status_as_error(false).proxy(None);
         let agent = config.timeout_global(Some(TIMEOUT)).build().into();
         let mut server = Self { child, url: String::new(), lines, reader: Some(reader), agent };
-        server.url = url.unwrap_or_else(|_| panic!("the server prints no address: {:?}", server.said()));
+        server.url = url.unwrap_or_else(|_| panic!("the server prints no address: {:?}", server.log_lines()));
         until("the server answers", || server.call("GET", "/ojs/v1/health", &Value::Null).ok());
         server
     }
 
-    /// What it has said so far.
-    pub(crate) fn said(&self) -> Vec<String> {
+    /// The lines of its log so far.
+    pub(crate) fn log_lines(&self) -> Vec<String> {
         self.lines.lock().expect("no panic while it was held").clone()
     }
 
@@ -165,14 +165,14 @@ impl Server {
         assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill runs").success());
         let status = until("the server stops", || self.child.try_wait().expect("it can be waited for"));
         self.reader.take().expect("one reader").join().expect("the reader ends");
-        (status, self.said())
+        (status, self.log_lines())
     }
 
     /// Waits until it ends by itself.
     pub(crate) fn wait(mut self) -> (ExitStatus, Vec<String>) {
         let status = until("the server ends", || self.child.try_wait().expect("it can be waited for"));
         self.reader.take().expect("one reader").join().expect("the reader ends");
-        (status, self.said())
+        (status, self.log_lines())
     }
 
     /// Kills it, without a chance to clean up.
@@ -181,7 +181,7 @@ impl Server {
         self.child.wait().expect("it can be waited for");
     }
 
-    /// A request; the status and the document. An error where no whole answer came.
+    /// A request; the status and the document. An error if no complete answer came.
     pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> Result<(u16, Value), String> {
         call(&self.agent, &self.url, method, path, body)
     }
@@ -204,8 +204,8 @@ impl Server {
         answer["jobs"].as_array_mut().expect("jobs").drain(..).collect()
     }
 
-    /// Waits for a job and takes it.
-    pub(crate) fn take(&self, queue: &str) -> Value {
+    /// Waits for a job and claims it.
+    pub(crate) fn claim(&self, queue: &str) -> Value {
         until(&format!("a job in {queue}"), || self.fetch(queue, 1).pop())
     }
 
@@ -252,12 +252,12 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            eprintln!("the server said: {:#?}", self.said());
+            eprintln!("the server said: {:#?}", self.log_lines());
         }
     }
 }
 
-/// A request; the status and the document. An error where no whole answer came.
+/// A request; the status and the document. An error if no complete answer came.
 pub(crate) fn call(
     agent: &ureq::Agent,
     url: &str,
@@ -281,7 +281,7 @@ pub(crate) fn call(
     Ok((answer.status().as_u16(), document))
 }
 
-/// Looks again and again until there is something, and gives up only when it takes absurdly long.
+/// Polls until there is a value; panics after [`TIMEOUT`].
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + TIMEOUT;
     loop {

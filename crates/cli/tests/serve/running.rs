@@ -16,7 +16,7 @@ struct Running {
 }
 
 impl Running {
-    /// Starts it and waits until it has said what it found.
+    /// Starts it and waits until it has logged what it found.
     fn start(dir: &Path, args: &[&str]) -> Self {
         let mut command = redrive(dir);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data", "store"]).args(args);
@@ -54,7 +54,7 @@ impl Running {
         (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap())
     }
 
-    /// Sends a signal and waits for the end; answers the exit code and everything that was said.
+    /// Sends a signal and waits for the end; returns the exit code and the whole output.
     fn stop(mut self, signal: &str) -> (Option<i32>, String) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
@@ -74,7 +74,7 @@ fn a_server_stops_in_good_order_and_finds_its_jobs_again() {
     let server = Running::start(&dir, &[]);
     assert!(server.printed.concat().contains("found 0 jobs"), "{:?}", server.printed);
     assert_eq!(server.call("GET", "/ojs/v1/health", &Value::Null).0, 200);
-    let job = json!({ "type": "a.b", "args": ["kept"], "options": { "retry": { "max_attempts": 9 } } });
+    let job = json!({ "type": "a.b", "args": ["stored"], "options": { "retry": { "max_attempts": 9 } } });
     let (status, created) = server.call("POST", "/ojs/v1/jobs", &job);
     assert_eq!(status, 201);
     let (code, printed) = server.stop("-TERM");
@@ -85,7 +85,7 @@ fn a_server_stops_in_good_order_and_finds_its_jobs_again() {
     assert!(server.printed.concat().contains("found 1 jobs (1 available)"), "{:?}", server.printed);
     let id = created["job"]["id"].as_str().unwrap();
     let (status, body) = server.call("GET", &format!("/ojs/v1/jobs/{id}"), &Value::Null);
-    assert_eq!((status, &body["job"]["args"], &body["job"]["max_attempts"]), (200, &json!(["kept"]), &json!(9)));
+    assert_eq!((status, &body["job"]["args"], &body["job"]["max_attempts"]), (200, &json!(["stored"]), &json!(9)));
     assert_eq!(body["job"]["redrive"]["policy_from"]["layer"], "job");
     let second = redrive(&dir).args(["serve", "--listen", "127.0.0.1:0", "--data", "store"]).output().unwrap();
     assert_eq!(second.status.code(), Some(3));
@@ -193,13 +193,13 @@ fn a_default_policy_that_is_wrong_or_said_twice_is_refused() {
     for (file, printed) in [("typo.json", "max_attempts"), ("missing.json", "cannot read missing.json")] {
         let output = redrive(&dir).args(["config", "--default-policy", file]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{file}");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("default_policy: ") && said.contains(printed), "{said}");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(message.contains("default_policy: ") && message.contains(printed), "{message}");
     }
     std::fs::write(dir.join("good.json"), r#"{"max_attempts": 7}"#).unwrap();
     let both = "default_policy = \"good.json\"\n[policies.server]\nmax_attempts = 5\n";
     std::fs::write(dir.join("redrive.toml"), both).unwrap();
     let output = redrive(&dir).args(["config"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && said.contains("found beside [policies.server]"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && message.contains("found together with [policies.server]"), "{message}");
 }

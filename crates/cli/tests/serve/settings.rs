@@ -1,4 +1,4 @@
-//! Where settings come from, and what is refused of them.
+//! The origins of settings, and settings that are refused.
 
 use crate::{folder, redrive, settings, text_of};
 use serde_json::json;
@@ -117,7 +117,7 @@ max_attemps = 3
 }
 
 #[test]
-fn a_name_that_is_no_setting_or_can_never_match_leads_to_the_one_that_is_meant() {
+fn an_unknown_setting_or_a_name_that_never_matches_suggests_the_right_one() {
     let dir = folder("meant");
     let file = "batch = 7\n[limit]\nfetch = 8\n[limits]\nlong-poll = \"1m\"\n[policies.typs]\n\
                 [policies.queues.My_Queue]\n[policies.types.\"Mail.*\"]\n[caps]\nmax_atempts = 1\n[caps.queues.\"a b\"]\n";
@@ -146,7 +146,7 @@ fn a_name_that_is_no_setting_or_can_never_match_leads_to_the_one_that_is_meant()
 }
 
 #[test]
-fn other_machines_are_let_in_only_with_a_key_and_keys_are_hidden() {
+fn other_machines_are_admitted_only_with_a_key_and_keys_are_hidden() {
     let dir = folder("keys");
     let key = "0123456789abcdef0123456789abcdef";
     let open = redrive(&dir).args(["config", "--listen", "0.0.0.0:0"]).output().unwrap();
@@ -165,11 +165,11 @@ fn other_machines_are_let_in_only_with_a_key_and_keys_are_hidden() {
         text_of(&weak)
     );
     let on_line = redrive(&dir).args(["config", "--set", &format!("api_key={key}")]).output().unwrap();
-    assert!(text_of(&on_line).contains("can be seen by others") && !text_of(&on_line).contains(key));
+    assert!(text_of(&on_line).contains("other users can see keys") && !text_of(&on_line).contains(key));
 }
 
 #[test]
-fn a_wrong_command_line_is_printed_from_a_wrong_file_by_the_exit_code() {
+fn a_wrong_command_line_and_a_wrong_file_have_different_exit_codes() {
     let dir = folder("exit");
     std::fs::write(dir.join("wrong.toml"), "listen = \"nowhere\"\n").unwrap();
     std::fs::write(dir.join("no-keys.toml"), "api_key_file = \"missing\"\n").unwrap();

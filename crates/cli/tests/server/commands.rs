@@ -1,4 +1,4 @@
-//! What the commands promise to their callers.
+//! What callers of the commands rely on.
 
 use crate::harness::{Folder, Server, redrive, stderr, stdout};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 
 #[test]
-fn without_a_server_the_exit_code_is_three_and_the_address_is_named() {
+fn an_unreachable_server_is_exit_code_three_and_its_address_is_named() {
     // A port that was free a moment ago, and that no server listens on.
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     let url = format!("http://127.0.0.1:{port}");
@@ -23,7 +23,7 @@ fn without_a_server_the_exit_code_is_three_and_the_address_is_named() {
 }
 
 #[test]
-fn enqueue_passes_on_what_it_is_printed() {
+fn enqueue_passes_its_options_on() {
     let folder = Folder::new("enqueue");
     let server = Server::start(&folder.at("data"));
     let policy =
@@ -61,7 +61,7 @@ fn enqueue_passes_on_what_it_is_printed() {
 }
 
 #[test]
-fn what_is_wrong_with_a_job_is_said_before_or_by_the_server() {
+fn problems_of_a_job_are_reported_before_or_by_the_server() {
     let folder = Folder::new("wrong");
     let server = Server::start(&folder.at("data"));
     for args in [&["enqueue"][..], &["enqueue", "a.b", "text"], &["enqueue", "a.b", "--delay", "soon"]] {
@@ -70,8 +70,8 @@ fn what_is_wrong_with_a_job_is_said_before_or_by_the_server() {
     let bad = folder.file("bad.json", r#"{"max_attempts": -1, "backoff_coefficient": 0.5}"#);
     let output = server.command(&["enqueue", "a.b", "--retry", &bad]);
     assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(said.contains("max_attempts") && said.contains("backoff_coefficient"), "{said}");
+    let message = stderr(&output);
+    assert!(message.contains("max_attempts") && message.contains("backoff_coefficient"), "{message}");
     let output = server.command(&["enqueue", "No Type!"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(server.printed_json(&["jobs", "--json"])["total"], 0);
@@ -113,15 +113,18 @@ fn a_batch_fills_in_what_its_lines_leave_out_and_lists_come_in_pages() {
 }
 
 #[test]
-fn a_bad_line_stops_a_batch_and_says_where_and_what_is_kept() {
+fn a_bad_line_stops_a_batch_and_says_where_and_what_is_stored() {
     let folder = Folder::new("badline");
     let server = Server::start(&folder.at("data"));
     let good = r#"{"type": "a.b", "args": []}"#;
     let file = folder.file("jobs.jsonl", &format!("{}\n{{\"type\": }}\n", [good; 150].join("\n")));
     let output = server.command(&["enqueue", "--batch", &file]);
     assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(said.contains("jobs.jsonl line 151") && said.contains("100 jobs before it are enqueued"), "{said}");
+    let message = stderr(&output);
+    assert!(
+        message.contains("jobs.jsonl line 151") && message.contains("100 jobs before it are enqueued"),
+        "{message}"
+    );
     assert_eq!(server.printed_json(&["jobs", "--json"])["total"], 100);
 
     let mut child = redrive(&["enqueue", "--batch", "-", "--json"])
@@ -144,7 +147,7 @@ fn waiting_ends_with_the_job_and_tells_how_it_ended() {
     for (succeeds, code) in [(true, 0), (false, 1)] {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| server.command(&["enqueue", "a.b", "--retry", &once, "--wait=5m"]));
-            let job = server.take("default");
+            let job = server.claim("default");
             if succeeds {
                 server.succeed(&job)
             } else {

@@ -59,19 +59,19 @@ fn answered(server: &Server) -> Duration {
 }
 
 #[test]
-fn more_than_a_thousand_silent_connections_lock_nobody_out() {
+fn more_than_a_thousand_silent_connections_lock_out_no_other_client() {
     allow_descriptors();
     let folder = Folder::new("silent");
     let server = Server::start(&folder.at("data"));
     let silent: Vec<TcpStream> = (0..MANY).map(|_| connect(&server)).collect();
     let waited = answered(&server);
     assert!(waited < Duration::from_secs(10), "{waited:?}");
-    assert!(server.said().iter().any(|line| line.contains("(limits.connections)")), "{:?}", server.said());
+    assert!(server.log_lines().iter().any(|line| line.contains("(limits.connections)")), "{:?}", server.log_lines());
     drop(silent);
 }
 
 #[test]
-fn more_than_a_thousand_clients_that_do_not_read_lock_out_no_holder_of_a_key() {
+fn more_than_a_thousand_clients_that_do_not_read_lock_out_no_client_with_a_key() {
     allow_descriptors();
     let folder = Folder::new("unread");
     let keys = folder.file("keys", KEY);
@@ -96,8 +96,8 @@ fn few_descriptors_are_kept_for_the_store_and_the_server_recovers() {
     let folder = Folder::new("descriptors");
     let keys = folder.file("keys", KEY);
     let server = Server::start_after("ulimit -n 160", &folder.at("data"), &["--api-key-file", &keys]);
-    let said = server.said().join("\n");
-    assert!(said.contains("160 file descriptors") && said.contains("limits.connections"), "{said}");
+    let log = server.log_lines().join("\n");
+    assert!(log.contains("160 file descriptors") && log.contains("limits.connections"), "{log}");
     let mut worker = connect(&server);
     let job = json!({ "type": "a.b", "args": ["x".repeat(100_000)] });
     assert_eq!(ask(&mut worker, "POST", "/ojs/v1/jobs", &job).0, 201);
@@ -117,12 +117,12 @@ fn few_descriptors_are_kept_for_the_store_and_the_server_recovers() {
         Some(ask(&mut connect(&server), "GET", "/ojs/v1/health", &Value::Null)).filter(|(status, _)| *status == 200)
     });
     answered(&server);
-    let (status, said) = server.stop();
-    assert_eq!(status.code(), Some(0), "{said:?}");
+    let (status, log) = server.stop();
+    assert_eq!(status.code(), Some(0), "{log:?}");
 }
 
 #[test]
-fn a_server_that_runs_out_of_descriptors_says_so_and_lets_holders_of_a_key_in() {
+fn a_server_without_descriptors_says_so_and_admits_clients_with_a_key() {
     allow_descriptors();
     let folder = Folder::new("exhausted");
     let keys = folder.file("keys", KEY);
@@ -139,7 +139,7 @@ fn a_server_that_runs_out_of_descriptors_says_so_and_lets_holders_of_a_key_in() 
     let silent: Vec<TcpStream> = (0..40).map(|_| connect(&server)).collect();
     until("the log says so", || {
         server
-            .said()
+            .log_lines()
             .iter()
             .any(|line| line.contains("warn refused") && line.contains("no more file descriptors"))
             .then_some(())
@@ -153,6 +153,6 @@ fn a_server_that_runs_out_of_descriptors_says_so_and_lets_holders_of_a_key_in() 
     prlimit(Some(process), Resource::Nofile, before).expect("its limit is raised again");
     until("every client is served", || enqueue(&mut connect(&server)));
     assert!(enqueue(&mut worker).is_some());
-    let (status, said) = server.stop();
-    assert_eq!(status.code(), Some(0), "{said:?}");
+    let (status, log) = server.stop();
+    assert_eq!(status.code(), Some(0), "{log:?}");
 }

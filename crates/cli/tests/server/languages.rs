@@ -26,7 +26,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts an interpreter, which is installed where it is missing.
+/// Starts an interpreter, which is installed if it is missing.
 fn start(interpreter: &str, package: &str, file: &str, server: &Server) -> Running {
     let spawn = || Command::new(interpreter).arg(file).env("REDRIVE_SERVER", &server.url).stdout(Stdio::null()).spawn();
     let child = spawn().or_else(|_| {

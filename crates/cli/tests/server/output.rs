@@ -15,10 +15,10 @@ fn the_id_alone_is_printed_where_it_is_all_that_is_wanted() {
     let document = server.printed_json(&["enqueue", "--batch", &file, "--json"]);
     let ids: Vec<&str> = document["ids"].as_array().expect("ids").iter().filter_map(|id| id.as_str()).collect();
     let listed = server.printed_json(&["jobs", "--type", "c.d", "--json"]);
-    let mut kept: Vec<&str> =
+    let mut stored: Vec<&str> =
         listed["jobs"].as_array().expect("jobs").iter().filter_map(|job| job["id"].as_str()).collect();
-    kept.reverse();
-    assert_eq!(kept, quiet.lines().chain(ids).collect::<Vec<_>>());
+    stored.reverse();
+    assert_eq!(stored, quiet.lines().chain(ids).collect::<Vec<_>>());
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn waiting_for_a_job_prints_its_result() {
 }
 
 #[test]
-fn what_a_job_says_does_not_command_the_terminal() {
+fn text_of_a_job_does_not_control_the_terminal() {
     let folder = Folder::new("escapes");
     let server = Server::start(&folder.at("data"));
     let policy = folder.file("once.json", r#"{"max_attempts": 1, "on_exhaustion": "dead_letter"}"#);
@@ -70,8 +70,8 @@ fn no_password_is_printed() {
     ] {
         let output = redrive(args).output().expect("it runs");
         assert_ne!(output.status.code(), Some(0), "{args:?}");
-        let said = stdout(&output) + &stderr(&output);
-        assert!(!said.contains("sesame"), "{args:?}: {said}");
+        let message = stdout(&output) + &stderr(&output);
+        assert!(!message.contains("sesame"), "{args:?}: {message}");
     }
     let checked = redrive(&["store", "check", address]).output().expect("it runs");
     assert_eq!(checked.status.code(), Some(2));
@@ -104,8 +104,8 @@ fn a_picture_can_be_printed() {
     let policy = folder.file("retry.json", &json!({ "max_attempts": 5 }).to_string());
     for args in [&["policy", "schedule", &policy, "--svg", "-"][..], &["policy", "simulate", &policy, "--svg", "-"]] {
         let output = redrive(args).output().expect("it runs");
-        let said = stdout(&output);
-        assert!(said.starts_with("<svg") && said.trim_end().ends_with("</svg>"), "{args:?}: {said}");
+        let message = stdout(&output);
+        assert!(message.starts_with("<svg") && message.trim_end().ends_with("</svg>"), "{args:?}: {message}");
     }
     let both = redrive(&["policy", "simulate", &policy, "--svg", "-", "--json"]).output().expect("it runs");
     assert_eq!(both.status.code(), Some(2));
@@ -117,17 +117,17 @@ fn the_log_is_one_object_on_each_line_where_the_configuration_says_so() {
     let server = Server::start_with(&folder.at("data"), &["--set", "log.format=json"]);
     server.enqueue(json!({ "type": "a.b", "args": [], "options": { "queue": "mail" } }));
     server.printed(&["queues", "pause", "mail"]);
-    let (_, said) = server.stop();
+    let (_, log) = server.stop();
     let lines: Vec<serde_json::Value> =
-        said.iter().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
-    let paused = lines.iter().find(|line| line["queue"] == "mail").unwrap_or_else(|| panic!("{said:?}"));
+        log.iter().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
+    let paused = lines.iter().find(|line| line["queue"] == "mail").unwrap_or_else(|| panic!("{log:?}"));
     assert_eq!(paused["level"], "info");
     assert!(paused["message"].as_str().is_some_and(|message| message.starts_with("queue mail was")), "{paused}");
     assert!(paused["target"].as_str().is_some_and(|target| target.starts_with("redrive_server")), "{paused}");
 }
 
 #[test]
-fn a_log_level_that_is_none_is_refused() {
+fn an_invalid_log_level_is_refused() {
     for (setting, allowed) in [("log.level=inof", "error, warn, info"), ("log.format=yaml", "text, or json")] {
         let output = redrive(&["config", "--set", setting]).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{output:?}");

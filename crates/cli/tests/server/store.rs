@@ -57,8 +57,8 @@ fn check_counts_backup_copies_and_compact_shrinks() {
 }
 
 #[test]
-fn a_store_in_use_missing_or_damaged_is_printed_apart() {
-    let folder = Folder::new("trouble");
+fn a_store_in_use_missing_or_damaged_is_reported_as_such() {
+    let folder = Folder::new("store-faults");
     let missing = folder.at("nothing");
     for command in [&["check", &missing][..], &["compact", &missing], &["backup", &missing, &folder.at("to")]] {
         assert_eq!(store(command).status.code(), Some(3), "{command:?}");
@@ -93,10 +93,10 @@ fn a_server_whose_folder_is_deleted_says_so_and_ends() {
     let server = Server::start(&data);
     server.enqueue(json!({ "type": "a.b", "args": [] }));
     std::fs::remove_dir_all(&data).expect("it can be deleted");
-    let (status, said) = server.wait();
-    let said = said.join("\n");
-    assert_eq!(status.code(), Some(3), "{said}");
-    assert!(said.contains("deleted, moved or replaced while the store was open"), "{said}");
+    let (status, log) = server.wait();
+    let message = log.join("\n");
+    assert_eq!(status.code(), Some(3), "{message}");
+    assert!(message.contains("deleted, moved or replaced while the store was open"), "{message}");
     assert!(!std::path::Path::new(&data).exists(), "it makes no new one");
 }
 
@@ -143,12 +143,12 @@ fn payloads_that_others_could_read_are_closed_to_them_with_a_line_in_the_log() {
     assert_eq!((mode(&data), mode(&log)), (0o700, 0o600));
     set(&data, 0o755).and_then(|()| set(&log, 0o644)).expect("it is ours");
     let server = Server::start(&data);
-    let said = server.said().join("\n");
+    let printed = server.log_lines().join("\n");
     assert_eq!((mode(&data), mode(&log)), (0o700, 0o600));
     for line in
         [format!("{data} was open to other users of this machine (permissions 0755)"), format!("{log} was open")]
     {
-        assert!(said.contains(&line), "{line}: {said}");
+        assert!(printed.contains(&line), "{line}: {printed}");
     }
 }
 
@@ -199,7 +199,7 @@ fn a_server_makes_backups_where_its_operator_wants_them() {
     assert_eq!(again.status.code(), Some(1), "{}", stderr(&again));
     let restored = Server::start(&folder.at("backups/nightly"));
     assert_eq!(restored.state(&id), "available");
-    // Without the setting, the server says how to get there.
+    // Without the setting, the error says how to set it.
     let refused = store(&["backup", "--server", &restored.url]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("REDRIVE_BACKUPS"), "{}", stderr(&refused));

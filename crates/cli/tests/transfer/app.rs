@@ -1,4 +1,4 @@
-//! An application with a database of its own business.
+//! An application with its own tables in the database.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::runtime::Runtime;
@@ -26,7 +26,7 @@ impl App {
         self.runtime.block_on(self.client.batch_execute(sql)).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
-    /// A statement with one answer, or what the database says.
+    /// A statement with one result, or the error of the database.
     pub(crate) fn ask(&self, sql: &str) -> Result<Row, tokio_postgres::Error> {
         self.runtime.block_on(self.client.query_one(sql, &[]))
     }

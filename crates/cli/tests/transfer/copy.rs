@@ -16,21 +16,21 @@ fn copied(from: &str, to: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// A folder with jobs in many states; one is held by a worker.
+/// A folder with jobs in many states; one is claimed by a worker.
 fn filled(data: &str) -> Value {
     let server = Server::start(data);
     let work = |queue: &str| json!({ "type": "work", "args": [1], "options": { "queue": queue } });
     let held = {
         server.enqueue(work("held"));
-        server.take("held")
+        server.claim("held")
     };
     server.enqueue(work("done"));
-    server.succeed(&server.take("done"));
+    server.succeed(&server.claim("done"));
     let policy = json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" });
     server.enqueue(json!({ "type": "work", "args": [], "options": { "queue": "dead", "retry": policy } }));
-    server.fail(&server.take("dead"), "Boom");
+    server.fail(&server.claim("dead"), "Boom");
     server.enqueue(work("again"));
-    server.fail(&server.take("again"), "Boom");
+    server.fail(&server.claim("again"), "Boom");
     let keyed = json!({ "queue": "later", "scheduled_at": "+PT1H", "idempotency_key": "k" });
     server.enqueue(json!({ "type": "work", "args": [], "options": keyed }));
     server.enqueue(json!({ "type": "work", "args": [], "options": { "queue": "parked", "pending": true } }));
@@ -72,14 +72,14 @@ fn a_store_moves_to_a_database_and_back_and_its_workers_go_on() {
         assert_eq!(server.state(&again), "scheduled", "the key leads to the job that was copied");
         assert_eq!(server.fetch("closed", 1), Vec::<Value>::new(), "the queue is closed");
         server.ask("POST", "/ojs/v1/queues/closed/resume", json!({}));
-        server.succeed(&server.take("closed"));
+        server.succeed(&server.claim("closed"));
         let busy = copy(if place[0] == "--data" { &data } else { &database }, place[1]);
         assert_ne!(busy.status.code(), Some(0), "neither in use nor empty: {}", stdout(&busy));
     }
 }
 
 #[test]
-fn what_cannot_be_copied_is_refused_and_printed_apart_and_no_password_is_shown() {
+fn what_cannot_be_copied_is_refused_as_such_and_no_password_is_shown() {
     let folder = Folder::new("refused");
     let data = folder.at("data");
     filled(&data);
@@ -113,7 +113,7 @@ fn what_cannot_be_copied_is_refused_and_printed_apart_and_no_password_is_shown()
     assert!(stdout(&printed).contains(&format!("schema \"{schema}\" is now in")), "{}", stderr(&printed));
 }
 
-/// Killed in the middle, wherever that is: there is no store, and the next copy is whole.
+/// A copy that is killed at any point leaves no store, and the next copy is complete.
 #[test]
 fn a_copy_that_is_killed_leaves_no_store_and_runs_again() {
     const JOBS: usize = 20_000;

@@ -9,14 +9,14 @@ fn node(schema: &str) -> Server {
     Server::start_at(&["--store", &address(schema)], &[])
 }
 
-/// What both ways in take, and what both refuse: type, args, options.
+/// Arguments that both HTTP and the function accept, or both refuse: type, args, options.
 const CASES: &[(&str, &str, &str)] = &[
     ("a", "[]", "{}"),
     ("email.send-now.x_1", "[{\"deep\": [1, null, \"ü\"]}]", "{\"queue\": \"reports.eu-1\", \"priority\": -3}"),
     ("a", "[]", "{\"priority\": 3.0, \"timeout_ms\": 5, \"timeout\": 1.5, \"tags\": [\"x\"], \"pending\": true}"),
     ("a", "[]", "{\"scheduled_at\": \"+PT2H\", \"expires_at\": \"2035-02-13T10:00:00.5+01:00\"}"),
     ("a", "[]", "{\"delay_until\": \"2035-02-13t10:00:00z\", \"visibility_timeout\": \"PT30S\"}"),
-    ("a", "[]", "{\"visibility_timeout\": 30, \"unknown\": {\"kept\": true}}"),
+    ("a", "[]", "{\"visibility_timeout\": 30, \"unknown\": {\"stored\": true}}"),
     (
         "a",
         "[]",
@@ -155,7 +155,7 @@ fn a_committed_job_runs_on_any_node_with_its_options_and_a_rolled_back_one_never
 }
 
 #[test]
-fn what_a_server_refuses_is_listed_with_the_reason_and_can_be_mended() {
+fn entries_that_a_server_refuses_are_listed_with_the_reason_and_can_be_repaired() {
     let schema = new_schema();
     let (server, app) = (node(&schema), App::connect());
     let options = "{\"retry\": {\"initial_interval\": \"PT10M\"}}";
@@ -164,7 +164,7 @@ fn what_a_server_refuses_is_listed_with_the_reason_and_can_be_mended() {
     until("the good one is taken", || {
         (server.call("GET", &format!("/ojs/v1/jobs/{good}"), &Value::Null).ok()?.0 == 200).then_some(())
     });
-    until("the bad one is set aside", || server.said().iter().any(|line| line.contains(&bad)).then_some(()));
+    until("the bad one is set aside", || server.log_lines().iter().any(|line| line.contains(&bad)).then_some(()));
     let inbox = |more: &[&str]| {
         let output =
             redrive(&[&["store", "inbox", &address(&schema), "--json"], more].concat()).output().expect("it runs");
@@ -195,7 +195,7 @@ fn what_a_server_refuses_is_listed_with_the_reason_and_can_be_mended() {
     assert_eq!(inbox(&["--drop", "all"])["changed"].as_array().map(Vec::len), Some(1));
 }
 
-/// Nodes are killed while an application goes on: every order has its job, and only one.
+/// Nodes are killed while an application continues: every order has exactly one job.
 #[test]
 fn nodes_that_are_killed_neither_lose_nor_double_what_was_committed() {
     const ORDERS: i64 = 1_000;
@@ -205,7 +205,7 @@ fn nodes_that_are_killed_neither_lose_nor_double_what_was_committed() {
     for order in 0..ORDERS {
         let insert =
             format!("INSERT INTO {schema}.orders SELECT {order}, {schema}.enqueue('ship', '[{order}]', 'orders')");
-        // Every third transaction comes to nothing.
+        // Every third transaction is rolled back.
         app.run(&if order % 3 == 0 { format!("BEGIN; {insert}; ROLLBACK") } else { insert });
         if order % 200 == 199 {
             first.kill();

@@ -31,12 +31,12 @@ fn migrate(app: &App, schema: &str, version: u32, needs: u32) {
 /// From the enqueue over a failure to the end.
 fn works(server: &Server, other: &Server, queue: &str) {
     let id = enqueue(server, queue);
-    let run = other.take(queue);
+    let run = other.claim(queue);
     assert_eq!(run["id"], json!(id));
     other.fail(&run, "timeout");
     assert_eq!(server.state(&id), "retryable");
     let second = enqueue(other, queue);
-    let run = server.take(queue);
+    let run = server.claim(queue);
     assert_eq!(run["id"], json!(second));
     server.succeed(&run);
     assert_eq!(other.state(&second), "completed");
@@ -52,10 +52,10 @@ fn nodes_go_on_through_a_compatible_migration_and_start_on_its_tables() {
     let started = node(&schema);
     works(&running, &started, "after");
     works(&started, &running, "after-too");
-    let (status, said) = running.stop();
-    assert!(status.success(), "{said:?}");
+    let (status, log) = running.stop();
+    assert!(status.success(), "{log:?}");
     works(&started, &started, "alone");
-    assert!(!said.iter().any(|line| line.contains("ERROR")), "{said:?}");
+    assert!(!log.iter().any(|line| line.contains("ERROR")), "{log:?}");
 }
 
 #[test]
@@ -65,11 +65,8 @@ fn an_incompatible_migration_keeps_old_nodes_from_starting_and_running_ones_go_o
     migrate(&app, &schema, 9, 9);
     let refused = redrive(&["serve", "--listen", "127.0.0.1:0", "--store", &address(&schema)]).output().unwrap();
     assert_eq!(refused.status.code(), Some(3));
-    let said = stderr(&refused);
-    assert!(
-        said.contains("version 9") && said.contains("knows up to") && said.contains("start a newer redrive"),
-        "{said}"
-    );
+    let log = stderr(&refused);
+    assert!(log.contains("version 9") && log.contains("knows up to") && log.contains("start a newer redrive"), "{log}");
     works(&running, &running, "q");
 }
 
@@ -83,7 +80,7 @@ fn a_job_that_a_newer_node_wrote_waits_for_one_and_calls_about_it_are_answered_w
         app.run(&format!("UPDATE {schema}.live SET {change} WHERE id = '{newer}'"));
     };
     written_by(2);
-    let run = second.take("q");
+    let run = second.claim("q");
     assert_eq!(run["id"], json!(plain), "the newer one stands before it");
     assert_eq!(second.fetch("q", 5), Vec::<Value>::new());
     for (method, path) in [("GET", format!("/ojs/v1/jobs/{newer}")), ("DELETE", format!("/ojs/v1/jobs/{newer}"))] {
@@ -99,7 +96,7 @@ fn a_job_that_a_newer_node_wrote_waits_for_one_and_calls_about_it_are_answered_w
 
     // The newer node has done with what is new about it, or the old ones were upgraded.
     written_by(1);
-    assert_eq!(first.take("q")["id"], json!(newer));
+    assert_eq!(first.claim("q")["id"], json!(newer));
 }
 
 #[test]
@@ -108,8 +105,8 @@ fn a_damaged_job_is_logged_once_listed_put_back_and_deleted() {
     let (server, app) = (node(&schema), App::connect());
     let (damaged, sound) = (enqueue(&server, "q"), enqueue(&server, "q"));
     app.run(&format!("UPDATE {schema}.live SET rest = substring(rest FOR 3) WHERE id = '{damaged}'"));
-    assert_eq!(server.take("q")["id"], json!(sound));
-    let lines = || server.said().into_iter().filter(|line| line.contains(&damaged)).collect::<Vec<_>>();
+    assert_eq!(server.claim("q")["id"], json!(sound));
+    let lines = || server.log_lines().into_iter().filter(|line| line.contains(&damaged)).collect::<Vec<_>>();
     until("the server says so", || (!lines().is_empty()).then_some(()));
     assert_eq!(server.fetch("q", 5), Vec::<Value>::new());
     assert_eq!(lines().len(), 1, "{:?}", lines());

@@ -1,4 +1,4 @@
-//! What a command gets, and what its end means.
+//! The input of a command, and the meaning of its exit.
 
 use crate::harness::{Folder, Server, redrive, stderr};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ fn a_command_sees_its_job_and_its_output_is_the_result() {
 }
 
 #[test]
-fn the_last_line_on_standard_error_names_the_error_and_its_wait() {
+fn the_last_line_on_standard_error_names_the_error_and_its_delay() {
     let folder = Folder::new("work-line");
     let server = Server::start(&folder.at("data"));
     let id = job(&server, "mail.send");
@@ -75,7 +75,7 @@ fn the_last_line_on_standard_error_names_the_error_and_its_wait() {
 }
 
 #[test]
-fn people_read_what_happens() {
+fn output_for_people_describes_each_event() {
     let folder = Folder::new("work-people");
     let server = Server::start(&folder.at("data"));
     let (good, bad) = (job(&server, "good.one"), job(&server, "bad.one"));
@@ -101,7 +101,7 @@ fn jobs_of_other_types_are_left_to_others() {
 }
 
 #[test]
-fn queues_are_looked_into_in_their_order() {
+fn queues_are_claimed_from_in_their_order() {
     let folder = Folder::new("work-queues");
     let server = Server::start(&folder.at("data"));
     let file = folder.at("order");
@@ -114,7 +114,7 @@ fn queues_are_looked_into_in_their_order() {
 }
 
 #[test]
-fn what_cannot_work_is_said_at_once() {
+fn what_cannot_work_is_reported_at_once() {
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     let url = format!("http://127.0.0.1:{port}");
     let output = redrive(&["work", "--once", "--exec", "true", "--server", &url]).output().expect("it runs");

@@ -73,8 +73,8 @@ fn a_cancelled_job_takes_its_command_with_it_and_is_called_cancelled() {
     let output = server.command(&["job", "cancel", &id]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("cancelled, it was active"), "{}", stdout(&output));
-    let said = stderr(&output);
-    assert!(said.contains("its worker w7 notices at its next heartbeat, within "), "{said}");
+    let message = stderr(&output);
+    assert!(message.contains("its worker w7 notices at its next heartbeat, within "), "{message}");
     gone(&process);
     assert_eq!(worker.stop().code(), Some(0));
     let printed = lines(&printed);
@@ -85,7 +85,7 @@ fn a_cancelled_job_takes_its_command_with_it_and_is_called_cancelled() {
 }
 
 #[test]
-fn a_second_signal_ends_running_commands_and_gives_their_jobs_back() {
+fn a_second_signal_ends_running_commands_and_releases_their_jobs() {
     let folder = Folder::new("work-second");
     let server = Server::start(&folder.at("data"));
     let (id, file, printed) = (job(&server), folder.at("process"), folder.at("told"));
@@ -114,9 +114,9 @@ fn a_drain_of_a_paused_queue_says_so_and_ends() {
             let output = server
                 .command(&[&["work", end, "--exec", "true", "--queue", "default", "--queue", "mail"], types].concat());
             assert_eq!(output.status.code(), Some(1), "{end} {types:?}: {}", stderr(&output));
-            let said = stderr(&output);
+            let message = stderr(&output);
             let words = "the queue mail is paused, and 1 job waits there: `redrive queues resume mail`";
-            assert_eq!(said.matches(words).count(), 2, "when it is seen, and at the end: {said}");
+            assert_eq!(message.matches(words).count(), 2, "when it is seen, and at the end: {message}");
         }
     }
     assert_eq!((server.state(&open), server.state(&held)), ("completed".to_owned(), "available".to_owned()));
@@ -136,7 +136,7 @@ fn a_worker_without_an_end_says_that_its_queue_is_paused() {
 }
 
 #[test]
-fn a_job_that_is_thrown_away_is_printed_of_by_worker_and_server() {
+fn a_discarded_job_is_reported_by_worker_and_server() {
     let folder = Folder::new("work-discarded");
     let server = Server::start(&folder.at("data"));
     server.enqueue(json!({ "type": "a.b", "args": [], "options": { "retry": { "max_attempts": 1 } } }));
@@ -144,8 +144,8 @@ fn a_job_that_is_thrown_away_is_printed_of_by_worker_and_server() {
     let expected = "; discarded, not kept as a dead letter: on_exhaustion is discard";
     assert!(printed.lines().any(|line| line.contains("broken") && line.ends_with(expected)), "{printed}");
     until("the log of the server says it", || {
-        let said = server.said();
-        said.iter()
+        let log = server.log_lines();
+        log.iter()
             .any(|line| line.contains("discarded, not kept as a dead letter: on_exhaustion is discard"))
             .then_some(())
     });

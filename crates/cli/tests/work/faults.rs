@@ -30,7 +30,7 @@ fn a_command_that_does_not_exist_takes_no_job() {
     for command in ["no-such-command-anywhere --now", "./no/such/script.sh", &script] {
         let output = server.command(&["work", "--drain", "--exec", command]);
         assert_eq!(output.status.code(), Some(1), "{command}: {}", stderr(&output));
-        assert!(stderr(&output).contains("no job was taken"), "{command}: {}", stderr(&output));
+        assert!(stderr(&output).contains("no job was claimed"), "{command}: {}", stderr(&output));
     }
     untouched(&server, &ids);
     assert!(ids.iter().all(|id| server.job(id)["redrive"]["releases"] == 0));
@@ -45,8 +45,11 @@ fn a_command_that_turns_out_not_to_run_ends_the_worker_and_spends_nothing() {
     for (command, code) in [("true; no-such-command-anywhere", 127), (&*format!("true; {script}"), 126)] {
         let output = server.command(&["work", "--exec", command, "--concurrency", "4"]);
         assert_eq!(output.status.code(), Some(1), "{command}: {}", stderr(&output));
-        let said = stderr(&output);
-        assert!(said.contains(&format!("exit code {code}")) && said.contains("spent no attempt"), "{command}: {said}");
+        let message = stderr(&output);
+        assert!(
+            message.contains(&format!("exit code {code}")) && message.contains("spent no attempt"),
+            "{command}: {message}"
+        );
         assert!(stdout(&output).contains("not run here, released"), "{}", stdout(&output));
     }
     untouched(&server, &ids);
@@ -57,7 +60,7 @@ fn a_memory_limit_that_cannot_be_set_takes_no_job() {
     let folder = Folder::new("work-ulimit");
     let server = Server::start(&folder.at("data"));
     let ids = twenty(&server, "a.b");
-    // The hard limit of the worker is lower than what it is told to allow.
+    // The hard limit of the worker is lower than the requested one.
     let worker = format!("ulimit -v 8000000 && exec {} work --exec true --memory 100G", env!("CARGO_BIN_EXE_redrive"));
     let output = std::process::Command::new("sh").args(["-c", &worker]).env("REDRIVE_SERVER", &server.url).output();
     let output = output.expect("it runs");

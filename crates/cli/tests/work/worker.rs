@@ -56,7 +56,7 @@ impl Drop for Worker {
     }
 }
 
-/// Waits until a file holds whole lines; answers them.
+/// Waits until a file holds whole lines; returns them.
 pub(crate) fn lines(path: &str) -> Vec<String> {
     until(&format!("lines in {path}"), || {
         let text = std::fs::read_to_string(path).ok().filter(|text| text.ends_with('\n'))?;
@@ -64,7 +64,7 @@ pub(crate) fn lines(path: &str) -> Vec<String> {
     })
 }
 
-/// Waits until a process is gone, or a zombie that has not been reaped yet.
+/// Waits until a process has ended, or is a zombie that has not been reaped yet.
 pub(crate) fn gone(id: &str) {
     until(&format!("the end of process {id}"), || {
         let output = Command::new("ps").args(["-o", "stat=", "-p", id]).output().expect("ps runs");

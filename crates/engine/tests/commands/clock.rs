@@ -1,7 +1,7 @@
-//! The wall clock outside, elapsed time inside: what a step of the wall clock does to times that are named and told.
+//! The wall clock outside, elapsed time inside: what a step of the wall clock does to times of requests and answers.
 
 use super::common::Seeded;
-use super::rig::{START, failure, job, lease_ref, request, secs, with_ojs};
+use super::harness::{START, failure, job, lease_ref, request, secs, with_ojs};
 use redrive_engine::{Clock, Ending, Engine, Layers, ManualClock, Settings, Submission, Wall};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Enqueued, Filter, Job, Memory, Page, Start, State};
@@ -9,13 +9,13 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Elapsed time that is moved by hand, and a wall clock that is so far ahead of it.
-struct Stepping {
+/// Manual elapsed time, and a wall clock that is ahead of it by an offset.
+struct SteppingClock {
     elapsed: ManualClock,
     ahead_us: AtomicI64,
 }
 
-impl Clock for Stepping {
+impl Clock for SteppingClock {
     fn now(&self) -> Moment {
         self.elapsed.now()
     }
@@ -28,18 +28,18 @@ impl Clock for Stepping {
 const HOUR_US: i64 = 3_600_000_000;
 
 /// An engine, and its clock.
-fn engine() -> (Engine, Arc<Stepping>) {
-    let clock = Arc::new(Stepping { elapsed: ManualClock::at(START), ahead_us: AtomicI64::new(0) });
+fn engine() -> (Engine, Arc<SteppingClock>) {
+    let clock = Arc::new(SteppingClock { elapsed: ManualClock::at(START), ahead_us: AtomicI64::new(0) });
     let settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
     (Engine::new(Arc::new(Memory::new()), clock.clone(), Arc::new(Seeded::new(1)), settings), clock)
 }
 
-impl Stepping {
+impl SteppingClock {
     fn step(&self, by_us: i64) {
         self.ahead_us.fetch_add(by_us, Ordering::SeqCst);
     }
 
-    /// So many seconds after the start, by the wall clock.
+    /// The time this many seconds after the start, by the wall clock.
     fn wall_at(&self, seconds: u32) -> Moment {
         let at = START.after(secs(seconds));
         Moment::from_micros(at.micros() + self.ahead_us.load(Ordering::SeqCst))
@@ -47,7 +47,7 @@ impl Stepping {
 }
 
 async fn submitted(engine: &Engine, submission: Submission) -> Job {
-    match engine.submit(vec![submission]).await.expect("kept").remove(0) {
+    match engine.submit(vec![submission]).await.expect("stored").remove(0) {
         Enqueued::Created(job) => job,
         Enqueued::Existing(job) => panic!("{} was there before", job.id),
     }
@@ -55,7 +55,7 @@ async fn submitted(engine: &Engine, submission: Submission) -> Job {
 
 async fn state(engine: &Engine, job: &Job) -> State {
     engine.sweep().await.expect("swept");
-    engine.job(job.id).await.expect("kept").state
+    engine.job(job.id).await.expect("stored").state
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_time_of_day_is_one_of_the_wall_clock_and_what_was_begun_is_elapsed_ti
         let after = Submission { start: Start::Scheduled(clock.wall_at(20)), ..job() };
         let after = submitted(&engine, after).await;
         assert_eq!((after.times.created, after.due), (clock.wall_at(0), Some(clock.wall_at(20))), "a step of {step}");
-        assert_eq!(engine.job(before.id).await.expect("kept").due, Some(clock.wall_at(10)), "it is due when it was");
+        assert_eq!(engine.job(before.id).await.expect("stored").due, Some(clock.wall_at(10)), "it is due when it was");
         for (seconds, states) in [
             (9, [State::Scheduled, State::Scheduled]),
             (10, [State::Available, State::Scheduled]),
@@ -118,7 +118,7 @@ async fn a_step_ends_no_lease_and_moves_no_retry_and_no_expiry() {
 }
 
 #[tokio::test]
-async fn all_that_is_told_is_by_the_wall_clock_as_it_stands() {
+async fn every_reported_time_is_by_the_current_wall_clock() {
     let (engine, clock) = engine();
     submitted(&engine, Submission { expires: Some(clock.wall_at(500)), ..job() }).await;
     let claimed = engine.claim(&request(1)).await.expect("an answer").remove(0);
@@ -126,16 +126,16 @@ async fn all_that_is_told_is_by_the_wall_clock_as_it_stands() {
     clock.elapsed.advance(secs(5));
     let failed = vec![(lease_ref(&claimed), Ending::Failed(failure()))];
     let failed = engine.settle(failed).await.expect("an answer").remove(0).expect("accepted").into_job();
-    let told = engine.job(failed.id).await.expect("kept");
-    assert_eq!(told, failed, "whoever tells it");
-    let run = &told.failures[0];
+    let found = engine.job(failed.id).await.expect("stored");
+    assert_eq!(found, failed, "a failure and a read return the same");
+    let run = &found.failures[0];
     assert_eq!([run.available, run.started, run.at], [0, 0, 5].map(|seconds| clock.wall_at(seconds)));
-    assert_eq!(told.times.created, clock.wall_at(0));
-    assert_eq!((told.spec.expires, told.times.started), (Some(clock.wall_at(500)), Some(clock.wall_at(0))));
+    assert_eq!(found.times.created, clock.wall_at(0));
+    assert_eq!((found.spec.expires, found.times.started), (Some(clock.wall_at(500)), Some(clock.wall_at(0))));
     let (events, _) = engine.events(0, 9, |_| true);
     assert_eq!(events.last().map(|event| event.at), Some(clock.wall_at(5)));
     assert_eq!(engine.queues().await.expect("an answer")[0].created, clock.wall_at(0));
-    engine.cancel(told.id).await.expect("called off");
+    engine.cancel(found.id).await.expect("cancelled");
     let ended_at = |at| Filter { finished_since: Some(at), ..Filter::default() };
     for (since, found) in [(clock.wall_at(5), 1), (clock.wall_at(6), 0)] {
         let listed = engine.list(ended_at(since), Page::new(0, 9)).await.expect("an answer");
@@ -145,7 +145,7 @@ async fn all_that_is_told_is_by_the_wall_clock_as_it_stands() {
 }
 
 #[tokio::test]
-async fn pages_go_on_where_the_last_one_ended_after_a_step() {
+async fn pages_continue_where_the_last_one_ended_after_a_step() {
     let (engine, clock) = engine();
     clock.step(HOUR_US);
     let stop = json!({"max_attempts": 1, "on_exhaustion": "dead_letter"});

@@ -1,15 +1,15 @@
-//! The five dialects from end to end: what a job that fails again and again waits, and where it ends.
+//! The five dialects from end to end: the delays of a job that fails again and again, and its last state.
 
 use super::common::Seeded;
-use super::rig::{Rig, failure_of, runs_until_ended, wait_ms, with_policy};
+use super::harness::{Harness, failure_of, runs_until_ended, wait_ms, with_policy};
 use redrive_engine::FailureReport;
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Outcome, Signal, Span};
 use redrive_store::State;
 use serde_json::{Value, json};
 
-/// A story: the waits in milliseconds, as ranges, and the end.
-struct Story {
+/// A case: the delays in milliseconds, as ranges, and the end.
+struct DialectCase {
     dialect: Dialect,
     policy: Value,
     waits: &'static [(f64, f64)],
@@ -17,10 +17,10 @@ struct Story {
     dead: bool,
 }
 
-fn stories() -> Vec<Story> {
-    let story = |dialect, policy, waits, reason, dead| Story { dialect, policy, waits, reason, dead };
+fn dialect_cases() -> Vec<DialectCase> {
+    let case = |dialect, policy, waits, reason, dead| DialectCase { dialect, policy, waits, reason, dead };
     vec![
-        story(
+        case(
             Dialect::Ojs,
             json!({"max_attempts": 5, "initial_interval": "PT2S", "backoff_coefficient": 3.0, "max_interval": "PT20S",
                 "jitter": false, "on_exhaustion": "dead_letter"}),
@@ -28,15 +28,15 @@ fn stories() -> Vec<Story> {
             "max_attempts",
             true,
         ),
-        story(Dialect::Ojs, json!({"max_attempts": 3}), &[(500.0, 1_500.0), (1e3, 3e3)], "max_attempts", false),
-        story(
+        case(Dialect::Ojs, json!({"max_attempts": 3}), &[(500.0, 1_500.0), (1e3, 3e3)], "max_attempts", false),
+        case(
             Dialect::Ojs,
             json!({"max_attempts": 4, "backoff_strategy": "linear", "jitter": false}),
             &[(1e3, 1e3), (2e3, 2e3), (3e3, 3e3)],
             "max_attempts",
             false,
         ),
-        story(
+        case(
             Dialect::Azolla,
             json!({"stop": {"max_attempts": 4},
                 "wait": {"strategy": "exponential", "initial_delay": 0.5, "multiplier": 4},
@@ -45,14 +45,14 @@ fn stories() -> Vec<Story> {
             "max_attempts",
             false,
         ),
-        story(
+        case(
             Dialect::Azolla,
             json!({"stop": {"max_attempts": 3}, "retry": {"include_errors": ["IoError"]}}),
             &[(0.0, 1e3), (0.0, 2e3)],
             "max_attempts",
             false,
         ),
-        story(
+        case(
             Dialect::Azolla,
             json!({"stop": {"max_attempts": null, "max_delay": 5}, "wait": {"strategy": "fixed", "delay": 2},
                 "retry": {"include_errors": ["IoError"]}}),
@@ -60,7 +60,7 @@ fn stories() -> Vec<Story> {
             "max_elapsed",
             false,
         ),
-        story(
+        case(
             Dialect::TaskHarbor,
             json!({"policy": {"base_delay": "1s", "max_delay": "3s", "multiplier": 2.0, "jitter": 0.2},
                 "job": {"max_attempts": 4}}),
@@ -68,22 +68,22 @@ fn stories() -> Vec<Story> {
             "max_attempts",
             true,
         ),
-        story(Dialect::TaskHarbor, json!({"policy": null}), &[], "retries_disabled", true),
-        story(
+        case(Dialect::TaskHarbor, json!({"policy": null}), &[], "retries_disabled", true),
+        case(
             Dialect::Exosphere,
             json!({"max_retries": 3, "strategy": "LINEAR", "backoff_factor": 1500, "max_delay": 4000}),
             &[(1_500.0, 1_500.0), (3e3, 3e3), (4e3, 4e3)],
             "max_attempts",
             false,
         ),
-        story(
+        case(
             Dialect::Exosphere,
             json!({"max_retries": 2, "strategy": "EXPONENTIAL_EQUAL_JITTER", "backoff_factor": 1000, "exponent": 3}),
             &[(500.0, 1e3), (1_500.0, 3e3)],
             "max_attempts",
             false,
         ),
-        story(
+        case(
             Dialect::Mwl,
             json!({"policies": [{"match": {"types": ["IoError"]}, "attempts": 4,
                 "backoff": {"initial": "PT1S", "rate": 2.0, "max": "PT3S"}}]}),
@@ -91,7 +91,7 @@ fn stories() -> Vec<Story> {
             "max_attempts",
             false,
         ),
-        story(
+        case(
             Dialect::Mwl,
             json!({"policies": [{"match": {"types": ["IoError"]}, "attempts": 3,
                 "backoff": {"initial": "PT1S", "max": "PT5S", "jitter": "decorrelated"}}]}),
@@ -99,7 +99,7 @@ fn stories() -> Vec<Story> {
             "max_attempts",
             false,
         ),
-        story(
+        case(
             Dialect::Mwl,
             json!({"policies": [{"match": {"types": ["Other"]}, "attempts": 9}]}),
             &[],
@@ -112,13 +112,13 @@ fn stories() -> Vec<Story> {
 #[tokio::test]
 async fn every_dialect_waits_and_stops_as_its_document_says() {
     for seed in 0..25 {
-        for Story { dialect, policy, waits, reason, dead } in stories() {
-            let rig = Rig::seeded(seed);
-            let id = rig.submit(with_policy(dialect, policy.clone())).await.id;
+        for DialectCase { dialect, policy, waits, reason, dead } in dialect_cases() {
+            let harness = Harness::seeded(seed);
+            let id = harness.submit(with_policy(dialect, policy.clone())).await.id;
             let mut waited = Vec::new();
-            runs_until_ended(&rig, id, async |rig, job, _| {
+            runs_until_ended(&harness, id, async |harness, job, _| {
                 let failed_at = job.times.started.expect("it started");
-                let failed = rig.fail(job, failure_of(&["IoError"])).await;
+                let failed = harness.fail(job, failure_of(&["IoError"])).await;
                 waited.extend(failed.due.map(|due| wait_ms(failed_at, due)));
             })
             .await;
@@ -126,7 +126,7 @@ async fn every_dialect_waits_and_stops_as_its_document_says() {
             for (waited, (low, high)) in waited.iter().zip(waits) {
                 assert!((low - 0.001..=*high).contains(waited), "{dialect} {policy}: {waited} not in {low}..{high}");
             }
-            let job = rig.job(id).await;
+            let job = harness.job(id).await;
             let outcome = job.failures.last().expect("a failure").verdict.outcome;
             let Outcome::Stop { reason: why, .. } = outcome else { panic!("{outcome:?}") };
             assert_eq!((why.name(), job.state, job.dead), (reason, State::Discarded, dead), "{dialect} {policy}");
@@ -140,14 +140,14 @@ async fn mwl_counts_for_each_rule_by_itself() {
         {"match": {"codes": ["Net.*"]}, "attempts": 3, "backoff": {"initial": "PT1S", "rate": 10.0}},
         {"match": {"codes": ["*"]}, "attempts": 3, "backoff": {"initial": "PT2S", "rate": 10.0}},
     ]});
-    let rig = Rig::new();
-    let id = rig.submit(with_policy(Dialect::Mwl, policy)).await.id;
+    let harness = Harness::new();
+    let id = harness.submit(with_policy(Dialect::Mwl, policy)).await.id;
     let codes = ["Net.Down", "Disk", "Disk", "Net.Slow", "Net.Down"];
     let mut waited = Vec::new();
-    let runs = runs_until_ended(&rig, id, async |rig, job, runs| {
+    let runs = runs_until_ended(&harness, id, async |harness, job, runs| {
         let failed_at = job.times.started.expect("it started");
         let report = FailureReport { code: codes[runs as usize].to_owned(), ..failure_of(&["error"]) };
-        waited.extend(rig.fail(job, report).await.due.map(|due| wait_ms(failed_at, due)));
+        waited.extend(harness.fail(job, report).await.due.map(|due| wait_ms(failed_at, due)));
     })
     .await;
     assert_eq!(waited, [1e3, 2e3, 20e3, 10e3]);
@@ -156,15 +156,15 @@ async fn mwl_counts_for_each_rule_by_itself() {
 
 #[tokio::test]
 async fn exosphere_signals_end_a_branch_or_come_back_without_being_counted() {
-    let rig = Rig::new();
-    let id = rig.submit(with_policy(Dialect::Exosphere, json!({"max_retries": 0}))).await.id;
+    let harness = Harness::new();
+    let id = harness.submit(with_policy(Dialect::Exosphere, json!({"max_retries": 0}))).await.id;
     let dice = Seeded::new(3);
-    let runs = runs_until_ended(&rig, id, async |rig, job, runs| {
+    let runs = runs_until_ended(&harness, id, async |harness, job, runs| {
         let signal =
             if runs < 7 { Signal::RequeueAfter(Span::from_millis(dice.below(5_000) as u32)) } else { Signal::Prune };
-        rig.fail(job, FailureReport { signal, ..failure_of(&["error"]) }).await;
+        harness.fail(job, FailureReport { signal, ..failure_of(&["error"]) }).await;
     })
     .await;
-    let job = rig.job(id).await;
+    let job = harness.job(id).await;
     assert_eq!((runs, job.state, job.dead, job.history.failures()), (8, State::Discarded, false, 0));
 }

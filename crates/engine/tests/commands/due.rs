@@ -1,6 +1,6 @@
 //! RET-11: no job becomes available before its delay has elapsed; RET-14: until when is known.
 
-use super::rig::{Rig, START, failure, job, ms, secs, wait_ms, with_ojs, with_policy};
+use super::harness::{Harness, START, failure, job, ms, secs, wait_ms, with_ojs, with_policy};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Origin, Outcome, Span};
 use redrive_store::{Job, State};
@@ -27,19 +27,19 @@ async fn ret_11_a_microsecond_early_is_too_early() {
     ];
     for seed in 0..20 {
         for (dialect, policy) in &policies {
-            let rig = Rig::seeded(seed);
-            rig.submit(with_policy(*dialect, policy.clone())).await;
-            let mut claimed = rig.claim().await;
+            let harness = Harness::seeded(seed);
+            harness.submit(with_policy(*dialect, policy.clone())).await;
+            let mut claimed = harness.claim().await;
             for attempt in 1..=6 {
                 let failed_at = claimed.times.started.expect("it started").after(ms(7.0));
-                rig.clock.set(failed_at);
-                let waiting = rig.fail(&claimed, failure()).await;
+                harness.clock.set(failed_at);
+                let waiting = harness.fail(&claimed, failure()).await;
                 assert_eq!((waiting.state, waiting.attempt), (State::Retryable, attempt), "{dialect}");
                 let waits = wait_ms(failed_at, waiting.due.expect("a time"));
                 let delay = last_delay(&waiting).ms();
                 // Due times are whole microseconds.
                 assert!((waits - delay).abs() < 0.001, "{dialect}: waits {waits} ms in place of {delay}");
-                claimed = rig.claim_when_due(&waiting).await;
+                claimed = harness.claim_when_due(&waiting).await;
                 assert_eq!(claimed.due, None);
             }
         }
@@ -47,61 +47,61 @@ async fn ret_11_a_microsecond_early_is_too_early() {
 }
 
 #[tokio::test]
-async fn ret_11_a_clock_that_steps_back_hands_nothing_out_early() {
-    let rig = Rig::new();
-    rig.submit(with_ojs(json!({"initial_interval": "PT10S", "jitter": false}))).await;
-    let claimed = rig.claim().await;
-    let waiting = rig.fail(&claimed, failure()).await;
-    rig.at(START.after(secs(9))).await;
-    rig.at(START).await;
-    rig.at(START.after(secs(9))).await;
-    assert_eq!(rig.look().await, None);
-    rig.claim_when_due(&waiting).await;
+async fn ret_11_a_clock_that_steps_back_starts_no_run_early() {
+    let harness = Harness::new();
+    harness.submit(with_ojs(json!({"initial_interval": "PT10S", "jitter": false}))).await;
+    let claimed = harness.claim().await;
+    let waiting = harness.fail(&claimed, failure()).await;
+    harness.at(START.after(secs(9))).await;
+    harness.at(START).await;
+    harness.at(START.after(secs(9))).await;
+    assert_eq!(harness.try_claim().await, None);
+    harness.claim_when_due(&waiting).await;
 }
 
 #[tokio::test]
 async fn a_wait_of_nothing_is_over_at_once() {
-    let rig = Rig::new();
+    let harness = Harness::new();
     let mwl = json!({"policies": [{"match": {"types": ["external.timeout"]}, "attempts": 3}]});
-    rig.submit(with_policy(Dialect::Mwl, mwl)).await;
-    let claimed = rig.claim().await;
-    let waiting = rig.fail(&claimed, failure()).await;
+    harness.submit(with_policy(Dialect::Mwl, mwl)).await;
+    let claimed = harness.claim().await;
+    let waiting = harness.fail(&claimed, failure()).await;
     assert_eq!((waiting.state, waiting.due), (State::Retryable, Some(START)));
-    rig.at(START).await;
-    assert_eq!(rig.claim().await.attempt, 2);
+    harness.at(START).await;
+    assert_eq!(harness.claim().await.attempt, 2);
 }
 
 #[tokio::test]
 async fn a_failure_can_bring_its_own_delay_and_the_curve_moves_on() {
-    let rig = Rig::new();
-    rig.submit(with_ojs(json!({"jitter": false, "max_attempts": 5, "max_interval": "PT1M"}))).await;
-    let mut claimed = rig.claim().await;
+    let harness = Harness::new();
+    harness.submit(with_ojs(json!({"jitter": false, "max_attempts": 5, "max_interval": "PT1M"}))).await;
+    let mut claimed = harness.claim().await;
     // Retries 1 and 3 follow the curve; 2 brings a wait above the cap, and is used as it is.
     for (delay, waits, by_policy) in
         [(None, 1_000.0, true), (Some(secs(3_600)), 3_600_000.0, false), (None, 4_000.0, true)]
     {
         let failed_at = claimed.times.started.expect("it started");
-        let waiting = rig.fail(&claimed, redrive_engine::FailureReport { delay, ..failure() }).await;
+        let waiting = harness.fail(&claimed, redrive_engine::FailureReport { delay, ..failure() }).await;
         assert_eq!(wait_ms(failed_at, waiting.due.expect("a time")), waits);
         let outcome = waiting.failures.last().expect("a failure").verdict.outcome;
         let computed = matches!(outcome, Outcome::Retry { origin: Origin::Backoff(_), .. });
         assert_eq!(computed, by_policy, "{outcome:?}");
-        claimed = rig.claim_when_due(&waiting).await;
+        claimed = harness.claim_when_due(&waiting).await;
     }
     assert_eq!(claimed.attempt, 4);
 }
 
 #[tokio::test]
-async fn ret_14_a_waiting_job_tells_its_next_run_and_no_other_job_does() {
-    let rig = Rig::new();
-    let submitted = rig.submit(job()).await;
+async fn ret_14_a_waiting_job_names_its_next_run_and_no_other_job_does() {
+    let harness = Harness::new();
+    let submitted = harness.submit(job()).await;
     assert_eq!((submitted.due, submitted.last_delay), (None, None));
-    let claimed = rig.claim().await;
+    let claimed = harness.claim().await;
     assert_eq!((claimed.due, claimed.attempt), (None, 1));
-    let waiting = rig.fail(&claimed, failure()).await;
+    let waiting = harness.fail(&claimed, failure()).await;
     assert_eq!(waiting.due, Some(START.after(last_delay(&waiting))));
-    let claimed = rig.claim_when_due(&waiting).await;
+    let claimed = harness.claim_when_due(&waiting).await;
     assert_eq!(claimed.last_delay, Some(last_delay(&waiting)), "the wait that is over is still told");
-    let done = rig.done(&claimed).await;
+    let done = harness.done(&claimed).await;
     assert_eq!((done.due, done.state), (None, State::Completed));
 }

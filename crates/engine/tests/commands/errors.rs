@@ -1,19 +1,19 @@
-//! RET-07: what is never retried; RET-08: what the handler asks for; and what a worker says about
-//! retrying, under each dialect.
+//! RET-07: errors that are never retried; RET-08: codes of the handler; and `retryable` of a worker,
+//! in each dialect.
 
-use super::rig::{Rig, failure, failure_of, with_ojs, with_policy};
+use super::harness::{Harness, failure, failure_of, with_ojs, with_policy};
 use redrive_engine::{FailureReport, Submission};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Disposition, Mismatch, Outcome, Reason, Signal};
 use redrive_store::{Job, State};
 use serde_json::{Value, json};
 
-/// What becomes of a job whose first run fails so.
+/// A job after a first run with this failure.
 async fn after(submission: Submission, report: FailureReport) -> Job {
-    let rig = Rig::new();
-    rig.submit(submission).await;
-    let claimed = rig.claim().await;
-    rig.fail(&claimed, report).await
+    let harness = Harness::new();
+    harness.submit(submission).await;
+    let claimed = harness.claim().await;
+    harness.fail(&claimed, report).await
 }
 
 fn reason(job: &Job) -> Option<Reason> {
@@ -36,7 +36,7 @@ async fn ret_07_every_name_of_an_error_is_compared_with_the_list() {
         (&["handler_error", "x", "auth.token.expired"], 1),
         (&["auth.x", "y"], 1),
     ] {
-        // Also where the worker says that it can be retried: two client libraries always do.
+        // Also if the worker says that it can be retried: two client libraries always do.
         for retryable in [None, Some(true), Some(false)] {
             let job = after(listed("discard"), FailureReport { retryable, ..failure_of(names) }).await;
             assert_eq!((job.state, job.dead, job.attempt), (State::Discarded, false, 1), "{names:?} {retryable:?}");
@@ -89,7 +89,7 @@ async fn ret_08_the_handler_comes_first() {
 }
 
 #[tokio::test]
-async fn a_worker_that_says_not_retryable_is_heeded_where_the_policy_leaves_it_open() {
+async fn not_retryable_is_obeyed_if_the_policy_leaves_it_open() {
     let mwl = |matching: Value| json!({"policies": [{"match": matching, "attempts": 5}]});
     let azolla = json!({"retry": {"include_errors": ["external.timeout"]}});
     for (dialect, policy, said, state) in [

@@ -1,7 +1,7 @@
-//! RET-09: which policy applies where none is given; RET-10: what is left out comes from the
+//! RET-09: which policy applies if none is given; RET-10: what is left out comes from the
 //! defaults; and operators' caps, which only tighten.
 
-use super::rig::{Rig, START, failure, job, runs_until_ended, secs, wait_ms, with_ojs, with_policy};
+use super::harness::{Harness, START, failure, job, runs_until_ended, secs, wait_ms, with_ojs, with_policy};
 use redrive_engine::{JobPolicy, Layer, OperatorCap, PolicyDocument, Submission};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{AttemptLimit, Outcome, Policy, Reason};
@@ -13,25 +13,25 @@ fn layer(dialect: Dialect, value: Value) -> Layer {
     Layer::read(PolicyDocument { dialect, value }).expect("valid")
 }
 
-async fn runs_of(rig: &Rig, submission: Submission) -> u32 {
-    let id = rig.submit(submission).await.id;
-    runs_until_ended(rig, id, async |rig, job, _| drop(rig.fail(job, failure()).await)).await
+async fn runs_of(harness: &Harness, submission: Submission) -> u32 {
+    let id = harness.submit(submission).await.id;
+    runs_until_ended(harness, id, async |harness, job, _| drop(harness.fail(job, failure()).await)).await
 }
 
 #[tokio::test]
 async fn ret_09_without_a_policy_there_are_three_attempts_one_and_two_seconds_apart_and_then_nothing() {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for seed in 0..500 {
-        let rig = Rig::seeded(seed);
-        let id = rig.submit(job()).await.id;
-        let runs = runs_until_ended(&rig, id, async |rig, job, runs| {
+        let harness = Harness::seeded(seed);
+        let id = harness.submit(job()).await.id;
+        let runs = runs_until_ended(&harness, id, async |harness, job, runs| {
             let failed_at = job.times.started.expect("it started");
-            let failed = rig.fail(job, failure()).await;
+            let failed = harness.fail(job, failure()).await;
             let waits = failed.due.map(|due| wait_ms(failed_at, due));
             if runs == 0 { first.extend(waits) } else { second.extend(waits) }
         })
         .await;
-        let ended = rig.job(id).await;
+        let ended = harness.job(id).await;
         assert_eq!((runs, ended.state, ended.dead), (3, State::Discarded, false));
     }
     for (waits, middle) in [(first, 1_000.0), (second, 2_000.0)] {
@@ -47,7 +47,7 @@ async fn ret_09_without_a_policy_there_are_three_attempts_one_and_two_seconds_ap
 
 #[tokio::test]
 async fn ret_09_the_job_counts_before_its_type_before_its_queue_before_the_server() {
-    let rig = Rig::with(|settings| {
+    let harness = Harness::with(|settings| {
         let layers = &mut settings.layers;
         layers.server = layer(Dialect::TaskHarbor, json!({"policy": {"max_attempts": 2}}));
         layers.queues.insert("slow".into(), layer(Dialect::Exosphere, json!({"max_retries": 3})));
@@ -61,20 +61,20 @@ async fn ret_09_the_job_counts_before_its_type_before_its_queue_before_the_serve
         (in_queue(Submission { kind: "a.b".into(), ..job() }), 6),
         (Submission { kind: "a.b".into(), policy: own(), ..job() }, 1),
     ] {
-        let kept = rig.submit(submission).await;
+        let kept = harness.submit(submission).await;
         assert_eq!(kept.spec.policy.attempts, AttemptLimit::AtMost(attempts));
     }
 }
 
 #[tokio::test]
 async fn ret_10_each_field_left_out_is_the_default() {
-    let rig = Rig::new();
+    let harness = Harness::new();
     let defaults = json!({"max_attempts": 3, "initial_interval": "PT1S", "backoff_coefficient": 2.0,
         "max_interval": "PT5M", "jitter": true, "non_retryable_errors": [], "on_exhaustion": "discard"});
     let others = json!({"max_attempts": 9, "initial_interval": "PT2S", "backoff_coefficient": 3.5,
         "max_interval": "PT1M", "jitter": false, "non_retryable_errors": ["x"], "on_exhaustion": "dead_letter"});
     let policy_of =
-        async |value: &Value| -> Policy { Policy::clone(&rig.submit(with_ojs(value.clone())).await.spec.policy) };
+        async |value: &Value| -> Policy { Policy::clone(&harness.submit(with_ojs(value.clone())).await.spec.policy) };
     assert_eq!(policy_of(&json!({})).await, policy_of(&defaults).await);
     for (field, other) in others.as_object().expect("an object") {
         let mut merged = defaults.clone();
@@ -101,29 +101,29 @@ async fn a_cap_on_attempts_tightens_whatever_the_layer_and_the_dialect() {
         own(Dialect::Mwl, json!({"policies": [{"match": {"types": ["external.timeout"]}, "attempts": 50}]})),
     ];
     for policy in policies {
-        let rig = Rig::with(|settings| {
+        let harness = Harness::with(|settings| {
             settings.layers.cap = cap(3);
             settings.layers.queue_caps = HashMap::from([("narrow".to_owned(), cap(2))]);
         });
         let submission = Submission { policy, ..job() };
-        let told = format!("{:?}", submission.policy);
-        assert_eq!(runs_of(&rig, submission.clone()).await, 3, "{told}");
-        let kept = rig.submit(Submission { queue: "narrow".into(), ..submission }).await;
-        assert_eq!(kept.spec.policy.attempts, AttemptLimit::AtMost(2), "{told}");
+        let context = format!("{:?}", submission.policy);
+        assert_eq!(runs_of(&harness, submission.clone()).await, 3, "{context}");
+        let kept = harness.submit(Submission { queue: "narrow".into(), ..submission }).await;
+        assert_eq!(kept.spec.policy.attempts, AttemptLimit::AtMost(2), "{context}");
     }
-    let rig = Rig::with(|settings| settings.layers.cap = cap(10));
-    assert_eq!(runs_of(&rig, job()).await, 3, "a cap above the limit changes nothing");
+    let harness = Harness::with(|settings| settings.layers.cap = cap(10));
+    assert_eq!(runs_of(&harness, job()).await, 3, "a cap above the limit changes nothing");
 }
 
 #[tokio::test]
-async fn a_cap_on_elapsed_time_counts_from_when_the_job_was_handed_in() {
-    let rig = Rig::with(|settings| settings.layers.cap.max_elapsed = Some(secs(10)));
+async fn a_cap_on_elapsed_time_counts_from_the_enqueue() {
+    let harness = Harness::with(|settings| settings.layers.cap.max_elapsed = Some(secs(10)));
     let policy = json!({"max_attempts": 100, "initial_interval": "PT2S", "backoff_strategy": "none", "jitter": false});
-    let id = rig.submit(with_ojs(policy)).await.id;
-    let runs = runs_until_ended(&rig, id, async |rig, job, _| drop(rig.fail(job, failure()).await)).await;
+    let id = harness.submit(with_ojs(policy)).await.id;
+    let runs = runs_until_ended(&harness, id, async |harness, job, _| drop(harness.fail(job, failure()).await)).await;
     // Runs start at 0, 2, 4, 6 and 8 s; the next one would start at the limit.
     assert_eq!(runs, 5);
-    let ended = rig.job(id).await;
+    let ended = harness.job(id).await;
     let outcome = ended.failures.last().expect("a failure").verdict.outcome;
     let Outcome::Stop { reason: Reason::MaxElapsed { limit, elapsed, delay }, .. } = outcome else {
         panic!("{outcome:?}");
@@ -134,11 +134,11 @@ async fn a_cap_on_elapsed_time_counts_from_when_the_job_was_handed_in() {
 
 #[tokio::test]
 async fn waiting_for_a_schedule_counts_as_elapsed_time() {
-    let rig = Rig::new();
+    let harness = Harness::new();
     let azolla = json!({"stop": {"max_attempts": null, "max_delay": 60}, "wait": {"strategy": "fixed", "delay": 1},
         "retry": {"include_errors": ["external.timeout"]}});
     let start = redrive_store::Start::Scheduled(START.after(secs(61)));
-    let scheduled = rig.submit(Submission { start, ..with_policy(Dialect::Azolla, azolla) }).await;
-    let claimed = rig.claim_when_due(&scheduled).await;
-    assert_eq!(rig.fail(&claimed, failure()).await.state, State::Discarded);
+    let scheduled = harness.submit(Submission { start, ..with_policy(Dialect::Azolla, azolla) }).await;
+    let claimed = harness.claim_when_due(&scheduled).await;
+    assert_eq!(harness.fail(&claimed, failure()).await.state, State::Discarded);
 }

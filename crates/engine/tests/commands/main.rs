@@ -1,6 +1,6 @@
 //! The commands of the engine, each alone and in their order: on the store in memory, with a clock
-//! that is moved by hand and randomness from a seed. Names carry the rule of Open Job Spec that they
-//! hold the engine to.
+//! that is moved by hand and randomness from a seed. Names of tests start with the rule of Open Job Spec that
+//! they check.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -17,6 +17,7 @@ mod discards;
 mod due;
 mod errors;
 mod expiry;
+mod harness;
 mod jobs;
 mod layers;
 mod leases;
@@ -26,7 +27,6 @@ mod pacing;
 mod record;
 mod redrive;
 mod release;
-mod rig;
 mod submit;
 mod sweep;
 mod sweeper;

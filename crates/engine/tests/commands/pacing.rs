@@ -1,6 +1,6 @@
 //! Reads that look at many jobs leave time to the others.
 
-use super::rig::{Rig, job};
+use super::harness::{Harness, job};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -18,26 +18,26 @@ const LENGTH: Duration = Duration::from_millis(2);
 
 #[tokio::test(start_paused = true)]
 async fn on_an_idle_server_a_read_does_not_pause() {
-    let rig = Rig::new();
-    rig.submit(job()).await;
+    let harness = Harness::new();
+    harness.submit(job()).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let begun = Instant::now();
-    rig.engine.paced(steps(10, LENGTH, &AtomicU32::new(0))).await;
+    harness.engine.paced(steps(10, LENGTH, &AtomicU32::new(0))).await;
     assert_eq!(begun.elapsed(), 10 * LENGTH);
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_jobs_come_all_reads_together_get_a_twentieth_of_the_time() {
-    let rig = Rig::new();
-    rig.submit(job()).await;
+    let harness = Harness::new();
+    harness.submit(job()).await;
     let taken = Arc::new(AtomicU32::new(0));
     let begun = Instant::now();
     for _ in 0..2 {
-        let (engine, taken) = (Arc::clone(&rig.engine), Arc::clone(&taken));
+        let (engine, taken) = (Arc::clone(&harness.engine), Arc::clone(&taken));
         tokio::spawn(async move { engine.paced(steps(1_000, LENGTH, &taken)).await });
     }
     while begun.elapsed() < Duration::from_secs(2) {
-        rig.submit(job()).await;
+        harness.submit(job()).await;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let share = f64::from(taken.load(Ordering::Relaxed)) * LENGTH.as_secs_f64() / begun.elapsed().as_secs_f64();
@@ -46,32 +46,32 @@ async fn while_jobs_come_all_reads_together_get_a_twentieth_of_the_time() {
 
 #[tokio::test(start_paused = true)]
 async fn reads_that_are_polled_together_come_to_their_end() {
-    let rig = Rig::new();
-    rig.submit(job()).await;
+    let harness = Harness::new();
+    harness.submit(job()).await;
     let taken = AtomicU32::new(0);
-    tokio::join!(rig.engine.paced(steps(3, LENGTH, &taken)), rig.engine.paced(steps(3, LENGTH, &taken)));
+    tokio::join!(harness.engine.paced(steps(3, LENGTH, &taken)), harness.engine.paced(steps(3, LENGTH, &taken)));
     assert_eq!(taken.load(Ordering::Relaxed), 6);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_asks_again_and_again_pauses_too() {
-    let rig = Rig::new();
+    let harness = Harness::new();
     let begun = Instant::now();
     for _ in 0..20 {
-        rig.submit(job()).await;
-        rig.engine.paced(steps(1, LENGTH, &AtomicU32::new(0))).await;
+        harness.submit(job()).await;
+        harness.engine.paced(steps(1, LENGTH, &AtomicU32::new(0))).await;
     }
     assert!(begun.elapsed() >= 20 * 19 * LENGTH, "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_read_whose_caller_went_away_holds_up_no_other() {
-    let rig = Rig::new();
-    rig.submit(job()).await;
+    let harness = Harness::new();
+    harness.submit(job()).await;
     let taken = AtomicU32::new(0);
-    let hangs = rig.engine.paced(std::future::pending::<()>());
+    let hangs = harness.engine.paced(std::future::pending::<()>());
     assert!(tokio::time::timeout(Duration::from_millis(5), hangs).await.is_err());
-    rig.submit(job()).await;
-    rig.engine.paced(steps(1, LENGTH, &taken)).await;
+    harness.submit(job()).await;
+    harness.engine.paced(steps(1, LENGTH, &taken)).await;
     assert_eq!(taken.load(Ordering::Relaxed), 1);
 }

@@ -1,7 +1,7 @@
-//! The sweeper on its own: it does what is due when it is due, sleeps in between, and stops.
+//! The sweeper: it acts when something is due, sleeps in between, and stops.
 
 use super::common::{Around, Passing, Verb, Wrapped};
-use super::rig::{QUEUE, START, failure, job, request, secs, with_ojs};
+use super::harness::{QUEUE, START, failure, job, request, secs, with_ojs};
 use redrive_engine::{
     ClaimRequest, Clock, Ending, Engine, EngineError, Layers, Settings, Submission, SystemRandomness, sweeper,
 };
@@ -16,20 +16,20 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// The paused time of tokio as the engine's clock, so that waits and due times go together.
-struct Paused {
+struct PausedClock {
     begun: Instant,
-    /// Time that passed while everything stood still.
+    /// The length of standstills.
     stood_still_ms: AtomicU32,
 }
 
-impl Clock for Paused {
+impl Clock for PausedClock {
     fn now(&self) -> Moment {
         let still = Span::from_millis(self.stood_still_ms.load(Ordering::Relaxed));
         START.after(Span::from(self.begun.elapsed())).after(still)
     }
 }
 
-/// Counts the sweeps, and can be out of reach.
+/// Counts the sweeps, and can be unavailable.
 #[derive(Default)]
 struct Watch {
     sweeps: AtomicUsize,
@@ -58,11 +58,11 @@ impl Around for Watch {
 
 struct Running {
     engine: Arc<Engine>,
-    clock: Arc<Paused>,
+    clock: Arc<PausedClock>,
     watch: Arc<Watch>,
     stop: oneshot::Sender<()>,
     sweeper: JoinHandle<()>,
-    told: Arc<Mutex<Vec<EngineError>>>,
+    errors: Arc<Mutex<Vec<EngineError>>>,
     still: Arc<Mutex<Vec<Span>>>,
 }
 
@@ -70,29 +70,29 @@ fn running() -> Running {
     let watch = Arc::new(Watch::default());
     let store = Arc::new(Wrapped::new(Arc::new(Memory::new()), Arc::clone(&watch)));
     let settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
-    let clock = Arc::new(Paused { begun: Instant::now(), stood_still_ms: AtomicU32::new(0) });
+    let clock = Arc::new(PausedClock { begun: Instant::now(), stood_still_ms: AtomicU32::new(0) });
     let engine = Arc::new(Engine::new(store, Arc::clone(&clock) as _, Arc::new(SystemRandomness::default()), settings));
     let (stop, stopped) = oneshot::channel::<()>();
-    let (told, still) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+    let (errors, still) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     let report = {
         let still = Arc::clone(&still);
-        let told = Arc::clone(&told);
+        let errors = Arc::clone(&errors);
         move |notice: sweeper::Notice<'_>| match notice {
-            sweeper::Notice::Failed(error) => told.lock().expect("no panic").push(error.clone()),
+            sweeper::Notice::Failed(error) => errors.lock().expect("no panic").push(error.clone()),
             sweeper::Notice::StoodStill(length) => still.lock().expect("no panic").push(length),
             sweeper::Notice::ClockStepped(step) => panic!("no clock was set: {step:?}"),
         }
     };
     let sweeper = tokio::spawn(sweeper::run(Arc::clone(&engine), async { drop(stopped.await) }, report));
-    Running { engine, clock, watch, stop, sweeper, told, still }
+    Running { engine, clock, watch, stop, sweeper, errors, still }
 }
 
 impl Running {
     async fn submit(&self, submission: Submission) {
-        self.engine.submit(vec![submission]).await.expect("kept");
+        self.engine.submit(vec![submission]).await.expect("stored");
     }
 
-    /// How long a worker that waits has to wait for its job.
+    /// How long a claim waits for its job.
     async fn waits(&self, queue: &str) -> Duration {
         let before = Instant::now();
         let request = ClaimRequest { queues: vec![queue.into()], wait: Duration::from_secs(100), ..request(1) };
@@ -125,7 +125,7 @@ async fn what_becomes_due_earlier_than_planned_is_in_time_too() {
     tokio::time::sleep(Duration::from_millis(5_500)).await;
     running.submit(with_ojs(json!({"initial_interval": "PT0.3S", "jitter": false}))).await;
     let jobs = running.engine.claim(&request(1)).await.expect("an answer");
-    let failed = vec![(super::rig::lease_ref(&jobs[0]), Ending::Failed(failure()))];
+    let failed = vec![(super::harness::lease_ref(&jobs[0]), Ending::Failed(failure()))];
     running.engine.settle(failed).await.expect("an answer").remove(0).expect("accepted");
     assert_about(running.waits(QUEUE).await, 300);
 }
@@ -150,17 +150,17 @@ async fn after_a_standstill_a_run_has_one_span_of_its_lease_to_be_heard() {
     running.clock.stood_still_ms.store(60_000, Ordering::Relaxed);
     let woke = Instant::now();
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(running.engine.job(silent.id).await.expect("kept").state, State::Active);
+    assert_eq!(running.engine.job(silent.id).await.expect("stored").state, State::Active);
     running
         .engine
-        .extend(vec![super::rig::lease_ref(&alive)], None)
+        .extend(vec![super::harness::lease_ref(&alive)], None)
         .await
         .expect("an answer")
         .remove(0)
         .expect("heard");
     assert_about(running.waits(QUEUE).await, 11_000);
     assert!(woke.elapsed() > Duration::from_secs(20), "{:?}", woke.elapsed());
-    assert_eq!(running.engine.job(alive.id).await.expect("kept").state, State::Active);
+    assert_eq!(running.engine.job(alive.id).await.expect("stored").state, State::Active);
     let still = running.still.lock().expect("no panic").clone();
     assert!(still.len() == 1 && (60.0..62.0).contains(&still[0].secs()), "{still:?}");
 }
@@ -175,14 +175,14 @@ async fn an_outage_of_the_store_is_a_standstill_too() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     running.watch.out.store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(18)).await;
-    assert_eq!(running.engine.job(silent.id).await.expect("kept").state, State::Active, "it may still be heard");
+    assert_eq!(running.engine.job(silent.id).await.expect("stored").state, State::Active, "a heartbeat may still come");
     tokio::time::sleep(Duration::from_secs(6)).await;
-    assert_ne!(running.engine.job(silent.id).await.expect("kept").state, State::Active);
-    assert_eq!(running.still.lock().expect("no panic").len(), 1, "it is told once");
+    assert_ne!(running.engine.job(silent.id).await.expect("stored").state, State::Active);
+    assert_eq!(running.still.lock().expect("no panic").len(), 1, "it is reported once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_nothing_is_due_it_sleeps_also_where_jobs_are_held() {
+async fn while_nothing_is_due_it_sleeps_even_if_jobs_are_held() {
     let running = running();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let idle = running.watch.sweeps.swap(0, Ordering::Relaxed);
@@ -207,7 +207,7 @@ async fn retries_in_a_paused_queue_do_not_wake_the_sweeper() {
     tokio::time::sleep(Duration::from_millis(10)).await;
     running.watch.sweeps.store(0, Ordering::Relaxed);
     for job in &jobs {
-        let failed = vec![(super::rig::lease_ref(job), Ending::Failed(failure()))];
+        let failed = vec![(super::harness::lease_ref(job), Ending::Failed(failure()))];
         running.engine.settle(failed).await.expect("an answer").remove(0).expect("accepted");
         tokio::task::yield_now().await;
     }
@@ -219,11 +219,11 @@ async fn retries_in_a_paused_queue_do_not_wake_the_sweeper() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ended_jobs_are_pruned_by_the_way() {
+async fn ended_jobs_are_pruned_by_sweeps() {
     let running = running();
     running.submit(job()).await;
     let claimed = running.engine.claim(&request(1)).await.expect("an answer").remove(0);
-    running.engine.settle(vec![(super::rig::lease_ref(&claimed), Ending::Done(None))]).await.expect("an answer");
+    running.engine.settle(vec![(super::harness::lease_ref(&claimed), Ending::Done(None))]).await.expect("an answer");
     tokio::time::sleep(Duration::from_secs(86_399)).await;
     assert_eq!(running.engine.job(claimed.id).await.expect("still kept").state, State::Completed);
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -231,14 +231,14 @@ async fn ended_jobs_are_pruned_by_the_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queues_without_jobs_go_by_themselves() {
+async fn queues_without_jobs_are_removed_by_sweeps() {
     let running = running();
     running.submit(job()).await;
     let claimed = running.engine.claim(&request(1)).await.expect("an answer").remove(0);
-    running.engine.settle(vec![(super::rig::lease_ref(&claimed), Ending::Done(None))]).await.expect("an answer");
+    running.engine.settle(vec![(super::harness::lease_ref(&claimed), Ending::Done(None))]).await.expect("an answer");
     running.engine.pause("closed".into(), true, Missing::Create).await.expect("an answer");
     tokio::time::sleep(Duration::from_secs(86_300)).await;
-    assert_eq!(running.engine.queues().await.expect("an answer").len(), 2, "the job is still kept");
+    assert_eq!(running.engine.queues().await.expect("an answer").len(), 2, "the job is still stored");
     tokio::time::sleep(Duration::from_secs(1_000)).await;
     let left: Vec<_> = running.engine.queues().await.expect("an answer").into_iter().map(|q| q.name).collect();
     assert_eq!(left, ["closed".into()]);
@@ -250,8 +250,8 @@ async fn an_outage_is_reported_and_survived_and_a_stop_is_obeyed() {
     running.watch.out.store(true, Ordering::Relaxed);
     running.submit(Submission { start: Start::Scheduled(START.after(secs(1))), ..job() }).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let told = running.told.lock().expect("no panic").len();
-    assert!((5..=15).contains(&told), "{told} reports in ten seconds");
+    let count = running.errors.lock().expect("no panic").len();
+    assert!((5..=15).contains(&count), "{count} reports in ten seconds");
     running.watch.out.store(false, Ordering::Relaxed);
     let waits = running.waits(QUEUE).await;
     assert!(waits <= Duration::from_millis(1_002), "{waits:?}");
@@ -265,7 +265,7 @@ async fn a_long_backlog_is_worked_off_in_steps_and_is_no_standstill() {
     running.engine.pause(QUEUE.into(), true, Missing::Create).await.expect("an answer");
     let start = Start::Scheduled(START.after(Span::from_millis(1)));
     let jobs = (0..5_500).map(|_| Submission { start, ..job() }).collect();
-    running.engine.submit(jobs).await.expect("kept");
+    running.engine.submit(jobs).await.expect("stored");
     tokio::time::sleep(Duration::from_secs(10)).await;
     running.watch.slow.store(true, Ordering::Relaxed);
     running.engine.pause(QUEUE.into(), false, Missing::Create).await.expect("an answer");

@@ -1,4 +1,4 @@
-//! What the tests of the engine share: randomness from a seed, and a store with something around it.
+//! What the tests of the engine share: randomness from a seed, and a store with hooks around every call.
 
 #![allow(dead_code, reason = "each test crate uses the part that it needs")]
 

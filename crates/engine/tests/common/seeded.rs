@@ -13,7 +13,7 @@ impl Seeded {
         Self(AtomicU64::new(seed))
     }
 
-    /// A source of its own, so that what one part draws does not move what another does.
+    /// An independent source, so that the draws of one part do not affect those of another.
     pub(crate) fn child(&self) -> Self {
         Self::new(self.bits())
     }
@@ -29,12 +29,12 @@ impl Seeded {
         low + self.below(high - low + 1)
     }
 
-    /// Whether something happens that happens so many times in a thousand.
+    /// True this many times in a thousand.
     pub(crate) fn permille(&self, times: u64) -> bool {
         self.below(1_000) < times
     }
 
-    /// One of the items, all of them as likely.
+    /// One of the items, with equal probability.
     pub(crate) fn pick<'a, T>(&self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len() as u64) as usize]
     }

@@ -1,4 +1,4 @@
-//! A store with something around every call.
+//! A store with hooks around every call.
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// A verb of the store.
+/// An operation of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Enqueue,
@@ -36,22 +36,22 @@ pub(crate) enum Verb {
     PruneQueues,
 }
 
-/// Whether a call goes on.
+/// The result of a hook: an error replaces the answer of the call.
 pub(crate) type Passing = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
 
-/// What stands around a store.
+/// Hooks around the calls of a store.
 pub(crate) trait Around: Send + Sync {
-    /// Before the call reaches the store. An error there keeps it from being carried out.
+    /// Runs before the call reaches the store. An error prevents the call.
     fn before(&self, verb: Verb) -> Passing;
 
-    /// Between what the store did and its answer. An error there loses the answer.
+    /// Runs after the call. An error replaces its answer.
     fn after(&self, verb: Verb) -> Passing;
 }
 
-/// A store with something around it.
+/// A store with hooks.
 ///
-/// A call to the store itself is one stroke: also one that another thread answers is waited for in
-/// place, so that the order of events depends on nothing but what stands around.
+/// A call to the store itself is atomic: it blocks until the answer is there, also if another thread answers, so that
+/// the order of events depends only on the hooks.
 pub(crate) struct Wrapped<A> {
     inner: Arc<dyn Store>,
     around: Arc<A>,
@@ -167,7 +167,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for an answer without letting anything else go on.
+/// Blocks until the answer is there.
 pub(crate) fn in_place<T>(mut answer: StoreFuture<'_, T>) -> Result<T, StoreError> {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     loop {

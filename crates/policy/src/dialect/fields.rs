@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
             }
             let hint = match (resembling(key, known), key.as_str()) {
                 (Some(near), _) => format!("; did you mean \"{near}\"?"),
-                (None, "retry_policy" | "retryPolicy" | "retry") => "; hand in what stands inside of it".to_owned(),
+                (None, "retry_policy" | "retryPolicy" | "retry") => "; pass only what is inside of it".to_owned(),
                 (None, _) => String::new(),
             };
             let message = format!("unknown field; allowed are {}{hint}", known.join(", "));

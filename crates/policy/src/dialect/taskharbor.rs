@@ -126,7 +126,7 @@ const GO_MAX: Span = Span::saturating_ms(2_562_047.0 * 3_600_000.0);
 fn fraction(jitter: Jitter) -> f64 {
     match jitter {
         Jitter::None => 0.0,
-        // Fifteen digits give back the decimal that was written before a 1 was added to it.
+        // Fifteen digits restore the decimal that was written before a 1 was added to it.
         Jitter::Scale { low, high } => (((high - low) / 2.0).min(1.0) * 1e15).round() / 1e15,
         Jitter::Decorrelated => 0.5,
         Jitter::Added { .. } => JITTER,

@@ -215,7 +215,7 @@ fn messages_show_the_way_out() {
     let text = message(Sidekiq, json!({"retry": "5"}));
     assert!(text.starts_with("/retry: found \"5\"; allowed is true, false, null or a whole number"), "{text}");
     let text = message(Temporal, json!({"retryPolicy": {}}));
-    assert!(text.ends_with("hand in what stands inside of it"), "{text}");
+    assert!(text.ends_with("pass only what is inside of it"), "{text}");
     let text = message(Temporal, json!({"maximumInterval": "500ms"}));
     assert!(text.contains("found 500 ms; allowed is at least initialInterval, which is 1 s (its default)"), "{text}");
     let text = message(BullMq, json!({"backoff": {"type": "linear", "delay": 5}}));

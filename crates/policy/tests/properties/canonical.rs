@@ -31,7 +31,7 @@ proptest! {
         let place = at.get(&objects);
         let extended = with_field(document.pointer(place).expect("an object"), "unheard_of", json!(1));
         *document.pointer_mut(place).expect("an object") = extended;
-        prop_assert!(read(&document).is_err(), "{place:?} takes a field that nobody knows: {document}");
+        prop_assert!(read(&document).is_err(), "{place:?} accepts an unknown field: {document}");
     }
 
     #[test]

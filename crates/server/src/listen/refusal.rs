@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// How long the client of a refused connection may take to send its request and to take the answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much of a refused request is read, so that the client, still sending, finds the answer.
 const MOST_READ: usize = 1 << 20;
 
@@ -38,7 +38,7 @@ pub(super) fn answer(limit: Limit, limits: &Limits) -> Vec<u8> {
 /// Answers the request on a connection beyond the limit, and closes it. Many clients take a response
 /// that comes before their request for a fault, so the request is awaited.
 pub(super) async fn refuse(mut stream: TcpStream, answer: &[u8]) {
-    let told = async {
+    let drained = async {
         let mut request = Vec::new();
         while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MOST_READ {
             if stream.read_buf(&mut request).await? == 0 {
@@ -58,7 +58,7 @@ pub(super) async fn refuse(mut stream: TcpStream, answer: &[u8]) {
         Ok::<(), std::io::Error>(())
     };
     // A client that breaks off, or does not send anything, misses nothing.
-    let _ = timeout(PATIENCE, told).await;
+    let _ = timeout(DRAIN_TIMEOUT, drained).await;
 }
 
 /// Closes a connection to make room for another. Where a request has come, in part or not read yet, it

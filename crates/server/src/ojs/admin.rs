@@ -62,7 +62,7 @@ fn state(query: &Query, problems: &mut Vec<Problem>) -> Option<JobState> {
     known
 }
 
-/// Takes back a job that has ended, dead letter or not, to run again as if it were new.
+/// Redrives a job that has ended, dead letter or not, to run again as if it were new.
 pub(crate) async fn retry(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,

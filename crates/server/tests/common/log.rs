@@ -1,4 +1,4 @@
-//! The lines of the log, for tests to look at.
+//! Captures the lines of the log.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,12 +11,12 @@ use tracing_subscriber::{Layer, registry};
 pub(crate) type Lines = Arc<Mutex<Vec<String>>>;
 
 thread_local! {
-    /// Tests run beside each other, each with its tasks on a thread of its own.
+    /// Tests run in parallel, each with its tasks on its own thread.
     static CAPTURED: RefCell<Lines> = RefCell::default();
 }
 
-/// What the tasks of this thread log from now on: messages, with those fields that they do not repeat. What the
-/// server says of its own errors is shown as well.
+/// What the tasks of this thread log from now on: messages, with the fields that they do not repeat. Errors of the
+/// server are printed as well.
 pub(crate) fn captured() -> Lines {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -49,8 +49,9 @@ struct Line {
 
 impl Line {
     fn whole(self) -> String {
-        let said = |value: &str| self.message.contains(value.trim_matches('"'));
-        let more = self.fields.iter().filter(|(_, value)| !said(value)).map(|(key, value)| format!(" {key}={value}"));
+        let is_in_message = |value: &str| self.message.contains(value.trim_matches('"'));
+        let more =
+            self.fields.iter().filter(|(_, value)| !is_in_message(value)).map(|(key, value)| format!(" {key}={value}"));
         more.fold(self.message.clone(), |line, field| line + &field)
     }
 }

@@ -20,14 +20,14 @@ use tower::ServiceExt;
 pub(crate) const START: i64 = 1_770_976_800_000_000;
 
 /// A server, its engine, and its clock.
-pub(crate) struct Bench {
+pub(crate) struct Harness {
     pub(crate) engine: Arc<Engine>,
     pub(crate) server: Server,
     pub(crate) log: log::Lines,
     clock: Arc<ManualClock>,
 }
 
-/// What a bench is made of; the defaults are those of a server.
+/// The parts of a harness; the defaults are those of a server.
 pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) randomness: Arc<dyn Randomness>,
@@ -74,7 +74,7 @@ impl Reply {
     }
 }
 
-impl Bench {
+impl Harness {
     pub(crate) fn new() -> Self {
         Self::with(Parts::default())
     }
@@ -83,7 +83,7 @@ impl Bench {
         Self::at(parts, START)
     }
 
-    /// A server that starts at a given time; on the store of another bench, that is a restart.
+    /// A server that starts at a given time; on the store of another harness, that is a restart.
     pub(crate) fn at(parts: Parts, micros: i64) -> Self {
         let clock = Arc::new(ManualClock::at(Moment::from_micros(micros)));
         let settings = Settings::new(parts.layers);
@@ -105,7 +105,7 @@ impl Bench {
         self.engine.now()
     }
 
-    /// Moves the clock, and lets happen what is due by then.
+    /// Advances the clock, and carries out what is due by then.
     pub(crate) async fn advance_ms(&self, ms: f64) {
         self.clock.advance(Span::saturating_ms(ms));
         self.engine.sweep().await.expect("the store answers");
@@ -150,12 +150,12 @@ impl Bench {
         self.call_text("DELETE", &format!("/ojs/v1{path}"), "").await
     }
 
-    /// Enqueues a job with a retry policy; answers its id.
+    /// Enqueues a job with a retry policy; returns its id.
     pub(crate) async fn enqueue(&self, retry: Value) -> String {
         self.enqueue_with(json!({ "retry": retry })).await
     }
 
-    /// Enqueues a job with these options; answers its id.
+    /// Enqueues a job with these options; returns its id.
     pub(crate) async fn enqueue_with(&self, options: Value) -> String {
         let body = self.post("/jobs", json!({ "type": "test.run", "args": [1], "options": options })).await;
         text(&body.expect(201)["job"]["id"])
@@ -171,7 +171,7 @@ impl Bench {
         body.expect(200)["jobs"].as_array().and_then(|jobs| jobs.first().cloned())
     }
 
-    /// Fails the run of a job with an ordinary error; answers the reply.
+    /// Fails the run of a job with an ordinary error; returns the reply.
     pub(crate) async fn fail(&self, id: &str) -> Value {
         self.fail_with(id, json!({ "type": "Boom", "message": "boom" })).await
     }
@@ -190,7 +190,7 @@ impl Bench {
         body["jobs"].as_array().expect("a list").iter().map(|job| text(&job["id"])).collect()
     }
 
-    /// Waits as long as a reply says and takes the job again.
+    /// Waits as long as a reply says, and claims the job again.
     pub(crate) async fn run_again(&self, reply: &Value) -> Value {
         self.advance_ms(ms(&reply["retry_delay_ms"]) + 1.0).await;
         self.fetch().await.expect("the job is due")

@@ -1,7 +1,7 @@
 //! Errors: their codes, their words, and that the server survives them.
 
-use crate::common::{Bench, Parts};
-use crate::faulty::{Faulty, Mood};
+use crate::common::{Harness, Parts};
+use crate::faulty::{Behaviour, Faulty};
 use redrive_store::StoreError;
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ fn complete(error: &Value) {
 
 #[tokio::test]
 async fn refusals_of_jobs_and_paths() {
-    let bench = Bench::new();
-    let id = bench.enqueue_with(json!({})).await;
+    let harness = Harness::new();
+    let id = harness.enqueue_with(json!({})).await;
     let unknown = "019539a4-0000-7000-8000-ffffffffffff";
     for (method, path, body, status, code) in [
         ("GET", format!("/jobs/{unknown}"), "", 404, "not_found"),
@@ -43,7 +43,7 @@ async fn refusals_of_jobs_and_paths() {
         ("GET", "/queues/NO/stats".into(), "", 400, "invalid_request"),
         ("GET", "/dead-letter?limit=x".into(), "", 400, "invalid_request"),
     ] {
-        let reply = bench.call_text(method, &format!("/ojs/v1{path}"), body).await;
+        let reply = harness.call_text(method, &format!("/ojs/v1{path}"), body).await;
         let error = reply.expect(status)["error"].clone();
         assert_eq!(error["code"], code, "{method} {path} {body}");
         complete(&error);
@@ -51,24 +51,24 @@ async fn refusals_of_jobs_and_paths() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_refused() {
-    let bench = Bench::new();
+async fn bytes_that_are_not_text_are_refused() {
+    let harness = Harness::new();
     let request =
         axum::http::Request::post("/ojs/v1/jobs").body(axum::body::Body::from(&b"{\"type\":\"\xff\"}"[..])).unwrap();
-    let error = bench.send(request).await.expect(400);
+    let error = harness.send(request).await.expect(400);
     assert_eq!(error["error"]["code"], "invalid_payload");
 }
 
 #[tokio::test]
 async fn a_store_that_cannot_be_reached_is_503_and_one_that_is_broken_500() {
     let store = Faulty::new();
-    let bench = Bench::with(Parts { store: store.clone(), ..Parts::default() });
-    let id = bench.enqueue_with(json!({})).await;
-    for (mood, status, code, retryable) in [
+    let harness = Harness::with(Parts { store: store.clone(), ..Parts::default() });
+    let id = harness.enqueue_with(json!({})).await;
+    for (behaviour, status, code, retryable) in [
         (StoreError::Unavailable("the disk is full".into()), 503, "unavailable", true),
         (StoreError::Broken("damaged".into()), 500, "backend_error", false),
     ] {
-        store.set(Mood::Fails(mood));
+        store.set(Behaviour::Fails(behaviour));
         for (method, path, body) in [
             ("POST", "/jobs".to_owned(), json!({ "type": "a.b", "args": [] })),
             ("GET", format!("/jobs/{id}"), json!(null)),
@@ -76,40 +76,40 @@ async fn a_store_that_cannot_be_reached_is_503_and_one_that_is_broken_500() {
             ("POST", "/workers/ack".into(), json!({ "job_id": id })),
             ("GET", "/dead-letter".into(), json!(null)),
         ] {
-            let reply = bench.call(method, &format!("/ojs/v1{path}"), &body).await;
+            let reply = harness.call(method, &format!("/ojs/v1{path}"), &body).await;
             assert_eq!(reply.header("retry-after"), if retryable { "1" } else { "" }, "{path}");
             let error = reply.expect(status)["error"].clone();
             assert_eq!((&error["code"], &error["retryable"]), (&json!(code), &json!(retryable)), "{path}");
             complete(&error);
         }
-        let health = bench.get("/health").await.expect(503);
+        let health = harness.get("/health").await.expect(503);
         assert_eq!((&health["status"], &health["backend"]["status"]), (&json!("degraded"), &json!("unhealthy")));
     }
-    store.set(Mood::Well);
-    assert_eq!(bench.job(&id).await["state"], "available");
-    assert!(bench.log.lock().unwrap().iter().any(|line| line.contains("the disk is full")), "and it is told");
+    store.set(Behaviour::Works);
+    assert_eq!(harness.job(&id).await["state"], "available");
+    assert!(harness.log.lock().unwrap().iter().any(|line| line.contains("the disk is full")), "and it is logged");
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_is_500_and_the_server_lives() {
+async fn a_handler_that_panics_is_500_and_the_server_goes_on() {
     let store = Faulty::new();
-    let bench = Bench::with(Parts { store: store.clone(), ..Parts::default() });
-    let id = bench.enqueue_with(json!({})).await;
-    store.set(Mood::Panics);
-    let error = bench.get(&format!("/jobs/{id}")).await.expect(500)["error"].clone();
+    let harness = Harness::with(Parts { store: store.clone(), ..Parts::default() });
+    let id = harness.enqueue_with(json!({})).await;
+    store.set(Behaviour::Panics);
+    let error = harness.get(&format!("/jobs/{id}")).await.expect(500)["error"].clone();
     assert_eq!(error["code"], "internal_error");
     complete(&error);
-    store.set(Mood::Well);
-    assert_eq!(bench.job(&id).await["state"], "available");
+    store.set(Behaviour::Works);
+    assert_eq!(harness.job(&id).await["state"], "available");
 }
 
 #[tokio::test]
 async fn the_log_holds_no_payload() {
     let store = Faulty::new();
-    let bench = Bench::with(Parts { store: store.clone(), ..Parts::default() });
-    store.set(Mood::Fails(StoreError::Unavailable("no".into())));
+    let harness = Harness::with(Parts { store: store.clone(), ..Parts::default() });
+    store.set(Behaviour::Fails(StoreError::Unavailable("no".into())));
     let body = json!({ "type": "a.b", "args": ["a secret"], "meta": { "token": "hidden" } });
-    bench.post("/jobs", body).await.expect(503);
-    let log = bench.log.lock().unwrap().join("\n");
+    harness.post("/jobs", body).await.expect(503);
+    let log = harness.log.lock().unwrap().join("\n");
     assert!(!log.is_empty() && !log.contains("secret") && !log.contains("hidden"), "{log}");
 }

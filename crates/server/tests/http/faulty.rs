@@ -1,4 +1,4 @@
-//! A store that fails when it is told to.
+//! A store that fails on demand.
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
@@ -8,34 +8,34 @@ use redrive_store::{
 };
 use std::sync::{Arc, Mutex};
 
-/// What the store does instead of answering.
+/// What the store does.
 #[derive(Clone, Debug)]
-pub(crate) enum Mood {
-    Well,
+pub(crate) enum Behaviour {
+    Works,
     Fails(StoreError),
     Panics,
 }
 
 pub(crate) struct Faulty {
     inner: Memory,
-    mood: Mutex<Mood>,
+    behaviour: Mutex<Behaviour>,
 }
 
 impl Faulty {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { inner: Memory::new(), mood: Mutex::new(Mood::Well) })
+        Arc::new(Self { inner: Memory::new(), behaviour: Mutex::new(Behaviour::Works) })
     }
 
-    pub(crate) fn set(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
+    pub(crate) fn set(&self, behaviour: Behaviour) {
+        *self.behaviour.lock().unwrap() = behaviour;
     }
 
     fn tried<'a, T: Send + 'a>(&self, answer: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
-        let mood = self.mood.lock().unwrap().clone();
-        match mood {
-            Mood::Well => answer,
-            Mood::Fails(error) => Box::pin(async move { Err(error) }),
-            Mood::Panics => panic!("the store was told to panic"),
+        let behaviour = self.behaviour.lock().unwrap().clone();
+        match behaviour {
+            Behaviour::Works => answer,
+            Behaviour::Fails(error) => Box::pin(async move { Err(error) }),
+            Behaviour::Panics => panic!("the store was set to panic"),
         }
     }
 }

@@ -1,48 +1,48 @@
 //! Queues: order, pauses.
 
-use crate::common::Bench;
+use crate::common::Harness;
 use serde_json::json;
 
 #[tokio::test]
 async fn queues_in_the_order_given_then_priority_then_age() {
-    let bench = Bench::new();
+    let harness = Harness::new();
     for (queue, priority, name) in [("low", 9, 1), ("high", 0, 2), ("high", 5, 3), ("high", 0, 4)] {
-        bench.advance_clock_ms(1.0);
+        harness.advance_clock_ms(1.0);
         let options = json!({ "queue": queue, "priority": priority });
-        bench.post("/jobs", json!({ "type": "a.b", "args": [name], "options": options })).await.expect(201);
+        harness.post("/jobs", json!({ "type": "a.b", "args": [name], "options": options })).await.expect(201);
     }
     let mut order = Vec::new();
     for _ in 0..4 {
-        let body = bench.post("/workers/fetch", json!({ "queues": ["high", "low"] })).await.expect(200);
+        let body = harness.post("/workers/fetch", json!({ "queues": ["high", "low"] })).await.expect(200);
         order.push(body["jobs"][0]["args"][0].as_u64().unwrap());
     }
     assert_eq!(order, [3, 2, 4, 1]);
 }
 
 #[tokio::test]
-async fn a_closed_queue_takes_jobs_and_hands_out_none() {
-    let bench = Bench::new();
-    let paused = bench.call_text("POST", "/ojs/v1/queues/default/pause", "").await.expect(200);
+async fn a_paused_queue_accepts_jobs_and_returns_none() {
+    let harness = Harness::new();
+    let paused = harness.call_text("POST", "/ojs/v1/queues/default/pause", "").await.expect(200);
     assert_eq!(paused["queue"], json!({ "name": "default", "paused": true }));
     assert_eq!((&paused["status"], paused["paused_at"].is_string()), (&json!("paused"), true));
-    bench.enqueue_with(json!({})).await;
-    let scheduled = bench.enqueue_with(json!({ "scheduled_at": "+PT1S" })).await;
-    bench.advance_ms(5_000.0).await;
-    assert_eq!(bench.fetch().await, None);
-    assert_eq!(bench.get("/queues").await.expect(200)["queues"][0]["status"], "paused");
-    assert_eq!(bench.job(&scheduled).await["state"], "scheduled", "the gate holds it back");
-    let resumed = bench.post("/queues/default/resume", json!({})).await.expect(200);
+    harness.enqueue_with(json!({})).await;
+    let scheduled = harness.enqueue_with(json!({ "scheduled_at": "+PT1S" })).await;
+    harness.advance_ms(5_000.0).await;
+    assert_eq!(harness.fetch().await, None);
+    assert_eq!(harness.get("/queues").await.expect(200)["queues"][0]["status"], "paused");
+    assert_eq!(harness.job(&scheduled).await["state"], "scheduled", "the gate holds it back");
+    let resumed = harness.post("/queues/default/resume", json!({})).await.expect(200);
     assert_eq!((&resumed["queue"]["paused"], resumed["resumed_at"].is_string()), (&json!(false), true));
-    bench.advance_ms(0.0).await;
-    assert!(bench.fetch().await.is_some() && bench.fetch().await.is_some());
+    harness.advance_ms(0.0).await;
+    assert!(harness.fetch().await.is_some() && harness.fetch().await.is_some());
 }
 
 #[tokio::test]
 async fn a_misspelt_queue_is_neither_paused_nor_resumed() {
-    let bench = Bench::new();
-    bench.enqueue_with(json!({ "queue": "reports" })).await;
-    let paused = bench.post("/queues/reprots/pause", json!({ "create": false })).await.expect(404);
-    let resumed = bench.post("/queues/reprots/resume", json!({})).await.expect(404);
+    let harness = Harness::new();
+    harness.enqueue_with(json!({ "queue": "reports" })).await;
+    let paused = harness.post("/queues/reprots/pause", json!({ "create": false })).await.expect(404);
+    let resumed = harness.post("/queues/reprots/resume", json!({})).await.expect(404);
     for refused in [paused, resumed] {
         let message = refused["error"]["message"].as_str().unwrap();
         assert!(
@@ -51,50 +51,50 @@ async fn a_misspelt_queue_is_neither_paused_nor_resumed() {
         );
         assert!(message.contains("did you mean \"reports\"?"), "{message}");
     }
-    let queues = bench.get("/queues").await.expect(200);
+    let queues = harness.get("/queues").await.expect(200);
     assert_eq!(queues["queues"].as_array().map(Vec::len), Some(1), "{queues}");
-    let known = bench.post("/queues/reports/pause", json!({ "create": false })).await.expect(200);
+    let known = harness.post("/queues/reports/pause", json!({ "create": false })).await.expect(200);
     assert_eq!(known["queue"]["paused"], true);
-    let before = bench.post("/queues/soon/pause", json!({ "create": true })).await.expect(200);
+    let before = harness.post("/queues/soon/pause", json!({ "create": true })).await.expect(200);
     assert_eq!(before["queue"], json!({ "name": "soon", "paused": true }));
 }
 
 #[tokio::test]
 async fn pause_and_resume_refuse_what_they_do_not_know() {
-    let bench = Bench::new();
-    bench.enqueue_with(json!({})).await;
+    let harness = Harness::new();
+    harness.enqueue_with(json!({})).await;
     for verb in ["pause", "resume"] {
         let path = format!("/ojs/v1/queues/default/{verb}");
         for body in ["[]", "\"create\"", "1", "null", "{", "nonsense"] {
-            let refused = bench.call_text("POST", &path, body).await.expect(400);
+            let refused = harness.call_text("POST", &path, body).await.expect(400);
             assert!(refused["error"]["message"].as_str().unwrap().contains("the body"), "{verb} {body}: {refused}");
         }
-        let refused = bench.call_text("POST", &path, r#"{"craete": false, "reason": "x"}"#).await.expect(400);
+        let refused = harness.call_text("POST", &path, r#"{"craete": false, "reason": "x"}"#).await.expect(400);
         let problems = refused["error"]["details"]["problems"].as_array().unwrap();
         assert_eq!(problems.len(), 2, "{verb}: {refused}");
     }
-    let wrong = bench.call_text("POST", "/ojs/v1/queues/default/pause", r#"{"create": "no"}"#).await.expect(400);
+    let wrong = harness.call_text("POST", "/ojs/v1/queues/default/pause", r#"{"create": "no"}"#).await.expect(400);
     assert!(wrong["error"]["message"].as_str().unwrap().contains("true or false"), "{wrong}");
-    bench.call_text("POST", "/ojs/v1/queues/default/resume", r#"{"create": true}"#).await.expect(400);
-    assert_eq!(bench.get("/queues").await.expect(200)["queues"][0]["paused"], false, "nothing of it was carried out");
+    harness.call_text("POST", "/ojs/v1/queues/default/resume", r#"{"create": true}"#).await.expect(400);
+    assert_eq!(harness.get("/queues").await.expect(200)["queues"][0]["paused"], false, "nothing of it was carried out");
 }
 
 #[tokio::test]
 async fn only_a_queue_without_jobs_is_removed() {
-    let bench = Bench::new();
-    let id = bench.enqueue_with(json!({ "queue": "reports" })).await;
-    bench.delete("/queues/reprots").await.expect(404);
-    let refused = bench.delete("/queues/reports").await.expect(409);
+    let harness = Harness::new();
+    let id = harness.enqueue_with(json!({ "queue": "reports" })).await;
+    harness.delete("/queues/reprots").await.expect(404);
+    let refused = harness.delete("/queues/reports").await.expect(409);
     assert_eq!(refused["error"]["details"]["counts"], json!({ "available": 1 }), "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("1 available"), "{refused}");
-    assert_eq!(bench.job(&id).await["state"], "available");
-    bench.post("/queues/soon/pause", json!({})).await.expect(200);
-    let removed = bench.delete("/queues/soon").await.expect(200);
+    assert_eq!(harness.job(&id).await["state"], "available");
+    harness.post("/queues/soon/pause", json!({})).await.expect(200);
+    let removed = harness.delete("/queues/soon").await.expect(200);
     assert_eq!((&removed["queue"]["name"], &removed["status"]), (&json!("soon"), &json!("removed")));
-    assert_eq!(bench.get("/queues").await.expect(200)["queues"].as_array().map(Vec::len), Some(1));
-    // What was paused is not paused any more once it is there again.
-    bench.enqueue_with(json!({ "queue": "soon", "scheduled_at": "+PT1S" })).await;
-    bench.advance_ms(1_000.0).await;
-    let stats = bench.get("/queues/soon/stats").await.expect(200);
+    assert_eq!(harness.get("/queues").await.expect(200)["queues"].as_array().map(Vec::len), Some(1));
+    // A queue that is created again is not paused.
+    harness.enqueue_with(json!({ "queue": "soon", "scheduled_at": "+PT1S" })).await;
+    harness.advance_ms(1_000.0).await;
+    let stats = harness.get("/queues/soon/stats").await.expect(200);
     assert_eq!((&stats["paused"], &stats["available"]), (&json!(false), &json!(1)), "{stats}");
 }

@@ -1,6 +1,6 @@
 //! A real socket: stopping gracefully, and slow clients.
 
-use crate::common::{Bench, Parts};
+use crate::common::{Harness, Parts};
 use redrive_server::Limits;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub(crate) fn request(method: &str, path: &str, body: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Everything that comes until the server closes the connection.
+/// Everything that arrives until the server closes the connection.
 pub(crate) async fn rest(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     stream.read_to_end(&mut text).await.unwrap();
@@ -37,7 +37,7 @@ pub(crate) async fn read_until(stream: &mut TcpStream, end: &str) -> String {
 
 #[tokio::test]
 async fn a_stop_answers_what_runs_and_takes_nothing_new() {
-    let bench = Bench::new();
+    let harness = Harness::new();
     let (listener, address) = listener().await;
     let (stop, stopped) = oneshot::channel::<()>();
     let client = async {
@@ -47,8 +47,8 @@ async fn a_stop_answers_what_runs_and_takes_nothing_new() {
         let mut waiting = TcpStream::connect(address).await.unwrap();
         let fetch = json!({ "queues": ["default"], "wait_ms": 60_000 }).to_string();
         waiting.write_all(request("POST", "/ojs/v1/workers/fetch", &fetch).as_bytes()).await.unwrap();
-        // Once the server has taken the request, one of its places for waiting fetches is taken.
-        while bench.server.waiting_fetches() == 0 {
+        // Once the server has read the request, it counts as a waiting fetch.
+        while harness.server.waiting_fetches() == 0 {
             tokio::task::yield_now().await;
         }
         stop.send(()).unwrap();
@@ -60,13 +60,13 @@ async fn a_stop_answers_what_runs_and_takes_nothing_new() {
     let stopping = async {
         let _ = stopped.await;
     };
-    tokio::join!(bench.server.serve(listener, stopping), client);
+    tokio::join!(harness.server.serve(listener, stopping), client);
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_closes_the_connection() {
+async fn a_head_that_does_not_arrive_closes_the_connection() {
     let limits = Limits { header_timeout: Duration::from_millis(50), ..Limits::default() };
-    let bench = Bench::with(Parts { limits, ..Parts::default() });
+    let harness = Harness::with(Parts { limits, ..Parts::default() });
     let (listener, address) = listener().await;
     let (stop, stopped) = oneshot::channel::<()>();
     let client = async {
@@ -76,13 +76,13 @@ async fn a_head_that_does_not_come_closes_the_connection() {
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
         stop.send(()).unwrap();
     };
-    tokio::join!(bench.server.serve(listener, async { drop(stopped.await) }), client);
+    tokio::join!(harness.server.serve(listener, async { drop(stopped.await) }), client);
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_answered() {
+async fn a_body_that_does_not_arrive_is_answered() {
     let limits = Limits { body_timeout: Duration::from_millis(50), ..Limits::default() };
-    let bench = Bench::with(Parts { limits, ..Parts::default() });
+    let harness = Harness::with(Parts { limits, ..Parts::default() });
     let (listener, address) = listener().await;
     let (stop, stopped) = oneshot::channel::<()>();
     let client = async {
@@ -92,5 +92,5 @@ async fn a_body_that_does_not_come_is_answered() {
         assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("request_timeout"), "{answer}");
         stop.send(()).unwrap();
     };
-    tokio::join!(bench.server.serve(listener, async { drop(stopped.await) }), client);
+    tokio::join!(harness.server.serve(listener, async { drop(stopped.await) }), client);
 }

@@ -1,20 +1,20 @@
-//! What is misspelt, said twice or left open destroys nothing.
+//! Misspelt, repeated or missing parameters destroy nothing.
 
-use crate::common::Bench;
+use crate::common::Harness;
 use serde_json::{Value, json};
 
 /// Two dead letters, in the queues `mine` and `other`.
-async fn two_dead_letters(bench: &Bench) {
+async fn two_dead_letters(harness: &Harness) {
     for queue in ["mine", "other"] {
         let retry = json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" });
-        let id = bench.enqueue_with(json!({ "queue": queue, "retry": retry })).await;
-        bench.post("/workers/fetch", json!({ "queues": [queue] })).await.expect(200);
-        bench.fail(&id).await;
+        let id = harness.enqueue_with(json!({ "queue": queue, "retry": retry })).await;
+        harness.post("/workers/fetch", json!({ "queues": [queue] })).await.expect(200);
+        harness.fail(&id).await;
     }
-    assert_eq!(bench.dead().await.len(), 2);
+    assert_eq!(harness.dead().await.len(), 2);
 }
 
-/// What the refusal says of its first problem: the path, and the message.
+/// The first problem of a refusal: its path and its message.
 fn problem(error: &Value) -> (&str, &str) {
     let problem = &error["error"]["details"]["problems"][0];
     (problem["path"].as_str().unwrap(), problem["message"].as_str().unwrap())
@@ -22,9 +22,9 @@ fn problem(error: &Value) -> (&str, &str) {
 
 #[tokio::test]
 async fn a_misspelt_filter_in_a_query_deletes_nothing() {
-    let bench = Bench::new();
-    two_dead_letters(&bench).await;
-    for (query, path, told) in [
+    let harness = Harness::new();
+    two_dead_letters(&harness).await;
+    for (query, path, expected) in [
         ("confirm=true&qeue=other", "?qeue", "did you mean \"queue\"?"),
         ("confirm=true&queue=other&queue=mine", "?queue", "twice"),
         ("confirm=true&queue=", "?queue", "no value"),
@@ -35,20 +35,20 @@ async fn a_misspelt_filter_in_a_query_deletes_nothing() {
         ("confirm=true", "/filter", "\"all\": true"),
         ("confirm=true&all=true&queue=other", "/filter", "contradicts"),
     ] {
-        let error = bench.delete(&format!("/dead-letter?{query}")).await.expect(400);
+        let error = harness.delete(&format!("/dead-letter?{query}")).await.expect(400);
         let (at, message) = problem(&error);
         assert_eq!(at, path, "{query}");
-        assert!(message.contains(told), "{query}: {message}");
+        assert!(message.contains(expected), "{query}: {message}");
         assert_eq!(error["error"]["code"], "invalid_request");
     }
-    assert_eq!(bench.dead().await.len(), 2);
+    assert_eq!(harness.dead().await.len(), 2);
 }
 
 #[tokio::test]
 async fn a_misspelt_filter_in_a_body_changes_nothing() {
-    let bench = Bench::new();
-    two_dead_letters(&bench).await;
-    for (body, path, told) in [
+    let harness = Harness::new();
+    two_dead_letters(&harness).await;
+    for (body, path, expected) in [
         (json!({ "confirm": true, "queue": "other" }), "/queue", "unknown field"),
         (json!({ "confirm": true, "filters": { "queue": "other" } }), "/filters", "did you mean \"filter\"?"),
         (json!({ "confirm": true, "dry-run": true, "all": true }), "/dry-run", "did you mean \"dry_run\"?"),
@@ -58,19 +58,19 @@ async fn a_misspelt_filter_in_a_body_changes_nothing() {
         (json!({ "confirm": true, "all": false }), "/filter", "\"all\": true"),
     ] {
         for (method, address) in [("DELETE", "/ojs/v1/dead-letter"), ("POST", "/ojs/v1/dead-letter/retry")] {
-            let error = bench.call(method, address, &body).await.expect(400);
+            let error = harness.call(method, address, &body).await.expect(400);
             let (at, message) = problem(&error);
             assert_eq!(at, path, "{body}");
-            assert!(message.contains(told), "{body}: {message}");
+            assert!(message.contains(expected), "{body}: {message}");
         }
     }
-    assert_eq!(bench.dead().await.len(), 2);
+    assert_eq!(harness.dead().await.len(), 2);
 }
 
 #[tokio::test]
-async fn a_filter_in_the_query_is_never_passed_over_for_the_body() {
-    let bench = Bench::new();
-    two_dead_letters(&bench).await;
+async fn a_filter_in_the_query_is_never_ignored_in_favour_of_the_body() {
+    let harness = Harness::new();
+    two_dead_letters(&harness).await;
     let everything = json!({ "filter": {}, "all": true, "confirm": true });
     for (method, address, body) in [
         ("DELETE", "/ojs/v1/dead-letter?queue=other", &everything),
@@ -79,55 +79,55 @@ async fn a_filter_in_the_query_is_never_passed_over_for_the_body() {
         ("POST", "/ojs/v1/dead-letter/retry?queue=other", &everything),
         ("POST", "/ojs/v1/dead-letter/retry?dry_run=true", &everything),
     ] {
-        bench.call(method, address, body).await.expect(400);
+        harness.call(method, address, body).await.expect(400);
     }
-    assert_eq!(bench.dead().await.len(), 2);
+    assert_eq!(harness.dead().await.len(), 2);
     let confirmed = json!({ "confirm": true });
-    bench.call("DELETE", "/ojs/v1/dead-letter?queue=other", &confirmed).await.expect(200);
-    assert_eq!(bench.dead().await.len(), 1, "the filter of the query, confirmed in the body");
+    harness.call("DELETE", "/ojs/v1/dead-letter?queue=other", &confirmed).await.expect(200);
+    assert_eq!(harness.dead().await.len(), 1, "the filter of the query, confirmed in the body");
 }
 
 #[tokio::test]
-async fn all_dead_letters_are_meant_where_the_request_says_so() {
-    let bench = Bench::new();
-    two_dead_letters(&bench).await;
-    let counted = bench.post("/dead-letter/retry", json!({ "dry_run": true })).await.expect(200);
+async fn all_dead_letters_are_selected_if_the_request_says_so() {
+    let harness = Harness::new();
+    two_dead_letters(&harness).await;
+    let counted = harness.post("/dead-letter/retry", json!({ "dry_run": true })).await.expect(200);
     assert_eq!(counted["matched"], 2, "counting destroys nothing and needs no more words");
-    bench.delete("/dead-letter?all=true&confirm=true").await.expect(200);
-    assert!(bench.dead().await.is_empty());
-    // On another bench, where no worker can fetch what was redriven.
-    let bench = Bench::new();
-    two_dead_letters(&bench).await;
-    bench.post("/dead-letter/retry", json!({ "all": true, "confirm": true })).await.expect(200);
-    assert!(bench.dead().await.is_empty());
+    harness.delete("/dead-letter?all=true&confirm=true").await.expect(200);
+    assert!(harness.dead().await.is_empty());
+    // On another server, where no worker can fetch what was redriven.
+    let harness = Harness::new();
+    two_dead_letters(&harness).await;
+    harness.post("/dead-letter/retry", json!({ "all": true, "confirm": true })).await.expect(200);
+    assert!(harness.dead().await.is_empty());
 }
 
 #[tokio::test]
-async fn a_misspelt_override_takes_nothing_back() {
-    let bench = Bench::new();
-    two_dead_letters(&bench).await;
-    let id = bench.dead().await.remove(0);
+async fn a_misspelt_override_redrives_nothing() {
+    let harness = Harness::new();
+    two_dead_letters(&harness).await;
+    let id = harness.dead().await.remove(0);
     let body = json!({ "overide": { "args": ["safe"] } });
-    let error = bench.post(&format!("/dead-letter/{id}/retry"), body).await.expect(400);
+    let error = harness.post(&format!("/dead-letter/{id}/retry"), body).await.expect(400);
     assert_eq!(problem(&error).0, "/overide");
-    assert_eq!(bench.dead().await.len(), 2);
+    assert_eq!(harness.dead().await.len(), 2);
 }
 
 #[tokio::test]
-async fn no_endpoint_passes_over_a_parameter_that_it_does_not_know() {
-    let bench = Bench::new();
-    let id = bench.enqueue_with(json!({})).await;
+async fn no_endpoint_ignores_an_unknown_parameter() {
+    let harness = Harness::new();
+    let id = harness.enqueue_with(json!({})).await;
     for (method, path) in ENDPOINTS {
         let path = path.replace("{id}", &id);
-        let error = bench.call_text(method, &format!("{path}?colour=red"), "").await.expect(400);
+        let error = harness.call_text(method, &format!("{path}?colour=red"), "").await.expect(400);
         let (at, message) = problem(&error);
         assert_eq!(at, "?colour", "{method} {path}");
         assert!(message.starts_with("unknown parameter; "), "{message}");
     }
-    assert_eq!(bench.job(&id).await["state"], "available");
-    bench.call_text("HEAD", "/ojs/v1/queues?colour=red", "").await.expect(400);
-    bench.call_text("PATCH", "/ojs/v1/queues?colour=red", "").await.expect(405);
-    bench.call_text("GET", "/ojs/v1/nothing?colour=red", "").await.expect(404);
+    assert_eq!(harness.job(&id).await["state"], "available");
+    harness.call_text("HEAD", "/ojs/v1/queues?colour=red", "").await.expect(400);
+    harness.call_text("PATCH", "/ojs/v1/queues?colour=red", "").await.expect(405);
+    harness.call_text("GET", "/ojs/v1/nothing?colour=red", "").await.expect(404);
 }
 
 const ENDPOINTS: [(&str, &str); 35] = [

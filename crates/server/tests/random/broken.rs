@@ -1,4 +1,4 @@
-//! Connections that are no HTTP, or only half of it.
+//! Connections with malformed or incomplete HTTP.
 
 use crate::mutate;
 use crate::wire::{Request, TIMEOUT, connected, read};
@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 /// How many requests are sent before the first answer is read.
 const PIPELINED: usize = 20;
 
-/// Answers how many connections there were.
+/// Returns how many connections there were.
 pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> usize {
     let mut count = 0;
     while Instant::now() < until {
@@ -19,7 +19,7 @@ pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) ->
         let bytes = bytes(way, &mut random);
         let mut stream = connected(address).await;
         let ended = timeout(TIMEOUT, async {
-            // The server may be gone before everything is written.
+            // The server may close the connection before everything is written.
             let _ = stream.write_all(&bytes).await;
             if way == 0 {
                 return pipelined(&mut stream).await;
@@ -49,21 +49,21 @@ async fn pipelined(stream: &mut TcpStream) {
 }
 
 fn bytes(way: u8, random: &mut Rng) -> Vec<u8> {
-    let beat = Request::new("POST", "/ojs/v1/workers/heartbeat", b"{\"worker_id\":\"w\"}".to_vec());
+    let heartbeat = Request::new("POST", "/ojs/v1/workers/heartbeat", b"{\"worker_id\":\"w\"}".to_vec());
     match way {
         0 => {
             let one = Request::new("GET", "/ojs/v1/health", Vec::new()).bytes();
             let other = Request::new("GET", "/ojs/v1/jobs/none", Vec::new()).bytes();
             [one, other].concat().repeat(PIPELINED / 2)
         }
-        // A head or a body that ends too early, and then the client goes.
+        // A head or a body that ends too early, and then the client closes the connection.
         1 => {
-            let whole = beat.bytes();
+            let whole = heartbeat.bytes();
             whole[..random.usize(1..whole.len())].to_vec()
         }
-        2 => mutate::damaged(beat.bytes(), random),
+        2 => mutate::damaged(heartbeat.bytes(), random),
         3 => (0..random.usize(1..2_000)).map(|_| random.u8(..)).collect(),
-        // A body that does not come, from a client that waits: slow for as long as the server lets it.
+        // A body that does not arrive, from a client that waits as long as the server allows.
         4 => b"POST /ojs/v1/workers/heartbeat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{\"wor".to_vec(),
         5 => {
             let lengths = ["-1", "1e9", "18446744073709551616", "5, 5", "0x10", ""];

@@ -1,13 +1,13 @@
 //! A random client: well-formed and broken requests to every endpoint of a real server with data and workers.
-//! No answer is a fault of the server, none fails to come, nothing grows, and a well-behaved client beside it
-//! gets the right answers all the while.
+//! Every request is answered, no answer is an error of the server, nothing grows, and a well-behaved client at the same
+//! time gets the right answers.
 //!
-//! `RANDOM_CLIENT_SEED` repeats a run, `RANDOM_CLIENT_SECONDS` makes it longer or shorter.
+//! `RANDOM_CLIENT_SEED` repeats a run, `RANDOM_CLIENT_SECONDS` sets its length.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod broken;
-mod lane;
+mod client;
 mod mutate;
 mod neighbour;
 mod vocabulary;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use world::World;
 
 /// How many random clients there are at once.
-const LANES: u64 = 5;
+const CLIENTS: u64 = 5;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
@@ -33,28 +33,32 @@ async fn no_request_breaks_the_server_or_disturbs_others() {
     eprintln!("RANDOM_CLIENT_SEED={seed}");
     let world = World::open().await;
     let until = Instant::now() + length;
-    let lanes: Vec<_> = (0..LANES)
-        .map(|lane| tokio::spawn(lane::run(world.address, fastrand::Rng::with_seed(seed.wrapping_add(lane)), until)))
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            tokio::spawn(client::run(world.address, fastrand::Rng::with_seed(seed.wrapping_add(client)), until))
+        })
         .collect();
-    let broken: Vec<_> = (0..LANES)
-        .map(|lane| tokio::spawn(broken::run(world.address, fastrand::Rng::with_seed(!seed.wrapping_add(lane)), until)))
+    let broken: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            tokio::spawn(broken::run(world.address, fastrand::Rng::with_seed(!seed.wrapping_add(client)), until))
+        })
         .collect();
     let workers = tokio::spawn(workers::run(world.address, fastrand::Rng::with_seed(seed ^ 0xff), until));
     let neighbour = tokio::spawn(neighbour::run(world.address, until));
 
-    let mut told = lane::Response::default();
-    for lane in lanes {
-        told.add(lane.await.expect("a lane fails no request"));
+    let mut tally = client::Tally::default();
+    for client in clients {
+        tally.add(client.await.expect("a client fails no request"));
     }
-    told.add(workers.await.expect("the workers fail no request"));
+    tally.add(workers.await.expect("the workers fail no request"));
     let mut connections = 0;
-    for lane in broken {
-        connections += lane.await.expect("broken requests break nothing");
+    for client in broken {
+        connections += client.await.expect("broken requests break nothing");
     }
     let rounds = neighbour.await.expect("the neighbour gets right answers");
-    eprintln!("{told}; {connections} broken connections; {rounds} rounds of the neighbour");
-    told.is_telling();
+    eprintln!("{tally}; {connections} broken connections; {rounds} rounds of the neighbour");
+    tally.assert_covers_statuses();
     assert!(rounds > 0 && connections > 0);
-    world.has_not_grown(&told, rounds).await;
+    world.has_not_grown(&tally, rounds).await;
     world.close().await;
 }

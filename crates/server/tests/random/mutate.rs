@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-/// The placeholder in a document for a number that no tree can hold.
+/// The placeholder in a document for a number that no JSON tree can represent.
 const NUMBER: &str = "@number@";
 const NUMBERS: [&str; 8] =
     ["1e999", "-1e999", "1e308", "9223372036854775808", "0.0000001", "-0.0", "1E400", "123456789012345678901234567890"];

@@ -1,4 +1,4 @@
-//! A client that does nothing wrong, in a queue of its own. Whatever others do, its answers are right.
+//! A well-behaved client in its own queue, whose answers are right whatever other clients do.
 
 use crate::wire::Caller;
 use serde_json::json;
@@ -8,15 +8,15 @@ use tokio::time::Instant;
 /// Its queue. No random client names it.
 pub(crate) const QUEUE: &str = "neighbour";
 
-/// Enqueues a job, takes it, ends it, and looks at it; answers how often.
+/// Enqueues a job, claims it, acks it, and reads it; returns how often.
 pub(crate) async fn run(address: SocketAddr, until: Instant) -> usize {
     let mut caller = Caller::new(address);
     let mut round = 0;
     while Instant::now() < until {
         let job = json!({ "type": "quiet.work", "args": [round, "ü"], "options": { "queue": QUEUE } });
-        let kept = caller.post("/ojs/v1/jobs", &job).await;
-        assert_eq!(kept.status, 201, "{kept}");
-        let id = kept.body["job"]["id"].clone();
+        let stored = caller.post("/ojs/v1/jobs", &job).await;
+        assert_eq!(stored.status, 201, "{stored}");
+        let id = stored.body["job"]["id"].clone();
         let fetch = json!({ "queues": [QUEUE], "count": 10, "worker_id": "neighbour" });
         let taken = caller.post("/ojs/v1/workers/fetch", &fetch).await;
         let jobs = taken.body["jobs"].as_array().expect("jobs");

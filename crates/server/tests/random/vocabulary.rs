@@ -1,13 +1,13 @@
-//! What requests are made of: endpoints, parameters, documents that are right.
+//! The parts of requests: endpoints, parameters, valid documents.
 
 use serde_json::{Value, json};
 
 /// The queues that random clients use.
 pub(crate) const QUEUES: [&str; 4] = ["alpha", "beta", "gamma.low", "delta-2"];
-/// Words that stand where they should not; some of them are names of queues too.
+/// Values of other parameters; some of them are valid names of queues too.
 pub(crate) const STRANGE_QUEUES: [&str; 3] = ["true", "0", "p1y"];
 
-/// Every endpoint, with what it takes.
+/// Every endpoint with its method.
 pub(crate) const ENDPOINTS: [(&str, &str); 35] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),

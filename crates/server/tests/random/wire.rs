@@ -1,4 +1,4 @@
-//! HTTP by hand: requests may be anything, answers are read whole.
+//! A raw HTTP client: requests may be malformed, answers are read completely.
 
 use serde_json::Value;
 use std::fmt;
@@ -82,10 +82,10 @@ impl Caller {
         self.send(&request).await.unwrap_or_else(|| panic!("no answer to {request}"))
     }
 
-    /// Sends a request and reads its answer. `None` where the server closed the connection without one.
+    /// Sends a request and reads its answer. `None` if the server closed the connection without one.
     ///
-    /// A connection that the server has closed meanwhile, because it was idle, is no answer to anything: the
-    /// request goes out once more, on a new one.
+    /// A connection that the server has closed meanwhile, because it was idle, is not an answer: the
+    /// request is sent again, on a new one.
     pub(crate) async fn send(&mut self, request: &Request) -> Option<HttpResponse> {
         let answered = timeout(TIMEOUT, async {
             if let Some(stream) = self.stream.take()
@@ -117,7 +117,7 @@ pub(crate) async fn connected(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Reads one answer; `None` where the connection ends before it does.
+/// Reads one answer; `None` if the connection ends before it does.
 pub(crate) async fn read(stream: &mut TcpStream, headless: bool) -> Option<HttpResponse> {
     loop {
         let mut head = Vec::new();

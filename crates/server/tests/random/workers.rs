@@ -1,6 +1,6 @@
-//! Workers that claim what random clients enqueue, and end the runs in every way that there is.
+//! Workers that claim the jobs of random clients, and end the runs in every possible way.
 
-use crate::lane::Response;
+use crate::client::Tally;
 use crate::vocabulary::QUEUES;
 use crate::wire::{Caller, Request};
 use fastrand::Rng;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tokio::time::Instant;
 
-pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Response {
+pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Tally {
     let mut caller = Caller::new(address);
-    let mut told = Response::default();
+    let mut tally = Tally::default();
     while Instant::now() < until {
         let fetch = json!({ "queues": QUEUES, "count": 5, "worker_id": "worker", "wait_ms": 100 });
-        let jobs = asked(&mut caller, &mut told, "fetch", &fetch).await["jobs"].take();
+        let jobs = asked(&mut caller, &mut tally, "fetch", &fetch).await["jobs"].take();
         for job in jobs.as_array().into_iter().flatten() {
             let mut hold = json!({ "job_id": job["id"], "lease_token": job["lease_token"] });
             let path = match random.u8(..8) {
@@ -35,16 +35,16 @@ pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) ->
                 }
                 _ => "ack",
             };
-            asked(&mut caller, &mut told, path, &hold).await;
+            asked(&mut caller, &mut tally, path, &hold).await;
         }
     }
-    told
+    tally
 }
 
-async fn asked(caller: &mut Caller, told: &mut Response, path: &str, body: &Value) -> Value {
+async fn asked(caller: &mut Caller, tally: &mut Tally, path: &str, body: &Value) -> Value {
     let request = Request::new("POST", &format!("/ojs/v1/workers/{path}"), body.to_string().into_bytes());
     let answer = caller.send(&request).await.unwrap_or_else(|| panic!("no answer to {request}"));
     assert!([200, 404, 409, 429].contains(&answer.status), "{answer} to {request}");
-    told.note(&request, &answer);
+    tally.note(&request, &answer);
     answer.body
 }

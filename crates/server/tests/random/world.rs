@@ -3,7 +3,7 @@
 #[path = "../common/log.rs"]
 mod log;
 
-use crate::lane::Response;
+use crate::client::Tally;
 use crate::neighbour;
 use crate::vocabulary::QUEUES;
 use crate::wire::Caller;
@@ -35,7 +35,7 @@ pub(crate) struct World {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// A folder that goes with its value.
+/// A folder that is removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -84,7 +84,7 @@ impl World {
         world
     }
 
-    /// Jobs in every queue, some of them later ones, some with little patience.
+    /// Jobs in every queue, some of them scheduled, some with a short timeout.
     async fn fill(&self) {
         let retry = json!({ "max_attempts": 2, "initial_interval": "PT0.01S", "on_exhaustion": "dead_letter" });
         let jobs: Vec<_> = (0..JOBS)
@@ -108,22 +108,22 @@ impl World {
         queues.iter().flat_map(|queue| State::ALL.into_iter().map(|state| queue.count(state))).sum()
     }
 
-    /// Whether there is no more than what callers were told of, `rounds` jobs of the neighbour among it.
-    pub(crate) async fn has_not_grown(&self, told: &Response, rounds: usize) {
+    /// Checks that there is no more than the answers reported, including `rounds` jobs of the neighbour.
+    pub(crate) async fn has_not_grown(&self, tally: &Tally, rounds: usize) {
         let jobs = self.jobs().await as i64;
-        assert_eq!(jobs, told.jobs + (JOBS + rounds) as i64, "jobs that no answer named, or that are gone");
+        assert_eq!(jobs, tally.jobs + (JOBS + rounds) as i64, "jobs that no answer named, or that are gone");
         for queue in self.engine.queues().await.expect("queues") {
-            let known = told.queues.contains(&*queue.name) || QUEUES.contains(&&*queue.name);
+            let known = tally.queues.contains(&*queue.name) || QUEUES.contains(&&*queue.name);
             assert!(known || &*queue.name == neighbour::QUEUE, "a queue that no answer named: {}", queue.name);
         }
         let (events, _) = self.engine.events(0, usize::MAX, |_| true);
         assert!(events.len() <= EVENTS, "{} events", events.len());
-        let patience = tokio::time::timeout(Duration::from_secs(20), async {
+        let finished = tokio::time::timeout(Duration::from_secs(20), async {
             while self.server.waiting_fetches() > 0 {
                 tokio::task::yield_now().await;
             }
         });
-        patience.await.expect("no fetch waits for ever");
+        finished.await.expect("no fetch waits for ever");
         assert_eq!(Caller::new(self.address).get("/ojs/v1/health").await.status, 200);
     }
 

@@ -1,35 +1,35 @@
 //! RET-03 to RET-06: coefficient, cap and jitter.
 
-use crate::common::{Bench, Even, Parts, START, ms};
+use crate::common::{Even, Harness, Parts, START, ms};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The delays of a job that fails again and again.
 async fn delays(policy: Value, count: usize) -> Vec<f64> {
-    let bench = Bench::new();
-    let id = bench.enqueue(policy).await;
-    bench.fetch().await.unwrap();
+    let harness = Harness::new();
+    let id = harness.enqueue(policy).await;
+    harness.fetch().await.unwrap();
     let mut delays = Vec::new();
     loop {
-        let reply = bench.fail(&id).await;
+        let reply = harness.fail(&id).await;
         delays.push(ms(&reply["retry_delay_ms"]));
         if delays.len() == count {
             return delays;
         }
-        bench.run_again(&reply).await;
+        harness.run_again(&reply).await;
     }
 }
 
 #[tokio::test]
 async fn ret_03_a_coefficient_below_one_is_refused() {
-    let bench = Bench::new();
+    let harness = Harness::new();
     for bad in [json!(0.999), json!(0), json!(-1), json!("2"), json!(null), json!(true)] {
         let body = json!({ "type": "a.b", "args": [], "options": { "retry": { "backoff_coefficient": bad } } });
-        let error = bench.post("/jobs", body).await.expect(422)["error"].clone();
+        let error = harness.post("/jobs", body).await.expect(422)["error"].clone();
         assert!(error["message"].as_str().unwrap().contains("backoff_coefficient"), "{error}");
     }
     let not_a_number = r#"{"type":"a.b","args":[],"options":{"retry":{"backoff_coefficient":NaN}}}"#;
-    let error = bench.call_text("POST", "/ojs/v1/jobs", not_a_number).await.expect(400);
+    let error = harness.call_text("POST", "/ojs/v1/jobs", not_a_number).await.expect(400);
     assert_eq!(error["error"]["code"], "invalid_payload");
     let constant = json!({ "max_attempts": 9, "backoff_coefficient": 1.0, "jitter": false });
     assert_eq!(delays(constant, 3).await, [1_000.0; 3]);
@@ -55,12 +55,12 @@ async fn ret_04_every_strategy_is_capped() {
 #[tokio::test]
 async fn ret_05_jitter_is_uniform_from_half_to_one_and_a_half() {
     const COUNT: usize = 2_000;
-    let bench = Bench::with(Parts { randomness: Arc::new(Even::default()), ..Parts::default() });
+    let harness = Harness::with(Parts { randomness: Arc::new(Even::default()), ..Parts::default() });
     let mut delays = Vec::new();
     for _ in 0..COUNT {
-        let id = bench.enqueue(json!({ "initial_interval": "PT1000S", "max_interval": "PT2000S" })).await;
-        bench.fetch().await.unwrap();
-        delays.push(ms(&bench.fail(&id).await["retry_delay_ms"]) / 1e6);
+        let id = harness.enqueue(json!({ "initial_interval": "PT1000S", "max_interval": "PT2000S" })).await;
+        harness.fetch().await.unwrap();
+        delays.push(ms(&harness.fail(&id).await["retry_delay_ms"]) / 1e6);
     }
     delays.sort_by(f64::total_cmp);
     assert!(delays[0] >= 0.5 && delays[COUNT - 1] < 1.5, "{} to {}", delays[0], delays[COUNT - 1]);
@@ -75,29 +75,29 @@ async fn ret_05_jitter_is_uniform_from_half_to_one_and_a_half() {
 }
 
 #[tokio::test]
-async fn ret_05_the_wait_is_the_delay_that_was_told() {
-    let bench = Bench::new();
-    let id = bench.enqueue(json!({ "initial_interval": "PT10S" })).await;
-    bench.fetch().await.unwrap();
-    let reply = bench.fail(&id).await;
+async fn ret_05_the_wait_is_the_delay_that_was_reported() {
+    let harness = Harness::new();
+    let id = harness.enqueue(json!({ "initial_interval": "PT10S" })).await;
+    harness.fetch().await.unwrap();
+    let reply = harness.fail(&id).await;
     let delay = ms(&reply["retry_delay_ms"]);
-    bench.advance_ms(delay - 1.0).await;
-    assert_eq!(bench.fetch().await, None);
-    bench.advance_ms(2.0).await;
-    let job = bench.fetch().await.unwrap();
+    harness.advance_ms(delay - 1.0).await;
+    assert_eq!(harness.fetch().await, None);
+    harness.advance_ms(2.0).await;
+    let job = harness.fetch().await.unwrap();
     assert_eq!(job["retry_delay_ms"], reply["retry_delay_ms"], "the wait that has just ended");
-    let waited_ms = (bench.now().micros() - START) as f64 / 1e3;
+    let waited_ms = (harness.now().micros() - START) as f64 / 1e3;
     assert!((waited_ms - delay).abs() <= 1.5, "{waited_ms} and {delay}");
 }
 
 #[tokio::test]
 async fn ret_06_the_cap_holds_after_jitter() {
-    let bench = Bench::with(Parts { randomness: Arc::new(Even::default()), ..Parts::default() });
+    let harness = Harness::with(Parts { randomness: Arc::new(Even::default()), ..Parts::default() });
     let mut at_the_cap = 0;
     for _ in 0..1_000 {
-        let id = bench.enqueue(json!({ "initial_interval": "PT60S", "max_interval": "PT60S" })).await;
-        bench.fetch().await.unwrap();
-        let delay = ms(&bench.fail(&id).await["retry_delay_ms"]);
+        let id = harness.enqueue(json!({ "initial_interval": "PT60S", "max_interval": "PT60S" })).await;
+        harness.fetch().await.unwrap();
+        let delay = ms(&harness.fail(&id).await["retry_delay_ms"]);
         assert!((30_000.0..=60_000.0).contains(&delay), "{delay}");
         at_the_cap += usize::from(delay == 60_000.0);
     }

@@ -1,6 +1,6 @@
 //! RET-01: a job runs exactly as often as its policy allows, however its runs end.
 
-use crate::common::{Bench, Parts, START, text};
+use crate::common::{Harness, Parts, START, text};
 use redrive_store::Memory;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -12,80 +12,80 @@ fn policy(max_attempts: u32) -> Value {
 #[tokio::test]
 async fn ret_01_zero_and_one_run_once() {
     for max_attempts in [0, 1] {
-        let bench = Bench::new();
-        let id = bench.enqueue(policy(max_attempts)).await;
-        assert_eq!(bench.job(&id).await["max_attempts"], max_attempts, "echoed as it was said");
-        assert_eq!(bench.fetch().await.unwrap()["attempt"], 1);
-        let reply = bench.fail(&id).await;
+        let harness = Harness::new();
+        let id = harness.enqueue(policy(max_attempts)).await;
+        assert_eq!(harness.job(&id).await["max_attempts"], max_attempts, "echoed as it was said");
+        assert_eq!(harness.fetch().await.unwrap()["attempt"], 1);
+        let reply = harness.fail(&id).await;
         assert_eq!((&reply["state"], &reply["attempt"]), (&json!("discarded"), &json!(1)));
-        bench.advance_ms(1e9).await;
-        assert_eq!(bench.fetch().await, None);
+        harness.advance_ms(1e9).await;
+        assert_eq!(harness.fetch().await, None);
     }
 }
 
 #[tokio::test]
 async fn ret_01_the_bound_holds_across_expiry_and_timeout() {
-    let bench = Bench::new();
+    let harness = Harness::new();
     let options = json!({ "retry": policy(3), "visibility_timeout_ms": 10_000, "timeout_ms": 60_000 });
-    let id = bench.enqueue_with(options).await;
+    let id = harness.enqueue_with(options).await;
     let mut runs = 0;
-    while bench.fetch().await.is_some() {
+    while harness.fetch().await.is_some() {
         runs += 1;
         match runs {
-            1 => bench.advance_ms(10_000.0).await,
+            1 => harness.advance_ms(10_000.0).await,
             2 => {
-                // Heartbeats keep the lease, and the limit on the run ends it all the same.
+                // Heartbeats extend the lease, and the timeout of the run still ends it.
                 for _ in 0..9 {
-                    bench.advance_ms(7_000.0).await;
-                    let beat = json!({ "worker_id": "w1", "active_jobs": [id] });
-                    bench.post("/workers/heartbeat", beat).await.expect(200);
+                    harness.advance_ms(7_000.0).await;
+                    let heartbeat = json!({ "worker_id": "w1", "active_jobs": [id] });
+                    harness.post("/workers/heartbeat", heartbeat).await.expect(200);
                 }
             }
             _ => {
-                bench.fail(&id).await;
+                harness.fail(&id).await;
             }
         }
-        bench.advance_ms(3_600_000.0).await;
+        harness.advance_ms(3_600_000.0).await;
     }
     assert_eq!(runs, 3);
-    let job = bench.job(&id).await;
+    let job = harness.job(&id).await;
     assert_eq!((&job["state"], &job["attempt"]), (&json!("discarded"), &json!(3)));
     let types: Vec<&str> = job["errors"].as_array().unwrap().iter().map(|e| e["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["visibility_timeout", "timeout", "Boom"]);
 }
 
 #[tokio::test]
-async fn ret_01_a_run_that_is_given_back_does_not_count_and_giving_back_is_bounded() {
-    let bench = Bench::new();
-    let id = bench.enqueue(policy(2)).await;
+async fn ret_01_a_released_run_does_not_count_and_releases_are_limited() {
+    let harness = Harness::new();
+    let id = harness.enqueue(policy(2)).await;
     for _ in 0..100 {
-        assert_eq!(bench.fetch().await.unwrap()["attempt"], 1);
-        let reply = bench.post("/workers/nack", json!({ "job_id": id, "requeue": true })).await.expect(200);
+        assert_eq!(harness.fetch().await.unwrap()["attempt"], 1);
+        let reply = harness.post("/workers/nack", json!({ "job_id": id, "requeue": true })).await.expect(200);
         assert_eq!((&reply["state"], &reply["attempt"]), (&json!("available"), &json!(1)));
     }
-    assert_eq!(bench.fetch().await.unwrap()["attempt"], 1);
-    let refused = bench.post("/workers/nack", json!({ "job_id": id, "requeue": true })).await.expect(409);
+    assert_eq!(harness.fetch().await.unwrap()["attempt"], 1);
+    let refused = harness.post("/workers/nack", json!({ "job_id": id, "requeue": true })).await.expect(409);
     assert_eq!(refused["error"]["details"]["reason"], "too_many_releases");
-    let reply = bench.fail(&id).await;
-    bench.run_again(&reply).await;
-    assert_eq!(bench.fail(&id).await["state"], "discarded", "two failed runs, however many were released");
+    let reply = harness.fail(&id).await;
+    harness.run_again(&reply).await;
+    assert_eq!(harness.fail(&id).await["state"], "discarded", "two failed runs, however many were released");
 }
 
 #[tokio::test]
 async fn ret_01_the_bound_holds_across_a_restart() {
     let store = Arc::new(Memory::new());
     let parts = || Parts { store: Arc::clone(&store) as _, ..Parts::default() };
-    let first = Bench::with(parts());
+    let first = Harness::with(parts());
     let id = first.enqueue(policy(2)).await;
     first.fetch().await.unwrap();
     first.fail(&id).await;
     drop(first);
-    let second = Bench::at(parts(), START + 5_000_000);
+    let second = Harness::at(parts(), START + 5_000_000);
     second.advance_ms(0.0).await;
     assert_eq!(second.fetch().await.unwrap()["attempt"], 2);
     drop(second);
     // The second run was under way when the server ended: its lease runs out in the third.
-    let third = Bench::at(parts(), START + 3_600_000_000);
+    let third = Harness::at(parts(), START + 3_600_000_000);
     third.advance_ms(0.0).await;
     let job = third.job(&id).await;
     assert_eq!((&job["state"], &job["attempt"]), (&json!("discarded"), &json!(2)));
@@ -94,11 +94,11 @@ async fn ret_01_the_bound_holds_across_a_restart() {
 
 #[tokio::test]
 async fn ret_01_two_workers_never_hold_the_same_run() {
-    let bench = Bench::new();
+    let harness = Harness::new();
     for _ in 0..20 {
-        bench.enqueue(policy(1)).await;
+        harness.enqueue(policy(1)).await;
     }
-    let fetch = |worker: &'static str| bench.fetch_as(worker);
+    let fetch = |worker: &'static str| harness.fetch_as(worker);
     let mut seen = Vec::new();
     for _ in 0..10 {
         let (one, other) = tokio::join!(fetch("w1"), fetch("w2"));
@@ -107,5 +107,5 @@ async fn ret_01_two_workers_never_hold_the_same_run() {
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), 20);
-    assert_eq!(bench.fetch().await, None);
+    assert_eq!(harness.fetch().await, None);
 }

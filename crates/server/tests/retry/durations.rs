@@ -1,6 +1,6 @@
-//! RET-02 and RET-19: durations, as the delays that they lead to, and what is no duration.
+//! RET-02 and RET-19: durations, the delays that they lead to, and invalid durations.
 
-use crate::common::Bench;
+use crate::common::Harness;
 use serde_json::json;
 
 #[tokio::test]
@@ -18,17 +18,17 @@ async fn ret_02_durations_of_every_shape_are_the_delay() {
         ("P1M", 2_592_000_000_u64),
         ("P1Y", 31_536_000_000),
     ] {
-        let bench = Bench::new();
+        let harness = Harness::new();
         let policy = json!({ "initial_interval": interval, "max_interval": "P2Y", "jitter": false });
-        let id = bench.enqueue(policy).await;
-        bench.fetch().await.unwrap();
-        assert_eq!(bench.fail(&id).await["retry_delay_ms"], ms, "{interval}");
+        let id = harness.enqueue(policy).await;
+        harness.fetch().await.unwrap();
+        assert_eq!(harness.fail(&id).await["retry_delay_ms"], ms, "{interval}");
     }
 }
 
 #[tokio::test]
-async fn ret_19_what_is_no_duration_is_refused_when_the_job_is_enqueued() {
-    let bench = Bench::new();
+async fn ret_19_an_invalid_duration_is_refused_when_the_job_is_enqueued() {
+    let harness = Harness::new();
     for field in ["initial_interval", "max_interval"] {
         for bad in [
             "",
@@ -57,10 +57,10 @@ async fn ret_19_what_is_no_duration_is_refused_when_the_job_is_enqueued() {
         ] {
             let options = json!({ "retry": { field: bad } });
             let body = json!({ "type": "a.b", "args": [], "options": options });
-            let error = bench.post("/jobs", body).await.expect(422)["error"].clone();
+            let error = harness.post("/jobs", body).await.expect(422)["error"].clone();
             assert_eq!(error["type"], "validation_error");
             assert_eq!(error["details"]["problems"][0]["path"], format!("/options/retry/{field}"), "{bad:?}");
         }
     }
-    assert_eq!(bench.fetch().await, None, "nothing was kept");
+    assert_eq!(harness.fetch().await, None, "nothing was kept");
 }

@@ -1,6 +1,6 @@
 //! RET-07, RET-08 and RET-18: errors that end a job, and codes with which handlers speak.
 
-use crate::common::{Bench, text};
+use crate::common::{Harness, text};
 use serde_json::{Value, json};
 
 fn policy(on_exhaustion: &str, patterns: &[&str]) -> Value {
@@ -16,27 +16,27 @@ async fn ret_07_a_listed_error_ends_the_job_even_if_the_worker_would_retry() {
         json!({ "code": "handler_error", "message": "m", "retryable": true, "details": { "error_type": "FatalError" } }),
         json!({ "type": "Other", "message": "m", "details": { "error_class": "FatalError" } }),
     ] {
-        let bench = Bench::new();
-        let id = bench.enqueue(policy("dead_letter", &["FatalError"])).await;
-        bench.fetch().await.unwrap();
-        let reply = bench.fail_with(&id, error.clone()).await;
+        let harness = Harness::new();
+        let id = harness.enqueue(policy("dead_letter", &["FatalError"])).await;
+        harness.fetch().await.unwrap();
+        let reply = harness.fail_with(&id, error.clone()).await;
         assert_eq!((&reply["state"], &reply["attempt"]), (&json!("discarded"), &json!(1)), "{error}");
-        let job = bench.job(&id).await;
+        let job = harness.job(&id).await;
         assert_eq!(job["errors"].as_array().unwrap().len(), 1, "recorded");
         let verdict = &job["redrive"]["failures"][0]["verdict"];
         assert_eq!(verdict["reason"]["name"], "non_retryable", "and explained");
-        assert_eq!(bench.dead().await, [id], "on_exhaustion applies");
+        assert_eq!(harness.dead().await, [id], "on_exhaustion applies");
     }
 }
 
 #[tokio::test]
-async fn ret_07_a_worker_that_says_not_retryable_is_heeded() {
-    let bench = Bench::new();
-    let id = bench.enqueue(policy("discard", &[])).await;
-    bench.fetch().await.unwrap();
-    let reply = bench.fail_with(&id, json!({ "message": "m", "retryable": false })).await;
+async fn ret_07_a_worker_that_says_not_retryable_is_obeyed() {
+    let harness = Harness::new();
+    let id = harness.enqueue(policy("discard", &[])).await;
+    harness.fetch().await.unwrap();
+    let reply = harness.fail_with(&id, json!({ "message": "m", "retryable": false })).await;
     assert_eq!(reply["state"], "discarded");
-    assert!(bench.dead().await.is_empty());
+    assert!(harness.dead().await.is_empty());
 }
 
 #[tokio::test]
@@ -49,16 +49,16 @@ async fn ret_08_control_codes_come_before_everything() {
                 ("DEAD_LETTER", "discarded", true),
                 ("RETRY", if max_attempts == 1 { "discarded" } else { "retryable" }, on_exhaustion == "dead_letter"),
             ] {
-                let bench = Bench::new();
+                let harness = Harness::new();
                 let retry = json!({ "max_attempts": max_attempts, "on_exhaustion": on_exhaustion });
-                let id = bench.enqueue(retry).await;
-                bench.fetch().await.unwrap();
+                let id = harness.enqueue(retry).await;
+                harness.fetch().await.unwrap();
                 let error = json!({ "code": code, "message": "m", "retryable": true });
-                let reply = bench.fail_with(&id, error).await;
+                let reply = harness.fail_with(&id, error).await;
                 let case = format!("{code} with {on_exhaustion} and {max_attempts} attempts");
                 assert_eq!(reply["state"], state, "{case}");
                 let expected = if dead && state == "discarded" { vec![id] } else { vec![] };
-                assert_eq!(bench.dead().await, expected, "{case}");
+                assert_eq!(harness.dead().await, expected, "{case}");
             }
         }
     }
@@ -67,10 +67,10 @@ async fn ret_08_control_codes_come_before_everything() {
 #[tokio::test]
 async fn ret_08_only_the_exact_words_are_control_codes() {
     for code in ["discard", "Dead_Letter", "DEAD-LETTER", "FAILED", "handler_error", "DISCARD "] {
-        let bench = Bench::new();
-        let id = bench.enqueue(json!({ "max_attempts": 5 })).await;
-        bench.fetch().await.unwrap();
-        let reply = bench.fail_with(&id, json!({ "code": code, "message": "m" })).await;
+        let harness = Harness::new();
+        let id = harness.enqueue(json!({ "max_attempts": 5 })).await;
+        harness.fetch().await.unwrap();
+        let reply = harness.fail_with(&id, json!({ "code": code, "message": "m" })).await;
         assert_eq!(reply["state"], "retryable", "{code:?} is a label");
     }
 }
@@ -90,10 +90,10 @@ async fn ret_18_near_misses_do_not_match() {
         ("*", "anything", false),
         ("FatalError", "FatalError ", false),
     ] {
-        let bench = Bench::new();
-        let id = bench.enqueue(policy("discard", &[pattern])).await;
-        bench.fetch().await.unwrap();
-        let reply = bench.fail_with(&id, json!({ "type": error, "message": "m" })).await;
+        let harness = Harness::new();
+        let id = harness.enqueue(policy("discard", &[pattern])).await;
+        harness.fetch().await.unwrap();
+        let reply = harness.fail_with(&id, json!({ "type": error, "message": "m" })).await;
         let expected = if ends { "discarded" } else { "retryable" };
         assert_eq!(text(&reply["state"]), expected, "{pattern} against {error}");
     }

@@ -1,6 +1,6 @@
 //! RET-14, RET-15 and RET-17: what can be read afterwards.
 
-use crate::common::{Bench, Parts, START, text};
+use crate::common::{Harness, Parts, START, text};
 use redrive_store::Memory;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use std::sync::Arc;
 async fn ret_14_the_state_of_retries_can_be_read() {
     let store = Arc::new(Memory::new());
     let parts = || Parts { store: Arc::clone(&store) as _, ..Parts::default() };
-    let bench = Bench::with(parts());
-    let id = bench.enqueue(json!({ "max_attempts": 3, "initial_interval": "PT10S", "jitter": false })).await;
+    let harness = Harness::with(parts());
+    let id = harness.enqueue(json!({ "max_attempts": 3, "initial_interval": "PT10S", "jitter": false })).await;
     let quiet = |job: &Value| job.get("next_retry_at").is_none() && job.get("next_attempt_at").is_none();
-    assert!(quiet(&bench.job(&id).await));
-    bench.fetch().await.unwrap();
-    assert!(quiet(&bench.job(&id).await));
-    let reply = bench.fail_with(&id, json!({ "type": "First", "message": "1", "details": { "k": 1 } })).await;
-    let job = bench.job(&id).await;
+    assert!(quiet(&harness.job(&id).await));
+    harness.fetch().await.unwrap();
+    assert!(quiet(&harness.job(&id).await));
+    let reply = harness.fail_with(&id, json!({ "type": "First", "message": "1", "details": { "k": 1 } })).await;
+    let job = harness.job(&id).await;
     assert_eq!(job["state"], "retryable");
     assert_eq!(text(&job["next_retry_at"]), "2026-02-13T10:00:10.000000Z");
     for key in ["next_retry_at", "next_attempt_at", "retry_delay_ms"] {
         assert_eq!(job[key], reply[key], "{key}");
     }
-    bench.run_again(&reply).await;
-    bench.fail_with(&id, json!({ "type": "Second", "message": "2" })).await;
-    drop(bench);
+    harness.run_again(&reply).await;
+    harness.fail_with(&id, json!({ "type": "Second", "message": "2" })).await;
+    drop(harness);
 
-    let bench = Bench::at(parts(), START + 11_000_000);
-    let job = bench.job(&id).await;
+    let harness = Harness::at(parts(), START + 11_000_000);
+    let job = harness.job(&id).await;
     assert_eq!((&job["attempt"], &job["max_attempts"]), (&json!(2), &json!(3)));
     let errors = job["errors"].as_array().unwrap();
     let shown: Vec<_> = errors.iter().map(|error| (text(&error["type"]), error["attempt"].clone())).collect();
@@ -43,13 +43,13 @@ async fn ret_14_the_state_of_retries_can_be_read() {
 
 #[tokio::test]
 async fn ret_14_success_clears_the_error_and_keeps_the_history() {
-    let bench = Bench::new();
-    let id = bench.enqueue(json!({ "max_attempts": 3 })).await;
-    bench.fetch().await.unwrap();
-    let reply = bench.fail(&id).await;
-    bench.run_again(&reply).await;
-    bench.post("/workers/ack", json!({ "job_id": id, "result": { "ok": true } })).await.expect(200);
-    let job = bench.job(&id).await;
+    let harness = Harness::new();
+    let id = harness.enqueue(json!({ "max_attempts": 3 })).await;
+    harness.fetch().await.unwrap();
+    let reply = harness.fail(&id).await;
+    harness.run_again(&reply).await;
+    harness.post("/workers/ack", json!({ "job_id": id, "result": { "ok": true } })).await.expect(200);
+    let job = harness.job(&id).await;
     assert_eq!(job["state"], "completed");
     assert!(job.get("error").is_none());
     assert_eq!(job["errors"].as_array().unwrap().len(), 1);
@@ -57,18 +57,18 @@ async fn ret_14_success_clears_the_error_and_keeps_the_history() {
 }
 
 #[tokio::test]
-async fn ret_15_at_least_ten_errors_are_kept_newest_last() {
-    let bench = Bench::new();
-    let id = bench.enqueue(json!({ "max_attempts": 40, "jitter": false, "backoff_coefficient": 1.0 })).await;
-    bench.fetch().await.unwrap();
+async fn ret_15_at_least_ten_errors_are_stored_newest_last() {
+    let harness = Harness::new();
+    let id = harness.enqueue(json!({ "max_attempts": 40, "jitter": false, "backoff_coefficient": 1.0 })).await;
+    harness.fetch().await.unwrap();
     for attempt in 1..=30 {
-        let reply = bench.fail_with(&id, json!({ "message": format!("failure {attempt}") })).await;
+        let reply = harness.fail_with(&id, json!({ "message": format!("failure {attempt}") })).await;
         if attempt == 12 {
-            assert_eq!(bench.job(&id).await["errors"].as_array().unwrap().len(), 12);
+            assert_eq!(harness.job(&id).await["errors"].as_array().unwrap().len(), 12);
         }
-        bench.run_again(&reply).await;
+        harness.run_again(&reply).await;
     }
-    let job = bench.job(&id).await;
+    let job = harness.job(&id).await;
     let errors = job["errors"].as_array().unwrap();
     assert!(errors.len() >= 10, "{}", errors.len());
     assert_eq!(errors.last().unwrap()["message"], "failure 30");
@@ -77,20 +77,20 @@ async fn ret_15_at_least_ten_errors_are_kept_newest_last() {
 
 #[tokio::test]
 async fn ret_17_only_dead_letters_are_among_the_dead_letters() {
-    let bench = Bench::new();
-    let discarded = bench.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "discard" })).await;
-    let dead = bench.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" })).await;
-    let default = bench.enqueue(json!({ "max_attempts": 1 })).await;
-    // Enqueued at the same moment, they come in the order of their names.
+    let harness = Harness::new();
+    let discarded = harness.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "discard" })).await;
+    let dead = harness.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" })).await;
+    let default = harness.enqueue(json!({ "max_attempts": 1 })).await;
+    // Enqueued at the same time, they are ordered by their ids.
     for _ in 0..3 {
-        bench.fetch().await.unwrap();
+        harness.fetch().await.unwrap();
     }
     for id in [&discarded, &dead, &default] {
-        let reply = bench.fail(id).await;
+        let reply = harness.fail(id).await;
         assert_eq!(reply["state"], "discarded");
         assert_eq!(reply["dead_letter"], *id == dead);
     }
-    assert_eq!(bench.dead().await, [dead]);
-    assert_eq!(bench.job(&discarded).await["state"], "discarded", "it can still be looked up");
-    bench.get(&format!("/dead-letter/{discarded}")).await.expect(404);
+    assert_eq!(harness.dead().await, [dead]);
+    assert_eq!(harness.job(&discarded).await["state"], "discarded", "it can still be looked up");
+    harness.get(&format!("/dead-letter/{discarded}")).await.expect(404);
 }

@@ -1,5 +1,5 @@
 //! The retry specification of OJS, requirement by requirement (RET-01 to RET-20), through the real
-//! router on a clock that stands still: what no case of the public suite covers.
+//! router with a manual clock: everything that the public suite does not cover.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,27 +1,27 @@
 //! RET-09, RET-10, RET-16 and RET-20: which policy applies, and which are refused.
 
-use crate::common::{Bench, Parts, ms};
+use crate::common::{Harness, Parts, ms};
 use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument};
 use redrive_policy::dialect::Dialect;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn ret_09_the_default_is_three_attempts_and_discard() {
-    let bench = Bench::new();
-    let created = bench.post("/jobs", json!({ "type": "a.b", "args": [] })).await.expect(201)["job"].clone();
+    let harness = Harness::new();
+    let created = harness.post("/jobs", json!({ "type": "a.b", "args": [] })).await.expect(201)["job"].clone();
     assert_eq!(created["max_attempts"], 3);
     let id = created["id"].as_str().unwrap().to_owned();
-    bench.fetch().await.unwrap();
-    let first = bench.fail(&id).await;
+    harness.fetch().await.unwrap();
+    let first = harness.fail(&id).await;
     assert!((500.0..1_500.0).contains(&ms(&first["retry_delay_ms"])), "{first}");
-    bench.run_again(&first).await;
-    let second = bench.fail(&id).await;
+    harness.run_again(&first).await;
+    let second = harness.fail(&id).await;
     assert!((1_000.0..3_000.0).contains(&ms(&second["retry_delay_ms"])), "{second}");
-    bench.run_again(&second).await;
-    let third = bench.fail(&id).await;
+    harness.run_again(&second).await;
+    let third = harness.fail(&id).await;
     assert_eq!((&third["state"], &third["attempt"]), (&json!("discarded"), &json!(3)));
-    assert!(bench.dead().await.is_empty());
-    assert_eq!(bench.job(&id).await["redrive"]["policy_from"]["layer"], "server");
+    assert!(harness.dead().await.is_empty());
+    assert_eq!(harness.job(&id).await["redrive"]["policy_from"]["layer"], "server");
 }
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn ret_10_a_partial_policy_is_merged_with_the_defaults() {
         "max_attempts": 3, "initial_interval": "PT1S", "backoff_coefficient": 2.0, "max_interval": "PT5M",
         "jitter": true, "non_retryable_errors": [], "on_exhaustion": "discard",
     });
-    let bench = Bench::new();
+    let harness = Harness::new();
     for part in [
         json!({}),
         json!({ "max_attempts": 7 }),
@@ -43,7 +43,7 @@ async fn ret_10_a_partial_policy_is_merged_with_the_defaults() {
         json!({ "backoff_strategy": "linear" }),
     ] {
         let body = json!({ "type": "a.b", "args": [], "options": { "retry": part } });
-        let job = bench.post("/jobs", body).await.expect(201)["job"].clone();
+        let job = harness.post("/jobs", body).await.expect(201)["job"].clone();
         let mut expected = defaults.clone();
         part.as_object().unwrap().iter().for_each(|(key, value)| expected[key] = value.clone());
         assert_eq!(job["retry"], expected, "{part}");
@@ -53,7 +53,7 @@ async fn ret_10_a_partial_policy_is_merged_with_the_defaults() {
 
 #[tokio::test]
 async fn ret_10_the_policy_may_stand_in_four_places_and_options_win() {
-    let bench = Bench::new();
+    let harness = Harness::new();
     for (body, attempts) in [
         (json!({ "options": { "retry": { "max_attempts": 4 } } }), 4),
         (json!({ "options": { "retry_policy": { "max_attempts": 5 } } }), 5),
@@ -63,7 +63,7 @@ async fn ret_10_the_policy_may_stand_in_four_places_and_options_win() {
     ] {
         let mut whole = json!({ "type": "a.b", "args": [] });
         body.as_object().unwrap().iter().for_each(|(key, value)| whole[key] = value.clone());
-        assert_eq!(bench.post("/jobs", whole).await.expect(201)["job"]["max_attempts"], attempts, "{body}");
+        assert_eq!(harness.post("/jobs", whole).await.expect(201)["job"]["max_attempts"], attempts, "{body}");
     }
 }
 
@@ -100,45 +100,45 @@ fn invalid() -> Vec<(Value, &'static str)> {
 
 #[tokio::test]
 async fn ret_16_ret_20_policies_are_checked_when_the_job_is_enqueued() {
-    let bench = Bench::new();
+    let harness = Harness::new();
     for (retry, path) in invalid() {
         let body = json!({ "type": "a.b", "args": [], "options": { "retry": retry } });
-        let error = bench.post("/jobs", body).await.expect(422)["error"].clone();
+        let error = harness.post("/jobs", body).await.expect(422)["error"].clone();
         assert_eq!(error["code"], "validation_error");
         assert_eq!(error["details"]["error_type"], "validation.retry_policy_invalid");
         assert_eq!(error["details"]["problems"][0]["path"], format!("/options/retry{path}"), "{retry}");
     }
     let twice = r#"{"type":"a.b","args":[],"options":{"retry":{"max_attempts":3,"max_attempts":4}}}"#;
-    bench.call_text("POST", "/ojs/v1/jobs", twice).await.expect(422);
-    assert_eq!(bench.fetch().await, None, "nothing was kept");
+    harness.call_text("POST", "/ojs/v1/jobs", twice).await.expect(422);
+    assert_eq!(harness.fetch().await, None, "nothing was kept");
 }
 
 #[tokio::test]
 async fn ret_16_every_problem_is_listed_at_once() {
-    let bench = Bench::new();
+    let harness = Harness::new();
     let retry = json!({ "max_attempts": -1, "jitter": 0, "on_exhaustion": "x", "unknown": 1 });
     let body = json!({ "type": "a.b", "args": [], "options": { "retry": retry } });
-    let error = bench.post("/jobs", body).await.expect(422)["error"].clone();
+    let error = harness.post("/jobs", body).await.expect(422)["error"].clone();
     assert_eq!(error["details"]["problems"].as_array().unwrap().len(), 4, "{error}");
 }
 
 #[tokio::test]
 async fn ret_16_batches_and_dead_letters_check_policies_too() {
-    let bench = Bench::new();
-    let id = bench.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" })).await;
-    bench.fetch().await.unwrap();
-    bench.fail(&id).await;
+    let harness = Harness::new();
+    let id = harness.enqueue(json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" })).await;
+    harness.fetch().await.unwrap();
+    harness.fail(&id).await;
     for (retry, path) in invalid() {
         let good = json!({ "type": "a.b", "args": [] });
         let bad = json!({ "type": "a.b", "args": [], "options": { "retry": retry } });
-        let error = bench.post("/jobs/batch", json!({ "jobs": [good, bad] })).await.expect(422)["error"].clone();
+        let error = harness.post("/jobs/batch", json!({ "jobs": [good, bad] })).await.expect(422)["error"].clone();
         assert_eq!(error["details"]["problems"][0]["path"], format!("/jobs/1/options/retry{path}"), "{retry}");
         let body = json!({ "override": { "retry": retry } });
-        let error = bench.post(&format!("/dead-letter/{id}/retry"), body).await.expect(422)["error"].clone();
+        let error = harness.post(&format!("/dead-letter/{id}/retry"), body).await.expect(422)["error"].clone();
         assert_eq!(error["details"]["problems"][0]["path"], format!("/override/retry{path}"), "{retry}");
     }
-    assert_eq!(bench.fetch().await, None, "nothing was kept, and the dead letter is where it was");
-    assert_eq!(bench.dead().await, [id]);
+    assert_eq!(harness.fetch().await, None, "nothing was stored, and the dead letter is where it was");
+    assert_eq!(harness.dead().await, [id]);
 }
 
 #[tokio::test]
@@ -148,15 +148,15 @@ async fn layers_and_caps_apply_and_can_be_read_back() {
     layers.kinds.insert("mail.send".into(), layer(Dialect::Azolla, json!({ "stop": { "max_attempts": 9 } })));
     layers.queues.insert("slow".into(), layer(Dialect::Ojs, json!({ "max_attempts": 7 })));
     layers.queue_caps.insert("tight".into(), OperatorCap { max_attempts: Some(2), max_elapsed: None });
-    let bench = Bench::with(Parts { layers, ..Parts::default() });
+    let harness = Harness::with(Parts { layers, ..Parts::default() });
     let enqueue = async |kind: &str, queue: &str, retry: Option<Value>| {
         let mut options = json!({ "queue": queue });
         if let Some(retry) = retry {
             options["retry"] = retry;
         }
         let body = json!({ "type": kind, "args": [], "options": options });
-        let id = bench.post("/jobs", body).await.expect(201)["job"]["id"].as_str().unwrap().to_owned();
-        let job = bench.job(&id).await;
+        let id = harness.post("/jobs", body).await.expect(201)["job"]["id"].as_str().unwrap().to_owned();
+        let job = harness.job(&id).await;
         (job["max_attempts"].as_u64().unwrap(), job["redrive"]["policy_from"].clone())
     };
     let from =

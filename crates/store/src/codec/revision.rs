@@ -1,4 +1,4 @@
-//! What revivals replaced, on disk.
+//! What redrives replaced, on disk.
 
 use super::{Decoder, Encode, Unreadable, version};
 use crate::Revision;

@@ -1,15 +1,15 @@
 //! One suite of named cases that every store passes, whatever it is made of.
 //!
 //! A store under test is a [`Subject`]. [`conformance_tests!`](crate::conformance_tests) makes one test
-//! of each case; [`cases`] hands them out for other uses. [`model`] compares a store with the reference
+//! of each case; [`cases`] returns them for other uses. [`model`] compares a store with the reference
 //! model over random histories.
 
-mod bench;
 mod cases;
 mod claim;
 mod enqueue;
 mod failure;
-mod flaw;
+mod failures;
+mod harness;
 mod lease;
 pub mod model;
 mod promote;
@@ -23,59 +23,60 @@ mod settle;
 mod subject;
 mod transitions;
 mod view;
+mod violation;
 
-pub use bench::Bench;
-pub use flaw::Flaw;
+pub use harness::Harness;
 pub use subject::{Subject, block_on};
+pub use violation::Violation;
 
-use flaw::{Verified, ensure, same};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use violation::{CaseResult, ensure, same};
 
-/// One rule, as a story that a store must tell the same way.
+/// One rule that a store must follow.
 #[derive(Clone, Copy)]
 pub struct Case {
     /// What the store must do.
     pub name: &'static str,
-    /// The story, told on a bench with an empty store.
-    pub story: Story,
+    /// The steps and assertions, on a harness with an empty store.
+    pub body: CaseFn,
 }
 
-/// How a case is told.
-pub type Story = for<'a, 's> fn(&'a mut Bench<'s>) -> Pin<Box<dyn Future<Output = Result<(), Flaw>> + 'a>>;
+/// The function of a case.
+pub type CaseFn = for<'a, 's> fn(&'a mut Harness<'s>) -> Pin<Box<dyn Future<Output = Result<(), Violation>> + 'a>>;
 
 /// A case that a store does not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct FailedCase {
     /// The name of the case.
     pub case: String,
     /// What is wrong.
-    pub why: Flaw,
+    pub why: Violation,
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for FailedCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.case, self.why)
     }
 }
 
-impl std::error::Error for Failed {}
+impl std::error::Error for FailedCase {}
 
 impl Case {
-    /// Tells the story to a new store of the subject.
+    /// Runs the case on a new store of the subject.
     ///
     /// # Errors
     /// The first thing that is not as it must be.
-    pub fn run(&self, subject: &dyn Subject) -> Result<(), Failed> {
-        let mut outcome = Err(Flaw::new("the subject did not wait for the end of the case"));
-        subject.wait(Box::pin(async { outcome = self.told(subject).await }));
-        outcome.map_err(|why| Failed { case: self.name.to_owned(), why })
+    pub fn run(&self, subject: &dyn Subject) -> Result<(), FailedCase> {
+        let mut outcome = Err(Violation::new("the subject did not wait for the end of the case"));
+        subject.wait(Box::pin(async { outcome = self.run_on_harness(subject).await }));
+        outcome.map_err(|why| FailedCase { case: self.name.to_owned(), why })
     }
 
-    async fn told(&self, subject: &dyn Subject) -> Verified {
-        let mut bench = Bench::new(subject)?;
-        (self.story)(&mut bench).await
+    async fn run_on_harness(&self, subject: &dyn Subject) -> CaseResult {
+        let mut harness = Harness::new(subject)?;
+        (self.body)(&mut harness).await
     }
 }
 
@@ -83,8 +84,8 @@ impl Case {
 ///
 /// # Errors
 /// The first thing that is not as it must be; or that there is no such case.
-pub fn check(name: &str, subject: &dyn Subject) -> Result<(), Failed> {
-    let unknown = || Failed { case: name.to_owned(), why: Flaw::new("there is no such case") };
+pub fn check(name: &str, subject: &dyn Subject) -> Result<(), FailedCase> {
+    let unknown = || FailedCase { case: name.to_owned(), why: Violation::new("there is no such case") };
     cases().into_iter().find(|case| case.name == name).ok_or_else(unknown)?.run(subject)
 }
 
@@ -93,7 +94,7 @@ macro_rules! list_of_cases {
         /// All cases.
         #[must_use]
         pub fn cases() -> Vec<Case> {
-            vec![$($(Case { name: stringify!($name), story: |bench| Box::pin($file::$name(bench)) },)*)*]
+            vec![$($(Case { name: stringify!($name), body: |harness| Box::pin($file::$name(harness)) },)*)*]
         }
     };
 }

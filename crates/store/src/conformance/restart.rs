@@ -1,7 +1,7 @@
 //! A restart changes nothing.
 
-use super::bench::{Bench, DELAY_MS, LEASE_MS, QUEUE, decision, failed_run, held_by_token, ids, token};
-use super::{Flaw, Verified, same};
+use super::harness::{DELAY_MS, Harness, LEASE_MS, QUEUE, decision, failed_run, ids, lease_of, token};
+use super::{CaseResult, Violation, same};
 use crate::{Blob, Enqueued, Job, Missing, NewJob, Redrive, Refusal, Retention, RunOutcome, Spec, Start, State};
 use redrive_policy::{
     AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Disposition, Jitter, Matcher, Parts, Pattern, Policy,
@@ -9,29 +9,29 @@ use redrive_policy::{
 };
 use std::sync::Arc;
 
-pub(super) async fn restart_of_an_empty_store_is_empty(bench: &mut Bench<'_>) -> Verified {
-    let before = bench.everything().await?;
-    bench.restart();
-    same!(bench.everything().await?, before, "an empty store");
+pub(super) async fn restart_of_an_empty_store_is_empty(harness: &mut Harness<'_>) -> CaseResult {
+    let before = harness.store_view().await?;
+    harness.restart();
+    same!(harness.store_view().await?, before, "an empty store");
     Ok(())
 }
 
-pub(super) async fn restart_keeps_a_job_in_every_state(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn restart_keeps_a_job_in_every_state(harness: &mut Harness<'_>) -> CaseResult {
     for state in State::ALL {
-        let job = bench.job_in(state).await?;
-        bench.restart();
-        same!(bench.get(job.id).await?, job, "a {state} job after a restart");
+        let job = harness.job_in(state).await?;
+        harness.restart();
+        same!(harness.get(job.id).await?, job, "a {state} job after a restart");
     }
-    let before = bench.everything().await?;
+    let before = harness.store_view().await?;
     for round in 1..=3 {
-        bench.restart();
-        same!(bench.everything().await?, before, "the store after restart {round}");
+        harness.restart();
+        same!(harness.store_view().await?, before, "the store after restart {round}");
     }
     Ok(())
 }
 
-pub(super) async fn restart_keeps_all_that_was_said_about_a_job(bench: &mut Bench<'_>) -> Verified {
-    let policy = Arc::new(Policy::new(elaborate()).map_err(|problems| Flaw::new(format!("{problems}")))?);
+pub(super) async fn restart_keeps_the_whole_spec_of_a_job(harness: &mut Harness<'_>) -> CaseResult {
+    let policy = Arc::new(Policy::new(elaborate()).map_err(|problems| Violation::new(format!("{problems}")))?);
     let spec = Spec {
         kind: "e-mail.sénd\u{1f4e7}".into(),
         queue: "q \"1\"\n\0".into(),
@@ -40,166 +40,166 @@ pub(super) async fn restart_keeps_all_that_was_said_about_a_job(bench: &mut Benc
         policy,
         timeout: Some(Span::saturating_ms(0.1)),
         lease: Some(Span::MAX),
-        expires: Some(bench.later(u32::MAX)),
+        expires: Some(harness.later(u32::MAX)),
     };
-    let new = bench.job_with(|said| *said = spec.clone());
-    let job = bench.add(NewJob { start: Start::Pending, ..new }).await?;
-    bench.restart();
-    let kept = bench.get(job.id).await?;
-    same!(*kept.spec, spec, "what was said");
+    let new = harness.job_with(|said| *said = spec.clone());
+    let job = harness.enqueue_new(NewJob { start: Start::Pending, ..new }).await?;
+    harness.restart();
+    let kept = harness.get(job.id).await?;
+    same!(*kept.spec, spec, "the spec");
     same!(kept, job, "the whole job");
     Ok(())
 }
 
-pub(super) async fn restart_keeps_leases_and_their_numbers(bench: &mut Bench<'_>) -> Verified {
-    let (done, lost) = (bench.held().await?, bench.held_with(|spec| spec.timeout = Some(Span::MAX)).await?);
-    bench.extend(held_by_token(&done)?, Some(Span::from_millis(LEASE_MS * 2))).await??;
-    bench.restart();
-    same!(bench.get(lost.id).await?, lost, "a held job after a restart");
-    bench.pass(LEASE_MS);
-    same!(ids(&bench.reclaim(9).await?), [lost.id], "which lease runs out first");
-    same!(bench.done(&done).await?.state, State::Completed, "the end of the other run");
-    bench.pass(DELAY_MS);
-    bench.promote(9).await?;
-    bench.restart();
-    let again = bench.take(lost.id).await?;
+pub(super) async fn restart_keeps_leases_and_their_numbers(harness: &mut Harness<'_>) -> CaseResult {
+    let (done, lost) = (harness.claimed().await?, harness.claimed_with(|spec| spec.timeout = Some(Span::MAX)).await?);
+    harness.extend(lease_of(&done)?, Some(Span::from_millis(LEASE_MS * 2))).await??;
+    harness.restart();
+    same!(harness.get(lost.id).await?, lost, "a leased job after a restart");
+    harness.advance(LEASE_MS);
+    same!(ids(&harness.reclaim(9).await?), [lost.id], "which lease runs out first");
+    same!(harness.done(&done).await?.state, State::Completed, "the end of the other run");
+    harness.advance(DELAY_MS);
+    harness.promote(9).await?;
+    harness.restart();
+    let again = harness.claim_next(lost.id).await?;
     same!(token(&again)?.number, 2, "the number of the next lease");
-    let late = bench.settle(held_by_token(&lost)?, RunOutcome::Done(None)).await?;
+    let late = harness.settle(lease_of(&lost)?, RunOutcome::Done(None)).await?;
     same!(late, Err(Refusal::StaleLease), "the lease from before the restarts");
     Ok(())
 }
 
-pub(super) async fn restart_keeps_the_history_and_the_failures(bench: &mut Bench<'_>) -> Verified {
-    let policy = Arc::new(Policy::new(elaborate()).map_err(|problems| Flaw::new(format!("{problems}")))?);
-    let job = bench.added_with(|spec| spec.policy = policy).await?;
+pub(super) async fn restart_keeps_the_history_and_the_failures(harness: &mut Harness<'_>) -> CaseResult {
+    let policy = Arc::new(Policy::new(elaborate()).map_err(|problems| Violation::new(format!("{problems}")))?);
+    let job = harness.enqueue_with(|spec| spec.policy = policy).await?;
     let (mut history, mut failures) = (job.history, Vec::new());
     for attempt in 1..=5 {
-        let held = bench.take(job.id).await?;
-        // What is expected is ruled on a history that no store has ever held.
-        let ruled = decision(&Job { history: history.clone(), ..held.clone() }, bench.now());
+        let claimed = harness.claim_next(job.id).await?;
+        // The expected values are decided on a history that no store has ever had.
+        let ruled = decision(&Job { history: history.clone(), ..claimed.clone() }, harness.now());
         history.record(&ruled.verdict);
-        failures.push(failed_run(&held, bench.now(), ruled));
-        let failed = bench.fail(&held).await?;
-        bench.restart();
-        same!(bench.get(job.id).await?, failed, "the job after failure {attempt} and a restart");
+        failures.push(failed_run(&claimed, harness.now(), ruled));
+        let failed = harness.fail(&claimed).await?;
+        harness.restart();
+        same!(harness.get(job.id).await?, failed, "the job after failure {attempt} and a restart");
         same!(failed.history, history, "what the policy remembers after failure {attempt}");
         same!(failed.failures, failures, "the failures after failure {attempt}");
-        bench.pass(1_000_000);
-        same!(bench.promote(9).await?.len(), 1, "how many jobs are due");
+        harness.advance(1_000_000);
+        same!(harness.promote(9).await?.len(), 1, "how many jobs are due");
     }
     Ok(())
 }
 
-pub(super) async fn restart_keeps_idempotency_keys(bench: &mut Bench<'_>) -> Verified {
-    let first = NewJob { idempotency_key: Some("k".into()), ..bench.job() };
-    let job = bench.add(first).await?;
-    bench.restart();
-    let second = NewJob { idempotency_key: Some("k".into()), ..bench.job() };
-    same!(bench.enqueue(vec![second]).await?, Ok(vec![Enqueued::Existing(job.clone())]), "the key of a waiting job");
-    let done = bench.done(&bench.take(job.id).await?).await?;
-    bench.restart();
-    let third = NewJob { idempotency_key: Some("k".into()), ..bench.job() };
-    same!(bench.enqueue(vec![third]).await?, Ok(vec![Enqueued::Existing(done)]), "the key of a completed job");
+pub(super) async fn restart_keeps_idempotency_keys(harness: &mut Harness<'_>) -> CaseResult {
+    let first = NewJob { idempotency_key: Some("k".into()), ..harness.job() };
+    let job = harness.enqueue_new(first).await?;
+    harness.restart();
+    let second = NewJob { idempotency_key: Some("k".into()), ..harness.job() };
+    same!(harness.enqueue(vec![second]).await?, Ok(vec![Enqueued::Existing(job.clone())]), "the key of a waiting job");
+    let done = harness.done(&harness.claim_next(job.id).await?).await?;
+    harness.restart();
+    let third = NewJob { idempotency_key: Some("k".into()), ..harness.job() };
+    same!(harness.enqueue(vec![third]).await?, Ok(vec![Enqueued::Existing(done)]), "the key of a completed job");
     Ok(())
 }
 
-pub(super) async fn restart_keeps_taken_names(bench: &mut Bench<'_>) -> Verified {
-    let job = bench.job();
-    bench.add(job.clone()).await?;
-    bench.restart();
+pub(super) async fn restart_keeps_taken_ids(harness: &mut Harness<'_>) -> CaseResult {
+    let job = harness.job();
+    harness.enqueue_new(job.clone()).await?;
+    harness.restart();
     let id = job.id;
-    same!(bench.enqueue(vec![job]).await?, Err(crate::DuplicateId { index: 0, id }), "a taken name");
+    same!(harness.enqueue(vec![job]).await?, Err(crate::DuplicateId { index: 0, id }), "a taken id");
     Ok(())
 }
 
-pub(super) async fn restart_keeps_pauses_and_counts(bench: &mut Bench<'_>) -> Verified {
+pub(super) async fn restart_keeps_pauses_and_counts(harness: &mut Harness<'_>) -> CaseResult {
     for state in State::ALL {
-        bench.job_in(state).await?;
+        harness.job_in(state).await?;
     }
-    bench.pass(5);
-    bench.store().pause(State::Available.name().into(), true, Missing::Create, bench.now()).await?;
-    bench.store().pause("empty".into(), true, Missing::Create, bench.now()).await?;
-    let queues = bench.store().queues().await?;
-    bench.pass(5);
-    bench.restart();
-    same!(bench.store().queues().await?, queues, "the queues");
-    let request = bench.request(&[State::Available.name()], 9);
-    same!(bench.claim_by(request.clone()).await?, Vec::new(), "what a paused queue gives");
-    bench.store().pause(State::Available.name().into(), false, Missing::Create, bench.now()).await?;
-    bench.restart();
-    same!(bench.claim_by(request).await?.len(), 1, "what the opened queue gives");
+    harness.advance(5);
+    harness.store().pause(State::Available.name().into(), true, Missing::Create, harness.now()).await?;
+    harness.store().pause("empty".into(), true, Missing::Create, harness.now()).await?;
+    let queues = harness.store().queues().await?;
+    harness.advance(5);
+    harness.restart();
+    same!(harness.store().queues().await?, queues, "the queues");
+    let request = harness.claim_request(&[State::Available.name()], 9);
+    same!(harness.claim_with(request.clone()).await?, Vec::new(), "what a paused queue gives");
+    harness.store().pause(State::Available.name().into(), false, Missing::Create, harness.now()).await?;
+    harness.restart();
+    same!(harness.claim_with(request).await?.len(), 1, "what the opened queue gives");
     Ok(())
 }
 
-pub(super) async fn restart_keeps_the_order_of_the_line(bench: &mut Bench<'_>) -> Verified {
-    let first = bench.held().await?;
-    let mut line = vec![bench.added().await?.id, bench.added().await?.id];
-    bench.pass(5);
-    bench.release(&first, 0, 9).await??;
+pub(super) async fn restart_keeps_the_order_of_the_queue(harness: &mut Harness<'_>) -> CaseResult {
+    let first = harness.claimed().await?;
+    let mut line = vec![harness.enqueue_one().await?.id, harness.enqueue_one().await?.id];
+    harness.advance(5);
+    harness.release(&first, 0, 9).await??;
     line.push(first.id);
-    line.insert(0, bench.added_with(|spec| spec.priority = 1).await?.id);
-    bench.restart();
-    same!(ids(&bench.claim(9).await?), line, "the line");
+    line.insert(0, harness.enqueue_with(|spec| spec.priority = 1).await?.id);
+    harness.restart();
+    same!(ids(&harness.claim(9).await?), line, "the queue");
     Ok(())
 }
 
-pub(super) async fn restart_keeps_what_is_due_and_what_expires(bench: &mut Bench<'_>) -> Verified {
-    let due = bench.later(30);
-    let new = bench.job();
-    let scheduled = bench.add(NewJob { start: Start::Scheduled(due), ..new }).await?;
-    let snoozed = bench.held().await?;
-    bench.release(&snoozed, 20, 9).await??;
-    let expires = bench.later(10);
-    let expiring = bench.added_with(|spec| spec.expires = Some(expires)).await?;
-    bench.restart();
-    same!(bench.next_wake().await?, Some(expires), "the next moment");
-    bench.pass(30);
-    same!(ids(&bench.promote(9).await?), [expiring.id, snoozed.id, scheduled.id], "what is promoted");
+pub(super) async fn restart_keeps_what_is_due_and_what_expires(harness: &mut Harness<'_>) -> CaseResult {
+    let due = harness.later(30);
+    let new = harness.job();
+    let scheduled = harness.enqueue_new(NewJob { start: Start::Scheduled(due), ..new }).await?;
+    let snoozed = harness.claimed().await?;
+    harness.release(&snoozed, 20, 9).await??;
+    let expires = harness.later(10);
+    let expiring = harness.enqueue_with(|spec| spec.expires = Some(expires)).await?;
+    harness.restart();
+    same!(harness.next_wake().await?, Some(expires), "the next moment");
+    harness.advance(30);
+    same!(ids(&harness.promote(9).await?), [expiring.id, snoozed.id, scheduled.id], "what is promoted");
     Ok(())
 }
 
-pub(super) async fn restart_keeps_the_result_and_the_lease_of_a_completed_job(bench: &mut Bench<'_>) -> Verified {
-    let held = bench.held().await?;
+pub(super) async fn restart_keeps_the_result_and_the_lease_of_a_completed_job(harness: &mut Harness<'_>) -> CaseResult {
+    let claimed = harness.claimed().await?;
     let result = RunOutcome::Done(Some((0..=255).collect()));
-    let done = bench.settle(held_by_token(&held)?, result).await??;
-    bench.restart();
-    same!(bench.get(held.id).await?, done, "a completed job");
-    let again = bench.settle(held_by_token(&held)?, RunOutcome::Done(None)).await?;
+    let done = harness.settle(lease_of(&claimed)?, result).await??;
+    harness.restart();
+    same!(harness.get(claimed.id).await?, done, "a completed job");
+    let again = harness.settle(lease_of(&claimed)?, RunOutcome::Done(None)).await?;
     same!(again, Ok(done), "success, reported again after a restart");
     Ok(())
 }
 
-pub(super) async fn restart_does_not_bring_back_what_was_forgotten(bench: &mut Bench<'_>) -> Verified {
-    let removed = NewJob { idempotency_key: Some("k".into()), ..bench.job() };
-    let pruned = bench.job();
+pub(super) async fn restart_does_not_restore_what_was_removed(harness: &mut Harness<'_>) -> CaseResult {
+    let removed = NewJob { idempotency_key: Some("k".into()), ..harness.job() };
+    let pruned = harness.job();
     for new in [&removed, &pruned] {
-        bench.add(new.clone()).await?;
-        bench.cancel(new.id).await??;
+        harness.enqueue_new(new.clone()).await?;
+        harness.cancel(new.id).await??;
     }
-    bench.store().remove(removed.id).await??;
+    harness.store().remove(removed.id).await??;
     let at_once = Retention { finished: Span::ZERO, dead: Span::ZERO };
-    bench.store().prune(at_once, 9, bench.now()).await?;
-    bench.restart();
-    same!(bench.everything().await?.0.total, Some(0), "how many jobs there are");
-    let queues: Vec<_> = bench.store().queues().await?.into_iter().map(|queue| queue.name).collect();
+    harness.store().prune(at_once, 9, harness.now()).await?;
+    harness.restart();
+    same!(harness.store_view().await?.0.total, Some(0), "how many jobs there are");
+    let queues: Vec<_> = harness.store().queues().await?.into_iter().map(|queue| queue.name).collect();
     same!(queues, [Arc::from(QUEUE)], "the queues");
-    bench.add(removed).await?;
-    bench.add(pruned).await?;
+    harness.enqueue_new(removed).await?;
+    harness.enqueue_new(pruned).await?;
     Ok(())
 }
 
-pub(super) async fn restart_keeps_generation(bench: &mut Bench<'_>) -> Verified {
-    let job = bench.job_in(State::Discarded).await?;
+pub(super) async fn restart_keeps_the_generation(harness: &mut Harness<'_>) -> CaseResult {
+    let job = harness.job_in(State::Discarded).await?;
     let body: Blob = Arc::from(*b"[2]");
     let spec = Spec { queue: "elsewhere".into(), priority: 3, body, ..(*job.spec).clone() };
     let redrive = Redrive { spec: Some(Arc::new(spec)), by: "ada@example.org".into() };
-    let redriven = bench.redrive(job.id, redrive).await??;
+    let redriven = harness.redrive(job.id, redrive).await??;
     same!(redriven.revisions.len(), 1, "how many bodies were replaced");
-    let before = bench.everything().await?;
-    bench.restart();
-    same!(bench.get(job.id).await?, redriven, "a revived job");
-    same!(bench.everything().await?, before, "the store");
-    same!(bench.take(job.id).await?.attempt, 1, "its first run in the new life");
+    let before = harness.store_view().await?;
+    harness.restart();
+    same!(harness.get(job.id).await?, redriven, "a revived job");
+    same!(harness.store_view().await?, before, "the store");
+    same!(harness.claim_next(job.id).await?.attempt, 1, "its first run in the new generation");
     Ok(())
 }
 

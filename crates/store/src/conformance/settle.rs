@@ -1,56 +1,56 @@
 //! Ends of runs: success, its repetition, and many at once.
 
-use super::bench::{Bench, LEASE_MS, WORKER, failed, held_by_token, ids, lease_ref, token};
-use super::{Verified, same};
+use super::harness::{Harness, LEASE_MS, WORKER, failed, ids, lease_of, lease_ref, token};
+use super::{CaseResult, same};
 use crate::{Blob, Job, LeaseToken, Refusal, RunOutcome, Settled, Settlement, State, Token};
 use redrive_policy::Span;
 use std::sync::Arc;
 
-pub(super) async fn settle_done_completes_the_job_and_keeps_the_result(bench: &mut Bench<'_>) -> Verified {
-    let held = bench.held().await?;
-    bench.pass(7);
-    let done = bench.settle(held_by_token(&held)?, RunOutcome::Done(Some(result()))).await??;
-    let (settled, completed_by) = (Some(token(&held)?), Some(WORKER.into()));
+pub(super) async fn settle_done_completes_the_job_and_keeps_the_result(harness: &mut Harness<'_>) -> CaseResult {
+    let claimed = harness.claimed().await?;
+    harness.advance(7);
+    let done = harness.settle(lease_of(&claimed)?, RunOutcome::Done(Some(result()))).await??;
+    let (settled, completed_by) = (Some(token(&claimed)?), Some(WORKER.into()));
     let mut expected =
-        Job { state: State::Completed, lease: None, result: Some(result()), settled, completed_by, ..held };
-    expected.times.finished = Some(bench.now());
+        Job { state: State::Completed, lease: None, result: Some(result()), settled, completed_by, ..claimed };
+    expected.times.finished = Some(harness.now());
     same!(done, expected, "a completed job");
-    same!(bench.get(done.id).await?, expected, "the same job, read back");
-    bench.pass(LEASE_MS);
-    same!(bench.reclaim(9).await?, Vec::new(), "what is left to reclaim");
-    same!(bench.claim(9).await?, Vec::new(), "what is left to claim");
+    same!(harness.get(done.id).await?, expected, "the same job, read back");
+    harness.advance(LEASE_MS);
+    same!(harness.reclaim(9).await?, Vec::new(), "what is left to reclaim");
+    same!(harness.claim(9).await?, Vec::new(), "what is left to claim");
     Ok(())
 }
 
-pub(super) async fn settle_done_may_return_nothing(bench: &mut Bench<'_>) -> Verified {
-    let held = bench.held().await?;
-    same!(bench.done(&held).await?.result, None, "the result of a handler that returns nothing");
-    let held = bench.held().await?;
+pub(super) async fn settle_done_may_return_nothing(harness: &mut Harness<'_>) -> CaseResult {
+    let claimed = harness.claimed().await?;
+    same!(harness.done(&claimed).await?.result, None, "the result of a handler that returns nothing");
+    let claimed = harness.claimed().await?;
     let empty: Blob = Arc::from([]);
-    let done = bench.settle(held_by_token(&held)?, RunOutcome::Done(Some(Arc::clone(&empty)))).await??;
-    same!(bench.get(done.id).await?.result, Some(empty), "an empty result, which is not the same as none");
+    let done = harness.settle(lease_of(&claimed)?, RunOutcome::Done(Some(Arc::clone(&empty)))).await??;
+    same!(harness.get(done.id).await?.result, Some(empty), "an empty result, which is not the same as none");
     Ok(())
 }
 
-pub(super) async fn settle_done_again_with_the_same_token_changes_nothing(bench: &mut Bench<'_>) -> Verified {
-    let held = bench.held().await?;
-    let done = bench.settle(held_by_token(&held)?, RunOutcome::Done(Some(result()))).await??;
-    let before = bench.everything().await?;
-    bench.pass(60_000);
+pub(super) async fn settle_done_again_with_the_same_token_changes_nothing(harness: &mut Harness<'_>) -> CaseResult {
+    let claimed = harness.claimed().await?;
+    let done = harness.settle(lease_of(&claimed)?, RunOutcome::Done(Some(result()))).await??;
+    let before = harness.store_view().await?;
+    harness.advance(60_000);
     for report in [RunOutcome::Done(Some(result())), RunOutcome::Done(None)] {
-        same!(bench.settle(held_by_token(&held)?, report).await?, Ok(done.clone()), "success, reported again");
+        same!(harness.settle(lease_of(&claimed)?, report).await?, Ok(done.clone()), "success, reported again");
     }
-    same!(bench.everything().await?, before, "the store after the repetitions");
+    same!(harness.store_view().await?, before, "the store after the repetitions");
     Ok(())
 }
 
-pub(super) async fn settle_done_again_in_one_batch_gets_the_same_answer(bench: &mut Bench<'_>) -> Verified {
-    let held = bench.held().await?;
-    let lease_ref = held_by_token(&held)?;
-    let reports = [RunOutcome::Done(Some(result())), RunOutcome::Done(None), failed(bench.now())];
+pub(super) async fn settle_done_again_in_one_batch_gets_the_same_answer(harness: &mut Harness<'_>) -> CaseResult {
+    let claimed = harness.claimed().await?;
+    let lease_ref = lease_of(&claimed)?;
+    let reports = [RunOutcome::Done(Some(result())), RunOutcome::Done(None), failed(harness.now())];
     let batch = reports.map(|report| Settlement { lease_ref: lease_ref.clone(), report }).into();
-    let answers = bench.store().settle(batch, bench.now()).await?;
-    let done = bench.get(held.id).await?;
+    let answers = harness.store().settle(batch, harness.now()).await?;
+    let done = harness.get(claimed.id).await?;
     let happened: Vec<_> = answers.iter().flatten().map(|settled| settled.transition().is_some()).collect();
     same!(happened, [true, false], "which report ended the run");
     let answers: Vec<_> = answers.into_iter().map(|answer| answer.map(Settled::into_job)).collect();
@@ -58,60 +58,60 @@ pub(super) async fn settle_done_again_in_one_batch_gets_the_same_answer(bench: &
     Ok(())
 }
 
-pub(super) async fn settle_again_in_any_other_way_is_refused(bench: &mut Bench<'_>) -> Verified {
-    let held = bench.held().await?;
-    let done = bench.done(&held).await?;
-    let good = token(&held)?;
+pub(super) async fn settle_again_in_any_other_way_is_refused(harness: &mut Harness<'_>) -> CaseResult {
+    let claimed = harness.claimed().await?;
+    let done = harness.done(&claimed).await?;
+    let good = token(&claimed)?;
     let completed = Refusal::WrongState(State::Completed);
     let released = || RunOutcome::Released { delay: Span::ZERO, most: 9 };
     let attempts = [
-        (Token::Lease(good), failed(bench.now()), Refusal::StaleLease),
+        (Token::Lease(good), failed(harness.now()), Refusal::StaleLease),
         (Token::Lease(good), released(), Refusal::StaleLease),
         (Token::Lease(LeaseToken { nonce: !good.nonce, ..good }), RunOutcome::Done(None), Refusal::StaleLease),
         (Token::Lease(LeaseToken { number: 2, ..good }), RunOutcome::Done(None), completed.clone()),
         (Token::Worker("ada".into()), RunOutcome::Done(None), completed.clone()),
         (Token::None, RunOutcome::Done(None), completed.clone()),
-        (Token::None, failed(bench.now()), completed.clone()),
+        (Token::None, failed(harness.now()), completed.clone()),
         (Token::None, released(), completed),
     ];
     for (token, report, refusal) in attempts {
-        same!(bench.settle(lease_ref(held.id, token.clone()), report).await?, Err(refusal), "with {token:?}");
+        same!(harness.settle(lease_ref(claimed.id, token.clone()), report).await?, Err(refusal), "with {token:?}");
     }
-    same!(bench.get(held.id).await?, done, "the completed job");
+    same!(harness.get(claimed.id).await?, done, "the completed job");
     Ok(())
 }
 
-pub(super) async fn settle_done_again_after_a_redrive_is_stale(bench: &mut Bench<'_>) -> Verified {
-    let held = bench.held().await?;
-    bench.done(&held).await?;
-    bench.redrive(held.id, crate::Redrive::default()).await??;
+pub(super) async fn settle_done_again_after_a_redrive_is_stale(harness: &mut Harness<'_>) -> CaseResult {
+    let claimed = harness.claimed().await?;
+    harness.done(&claimed).await?;
+    harness.redrive(claimed.id, crate::Redrive::default()).await??;
     let again = || RunOutcome::Done(None);
-    same!(bench.settle(held_by_token(&held)?, again()).await?, Err(Refusal::StaleLease), "while it waits");
-    bench.take(held.id).await?;
-    same!(bench.settle(held_by_token(&held)?, again()).await?, Err(Refusal::StaleLease), "while it runs again");
+    same!(harness.settle(lease_of(&claimed)?, again()).await?, Err(Refusal::StaleLease), "while it waits");
+    harness.claim_next(claimed.id).await?;
+    same!(harness.settle(lease_of(&claimed)?, again()).await?, Err(Refusal::StaleLease), "while it runs again");
     Ok(())
 }
 
-pub(super) async fn settle_failed_again_with_the_same_token_is_stale(bench: &mut Bench<'_>) -> Verified {
-    let held = bench.held().await?;
-    let retryable = bench.fail(&held).await?;
-    let again = bench.settle(held_by_token(&held)?, failed(bench.now())).await?;
+pub(super) async fn settle_failed_again_with_the_same_token_is_stale(harness: &mut Harness<'_>) -> CaseResult {
+    let claimed = harness.claimed().await?;
+    let retryable = harness.fail(&claimed).await?;
+    let again = harness.settle(lease_of(&claimed)?, failed(harness.now())).await?;
     same!(again, Err(Refusal::StaleLease), "a failure, reported again");
-    same!(bench.get(held.id).await?, retryable, "the job, which failed once");
+    same!(harness.get(claimed.id).await?, retryable, "the job, which failed once");
     Ok(())
 }
 
-pub(super) async fn settle_answers_each_for_itself_and_in_order(bench: &mut Bench<'_>) -> Verified {
-    let (first, second, third) = (bench.held().await?, bench.held().await?, bench.held().await?);
-    let nobody = bench.name();
+pub(super) async fn settle_answers_each_report_separately_and_in_order(harness: &mut Harness<'_>) -> CaseResult {
+    let (first, second, third) = (harness.claimed().await?, harness.claimed().await?, harness.claimed().await?);
+    let unknown = harness.new_id();
     let batch = vec![
-        Settlement { lease_ref: held_by_token(&third)?, report: failed(bench.now()) },
-        Settlement { lease_ref: lease_ref(nobody, Token::None), report: RunOutcome::Done(None) },
-        Settlement { lease_ref: held_by_token(&first)?, report: RunOutcome::Done(None) },
+        Settlement { lease_ref: lease_of(&third)?, report: failed(harness.now()) },
+        Settlement { lease_ref: lease_ref(unknown, Token::None), report: RunOutcome::Done(None) },
+        Settlement { lease_ref: lease_of(&first)?, report: RunOutcome::Done(None) },
         Settlement { lease_ref: lease_ref(second.id, Token::Worker("bob".into())), report: RunOutcome::Done(None) },
         Settlement { lease_ref: lease_ref(third.id, Token::None), report: RunOutcome::Done(None) },
     ];
-    let answers = bench.store().settle(batch, bench.now()).await?;
+    let answers = harness.store().settle(batch, harness.now()).await?;
     let seen: Vec<_> = answers
         .iter()
         .map(|answer| answer.as_ref().map(|settled| (settled.job().id, settled.job().state)).map_err(Clone::clone))
@@ -124,9 +124,9 @@ pub(super) async fn settle_answers_each_for_itself_and_in_order(bench: &mut Benc
         Err(Refusal::WrongState(State::Retryable)),
     ];
     same!(seen, expected, "five ends of runs");
-    same!(bench.get(second.id).await?, second, "the job whose end was refused");
-    same!(bench.store().settle(Vec::new(), bench.now()).await?, Vec::new(), "no ends of runs");
-    same!(ids(&bench.claim(9).await?), Vec::new(), "what can be claimed");
+    same!(harness.get(second.id).await?, second, "the job whose end was refused");
+    same!(harness.store().settle(Vec::new(), harness.now()).await?, Vec::new(), "no ends of runs");
+    same!(ids(&harness.claim(9).await?), Vec::new(), "what can be claimed");
     Ok(())
 }
 

@@ -9,10 +9,10 @@ use std::thread::{self, Thread};
 
 /// A store under test: how to make it, and how to close and open it again.
 pub trait Subject: Sync {
-    /// A new, empty store. Whatever an earlier call made is of no interest any more.
+    /// A new, empty store. The store of an earlier call is no longer used.
     fn open(&self) -> Box<dyn Store>;
 
-    /// The store of the last [`Subject::open`] after a restart, with all that it kept. The suite drops
+    /// The store of the last [`Subject::open`] after a restart, with everything that it stored. The suite drops
     /// the store that it has before it calls this.
     fn reopen(&self) -> Box<dyn Store>;
 

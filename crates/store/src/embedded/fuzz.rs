@@ -5,7 +5,7 @@ use super::header::FileHeader;
 use super::load::Loader;
 use super::walk::walk;
 
-/// Checksums depend on a number that nobody can guess; a fuzzer can do with any.
+/// Checksums depend on a random number; a fuzzer can use any.
 const SALT: u32 = 7;
 
 /// Bytes as a part of a log, and as the records of a frame.

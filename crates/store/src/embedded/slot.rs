@@ -16,12 +16,12 @@ pub(super) struct Slot {
     pub(super) shared_spec: Arc<SharedSpec>,
     pub(super) body: Blob,
     pub(super) expires: Option<Moment>,
-    history: JobHistory,
+    record: Record,
 }
 
 /// What has happened to a job.
 #[derive(Debug)]
-enum JobHistory {
+enum Record {
     /// Nothing: it is available since, or due at, this time, or pending.
     Fresh(State, Moment),
     Past(Box<Past>),
@@ -63,20 +63,20 @@ impl Slot {
         expires: Option<Moment>,
         row: Row,
     ) -> Self {
-        Self { id, created, shared_spec, body, expires, history: JobHistory::of(created, row, Vec::new(), Vec::new()) }
+        Self { id, created, shared_spec, body, expires, record: Record::of(created, row, Vec::new(), Vec::new()) }
     }
 
     /// A job with this shared specification.
     pub(super) fn of(job: &Job, shared_spec: Arc<SharedSpec>) -> Self {
         let (created, spec) = (job.times.created, &job.spec);
-        let history = JobHistory::of(created, Row::of(job), job.failures.clone(), job.revisions.clone());
-        Self { id: job.id, created, shared_spec, body: Arc::clone(&spec.body), expires: spec.expires, history }
+        let record = Record::of(created, Row::of(job), job.failures.clone(), job.revisions.clone());
+        Self { id: job.id, created, shared_spec, body: Arc::clone(&spec.body), expires: spec.expires, record }
     }
 
     pub(super) fn job(&self) -> Job {
-        let (row, failures, revisions) = match &self.history {
-            JobHistory::Fresh(state, at) => (fresh(self.created, *state, *at), Vec::new(), Vec::new()),
-            JobHistory::Past(past) => (past.row.clone(), past.failures.clone(), past.revisions.clone()),
+        let (row, failures, revisions) = match &self.record {
+            Record::Fresh(state, at) => (fresh(self.created, *state, *at), Vec::new(), Vec::new()),
+            Record::Past(past) => (past.row.clone(), past.failures.clone(), past.revisions.clone()),
         };
         row.into_job(self.id, self.spec(), self.created, failures, revisions)
     }
@@ -90,9 +90,9 @@ impl Slot {
         let state = self.state();
         let row = self.row();
         let lease = row.and_then(|row| row.lease.as_ref());
-        let (available, due) = match &self.history {
-            JobHistory::Fresh(_, at) => (Some(*at), Some(*at)),
-            JobHistory::Past(past) => (past.row.available, past.row.due),
+        let (available, due) = match &self.record {
+            Record::Fresh(_, at) => (Some(*at), Some(*at)),
+            Record::Past(past) => (past.row.available, past.row.due),
         };
         IndexKeys {
             queue_index: self.shared_spec.queue_index,
@@ -108,9 +108,9 @@ impl Slot {
     }
 
     pub(super) fn state(&self) -> State {
-        match &self.history {
-            JobHistory::Fresh(state, _) => *state,
-            JobHistory::Past(past) => past.row.state,
+        match &self.record {
+            Record::Fresh(state, _) => *state,
+            Record::Past(past) => past.row.state,
         }
     }
 
@@ -121,30 +121,30 @@ impl Slot {
 
     /// What has happened to it; nothing so far is `None`.
     pub(super) fn row(&self) -> Option<&Row> {
-        match &self.history {
-            JobHistory::Fresh(..) => None,
-            JobHistory::Past(past) => Some(&past.row),
+        match &self.record {
+            Record::Fresh(..) => None,
+            Record::Past(past) => Some(&past.row),
         }
     }
 
     pub(super) fn failures(&self) -> &[FailedRun] {
-        match &self.history {
-            JobHistory::Fresh(..) => &[],
-            JobHistory::Past(past) => &past.failures,
+        match &self.record {
+            Record::Fresh(..) => &[],
+            Record::Past(past) => &past.failures,
         }
     }
 
     pub(super) fn revisions(&self) -> &[Revision] {
-        match &self.history {
-            JobHistory::Fresh(..) => &[],
-            JobHistory::Past(past) => &past.revisions,
+        match &self.record {
+            Record::Fresh(..) => &[],
+            Record::Past(past) => &past.revisions,
         }
     }
 
     pub(super) fn set_row(&mut self, row: Row) {
-        match &mut self.history {
-            JobHistory::Past(past) => past.row = row,
-            fresh @ JobHistory::Fresh(..) => *fresh = JobHistory::of(self.created, row, Vec::new(), Vec::new()),
+        match &mut self.record {
+            Record::Past(past) => past.row = row,
+            fresh @ Record::Fresh(..) => *fresh = Record::of(self.created, row, Vec::new(), Vec::new()),
         }
     }
 
@@ -172,13 +172,13 @@ impl Slot {
 
     /// Its past, which it has from now on.
     fn past(&mut self) -> Option<&mut Past> {
-        if let JobHistory::Fresh(state, at) = self.history {
+        if let Record::Fresh(state, at) = self.record {
             let row = fresh(self.created, state, at);
-            self.history = JobHistory::Past(Box::new(Past { row, failures: Vec::new(), revisions: Vec::new() }));
+            self.record = Record::Past(Box::new(Past { row, failures: Vec::new(), revisions: Vec::new() }));
         }
-        match &mut self.history {
-            JobHistory::Past(past) => Some(past),
-            JobHistory::Fresh(..) => None,
+        match &mut self.record {
+            Record::Past(past) => Some(past),
+            Record::Fresh(..) => None,
         }
     }
 
@@ -191,9 +191,9 @@ impl Slot {
 
     /// About how many bytes its records take.
     pub(super) fn weight(&self) -> usize {
-        let past = match &self.history {
-            JobHistory::Fresh(..) => 0,
-            JobHistory::Past(past) => {
+        let past = match &self.record {
+            Record::Fresh(..) => 0,
+            Record::Past(past) => {
                 let errors: usize = past.failures.iter().map(|run| run.error.len() + RECORD_BYTES).sum();
                 let bodies: usize = past.revisions.iter().map(|old| old.body.len() + RECORD_BYTES).sum();
                 errors + bodies + past.row.result.as_ref().map_or(0, |result| result.len()) + RECORD_BYTES
@@ -217,7 +217,7 @@ fn fresh(created: Moment, state: State, at: Moment) -> Row {
     Row::fresh(created, state, available, due)
 }
 
-impl JobHistory {
+impl Record {
     fn of(created: Moment, row: Row, failures: Vec<FailedRun>, revisions: Vec<Revision>) -> Self {
         let at = match row.state {
             State::Available => row.available,

@@ -10,7 +10,7 @@ use redrive_store::{Missing, Store, StoreError};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// However slow the machine is, what a test waits for happens within this time.
+/// The longest time that a test waits for anything, even on a slow machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
@@ -22,7 +22,7 @@ fn a_compaction_that_fails_is_reported_once_repeated_and_reported_when_it_succee
     store.watch(move |notice| drop(sender.send(notice.clone())));
     disk.refuse(".draft");
     Workload::new(1).batch_of_bytes(3, 10).play(&store).unwrap();
-    // Each change of a queue makes the log longer, and the snapshot of it not.
+    // Each change of a queue makes the log longer, but not its snapshot.
     for paused in [true, false].into_iter().cycle().take(20) {
         block_on(store.pause("one".into(), paused, Missing::Create, Moment::ORIGIN)).unwrap();
     }
@@ -50,7 +50,7 @@ fn a_compaction_that_fails_is_reported_once_repeated_and_reported_when_it_succee
 }
 
 #[test]
-fn an_attempt_that_begins_where_another_failed_has_everything() {
+fn a_copy_after_a_failed_one_has_everything() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(2);

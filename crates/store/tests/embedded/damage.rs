@@ -1,5 +1,5 @@
-//! Flipped bits, zeroed sectors, lost ends and lost files: refused, or, where it can be a torn write, cut
-//! off and reported; never taken for good.
+//! Flipped bits, zeroed sectors, lost ends and lost files: refused, or, if it can be a torn write, cut
+//! off and reported; never accepted silently.
 
 use crate::scratch::Scratch;
 use crate::sim::{SECTOR, SimDisk};
@@ -8,7 +8,7 @@ use crate::workload::{Workload, everything};
 use redrive_store::embedded::{Embedded, OpenError, Options, Repair, check_on};
 use std::fs;
 
-/// A store with a snapshot and two segments behind it, and all that it showed after each verb.
+/// A store with a snapshot and two segments after it, and its contents after each operation.
 struct Sample {
     disk: SimDisk,
     /// The high-water mark before the last frame: what a power cut may have left of it.
@@ -16,11 +16,11 @@ struct Sample {
     states: Vec<String>,
 }
 
-/// Segments that hold a few frames each.
+/// Segments of a few frames each.
 const SHORT: Options = Options { segment_bytes: 4 << 10, ..SMALL };
 
 impl Sample {
-    /// With a last frame of about so many bytes.
+    /// With a last frame of about this many bytes.
     fn new(last_bytes: usize) -> Self {
         let disk = SimDisk::default();
         let (store, _) = open(&disk, SHORT).unwrap();
@@ -66,11 +66,11 @@ impl Sample {
         (last + 1).next_multiple_of(SECTOR)
     }
 
-    /// Opens a copy that was spoilt. The answer is true where it was refused as damaged, and false where
-    /// something was cut off, which is nothing more than the last verb, and is reported.
-    fn is_refused(&self, spoil: impl FnOnce(&SimDisk), context: &str) -> bool {
+    /// Opens a damaged copy. Returns true if it was refused as damaged, and false if something was cut off, which
+    /// is at most the last operation, and is reported.
+    fn is_refused(&self, damage: impl FnOnce(&SimDisk), context: &str) -> bool {
         let disk = self.disk.copy();
-        spoil(&disk);
+        damage(&disk);
         let before: Vec<_> = disk.names().iter().map(|name| (name.clone(), disk.bytes(name))).collect();
         let findings = check_on(&disk, DIR, &mut |_| {}).unwrap();
         let after: Vec<_> = disk.names().iter().map(|name| (name.clone(), disk.bytes(name))).collect();
@@ -106,8 +106,8 @@ fn every_flipped_bit_of_the_log_and_the_snapshot_is_refused() {
         let written = if is_last { sample.end() } else { sample.disk.bytes(&name).len() };
         for at in 0..written {
             let bit = 1 << (at % 8);
-            let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at] ^= bit);
-            assert!(sample.is_refused(spoil, &format!("bit {} of byte {at} of {name}", at % 8)));
+            let damage = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at] ^= bit);
+            assert!(sample.is_refused(damage, &format!("bit {} of byte {at} of {name}", at % 8)));
         }
     }
 }
@@ -117,20 +117,20 @@ fn every_bit_of_the_last_frames_is_refused() {
     let sample = Sample::new(700);
     let (name, end) = (sample.last_segment(), sample.end());
     for bit in (end - 900) * 8..end * 8 {
-        let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
-        assert!(sample.is_refused(spoil, &format!("bit {} of byte {}", bit % 8, bit / 8)));
+        let damage = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+        assert!(sample.is_refused(damage, &format!("bit {} of byte {}", bit % 8, bit / 8)));
     }
 }
 
 #[test]
-fn something_behind_the_end_of_the_log_is_never_taken_for_a_frame() {
+fn bytes_after_the_end_of_the_log_are_never_taken_for_a_frame() {
     let sample = Sample::new(10);
     let (name, end) = (sample.last_segment(), sample.end());
     let length = sample.disk.bytes(&name).len();
     let mut refused = 0;
     for at in end..length {
-        let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at] = 0xf5);
-        refused += usize::from(sample.is_refused(spoil, &format!("byte {at} behind the end at {end}")));
+        let damage = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at] = 0xf5);
+        refused += usize::from(sample.is_refused(damage, &format!("byte {at} behind the end at {end}")));
     }
     // In the next sector a torn write would have left its header, too. Only within the 28 bytes of a header
     // it can be all that there is of a write that stopped early.
@@ -150,8 +150,8 @@ fn a_zeroed_sector_is_refused_unless_it_is_of_an_unconfirmed_last_write() {
             if bytes[range.clone()].iter().all(|byte| *byte == 0) {
                 continue;
             }
-            let spoil = |disk: &SimDisk| disk.edit(&other, |bytes| bytes[range.clone()].fill(0));
-            let refused = sample.is_refused(spoil, &format!("sector {sector} of {other}"));
+            let damage = |disk: &SimDisk| disk.edit(&other, |bytes| bytes[range.clone()].fill(0));
+            let refused = sample.is_refused(damage, &format!("sector {sector} of {other}"));
             if !refused {
                 cut.push((other.clone(), range.start));
             }
@@ -171,8 +171,8 @@ fn an_unconfirmed_last_write_that_stopped_early_is_cut_off_wherever_it_stopped()
         // The last byte that is not zero; behind it, nothing is lost.
         let last = sample.disk.bytes(&name)[..end].iter().rposition(|byte| *byte != 0).unwrap();
         for at in start + 1..=last {
-            let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at..].fill(0));
-            assert!(!sample.is_refused(spoil, &format!("stopped at {at} of {start}..{end}")));
+            let damage = |disk: &SimDisk| disk.edit(&name, |bytes| bytes[at..].fill(0));
+            assert!(!sample.is_refused(damage, &format!("stopped at {at} of {start}..{end}")));
         }
     }
 }
@@ -201,8 +201,8 @@ fn every_truncated_file_is_refused() {
     let sample = Sample::new(10);
     for name in sample.disk.names().into_iter().filter(|name| name.contains('.')) {
         for length in 0..sample.disk.bytes(&name).len() {
-            let spoil = |disk: &SimDisk| disk.edit(&name, |bytes| bytes.truncate(length));
-            assert!(sample.is_refused(spoil, &format!("{name} cut to {length} bytes")));
+            let damage = |disk: &SimDisk| disk.edit(&name, |bytes| bytes.truncate(length));
+            assert!(sample.is_refused(damage, &format!("{name} cut to {length} bytes")));
         }
     }
 }
@@ -222,8 +222,8 @@ fn a_file_in_the_place_of_another_is_refused() {
     for from in &names {
         for to in names.iter().filter(|to| *to != from) {
             let bytes = sample.disk.bytes(from);
-            let spoil = |disk: &SimDisk| disk.edit(to, |kept| *kept = bytes);
-            assert!(sample.is_refused(spoil, &format!("{from} in the place of {to}")));
+            let damage = |disk: &SimDisk| disk.edit(to, |kept| *kept = bytes);
+            assert!(sample.is_refused(damage, &format!("{from} in the place of {to}")));
         }
     }
 }
@@ -250,7 +250,7 @@ fn a_payload_that_looks_like_a_frame_is_not_taken_for_one() {
     let mut workload = Workload::new(5);
     workload.batch_of_bytes(1, 40).play(&store).unwrap();
     let name = "00000001.log";
-    // A whole frame for every place at which the payload may meet the beginning of a sector. What it lacks
+    // A whole frame for every offset at which the payload may reach the start of a sector. What it lacks
     // is the salt of the file.
     let start = disk.bytes(name).iter().rposition(|byte| *byte != 0).unwrap().next_multiple_of(SECTOR);
     let mut frame = disk.bytes(name)[SECTOR..2 * SECTOR].to_vec();
@@ -261,7 +261,7 @@ fn a_payload_that_looks_like_a_frame_is_not_taken_for_one() {
     workload.batch_with_body(body).play(&store).unwrap();
     let torn = disk.copy();
     drop(store);
-    // The beginning of the second frame is lost, and what is in it looks like frames.
+    // The start of the second frame is lost, and its payload looks like frames.
     torn.edit(name, |bytes| bytes[start..start + SECTOR].fill(0));
     torn.edit("high-water", |bytes| *bytes = mark);
     let (store, opened) = open(&torn, roomy).unwrap();

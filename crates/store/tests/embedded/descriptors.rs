@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// However slow the machine is, what a test waits for happens within this time.
+/// The longest time that a test waits for anything, even on a slow machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The names of the log's files, without those that are being prepared.
@@ -57,14 +57,14 @@ fn a_compaction_without_descriptors_fails_and_the_store_goes_on() {
     assert_eq!(store.status().stopped, None);
 }
 
-/// The process of the next test: it uses up all descriptors that it may have, and goes on writing.
+/// The process of the next test: it uses up all its descriptors, and continues to write.
 #[test]
 fn process_without_descriptors() {
     let Ok(dir) = std::env::var("REDRIVE_FEW_DESCRIPTORS") else { return };
     let (store, _) = Embedded::open(&dir, SMALL).unwrap();
-    let mut hoard = Vec::new();
+    let mut files = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
-        hoard.push(file);
+        files.push(file);
     }
     let mut workload = Workload::new(1);
     for _ in 0..10 {
@@ -74,7 +74,7 @@ fn process_without_descriptors() {
         store.compact().unwrap();
     }
     let jobs = store.status().jobs;
-    drop(hoard);
+    drop(files);
     store.close().unwrap();
     eprintln!("outcome: {jobs} jobs");
 }
@@ -89,8 +89,8 @@ fn a_process_without_descriptors_fills_segments_and_compacts_with_those_in_reser
         .args(["-c", "ulimit -n 64; exec \"$0\" --exact descriptors::process_without_descriptors --nocapture"])
         .arg(test)
         .env("REDRIVE_FEW_DESCRIPTORS", scratch.path());
-    let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
-    assert!(said.contains("outcome: 1000 jobs"), "{said}");
+    let message = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert!(message.contains("outcome: 1000 jobs"), "{message}");
     let (store, opened) = Embedded::open(scratch.path(), SMALL).unwrap();
     assert!(opened.clean, "{opened:?}");
     assert_eq!(store.status().jobs, 1_000);

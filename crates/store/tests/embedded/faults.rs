@@ -1,4 +1,4 @@
-//! A disk that fails: the store stops, says so, and has lost nothing that it acknowledged.
+//! A disk that fails: the store stops, reports it, and has lost nothing that it acknowledged.
 
 use crate::history::{History, Reached};
 use crate::sim::{Fault, SimDisk};
@@ -8,7 +8,7 @@ use redrive_store::conformance::block_on;
 use redrive_store::embedded::{OpenError, check_on};
 use redrive_store::{Store, StoreError};
 
-/// What became of the stores that met a fault.
+/// Counts of the outcomes of faults.
 #[derive(Debug, Default)]
 struct Tally {
     refused: usize,
@@ -16,7 +16,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Plays verbs on a disk with a fault, and goes on after the disk was repaired.
+    /// Calls operations on a disk with a fault, and continues after the disk was repaired.
     fn meet(&mut self, history: &History, fault: Fault, seed: u64) {
         let disk = SimDisk::default();
         disk.break_with(fault);
@@ -46,7 +46,7 @@ impl Tally {
     }
 }
 
-/// Every verb says why, and status does.
+/// Every operation and the status report the reason.
 fn stays_stopped(store: &redrive_store::Embedded, context: &str) {
     let mut workload = Workload::new(1);
     for op in workload.ops(30) {
@@ -57,7 +57,7 @@ fn stays_stopped(store: &redrive_store::Embedded, context: &str) {
     assert!(store.close().is_err(), "{context}");
 }
 
-/// How many calls, and how many writes, the verbs of a history come to without any fault. The threads of
+/// How many calls, and how many writes, the operations of a history make without any fault. The threads of
 /// the store make a few more or less of them each time.
 fn effort(history: &History) -> (u64, u64) {
     let disk = SimDisk::default();

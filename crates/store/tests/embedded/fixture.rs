@@ -43,7 +43,7 @@ fn a_store_of_the_first_format_opens_as_it_was() {
     assert_eq!(everything(&Embedded::open(scratch.path(), SMALL).unwrap().0).unwrap(), before);
 }
 
-/// Writes a store that has something of everything, and what it must be.
+/// Writes a store with every kind of record, and a description of its contents.
 fn write_fixture(folder: &Path) {
     let options = Options { segment_bytes: 16 << 10, ..SMALL };
     let (store, _) = Embedded::open(folder, options).unwrap();

@@ -60,7 +60,7 @@ fn writes_that_arrive_during_a_flush_share_the_next_one() {
 }
 
 #[test]
-fn a_verb_does_its_work_when_it_is_called_even_if_no_caller_waits() {
+fn an_operation_is_carried_out_even_if_no_caller_waits() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(1);

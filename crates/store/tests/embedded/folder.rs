@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 #[test]
-fn a_second_opening_is_refused_with_the_process_that_has_it() {
+fn a_second_opening_is_refused_and_names_the_process() {
     let scratch = Scratch::new();
     let (store, _) = Embedded::open(scratch.path(), SMALL).unwrap();
     for refusal in
@@ -31,7 +31,7 @@ fn a_second_opening_is_refused_with_the_process_that_has_it() {
     Embedded::open(scratch.path(), SMALL).unwrap();
 }
 
-/// The other process of the next test: it opens the folder that it is told, and says what came of it.
+/// The other process of the next test: it opens a folder, and prints the outcome.
 #[test]
 fn second_process() {
     if let Ok(dir) = std::env::var("REDRIVE_SECOND_PROCESS") {
@@ -51,11 +51,11 @@ fn a_second_process_is_refused() {
         String::from_utf8(command.output().unwrap().stderr).unwrap()
     };
     let (store, _) = Embedded::open(scratch.path(), SMALL).unwrap();
-    let said = ask();
-    assert!(said.contains(&format!("is in use by process {}", std::process::id())), "{said}");
+    let message = ask();
+    assert!(message.contains(&format!("is in use by process {}", std::process::id())), "{message}");
     drop(store);
-    let said = ask();
-    assert!(said.contains("outcome: opened"), "{said}");
+    let message = ask();
+    assert!(message.contains("outcome: opened"), "{message}");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn closing_is_orderly_and_happens_once() {
 }
 
 #[test]
-fn opening_says_what_it_found() {
+fn opening_reports_what_it_found() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     for op in Workload::new(33).ops(600) {
@@ -98,7 +98,7 @@ fn opening_says_what_it_found() {
 }
 
 #[test]
-fn the_latest_moment_and_the_distance_of_the_wall_clock_are_kept() {
+fn the_latest_time_and_the_offset_of_the_wall_clock_are_stored() {
     let disk = SimDisk::default();
     let at = |micros| Some(Moment::from_micros(micros));
     let (store, opened) = open(&disk, TINY).unwrap();
@@ -182,7 +182,7 @@ fn compacting_under_load_keeps_everything() {
     assert!(check_on(&disk.copy(), DIR, &mut |_| {}).unwrap().is_sound());
 }
 
-/// One round of a busy store: ten jobs come, are done, and are forgotten.
+/// One round of a busy store: ten jobs are enqueued, completed, and pruned.
 fn pass_through(store: &Embedded, workload: &mut Workload) {
     workload.batch_of_bytes(10, 200).play(store).unwrap();
     work(store, 1);
@@ -191,7 +191,7 @@ fn pass_through(store: &Embedded, workload: &mut Workload) {
 }
 
 #[test]
-fn the_space_of_forgotten_jobs_comes_back() {
+fn the_space_of_removed_jobs_is_reclaimed() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(8);
@@ -221,7 +221,7 @@ fn the_log_is_compacted_by_itself_when_it_has_grown() {
 }
 
 #[test]
-fn a_decision_that_panics_does_no_harm() {
+fn a_decision_that_panics_changes_nothing() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(8);

@@ -1,4 +1,4 @@
-//! What a store may show after a crash: the state after some number of verbs, none of them by half.
+//! What a store may contain after a crash: the state after some number of operations, none of them half done.
 
 use crate::sim::SimDisk;
 use crate::workload::{Op, Workload, everything};
@@ -6,7 +6,7 @@ use redrive_store::embedded::{Embedded, Opened, Options};
 use redrive_store::{Memory, Store, StoreError};
 use std::sync::Arc;
 
-/// Verbs, and all that the reference model shows after each number of them.
+/// Operations, and everything that the reference model contains after each of them.
 pub(crate) struct History {
     pub(crate) ops: Vec<Op>,
     states: Vec<String>,
@@ -16,9 +16,9 @@ pub(crate) struct History {
 /// How far a store came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
-    /// So many verbs were acknowledged.
+    /// How many operations were acknowledged.
     pub(crate) acknowledged: usize,
-    /// So many were called.
+    /// How many were called.
     pub(crate) called: usize,
 }
 
@@ -35,7 +35,7 @@ impl History {
         Self { ops, states, workload_after: workload.ops(20) }
     }
 
-    /// Plays the verbs on a store until it stops answering: some at a time, without waiting in between.
+    /// Calls the operations on a store until it stops answering: several at a time, without waiting in between.
     pub(crate) fn play(&self, store: &dyn Store, random: &mut fastrand::Rng) -> Reached {
         let mut reached = Reached { acknowledged: 0, called: 0 };
         while reached.called < self.ops.len() {
@@ -60,7 +60,7 @@ impl History {
         reached
     }
 
-    /// After how many verbs the store stands; all that were acknowledged, and of the others none by half.
+    /// How many operations the store contains: all that were acknowledged, and none of the others half done.
     pub(crate) fn place_of(&self, store: &dyn Store, reached: Reached) -> Result<usize, String> {
         let shown = everything(store).map_err(|error| error.to_string())?;
         let possible = reached.acknowledged..=reached.called;
@@ -71,7 +71,7 @@ impl History {
         })
     }
 
-    /// Opens a copy that was taken after so many verbs: it needs no repair, shows them all, and goes on.
+    /// Opens a copy that was taken after so many operations: it needs no repair, shows them all, and goes on.
     pub(crate) fn check_copy(&self, disk: &SimDisk, dir: &str, options: Options, verbs: usize) -> Opened {
         let (copy, opened) = Embedded::open_on(Arc::new(disk.clone()), dir, options).unwrap();
         assert!(opened.repairs.is_empty(), "{opened:?}");
@@ -80,7 +80,7 @@ impl History {
         opened
     }
 
-    /// Goes on with other verbs on the store and on the reference model, from a place on.
+    /// Continues with other operations on the store and on the reference model after the first `place`.
     pub(crate) fn go_on(&self, store: &dyn Store, place: usize) {
         let model = Memory::new();
         for op in &self.ops[..place] {

@@ -1,4 +1,4 @@
-//! A list does not delay other verbs.
+//! A list does not delay other operations.
 
 use crate::sim::SimDisk;
 use crate::subject::{SMALL, open};
@@ -32,7 +32,7 @@ fn a_list_by_kind_lets_writers_in_after_every_step() {
             Poll::Ready(listed) => break listed.unwrap(),
             Poll::Pending => {
                 steps += 1;
-                // It answers, and so the list does not hold the lock.
+                // It answers, so the list does not hold the lock.
                 if steps % 50 == 0 {
                     workload.play_batch(&store, 1);
                 }

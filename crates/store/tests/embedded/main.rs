@@ -16,8 +16,8 @@ mod flush;
 mod folder;
 mod history;
 mod lists;
+mod lost_folder;
 mod model;
-mod place;
 mod power;
 #[path = "../common/scratch.rs"]
 mod scratch;

@@ -13,7 +13,7 @@ use std::thread;
 const SEEDS: u64 = 6;
 const IMAGES: u64 = 3;
 
-/// Cuts the power at the n-th flush, for every n, and looks at what comes back. Answers how often there
+/// Cuts the power at the n-th flush, for every n, and checks what is left. Returns how often there
 /// was something to cut off.
 fn cut_everywhere(seed: u64, options: Options) -> usize {
     let history = History::new(seed, 150);
@@ -63,20 +63,20 @@ fn a_snapshot_never_brings_back_a_part_of_a_batch() {
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(1);
     let ids = workload.play_batch(&store, 10);
-    // The place of the first job is free, and will be that of the first job of the batch.
+    // The slot of the first job is free, and will be that of the first job of the batch.
     block_on(store.cancel(ids[0], Moment::ORIGIN)).unwrap().unwrap();
     block_on(store.remove(ids[0])).unwrap().unwrap();
     thread::scope(|scope| {
         let draft = disk.hold(Point { call: Call::Write, ending: ".draft", after: 1 });
         scope.spawn(|| store.compact().unwrap());
-        // The snapshot has passed the first places, and not yet come to the last.
+        // The snapshot has written the first slots, and not yet the last.
         disk.wait_for_held_calls(1);
         let log = disk.hold_flushes();
         let batch = workload.batch_of_bytes(2, 10);
         let answer = batch.call(&store);
         disk.wait_for_held_calls(2);
         drop(draft);
-        // Nothing should come of this, however long one waits.
+        // This should have no effect, however long the wait.
         for _ in 0..20_000 {
             if disk.names().iter().any(|name| name.ends_with(".snapshot")) {
                 break;

@@ -5,7 +5,7 @@ use redrive_store::embedded::{Embedded, OpenError, Opened, Options};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than any test takes: what happens then is not a matter of chance.
+/// Longer than any test takes, so that it never happens by chance.
 const NEVER: Duration = Duration::from_secs(86_400);
 
 /// Everything so small that every test meets the ends of segments, and snapshots.

@@ -1,4 +1,4 @@
-//! A log whose end is lost, and how that is told from one that ends there.
+//! A log whose end is lost, and how that is distinguished from one that ends there.
 
 use crate::sim::{Call, Point, SECTOR, SimDisk};
 use crate::subject::{DIR, SMALL, open};
@@ -23,13 +23,16 @@ fn zero_from(disk: &SimDisk, name: &str, from: usize) {
     disk.edit(name, |bytes| bytes[from..].fill(0));
 }
 
-/// Opening and checking both say that the end is lost.
+/// Opening and checking both report that the end is lost.
 fn is_refused(disk: &SimDisk, context: &str) {
     let findings = check_on(disk, DIR, &mut |_| {}).unwrap();
     assert!(!findings.is_sound(), "{context}: {findings:?}");
     let Err(error) = open(disk, SMALL) else { panic!("{context}: opened") };
-    let said = error.to_string();
-    assert!(matches!(error, OpenError::Damaged(_)) && said.contains(MARK) && said.contains("backup"), "{said}");
+    let message = error.to_string();
+    assert!(
+        matches!(error, OpenError::Damaged(_)) && message.contains(MARK) && message.contains("backup"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -46,9 +49,9 @@ fn a_zeroed_tail_of_any_number_of_frames_is_refused() {
     let places = frames(&killed, &name);
     assert_eq!(places.len(), 20);
     for from in places {
-        let spoilt = killed.copy();
-        zero_from(&spoilt, &name, from);
-        is_refused(&spoilt, &format!("zeros from {from} on"));
+        let damaged = killed.copy();
+        zero_from(&damaged, &name, from);
+        is_refused(&damaged, &format!("zeros from {from} on"));
     }
     let findings = check_on(&killed, DIR, &mut |_| {}).unwrap();
     assert!(findings.is_sound() && !findings.clean, "{findings:?}");
@@ -108,7 +111,7 @@ fn a_copy_that_lost_its_end_is_refused() {
 }
 
 #[test]
-fn a_folder_whose_log_and_snapshot_are_gone_is_no_new_store() {
+fn a_folder_whose_log_and_snapshot_are_gone_is_not_a_new_store() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     Workload::new(1).batch_of_bytes(1, 10).play(&store).unwrap();
@@ -123,7 +126,7 @@ fn a_folder_whose_log_and_snapshot_are_gone_is_no_new_store() {
 }
 
 #[test]
-fn a_store_without_its_mark_opens_says_so_and_gets_a_new_one() {
+fn a_store_without_its_mark_opens_reports_it_and_gets_a_new_one() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     let mut workload = Workload::new(1);
@@ -155,9 +158,9 @@ fn a_damaged_mark_never_refuses_a_sound_log() {
     (0..3).for_each(|_| drop(workload.batch_of_bytes(1, 10).play(&store).unwrap()));
     let killed = disk.copy();
     for bit in 0..2 * SECTOR * 8 {
-        let spoilt = killed.copy();
-        spoilt.edit(MARK, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
-        let (_store, opened) = open(&spoilt, SMALL).unwrap();
+        let damaged = killed.copy();
+        damaged.edit(MARK, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+        let (_store, opened) = open(&damaged, SMALL).unwrap();
         // One of the two slots is whole.
         assert!(opened.confirmed, "bit {bit}: {opened:?}");
     }

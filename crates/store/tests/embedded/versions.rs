@@ -1,4 +1,4 @@
-//! Files and rows of versions to come: refused by name, and not touched.
+//! Files and rows of newer versions: refused, and not changed.
 
 use crate::sim::{SECTOR, SimDisk};
 use crate::subject::{DIR, SMALL, open};
@@ -29,7 +29,7 @@ fn a_newer_format_is_refused_with_the_way_out() {
     }
 }
 
-/// Changes the version of the first row of the log that stands alone in its frame, and makes the checksums right.
+/// Changes the version of the first row that is alone in its frame of the log, and corrects the checksums.
 fn with_a_newer_row(bytes: &mut [u8]) {
     const ROW: u8 = 5;
     const VERSION: usize = 17;

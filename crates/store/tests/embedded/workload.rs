@@ -1,4 +1,4 @@
-//! Random verbs as data, so that the same ones can be played on several stores.
+//! Random operations as data, so that the same ones can be applied to several stores.
 
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Jitter, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched,
@@ -13,7 +13,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
-/// A verb with all that it is told.
+/// An operation with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     now: Moment,
@@ -47,13 +47,13 @@ enum Ending {
     Released(Span),
 }
 
-/// What a store answers, as text, or why it does not.
+/// The answer of a store as text, or its error.
 pub(crate) type VerbFuture<'a> = Pin<Box<dyn Future<Output = Result<String, StoreError>> + 'a>>;
 
 impl Op {
-    /// Calls the verb at once; the answer can be waited for later.
+    /// Calls the operation at once; the answer can be awaited later.
     pub(crate) fn call<'a>(&self, store: &'a dyn Store) -> VerbFuture<'a> {
-        macro_rules! told {
+        macro_rules! call {
             ($answer:expr) => {{
                 let answer = $answer;
                 Box::pin(async move { answer.await.map(|answer| format!("{answer:?}")) })
@@ -61,34 +61,34 @@ impl Op {
         }
         let now = self.now;
         match self.verb.clone() {
-            Verb::Enqueue(jobs) => told!(store.enqueue(jobs, now)),
-            Verb::Claim(claim) => told!(store.claim(claim, now)),
-            Verb::Extend(lease_refs, span) => told!(store.extend(lease_refs, span, now)),
+            Verb::Enqueue(jobs) => call!(store.enqueue(jobs, now)),
+            Verb::Claim(claim) => call!(store.claim(claim, now)),
+            Verb::Extend(lease_refs, span) => call!(store.extend(lease_refs, span, now)),
             Verb::Settle(list) => {
                 let settlements =
                     list.into_iter().map(|(lease_ref, ending)| Settlement { lease_ref, report: ending.report(now) });
-                told!(store.settle(settlements.collect(), now))
+                call!(store.settle(settlements.collect(), now))
             }
-            Verb::Reclaim(limit) => told!(store.reclaim(&decide_overdue, limit, now)),
-            Verb::Promote(limit) => told!(store.promote(&HELD, limit, now)),
-            Verb::Cancel(id) => told!(store.cancel(id, now)),
-            Verb::Activate(id) => told!(store.activate(id, now)),
-            Verb::Redrive(id, spec) => told!(store.redrive(id, Redrive { spec, by: "ada".into() }, now)),
-            Verb::Remove(id) => told!(store.remove(id)),
-            Verb::Prune(retention, limit) => told!(store.prune(retention, limit, now)),
-            Verb::Pause(queue, paused) => told!(store.pause(queue, paused, Missing::Create, now)),
-            Verb::Get(id) => told!(store.get(id)),
-            // Where a list goes on is the store's own matter: behind the last job that fits, or that was looked at.
+            Verb::Reclaim(limit) => call!(store.reclaim(&decide_overdue, limit, now)),
+            Verb::Promote(limit) => call!(store.promote(&HELD, limit, now)),
+            Verb::Cancel(id) => call!(store.cancel(id, now)),
+            Verb::Activate(id) => call!(store.activate(id, now)),
+            Verb::Redrive(id, spec) => call!(store.redrive(id, Redrive { spec, by: "ada".into() }, now)),
+            Verb::Remove(id) => call!(store.remove(id)),
+            Verb::Prune(retention, limit) => call!(store.prune(retention, limit, now)),
+            Verb::Pause(queue, paused) => call!(store.pause(queue, paused, Missing::Create, now)),
+            Verb::Get(id) => call!(store.get(id)),
+            // Stores may end a page after the last job that matches, or after the last one that was read.
             Verb::List(filter, page) => {
                 let listed = store.list(filter, page);
-                told!(async move { listed.await.map(|listed| (listed.jobs, listed.total)) })
+                call!(async move { listed.await.map(|listed| (listed.jobs, listed.total)) })
             }
-            Verb::Queues => told!(store.queues()),
-            Verb::NextWake => told!(store.next_wake(&HELD)),
+            Verb::Queues => call!(store.queues()),
+            Verb::NextWake => call!(store.next_wake(&HELD)),
         }
     }
 
-    /// Calls the verb and waits for the answer.
+    /// Calls the operation and waits for the answer.
     pub(crate) fn play(&self, store: &dyn Store) -> Result<String, StoreError> {
         block_on(self.call(store))
     }
@@ -98,13 +98,13 @@ impl Ending {
     fn report(self, now: Moment) -> RunOutcome {
         match self {
             Self::Done(result) => RunOutcome::Done(result),
-            Self::Failed(draw) => RunOutcome::Failed(Box::new(move |job| rule(job, now, draw))),
+            Self::Failed(draw) => RunOutcome::Failed(Box::new(move |job| decision(job, now, draw))),
             Self::Released(delay) => RunOutcome::Released { delay, most: 2 },
         }
     }
 }
 
-fn rule(job: &Job, now: Moment, draw: f64) -> Decision {
+fn decision(job: &Job, now: Moment, draw: f64) -> Decision {
     let failure = Failure::of_type(if draw < 0.2 { "fatal" } else { "error" });
     let verdict = decide(&job.spec.policy, &job.history, &failure, now, Draw::try_from(draw).unwrap());
     let error = format!("{{\"draw\":{draw}}}").into_bytes().into();
@@ -113,13 +113,13 @@ fn rule(job: &Job, now: Moment, draw: f64) -> Decision {
 
 fn decide_overdue(job: &Job, why: Overdue) -> Decision {
     let until = job.lease.as_ref().unwrap().until;
-    rule(job, until, if why == Overdue::Stalled { 0.3 } else { 0.9 })
+    decision(job, until, if why == Overdue::Stalled { 0.3 } else { 0.9 })
 }
 
 /// One of the queues, always.
 static HELD: LazyLock<Held> = LazyLock::new(|| Held::of_queues(["three".into()]));
 
-/// All that a store shows, as text.
+/// The whole contents of a store, as text.
 pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
     block_on(async {
         let all = store.list(Filter::default(), Page::new(0, usize::MAX)).await?;
@@ -131,7 +131,7 @@ pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
 /// Some jobs need several sectors, and some more than a segment has in the smallest stores.
 const LARGEST_BODY: usize = 5_000;
 
-/// A source of verbs.
+/// A source of operations.
 pub(crate) struct Workload {
     random: fastrand::Rng,
     now: Moment,
@@ -205,7 +205,7 @@ impl Workload {
         Op { now: self.now, verb: Verb::Enqueue(jobs) }
     }
 
-    /// Keeps so many new jobs, and answers their names.
+    /// Adds this many new jobs, and returns their ids.
     pub(crate) fn play_batch(&mut self, store: &dyn Store, count: usize) -> Vec<JobId> {
         let jobs: Vec<_> = (0..count).map(|_| self.plain_job(vec![b'x'; 10])).collect();
         let ids = jobs.iter().map(|job| job.id).collect();

@@ -225,7 +225,7 @@ impl Flawed {
         }
     }
 
-    fn told(&self, mut transition: Transition) -> Transition {
+    fn transition(&self, mut transition: Transition) -> Transition {
         transition.job = self.shown(transition.job.clone());
         match self.flaw {
             Flaw::CallsASnoozeAFailure if transition.event == EventKind::Snoozed => {
@@ -247,7 +247,7 @@ impl Flawed {
             Settled::Repeated(job) if self.has(Flaw::AnswersRepeatedSuccessAsNew) => {
                 Settled::Transition(Transition::new(job, EventKind::Completed, Some(State::Active), now))
             }
-            Settled::Transition(transition) => Settled::Transition(self.told(transition)),
+            Settled::Transition(transition) => Settled::Transition(self.transition(transition)),
             Settled::Repeated(job) => Settled::Repeated(self.shown(job)),
         }
     }
@@ -265,13 +265,13 @@ impl Flawed {
         }
         let settlement = Settlement { lease_ref: self.believed(settlement.lease_ref), ..settlement };
         let answers = self.memory.settle(vec![settlement], now).await?;
-        let told =
+        let answer =
             |answer: Result<_, _>| answer.map(|settled| self.settled(settled, now)).map_err(|no| self.refused(no));
-        Ok(answers.into_iter().map(told).collect())
+        Ok(answers.into_iter().map(answer).collect())
     }
 }
 
-/// The state that a job was in before, as far as the event tells.
+/// The state that a job was in before, as far as the event shows it.
 fn guessed(transition: &Transition) -> Option<State> {
     let before = |state: &State| state.after(transition.event) == Some(transition.job.state);
     State::ALL.into_iter().find(before)
@@ -341,8 +341,8 @@ impl Store for Flawed {
                 let leases = answers.iter_mut().flatten().filter_map(|job| job.lease.as_mut());
                 leases.for_each(|lease| lease.until = now.after(span));
             }
-            let told = |answer: Result<_, _>| answer.map(|job| self.shown(job)).map_err(|no| self.refused(no));
-            Ok(answers.into_iter().map(told).collect())
+            let answer = |answer: Result<_, _>| answer.map(|job| self.shown(job)).map_err(|no| self.refused(no));
+            Ok(answers.into_iter().map(answer).collect())
         })
     }
 
@@ -364,7 +364,7 @@ impl Store for Flawed {
                 decide(job, if self.has(Flaw::CallsEveryRunStalled) { Overdue::Stalled } else { why })
             };
             let ended = self.memory.reclaim(&decide, limit, late).await?;
-            Ok(ended.into_iter().map(|transition| self.told(transition)).collect())
+            Ok(ended.into_iter().map(|transition| self.transition(transition)).collect())
         })
     }
 
@@ -396,16 +396,16 @@ impl Store for Flawed {
                 moved.extend(self.memory.promote(&held, limit - moved.len(), early).await?);
             }
             moved.extend(self.memory.promote(&held, limit - moved.len(), early).await?);
-            Ok(moved.into_iter().map(|transition| self.told(transition)).collect())
+            Ok(moved.into_iter().map(|transition| self.transition(transition)).collect())
         })
     }
 
     fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
-        Box::pin(async move { Ok(self.memory.cancel(id, now).await?.map(|transition| self.told(transition))) })
+        Box::pin(async move { Ok(self.memory.cancel(id, now).await?.map(|transition| self.transition(transition))) })
     }
 
     fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
-        Box::pin(async move { Ok(self.memory.activate(id, now).await?.map(|transition| self.told(transition))) })
+        Box::pin(async move { Ok(self.memory.activate(id, now).await?.map(|transition| self.transition(transition))) })
     }
 
     fn redrive(&self, id: JobId, mut redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
@@ -417,7 +417,7 @@ impl Store for Flawed {
                 let old = self.memory.get(id).await?.map(|job| job.spec);
                 redrive.spec = redrive.spec.or(old);
             }
-            Ok(self.memory.redrive(id, redrive, now).await?.map(|transition| self.told(transition)))
+            Ok(self.memory.redrive(id, redrive, now).await?.map(|transition| self.transition(transition)))
         })
     }
 

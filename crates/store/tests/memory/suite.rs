@@ -1,4 +1,4 @@
-//! One test for each case of the suite, and a look at the suite itself.
+//! One test for each case of the suite, and tests of the suite itself.
 
 use crate::MemorySubject;
 use crate::flawed::{Flaw, FlawedSubject};
@@ -14,12 +14,12 @@ fn every_case_has_a_name_of_its_own() {
 }
 
 #[test]
-fn every_flaw_is_found_by_some_case_which_says_so() {
+fn every_flaw_is_found_by_some_case() {
     for flaw in Flaw::ALL {
         let found = cases().iter().find_map(|case| case.run(&FlawedSubject::new(flaw)).err());
         let failed = found.unwrap_or_else(|| panic!("no case finds that a store {flaw:?}"));
-        let said = failed.to_string();
-        assert!(said.starts_with(&failed.case) && said.contains(".rs:"), "{flaw:?}: {said}");
+        let message = failed.to_string();
+        assert!(message.starts_with(&failed.case) && message.contains(".rs:"), "{flaw:?}: {message}");
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn address() -> &'static str {
     &ADDRESS
 }
 
-/// Lives as long as the process: a cluster stops when its input ends.
+/// Runs as long as the process: a cluster stops when its input ends.
 static RUNNING: Mutex<Option<Cluster>> = Mutex::new(None);
 
 /// A throw-away cluster.

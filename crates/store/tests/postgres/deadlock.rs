@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
-/// However slow the machine is, what a test waits for happens within this time.
+/// The longest time that a test waits for anything, even on a slow machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn until(client: &Client, sql: &str, what: &str) {
@@ -36,7 +36,7 @@ async fn settled_against_another_session(schema: &str, claims: &Postgres, settle
     let (watcher, other) = (plain_client().await, plain_client().await);
     let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     let before: i64 = watcher.query_one(deadlocks, &[]).await.unwrap().get(0);
-    // The session that looks for deadlocks first is cancelled: not this one.
+    // The session that detects the deadlock first is cancelled: not this one.
     other.batch_execute("BEGIN; SET LOCAL deadlock_timeout = '100s'").await.unwrap();
     other.batch_execute(&lock(schema, &ids[1..2])).await.unwrap();
     let settlements = ids.iter().map(|id| {

@@ -1,4 +1,4 @@
-//! Connections that break, and a database that goes away and comes back.
+//! Connections that break, and a database that stops and comes back.
 
 use crate::cluster::Cluster;
 use crate::subject::{cut, new_schema, open, runtime};
@@ -18,7 +18,7 @@ struct Acknowledged {
     failures: usize,
 }
 
-/// A result; or `None` where the store is unavailable, which is the only error that is allowed.
+/// A result; or `None` if the store is unavailable, which is the only error that is allowed.
 fn told<T>(answer: Result<T, StoreError>, failures: &mut usize) -> Option<T> {
     match answer {
         Ok(answer) => Some(answer),
@@ -46,14 +46,14 @@ async fn worker(store: Arc<Postgres>, seed: u64, stop: Arc<AtomicBool>) -> Ackno
         let claimed = told(store.claim(claim("q", 2, seed), now()).await, &mut record.failures).unwrap_or_default();
         let settlements = claimed.iter().map(done).collect();
         for answer in told(store.settle(settlements, now()).await, &mut record.failures).unwrap_or_default() {
-            record.done.push(answer.expect("whoever holds a job may settle it").job().id);
+            record.done.push(answer.expect("a worker may settle its job").job().id);
         }
     }
     record
 }
 
 #[test]
-fn what_was_acknowledged_outlives_every_cut() {
+fn what_was_acknowledged_survives_every_cut() {
     let schema = new_schema();
     let store = Arc::new(open(&schema));
     runtime().block_on(async {
@@ -63,7 +63,7 @@ fn what_was_acknowledged_outlives_every_cut() {
         let mut cuts = 0;
         for _ in 0..25 {
             cuts += cut(&schema).await;
-            // A verb that succeeds shows that the store has come back by itself.
+            // An operation that succeeds shows that the store has recovered by itself.
             while store.next_wake(&Held::new()).await.is_err() {}
         }
         stop.store(true, Ordering::SeqCst);

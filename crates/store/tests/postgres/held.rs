@@ -1,4 +1,4 @@
-//! Jobs of held queues cost a sweep nothing.
+//! A sweep does not read the jobs of held queues.
 
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{job, later, now};

@@ -30,7 +30,7 @@ fn dump(version: usize) -> PathBuf {
     fixtures().join(format!("postgres-{version}.sql"))
 }
 
-/// Loads a dump; answers the schema in which it is.
+/// Loads a dump; returns the schema in which it is.
 async fn load(version: usize) -> String {
     let schema = new_schema();
     let dump = std::fs::read_to_string(dump(version)).unwrap().replace(SCHEMA, &schema);
@@ -90,7 +90,7 @@ fn jobs_of_every_migration_can_be_run() {
     }
 }
 
-/// Writes the dumps where `REDRIVE_WRITE_FIXTURE` is set; else makes them and throws them away.
+/// Writes the dumps if `REDRIVE_WRITE_FIXTURE` is set; otherwise makes them and discards them.
 #[test]
 fn a_dump_of_every_migration_can_be_made() {
     let scratch = Scratch::new();

@@ -11,17 +11,17 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// The notifications that a node receives.
-fn ear(node: &Postgres) -> mpsc::UnboundedReceiver<Change> {
+fn subscribe(node: &Postgres) -> mpsc::UnboundedReceiver<Change> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let _running = runtime().enter();
     node.listen(move |change| drop(sender.send(change)));
     receiver
 }
 
-async fn next(ear: &mut mpsc::UnboundedReceiver<Change>, wanted: impl Fn(&Change) -> bool) -> Change {
+async fn next(changes: &mut mpsc::UnboundedReceiver<Change>, wanted: impl Fn(&Change) -> bool) -> Change {
     let found = async {
         loop {
-            let change = ear.recv().await.expect("the node listens");
+            let change = changes.recv().await.expect("the node listens");
             if wanted(&change) {
                 return change;
             }
@@ -39,20 +39,20 @@ fn is_notification(change: &Change) -> bool {
 fn a_node_is_notified_of_jobs_of_other_nodes_and_not_of_its_own() {
     let schema = new_schema();
     let (here, there) = (open(&schema), open(&schema));
-    let (mut ear_here, mut ear_there) = (ear(&here), ear(&there));
+    let (mut changes_here, mut changes_there) = (subscribe(&here), subscribe(&there));
     runtime().block_on(async {
         // The first one says that the node listens.
-        for ear in [&mut ear_here, &mut ear_there] {
-            assert_eq!(next(ear, |_| true).await, Change::Anything);
+        for changes in [&mut changes_here, &mut changes_there] {
+            assert_eq!(next(changes, |_| true).await, Change::Anything);
         }
         here.enqueue(vec![job("mine")], now()).await.unwrap().unwrap();
-        let told = next(&mut ear_there, is_notification).await;
-        assert_eq!(told, Change::Available("mine".into(), 1));
+        let change = next(&mut changes_there, is_notification).await;
+        assert_eq!(change, Change::Available("mine".into(), 1));
         there.enqueue(vec![job("yours"), job("yours")], now()).await.unwrap().unwrap();
-        let told = next(&mut ear_here, is_notification).await;
-        assert_eq!(told, Change::Available("yours".into(), 2));
+        let change = next(&mut changes_here, is_notification).await;
+        assert_eq!(change, Change::Available("yours".into(), 2));
         there.pause("yours".into(), true, Missing::Create, now()).await.unwrap();
-        assert_eq!(next(&mut ear_here, is_notification).await, Change::Pauses);
+        assert_eq!(next(&mut changes_here, is_notification).await, Change::Pauses);
     });
 }
 
@@ -60,18 +60,18 @@ fn a_node_is_notified_of_jobs_of_other_nodes_and_not_of_its_own() {
 fn a_listener_that_is_cut_off_comes_back_and_says_that_it_may_have_missed_something() {
     let schema = new_schema();
     let (here, there) = (open(&schema), open(&schema));
-    let (mut ear, mut other) = (ear(&here), ear(&there));
+    let (mut changes, mut other) = (subscribe(&here), subscribe(&there));
     runtime().block_on(async {
-        for ear in [&mut ear, &mut other] {
-            assert_eq!(next(ear, |_| true).await, Change::Anything);
+        for changes in [&mut changes, &mut other] {
+            assert_eq!(next(changes, |_| true).await, Change::Anything);
         }
         assert_eq!(cut(&format!("redrive listener {schema}")).await, 2, "each node has a listener");
-        let again = next(&mut ear, |change| *change != Change::Nothing).await;
+        let again = next(&mut changes, |change| *change != Change::Nothing).await;
         assert_eq!(again, Change::Anything, "a pause may have been missed");
         for _ in 0..100 {
             // Repeated until it is received: the test cannot see when the connection is up again.
             there.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
-            if matches!(next(&mut ear, |_| true).await, Change::Available(..)) {
+            if matches!(next(&mut changes, |_| true).await, Change::Available(..)) {
                 return;
             }
         }
@@ -135,7 +135,7 @@ async fn worker(node: Arc<Postgres>, seed: u64) -> Vec<Job> {
             }
         };
         for answer in node.settle(jobs.iter().map(settle).collect(), now()).await.unwrap() {
-            done.push(answer.expect("whoever holds a job may settle it").into_job());
+            done.push(answer.expect("a worker may settle its job").into_job());
         }
     }
 }
@@ -169,6 +169,6 @@ fn nodes_share_the_clock_of_the_database() {
     let shown = nodes.each_ref().map(|node| node.clock().now().micros());
     for shown in shown {
         // The three were read one after the other, on a machine that may be busy.
-        assert!((shown - database).abs() < 5_000_000, "the node shows {shown}, the database said {database}");
+        assert!((shown - database).abs() < 5_000_000, "the node shows {shown}, the database says {database}");
     }
 }

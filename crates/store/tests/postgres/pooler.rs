@@ -41,7 +41,7 @@ impl Drop for Bouncer {
 }
 
 #[test]
-fn a_pooler_that_lends_connections_for_single_transactions_is_refused_with_the_way_out() {
+fn a_pooler_in_transaction_mode_is_refused_with_the_way_out() {
     let cluster = Cluster::start();
     let bouncer = Bouncer::start("transaction", &cluster);
     let refused = runtime().block_on(Postgres::open(bouncer.options())).unwrap_err().to_string();
@@ -49,7 +49,7 @@ fn a_pooler_that_lends_connections_for_single_transactions_is_refused_with_the_w
 }
 
 #[test]
-fn behind_a_pooler_that_lends_connections_for_good_all_is_as_without() {
+fn behind_a_pooler_in_session_mode_everything_works() {
     let cluster = Cluster::start();
     let bouncer = Bouncer::start("session", &cluster);
     runtime().block_on(async {

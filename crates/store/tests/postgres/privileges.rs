@@ -1,4 +1,4 @@
-//! Where a role lacks a privilege, the error names the statements that grant it, and they suffice.
+//! If a role lacks a privilege, the error names the statements that grant it, and they suffice.
 
 use crate::cluster::Cluster;
 use crate::subject::{new_schema, runtime};
@@ -29,9 +29,9 @@ impl Database {
 
     /// The role is refused with this message, and accepted once the statements in it were run.
     async fn refused_then_accepted(&self, schema: &str, why: &str, grant: &str) {
-        let told = self.open(&self.role, schema).await.expect_err("refused").to_string();
-        assert!(told.contains(why) && told.contains(grant), "{told}");
-        let statements = told.split_once("in the database postgres: ").expect("statements").1;
+        let message = self.open(&self.role, schema).await.expect_err("refused").to_string();
+        assert!(message.contains(why) && message.contains(grant), "{message}");
+        let statements = message.split_once("in the database postgres: ").expect("statements").1;
         let statements = statements.split_once("; where").map_or(statements, |(statements, _)| statements);
         self.admin.batch_execute(statements).await.unwrap_or_else(|error| panic!("{statements}: {error}"));
         self.open(&self.role, schema).await.unwrap_or_else(|error| panic!("after {statements}: {error}"));
@@ -62,7 +62,7 @@ fn a_missing_privilege_is_named_with_the_statements_that_grant_it() {
 
 /// The set-up of the guide, statement by statement: no privilege on the database is needed.
 #[test]
-fn the_set_up_of_the_guide_works_from_an_empty_cluster() {
+fn the_setup_of_the_guide_works_on_an_empty_cluster() {
     const GUIDE: &str = include_str!("../../../../docs/guides/postgres.md");
     let blocks: Vec<&str> = GUIDE.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let block = |first: &str| blocks.iter().find(|block| block.starts_with(first)).expect("in the guide");

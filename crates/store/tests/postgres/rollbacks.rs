@@ -1,4 +1,4 @@
-//! Transactions that the database rolls back: repeated where that is safe, else reported, never half done.
+//! Transactions that the database rolls back: repeated if that is safe, else reported, never half done.
 
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::trigger::{self, When};
@@ -31,7 +31,7 @@ enum Step {
 }
 
 /// A job that goes through all of them, and what each returns when it succeeds.
-const LIFE: [(Step, &str); 15] = [
+const STEPS: [(Step, &str); 15] = [
     (Step::EnqueueIntoNewQueue, "2 jobs"),
     (Step::EnqueueOneMore, "1 jobs"),
     (Step::Claim, "1 jobs"),
@@ -50,14 +50,14 @@ const LIFE: [(Step, &str); 15] = [
 ];
 
 /// The jobs that go through it.
-struct Cast([NewJob; 3]);
+struct Jobs([NewJob; 3]);
 
-impl Cast {
+impl Jobs {
     fn new() -> Self {
         Self([job("q"), job("q"), job("q")])
     }
 
-    async fn act(&self, store: &Postgres, step: Step) -> Result<String, StoreError> {
+    async fn apply(&self, store: &Postgres, step: Step) -> Result<String, StoreError> {
         let Self([first, second, third]) = self;
         let many = |count: usize| format!("{count} jobs");
         Ok(match step {
@@ -113,7 +113,7 @@ async fn everything(store: &Postgres) -> (Listed, Vec<Queue>, Option<Moment>) {
 }
 
 #[test]
-fn every_verb_is_repeated_after_a_collision_whenever_the_database_finds_out() {
+fn every_operation_is_repeated_after_a_serialization_failure() {
     let troubles = [("40001", When::Writing), ("40P01", When::Writing), ("40001", When::Committing)];
     for (code, when) in troubles {
         let schema = new_schema();
@@ -121,11 +121,11 @@ fn every_verb_is_repeated_after_a_collision_whenever_the_database_finds_out() {
         runtime().block_on(async {
             let client = plain_client().await;
             trigger::arrange(&client, &schema, when).await;
-            let cast = Cast::new();
-            for (step, expected) in LIFE {
+            let jobs = Jobs::new();
+            for (step, expected) in STEPS {
                 trigger::arm(&client, &schema, code, 2).await;
-                assert_eq!(cast.act(&store, step).await.as_deref(), Ok(expected), "{step:?}, {code} while {when:?}");
-                assert!(trigger::is_spent(&client, &schema).await, "{step:?} met no trouble");
+                assert_eq!(jobs.apply(&store, step).await.as_deref(), Ok(expected), "{step:?}, {code} while {when:?}");
+                assert!(trigger::is_spent(&client, &schema).await, "{step:?} had no fault");
             }
         });
     }
@@ -139,23 +139,23 @@ fn a_full_disk_is_reported_leaves_nothing_half_written_and_is_forgotten_when_the
         runtime().block_on(async {
             let client = plain_client().await;
             trigger::arrange(&client, &schema, when).await;
-            let cast = Cast::new();
-            for (step, expected) in LIFE {
+            let jobs = Jobs::new();
+            for (step, expected) in STEPS {
                 let before = everything(&store).await;
                 trigger::arm(&client, &schema, "53100", 1_000).await;
-                let refused = cast.act(&store, step).await;
+                let refused = jobs.apply(&store, step).await;
                 let Err(StoreError::Unavailable(why)) = &refused else { panic!("{step:?}: {refused:?}") };
                 assert!(why.contains("53100"), "{step:?}: {why}");
                 trigger::arm(&client, &schema, "53100", 0).await;
                 assert_eq!(everything(&store).await, before, "{step:?} left something behind");
-                assert_eq!(cast.act(&store, step).await.as_deref(), Ok(expected), "{step:?}, with room again");
+                assert_eq!(jobs.apply(&store, step).await.as_deref(), Ok(expected), "{step:?}, with room again");
             }
         });
     }
 }
 
 #[test]
-fn collisions_without_end_are_reported() {
+fn endless_serialization_failures_are_reported() {
     let schema = new_schema();
     let store = open(&schema);
     runtime().block_on(async {

@@ -1,4 +1,4 @@
-//! Encrypted connections, with certificates made for the occasion.
+//! Encrypted connections, with generated certificates.
 
 use crate::cluster::Cluster;
 use crate::scratch::Scratch;
@@ -105,18 +105,18 @@ fn everything_works_over_connections_that_are_encrypted_and_verified() {
             there.listen(move |change| drop(sender.send(change)));
             assert_eq!(heard.recv().await, Some(Change::Anything), "the first word is that it listens");
             here.listen(drop);
-            let told = async { while !matches!(heard.recv().await, Some(Change::Available(..))) {} };
-            let said = async {
+            let notified = async { while !matches!(heard.recv().await, Some(Change::Available(..))) {} };
+            let message = async {
                 loop {
                     // Repeated until it is received: the test cannot see when the connection is up.
                     work(&here).await;
                     tokio::task::yield_now().await;
                 }
             };
-            let told = tokio::time::timeout(Duration::from_secs(30), told);
+            let notified = tokio::time::timeout(Duration::from_secs(30), notified);
             tokio::select! {
-                told = told => told.expect("the news come"),
-                () = said => unreachable!("it speaks for ever"),
+                notified = notified => notified.expect("a notification"),
+                () = message => unreachable!("it speaks for ever"),
             }
             let (encrypted, plain) = connections(&cluster, "redrive%").await;
             assert!(encrypted >= 4 && plain == 0, "{mode}: {encrypted} are encrypted, {plain} are not");

@@ -49,7 +49,7 @@ async fn all(source: &mut dyn Source) -> String {
     }
 }
 
-/// What all cases had together, so that a test that copies nothing of some kind fails.
+/// Totals of all cases, so that a test fails if it copied nothing of some kind.
 #[derive(Default)]
 struct Tally {
     jobs: [usize; 8],
@@ -68,12 +68,12 @@ impl AddAssign<&Copied> for Tally {
 fn random_jobs_travel_from_folder_to_database_to_database_to_folder_unchanged() {
     let scratch = Scratch::new();
     let mut runner = TestRunner::deterministic();
-    let stories = steps(80);
+    let histories = steps(80);
     let mut tally = Tally::default();
     for number in 0..24 {
         let (first, last) = (scratch.path().join(format!("{number}")), scratch.path().join(format!("{number} back")));
-        let story = stories.new_tree(&mut runner).unwrap().current();
-        agree(&InFolder(first.clone()), &story).unwrap();
+        let history = histories.new_tree(&mut runner).unwrap().current();
+        agree(&InFolder(first.clone()), &history).unwrap();
         let schemas = [new_schema(), new_schema()];
         let copied = runtime().block_on(async {
             let mut folder = FolderSource::open(&first).unwrap();
@@ -84,7 +84,7 @@ fn random_jobs_travel_from_folder_to_database_to_database_to_folder_unchanged() 
             let mut database = DatabaseSource::open(options(&schemas[1])).await.unwrap();
             let back = moved(&mut database, FolderTarget::create(&last).unwrap()).await;
             assert_eq!((&out, &out), (&across, &back));
-            assert_eq!(all(&mut FolderSource::open(&last).unwrap()).await, before, "story {number}");
+            assert_eq!(all(&mut FolderSource::open(&last).unwrap()).await, before, "history {number}");
             out
         });
         assert!(embedded::check(&last, &mut |_| {}).unwrap().is_sound());
@@ -179,7 +179,7 @@ fn a_target_that_is_not_empty_is_refused_and_says_what_was_found() {
     });
 }
 
-/// Stops a copy in the middle of what it does.
+/// Interrupts a copy.
 #[test]
 fn an_interrupted_copy_leaves_no_store_and_runs_again() {
     let scratch = Scratch::new();

@@ -13,41 +13,41 @@ pub(crate) enum When {
 pub(crate) async fn arrange(client: &Client, schema: &str, when: When) {
     let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = $1 AND tablename <> 'migrations'";
     let tables = client.query(tables, &[&schema]).await.unwrap();
-    assert!(!tables.is_empty(), "the tables are there before the trouble");
+    assert!(!tables.is_empty(), "the tables are there before the fault");
     // A sequence is what a rollback does not set back.
-    let mut sql = format!("CREATE SEQUENCE {schema}.trouble MINVALUE -1000000;");
+    let mut sql = format!("CREATE SEQUENCE {schema}.fault MINVALUE -1000000;");
     for table in tables {
         let table: String = table.get(0);
         let trigger = match when {
-            When::Writing => format!(
-                "CREATE TRIGGER trouble BEFORE INSERT OR UPDATE OR DELETE ON {schema}.{table} FOR EACH STATEMENT"
-            ),
+            When::Writing => {
+                format!("CREATE TRIGGER fault BEFORE INSERT OR UPDATE OR DELETE ON {schema}.{table} FOR EACH STATEMENT")
+            }
             When::Committing => format!(
-                "CREATE CONSTRAINT TRIGGER trouble AFTER INSERT OR UPDATE OR DELETE ON {schema}.{table} \
+                "CREATE CONSTRAINT TRIGGER fault AFTER INSERT OR UPDATE OR DELETE ON {schema}.{table} \
                  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
             ),
         };
-        sql.push_str(&format!("{trigger} EXECUTE FUNCTION {schema}.trouble();"));
+        sql.push_str(&format!("{trigger} EXECUTE FUNCTION {schema}.fault();"));
     }
     client.batch_execute(&format!("{}{sql}", function(schema, "00000"))).await.unwrap();
 }
 
 /// Lets the next `times` transactions that write fail with this SQLSTATE.
 pub(crate) async fn arm(client: &Client, schema: &str, code: &str, times: u32) {
-    let count = format!("SELECT setval('{schema}.trouble', {})", -i64::from(times));
+    let count = format!("SELECT setval('{schema}.fault', {})", -i64::from(times));
     client.batch_execute(&format!("{}{count}", function(schema, code))).await.unwrap();
 }
 
 /// Whether all faults that were requested have occurred.
 pub(crate) async fn is_spent(client: &Client, schema: &str) -> bool {
-    let sql = format!("SELECT last_value >= 0 FROM {schema}.trouble");
+    let sql = format!("SELECT last_value >= 0 FROM {schema}.fault");
     client.query_one(&sql, &[]).await.unwrap().get(0)
 }
 
 fn function(schema: &str, code: &str) -> String {
     format!(
-        "CREATE OR REPLACE FUNCTION {schema}.trouble() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-         IF nextval('{schema}.trouble') <= 0 THEN \
-         RAISE EXCEPTION 'trouble at will' USING ERRCODE = '{code}'; END IF; RETURN NULL; END $$;"
+        "CREATE OR REPLACE FUNCTION {schema}.fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF nextval('{schema}.fault') <= 0 THEN \
+         RAISE EXCEPTION 'injected fault' USING ERRCODE = '{code}'; END IF; RETURN NULL; END $$;"
     )
 }

@@ -15,17 +15,17 @@ struct Database {
     schema: String,
     store: Postgres,
     client: Client,
-    told: Arc<Mutex<Vec<(JobId, String)>>>,
+    reported: Arc<Mutex<Vec<(JobId, String)>>>,
 }
 
 impl Database {
     async fn new() -> Self {
         let schema = new_schema();
         let store = open(&schema);
-        let told: Arc<Mutex<Vec<(JobId, String)>>> = Arc::default();
-        let list = Arc::clone(&told);
+        let reported: Arc<Mutex<Vec<(JobId, String)>>> = Arc::default();
+        let list = Arc::clone(&reported);
         store.watch_unreadable(move |id, why| list.lock().unwrap().push((id, why.to_owned())));
-        Self { schema, store, client: plain_client().await, told }
+        Self { schema, store, client: plain_client().await, reported }
     }
 
     async fn enqueue(&self, jobs: &[NewJob]) {
@@ -53,10 +53,10 @@ impl Database {
         list.jobs.into_iter().map(|job| (job.id, job.reason)).collect()
     }
 
-    fn told(&self) -> Vec<(JobId, String)> {
-        let mut told = self.told.lock().unwrap().clone();
-        told.sort();
-        told
+    fn reported(&self) -> Vec<(JobId, String)> {
+        let mut reported = self.reported.lock().unwrap().clone();
+        reported.sort();
+        reported
     }
 }
 
@@ -70,7 +70,7 @@ fn settle(job: &Job, report: RunOutcome) -> Settlement {
 }
 
 #[test]
-fn a_damaged_row_is_set_aside_and_holds_up_no_other() {
+fn a_damaged_row_is_set_aside_and_delays_no_other() {
     runtime().block_on(async {
         let database = Database::new().await;
         let jobs: Vec<NewJob> = (0..8).map(|_| job("q")).collect();
@@ -95,9 +95,9 @@ fn a_damaged_row_is_set_aside_and_holds_up_no_other() {
             assert_eq!(new.id, *id);
             assert!(reason.contains(why), "{reason}");
         }
-        assert_eq!(database.told(), aside, "each is reported once");
+        assert_eq!(database.reported(), aside, "each is reported once");
         assert_eq!(database.claimed(claim("q", 9, 2)).await, []);
-        assert_eq!(database.told().len(), damages.len());
+        assert_eq!(database.reported().len(), damages.len());
         assert_eq!(database.store.get(jobs[0].id).await.unwrap(), None);
         assert_eq!(database.store.cancel(jobs[0].id, now()).await.unwrap().map(drop), Err(Refusal::NotFound));
     });
@@ -145,7 +145,7 @@ async fn settled(database: &Database, count: usize) -> Vec<JobId> {
 }
 
 #[test]
-fn a_job_that_was_set_aside_comes_back_when_its_row_is_mended() {
+fn a_job_that_was_set_aside_comes_back_when_its_row_is_repaired() {
     runtime().block_on(async {
         let database = Database::new().await;
         let (new, done) = (job("q"), settled(&database, 1).await[0]);
@@ -228,7 +228,7 @@ fn a_row_of_a_newer_version_is_left_to_newer_nodes() {
         let unreadable = UnreadableJobs::open(options(&database.schema)).await.unwrap();
         let list = unreadable.list(10).await.unwrap();
         assert_eq!((list.total, list.newer), (0, 2), "it is not set aside");
-        assert_eq!(database.told(), []);
+        assert_eq!(database.reported(), []);
     });
 }
 

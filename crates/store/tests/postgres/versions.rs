@@ -1,4 +1,4 @@
-//! Tables of versions to come.
+//! Tables of newer versions.
 
 use crate::subject::{new_schema, open, options, plain_client, runtime};
 use crate::work::{job, now};
@@ -26,7 +26,7 @@ fn a_node_works_on_newer_tables_that_allow_it_and_refuses_to_start_on_others() {
 }
 
 #[test]
-fn a_schema_may_be_called_by_a_word_of_sql() {
+fn a_schema_may_have_the_name_of_an_sql_keyword() {
     let store = open("select");
     runtime().block_on(async {
         let kept = store.enqueue(vec![job("q")], now()).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! What people read in psql: the views say of every job what the store says.
+//! The views for psql: they show every job as the store does.
 
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{claim, decision, failed, job, later, now};
@@ -205,8 +205,8 @@ fn the_view_of_attempts_says_what_was_decided_and_why() {
             assert_eq!(rows.len(), job.failures.len());
             for (row, run) in rows.iter().zip(&job.failures) {
                 assert_attempt(row, job.id, run);
-                let said = ["error_type", "error_message"].map(|name| row.get::<_, String>(name));
-                assert_eq!(said, ["E7", "no"]);
+                let message = ["error_type", "error_message"].map(|name| row.get::<_, String>(name));
+                assert_eq!(message, ["E7", "no"]);
                 seen += 1;
             }
             store.remove(job.id).await.unwrap().ok();
@@ -244,9 +244,9 @@ fn damaged_rows_and_rows_of_other_versions_fail_no_view() {
     });
 }
 
-/// The step out of the database's clock is taken out of what people see, too.
+/// The views show times without the step of the database's clock, too.
 #[test]
-fn views_show_the_wall_clock_of_the_database() {
+fn views_show_times_by_the_wall_clock_of_the_database() {
     let schema = new_schema();
     let store = open(&schema);
     runtime().block_on(async {

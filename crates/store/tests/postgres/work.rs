@@ -53,7 +53,7 @@ pub(crate) fn claim(queue: &str, count: usize, seed: u64) -> Claim {
     Claim { queues, held, count, bytes: usize::MAX, worker: "ada".into(), lease, timeout: None, seed }
 }
 
-/// What the job's own policy decides about an ordinary failure.
+/// What the job's own policy decides on an ordinary failure.
 pub(crate) fn decision(job: &Job, now: Moment) -> Decision {
     let verdict = decide(&job.spec.policy, &job.history, &Failure::of_type("boom"), now, Draw::LOWEST);
     let due = now.after(verdict.delay().unwrap_or_default());

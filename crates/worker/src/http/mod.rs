@@ -6,7 +6,7 @@ mod tls;
 
 use crate::ClientError;
 #[cfg(feature = "tls")]
-use crate::trust::Trust;
+use crate::roots::RootCertificates;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -23,15 +23,15 @@ use tls::Connector;
 
 #[cfg(not(feature = "tls"))]
 type Connector = HttpConnector;
-/// Without encryption there is nothing to trust.
+/// Without encryption there are no root certificates.
 #[cfg(not(feature = "tls"))]
-enum Trust {}
+enum RootCertificates {}
 
 /// How long to wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an unused connection is kept; servers close theirs after about thirty seconds.
 const IDLE: Duration = Duration::from_secs(20);
-/// An answer larger than this is not one of ours.
+/// The largest response that is read.
 const MAX_ANSWER: usize = 256 << 20;
 
 /// Sends requests to one server.
@@ -62,8 +62,8 @@ impl HttpResponse {
 }
 
 impl HttpClient {
-    /// A client for a server. It sends the API key, where there is one, with every request. For `https://` it trusts
-    /// the authorities of the system, and needs the feature `tls`. Nothing is sent yet.
+    /// A client for a server. It sends the API key, if there is one, with every request. For `https://` it uses the
+    /// root certificates of the system, and needs the feature `tls`. Nothing is sent yet.
     ///
     /// # Errors
     /// The address is not that of a server, no header can carry the key, or encryption cannot be set up.
@@ -71,16 +71,16 @@ impl HttpClient {
         Self::build(url, key, None)
     }
 
-    /// The same with authorities that the program names.
+    /// The same with other root certificates than those of the system.
     ///
     /// # Errors
     /// As [`HttpClient::new`].
     #[cfg(feature = "tls")]
-    pub fn trusting(url: &str, key: Option<&str>, trust: &Trust) -> Result<Self, ClientError> {
-        Self::build(url, key, Some(trust))
+    pub fn with_roots(url: &str, key: Option<&str>, roots: &RootCertificates) -> Result<Self, ClientError> {
+        Self::build(url, key, Some(roots))
     }
 
-    fn build(url: &str, key: Option<&str>, trust: Option<&Trust>) -> Result<Self, ClientError> {
+    fn build(url: &str, key: Option<&str>, roots: Option<&RootCertificates>) -> Result<Self, ClientError> {
         let base = url.trim_end_matches('/').to_owned();
         let uri = base.parse::<Uri>().ok().filter(|uri| uri.host().is_some());
         let encrypted = match uri.as_ref().and_then(Uri::scheme_str) {
@@ -94,7 +94,9 @@ impl HttpClient {
         };
         let key = key.map(|key| HeaderValue::try_from(format!("Bearer {key}"))).transpose();
         let mut key = key.map_err(|_| {
-            ClientError::Invalid("the API key holds characters that no header can carry; look where it is from".into())
+            ClientError::Invalid(
+                "the API key has characters that cannot be sent in a header; check where it comes from".into(),
+            )
         })?;
         if let Some(key) = &mut key {
             key.set_sensitive(true);
@@ -105,7 +107,7 @@ impl HttpClient {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
-            .build(encrypting(connector, encrypted, trust)?);
+            .build(encrypting(connector, encrypted, roots)?);
         Ok(Self { client, base, key })
     }
 
@@ -143,7 +145,7 @@ impl HttpClient {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.base))
-            // With this header the shapes are those that client libraries expect.
+            // With this header, responses have the form that client libraries expect.
             .header("ojs-version", "1.0");
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
@@ -153,7 +155,7 @@ impl HttpClient {
         }
         let request = request
             .body(Full::new(Bytes::from(body)))
-            .map_err(|error| ClientError::Invalid(format!("no request can be made of this: {error}")))?;
+            .map_err(|error| ClientError::Invalid(format!("this is not a valid request: {error}")))?;
         let answered = async {
             let response = self.client.request(request).await.map_err(|error| self.unreachable(&error))?;
             let status = response.status().as_u16();
@@ -169,10 +171,10 @@ impl HttpClient {
 
     fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> ClientError {
         #[cfg(feature = "tls")]
-        if let Some(why) = Trust::refusal_in(error) {
+        if let Some(why) = RootCertificates::certificate_problem(error) {
             return ClientError::Untrusted(format!("{}: {why}", self.base));
         }
-        // The outermost error says only at which stage it happened; its causes say what it was.
+        // The outermost error names only the stage; its causes say what happened.
         let first = error.source().unwrap_or(error);
         let mut message = format!("no answer from the server at {}: {first}", self.base);
         let mut next = first.source();
@@ -184,19 +186,23 @@ impl HttpClient {
     }
 }
 
-/// Encrypts connections where that is wanted.
+/// Encrypts connections if the address asks for it.
 #[cfg(feature = "tls")]
-fn encrypting(tcp: HttpConnector, encrypted: bool, trust: Option<&Trust>) -> Result<Connector, ClientError> {
-    let system = || Trust::system().config();
-    let tls = encrypted.then(|| trust.map_or_else(system, Trust::config)).transpose()?;
+fn encrypting(tcp: HttpConnector, encrypted: bool, roots: Option<&RootCertificates>) -> Result<Connector, ClientError> {
+    let system = || RootCertificates::system().config();
+    let tls = encrypted.then(|| roots.map_or_else(system, RootCertificates::config)).transpose()?;
     Ok(Connector::new(tcp, tls))
 }
 
 #[cfg(not(feature = "tls"))]
-fn encrypting(tcp: HttpConnector, encrypted: bool, _trust: Option<&Trust>) -> Result<Connector, ClientError> {
+fn encrypting(
+    tcp: HttpConnector,
+    encrypted: bool,
+    _roots: Option<&RootCertificates>,
+) -> Result<Connector, ClientError> {
     if encrypted {
         return Err(ClientError::Invalid(
-            "this program speaks no TLS: build redrive-worker with its feature `tls`, or use http://HOST:PORT"
+            "this program does not support TLS: build redrive-worker with its feature `tls`, or use http://HOST:PORT"
                 .to_owned(),
         ));
     }
@@ -231,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_own_machine_and_tls_keep_a_key_to_themselves() {
+    fn a_key_is_safe_only_on_this_machine_and_with_tls() {
         for url in ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:80", "https://jobs.example.org"] {
             assert!(!leaves_in_the_clear(url), "{url}");
         }

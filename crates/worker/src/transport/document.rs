@@ -1,4 +1,4 @@
-//! A new job as the format of Open Job Spec has it, for a server and for an engine in this process alike.
+//! A new job in the format of Open Job Spec, both for a server and for the engine in this process.
 
 use crate::{NewJob, Retry};
 use redrive_ojs::{JobDocument, JobOptions, When};

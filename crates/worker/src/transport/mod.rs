@@ -21,8 +21,8 @@ pub(crate) type TransportFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, C
 
 /// A server, or an engine in this process. Dropping a future abandons its request.
 pub(crate) trait Transport: Send + Sync + 'static {
-    /// Claims jobs under leases. Waits for the first one where the transport can wait.
-    fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>>;
+    /// Claims jobs. Waits for the first one if the transport supports that.
+    fn fetch<'a>(&'a self, request: &'a FetchRequest) -> TransportFuture<'a, Vec<Delivery>>;
 
     /// Reports the ends of runs. Each report has its own answer, in the order given.
     fn settle<'a>(
@@ -32,18 +32,22 @@ pub(crate) trait Transport: Send + Sync + 'static {
     ) -> TransportFuture<'a, Vec<Settled>>;
 
     /// A heartbeat for runs.
-    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], report_defaults: &'a ReportDefaults) -> TransportFuture<'a, Beat>;
+    fn heartbeat<'a>(
+        &'a self,
+        runs: &'a [Arc<Run>],
+        report_defaults: &'a ReportDefaults,
+    ) -> TransportFuture<'a, HeartbeatAnswer>;
 
     /// Reports the progress of a run.
     fn progress<'a>(&'a self, run: &'a Run, progress: ProgressUpdate) -> TransportFuture<'a, ()>;
 
-    /// Enqueues jobs, all or none; answers their envelopes and whether each is new.
+    /// Enqueues jobs, all or none; returns their envelopes and whether each is new.
     fn enqueue<'a>(&'a self, jobs: &'a [NewJob]) -> TransportFuture<'a, Vec<(JobData, bool)>>;
 
     /// The envelope of a job.
     fn job<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData>;
 
-    /// Cancels a job; answers its envelope.
+    /// Cancels a job; returns its envelope.
     fn cancel<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData>;
 
     /// A page of dead letters, newest first.
@@ -54,18 +58,18 @@ pub(crate) trait Transport: Send + Sync + 'static {
         limit: usize,
     ) -> TransportFuture<'a, DeadPage>;
 
-    /// Redrives a dead letter; answers its envelope.
+    /// Redrives a dead letter; returns its envelope.
     fn retry_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData>;
 
     /// Deletes a dead letter.
     fn delete_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, ()>;
 
-    /// Whether a fetch can wait for a job. Where it cannot, the worker polls.
-    fn waits(&self) -> bool;
+    /// Whether a fetch can wait for a job. If it cannot, the worker polls.
+    fn supports_long_poll(&self) -> bool;
 
     /// Whether the jobs of a dropped fetch are released at once. Otherwise they may stay claimed until their leases
     /// end.
-    fn forgets_cleanly(&self) -> bool;
+    fn releases_on_drop(&self) -> bool;
 
     /// Closes the transport.
     fn close(&self) -> TransportFuture<'_, ()>;
@@ -73,7 +77,7 @@ pub(crate) trait Transport: Send + Sync + 'static {
 
 /// A request for jobs.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct FetchRequest {
     pub(crate) queues: Arc<[Arc<str>]>,
     pub(crate) count: usize,
     pub(crate) wait: Duration,
@@ -92,12 +96,12 @@ pub(crate) struct ReportDefaults {
 /// A worker's own policy, ready to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerRetry {
-    /// As it travels, JSON.
+    /// The policy as it is sent, in JSON.
     pub(crate) text: Arc<str>,
     pub(crate) policy: Arc<Policy>,
 }
 
-/// Which dead letters are meant. An absent field matches all.
+/// Which dead letters to select. An absent field matches all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeadFilter {
     pub(crate) queue: Option<String>,
@@ -109,7 +113,7 @@ pub(crate) struct DeadFilter {
 #[derive(Clone, Debug)]
 pub(crate) struct DeadPage {
     pub(crate) jobs: Vec<JobData>,
-    /// How many fit in all, where the server knows.
+    /// How many match in all, if the server knows.
     pub(crate) total: Option<usize>,
     /// Where the next page starts; absent behind the last one. A page may have fewer jobs than were asked for, and
     /// still not be the last.
@@ -136,7 +140,7 @@ pub(crate) struct Lease {
     pub(crate) token: Token,
     /// How long it lasts after each heartbeat.
     pub(crate) span: Duration,
-    /// How long the run may take in all.
+    /// How long the run may take.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -169,19 +173,19 @@ pub(crate) enum Ending {
     },
 }
 
-/// What became of a job whose run ended.
+/// The answer to the report of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Settled {
-    /// The job is in this state, and runs again after this time if it does.
-    As { state: Box<str>, retry_after: Option<Duration>, dead: bool },
+    /// The job is in this state now, and may run again after this time.
+    Accepted { state: Box<str>, retry_after: Option<Duration>, dead: bool },
     /// The report was refused, and changed nothing.
     Refused(crate::Refused),
 }
 
 /// The answer to a heartbeat.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Beat {
-    /// The positions of runs that are no longer held, and why.
+pub(crate) struct HeartbeatAnswer {
+    /// The indices of runs whose lease is lost, and why.
     pub(crate) lost: Vec<(usize, Cancelled)>,
     pub(crate) directive: Directive,
 }
@@ -192,13 +196,13 @@ pub(crate) struct Beat {
 pub(crate) enum Directive {
     #[default]
     Run,
-    /// Take no further jobs.
+    /// Claim no further jobs.
     Quiet,
     /// Stop.
     Terminate,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Debug)]
 pub(crate) struct ProgressUpdate {
     pub(crate) percent: f64,

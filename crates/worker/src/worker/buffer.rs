@@ -1,4 +1,4 @@
-//! What a worker holds: jobs that wait, jobs that run, and reports that are not delivered yet.
+//! The jobs of a worker: those that wait, those that run, and those whose reports are not delivered yet.
 
 use super::registry::Registry;
 use crate::run::Run;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// The worker takes as many jobs ahead as its handlers get through in this time.
+/// The worker prefetches as many jobs as its handlers complete in this time.
 const AHEAD: Duration = Duration::from_millis(20);
-/// With all handlers busy, and none that ended for so long, no job is taken ahead.
+/// If all handlers are busy and none has ended for this long, no job is prefetched.
 const STUCK: Duration = Duration::from_millis(100);
-/// How much one run counts in the mean of them.
+/// The weight of one run in the mean.
 const WEIGHT: f64 = 0.05;
 
-/// What a worker holds.
+/// The claimed jobs of a worker, and their reports.
 pub(super) struct Buffer {
-    /// Everything that is held, from the fetch to the answer of the server about its end.
+    /// All claimed jobs, from the fetch to the answer to their report.
     slots: Vec<Option<Arc<Run>>>,
     free: Vec<usize>,
     /// What may start.
@@ -30,7 +30,7 @@ pub(super) struct Buffer {
     running: usize,
     /// When the last of them ended.
     last_end: Instant,
-    /// The mean time that a run took lately, in seconds; absent before the first.
+    /// The moving average of the duration of a run, in seconds; absent before the first.
     mean_run_secs: Option<f64>,
 }
 
@@ -38,14 +38,14 @@ struct Limited {
     most: usize,
     running: usize,
     /// Jobs that wait for one of their type to end.
-    aside: VecDeque<Arc<Run>>,
+    waiting: VecDeque<Arc<Run>>,
 }
 
 impl Buffer {
     pub(super) fn new<S>(registry: &Registry<S>) -> Self {
         let limited = registry.kinds.iter().filter_map(|(name, kind)| {
             let most = kind.concurrency?;
-            Some((name.clone(), Limited { most, running: 0, aside: VecDeque::new() }))
+            Some((name.clone(), Limited { most, running: 0, waiting: VecDeque::new() }))
         });
         Self {
             slots: Vec::new(),
@@ -59,12 +59,12 @@ impl Buffer {
         }
     }
 
-    /// How many jobs are held.
+    /// How many jobs are claimed.
     pub(super) fn held(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Everything that is held.
+    /// All claimed jobs.
     pub(super) fn runs(&self) -> impl Iterator<Item = &Arc<Run>> {
         self.slots.iter().flatten()
     }
@@ -74,24 +74,24 @@ impl Buffer {
         self.running + self.ready.len()
     }
 
-    /// How many jobs to ask for now; 0 while it is not worth a request.
-    pub(super) fn room(&self, concurrency: usize, most_prefetched: usize) -> usize {
+    /// How many jobs to request now; 0 while it is not worth a request.
+    pub(super) fn room(&self, concurrency: usize, max_prefetched: usize) -> usize {
         let ahead = self.mean_run_secs.map_or(0.0, |mean| AHEAD.as_secs_f64() * concurrency as f64 / mean.max(1e-9));
-        // What was quick before says nothing while every handler is busy with something slow.
+        // The average means nothing while every handler is busy with something slow.
         let stuck = self.running >= concurrency && self.last_end.elapsed() > STUCK;
-        // A float that is too large becomes the largest number.
-        let prefetch = if stuck { 0 } else { (ahead as usize).min(most_prefetched) };
+        // The conversion saturates.
+        let prefetch = if stuck { 0 } else { (ahead as usize).min(max_prefetched) };
         let capacity = concurrency + prefetch;
         // Jobs of a type that is at its limit do not block others, up to a limit.
-        let aside: usize = self.limited.values().map(|limited| limited.aside.len()).sum();
+        let aside: usize = self.limited.values().map(|limited| limited.waiting.len()).sum();
         let room = capacity.saturating_sub(self.held() - aside.min(capacity));
         let worth = (capacity / 4).min(prefetch).max(1);
-        // Half at most, so that taking jobs and reporting others go on at the same time.
+        // At most half, so that fetching and reporting overlap.
         if room < worth { 0 } else { room.min(capacity.div_ceil(2).max(concurrency)) }
     }
 
     /// Adds claimed jobs.
-    pub(super) fn take_in(&mut self, deliveries: Vec<Delivery>, asked: Instant) {
+    pub(super) fn add(&mut self, deliveries: Vec<Delivery>, asked: Instant) {
         for Delivery { job, lease } in deliveries {
             let slot = self.free.pop().unwrap_or_else(|| {
                 self.slots.push(None);
@@ -103,12 +103,12 @@ impl Buffer {
         }
     }
 
-    /// The next job that may start; `None` where there is none, or it has to wait for its type.
+    /// The next job that may start; `None` if there is none, or if it has to wait for its type.
     pub(super) fn next(&mut self) -> Option<Arc<Run>> {
         let run = self.ready.pop_front()?;
         match self.limited.get_mut(&*run.job.kind) {
             Some(limited) if limited.running >= limited.most => {
-                limited.aside.push_back(run);
+                limited.waiting.push_back(run);
                 None
             }
             limited => {
@@ -121,7 +121,7 @@ impl Buffer {
         }
     }
 
-    /// The same for an executor that did not wait: it takes a permit with the job.
+    /// The same for an executor that did not wait: it also takes a permit.
     pub(super) fn next_if_permitted(&mut self, work: &Semaphore) -> Option<Arc<Run>> {
         loop {
             work.try_acquire().ok()?.forget();
@@ -131,29 +131,29 @@ impl Buffer {
         }
     }
 
-    /// Takes note of the end of a run, and of how long it took if it did run; answers a job of the same
-    /// type that waited for it.
+    /// Records the end of a run, and how long it took if it did run; returns a job of the same type that waited
+    /// for it.
     pub(super) fn ended(&mut self, report: RunReport, took: Option<Duration>) -> Option<Arc<Run>> {
         if let Some(secs) = took.map(|took| took.as_secs_f64()) {
             let mean = self.mean_run_secs.get_or_insert(secs);
             *mean += WEIGHT * (secs - *mean);
         }
-        let next = self.vacated(&report.run);
+        let next = self.finish_run(&report.run);
         self.reports.push(report);
         next
     }
 
-    /// Takes note of a run about whose end there is nothing to say.
+    /// Records the end of a run that is not reported.
     pub(super) fn dropped(&mut self, run: &Run) -> Option<Arc<Run>> {
         self.forget(run);
-        self.vacated(run)
+        self.finish_run(run)
     }
 
-    fn vacated(&mut self, run: &Run) -> Option<Arc<Run>> {
+    fn finish_run(&mut self, run: &Run) -> Option<Arc<Run>> {
         self.last_end = Instant::now();
         let limited = self.limited.get_mut(&*run.job.kind);
         let next = limited.and_then(|limited| {
-            let next = limited.aside.pop_front();
+            let next = limited.waiting.pop_front();
             limited.running -= usize::from(next.is_none());
             next
         });
@@ -174,21 +174,20 @@ impl Buffer {
         self.reports.push(report);
     }
 
-    /// Jobs that could have started long ago and did not, because every handler is busy: they are
-    /// removed from the buffer, and may run elsewhere.
-    pub(super) fn clear_overdue(&mut self, is_overdue: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
+    /// Removes the jobs that have waited too long because every handler is busy: they may run elsewhere.
+    pub(super) fn take_overdue(&mut self, is_overdue: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
         let (overdue, ready): (Vec<_>, Vec<_>) = self.ready.drain(..).partition(|run| is_overdue(run));
         self.ready.extend(ready);
         overdue
     }
 
-    /// Everything that has not started, which then never will.
-    pub(super) fn clear_waiting(&mut self) -> Vec<Arc<Run>> {
-        let aside = self.limited.values_mut().flat_map(|limited| limited.aside.drain(..));
+    /// Removes all jobs that have not started.
+    pub(super) fn take_waiting(&mut self) -> Vec<Arc<Run>> {
+        let aside = self.limited.values_mut().flat_map(|limited| limited.waiting.drain(..));
         self.ready.drain(..).chain(aside).collect()
     }
 
-    /// The job is no longer held.
+    /// Removes a job.
     pub(super) fn forget(&mut self, run: &Run) {
         if self.slots.get_mut(run.slot).and_then(Option::take).is_some() {
             self.free.push(run.slot);

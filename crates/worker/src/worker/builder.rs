@@ -2,7 +2,7 @@
 
 use super::registry::{Kind, Registry};
 use super::{Settings, Worker};
-use crate::context::Surroundings;
+use crate::context::Shared;
 use crate::events::Listener;
 use crate::handler::{Endpoint, Handler};
 use crate::middleware::Middleware;
@@ -14,19 +14,19 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// A lease shorter than this cannot be extended reliably.
-const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+const MIN_LEASE: Duration = Duration::from_millis(100);
 
 /// Builds a [`Worker`].
 ///
-/// | what | where nothing is said |
+/// | setting | default |
 /// | --- | --- |
 /// | queues | `default` |
 /// | concurrency | 10 handlers |
-/// | jobs taken ahead | as many as the handlers get through in 20 ms, at most 1,000 |
+/// | prefetched jobs | as many as the handlers complete in 20 ms, at most 1,000 |
 /// | retry policy | that of the job and the server |
 /// | lease | 30 s, extended while the handler runs |
-/// | one request for jobs waits | 2 s |
-/// | time for one run | what the job or the server says |
+/// | wait of one request for jobs | 2 s |
+/// | timeout of a run | that of the job or the server |
 /// | time to finish on a stop | 25 s, then 1 s after the cancellation |
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct Builder<S> {
@@ -37,7 +37,7 @@ pub struct Builder<S> {
     layers: Vec<Arc<dyn Middleware<S>>>,
     queues: Vec<Arc<str>>,
     concurrency: usize,
-    most_prefetched: usize,
+    max_prefetched: usize,
     timeout: Option<Duration>,
     lease: Duration,
     retry: Option<WorkerRetry>,
@@ -59,7 +59,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
             layers: Vec::new(),
             queues: Vec::new(),
             concurrency: 10,
-            most_prefetched: 1_000,
+            max_prefetched: 1_000,
             timeout: None,
             lease: Duration::from_secs(30),
             retry: None,
@@ -76,7 +76,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
     /// `async fn(Args, Context<S>) -> Result<R, E>`; see [`Handler`].
     ///
     /// A job of a type without a handler is released for other workers, which spends no attempt, and
-    /// the worker leaves its queue alone for a while: see [`Event::Paused`].
+    /// the worker claims no jobs of its queue for a while: see [`Event::Paused`].
     pub fn handle<Form>(self, kind: &str, handler: impl Handler<S, Form>) -> Self {
         self.handle_at(kind, Arc::new(move |context| handler.call(context)))
     }
@@ -100,7 +100,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// Runs every job that no other handler takes. The function gets the context alone: the job with
+    /// Runs every job that has no other handler. The function gets the context alone: the job with
     /// its envelope is in it, its arguments are not read.
     pub fn handle_all<F, Fut>(mut self, handler: F) -> Self
     where
@@ -114,13 +114,13 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// Does something around every run. What is added first is the outermost.
+    /// Adds middleware. The first one added is the outermost.
     pub fn middleware(mut self, layer: impl Middleware<S>) -> Self {
         self.layers.push(Arc::new(layer));
         self
     }
 
-    /// Adds a queue; those added first are looked into first.
+    /// Adds a queue; the worker claims from those added first before the others.
     pub fn queue(mut self, queue: &str) -> Self {
         self.queues.push(Arc::from(queue));
         self
@@ -141,14 +141,14 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// How many jobs the worker may hold beyond those that run. It takes only as many ahead as its
-    /// handlers get through in 20 ms; 0 takes none ahead.
-    pub fn most_prefetched(mut self, most: usize) -> Self {
-        self.most_prefetched = most;
+    /// How many jobs the worker may claim beyond those that run. It prefetches only as many as its
+    /// handlers complete in 20 ms; 0 prefetches none.
+    pub fn max_prefetched(mut self, most: usize) -> Self {
+        self.max_prefetched = most;
         self
     }
 
-    /// How long one run may take. What the job or the server allows holds too.
+    /// How long one run may take. The timeout of the job or the server applies too.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -163,8 +163,8 @@ impl<S: Send + Sync + 'static> Builder<S> {
     /// How long the server waits for a heartbeat before it counts a run as failed. The worker
     /// sends one every third of it, whatever its handlers do.
     pub fn lease(mut self, lease: Duration) -> Self {
-        if lease < SHORTEST_LEASE {
-            self.problems.push(format!("a lease of {lease:?} is too short; allowed is {SHORTEST_LEASE:?} or more"));
+        if lease < MIN_LEASE {
+            self.problems.push(format!("a lease of {lease:?} is too short; allowed is {MIN_LEASE:?} or more"));
         }
         self.lease = lease;
         self
@@ -200,15 +200,14 @@ impl<S: Send + Sync + 'static> Builder<S> {
         self
     }
 
-    /// The name under which the worker holds jobs. Each running worker needs its own; where nothing
-    /// is said, one is made.
+    /// The name under which the worker claims jobs. Each running worker needs its own; by default one is
+    /// generated.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Tells what happens, as it happens. The function is called in the middle of the work: it
-    /// should be quick.
+    /// Calls a function for each event. It is called in the middle of the work and should be quick.
     pub fn on_event(mut self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.listener = Listener(Some(Arc::new(listener)));
         self
@@ -217,7 +216,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
     /// Builds the worker.
     ///
     /// # Errors
-    /// Everything that contradicts itself, or would do nothing.
+    /// All settings that contradict each other or have no effect.
     pub fn build(mut self) -> Result<Worker<S>, ClientError> {
         if self.concurrency == 0 {
             self.problems.push("a concurrency of 0 would run nothing; allowed is 1 or more".to_owned());
@@ -241,7 +240,7 @@ impl<S: Send + Sync + 'static> Builder<S> {
         let settings = Settings {
             queues: self.queues.into(),
             concurrency: self.concurrency,
-            most_prefetched: self.most_prefetched,
+            max_prefetched: self.max_prefetched,
             timeout: self.timeout,
             wait: self.wait,
             stop_within: self.stop_within,
@@ -250,10 +249,9 @@ impl<S: Send + Sync + 'static> Builder<S> {
             report_defaults: ReportDefaults { worker: name.into(), retry: self.retry },
             listener: self.listener,
         };
-        let surroundings =
-            Surroundings { state: self.state, transport: self.transport, stopping: watch::channel(false).0 };
+        let shared = Shared { state: self.state, transport: self.transport, stopping: watch::channel(false).0 };
         let registry = Registry { kinds: self.kinds, fallback: self.fallback, layers: self.layers.into() };
-        Ok(Worker { registry: Arc::new(registry), surroundings: Arc::new(surroundings), settings })
+        Ok(Worker { registry: Arc::new(registry), shared: Arc::new(shared), settings })
     }
 }
 

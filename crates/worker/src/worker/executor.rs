@@ -1,10 +1,10 @@
-//! One handler at a time: from a job to the report of its end.
+//! Executors, each of which runs one handler at a time, from the job to its report.
 
 use super::runner::Runner;
+use crate::delay::GrowingDelay;
 use crate::handler::Running;
 use crate::run::Run;
 use crate::transport::{Ending, RunReport};
-use crate::waits::Waits;
 use crate::{Cancelled, Context, Event, Failure, Job, Outcome};
 use std::any::Any;
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Runs one job after the other until there is no more work to come.
+/// Runs one job after the other until the worker stops.
 pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     let mut next = None;
     loop {
@@ -33,7 +33,7 @@ pub(super) async fn run<S: Send + Sync + 'static>(runner: Arc<Runner<S>>) {
     }
 }
 
-/// Takes note of how a run ended; answers a job that waited for just that.
+/// Records how a run ended; returns a job that waited for it.
 fn end<S: Send + Sync + 'static>(
     runner: &Runner<S>,
     run: Arc<Run>,
@@ -41,7 +41,7 @@ fn end<S: Send + Sync + 'static>(
     took: Duration,
 ) -> Option<Arc<Run>> {
     let Some(ending) = ending else {
-        let cancelled = run.cancellation.why() == Some(Cancelled::JobCancelled);
+        let cancelled = run.cancellation.reason() == Some(Cancelled::JobCancelled);
         let count = if cancelled { &runner.tally.cancelled } else { &runner.tally.lost };
         count.fetch_add(1, Ordering::Relaxed);
         let next = runner.buffer().dropped(&run);
@@ -49,12 +49,12 @@ fn end<S: Send + Sync + 'static>(
         return next;
     };
     match &ending {
-        Ending::Done(_) => runner.tell(&Event::Done(&run.job)),
-        Ending::Failed(failure) => runner.tell(&Event::Failed(&run.job, failure)),
-        Ending::Released(delay) => runner.tell(&Event::Released(&run.job, *delay)),
+        Ending::Done(_) => runner.emit(&Event::Done(&run.job)),
+        Ending::Failed(failure) => runner.emit(&Event::Failed(&run.job, failure)),
+        Ending::Released(delay) => runner.emit(&Event::Released(&run.job, *delay)),
         Ending::Declined { reason, wait } => runner.decline(&run.job, reason, *wait),
     }
-    // A job that could not run says nothing about how long runs take, nor that the queue is fine.
+    // A job that could not run does not count in the average, and does not end the pause of its queue.
     let took = if let Ending::Declined { .. } = ending { None } else { Some(took) };
     if took.is_some() {
         runner.pauses().ran(&run.job.queue);
@@ -64,7 +64,7 @@ fn end<S: Send + Sync + 'static>(
     next
 }
 
-/// One run. Answers nothing where the job is no longer held: then there is nothing to report.
+/// One run. Returns `None` if the lease is lost: then there is nothing to report.
 pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &Arc<Run>) -> Option<Ending> {
     if run.is_lost() {
         return None;
@@ -72,22 +72,22 @@ pub(crate) async fn attempt<S: Send + Sync + 'static>(runner: &Runner<S>, run: &
     let Some(endpoint) = runner.registry.endpoint(&run.job.kind) else {
         return Some(declined(&run.job, no_handler(&run.job.kind)));
     };
-    runner.tell(&Event::Started(&run.job));
-    let context = Context { run: Arc::clone(run), shared: Arc::clone(&runner.surroundings) };
+    runner.emit(&Event::Started(&run.job));
+    let context = Context { run: Arc::clone(run), shared: Arc::clone(&runner.shared) };
     let mut handler = Guarded::start(|| runner.registry.call(endpoint, context));
     let timeout = overdue(runner, run);
     let outcome = tokio::select! {
         biased;
         outcome = handler.outcome() => Some(outcome),
-        _ = run.cancellation.given() => None,
+        _ = run.cancellation.cancelled() => None,
         () = timeout => {
-            run.cancellation.give(Cancelled::TimedOut);
+            run.cancellation.cancel(Cancelled::TimedOut);
             None
         }
     };
-    // A handler that listens may have ended before anybody looked at the signal.
-    let Some(why) = run.cancellation.why() else { return outcome.map(|outcome| ending_of(run, outcome)) };
-    runner.tell(&Event::Cancelled(&run.job, why));
+    // The handler may have ended because of the signal before it was seen here.
+    let Some(why) = run.cancellation.reason() else { return outcome.map(|outcome| ending_of(run, outcome)) };
+    runner.emit(&Event::Cancelled(&run.job, why));
     let late = match outcome {
         Some(outcome) => Some(outcome),
         None => tokio::time::timeout(runner.settings.cancel_grace, handler.outcome()).await.ok(),
@@ -127,7 +127,7 @@ fn ending_of(run: &Run, outcome: Outcome) -> Ending {
 }
 
 fn declined(job: &Job, reason: String) -> Ending {
-    Ending::Declined { reason, wait: Waits::for_others(job.releases) }
+    Ending::Declined { reason, wait: GrowingDelay::for_others(job.releases) }
 }
 
 pub(crate) fn no_handler(kind: &str) -> String {
@@ -145,7 +145,7 @@ impl Guarded {
         }
     }
 
-    /// How it ends. Asked again after that, it never answers.
+    /// How it ends. It completes only once.
     async fn outcome(&mut self) -> Outcome {
         poll_fn(|cx| {
             if let Some(failure) = self.1.take() {
@@ -167,7 +167,7 @@ impl Guarded {
         .await
     }
 
-    /// What a handler holds may panic when it goes, too.
+    /// The values of a handler may panic when they are dropped.
     fn drop_quietly(&mut self) {
         let running = self.0.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(running)));
@@ -182,5 +182,5 @@ impl Drop for Guarded {
 
 fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::new("panic", text.unwrap_or("the handler panicked, with a value that is no text"))
+    Failure::new("panic", text.unwrap_or("the handler panicked with a value that is not text"))
 }

@@ -1,9 +1,9 @@
-//! Taking jobs.
+//! Claiming jobs.
 
 use super::executor;
-use super::runner::{Runner, Wanted};
-use crate::transport::{Ask, Delivery, TransportFuture};
-use crate::waits::Waits;
+use super::runner::{Mode, Runner};
+use crate::delay::GrowingDelay;
+use crate::transport::{Delivery, FetchRequest, TransportFuture};
 use crate::{ClientError, Event};
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// How much longer than it should wait a fetch may take when the worker stops.
+/// How much longer than its wait a fetch may take when the worker stops.
 const LAST_FETCH: Duration = Duration::from_secs(1);
 /// A fetch that should have waited and came back this soon did not wait.
 const TOO_SOON: Duration = Duration::from_millis(50);
 
-/// Takes jobs until `stopped` completes.
+/// Claims jobs until `stopped` completes.
 ///
 /// # Errors
 /// The server refuses the worker before it has delivered a job.
@@ -26,7 +26,7 @@ pub(super) async fn run<S: Send + Sync + 'static>(
     stopped: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
     let mut stopped = pin!(stopped);
-    let (mut unreachable, mut idle) = (Waits::unreachable(), Waits::idle());
+    let (mut unreachable, mut idle) = (GrowingDelay::unreachable(), GrowingDelay::idle());
     let mut welcome = false;
     loop {
         let count = tokio::select! {
@@ -45,8 +45,8 @@ pub(super) async fn run<S: Send + Sync + 'static>(
                 }
             }
         };
-        let (ask, asked) = (ask(runner, queues, count), Instant::now());
-        let mut fetch = runner.transport().fetch(&ask);
+        let (request, asked) = (fetch_request(runner, queues, count), Instant::now());
+        let mut fetch = runner.transport().fetch(&request);
         let answer = tokio::select! {
             biased;
             () = &mut stopped => {
@@ -60,16 +60,17 @@ pub(super) async fn run<S: Send + Sync + 'static>(
             Ok(jobs) => {
                 welcome = true;
                 if unreachable.reset() {
-                    runner.tell(&Event::Back);
+                    runner.emit(&Event::Back);
                 }
                 let none = jobs.is_empty();
                 if none {
-                    runner.pauses().empty(&ask.queues);
+                    runner.pauses().empty(&request.queues);
                 }
-                take_in(runner, executors, jobs, asked);
-                let waited = runner.transport().waits() && asked.elapsed() >= TOO_SOON.min(runner.settings.wait);
+                add(runner, executors, jobs, asked);
+                let waited =
+                    runner.transport().supports_long_poll() && asked.elapsed() >= TOO_SOON.min(runner.settings.wait);
                 if none && !waited {
-                    idle.next_wait()
+                    idle.next_delay()
                 } else {
                     idle.reset();
                     Duration::ZERO
@@ -77,8 +78,8 @@ pub(super) async fn run<S: Send + Sync + 'static>(
             }
             Err(error) if !welcome && !error.is_temporary() => return Err(error),
             Err(error) => {
-                let wait = unreachable.next_wait();
-                runner.tell(&Event::Unreachable(&error, wait));
+                let wait = unreachable.next_delay();
+                runner.emit(&Event::Unreachable(&error, wait));
                 wait
             }
         };
@@ -92,30 +93,30 @@ pub(super) async fn run<S: Send + Sync + 'static>(
     }
 }
 
-/// Waits for the end of a fetch when the worker stops. A server may deliver jobs just when the worker stops
-/// listening, and they would be lost to other workers until their leases end.
+/// Waits for the end of a fetch when the worker stops. The server may just be sending jobs, which no other worker
+/// could claim until their leases end.
 async fn last_fetch<S: Send + Sync + 'static>(
     runner: &Runner<S>,
     fetch: TransportFuture<'_, Vec<Delivery>>,
     asked: Instant,
 ) {
-    if runner.transport().forgets_cleanly() {
+    if runner.transport().releases_on_drop() {
         return;
     }
     let fetched = tokio::time::timeout_at(asked + runner.settings.wait + LAST_FETCH, fetch).await;
     if let Ok(Ok(jobs)) = fetched {
-        runner.buffer().take_in(jobs, asked);
+        runner.buffer().add(jobs, asked);
     }
 }
 
-/// Waits until there is room for more jobs; answers for how many.
+/// Waits until there is room for more jobs; returns for how many.
 async fn room<S: Send + Sync + 'static>(runner: &Runner<S>) -> usize {
-    let mut wanted = runner.wanted.subscribe();
+    let mut mode = runner.mode.subscribe();
     // The sender is dropped with the runner.
-    let _ = wanted.wait_for(|wanted| *wanted != Wanted::Quiet).await;
+    let _ = mode.wait_for(|mode| *mode != Mode::Quiet).await;
     loop {
         let more = runner.room.notified();
-        let room = runner.buffer().room(runner.settings.concurrency, runner.settings.most_prefetched);
+        let room = runner.buffer().room(runner.settings.concurrency, runner.settings.max_prefetched);
         if room > 0 {
             return room;
         }
@@ -123,22 +124,22 @@ async fn room<S: Send + Sync + 'static>(runner: &Runner<S>) -> usize {
     }
 }
 
-fn ask<S>(runner: &Runner<S>, queues: Arc<[Arc<str>]>, count: usize) -> Ask {
+fn fetch_request<S>(runner: &Runner<S>, queues: Arc<[Arc<str>]>, count: usize) -> FetchRequest {
     let settings = &runner.settings;
-    Ask {
+    FetchRequest {
         queues,
-        count: count.min(MOST_FETCHED),
+        count: count.min(MAX_FETCH),
         wait: settings.wait,
         worker: Arc::clone(&settings.report_defaults.worker),
         lease: settings.lease,
     }
 }
 
-/// How many jobs one request asks for at most; servers deliver no more.
-const MOST_FETCHED: usize = 1_000;
+/// The largest number of jobs in one request; servers return no more.
+const MAX_FETCH: usize = 1_000;
 
 /// Puts jobs into the buffer, and starts executors for them.
-fn take_in<S: Send + Sync + 'static>(
+fn add<S: Send + Sync + 'static>(
     runner: &Arc<Runner<S>>,
     executors: &mut JoinSet<()>,
     jobs: Vec<Delivery>,
@@ -150,7 +151,7 @@ fn take_in<S: Send + Sync + 'static>(
     }
     let could_run = {
         let mut buffer = runner.buffer();
-        buffer.take_in(jobs, asked);
+        buffer.add(jobs, asked);
         buffer.could_run()
     };
     for _ in executors.len()..could_run.min(runner.settings.concurrency) {

@@ -12,7 +12,7 @@ mod settler;
 
 pub use builder::Builder;
 
-use crate::context::Surroundings;
+use crate::context::Shared;
 use crate::events::Listener;
 use crate::transport::ReportDefaults;
 use crate::{Client, ClientError};
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// A worker, ready to run.
 pub struct Worker<S = ()> {
     pub(crate) registry: Arc<Registry<S>>,
-    pub(crate) surroundings: Arc<Surroundings<S>>,
+    pub(crate) shared: Arc<Shared<S>>,
     pub(crate) settings: Settings,
 }
 
@@ -34,7 +34,7 @@ pub struct Worker<S = ()> {
 pub(crate) struct Settings {
     pub(crate) queues: Arc<[Arc<str>]>,
     pub(crate) concurrency: usize,
-    pub(crate) most_prefetched: usize,
+    pub(crate) max_prefetched: usize,
     pub(crate) timeout: Option<Duration>,
     pub(crate) wait: Duration,
     pub(crate) stop_within: Duration,
@@ -81,19 +81,19 @@ impl<S: Send + Sync + 'static> Worker<S> {
         self.run_until(std::future::pending()).await
     }
 
-    /// Works until `stop` completes. Then no further job is taken, jobs that wait in the worker are
-    /// released, and running handlers have time to finish; what is not done by then is cancelled
-    /// and released, which spends no attempt.
+    /// Works until `stop` completes. Then the worker claims no further jobs, releases those that have not started,
+    /// and gives running handlers time to finish; those that are not done by then are cancelled, and their jobs
+    /// released, which spends no attempt.
     ///
     /// # Errors
-    /// The server refuses the worker from the start, as for a key that it does not know. A server
-    /// that cannot be reached is no error: the worker waits for it.
+    /// The server refuses the worker from the start, for example because of an unknown key. A server
+    /// that cannot be reached is not an error: the worker waits for it.
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<Summary, ClientError> {
         self.run_until_aborted(stop, std::future::pending()).await
     }
 
-    /// The same; where `abort` completes after `stop`, the time that running handlers have to finish is
-    /// over at once: they are cancelled, and their jobs released.
+    /// The same; if `abort` completes after `stop`, running handlers are cancelled immediately, and their jobs
+    /// released.
     ///
     /// # Errors
     /// As [`Worker::run_until`].

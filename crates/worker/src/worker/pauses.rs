@@ -1,6 +1,6 @@
-//! Queues that the worker leaves to others for a while, because it met jobs there that it cannot run.
+//! Queues from which the worker claims no jobs for a while, because it found jobs there that it cannot run.
 
-use crate::waits::Waits;
+use crate::delay::GrowingDelay;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +12,21 @@ pub(super) struct Pauses(HashMap<Arc<str>, Pause>);
 
 #[derive(Debug)]
 struct Pause {
-    waits: Waits,
+    delay: GrowingDelay,
     until: Instant,
 }
 
 impl Pauses {
-    /// A job of the queue cannot run here. Answers how long the queue is left alone from now on;
-    /// `None` where it is already.
+    /// A job of the queue cannot run here. Returns how long the queue is paused from now on;
+    /// `None` if it is paused already.
     pub(super) fn declined(&mut self, queue: &Arc<str>) -> Option<Duration> {
         let now = Instant::now();
-        let pause = self.0.entry(Arc::clone(queue)).or_insert_with(|| Pause { waits: Waits::declining(), until: now });
+        let pause =
+            self.0.entry(Arc::clone(queue)).or_insert_with(|| Pause { delay: GrowingDelay::declining(), until: now });
         if pause.until > now {
             return None;
         }
-        let wait = pause.waits.next_wait();
+        let wait = pause.delay.next_delay();
         pause.until = now + wait;
         Some(wait)
     }
@@ -33,7 +34,7 @@ impl Pauses {
     /// A job of the queue ran here: the next pause is a short one again.
     pub(super) fn ran(&mut self, queue: &str) {
         if let Some(pause) = self.0.get_mut(queue) {
-            pause.waits.reset();
+            pause.delay.reset();
         }
     }
 
@@ -42,10 +43,10 @@ impl Pauses {
         queues.iter().for_each(|queue| self.ran(queue));
     }
 
-    /// The queues that are not left alone now.
+    /// The queues that are not paused now.
     ///
     /// # Errors
-    /// There is none; this is when the first of them is open again.
+    /// All are paused; this is when the first pause ends.
     pub(super) fn open(&self, queues: &Arc<[Arc<str>]>) -> Result<Arc<[Arc<str>]>, Instant> {
         let now = Instant::now();
         let until = |queue: &Arc<str>| self.0.get(queue).map(|pause| pause.until).filter(|until| *until > now);
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_queue_is_left_alone_for_longer_each_time_until_a_job_of_it_runs() {
+    async fn a_queue_is_paused_for_longer_each_time_until_a_job_of_it_runs() {
         let queues: Arc<[Arc<str>]> = ["a", "b"].map(Arc::from).into();
         let mut pauses = Pauses::default();
         assert_eq!(pauses.open(&queues), Ok(Arc::clone(&queues)));
@@ -83,6 +84,6 @@ mod tests {
         let short = pauses.declined(&queues[0]).unwrap();
         assert!(short <= Duration::from_secs(2), "{short:?}");
         let later = pauses.declined(&queues[1]).unwrap().min(short);
-        assert_eq!(pauses.open(&queues), Err(Instant::now() + later), "nothing is open before that");
+        assert_eq!(pauses.open(&queues), Err(Instant::now() + later), "all are paused until then");
     }
 }

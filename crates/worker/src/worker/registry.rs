@@ -8,10 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The handlers of a worker, and what is done around them.
+/// The handlers and the middleware of a worker.
 pub(crate) struct Registry<S> {
     pub(super) kinds: HashMap<Box<str>, Kind<S>>,
-    /// Takes every job that no other handler takes.
+    /// Runs every job that has no other handler.
     pub(super) fallback: Option<Endpoint<S>>,
     pub(super) layers: Arc<[Arc<dyn Middleware<S>>]>,
 }
@@ -30,7 +30,7 @@ impl<S> Default for Kind<S> {
 }
 
 impl<S: Send + Sync + 'static> Registry<S> {
-    /// What runs jobs of this type, where anything here does.
+    /// The handler for jobs of this type, if there is one.
     pub(crate) fn endpoint(&self, kind: &str) -> Option<&Endpoint<S>> {
         self.kinds.get(kind).and_then(|kind| kind.endpoint.as_ref()).or(self.fallback.as_ref())
     }

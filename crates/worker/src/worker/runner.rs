@@ -1,9 +1,9 @@
-//! A worker that runs: who does what, and how it comes to an end.
+//! A running worker: its tasks, and how it stops.
 
 use super::buffer::Buffer;
 use super::pauses::Pauses;
 use super::{Settings, Summary, Worker, fetcher, heartbeats, settler};
-use crate::context::Surroundings;
+use crate::context::Shared;
 use crate::run::Run;
 use crate::transport::{Ending, RunReport, Transport};
 use crate::worker::registry::Registry;
@@ -22,13 +22,13 @@ const LAST_REPORTS: Duration = Duration::from_secs(5);
 /// A worker that runs.
 pub(crate) struct Runner<S> {
     pub(super) registry: Arc<Registry<S>>,
-    pub(super) surroundings: Arc<Surroundings<S>>,
+    pub(super) shared: Arc<Shared<S>>,
     pub(crate) settings: Settings,
     buffer: Mutex<Buffer>,
     pauses: Mutex<Pauses>,
     /// One permit for each job that may start.
     pub(super) work: Semaphore,
-    /// Rung when there is something to report.
+    /// Notified when there is something to report.
     pub(super) reported: Notify,
     /// Notified when the buffer has more room.
     pub(super) room: Notify,
@@ -37,15 +37,15 @@ pub(crate) struct Runner<S> {
     stop_begun: OnceLock<Instant>,
     /// True once what still runs has to end.
     aborted: watch::Sender<bool>,
-    /// What the server wants.
-    pub(super) wanted: watch::Sender<Wanted>,
+    /// What the server wants the worker to do.
+    pub(super) mode: watch::Sender<Mode>,
 }
 
 /// What the server wants the worker to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum Mode {
     Work,
-    /// Take no further jobs.
+    /// Claim no further jobs.
     Quiet,
     Stop,
 }
@@ -79,7 +79,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
             buffer: Mutex::new(Buffer::new(&worker.registry)),
             pauses: Mutex::default(),
             registry: Arc::clone(&worker.registry),
-            surroundings: Arc::clone(&worker.surroundings),
+            shared: Arc::clone(&worker.shared),
             settings: worker.settings.clone(),
             work: Semaphore::new(0),
             reported: Notify::new(),
@@ -87,16 +87,16 @@ impl<S: Send + Sync + 'static> Runner<S> {
             tally: Tally::default(),
             stop_begun: OnceLock::new(),
             aborted: watch::channel(false).0,
-            wanted: watch::channel(Wanted::Work).0,
+            mode: watch::channel(Mode::Work).0,
         })
     }
 
     pub(crate) fn transport(&self) -> &dyn Transport {
-        &*self.surroundings.transport
+        &*self.shared.transport
     }
 
     pub(super) fn buffer(&self) -> MutexGuard<'_, Buffer> {
-        // Nothing under this lock panics half way through a change.
+        // No change under this lock panics half way.
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,17 +104,17 @@ impl<S: Send + Sync + 'static> Runner<S> {
         self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A job cannot run here: its queue is left to others for a while.
+    /// A job cannot run here: the worker claims no jobs of its queue for a while.
     pub(super) fn decline(&self, job: &Job, reason: &str, wait: Duration) {
-        self.tell(&Event::Declined { job, reason, wait });
+        self.emit(&Event::Declined { job, reason, wait });
         let paused = self.pauses().declined(&job.queue);
         if let Some(wait) = paused {
-            self.tell(&Event::Paused { queue: &job.queue, reason, wait });
+            self.emit(&Event::Paused { queue: &job.queue, reason, wait });
         }
     }
 
-    pub(super) fn tell(&self, event: &Event<'_>) {
-        self.settings.listener.tell(event);
+    pub(super) fn emit(&self, event: &Event<'_>) {
+        self.settings.listener.emit(event);
     }
 
     /// Works until `stop` completes or the server says so, and shuts down gracefully, or quickly once `abort`
@@ -129,31 +129,31 @@ impl<S: Send + Sync + 'static> Runner<S> {
         helpers.spawn(settler::run(Arc::clone(&self)));
         helpers.spawn(heartbeats::run(Arc::clone(&self)));
         let stopped = async {
-            let mut wanted = self.wanted.subscribe();
+            let mut mode = self.mode.subscribe();
             tokio::select! {
                 () = stop => {}
-                _ = wanted.wait_for(|wanted| *wanted == Wanted::Stop) => {}
+                _ = mode.wait_for(|mode| *mode == Mode::Stop) => {}
             }
         };
         let working = async {
             let fetched = fetcher::run(&self, &mut executors, stopped).await;
             self.begin_stop();
-            self.wind_up().await;
+            self.shut_down().await;
             fetched
         };
         let fetched = tokio::select! {
             fetched = working => fetched,
             never = self.abort_on(abort) => match never {},
         };
-        // Lanes that wait for work end; those that block a thread are left behind.
+        // Executors that wait for work end; those that block a thread are left behind.
         self.work.close();
         drop((executors, helpers));
         fetched.map(|()| self.tally.summary())
     }
 
-    /// Cuts the end short once `abort` completes after the stop has begun.
+    /// Cancels all handlers once `abort` completes after the stop has begun.
     async fn abort_on(&self, abort: impl Future<Output = ()>) -> Infallible {
-        let mut stopping = self.surroundings.stopping.subscribe();
+        let mut stopping = self.shared.stopping.subscribe();
         // The sender is dropped with the runner.
         let _ = stopping.wait_for(|stopping| *stopping).await;
         abort.await;
@@ -162,10 +162,10 @@ impl<S: Send + Sync + 'static> Runner<S> {
         std::future::pending().await
     }
 
-    /// Tells every handler that its time is over.
+    /// Cancels every handler.
     fn cancel_all(&self) {
         for run in self.buffer().runs() {
-            run.cancellation.give(Cancelled::Stopping);
+            run.cancellation.cancel(Cancelled::Stopping);
         }
     }
 
@@ -173,15 +173,15 @@ impl<S: Send + Sync + 'static> Runner<S> {
     pub(super) fn begin_stop(&self) {
         let first = self.stop_begun.set(Instant::now()).is_ok();
         if first {
-            self.surroundings.stopping.send_replace(true);
-            self.tell(&Event::Stopping);
+            self.shared.stopping.send_replace(true);
+            self.emit(&Event::Stopping);
         }
-        let waiting = self.buffer().clear_waiting();
-        self.give_back(waiting);
+        let waiting = self.buffer().take_waiting();
+        self.release(waiting);
     }
 
     /// Releases jobs that have not started.
-    pub(super) fn give_back(&self, runs: Vec<Arc<Run>>) {
+    pub(super) fn release(&self, runs: Vec<Arc<Run>>) {
         let mut buffer = self.buffer();
         for run in runs {
             buffer.report(RunReport { run, ending: Ending::Released(Duration::ZERO) });
@@ -190,8 +190,8 @@ impl<S: Send + Sync + 'static> Runner<S> {
         self.reported.notify_one();
     }
 
-    /// Waits for what runs, cancels what takes too long, and delivers the last reports.
-    async fn wind_up(&self) {
+    /// Waits for running handlers, cancels those that take too long, and delivers the last reports.
+    async fn shut_down(&self) {
         let begun = self.stop_begun.get().copied().unwrap_or_else(Instant::now);
         let deadline = begun + self.settings.stop_within;
         let mut aborted = self.aborted.subscribe();
@@ -210,7 +210,7 @@ impl<S: Send + Sync + 'static> Runner<S> {
         }
     }
 
-    /// Waits until nothing is held; false where that is not so by then.
+    /// Waits until the buffer is empty; false if it is not by the deadline.
     async fn empty_by(&self, deadline: Instant) -> bool {
         let empty = async {
             loop {

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-/// Whatever a test waits for comes sooner than this, or the test fails.
+/// The longest time that a test waits for anything.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that ends with its value.
@@ -43,9 +43,9 @@ impl TestServer {
         let settings = ServerSettings { limits, test_directives: true, ..ServerSettings::new("memory") };
         let server = Server::new(Arc::clone(&engine), settings);
         let (stop, stopping) = watch::channel(false);
-        let paced = sweeper::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});
+        let sweeping = sweeper::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});
         let serving = tokio::spawn(async move {
-            tokio::join!(paced, server.serve(listener, ended(stopping)));
+            tokio::join!(sweeping, server.serve(listener, ended(stopping)));
         });
         Self { address, engine, stop, serving }
     }
@@ -73,7 +73,7 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(TIMEOUT, what).await.expect("it happens in time")
 }
 
-/// A folder that goes with its value.
+/// A folder that is removed when it is dropped.
 pub(crate) struct Folder(pub(crate) std::path::PathBuf);
 
 impl Folder {
@@ -90,29 +90,29 @@ impl Drop for Folder {
     }
 }
 
-/// A worker that runs, what it tells, and the way to stop it.
-pub(crate) struct Crew {
+/// A running worker, its events, and the way to stop it.
+pub(crate) struct RunningWorker {
     running: JoinHandle<Result<Summary, ClientError>>,
     stop: watch::Sender<bool>,
-    told: mpsc::UnboundedReceiver<String>,
+    events: mpsc::UnboundedReceiver<String>,
 }
 
-impl Crew {
-    /// Starts a worker. Everything that it tells becomes a line.
+impl RunningWorker {
+    /// Starts a worker. Every event becomes a line.
     pub(crate) fn start<S: Send + Sync + 'static>(builder: Builder<S>) -> Self {
-        let (tell, told) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::unbounded_channel();
         let builder = builder.poll(Duration::from_millis(200));
-        let worker = builder.on_event(move |event| drop(tell.send(line(event)))).build().expect("it fits together");
+        let worker = builder.on_event(move |event| drop(sender.send(line(event)))).build().expect("it fits together");
         let (stop, stopping) = watch::channel(false);
-        Self { running: tokio::spawn(worker.run_until(ended(stopping))), stop, told }
+        Self { running: tokio::spawn(worker.run_until(ended(stopping))), stop, events }
     }
 
-    /// Waits for a line that starts like this, and answers it.
-    pub(crate) async fn hears(&mut self, start: &str) -> String {
+    /// Waits for a line that starts like this, and returns it.
+    pub(crate) async fn wait_for_event(&mut self, start: &str) -> String {
         let heard = async {
             let mut before = Vec::new();
             loop {
-                match self.told.recv().await {
+                match self.events.recv().await {
                     Some(line) if line.starts_with(start) => return line,
                     Some(line) => before.push(line),
                     None => panic!("never heard {start:?}, but {before:#?}"),
@@ -149,7 +149,7 @@ fn line(event: &Event<'_>) -> String {
             format!("settled {} {state}{}", job.kind(), if *dead { " dead" } else { "" })
         }
         Event::Refused(job, refused) => format!("refused {} {}", job.kind(), refused.status),
-        Event::Unreachable(..) => "away".to_owned(),
+        Event::Unreachable(..) => "unreachable".to_owned(),
         Event::Back => "back".to_owned(),
         Event::Stopping => "stopping".to_owned(),
         other => format!("{other:?}"),

@@ -1,4 +1,4 @@
-//! A cable that can be cut: a forwarder on a loopback port.
+//! A TCP proxy on a loopback port, whose connections can be cut.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::task::{JoinHandle, JoinSet};
 /// A forwarder that ends with its value.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
-    whole: Arc<watch::Sender<bool>>,
+    connected: Arc<watch::Sender<bool>>,
     running: JoinHandle<()>,
 }
 
@@ -18,28 +18,28 @@ impl Proxy {
     pub(crate) async fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
         let address = listener.local_addr().expect("an address");
-        let whole = Arc::new(watch::channel(true).0);
-        let cable = Arc::clone(&whole);
+        let connected = Arc::new(watch::channel(true).0);
+        let cable = Arc::clone(&connected);
         let running = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 connections.spawn(forward(stream, server, cable.subscribe()));
             }
         });
-        Self { address, whole, running }
+        Self { address, connected, running }
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// From now on nothing comes through: open connections break, new ones are closed at once.
+    /// Cuts the connection: open connections break, new ones are closed at once.
     pub(crate) fn cut(&self) {
-        self.whole.send_replace(false);
+        self.connected.send_replace(false);
     }
 
-    pub(crate) fn mend(&self) {
-        self.whole.send_replace(true);
+    pub(crate) fn restore(&self) {
+        self.connected.send_replace(true);
     }
 }
 
@@ -49,13 +49,13 @@ impl Drop for Proxy {
     }
 }
 
-async fn forward(mut near: TcpStream, server: SocketAddr, mut whole: watch::Receiver<bool>) {
-    if !*whole.borrow() {
+async fn forward(mut near: TcpStream, server: SocketAddr, mut connected: watch::Receiver<bool>) {
+    if !*connected.borrow() {
         return;
     }
     let Ok(mut far) = TcpStream::connect(server).await else { return };
     tokio::select! {
         _ = copy_bidirectional(&mut near, &mut far) => {}
-        _ = whole.wait_for(|whole| !*whole) => {}
+        _ = connected.wait_for(|connected| !*connected) => {}
     }
 }

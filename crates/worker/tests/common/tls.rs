@@ -1,4 +1,4 @@
-//! A listener with TLS in front of a server, with certificates made for the occasion.
+//! A TLS listener in front of a server, with generated certificates.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
@@ -36,7 +36,7 @@ impl Authority {
         Arc::new(builder.with_single_cert(chain, key).expect("a certificate with its key"))
     }
 
-    /// Listens with a certificate for a name, and passes everything on; answers the port.
+    /// Listens with a certificate for a name, and passes everything on; returns the port.
     pub(crate) async fn listen(&self, name: &str, to: SocketAddr) -> u16 {
         let acceptor = TlsAcceptor::from(self.server(name));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -45,7 +45,7 @@ impl Authority {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // A client that does not trust the certificate goes away.
+                    // A client that does not trust the certificate disconnects.
                     let Ok(mut inside) = acceptor.accept(stream).await else { return };
                     if let Ok(mut outside) = TcpStream::connect(to).await {
                         let _ = tokio::io::copy_bidirectional(&mut inside, &mut outside).await;

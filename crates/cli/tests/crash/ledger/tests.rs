@@ -1,10 +1,10 @@
-//! The ledger notices what it is there for.
+//! The ledger detects violations.
 
 use super::*;
 use serde_json::json;
 
-const NATURE: Nature =
-    Nature { limit: 3, failing: 1, delay: Duration::from_millis(10), start: Duration::ZERO, dead_letter: false };
+const NATURE: JobPlan =
+    JobPlan { limit: 3, failing: 1, delay: Duration::from_millis(10), start: Duration::ZERO, dead_letter: false };
 
 fn run(attempt: u32, started: u32) -> Value {
     json!({
@@ -69,31 +69,31 @@ fn the_ledger_notices_what_a_careless_server_does_with_runs() {
 
 #[test]
 fn the_ledger_notices_what_a_crash_took() {
-    let kept = json!({
+    let stored = json!({
         "id": "j", "state": "retryable", "attempt": 1, "errors": [{ "attempt": 1, "message": message_of(1) }],
     });
     let with = |key: &str, value: Value| {
-        let mut job = kept.clone();
+        let mut job = stored.clone();
         job[key] = value;
         job
     };
     let seen = |jobs: &[Value]| noticed(failed_once(), |ledger| ledger.compare(jobs));
-    assert_eq!(seen(std::slice::from_ref(&kept)), "");
+    assert_eq!(seen(std::slice::from_ref(&stored)), "");
     assert!(seen(&[]).contains("is lost"));
-    assert!(seen(&[kept.clone(), kept.clone()]).contains("listed twice"));
+    assert!(seen(&[stored.clone(), stored.clone()]).contains("listed twice"));
     assert!(seen(&[with("errors", json!([]))]).contains("not in the history"));
     assert!(seen(&[with("attempt", json!(0))]).contains("attempt 0, of 3, after 1"));
     assert!(seen(&[with("attempt", json!(2))]).contains("1 failures and attempt 2"));
     assert!(seen(&[with("state", json!("discarded"))]).contains("1 failures and attempt 1 of 3 when discarded"));
-    assert!(seen(&[kept.clone(), with("id", json!("k"))]).contains("never sent"));
+    assert!(seen(&[stored.clone(), with("id", json!("k"))]).contains("never sent"));
     let came_back = |ledger: &mut Ledger| {
         ledger.cancelled("j");
-        ledger.compare(std::slice::from_ref(&kept));
+        ledger.compare(std::slice::from_ref(&stored));
     };
     assert!(noticed(failed_once(), came_back).contains("it was cancelled and is retryable"));
     let half = |ledger: &mut Ledger| {
         ledger.sent("k", NATURE, 1);
-        ledger.compare(std::slice::from_ref(&kept));
+        ledger.compare(std::slice::from_ref(&stored));
     };
     assert!(noticed(failed_once(), half).contains("of batch 1 1 jobs are stored and 1 are not"));
 }

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The end of a list.
-const NOBODY: u32 = u32::MAX;
+const END: u32 = u32::MAX;
 
 /// An attempt of the current second: when, how often its job has run at this very moment already,
 /// and which job. Jobs that come back without any delay so wait for the others of that moment.
@@ -26,7 +26,7 @@ impl Calendar {
     fn new(model: &Model<'_>, jobs: &[Job]) -> Self {
         let first_second = second_of(model.outage_end);
         let seconds = usize::try_from(second_of(model.horizon) - first_second + 1).unwrap_or(0);
-        let mut calendar = Self { first_second, heads: vec![NOBODY; seconds], next: vec![NOBODY; jobs.len()] };
+        let mut calendar = Self { first_second, heads: vec![END; seconds], next: vec![END; jobs.len()] };
         for (number, job) in (0..).zip(jobs) {
             calendar.enter(number, job.due);
         }
@@ -43,8 +43,8 @@ impl Calendar {
     /// Takes the attempts of a second, in their order.
     fn take(&mut self, index: usize, jobs: &[Job], turns: &mut Vec<Turn>) {
         turns.clear();
-        let mut job = std::mem::replace(&mut self.heads[index], NOBODY);
-        while job != NOBODY {
+        let mut job = std::mem::replace(&mut self.heads[index], END);
+        while job != END {
             turns.push((jobs[job as usize].due, 0, job));
             job = self.next[job as usize];
         }

@@ -4,7 +4,7 @@ use super::instants::Instants;
 use crate::{Moment, Span};
 
 /// The most instants that are counted apart. 16 million of four bytes are 64 MB for each thread,
-/// of which the system hands out only what is touched.
+/// of which the system allocates only what is used.
 const MOST_INSTANTS: i64 = 16_000_000;
 /// The widths of an instant in microseconds, finest first; each divides a second.
 const INSTANTS_US: [i64; 4] = [1_000, 10_000, 100_000, SECOND_US];

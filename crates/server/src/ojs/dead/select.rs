@@ -187,7 +187,7 @@ impl Selection {
     }
 }
 
-/// The state of jobs that have ended, which must be named: each means something else to take back.
+/// The state of jobs that have ended, which must be named, because redriving each of them means something else.
 fn ended_state(said: Option<&str>, path: String, problems: &mut Vec<Problem>) -> Option<State> {
     let ended = || State::ALL.into_iter().filter(|state| state.is_terminal());
     let known = ended().find(|state| Some(state.name()) == said);

@@ -1,7 +1,7 @@
-//! Two stores, one story.
+//! Two stores, one history.
 
+use super::answer::StepAnswer;
 use super::plan::{self, HeldPlan, JobPlan, ListPlan, SpecPlan, StartPlan};
-use super::seen::Seen;
 use super::sound::unsound;
 use super::step::Step;
 use super::world::World;
@@ -9,7 +9,7 @@ use crate::conformance::Subject;
 use crate::{Memory, StoreError};
 use std::fmt;
 
-/// Where a subject went apart from the reference model.
+/// Where a subject differs from the reference model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement(String);
 
@@ -28,42 +28,42 @@ impl From<StoreError> for Disagreement {
 }
 
 /// Takes the same steps on the reference model and on a new store of the subject, and compares every
-/// answer; then everything that can be seen, before and after a last restart. Nothing may differ.
-/// Hands back the answers to the steps.
+/// answer; then everything that can be read, before and after a last restart. Nothing may differ.
+/// Returns the answers to the steps.
 ///
 /// # Errors
-/// The first step at which the two went apart, and what each of them said; or an answer in which a job
-/// is in a shape that it cannot have.
-pub fn agree(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<Seen>, Disagreement> {
-    let mut outcome = Err(Disagreement("the subject did not wait for the end of the story".to_owned()));
-    subject.wait(Box::pin(async { outcome = told(subject, steps).await }));
+/// The first step at which the two differ, and the answer of each; or an answer with a job whose fields
+/// contradict each other.
+pub fn agree(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<StepAnswer>, Disagreement> {
+    let mut outcome = Err(Disagreement("the subject did not wait for the end of the history".to_owned()));
+    subject.wait(Box::pin(async { outcome = run_steps(subject, steps).await }));
     outcome
 }
 
-async fn told(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<Seen>, Disagreement> {
+async fn run_steps(subject: &dyn Subject, steps: &[Step]) -> Result<Vec<StepAnswer>, Disagreement> {
     let mut world = World::new().map_err(|problems| Disagreement(format!("the model's own policies: {problems}")))?;
     let mut model = Memory::new();
     let mut store = subject.open();
     let mut answers = Vec::new();
-    for (index, step) in steps.iter().chain(&last_look()).enumerate() {
+    for (index, step) in steps.iter().chain(&final_reads()).enumerate() {
         if matches!(step, Step::Restart) {
-            // Something must stand in for the store while it is closed and not open yet.
+            // A placeholder while the store is closed and not open again.
             drop(std::mem::replace(&mut store, Box::new(Memory::new())));
             store = subject.reopen();
             model = model.reopened();
         }
-        let expected = world.act(&model, step).await?;
-        let found = world.act(&*store, step).await?;
-        let place = if index < steps.len() { format!("step {index}") } else { "the look at the end".to_owned() };
+        let expected = world.apply(&model, step).await?;
+        let found = world.apply(&*store, step).await?;
+        let place = if index < steps.len() { format!("step {index}") } else { "the reads at the end".to_owned() };
         compare(&format!("{place}, {step:?}"), &expected, &found)?;
-        world.note(step, &found);
+        world.record(step, &found);
         answers.push(found);
     }
     answers.truncate(steps.len());
     Ok(answers)
 }
 
-fn compare(place: &str, expected: &Seen, found: &Seen) -> Result<(), Disagreement> {
+fn compare(place: &str, expected: &StepAnswer, found: &StepAnswer) -> Result<(), Disagreement> {
     if found != expected {
         let answers = format!("the model answers\n  {expected:?}\nand the store\n  {found:?}");
         return Err(Disagreement(format!("{place}: {answers}")));
@@ -76,19 +76,19 @@ fn compare(place: &str, expected: &Seen, found: &Seen) -> Result<(), Disagreemen
     Ok(())
 }
 
-/// Everything that can be seen, twice, with a restart between; and to which jobs the keys lead.
-fn last_look() -> Vec<Step> {
+/// Everything that can be read, twice, with a restart in between; and the jobs to which the keys lead.
+fn final_reads() -> Vec<Step> {
     let all = || {
-        let looks = [
+        let reads = [
             Step::List(ListPlan::ALL),
             Step::List(ListPlan { dead: Some(true), ..ListPlan::ALL }),
             Step::Queues,
             Step::NextWake(HeldPlan::None),
         ];
-        looks.into_iter().chain((0..8).map(Step::Get))
+        reads.into_iter().chain((0..8).map(Step::Get))
     };
     let keys = (0..plan::FEW).map(|key| {
-        let plan = JobPlan { name: None, spec: SpecPlan::default(), start: StartPlan::Pending, key: Some(key) };
+        let plan = JobPlan { id: None, spec: SpecPlan::default(), start: StartPlan::Pending, key: Some(key) };
         Step::Enqueue(vec![plan])
     });
     all().chain([Step::Restart]).chain(all()).chain(keys).collect()

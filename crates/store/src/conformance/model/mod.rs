@@ -1,7 +1,7 @@
-//! Random histories of a store, told to the reference model and to a subject at the same time: every
-//! answer must be the same, and in the end every job.
+//! Random histories, applied to the reference model and to a subject at the same time: every answer must be the
+//! same, and in the end every job.
 //!
-//! [`steps`] is a strategy of proptest, so that a disagreement shrinks to a short story:
+//! [`steps`] is a strategy of proptest, so that a disagreement shrinks to a short history:
 //!
 //! ```ignore
 //! proptest! {
@@ -13,16 +13,16 @@
 //! ```
 
 mod agree;
+mod answer;
 mod plan;
 mod policies;
-mod seen;
 mod shorten;
 mod sound;
 mod step;
 mod world;
 
 pub use agree::{Disagreement, agree};
+pub use answer::StepAnswer;
 pub use plan::{End, HeldPlan, JobPlan, LeasePlan, ListPlan, SpecPlan, StartPlan, TokenPlan};
-pub use seen::Seen;
 pub use shorten::shortened;
 pub use step::{Step, steps};

@@ -1,7 +1,7 @@
-//! What a step hands to a verb, in small numbers that shrink well.
+//! The arguments of a step, in small numbers that shrink well.
 //!
-//! Jobs and leases are named by how far back they lie, so that the latest are met most often; times are
-//! whole milliseconds from a short list, so that they often meet.
+//! Jobs and leases are numbered from the latest back, so that the latest are used most often; times are
+//! whole milliseconds from a short list, so that they often coincide.
 
 use crate::State;
 use proptest::option;
@@ -16,28 +16,28 @@ pub(super) const POLICIES: u8 = 4;
 /// A job to be enqueued.
 #[derive(Clone, Debug)]
 pub struct JobPlan {
-    /// The name that it gets: a new one, or one that was enqueued before, counted back from the last.
-    pub name: Option<u8>,
-    /// What is said about it.
+    /// Its id: a new one, or that of a job that was enqueued before, counted back from the last.
+    pub id: Option<u8>,
+    /// Its spec.
     pub spec: SpecPlan,
-    /// Where it starts: available, pending, or scheduled so many milliseconds from now, or ago.
+    /// Its first state: available, pending, or scheduled.
     pub start: StartPlan,
     /// Which idempotency key it has.
     pub key: Option<u8>,
 }
 
-/// Where a job starts.
+/// The first state of a job.
 #[derive(Clone, Copy, Debug)]
 pub enum StartPlan {
-    /// At once.
+    /// Available immediately.
     Available,
-    /// Once somebody activates it.
+    /// Pending until it is activated.
     Pending,
-    /// So many milliseconds from now; ago, where negative.
+    /// Scheduled this many milliseconds from now; in the past if negative.
     Scheduled(i32),
 }
 
-/// What is said about a job.
+/// The spec of a job.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpecPlan {
     /// Which queue.
@@ -52,16 +52,16 @@ pub struct SpecPlan {
     pub timeout_ms: Option<u32>,
     /// How long a lease lasts, in milliseconds.
     pub lease_ms: Option<u32>,
-    /// When it expires, in milliseconds from now; ago, where negative.
+    /// When it expires, in milliseconds from now; in the past if negative.
     pub expires_ms: Option<i32>,
 }
 
-/// Somebody who says that it holds a job.
+/// A claim to hold the lease of a job.
 #[derive(Clone, Copy, Debug)]
 pub struct LeasePlan {
     /// Which lease, counted back from the one that was claimed last.
     pub back: u8,
-    /// What is shown for it.
+    /// The token that is presented.
     pub token: TokenPlan,
 }
 
@@ -72,14 +72,14 @@ impl LeasePlan {
     }
 }
 
-/// What is shown for a hold.
+/// The token that is presented for a lease.
 #[derive(Clone, Copy, Debug)]
 pub enum TokenPlan {
     /// The token that came with it.
     Lease,
-    /// A token of the same number that is made up.
+    /// A forged token with the same number.
     Forged,
-    /// A token of a number that was not claimed yet.
+    /// A token with a number that was not issued yet.
     Ahead,
     /// A worker's name.
     Worker(u8),
@@ -90,27 +90,27 @@ pub enum TokenPlan {
 /// How a run ends.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// Well, with a result or without.
+    /// Successfully, with or without a result.
     Done(Option<u8>),
-    /// With an error of this type, on which the policy rules.
+    /// With an error of this type, on which the policy decides.
     Failed(u8),
-    /// With an error that asks for a wait of its own, in milliseconds.
+    /// With an error that asks for its own delay, in milliseconds.
     RetryAfter(u32),
     /// With an error that ends the job.
     Stop(Disposition),
-    /// With the wish to run again after so many milliseconds, which is no failure.
+    /// With a request to run again after this many milliseconds, which is not a failure.
     Requeue(u32),
     /// Unfinished.
     Released {
-        /// The wait in milliseconds.
+        /// The delay in milliseconds.
         delay_ms: u32,
-        /// How often that is allowed.
+        /// How many releases in a row are allowed.
         most: u32,
     },
 }
 
 impl End {
-    /// The failure that the policy rules on, where there is one.
+    /// The failure that the policy decides on, if there is one.
     pub(super) fn failure(self) -> Option<Failure<'static>> {
         match self {
             Self::Done(_) | Self::Released { .. } => None,
@@ -136,21 +136,21 @@ pub enum HeldPlan {
 /// Which jobs to list. Times are counted back from now.
 #[derive(Clone, Copy, Debug)]
 pub struct ListPlan {
-    /// Of this queue.
+    /// Only those in this queue.
     pub queue: Option<u8>,
-    /// Of this kind.
+    /// Only those of this kind.
     pub kind: Option<u8>,
-    /// In this state.
+    /// Only those in this state.
     pub state: Option<State>,
-    /// Dead letters, or others.
+    /// Only dead letters, or only others.
     pub dead: Option<bool>,
-    /// Ended no longer ago, in milliseconds.
+    /// Only those that ended at most this many milliseconds ago.
     pub since_ms: Option<u32>,
-    /// Ended longer ago, in milliseconds.
+    /// Only those that ended more than this many milliseconds ago.
     pub before_ms: Option<u32>,
-    /// How many to pass over.
+    /// How many to skip.
     pub offset: usize,
-    /// How many to claim.
+    /// How many to return.
     pub limit: usize,
 }
 
@@ -168,7 +168,7 @@ impl ListPlan {
     };
 }
 
-/// A wait in milliseconds.
+/// A delay in milliseconds.
 pub(super) fn wait_ms() -> impl Strategy<Value = u32> {
     prop::sample::select(vec![0, 1, 2, 10, 50, 100, 1_000, 20_000])
 }
@@ -183,7 +183,7 @@ pub(super) fn back() -> impl Strategy<Value = u8> {
     prop_oneof![3 => 0..5_u8, 1 => 0..25_u8]
 }
 
-/// A number that is mostly large enough, and sometimes none at all.
+/// A limit that is mostly large enough, and sometimes zero.
 pub(super) fn limit() -> impl Strategy<Value = usize> {
     prop_oneof![2 => Just(100_usize), 3 => 0..4_usize]
 }
@@ -195,7 +195,7 @@ pub(super) fn job() -> impl Strategy<Value = JobPlan> {
         2 => around_ms().prop_map(StartPlan::Scheduled),
     ];
     (option::weighted(0.1, back()), spec(), start, option::weighted(0.15, 0..FEW))
-        .prop_map(|(name, spec, start, key)| JobPlan { name, spec, start, key })
+        .prop_map(|(id, spec, start, key)| JobPlan { id, spec, start, key })
 }
 
 pub(super) fn spec() -> impl Strategy<Value = SpecPlan> {

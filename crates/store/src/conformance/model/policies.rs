@@ -1,4 +1,4 @@
-//! The policies of a story: short ones, so that jobs come to every kind of end.
+//! The policies of a history: short ones, so that jobs reach every kind of end.
 
 use redrive_policy::{
     AttemptLimit, Backoff, Cap, CapPlace, Curve, Disposition, Jitter, Matcher, Parts, Pattern, Policy, Problems,
@@ -16,7 +16,7 @@ fn three_runs() -> Parts {
     simple(Rule { matcher, budget: None, backoff: Backoff::fixed(Span::from_millis(100)) }, AttemptLimit::AtMost(3))
 }
 
-/// The second rule keeps a count and a previous delay of its own.
+/// The second rule has its own count and previous delay.
 fn two_rules() -> Parts {
     let matcher = Matcher { include_types: Some(vec![Pattern::dotted("net.*")]), ..Matcher::default() };
     let first = Rule { matcher, budget: Some(2), backoff: Backoff::fixed(Span::from_millis(10)) };

@@ -5,104 +5,104 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-/// One step: a verb with what is handed to it, a move of the clock, or a restart. A job is given as a
+/// One step: an operation with its arguments, a move of the clock, or a restart. A job is given as a
 /// number: how many were enqueued after it.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Hand jobs in.
+    /// Enqueue jobs.
     Enqueue(Vec<JobPlan>),
-    /// Ask for jobs.
+    /// Claim jobs.
     Claim {
-        /// Of these queues.
+        /// From these queues.
         queues: Vec<u8>,
         /// While these are held.
         held: HeldPlan,
-        /// So many.
+        /// At most this many.
         count: usize,
-        /// With so many bytes.
+        /// With at most this many bytes.
         bytes: usize,
         /// As this worker.
         worker: u8,
-        /// For so long, in milliseconds.
+        /// With a lease of this many milliseconds.
         lease_ms: u32,
-        /// With so much time for a run, in milliseconds.
+        /// With this timeout of a run, in milliseconds.
         timeout_ms: Option<u32>,
-        /// With these bits.
+        /// With these random bits.
         seed: u64,
     },
-    /// Give heartbeats.
+    /// Send heartbeats.
     Extend(Vec<LeasePlan>, Option<u32>),
     /// End runs.
     Settle(Vec<(LeasePlan, End)>),
-    /// End what is overdue.
+    /// End overdue runs.
     Reclaim(usize),
-    /// Promote what is due.
+    /// Promote due jobs.
     Promote(HeldPlan, usize),
-    /// Call a job off.
+    /// Cancel a job.
     Cancel(u8),
     /// Activate a job.
     Activate(u8),
-    /// Revive a job.
+    /// Redrive a job.
     Redrive(u8, Option<SpecPlan>),
-    /// Forget a job.
+    /// Remove a job.
     Remove(u8),
-    /// Forget what ended so many milliseconds ago, and dead letters of another age.
+    /// Prune jobs that ended this many milliseconds ago, and dead letters of another age.
     Prune(u32, u32, usize),
-    /// Close or open a queue; only where it is known, or else it is made.
+    /// Pause or resume a queue; an unknown one is either refused or created.
     Pause(u8, bool, bool),
-    /// Forget a queue.
+    /// Remove a queue.
     ForgetQueue(u8),
-    /// Forget queues without jobs of this age, in milliseconds.
+    /// Prune queues without jobs of this age, in milliseconds.
     PruneQueues(u32),
-    /// Look at a job.
+    /// Read a job.
     Get(u8),
     /// List jobs.
     List(ListPlan),
-    /// Look at the queues.
+    /// List the queues.
     Queues,
-    /// Look which queues are paused.
+    /// List the paused queues.
     Paused,
-    /// Ask for the next moment.
+    /// Ask for the next wake.
     NextWake(HeldPlan),
-    /// Let so many milliseconds pass.
+    /// Advance the clock by this many milliseconds.
     Pass(u32),
-    /// Go on to the next moment at which something happens, so that edges are met exactly.
+    /// Advance the clock to the next wake, so that boundaries are hit exactly.
     PassToNextWake,
-    /// Set the clock back by so many milliseconds.
+    /// Set the clock back by this many milliseconds.
     StepBack(u32),
-    /// The server stood still for so many milliseconds, until now.
+    /// The server stood still for this many milliseconds, until now.
     StoodStill(u32),
     /// Close the store and open it again.
     Restart,
 }
 
-/// Random histories of up to `most` scenes: single steps, and now and then a few days of ordinary work,
+/// Random histories of up to `most` scripts: single steps, and sometimes several cycles of ordinary work,
 /// without which no job would get far.
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
-    let scene = prop_oneof![75 => step().prop_map(|step| vec![step]), 4 => days(3), 1 => days(40)];
-    vec(scene, 1..=most.max(1)).prop_map(|scenes| scenes.concat())
+    let script = prop_oneof![75 => step().prop_map(|step| vec![step]), 4 => work_cycles(3), 1 => work_cycles(40)];
+    vec(script, 1..=most.max(1)).prop_map(|scripts| scripts.concat())
 }
 
-/// The same day again and again: jobs are claimed, mostly fail, and are retried, or even revived.
-/// Almost every part of every day happens; the others are what a shrinking story leaves out.
-fn days(count: usize) -> impl Strategy<Value = Vec<Step>> {
+/// The same cycle again and again: jobs are claimed, mostly fail, and are retried, or redriven.
+/// Almost every step of every cycle happens; the others are what a shrinking history leaves out.
+fn work_cycles(count: usize) -> impl Strategy<Value = Vec<Step>> {
     let happens = vec(prop::bool::weighted(0.99), count * 5);
-    (day(), happens).prop_map(|(day, happens)| {
-        let parts = day.iter().cycle().zip(happens);
+    (work_cycle(), happens).prop_map(|(cycle, happens)| {
+        let parts = cycle.iter().cycle().zip(happens);
         parts.filter(|(_, happens)| *happens).map(|(step, _)| step.clone()).collect()
     })
 }
 
-fn day() -> impl Strategy<Value = [Step; 5]> {
+fn work_cycle() -> impl Strategy<Value = [Step; 5]> {
     let released = (wait_ms(), 1..5_u32).prop_map(|(delay_ms, most)| End::Released { delay_ms, most });
     let end = prop_oneof![2 => plan::end(), 6 => (0..2_u8).prop_map(End::Failed), 2 => released];
     let ends = vec(((0..6_u8).prop_map(LeasePlan::by_token), end), 1..6);
-    let night = prop_oneof![3 => Just(Step::PassToNextWake), 1 => wait_ms().prop_map(Step::Pass)];
+    let pause = prop_oneof![3 => Just(Step::PassToNextWake), 1 => wait_ms().prop_map(Step::Pass)];
     let last = prop_oneof![
         2 => plan::held().prop_map(Step::NextWake),
         1 => plan::back().prop_map(|back| Step::Redrive(back, None)),
     ];
-    (limit(), any::<u64>(), ends, night, plan::held(), last).prop_map(|(count, seed, ends, night, held, last)| {
+    (limit(), any::<u64>(), ends, pause, plan::held(), last).prop_map(|(count, seed, ends, pause, held, last)| {
         let queues = (0..FEW).collect();
         let claim = Step::Claim {
             queues,
@@ -114,22 +114,22 @@ fn day() -> impl Strategy<Value = [Step; 5]> {
             timeout_ms: None,
             seed,
         };
-        [claim, Step::Settle(ends), night, Step::Promote(held, 100), last]
+        [claim, Step::Settle(ends), pause, Step::Promote(held, 100), last]
     })
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        20 => work(),
-        12 => time(),
-        8 => people(),
-        3 => looks(),
+        20 => worker_steps(),
+        12 => clock_steps(),
+        8 => operator_steps(),
+        3 => read_steps(),
         2 => Just(Step::Restart),
     ]
 }
 
-/// What workers and the engine do all day.
-fn work() -> impl Strategy<Value = Step> {
+/// What workers and the engine do.
+fn worker_steps() -> impl Strategy<Value = Step> {
     let size = (limit(), prop_oneof![3 => Just(usize::MAX), 1 => 0..6_000_usize]);
     let claim =
         (vec(0..FEW, 1..4), plan::held(), size, 0..FEW, wait_ms(), option::weighted(0.3, wait_ms()), any::<u64>());
@@ -144,7 +144,7 @@ fn work() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn time() -> impl Strategy<Value = Step> {
+fn clock_steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => wait_ms().prop_map(Step::Pass),
         3 => Just(Step::PassToNextWake),
@@ -155,12 +155,12 @@ fn time() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What people do now and then.
-fn people() -> impl Strategy<Value = Step> {
+/// What operators do.
+fn operator_steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => plan::back().prop_map(Step::Cancel),
         2 => plan::back().prop_map(Step::Activate),
-        8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(name, spec)| Step::Redrive(name, spec)),
+        8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(job, spec)| Step::Redrive(job, spec)),
         2 => plan::back().prop_map(Step::Remove),
         2 => (wait_ms(), wait_ms(), limit()).prop_map(|(ended, dead, limit)| Step::Prune(ended, dead, limit)),
         2 => (0..=FEW, any::<bool>(), any::<bool>())
@@ -170,7 +170,7 @@ fn people() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn looks() -> impl Strategy<Value = Step> {
+fn read_steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => plan::back().prop_map(Step::Get),
         2 => plan::list().prop_map(Step::List),

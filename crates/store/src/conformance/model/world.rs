@@ -1,10 +1,10 @@
-//! The world around a store: the clock, the leases that were claimed, and what plans stand for.
+//! The state around a store: the clock, the leases so far, and the values that plans stand for.
 
+use super::answer::StepAnswer;
 use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, SpecPlan, StartPlan, TokenPlan};
 use super::policies::policies;
-use super::seen::Seen;
 use super::step::Step;
-use crate::conformance::bench::walked;
+use crate::conformance::harness::walked;
 use crate::{
     Claim, Decision, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Missing, NewJob, Overdue, Page, Redrive,
     Retention, RunOutcome, Settlement, Spec, Standstill, Start, Store, StoreError, Token,
@@ -12,27 +12,27 @@ use crate::{
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
 
-/// All that both stores of a story have in common.
+/// What both stores of a history share.
 pub(super) struct World {
     now: Moment,
-    names: Vec<JobId>,
-    handed_in: u32,
+    ids: Vec<JobId>,
+    enqueued: u32,
     leases: Vec<(JobId, LeaseToken)>,
     policies: Vec<Arc<Policy>>,
 }
 
 impl World {
     pub(super) fn new() -> Result<Self, Problems> {
-        Ok(Self { now: START, names: Vec::new(), handed_in: 0, leases: Vec::new(), policies: policies()? })
+        Ok(Self { now: START, ids: Vec::new(), enqueued: 0, leases: Vec::new(), policies: policies()? })
     }
 
-    /// Takes a step on one of the stores.
-    pub(super) async fn act(&self, store: &dyn Store, step: &Step) -> Result<Seen, StoreError> {
+    /// Applies a step to one of the stores.
+    pub(super) async fn apply(&self, store: &dyn Store, step: &Step) -> Result<StepAnswer, StoreError> {
         let now = self.now;
         Ok(match step {
             Step::Enqueue(plans) => {
                 let jobs = (0..).zip(plans).map(|(place, plan)| self.new_job(place, plan)).collect();
-                Seen::Enqueued(store.enqueue(jobs, now).await?)
+                StepAnswer::Enqueued(store.enqueue(jobs, now).await?)
             }
             Step::Claim { queues, held: plan, count, bytes, worker, lease_ms, timeout_ms, seed } => {
                 let claim = Claim {
@@ -45,54 +45,54 @@ impl World {
                     timeout: timeout_ms.map(Span::from_millis),
                     seed: *seed,
                 };
-                Seen::Jobs(store.claim(claim, now).await?)
+                StepAnswer::Jobs(store.claim(claim, now).await?)
             }
             Step::Extend(plans, span_ms) => {
                 let lease_refs = plans.iter().map(|plan| self.lease_ref(*plan)).collect();
-                Seen::Each(store.extend(lease_refs, span_ms.map(Span::from_millis), now).await?)
+                StepAnswer::Each(store.extend(lease_refs, span_ms.map(Span::from_millis), now).await?)
             }
             Step::Settle(plans) => {
                 let settlement = |(lease_ref, end): &(LeasePlan, End)| Settlement {
                     lease_ref: self.lease_ref(*lease_ref),
                     report: self.report(*end),
                 };
-                Seen::Settled(store.settle(plans.iter().map(settlement).collect(), now).await?)
+                StepAnswer::Settled(store.settle(plans.iter().map(settlement).collect(), now).await?)
             }
             Step::Reclaim(limit) => {
                 let decide =
                     |job: &Job, why: Overdue| decision(job, &Failure::of_type("overdue"), &format!("{why:?}"), now);
-                Seen::Transitions(store.reclaim(&decide, *limit, now).await?)
+                StepAnswer::Transitions(store.reclaim(&decide, *limit, now).await?)
             }
             Step::StoodStill(ms) => {
                 store.stood_still(Standstill { ended: now, length: Span::from_millis(*ms) }).await?;
-                Seen::Nothing
+                StepAnswer::Nothing
             }
-            Step::Promote(plan, limit) => Seen::Transitions(store.promote(&held(*plan), *limit, now).await?),
-            Step::Cancel(job) => Seen::Transition(store.cancel(self.name(*job), now).await?),
-            Step::Activate(job) => Seen::Transition(store.activate(self.name(*job), now).await?),
+            Step::Promote(plan, limit) => StepAnswer::Transitions(store.promote(&held(*plan), *limit, now).await?),
+            Step::Cancel(job) => StepAnswer::Transition(store.cancel(self.id(*job), now).await?),
+            Step::Activate(job) => StepAnswer::Transition(store.activate(self.id(*job), now).await?),
             Step::Redrive(job, plan) => {
                 let redrive = Redrive { spec: plan.map(|plan| self.spec(plan)), by: word("operator", *job) };
-                Seen::Transition(store.redrive(self.name(*job), redrive, now).await?)
+                StepAnswer::Transition(store.redrive(self.id(*job), redrive, now).await?)
             }
-            Step::Remove(job) => Seen::One(store.remove(self.name(*job)).await?),
+            Step::Remove(job) => StepAnswer::One(store.remove(self.id(*job)).await?),
             Step::Prune(finished_ms, dead_ms, limit) => {
                 let [finished, dead] = [*finished_ms, *dead_ms].map(Span::from_millis);
-                Seen::Count(store.prune(Retention { finished, dead }, *limit, now).await?)
+                StepAnswer::Count(store.prune(Retention { finished, dead }, *limit, now).await?)
             }
             Step::Pause(queue, paused, only_known) => {
                 let missing = if *only_known { Missing::Refuse } else { Missing::Create };
-                Seen::Queue(store.pause(any_queue(*queue), *paused, missing, now).await?)
+                StepAnswer::Queue(store.pause(any_queue(*queue), *paused, missing, now).await?)
             }
-            Step::ForgetQueue(queue) => Seen::Forgotten(store.forget_queue(any_queue(*queue)).await?),
-            Step::PruneQueues(age) => Seen::Names(store.prune_queues(Span::from_millis(*age), now).await?),
+            Step::ForgetQueue(queue) => StepAnswer::Forgotten(store.forget_queue(any_queue(*queue)).await?),
+            Step::PruneQueues(age) => StepAnswer::Names(store.prune_queues(Span::from_millis(*age), now).await?),
             _ => self.look(store, step).await?,
         })
     }
 
-    /// Takes a step that changes nothing.
-    async fn look(&self, store: &dyn Store, step: &Step) -> Result<Seen, StoreError> {
+    /// Applies a step that only reads.
+    async fn look(&self, store: &dyn Store, step: &Step) -> Result<StepAnswer, StoreError> {
         Ok(match step {
-            Step::Get(job) => Seen::Job(store.get(self.name(*job)).await?),
+            Step::Get(job) => StepAnswer::Job(store.get(self.id(*job)).await?),
             Step::List(plan) => {
                 let ago = |ms| moved(self.now, -i64::from(ms));
                 let filter = Filter {
@@ -103,44 +103,44 @@ impl World {
                     finished_since: plan.since_ms.map(ago),
                     finished_before: plan.before_ms.map(ago),
                 };
-                Seen::Listed(walked(store, filter, Page::new(plan.offset, plan.limit)).await?)
+                StepAnswer::Listed(walked(store, filter, Page::new(plan.offset, plan.limit)).await?)
             }
-            Step::Queues => Seen::Queues(store.queues().await?),
-            Step::Paused => Seen::Names(store.paused().await?),
-            Step::NextWake(plan) => Seen::Wake(store.next_wake(&held(*plan)).await?),
-            Step::PassToNextWake => Seen::Wake(store.next_wake(&Held::new()).await?),
-            _ => Seen::Nothing,
+            Step::Queues => StepAnswer::Queues(store.queues().await?),
+            Step::Paused => StepAnswer::Names(store.paused().await?),
+            Step::NextWake(plan) => StepAnswer::Wake(store.next_wake(&held(*plan)).await?),
+            Step::PassToNextWake => StepAnswer::Wake(store.next_wake(&Held::new()).await?),
+            _ => StepAnswer::Nothing,
         })
     }
 
-    /// Remembers what a step brought, and moves the clock.
-    pub(super) fn note(&mut self, step: &Step, seen: &Seen) {
+    /// Records the answer to a step, and moves the clock.
+    pub(super) fn record(&mut self, step: &Step, answer: &StepAnswer) {
         if let Step::Enqueue(plans) = step {
-            let new = (0..).zip(plans).filter(|(_, plan)| plan.name.is_none());
-            let new: Vec<JobId> = new.map(|(place, _)| self.new_name(place)).collect();
-            self.names.extend(new);
-            self.handed_in = self.handed_in.saturating_add(u32::try_from(plans.len()).unwrap_or(u32::MAX));
+            let new = (0..).zip(plans).filter(|(_, plan)| plan.id.is_none());
+            let new: Vec<JobId> = new.map(|(place, _)| self.new_id(place)).collect();
+            self.ids.extend(new);
+            self.enqueued = self.enqueued.saturating_add(u32::try_from(plans.len()).unwrap_or(u32::MAX));
         }
-        if let (Step::Claim { .. }, Seen::Jobs(jobs)) = (step, seen) {
+        if let (Step::Claim { .. }, StepAnswer::Jobs(jobs)) = (step, answer) {
             self.leases.extend(jobs.iter().filter_map(|job| Some((job.id, job.lease.as_ref()?.token))));
         }
-        self.now = match (step, seen) {
+        self.now = match (step, answer) {
             (Step::Pass(ms), _) => moved(self.now, i64::from(*ms)),
             (Step::StepBack(ms), _) => moved(self.now, -i64::from(*ms)),
-            (Step::PassToNextWake, Seen::Wake(Some(wake))) => self.now.max(*wake),
+            (Step::PassToNextWake, StepAnswer::Wake(Some(wake))) => self.now.max(*wake),
             _ => self.now,
         };
     }
 
-    /// The name of a job that was enqueued, counted back from the last; of nobody, before the first.
-    fn name(&self, back: u8) -> JobId {
-        let known = self.names.iter().rev().nth(back.into()).copied();
+    /// The id of a job that was enqueued, counted back from the last; an unknown id before the first.
+    fn id(&self, back: u8) -> JobId {
+        let known = self.ids.iter().rev().nth(back.into()).copied();
         known.unwrap_or_else(|| JobId::new(START, u128::MAX - u128::from(back)))
     }
 
-    /// A name for the job at a place of a batch. Names do not sort by the time they were enqueued.
-    fn new_name(&self, place: u32) -> JobId {
-        let number = self.handed_in.wrapping_add(place).wrapping_mul(0x9e37_79b1);
+    /// An id for the job at an index of a batch. Ids do not sort by the time of the enqueue.
+    fn new_id(&self, place: u32) -> JobId {
+        let number = self.enqueued.wrapping_add(place).wrapping_mul(0x9e37_79b1);
         JobId::new(START, u128::from(number))
     }
 
@@ -151,7 +151,7 @@ impl World {
             StartPlan::Scheduled(ms) => Start::Scheduled(moved(self.now, ms.into())),
         };
         let key = plan.key.map(|key| word("key", key));
-        let id = plan.name.map_or_else(|| self.new_name(place), |back| self.name(back));
+        let id = plan.id.map_or_else(|| self.new_id(place), |back| self.id(back));
         NewJob { id, spec: self.spec(plan.spec), start, idempotency_key: key }
     }
 
@@ -169,7 +169,7 @@ impl World {
     }
 
     fn lease_ref(&self, plan: LeasePlan) -> LeaseRef {
-        let made_up = || (self.name(plan.back), LeaseToken::derive(0, self.name(plan.back), 1));
+        let made_up = || (self.id(plan.back), LeaseToken::derive(0, self.id(plan.back), 1));
         let (id, token) = self.leases.iter().rev().nth(plan.back.into()).copied().unwrap_or_else(made_up);
         let token = match plan.token {
             TokenPlan::Lease => Token::Lease(token),
@@ -184,7 +184,7 @@ impl World {
     fn report(&self, end: End) -> RunOutcome {
         let now = self.now;
         match (end, end.failure()) {
-            (_, Some(failure)) => RunOutcome::Failed(Box::new(move |job| decision(job, &failure, "told", now))),
+            (_, Some(failure)) => RunOutcome::Failed(Box::new(move |job| decision(job, &failure, "reported", now))),
             (End::Released { delay_ms, most }, None) => {
                 RunOutcome::Released { delay: Span::from_millis(delay_ms), most }
             }
@@ -194,10 +194,10 @@ impl World {
     }
 }
 
-/// The time at which every story starts.
+/// The time at which every history starts.
 const START: Moment = Moment::from_micros(1_700_000_000_000_000);
 
-/// The policy's decision. The error tells which job the decision saw, so that stores that show it a
+/// The policy's decision. The error contains a digest of the job that was decided on, so that stores that pass a
 /// different one disagree. About half of the decisions come with a policy besides the job's own.
 fn decision(job: &Job, failure: &Failure<'_>, cause: &str, now: Moment) -> Decision {
     let seen = digest(&format!("{job:?}"));

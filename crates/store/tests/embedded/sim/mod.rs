@@ -1,4 +1,4 @@
-//! A disk in memory that fails on demand, and that knows what a power cut would leave of it.
+//! A disk in memory that fails on demand, and that knows what a power cut would leave.
 
 mod interface;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The unit that a disk writes whole or not at all.
 pub(crate) const SECTOR: usize = 512;
 
-/// However slow the machine is, what a test waits for happens within this time.
+/// The longest time that a test waits for anything, even on a slow machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A disk. A clone is the same disk.
@@ -25,14 +25,14 @@ struct Shared {
     gate: Condvar,
 }
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The n-th call from now on, counted from 1, fails, and so does everything after it.
     FailFrom(u64),
     /// The n-th call from now on fails; those after it do not.
     FailOnce(u64),
-    /// The n-th write from now on writes only so many bytes, and fails.
+    /// The n-th write from now on writes only this many bytes, and fails.
     ShortWrite(u64, usize),
     /// The power fails when the n-th flush from now on is asked for: it does not happen, and nothing
     /// after it does.
@@ -42,7 +42,7 @@ pub(crate) enum Fault {
 #[derive(Default)]
 struct World {
     names: BTreeMap<PathBuf, usize>,
-    /// The names as a power cut would leave them, and what has happened to them since.
+    /// The directory as a power cut would leave it, and its changes since.
     safe_names: BTreeMap<PathBuf, usize>,
     changes: Vec<Change>,
     files: Vec<Contents>,
@@ -58,14 +58,14 @@ struct World {
     /// Which calls are held back, and how many are.
     held: Vec<Point>,
     waiting: usize,
-    /// Files with this ending cannot be made; how often that was tried.
+    /// Files with this extension cannot be created; how often that was tried.
     refused: Option<&'static str>,
-    /// So many more calls that need a file descriptor get none.
+    /// This many more calls that need a file descriptor get none.
     exhausted: usize,
     refusals: usize,
 }
 
-/// Calls that can be held back: those of this kind, to files with this ending, after the first few.
+/// Calls that can be held back: those of this kind, to files with this extension, after the first few.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     pub(crate) call: Call,
@@ -110,13 +110,13 @@ impl SimDisk {
         self.hold(Point { call: Call::Flush, ending: ".log", after: 0 })
     }
 
-    /// From now on, files with this ending cannot be made.
+    /// From now on, files with this extension cannot be created.
     pub(crate) fn refuse(&self, ending: &'static str) {
         let mut world = self.world();
         (world.refused, world.refusals) = (Some(ending), 0);
     }
 
-    /// So many calls from now on that need a file descriptor get none.
+    /// This many calls from now on that need a file descriptor get none.
     pub(crate) fn exhaust(&self, calls: usize) {
         self.world().exhausted = calls;
     }
@@ -152,7 +152,7 @@ impl SimDisk {
         assert!(!waited.1.timed_out(), "what the test waits for does not happen");
     }
 
-    /// Returns once so many calls are held back.
+    /// Returns once this many calls are held back.
     pub(crate) fn wait_for_held_calls(&self, count: usize) {
         self.wait_while(|world| world.waiting < count);
     }
@@ -173,7 +173,7 @@ impl SimDisk {
         self.0.world.lock().unwrap()
     }
 
-    /// From now on, this goes wrong.
+    /// From now on, this fault occurs.
     pub(crate) fn break_with(&self, fault: Fault) {
         let mut world = self.world();
         let (calls, writes, flushes) = (world.calls, world.writes, world.flushes);
@@ -193,7 +193,7 @@ impl SimDisk {
         world.refused = None;
     }
 
-    /// From now on there is room for so many more bytes.
+    /// From now on there is room for this many more bytes.
     pub(crate) fn fill_up(&self, room: u64) {
         let mut world = self.world();
         let used: usize = world.names.values().map(|file| world.files[*file].bytes.len()).sum();
@@ -210,8 +210,8 @@ impl SimDisk {
         self.world().dead.is_some()
     }
 
-    /// What a power cut now leaves: of what was not flushed, each sector is there or not, as chance has it,
-    /// and of the changes of names the first few, or any. The lock is free again.
+    /// What a power cut now leaves: of what was not flushed, each sector is there or not, at random,
+    /// and of the changes of the directory the first few, or any. The lock is released.
     pub(crate) fn after_power_cut(&self, random: &mut fastrand::Rng) -> Self {
         let world = self.world();
         let mut names = world.safe_names.clone();

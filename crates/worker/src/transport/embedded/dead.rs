@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// How many jobs are read from the store at once.
 const STEP: usize = 500;
 
-/// One page of what fits, the latest to die first.
+/// One page of those that match, the latest first.
 pub(super) async fn page(
     local: &Local,
     wanted: &DeadFilter,
@@ -40,7 +40,7 @@ pub(super) async fn page(
                 if offset > 0 {
                     offset -= 1;
                 } else if found.jobs.len() < limit {
-                    found.jobs.push(local.told(job));
+                    found.jobs.push(local.job_data(job));
                 } else {
                     found.next = step.after.map(cursor);
                     return Ok(found);
@@ -62,10 +62,10 @@ fn entry(cursor: &str) -> Result<Entry, ClientError> {
         let ended = Some(Moment::from_micros(ended.parse().ok()?));
         Some(Entry { ended, id: id.parse().ok()? })
     });
-    parsed.ok_or_else(|| ClientError::refused(400, "invalid_request", format_args!("\"{cursor}\" is no cursor")))
+    parsed.ok_or_else(|| ClientError::refused(400, "invalid_request", format_args!("\"{cursor}\" is not a cursor")))
 }
 
-/// Whether the most recent failure is of the type that is meant.
+/// Whether the most recent failure is of the wanted type.
 fn fits(job: &Job, wanted: &DeadFilter) -> bool {
     #[derive(Deserialize)]
     struct Error {

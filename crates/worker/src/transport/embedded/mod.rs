@@ -8,8 +8,8 @@ mod submit;
 pub(crate) use stored::Stored;
 
 use super::{
-    Ask, Beat, DeadFilter, DeadPage, Delivery, Lease, ProgressUpdate, ReportDefaults, RunReport, Settled, Start, Token,
-    Transport, TransportFuture,
+    DeadFilter, DeadPage, Delivery, FetchRequest, HeartbeatAnswer, Lease, ProgressUpdate, ReportDefaults, RunReport,
+    Settled, Start, Token, Transport, TransportFuture,
 };
 use crate::info::JobData;
 use crate::job::Text;
@@ -29,15 +29,15 @@ use tokio::task::JoinHandle;
 pub(crate) struct Local {
     pub(crate) engine: Arc<Engine>,
     envelopes: Arc<Envelopes>,
-    /// Where the jobs are stored; absent where that is in memory.
+    /// Where the jobs are stored; absent for a store in memory.
     backend: Option<Backend>,
-    /// What makes due jobs available; absent where a test moves the clock by hand.
+    /// Makes due jobs available; absent if a test moves the clock itself.
     sweeper: Mutex<Option<JoinHandle<()>>>,
     stop: watch::Sender<bool>,
 }
 
 impl Local {
-    /// An engine whose sweeps run by themselves, on the runtime of the caller.
+    /// An engine with a sweeper on the runtime of the caller.
     pub(crate) async fn open(backend: Backend) -> Result<Self, ClientError> {
         let engine = backend.engine(Arc::new(SystemRandomness::default()), settings()?).await.map_err(refusal)?;
         let (stop, mut stopping) = watch::channel(false);
@@ -45,21 +45,21 @@ impl Local {
             // Without a sender, the client is gone.
             let _ = stopping.wait_for(|stop| *stop).await;
         };
-        // The next request to a store that does not answer says so; the sweeps go on.
+        // The next request reports that the store does not answer; the sweeps continue.
         let log = |notice: sweeper::Notice<'_>| tracing::warn!("{notice}");
         let sweeper = tokio::spawn(sweeper::run(Arc::clone(&engine), stopped, log));
         let (envelopes, backend) = (envelopes(&engine), Some(backend));
         Ok(Self { engine, envelopes, backend, sweeper: Mutex::new(Some(sweeper)), stop })
     }
 
-    /// An engine whose sweeps are up to the caller.
-    pub(crate) fn by_hand(engine: Arc<Engine>) -> Self {
+    /// An engine that sweeps only when the caller asks it to.
+    pub(crate) fn without_sweeper(engine: Arc<Engine>) -> Self {
         let stop = watch::channel(false).0;
         Self { envelopes: envelopes(&engine), engine, backend: None, sweeper: Mutex::new(None), stop }
     }
 
-    pub(super) fn told(&self, job: redrive_store::Job) -> JobData {
-        told(job, None, &self.envelopes)
+    pub(super) fn job_data(&self, job: redrive_store::Job) -> JobData {
+        job_data(job, None, &self.envelopes)
     }
 
     /// Completes once this engine is closed.
@@ -71,21 +71,21 @@ impl Local {
     }
 }
 
-/// What writes the jobs of an engine as envelopes.
+/// Writes the jobs of an engine as envelopes.
 pub(crate) fn envelopes(engine: &Engine) -> Arc<Envelopes> {
     Arc::new(Envelopes::new(engine.settings().timeout))
 }
 
 impl Transport for Local {
-    fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>> {
+    fn fetch<'a>(&'a self, request: &'a FetchRequest) -> TransportFuture<'a, Vec<Delivery>> {
         Box::pin(async move {
-            let request = ClaimRequest {
-                count: ask.count,
-                lease: Some(ask.lease.into()),
-                wait: ask.wait,
-                ..ClaimRequest::new(ask.queues.to_vec(), Arc::clone(&ask.worker))
+            let claim = ClaimRequest {
+                count: request.count,
+                lease: Some(request.lease.into()),
+                wait: request.wait,
+                ..ClaimRequest::new(request.queues.to_vec(), Arc::clone(&request.worker))
             };
-            let jobs = self.engine.claim_or_release(request, self.stopped()).await.map_err(refusal)?;
+            let jobs = self.engine.claim_or_release(claim, self.stopped()).await.map_err(refusal)?;
             Ok(jobs.into_iter().filter_map(|job| delivery(job, &self.envelopes)).collect())
         })
     }
@@ -102,17 +102,21 @@ impl Transport for Local {
         })
     }
 
-    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], _report_defaults: &'a ReportDefaults) -> TransportFuture<'a, Beat> {
+    fn heartbeat<'a>(
+        &'a self,
+        runs: &'a [Arc<Run>],
+        _report_defaults: &'a ReportDefaults,
+    ) -> TransportFuture<'a, HeartbeatAnswer> {
         Box::pin(async move {
             let lease_refs: Vec<_> = runs.iter().filter_map(|run| report::lease_ref(run)).collect();
             let ids: Vec<_> = lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
             let answers = self.engine.extend(lease_refs, None).await.map_err(refusal)?;
-            let mut beat = Beat::default();
+            let mut answer = HeartbeatAnswer::default();
             for (index, id) in ids.into_iter().enumerate().filter(|(index, _)| answers[*index].is_err()) {
                 let cancelled = self.engine.job(id).await.is_ok_and(|job| job.state == State::Cancelled);
-                beat.lost.push((index, if cancelled { Cancelled::JobCancelled } else { Cancelled::LeaseLost }));
+                answer.lost.push((index, if cancelled { Cancelled::JobCancelled } else { Cancelled::LeaseLost }));
             }
-            Ok(beat)
+            Ok(answer)
         })
     }
 
@@ -137,9 +141,9 @@ impl Transport for Local {
                 .collect();
             let enqueued = self.engine.submit(submissions).await.map_err(refusal)?;
             let answers = enqueued.into_iter().zip(asked).map(|(enqueued, (kind, queue, body))| match enqueued {
-                Enqueued::Created(job) => Ok((self.told(job), true)),
+                Enqueued::Created(job) => Ok((self.job_data(job), true)),
                 Enqueued::Existing(job) if is_same(&job, &kind, &queue, body::args(&body)) => {
-                    Ok((self.told(job), false))
+                    Ok((self.job_data(job), false))
                 }
                 Enqueued::Existing(job) => Err(ClientError::refused(409, "conflict", key_reused(job.id))),
             });
@@ -151,12 +155,12 @@ impl Transport for Local {
         Box::pin(async move {
             let job = self.engine.job(parsed(id)?).await.map_err(refusal)?;
             let progress = self.engine.progress(&job);
-            Ok(told(job, progress, &self.envelopes))
+            Ok(job_data(job, progress, &self.envelopes))
         })
     }
 
     fn cancel<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
-        Box::pin(async move { Ok(self.told(self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
+        Box::pin(async move { Ok(self.job_data(self.engine.cancel(parsed(id)?).await.map_err(refusal)?.job)) })
     }
 
     fn dead_letters<'a>(
@@ -171,7 +175,7 @@ impl Transport for Local {
     fn retry_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, JobData> {
         Box::pin(async move {
             let id = dead::dead(&self.engine, parsed(id)?).await?.id;
-            Ok(self.told(self.engine.redrive(id, Redrive::default()).await.map_err(refusal)?.job))
+            Ok(self.job_data(self.engine.redrive(id, Redrive::default()).await.map_err(refusal)?.job))
         })
     }
 
@@ -182,11 +186,11 @@ impl Transport for Local {
         })
     }
 
-    fn waits(&self) -> bool {
+    fn supports_long_poll(&self) -> bool {
         true
     }
 
-    fn forgets_cleanly(&self) -> bool {
+    fn releases_on_drop(&self) -> bool {
         true
     }
 
@@ -226,11 +230,15 @@ pub(crate) fn delivery(job: redrive_store::Job, envelopes: &Arc<Envelopes>) -> O
     })
 }
 
-fn told(job: redrive_store::Job, progress: Option<redrive_engine::Progress>, envelopes: &Arc<Envelopes>) -> JobData {
+fn job_data(
+    job: redrive_store::Job,
+    progress: Option<redrive_engine::Progress>,
+    envelopes: &Arc<Envelopes>,
+) -> JobData {
     JobData::Stored(Box::new(Stored { job, progress, envelopes: Arc::clone(envelopes) }))
 }
 
-/// What is no id names no job.
+/// An invalid id is that of no job.
 fn parsed(id: &str) -> Result<JobId, ClientError> {
     id.parse().map_err(|error| ClientError::refused(404, "not_found", error))
 }

@@ -1,8 +1,8 @@
-//! The ends of runs, as the engine takes them.
+//! Reports of runs, as the engine takes them.
 
 use super::super::{Ending, ReportDefaults, RunReport, Settled, Token};
 use super::duration;
-use crate::failure::Wish;
+use crate::failure::FailureAction;
 use crate::run::Run;
 use crate::{ClientError, Failure, Refused};
 use redrive_engine::{EngineError, FailureReport};
@@ -11,7 +11,7 @@ use redrive_policy::{Disposition, Signal};
 use redrive_store::{LeaseRef, Transition};
 use std::sync::Arc;
 
-/// Who holds a run. A run of another transport is none of this one's.
+/// The lease of a run; `None` for a run of another transport.
 pub(super) fn lease_ref(run: &Run) -> Option<LeaseRef> {
     match run.lease.token {
         Token::Lease(id, token) => Some(LeaseRef { id, token: redrive_store::Token::Lease(token) }),
@@ -54,13 +54,13 @@ fn failed(failure: &Failure, report_defaults: &ReportDefaults) -> FailureReport 
         types: vec![failure.type_name.clone().into_owned()],
         code: code.to_owned(),
         retryable,
-        signal: match failure.wish {
-            Wish::DeadLetter => Signal::Stop(Disposition::DeadLetter),
-            Wish::Discard => Signal::Stop(Disposition::Discard),
-            Wish::Policy | Wish::After(_) => Signal::None,
+        signal: match failure.action {
+            FailureAction::DeadLetter => Signal::Stop(Disposition::DeadLetter),
+            FailureAction::Discard => Signal::Stop(Disposition::Discard),
+            FailureAction::Policy | FailureAction::After(_) => Signal::None,
         },
-        delay: match failure.wish {
-            Wish::After(delay) => Some(delay.into()),
+        delay: match failure.action {
+            FailureAction::After(delay) => Some(delay.into()),
             _ => None,
         },
         worker_policy: report_defaults.retry.as_ref().map(|retry| Arc::clone(&retry.policy)),
@@ -70,7 +70,7 @@ fn failed(failure: &Failure, report_defaults: &ReportDefaults) -> FailureReport 
 /// What became of a job whose run ended.
 pub(super) fn settled(answer: Result<redrive_store::Settled, EngineError>) -> Settled {
     match answer {
-        Ok(settled) => Settled::As {
+        Ok(settled) => Settled::Accepted {
             state: settled.job().state.name().into(),
             retry_after: settled.transition().and_then(Transition::delay).map(duration),
             dead: settled.job().dead,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// A job, how far its run has come, and what writes both as an envelope.
+/// A job, its progress, and what writes both as an envelope.
 #[derive(Clone)]
 pub(crate) struct Stored {
     pub(super) job: Job,
@@ -21,7 +21,7 @@ impl Stored {
         body::args(&self.job.spec.body)
     }
 
-    /// The whole envelope as JSON text, in which a server answers it.
+    /// The whole envelope as JSON text, as a server would send it.
     pub(crate) fn envelope_json(&self) -> String {
         let progress = self.progress.as_ref().map(|progress| redrive_ojs::Progress {
             fraction: progress.fraction,

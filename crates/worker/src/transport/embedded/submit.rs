@@ -1,4 +1,4 @@
-//! Enqueuing jobs: the document that a server would be sent, read by the code with which a server reads it.
+//! Enqueueing jobs: the document for a server, read by the same code as on a server.
 
 use super::super::document::document;
 use crate::{ClientError, NewJob};
@@ -7,8 +7,8 @@ use redrive_ojs::json::Members;
 use redrive_ojs::{Invalid, Limits};
 use redrive_policy::{Moment, Problem};
 
-/// The longest document of one job, in bytes: the longest request that a server takes.
-const MOST_BYTES: usize = 1 << 20;
+/// The longest document of one job, in bytes: the longest request that a server accepts.
+const MAX_BYTES: usize = 1 << 20;
 
 /// Jobs as the engine takes them.
 ///
@@ -20,8 +20,8 @@ pub(super) fn submissions(engine: &Engine, jobs: &[NewJob]) -> Result<Vec<Submis
     let mut read = Vec::with_capacity(jobs.len());
     for (index, job) in jobs.iter().enumerate() {
         let text = serde_json::to_string(&document(job)).map_err(ClientError::unwritable)?;
-        if text.len() > MOST_BYTES {
-            let message = format!("found a job of {} bytes; allowed are {MOST_BYTES} bytes", text.len());
+        if text.len() > MAX_BYTES {
+            let message = format!("found a job of {} bytes; allowed are {MAX_BYTES} bytes", text.len());
             return Err(ClientError::refused(413, "payload_too_large", message));
         }
         match submission(engine, &text, now) {

@@ -1,4 +1,4 @@
-//! Requests of Open Job Spec, whose refusals are errors.
+//! Requests of Open Job Spec. A refusal is an error.
 
 use crate::ClientError;
 use crate::http::{HttpClient, HttpResponse};
@@ -23,7 +23,7 @@ impl Caller {
         self.post_for(path, body, within).await.map(|(_, answer)| answer)
     }
 
-    /// The same with the status, which is a success.
+    /// The same; also returns the status of the success.
     pub(super) async fn post_for(
         &self,
         path: &str,
@@ -39,7 +39,7 @@ fn accepted(response: HttpResponse) -> Result<HttpResponse, ClientError> {
     if response.is_success() { Ok(response) } else { Err(refusal(response.status, &response.body)) }
 }
 
-/// What the server says about a request that it does not carry out.
+/// The refusal of a request.
 fn refusal(status: u16, body: &[u8]) -> ClientError {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     read_error(status, &document["error"])
@@ -48,9 +48,9 @@ fn refusal(status: u16, body: &[u8]) -> ClientError {
 /// The `error` object of an answer.
 pub(super) fn read_error(status: u16, error: &Value) -> ClientError {
     let code = error["code"].as_str().unwrap_or("error");
-    let said = error["message"].as_str().unwrap_or("the server gives no reason");
+    let message = error["message"].as_str().unwrap_or("the server gives no reason");
     match error["hint"].as_str().filter(|hint| !hint.is_empty()) {
-        Some(hint) => ClientError::refused(status, code, format_args!("{said}. {hint}")),
-        None => ClientError::refused(status, code, said),
+        Some(hint) => ClientError::refused(status, code, format_args!("{message}. {hint}")),
+        None => ClientError::refused(status, code, message),
     }
 }

@@ -28,9 +28,8 @@ impl Extensions {
     pub(super) async fn ask(caller: &Caller) -> Result<Self, ClientError> {
         match caller.get("/ojs/manifest", ANSWER).await {
             Ok(answer) => {
-                let manifest: Manifest = serde_json::from_slice(&answer).map_err(|error| {
-                    ClientError::Garbled(format!("what answers is no server of Open Job Spec: {error}"))
-                })?;
+                let manifest: Manifest = serde_json::from_slice(&answer)
+                    .map_err(|error| ClientError::Garbled(format!("this is not a server of Open Job Spec: {error}")))?;
                 Ok(Self::named(&manifest.extensions))
             }
             Err(ClientError::Refused(refused)) if refused.status == 404 => Ok(Self::default()),

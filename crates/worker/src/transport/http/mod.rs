@@ -6,8 +6,8 @@ mod read;
 mod write;
 
 use super::{
-    Ask, Beat, DeadFilter, DeadPage, Delivery, ProgressUpdate, ReportDefaults, RunReport, Settled, Start, Transport,
-    TransportFuture,
+    DeadFilter, DeadPage, Delivery, FetchRequest, HeartbeatAnswer, ProgressUpdate, ReportDefaults, RunReport, Settled,
+    Start, Transport, TransportFuture,
 };
 use crate::http::{HttpClient, escaped};
 use crate::info::JobData;
@@ -20,12 +20,12 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
-/// How long an answer may take that does not wait for anything.
+/// How long an answer may take, apart from the wait of a long poll.
 const ANSWER: Duration = Duration::from_secs(30);
-/// How many single reports are under way at once, to a server that takes no lists.
+/// How many single reports are sent concurrently to a server that does not accept lists.
 const SINGLE_REPORTS: usize = 16;
 
-/// The way to a server.
+/// The transport to a server.
 pub(crate) struct Http {
     caller: Caller,
     /// What the server can do beyond the specification; asked for once.
@@ -38,11 +38,15 @@ impl Http {
     }
 
     #[cfg(feature = "tls")]
-    pub(crate) fn trusting(url: &str, key: Option<&str>, trust: &crate::Trust) -> Result<Self, ClientError> {
-        Ok(Self { caller: Caller(HttpClient::trusting(url, key, trust)?), extensions: OnceCell::new() })
+    pub(crate) fn with_roots(
+        url: &str,
+        key: Option<&str>,
+        roots: &crate::RootCertificates,
+    ) -> Result<Self, ClientError> {
+        Ok(Self { caller: Caller(HttpClient::with_roots(url, key, roots)?), extensions: OnceCell::new() })
     }
 
-    /// What the server can do. A server that cannot be reached is asked again next time.
+    /// What the server can do. If it cannot be reached, the next call asks again.
     async fn extensions(&self) -> Result<Extensions, ClientError> {
         self.extensions.get_or_try_init(|| Extensions::ask(&self.caller)).await.copied()
     }
@@ -51,7 +55,7 @@ impl Http {
         self.caller.post(path, body, ANSWER).await
     }
 
-    /// Reports in lists, each within what a server takes as one body.
+    /// Sends reports in lists, each within the longest body of a server.
     async fn settle_lists(
         &self,
         reports: &[RunReport],
@@ -66,13 +70,13 @@ impl Http {
             settled.extend(read::settlements(&answer)?);
             if settled.len() != before + count {
                 let found = settled.len() - before;
-                return Err(ClientError::Garbled(format!("{count} reports were sent, and {found} are answered")));
+                return Err(ClientError::Garbled(format!("{count} reports were sent, and {found} were answered")));
             }
         }
         Ok(settled)
     }
 
-    /// Reports one by one, some at a time.
+    /// Sends reports one by one, several at a time.
     async fn settle_singly(
         &self,
         reports: &[RunReport],
@@ -98,13 +102,13 @@ impl Http {
 }
 
 impl Transport for Http {
-    fn fetch<'a>(&'a self, ask: &'a Ask) -> TransportFuture<'a, Vec<Delivery>> {
+    fn fetch<'a>(&'a self, request: &'a FetchRequest) -> TransportFuture<'a, Vec<Delivery>> {
         Box::pin(async move {
-            let waits = self.extensions().await?.long_poll;
-            let wait = if waits { ask.wait } else { Duration::ZERO };
-            let body = write::fetch(ask, wait);
+            let long_poll = self.extensions().await?.long_poll;
+            let wait = if long_poll { request.wait } else { Duration::ZERO };
+            let body = write::fetch(request, wait);
             let answer = self.caller.post("/ojs/v1/workers/fetch", body, ANSWER + wait).await?;
-            read::deliveries(&answer, ask)
+            read::deliveries(&answer, request)
         })
     }
 
@@ -123,11 +127,16 @@ impl Transport for Http {
         })
     }
 
-    fn beat<'a>(&'a self, runs: &'a [Arc<Run>], report_defaults: &'a ReportDefaults) -> TransportFuture<'a, Beat> {
+    fn heartbeat<'a>(
+        &'a self,
+        runs: &'a [Arc<Run>],
+        report_defaults: &'a ReportDefaults,
+    ) -> TransportFuture<'a, HeartbeatAnswer> {
         Box::pin(async move {
             let tokens = self.extensions().await?.lease_tokens;
-            let answer = self.post("/ojs/v1/workers/heartbeat", write::beat(runs, report_defaults, tokens)).await?;
-            read::beat(&answer, runs)
+            let answer =
+                self.post("/ojs/v1/workers/heartbeat", write::heartbeat(runs, report_defaults, tokens)).await?;
+            read::heartbeat(&answer, runs)
         })
     }
 
@@ -187,11 +196,11 @@ impl Transport for Http {
         })
     }
 
-    fn waits(&self) -> bool {
+    fn supports_long_poll(&self) -> bool {
         self.extensions.get().is_some_and(|extensions| extensions.long_poll)
     }
 
-    fn forgets_cleanly(&self) -> bool {
+    fn releases_on_drop(&self) -> bool {
         false
     }
 

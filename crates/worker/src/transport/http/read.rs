@@ -1,6 +1,6 @@
 //! Answers of a server.
 
-use super::super::{Ask, Beat, DeadPage, Delivery, Directive, Lease, Settled, Start, Token};
+use super::super::{DeadPage, Delivery, Directive, FetchRequest, HeartbeatAnswer, Lease, Settled, Start, Token};
 use super::call::read_error;
 use crate::info::JobData;
 use crate::job::Text;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 fn parsed<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, ClientError> {
     serde_json::from_slice(answer)
-        .map_err(|error| ClientError::Garbled(format!("what answers is no server of Open Job Spec: {error}")))
+        .map_err(|error| ClientError::Garbled(format!("this is not a server of Open Job Spec: {error}")))
 }
 
 #[derive(Deserialize)]
@@ -45,15 +45,15 @@ struct Envelope<'a> {
     lease_token: Option<Cow<'a, str>>,
 }
 
-/// The jobs of a fetch. One that cannot be read is passed over: its lease runs out, and the history of
-/// the job says so.
-pub(super) fn deliveries(answer: &[u8], ask: &Ask) -> Result<Vec<Delivery>, ClientError> {
+/// The jobs of a fetch. One that cannot be read is skipped: its lease expires, and the history of
+/// the job shows it.
+pub(super) fn deliveries(answer: &[u8], request: &FetchRequest) -> Result<Vec<Delivery>, ClientError> {
     let fetched: Fetched<'_> = parsed(answer)?;
     let mut kinds: Vec<Arc<str>> = Vec::new();
-    Ok(fetched.jobs.into_iter().filter_map(|job| delivery(job.get(), ask, &mut kinds)).collect())
+    Ok(fetched.jobs.into_iter().filter_map(|job| delivery(job.get(), request, &mut kinds)).collect())
 }
 
-fn delivery(text: &str, ask: &Ask, kinds: &mut Vec<Arc<str>>) -> Option<Delivery> {
+fn delivery(text: &str, request: &FetchRequest, kinds: &mut Vec<Arc<str>>) -> Option<Delivery> {
     let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
     let args = envelope.args.map_or(0..0, |args| {
         let start = args.get().as_ptr().addr() - text.as_ptr().addr();
@@ -62,7 +62,7 @@ fn delivery(text: &str, ask: &Ask, kinds: &mut Vec<Arc<str>>) -> Option<Delivery
     let job = Job {
         id: envelope.id.into(),
         kind: shared(kinds, &envelope.kind),
-        queue: ask
+        queue: request
             .queues
             .iter()
             .find(|queue| ***queue == envelope.queue)
@@ -75,14 +75,14 @@ fn delivery(text: &str, ask: &Ask, kinds: &mut Vec<Arc<str>>) -> Option<Delivery
     };
     let lease = Lease {
         token: Token::Wire(envelope.lease_token.map(Into::into)),
-        // What the job says comes before what the worker asks for.
-        span: envelope.visibility_timeout_ms.map_or(ask.lease, Duration::from_millis),
+        // The lease of the job takes precedence over that of the worker.
+        span: envelope.visibility_timeout_ms.map_or(request.lease, Duration::from_millis),
         timeout: envelope.timeout_ms.map(Duration::from_millis),
     };
     Some(Delivery { job, lease })
 }
 
-/// One text for many jobs of a kind.
+/// Shares one text between many jobs of a type.
 fn shared(known: &mut Vec<Arc<str>>, text: &str) -> Arc<str> {
     if let Some(known) = known.iter().find(|known| ***known == *text) {
         return Arc::clone(known);
@@ -95,11 +95,11 @@ fn shared(known: &mut Vec<Arc<str>>, text: &str) -> Arc<str> {
 #[derive(Deserialize)]
 struct Results<'a> {
     #[serde(borrow)]
-    results: Vec<Result1<'a>>,
+    results: Vec<SettleResult<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Result1<'a> {
+struct SettleResult<'a> {
     #[serde(default)]
     status: Option<u16>,
     #[serde(borrow, default)]
@@ -111,15 +111,15 @@ struct Result1<'a> {
     error: Option<&'a RawValue>,
 }
 
-impl Result1<'_> {
+impl SettleResult<'_> {
     fn settled(self) -> Settled {
         let status = self.status.unwrap_or(200);
         if (200..300).contains(&status) {
             let retry_after = self.retry_delay_ms.filter(|ms| *ms >= 0.0).map(|ms| Duration::from_millis(ms as u64));
-            return Settled::As { state: self.state.into(), retry_after, dead: self.dead_letter };
+            return Settled::Accepted { state: self.state.into(), retry_after, dead: self.dead_letter };
         }
         let error: Value = self.error.and_then(|error| serde_json::from_str(error.get()).ok()).unwrap_or_default();
-        // Some servers answer the error itself, others wrap it once more.
+        // Some servers send the error itself, others wrap it.
         let error = if error["error"].is_object() { &error["error"] } else { &error };
         match read_error(status, error) {
             ClientError::Refused(refused) => Settled::Refused(refused),
@@ -130,13 +130,13 @@ impl Result1<'_> {
 
 pub(super) fn settlements(answer: &[u8]) -> Result<Vec<Settled>, ClientError> {
     let results: Results<'_> = parsed(answer)?;
-    Ok(results.results.into_iter().map(Result1::settled).collect())
+    Ok(results.results.into_iter().map(SettleResult::settled).collect())
 }
 
-/// The answer to a single report. A refusal is an answer; an unreachable server gives none.
+/// The answer to a single report. A refusal is an answer, unless the same report may succeed later.
 pub(super) fn single(answer: Result<bytes::Bytes, ClientError>) -> Result<Settled, ClientError> {
     match answer {
-        Ok(answer) => parsed::<Result1<'_>>(&answer).map(Result1::settled),
+        Ok(answer) => parsed::<SettleResult<'_>>(&answer).map(SettleResult::settled),
         Err(ClientError::Refused(refused)) if !ClientError::Refused(refused.clone()).is_temporary() => {
             Ok(Settled::Refused(refused))
         }
@@ -145,50 +145,50 @@ pub(super) fn single(answer: Result<bytes::Bytes, ClientError>) -> Result<Settle
 }
 
 #[derive(Deserialize)]
-struct Beaten<'a> {
+struct HeartbeatBody<'a> {
     #[serde(borrow, default)]
     state: Cow<'a, str>,
     #[serde(borrow, default)]
-    jobs_refused: Vec<NotHeld<'a>>,
+    jobs_refused: Vec<RefusedJob<'a>>,
 }
 
 #[derive(Deserialize)]
-struct NotHeld<'a> {
+struct RefusedJob<'a> {
     #[serde(borrow)]
     job_id: Cow<'a, str>,
     #[serde(borrow, default)]
     current_state: Cow<'a, str>,
 }
 
-impl NotHeld<'_> {
+impl RefusedJob<'_> {
     fn why(&self) -> Cancelled {
         if self.current_state == "cancelled" { Cancelled::JobCancelled } else { Cancelled::LeaseLost }
     }
 }
 
-pub(super) fn beat(answer: &[u8], runs: &[Arc<Run>]) -> Result<Beat, ClientError> {
-    let beaten: Beaten<'_> = parsed(answer)?;
-    let directive = match &*beaten.state {
+pub(super) fn heartbeat(answer: &[u8], runs: &[Arc<Run>]) -> Result<HeartbeatAnswer, ClientError> {
+    let body: HeartbeatBody<'_> = parsed(answer)?;
+    let directive = match &*body.state {
         "quiet" => Directive::Quiet,
         "terminate" => Directive::Terminate,
         _ => Directive::Run,
     };
     let lost = |(index, run): (usize, &Arc<Run>)| {
-        let refused = beaten.jobs_refused.iter().find(|refused| refused.job_id == *run.job.id)?;
+        let refused = body.jobs_refused.iter().find(|refused| refused.job_id == *run.job.id)?;
         Some((index, refused.why()))
     };
-    Ok(Beat { lost: runs.iter().enumerate().filter_map(lost).collect(), directive })
+    Ok(HeartbeatAnswer { lost: runs.iter().enumerate().filter_map(lost).collect(), directive })
 }
 
 /// The job of an answer, under `job` or at the top.
 pub(super) fn job(answer: &[u8]) -> Result<JobData, ClientError> {
     let mut document: Value = parsed(answer)?;
     let Some(mut job) = document.get_mut("job").map(Value::take) else { return Ok(JobData::Value(document)) };
-    // What only our server tells may stand beside the job.
-    if let (Some(told), Some(members)) = (document.get("redrive"), job.as_object_mut())
+    // What only Redrive reports may stand beside the job.
+    if let (Some(explanation), Some(members)) = (document.get("redrive"), job.as_object_mut())
         && !members.contains_key("redrive")
     {
-        members.insert("redrive".to_owned(), told.clone());
+        members.insert("redrive".to_owned(), explanation.clone());
     }
     Ok(JobData::Value(job))
 }
@@ -198,7 +198,7 @@ struct Batch {
     jobs: Vec<Box<RawValue>>,
 }
 
-/// The jobs of a batch. It does not tell which of them were there before.
+/// The jobs of a batch. The answer does not say which of them existed before.
 pub(super) fn batch(answer: &[u8]) -> Result<Vec<(JobData, bool)>, ClientError> {
     let batch: Batch = parsed(answer)?;
     Ok(batch.jobs.into_iter().map(|job| (JobData::Text(job), true)).collect())
@@ -212,7 +212,7 @@ struct Dead {
     pagination: Value,
 }
 
-/// A page that started there and was asked for so many. Servers that know no cursors go on by number.
+/// The page that starts at `start`, of at most `limit`. Servers without cursors continue by offset.
 pub(super) fn dead_page(answer: &[u8], start: &Start, limit: usize) -> Result<DeadPage, ClientError> {
     let Dead { jobs, pagination } = parsed(answer)?;
     let exact = pagination["total_at_least"].as_bool() != Some(true);

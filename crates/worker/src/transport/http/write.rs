@@ -1,9 +1,9 @@
-//! Requests as JSON text, written without building trees where there is one per job.
+//! Requests as JSON text, written without building a tree for each job.
 
 use super::super::document::document;
-use super::super::{Ask, DeadFilter, Ending, ProgressUpdate, ReportDefaults, RunReport, Start, Token};
+use super::super::{DeadFilter, Ending, FetchRequest, ProgressUpdate, ReportDefaults, RunReport, Start, Token};
 use super::manifest::Extensions;
-use crate::failure::Wish;
+use crate::failure::FailureAction;
 use crate::http::escaped;
 use crate::run::Run;
 use crate::{Failure, NewJob};
@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A list of reports ends before it is longer than this, in bytes; servers take a megabyte.
-const LONGEST_LIST: usize = 512 << 10;
-/// How many reports one list holds at most.
-const MOST_REPORTS: usize = 1_000;
+const MAX_LIST_BYTES: usize = 512 << 10;
+/// The largest number of reports in one list.
+const MAX_REPORTS: usize = 1_000;
 
-pub(super) fn fetch(ask: &Ask, wait: Duration) -> Vec<u8> {
-    let queues: Vec<&str> = ask.queues.iter().map(|queue| &**queue).collect();
+pub(super) fn fetch(request: &FetchRequest, wait: Duration) -> Vec<u8> {
+    let queues: Vec<&str> = request.queues.iter().map(|queue| &**queue).collect();
     let mut body = json!({
         "queues": queues,
-        "count": ask.count,
-        "worker_id": &*ask.worker,
-        "visibility_timeout_ms": millis(ask.lease),
+        "count": request.count,
+        "worker_id": &*request.worker,
+        "visibility_timeout_ms": millis(request.lease),
     });
     if !wait.is_zero() {
         body["wait_ms"] = millis(wait).into();
@@ -32,7 +32,7 @@ pub(super) fn fetch(ask: &Ask, wait: Duration) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// As many of these reports as one list holds, and how many that are.
+/// As many of these reports as fit into one list, and how many they are.
 pub(super) fn settlements(
     reports: &[RunReport],
     report_defaults: &ReportDefaults,
@@ -41,13 +41,13 @@ pub(super) fn settlements(
     let mut out = Vec::with_capacity(64 + reports.len() * 128);
     out.extend_from_slice(b"{\"settlements\":[");
     let mut count = 0;
-    for report in reports.iter().take(MOST_REPORTS) {
+    for report in reports.iter().take(MAX_REPORTS) {
         let start = out.len();
         out.extend_from_slice(if count > 0 { b",{\"action\":" } else { b"{\"action\":" });
         out.extend_from_slice(if matches!(report.ending, Ending::Done(_)) { b"\"ack\"," } else { b"\"nack\"," });
         push_report(&mut out, report, report_defaults, extensions);
         out.push(b'}');
-        if out.len() > LONGEST_LIST && count > 0 {
+        if out.len() > MAX_LIST_BYTES && count > 0 {
             out.truncate(start);
             break;
         }
@@ -57,7 +57,7 @@ pub(super) fn settlements(
     (out, count)
 }
 
-/// One report on its own, and where it goes.
+/// A single report, and its path.
 pub(super) fn single(
     report: &RunReport,
     report_defaults: &ReportDefaults,
@@ -124,11 +124,11 @@ fn push_failure(
         if extensions.worker_policies {
             push_raw(out, "retry", &retry.text);
         } else {
-            // A server that cannot be told heeds at least this.
+            // A server without the extension obeys at least this.
             retryable &= retry.policy.attempts.max_runs().is_none_or(|runs| run.job.attempt < runs);
         }
     }
-    if let Wish::After(delay) = failure.wish
+    if let FailureAction::After(delay) = failure.action
         && extensions.retry_after
     {
         push_raw(out, "retry_after", &Span::from(delay).secs().to_string());
@@ -141,7 +141,7 @@ fn push_failure(
         out.extend_from_slice(b",\"code\":");
         push_str(out, code);
     }
-    // Servers that do not know the codes know this.
+    // Servers that do not know the codes obey this.
     push_raw(out, "retryable", if retryable { "true" } else { "false" });
     if let Some(details) = failure.details_object() {
         push_raw(out, "details", &details);
@@ -149,11 +149,11 @@ fn push_failure(
     out.push(b'}');
 }
 
-pub(super) fn beat(runs: &[Arc<Run>], report_defaults: &ReportDefaults, tokens: bool) -> Vec<u8> {
+pub(super) fn heartbeat(runs: &[Arc<Run>], report_defaults: &ReportDefaults, tokens: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(128 + runs.len() * 96);
     out.extend_from_slice(b"{\"worker_id\":");
     push_str(&mut out, &report_defaults.worker);
-    // Leases go on as they are where the server knows them one by one.
+    // A server that knows each lease by its token extends each by its own span.
     if let Some(longest) = runs.iter().map(|run| run.lease.span).max().filter(|_| !tokens) {
         push_raw(&mut out, "visibility_timeout_ms", &millis(longest).to_string());
     }
@@ -221,7 +221,7 @@ pub(super) fn batch(jobs: &[NewJob]) -> Vec<u8> {
 
 /// A new job as a server takes it.
 pub(super) fn push_job(out: &mut Vec<u8>, job: &NewJob) {
-    // Neither writing into a vector nor a document without keys that are no strings can fail.
+    // Writing into a vector cannot fail, nor can a document whose keys are all strings.
     let _ = serde_json::to_writer(out, &document(job));
 }
 

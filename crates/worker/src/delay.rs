@@ -1,39 +1,39 @@
-//! How long to wait before the next try, by the same core that schedules retries of jobs.
+//! Delays before the next try, computed by the code that schedules retries of jobs.
 
 use redrive_policy::{Ambient, Backoff, Cap, CapPlace, Curve, Entropy, Jitter, Rounding, Span};
 use std::time::Duration;
 
-/// Waits that grow while something does not work, and start over once it does.
+/// A delay that grows with every failure in a row, and starts over after a success.
 #[derive(Clone, Debug)]
-pub(crate) struct Waits {
+pub(crate) struct GrowingDelay {
     backoff: Backoff,
     failures: u32,
 }
 
-impl Waits {
+impl GrowingDelay {
     /// While a server cannot be reached: from a tenth of a second to five, spread so that a crowd of
     /// workers does not reconnect at the same moment.
     pub(crate) const fn unreachable() -> Self {
         Self::growing(Span::from_millis(100), Span::from_secs(5), Jitter::EQUAL)
     }
 
-    /// While there is nothing to do and no way to be notified: from a fiftieth of a second to a whole one.
+    /// While there is nothing to do and no notification comes: from a fiftieth of a second to a whole one.
     pub(crate) const fn idle() -> Self {
         Self::growing(Span::from_millis(20), Span::from_secs(1), Jitter::EQUAL)
     }
 
-    /// While a queue holds nothing but jobs that this worker cannot run: from two seconds to a minute.
+    /// While a queue has only jobs that this worker cannot run: from two seconds to a minute.
     /// The first wait is longer than that of such a job, so that another worker gets it first.
     pub(crate) const fn declining() -> Self {
         Self::growing(Span::from_secs(2), Span::from_secs(60), Jitter::EQUAL)
     }
 
-    /// How long a job waits that this worker cannot run, after `releases` releases: from a second to an
+    /// The delay of a job that this worker cannot run, after `releases` releases: from a second to an
     /// hour. A server that allows a hundred releases in a row reaches that limit only after days.
     pub(crate) fn for_others(releases: u32) -> Duration {
-        let mut waits = Self::growing(Span::from_secs(1), Span::from_secs(3_600), Jitter::EQUAL);
-        waits.failures = releases;
-        waits.next_wait()
+        let mut delay = Self::growing(Span::from_secs(1), Span::from_secs(3_600), Jitter::EQUAL);
+        delay.failures = releases;
+        delay.next_delay()
     }
 
     const fn growing(initial: Span, longest: Span, jitter: Jitter) -> Self {
@@ -48,13 +48,13 @@ impl Waits {
         Self { backoff, failures: 0 }
     }
 
-    /// The wait after one more failure.
-    pub(crate) fn next_wait(&mut self) -> Duration {
+    /// The delay after one more failure.
+    pub(crate) fn next_delay(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.backoff.delay(self.failures, None, Ambient.draw()).delay.into()
     }
 
-    /// Something worked; true where it did not before.
+    /// Starts over after a success; true if there were failures before it.
     pub(crate) fn reset(&mut self) -> bool {
         std::mem::take(&mut self.failures) > 0
     }
@@ -65,10 +65,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_that_nobody_can_run_is_not_given_back_a_hundred_times_within_a_day() {
-        assert!(Waits::for_others(0) <= Duration::from_secs(1));
-        let hundred: Duration = (0..100).map(Waits::for_others).sum();
+    fn a_job_that_no_worker_can_run_is_not_released_a_hundred_times_within_a_day() {
+        assert!(GrowingDelay::for_others(0) <= Duration::from_secs(1));
+        let hundred: Duration = (0..100).map(GrowingDelay::for_others).sum();
         assert!(hundred > Duration::from_secs(86_400), "{hundred:?}");
-        assert!(Waits::for_others(u32::MAX) <= Duration::from_secs(3_600));
+        assert!(GrowingDelay::for_others(u32::MAX) <= Duration::from_secs(3_600));
     }
 }

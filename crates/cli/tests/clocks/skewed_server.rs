@@ -14,13 +14,13 @@ const SLACK: Duration = Duration::from_millis(250);
 /// Whatever happens within this time did not wait for an hour to pass.
 const SOON: Duration = Duration::from_secs(40);
 
-/// Where the jobs are, and whose wall clock counts there: the server's own, or the database's.
+/// The store, and with it whose wall clock counts: that of the server or that of the database.
 enum Store {
     Folder(Folder),
     Database(Cluster),
 }
 
-/// A server, and the file that says how far the wall clock is off.
+/// A server, and the file that sets the offset of its wall clock.
 pub(crate) struct SkewedServer {
     store: Store,
     clock: PathBuf,
@@ -31,9 +31,9 @@ impl SkewedServer {
     /// Runs a test on each store, both at once: such a test mostly waits.
     pub(crate) fn on_both(test: impl Fn(Self) + Sync) {
         std::thread::scope(|scope| {
-            for place in Self::both() {
+            for server in Self::both() {
                 let test = &test;
-                scope.spawn(move || test(place));
+                scope.spawn(move || test(server));
             }
         });
     }
@@ -42,7 +42,7 @@ impl SkewedServer {
         let clocks = ["folder", "database"].map(|name| {
             static COUNT: AtomicUsize = AtomicUsize::new(0);
             let name = format!("redrive-clock-{}-{}-{name}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-            // Where the user of the database can read it.
+            // In a place that the user of the database can read.
             let path = std::env::temp_dir().join(name);
             std::fs::write(&path, "+0\n").expect("a file for the test");
             path
@@ -51,9 +51,9 @@ impl SkewedServer {
         let stores = [Store::Folder(Folder::new("clocks")), Store::Database(database)];
         let mut clocks = clocks.into_iter();
         stores.map(|store| {
-            let mut place = Self { store, clock: clocks.next().expect("one for each"), server: None };
-            place.start();
-            place
+            let mut server = Self { store, clock: clocks.next().expect("one for each"), server: None };
+            server.start();
+            server
         })
     }
 
@@ -85,8 +85,8 @@ impl SkewedServer {
     }
 
     pub(crate) fn stop(&mut self) {
-        let (status, said) = self.server.take().expect("it runs").stop();
-        assert!(status.success(), "{said:?}");
+        let (status, log) = self.server.take().expect("it runs").stop();
+        assert!(status.success(), "{log:?}");
     }
 
     /// Ends the server as a crash does.
@@ -98,29 +98,29 @@ impl SkewedServer {
         }
     }
 
-    /// Sets the wall clock, as far from the true time as this says.
+    /// Sets the wall clock to this offset from the true time.
     pub(crate) fn set_clock(&self, off: &str) {
         let draft = self.clock.with_extension("draft");
         std::fs::write(&draft, format!("{off}\n")).expect("a file for the test");
         std::fs::rename(draft, &self.clock).expect("a file for the test");
     }
 
-    /// Waits until the server says in its health that the wall clock stepped by this.
+    /// Waits until the health of the server shows this step of the wall clock.
     pub(crate) fn notices_step(&self, expected_s: f64) -> Value {
         let health = until("the step is shown", || {
             let health = self.server().ask("GET", "/ojs/v1/health", Value::Null);
             health["clock"]["last_step"].is_object().then_some(health)
         });
         let by_s = health["clock"]["last_step"]["seconds"].as_f64().expect("a number");
-        assert!((by_s - expected_s).abs() < 60.0, "{}: a step of {by_s} s in place of {expected_s} s", self.name());
+        assert!((by_s - expected_s).abs() < 60.0, "{}: a step of {by_s} s in server of {expected_s} s", self.name());
         health
     }
 
-    /// Runs the server's sweeps for more than a second: a job that is due then was made ready by one of them.
+    /// Lets the server sweep for more than a second, so that due jobs have become available.
     pub(crate) fn sweeps(&self) {
         let options = json!({ "queue": "marker", "scheduled_at": "+PT1.2S" });
         self.server().enqueue(json!({ "type": "work", "args": [], "options": options }));
-        let marker = self.server().take("marker");
+        let marker = self.server().claim("marker");
         self.server().succeed(&marker);
     }
 
@@ -136,7 +136,7 @@ impl SkewedServer {
         let interval = format!("PT{}S", wait_ms as f64 / 1e3);
         let retry = json!({ "max_attempts": 3, "initial_interval": interval, "jitter": false });
         self.server().enqueue(json!({ "type": "work", "args": [], "options": { "queue": queue, "retry": retry } }));
-        let job = self.server().take(queue);
+        let job = self.server().claim(queue);
         let failed = Instant::now();
         self.server().fail(&job, "planned");
         (job, failed)
@@ -162,9 +162,9 @@ impl Drop for SkewedServer {
     }
 }
 
-/// That something which waits for so long came on time.
+/// Asserts that something with this delay came on time.
 pub(crate) fn assert_on_time(since: Instant, wait: Duration, what: &str) {
     let waited = since.elapsed();
-    assert!(waited + SLACK >= wait, "{what} came early, after {waited:?} in place of {wait:?}");
-    assert!(waited < wait + SOON, "{what} came late, after {waited:?} in place of {wait:?}");
+    assert!(waited + SLACK >= wait, "{what} came early, after {waited:?} in server of {wait:?}");
+    assert!(waited < wait + SOON, "{what} came late, after {waited:?} in server of {wait:?}");
 }

@@ -1,16 +1,16 @@
-//! What a case found wrong.
+//! What a case found to be wrong.
 
 use crate::{DuplicateId, Refusal, StoreError};
 use std::fmt;
 
 /// What is wrong with a store, and where that was noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw(String);
+pub struct Violation(String);
 
-/// What a case comes to.
-pub(super) type Verified = Result<(), Flaw>;
+/// The result of a case.
+pub(super) type CaseResult = Result<(), Violation>;
 
-impl Flaw {
+impl Violation {
     pub(super) fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
@@ -21,27 +21,27 @@ impl Flaw {
     }
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl From<StoreError> for Flaw {
+impl From<StoreError> for Violation {
     fn from(error: StoreError) -> Self {
         Self(format!("the store failed: {error}"))
     }
 }
 
-impl From<Refusal> for Flaw {
+impl From<Refusal> for Violation {
     fn from(refusal: Refusal) -> Self {
         Self(format!("refused without reason: {refusal}"))
     }
 }
 
-impl From<DuplicateId> for Flaw {
+impl From<DuplicateId> for Violation {
     fn from(duplicate: DuplicateId) -> Self {
-        Self(format!("refused without reason: the name {} at {} is taken", duplicate.id, duplicate.index))
+        Self(format!("refused without reason: the id {} at {} is taken", duplicate.id, duplicate.index))
     }
 }
 
@@ -51,7 +51,7 @@ macro_rules! same {
         let (found, expected) = (&$found, &$expected);
         if found != expected {
             let what = format!("{}\n  found    {found:?}\n  expected {expected:?}\n ", format_args!($($what)+));
-            return Err($crate::conformance::Flaw::at(file!(), line!(), &what));
+            return Err($crate::conformance::Violation::at(file!(), line!(), &what));
         }
     }};
 }
@@ -60,7 +60,7 @@ macro_rules! same {
 macro_rules! ensure {
     ($condition:expr, $($what:tt)+) => {
         if !$condition {
-            return Err($crate::conformance::Flaw::at(file!(), line!(), &format!($($what)+)));
+            return Err($crate::conformance::Violation::at(file!(), line!(), &format!($($what)+)));
         }
     };
 }

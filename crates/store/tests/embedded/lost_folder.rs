@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// However slow the machine is, what a test waits for happens within this time.
+/// The longest time that a test waits for anything, even on a slow machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A store on the real disk with two jobs, whose folder then meets with an accident. The next write must be
@@ -109,7 +109,7 @@ fn an_idle_store_notices_that_its_folder_is_gone() {
 }
 
 #[test]
-fn a_store_that_has_stopped_says_so_to_later_callers() {
+fn a_store_that_has_stopped_reports_it_to_later_callers() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
     disk.delete("00000001.log");
@@ -120,8 +120,8 @@ fn a_store_that_has_stopped_says_so_to_later_callers() {
     assert_eq!(store.status().stopped, Some(why));
 }
 
-/// A store with a snapshot and three segments, one of whose files goes away.
-fn makes_up_for(ending: &str) {
+/// A store with a snapshot and three segments, one of whose files is deleted.
+fn replaces_lost_file(ending: &str) {
     let disk = SimDisk::default();
     let options = Options { look_every: Duration::from_millis(1), ..SMALL };
     let (store, _) = open(&disk, options).unwrap();
@@ -148,13 +148,13 @@ fn makes_up_for(ending: &str) {
 }
 
 #[test]
-fn a_lost_segment_of_a_running_store_is_made_up_for() {
-    makes_up_for(".log");
+fn a_lost_segment_of_a_running_store_is_replaced() {
+    replaces_lost_file(".log");
 }
 
 #[test]
-fn a_lost_snapshot_of_a_running_store_is_made_up_for() {
-    makes_up_for(".snapshot");
+fn a_lost_snapshot_of_a_running_store_is_replaced() {
+    replaces_lost_file(".snapshot");
 }
 
 #[cfg(unix)]
@@ -197,7 +197,7 @@ mod access {
     }
 
     #[test]
-    fn a_folder_that_others_can_read_is_closed_to_them_and_said_to_be() {
+    fn a_folder_that_others_can_read_is_closed_to_them_and_reported() {
         let scratch = Scratch::new();
         let (store, _) = Embedded::open(scratch.path(), SMALL).unwrap();
         Workload::new(1).batch_of_bytes(3, 10).play(&store).unwrap();
@@ -212,12 +212,12 @@ mod access {
         assert_eq!(mode(scratch.path()), 0o700);
         files.iter().for_each(|path| assert_eq!(mode(path), 0o600, "{}", path.display()));
         assert_eq!(mode(&scratch.path().join("notes.txt")), 0o640, "not ours to change");
-        let mut told: Vec<_> = opened.access.iter().map(|access| (access.path.clone(), access.mode)).collect();
-        told.sort();
+        let mut reported: Vec<_> = opened.access.iter().map(|access| (access.path.clone(), access.mode)).collect();
+        reported.sort();
         let mut expected: Vec<_> = files.into_iter().map(|path| (path, Some(0o644))).collect();
         expected.push((scratch.path().to_owned(), Some(0o755)));
         expected.sort();
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
         assert!(opened.access.iter().all(|access| access.error.is_none()));
     }
 }

@@ -14,20 +14,20 @@ use tokio::time::Instant;
 /// How many ids a client remembers.
 const IDS: usize = 64;
 
-/// What a client was told.
+/// Counts of the answers to a client.
 #[derive(Debug, Default)]
-pub(crate) struct Response {
+pub(crate) struct Tally {
     /// How often each status came.
     statuses: BTreeMap<u16, usize>,
     /// How many connections ended without an answer.
     unanswered: usize,
     /// The queues that answers named.
     pub(crate) queues: BTreeSet<String>,
-    /// How many jobs were kept, less those that were forgotten.
+    /// How many jobs were stored, less those that were removed.
     pub(crate) jobs: i64,
 }
 
-impl Response {
+impl Tally {
     pub(crate) fn add(&mut self, other: Self) {
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
@@ -62,39 +62,39 @@ impl Response {
         };
     }
 
-    /// Whether the client met what it should: successes and refusals of many kinds.
-    pub(crate) fn is_telling(&self) {
+    /// Checks that the client got successes and refusals of many kinds.
+    pub(crate) fn assert_covers_statuses(&self) {
         for status in [200, 201, 400, 404, 405, 409, 421] {
             assert!(self.statuses.contains_key(&status), "never {status}: {self}");
         }
     }
 }
 
-impl fmt::Display for Response {
+impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "answers {:?}, {} without one, {} jobs", self.statuses, self.unanswered, self.jobs)
     }
 }
 
-pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Response {
+pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) -> Tally {
     let mut caller = Caller::new(address);
-    let mut told = Response::default();
+    let mut tally = Tally::default();
     let mut ids = vec!["019539a4-0000-7000-8000-ffffffffffff".to_owned()];
     while Instant::now() < until {
         let request = request(&ids, &mut random);
         match caller.send(&request).await {
             Some(answer) => {
-                told.note(&request, &answer);
+                tally.note(&request, &answer);
                 remember(&answer.body, &mut ids, &mut random);
             }
-            // A body that is refused unread, or a head that is no HTTP, may cost the connection.
-            None => told.unanswered += 1,
+            // A body that is refused unread, or a head that is not HTTP, may close the connection.
+            None => tally.unanswered += 1,
         }
     }
-    told
+    tally
 }
 
-/// The jobs that an answer holds.
+/// The jobs of an answer.
 fn jobs_of(body: &Value) -> impl Iterator<Item = &Value> {
     let lists = ["jobs", "items"].into_iter().filter_map(|key| body[key].as_array()).flatten();
     lists.chain([&body["job"]])

@@ -1,4 +1,4 @@
-//! Which servers an encrypted connection may lead to.
+//! The root certificates that a server is verified with.
 
 use crate::ClientError;
 use rustls::crypto::ring;
@@ -10,24 +10,24 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The authorities whose word for a server is taken: those of the system, and those that the program adds.
+/// The root certificates that servers are verified with: those of the system, and those that the program adds.
 #[derive(Clone)]
-pub struct Trust {
+pub struct RootCertificates {
     roots: Vec<CertificateDer<'static>>,
 }
 
-impl Trust {
-    /// The authorities of the system.
+impl RootCertificates {
+    /// The root certificates of the system.
     #[must_use]
     pub fn system() -> Self {
         Self { roots: rustls_native_certs::load_native_certs().certs }
     }
 
-    /// Those, and the authorities of a PEM file.
+    /// The same, and the certificates of a PEM file.
     ///
     /// # Errors
     /// The file cannot be read, or holds no certificate.
-    pub fn and_file(mut self, path: impl AsRef<Path>) -> Result<Self, ClientError> {
+    pub fn with_file(mut self, path: impl AsRef<Path>) -> Result<Self, ClientError> {
         let path = path.as_ref();
         let unusable = |why: &dyn fmt::Display| {
             ClientError::Invalid(format!(
@@ -40,7 +40,7 @@ impl Trust {
         if found.is_empty() {
             return Err(unusable(&"there is no certificate in it"));
         }
-        // Each of them has to be one, so that a file that was mixed up is noticed here.
+        // Each of them has to be a certificate, so that a wrong file is noticed here.
         for certificate in &found {
             RootCertStore::empty().add(certificate.clone()).map_err(|error| unusable(&error))?;
         }
@@ -48,13 +48,13 @@ impl Trust {
         Ok(self)
     }
 
-    /// The certificates of the authorities, as DER.
+    /// The certificates, as DER.
     pub fn certificates(&self) -> impl Iterator<Item = &[u8]> {
         self.roots.iter().map(AsRef::as_ref)
     }
 
     /// Why a connection failed, and what to do about it, where the server's certificate was refused.
-    pub(crate) fn refusal_in(error: &(dyn Error + 'static)) -> Option<String> {
+    pub(crate) fn certificate_problem(error: &(dyn Error + 'static)) -> Option<String> {
         let mut next = Some(error);
         while let Some(error) = next {
             // A handshake fails with an I/O error around the reason.
@@ -68,19 +68,19 @@ impl Trust {
         None
     }
 
-    /// How connections are made.
+    /// The configuration of connections.
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, ClientError> {
         let mut roots = RootCertStore::empty();
-        // Systems carry certificates of odd forms; those that can be read have to do.
+        // Some systems have certificates that cannot be read; the others are enough.
         roots.add_parsable_certificates(self.roots.iter().cloned());
         if roots.is_empty() {
             return Err(ClientError::Invalid(
-                "there are no certificates of authorities on this system, so that no server can be verified; name a \
+                "there are no root certificates on this system, so no server can be verified; name a \
                  file with the certificate of the server's authority"
                     .to_owned(),
             ));
         }
-        // The process may have another provider for other things.
+        // The process may use another provider elsewhere.
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder
             .with_safe_default_protocol_versions()
@@ -92,7 +92,7 @@ impl Trust {
 fn refusal(found: &CertificateError) -> String {
     let (what, way_out) = match found {
         CertificateError::UnknownIssuer => (
-            "no authority that is trusted here vouches for it".to_owned(),
+            "no trusted authority has signed it".to_owned(),
             "name a file with the certificate of the authority that signed it",
         ),
         CertificateError::NotValidForNameContext { expected, presented } => (
@@ -107,8 +107,8 @@ fn refusal(found: &CertificateError) -> String {
     format!("the certificate of the server is refused: {what}; {way_out}")
 }
 
-impl fmt::Debug for Trust {
+impl fmt::Debug for RootCertificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trust").field("roots", &self.roots.len()).finish()
+        f.debug_struct("RootCertificates").field("roots", &self.roots.len()).finish()
     }
 }

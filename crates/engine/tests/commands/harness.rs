@@ -1,4 +1,4 @@
-//! An engine on a store in memory, and the sentences that the tests are made of.
+//! An engine on a store in memory, with the commands in short form.
 
 use super::common::Seeded;
 use redrive_engine::{
@@ -16,12 +16,12 @@ pub(crate) const START: Moment = Moment::from_micros(1_767_225_600_000_000);
 pub(crate) const QUEUE: &str = "default";
 pub(crate) const WORKER: &str = "worker-1";
 
-pub(crate) struct Rig {
+pub(crate) struct Harness {
     pub(crate) engine: Arc<Engine>,
     pub(crate) clock: Arc<ManualClock>,
 }
 
-impl Rig {
+impl Harness {
     /// The defaults.
     pub(crate) fn new() -> Self {
         Self::with(|_| {})
@@ -47,33 +47,33 @@ impl Rig {
     }
 
     pub(crate) async fn submit(&self, submission: Submission) -> Job {
-        match self.engine.submit(vec![submission]).await.expect("kept").remove(0) {
+        match self.engine.submit(vec![submission]).await.expect("stored").remove(0) {
             Enqueued::Created(job) => job,
             Enqueued::Existing(job) => panic!("{} was there before", job.id),
         }
     }
 
-    /// What one claim returns, at most so many.
+    /// What one claim returns, at most `count`.
     pub(crate) async fn claim_some(&self, count: usize) -> Vec<Job> {
         self.engine.claim(&request(count)).await.expect("an answer")
     }
 
     /// The next job, if there is one.
-    pub(crate) async fn look(&self) -> Option<Job> {
+    pub(crate) async fn try_claim(&self) -> Option<Job> {
         self.claim_some(1).await.pop()
     }
 
-    /// The next job, which is there.
+    /// The next job, which must exist.
     pub(crate) async fn claim(&self) -> Job {
-        self.look().await.expect("a job can be claimed")
+        self.try_claim().await.expect("a job can be claimed")
     }
 
-    /// Ends a run; answers all that the engine says about it.
+    /// Ends a run; returns the whole answer of the engine.
     pub(crate) async fn settled(&self, job: &Job, ending: Ending) -> Result<Settled, EngineError> {
         self.engine.settle(vec![(lease_ref(job), ending)]).await.expect("an answer").remove(0)
     }
 
-    /// Ends a run; answers the job after that.
+    /// Ends a run; returns the job afterwards.
     pub(crate) async fn settle(&self, job: &Job, ending: Ending) -> Result<Job, EngineError> {
         self.settled(job, ending).await.map(Settled::into_job)
     }
@@ -95,43 +95,43 @@ impl Rig {
     }
 
     pub(crate) async fn job(&self, id: JobId) -> Job {
-        self.engine.job(id).await.expect("the job is kept")
+        self.engine.job(id).await.expect("the job is stored")
     }
 
-    /// The time becomes `now`, and what is due happens.
+    /// Sets the clock, and carries out what is due.
     pub(crate) async fn at(&self, now: Moment) {
         self.clock.set(now);
         self.engine.sweep().await.expect("swept");
     }
 
-    /// As [`Rig::at`], so much later than now.
-    pub(crate) async fn later(&self, span: Span) {
+    /// Advances the clock, and carries out what is due.
+    pub(crate) async fn advance(&self, span: Span) {
         self.at(self.clock.now().after(span)).await;
     }
 
-    /// Claims a job that waits for its next run: not a microsecond before it is due, but then.
+    /// Claims a job that waits for its next run, and checks that it is not available a microsecond earlier.
     pub(crate) async fn claim_when_due(&self, waiting: &Job) -> Job {
         let due = waiting.due.expect("the job waits for a time");
         if due > self.clock.now() {
             self.at(Moment::from_micros(due.micros() - 1)).await;
-            assert_eq!(self.look().await, None, "handed out before {due:?}");
+            assert_eq!(self.try_claim().await, None, "claimed before {due:?}");
             self.at(due).await;
         } else {
-            self.later(Span::ZERO).await;
+            self.advance(Span::ZERO).await;
         }
         let job = self.claim().await;
         assert_eq!(job.id, waiting.id);
         job
     }
 
-    /// The time of the next sweep, and what is due then.
-    pub(crate) async fn to_next(&self) {
+    /// Advances to the next sweep, and carries out what is due then.
+    pub(crate) async fn advance_to_next_sweep(&self) {
         let next = self.engine.next_sweep().await.expect("an answer").expect("something waits");
         self.at(next.max(self.clock.now())).await;
     }
 }
 
-/// A job that says nothing of its own.
+/// A job with defaults only.
 pub(crate) fn job() -> Submission {
     Submission::new("mail.send", QUEUE, blob("{}"))
 }
@@ -148,7 +148,7 @@ pub(crate) fn request(count: usize) -> ClaimRequest {
     ClaimRequest { count, ..ClaimRequest::new(vec![QUEUE.into()], WORKER) }
 }
 
-/// The hold that comes with a claimed job.
+/// The lease of a claimed job.
 pub(crate) fn lease_ref(job: &Job) -> LeaseRef {
     let token = job.lease.as_ref().expect("the job was claimed").token;
     LeaseRef { id: job.id, token: Token::Lease(token) }
@@ -163,7 +163,7 @@ pub(crate) fn failure() -> FailureReport {
     failure_of(&["external.timeout"])
 }
 
-/// A failure that goes by these names.
+/// A failure with these types.
 pub(crate) fn failure_of(types: &[&str]) -> FailureReport {
     FailureReport {
         types: types.iter().map(|name| (*name).to_owned()).collect(),
@@ -192,19 +192,23 @@ pub(crate) fn refused<T: std::fmt::Debug>(answer: Result<T, EngineError>) -> Ref
     }
 }
 
-/// Claims and ends runs until the job has ended; answers how many runs there were.
-pub(crate) async fn runs_until_ended(rig: &Rig, id: JobId, mut end: impl AsyncFnMut(&Rig, &Job, u32)) -> u32 {
+/// Claims and ends runs until the job has ended; returns how many runs there were.
+pub(crate) async fn runs_until_ended(
+    harness: &Harness,
+    id: JobId,
+    mut end: impl AsyncFnMut(&Harness, &Job, u32),
+) -> u32 {
     for runs in 0.. {
-        let job = rig.job(id).await;
+        let job = harness.job(id).await;
         let claimed = match job.state {
-            State::Available => rig.claim().await,
-            State::Retryable => rig.claim_when_due(&job).await,
+            State::Available => harness.claim().await,
+            State::Retryable => harness.claim_when_due(&job).await,
             State::Discarded | State::Completed => return runs,
             state => panic!("the job is {state}"),
         };
         assert_eq!(claimed.id, id);
         assert!(runs < 1_000, "runs for ever");
-        end(rig, &claimed, runs).await;
+        end(harness, &claimed, runs).await;
     }
     unreachable!("the loop above has no end")
 }

@@ -1,4 +1,4 @@
-//! What happens to jobs, seen by those who look with the commands.
+//! The lifecycle of jobs, as the commands show it.
 
 use crate::harness::{Folder, Server, stderr, until};
 use serde_json::{Value, json};
@@ -16,9 +16,9 @@ fn quick_job(queue: &str) -> Value {
 }
 
 /// Lets a job of a queue fail as often as it takes.
-fn let_die(server: &Server, queue: &str, error_type: &str) -> String {
+fn dead_letter(server: &Server, queue: &str, error_type: &str) -> String {
     loop {
-        let job = server.take(queue);
+        let job = server.claim(queue);
         if server.fail(&job, error_type)["state"] == "discarded" {
             return job["id"].as_str().expect("an id").to_owned();
         }
@@ -30,9 +30,9 @@ fn a_job_fails_waits_is_retried_and_done_and_explain_says_why() {
     let folder = Folder::new("explain");
     let server = Server::start(&folder.at("data"));
     let id = server.enqueue(quick_job("mail"));
-    let first = server.take("mail");
+    let first = server.claim("mail");
     let due = server.fail(&first, "external.timeout")["next_attempt_at"].clone();
-    let second = server.take("mail");
+    let second = server.claim("mail");
     assert_eq!(second["attempt"], 2);
     // Timestamps of one form sort as text.
     assert!(second["started_at"].as_str() >= due.as_str(), "{second} is due at {due}");
@@ -61,12 +61,12 @@ fn the_reason_of_a_stop_names_what_decided() {
     let folder = Folder::new("stops");
     let server = Server::start(&folder.at("data"));
     server.enqueue(quick_job("mail"));
-    let id = let_die(&server, "mail", "auth.expired");
+    let id = dead_letter(&server, "mail", "auth.expired");
     let printed = server.printed(&["job", "explain", &id]);
     assert!(printed.contains("stop (non_retryable): the job goes to the dead letters"), "{printed}");
     assert!(printed.contains("\"auth.expired\" matches \"auth.*\""), "{printed}");
     server.enqueue(quick_job("mail"));
-    let id = let_die(&server, "mail", "external.timeout");
+    let id = dead_letter(&server, "mail", "external.timeout");
     let printed = server.printed(&["job", "explain", &id]);
     assert!(printed.contains("This was attempt 3 of at most 3."), "{printed}");
     assert_eq!(printed.matches("retry in").count(), 2, "{printed}");
@@ -74,13 +74,13 @@ fn the_reason_of_a_stop_names_what_decided() {
 }
 
 #[test]
-fn dead_letters_go_round_by_id_and_by_filter() {
+fn dead_letters_are_redriven_by_id_and_by_filter() {
     let folder = Folder::new("dead");
     let server = Server::start(&folder.at("data"));
     let mut dead = Vec::new();
     for (queue, error) in [("mail", "external.timeout"), ("mail", "auth.expired"), ("slow", "external.timeout")] {
         server.enqueue(quick_job(queue));
-        dead.push(let_die(&server, queue, error));
+        dead.push(dead_letter(&server, queue, error));
     }
     let listed = server.printed_json(&["dead", "list", "--json"]);
     assert_eq!(listed["total"], 3);
@@ -98,7 +98,7 @@ fn dead_letters_go_round_by_id_and_by_filter() {
     assert_eq!(server.state(&dead[0]), "available");
     assert_eq!(server.state(&dead[1]), "discarded");
 
-    let redriven = server.take("mail");
+    let redriven = server.claim("mail");
     assert_eq!((&redriven["id"], &redriven["attempt"]), (&json!(dead[0]), &json!(1)), "as if it were new");
     server.succeed(&redriven);
     let printed = server.printed(&["job", "explain", &dead[0]]);
@@ -110,7 +110,7 @@ fn dead_letters_go_round_by_id_and_by_filter() {
     assert_eq!((&moved["queue"], &moved["args"]), (&json!("slow"), &json!([1])));
     server.printed(&["job", "cancel", &dead[1]]);
 
-    assert_eq!(let_die(&server, "slow", "external.timeout"), dead[2]);
+    assert_eq!(dead_letter(&server, "slow", "external.timeout"), dead[2]);
     assert_eq!(server.printed(&["dead", "drop", &dead[2]]), format!("{}  dropped\n", dead[2]));
     let gone = server.command(&["dead", "show", &dead[2]]);
     assert_eq!(gone.status.code(), Some(1));
@@ -118,11 +118,11 @@ fn dead_letters_go_round_by_id_and_by_filter() {
 }
 
 #[test]
-fn nobody_loses_dead_letters_to_a_slip() {
+fn no_dead_letter_is_lost_to_a_slip() {
     let folder = Folder::new("slip");
     let server = Server::start(&folder.at("data"));
     server.enqueue(quick_job("mail"));
-    let id = let_die(&server, "mail", "auth.expired");
+    let id = dead_letter(&server, "mail", "auth.expired");
     for args in [
         &["dead", "drop"][..],
         &["dead", "drop", "--yes"],
@@ -136,7 +136,7 @@ fn nobody_loses_dead_letters_to_a_slip() {
     assert_eq!(server.printed(&["dead", "drop", "--until", "1h", "--yes"]), "0 dead letters dropped\n");
     assert_eq!(server.printed_json(&["dead", "list", "--json"])["total"], 1);
     assert_eq!(server.printed(&["dead", "retry", "--all", "--yes"]), "1 dead letter redriven\n");
-    assert_eq!(let_die(&server, "mail", "auth.expired"), id);
+    assert_eq!(dead_letter(&server, "mail", "auth.expired"), id);
     assert_eq!(server.printed(&["dead", "drop", "--all", "--yes"]), "1 dead letter dropped\n");
 }
 
@@ -145,7 +145,7 @@ fn a_job_can_be_cancelled_while_it_runs_and_redriven_later() {
     let folder = Folder::new("cancel");
     let server = Server::start(&folder.at("data"));
     let id = server.enqueue(quick_job("mail"));
-    let running = server.take("mail");
+    let running = server.claim("mail");
     assert_eq!(server.printed(&["job", "cancel", &id]), format!("{id}  cancelled, it was active\n"));
     let late = json!({ "job_id": id, "lease_token": running["lease_token"] });
     let (status, answer) = server.call("POST", "/ojs/v1/workers/ack", &late).expect("an answer");
@@ -153,12 +153,12 @@ fn a_job_can_be_cancelled_while_it_runs_and_redriven_later() {
     let again = server.command(&["job", "cancel", &id]);
     assert_eq!(again.status.code(), Some(1));
     assert_eq!(server.printed(&["job", "retry", &id]), format!("{id}  available\n"));
-    server.succeed(&server.take("mail"));
+    server.succeed(&server.claim("mail"));
     assert_eq!(server.state(&id), "completed");
 }
 
 #[test]
-fn a_paused_queue_takes_jobs_and_hands_out_none() {
+fn a_paused_queue_accepts_jobs_and_returns_none() {
     let folder = Folder::new("pause");
     let server = Server::start(&folder.at("data"));
     assert!(server.printed(&["queues"]).starts_with("no queues yet"));
@@ -201,7 +201,7 @@ fn a_misspelt_queue_is_not_paused() {
 }
 
 #[test]
-fn a_waiting_fetch_is_answered_when_a_job_comes() {
+fn a_waiting_fetch_is_answered_when_a_job_is_enqueued() {
     let folder = Folder::new("poll");
     let server = Server::start(&folder.at("data"));
     std::thread::scope(|scope| {
@@ -219,19 +219,19 @@ fn a_waiting_fetch_is_answered_when_a_job_comes() {
 }
 
 #[test]
-fn arguments_are_replaced_one_job_at_a_time_and_the_old_ones_are_kept() {
+fn arguments_are_replaced_one_job_at_a_time_and_the_old_ones_are_stored() {
     let folder = Folder::new("revisions");
     let server = Server::start(&folder.at("data"));
     let dead: Vec<String> = (0..2)
         .map(|_| {
             server.enqueue(quick_job("mail"));
-            let_die(&server, "mail", "auth.expired")
+            dead_letter(&server, "mail", "auth.expired")
         })
         .collect();
     let both = server.command(&["dead", "retry", &dead[0], &dead[1], "--args", "[1]"]);
     assert_eq!(both.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&both.stderr).into_owned();
-    assert!(said.contains("found 2 ids, allowed is 1"), "{said}");
+    let message = String::from_utf8_lossy(&both.stderr).into_owned();
+    assert!(message.contains("found 2 ids, allowed is 1"), "{message}");
     assert_eq!(server.printed_json(&["dead", "list", "--json"])["total"], 2, "nothing has changed");
 
     server.printed(&["dead", "retry", &dead[0], "--args", "[1]"]);
@@ -247,11 +247,11 @@ fn a_redrive_says_that_it_cleared_the_expiry() {
     let mut job = quick_job("mail");
     job["options"]["expires_at"] = "2999-01-01T00:00:00Z".into();
     server.enqueue(job);
-    let id = let_die(&server, "mail", "auth.expired");
+    let id = dead_letter(&server, "mail", "auth.expired");
     let printed = server.printed(&["dead", "retry", &id]);
     let cleared = "; its expiry 2999-01-01T00:00:00Z is cleared, --expires sets another";
     assert_eq!(printed, format!("{id}  redriven{cleared}\n"));
-    assert_eq!(let_die(&server, "mail", "auth.expired"), id);
+    assert_eq!(dead_letter(&server, "mail", "auth.expired"), id);
     let over = server.command(&["job", "retry", &id, "--expires", "2020-01-01T00:00:00Z"]);
     assert_eq!(over.status.code(), Some(1), "{}", String::from_utf8_lossy(&over.stderr));
     assert_eq!(server.printed(&["job", "retry", &id, "--expires", "2h"]), format!("{id}  available\n"));
@@ -263,9 +263,9 @@ fn waiting_running_and_age_are_three_times_and_each_run_has_its_worker() {
     let folder = Folder::new("three-times");
     let server = Server::start(&folder.at("data"));
     let id = server.enqueue(quick_job("mail"));
-    let first = server.take("mail");
+    let first = server.claim("mail");
     server.fail(&first, "external.timeout");
-    server.succeed(&server.take("mail"));
+    server.succeed(&server.claim("mail"));
     let job = server.job(&id);
     let run = &job["redrive"]["failures"][0];
     let printed = server.printed(&["job", "explain", &id]);
@@ -302,7 +302,7 @@ fn explain_says_the_budget_of_the_rule_that_handles_a_failure() {
     ]);
     let retry = json!({ "dialect": "mwl", "policy": { "policies": policies } });
     let id = server.enqueue(json!({ "type": "a.b", "args": [], "options": { "queue": "mail", "retry": retry } }));
-    let job = server.take("mail");
+    let job = server.claim("mail");
     let error = json!({ "type": "error", "code": "Net.Timeout", "message": "m" });
     server.ask("POST", "/ojs/v1/workers/nack", json!({ "job_id": job["id"], "error": error }));
     let printed = server.printed(&["job", "explain", &id]);
@@ -314,15 +314,15 @@ fn explain_says_the_budget_of_the_rule_that_handles_a_failure() {
 }
 
 #[test]
-fn a_discarded_job_says_why_it_is_not_kept_and_comes_back_by_id_and_by_filter() {
+fn a_discarded_job_says_why_it_is_not_a_dead_letter_and_is_redriven_by_id_and_by_filter() {
     let folder = Folder::new("discarded");
     let server = Server::start(&folder.at("data"));
     let mut job = quick_job("mail");
     job["options"]["retry"]["on_exhaustion"] = "discard".into();
     server.enqueue(job.clone());
-    let one = let_die(&server, "mail", "auth.expired");
+    let one = dead_letter(&server, "mail", "auth.expired");
     server.enqueue(job);
-    let two = let_die(&server, "mail", "auth.expired");
+    let two = dead_letter(&server, "mail", "auth.expired");
     let printed = server.printed(&["job", "explain", &one]);
     assert!(printed.contains("It was discarded, not kept as a dead letter: on_exhaustion is discard."), "{printed}");
     assert!(printed.contains(&format!("`redrive job retry {one}` redrives it")), "{printed}");
@@ -343,7 +343,7 @@ fn explain_shows_what_an_operator_replaced() {
     let folder = Folder::new("explain-revisions");
     let server = Server::start(&folder.at("data"));
     server.enqueue(quick_job("mail"));
-    let id = let_die(&server, "mail", "auth.expired");
+    let id = dead_letter(&server, "mail", "auth.expired");
     server.printed(&["dead", "retry", &id, "--args", "[1]"]);
     let printed = server.printed(&["job", "explain", &id]);
     let replaced = printed.lines().find(|line| line.contains(" replaced args at ")).unwrap_or_default();
@@ -356,7 +356,7 @@ fn a_dead_letter_shows_the_stack_trace_of_its_last_run() {
     let folder = Folder::new("trace");
     let server = Server::start(&folder.at("data"));
     let id = server.enqueue(quick_job("mail"));
-    server.take("mail");
+    server.claim("mail");
     let error =
         json!({ "type": "auth.expired", "message": "no\nway", "backtrace": ["a.py:1 in f", "b.py:2 \u{1b}[2J"] });
     server.ask("POST", "/ojs/v1/workers/nack", json!({ "job_id": id, "error": error }));

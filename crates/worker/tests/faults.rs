@@ -1,10 +1,10 @@
-//! What goes wrong between a worker and a server: nothing is lost, nothing is done under two leases.
+//! Faults between a worker and a server: nothing is lost, and no job runs under two leases.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod common;
 
 use common::proxy::Proxy;
-use common::{Crew, TIMEOUT, TestServer, soon};
+use common::{RunningWorker, TIMEOUT, TestServer, soon};
 use redrive_policy::dialect::Dialect;
 use redrive_store::Memory;
 use redrive_worker::{Client, Context, Failure, NewJob, Retry, Worker};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const LEASE: Duration = Duration::from_millis(300);
 
-/// So many tries, almost without a wait.
+/// This many tries, almost without a wait.
 fn tries(most: u32) -> Retry {
     Retry::written(Dialect::Ojs, json!({ "max_attempts": most, "initial_interval": "PT0.001S" })).unwrap()
 }
@@ -25,11 +25,11 @@ fn job(kind: &str) -> NewJob {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cut_longer_than_a_lease_ends_the_handler_before_another_run_begins() {
+async fn a_disconnection_longer_than_a_lease_ends_the_handler_before_the_next_run() {
     let server = TestServer::open().await;
     let proxy = Proxy::to(server.address).await;
     let far = Client::http(&proxy.url()).unwrap();
-    // The first run does not care that it is cancelled, and comes up with an answer in the end.
+    // The first run ignores its cancellation, and returns a result in the end.
     async fn stubborn(_: (), context: Context) -> Result<&'static str, Failure> {
         if context.job().attempt() > 1 {
             return Ok("second");
@@ -39,25 +39,25 @@ async fn a_cut_longer_than_a_lease_ends_the_handler_before_another_run_begins() 
         assert_eq!(context.lease_left(), Duration::ZERO);
         Ok("late")
     }
-    let mut crew = Crew::start(Worker::builder(&far).handle("stubborn", stubborn).lease(LEASE));
+    let mut running = RunningWorker::start(Worker::builder(&far).handle("stubborn", stubborn).lease(LEASE));
     let client = server.client();
     let id = client.enqueue(job("stubborn")).await.unwrap().id().to_owned();
-    crew.hears("started stubborn 1").await;
+    running.wait_for_event("started stubborn 1").await;
     proxy.cut();
-    crew.hears("cancelled stubborn LeaseLost").await;
-    proxy.mend();
-    crew.hears("started stubborn 2").await;
-    crew.hears("settled stubborn completed").await;
+    running.wait_for_event("cancelled stubborn LeaseLost").await;
+    proxy.restore();
+    running.wait_for_event("started stubborn 2").await;
+    running.wait_for_event("settled stubborn completed").await;
     let job = client.job(&id).await.unwrap();
     assert_eq!((job.attempt(), job.result::<String>().unwrap().as_str()), (2, "second"));
     assert_eq!((job.errors().len(), &job.errors()[0]["type"]), (1, &json!("visibility_timeout")));
-    let summary = crew.stop().await;
+    let summary = running.stop().await;
     assert_eq!((summary.done, summary.lost), (1, 1));
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_was_under_way_when_the_cable_broke_is_delivered_later() {
+async fn a_report_that_was_sent_when_the_connection_broke_is_delivered_later() {
     let server = TestServer::open().await;
     let proxy = Arc::new(Proxy::to(server.address).await);
     let far = Client::http(&proxy.url()).unwrap();
@@ -66,20 +66,20 @@ async fn an_answer_that_was_under_way_when_the_cable_broke_is_delivered_later() 
         cable.cut();
         async { Ok::<_, Failure>("done") }
     });
-    let mut crew = Crew::start(worker);
+    let mut running = RunningWorker::start(worker);
     let id = server.client().enqueue(job("cut")).await.unwrap().id().to_owned();
-    crew.hears("done cut").await;
-    crew.hears("away").await;
-    proxy.mend();
-    crew.hears("settled cut completed").await;
+    running.wait_for_event("done cut").await;
+    running.wait_for_event("unreachable").await;
+    proxy.restore();
+    running.wait_for_event("settled cut completed").await;
     let job = server.client().job(&id).await.unwrap();
     assert_eq!((job.attempt(), job.result::<String>().unwrap().as_str()), (1, "done"));
-    crew.stop().await;
+    running.stop().await;
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_dies_and_comes_back_finds_its_workers_waiting() {
+async fn workers_wait_for_a_server_that_dies_and_comes_back() {
     const JOBS: u32 = 300;
     let store = Arc::new(Memory::new());
     let server = TestServer::on(Arc::clone(&store) as _, None).await;
@@ -94,7 +94,7 @@ async fn a_server_that_dies_and_comes_back_finds_its_workers_waiting() {
         let _ = reached.map(|reached| reached.send(()));
         let mut noticed = noticed.clone();
         async move {
-            // Half of the jobs are still to be done when the server goes.
+            // Half of the jobs are not done yet when the server stops.
             if late {
                 let _ = noticed.wait_for(|gone| *gone).await;
             }
@@ -102,24 +102,24 @@ async fn a_server_that_dies_and_comes_back_finds_its_workers_waiting() {
         }
     });
     let jobs = client.enqueue_all((0..JOBS).map(|_| job("count")).collect()).await.unwrap();
-    let mut crew = Crew::start(worker);
+    let mut running = RunningWorker::start(worker);
     soon(half_way).await.unwrap();
     server.close().await;
-    crew.hears("away").await;
+    running.wait_for_event("unreachable").await;
     gone.send_replace(true);
     let server = TestServer::on(store, Some(address)).await;
-    crew.hears("back").await;
+    running.wait_for_event("back").await;
     for job in &jobs {
         let job = client.wait(job.id(), TIMEOUT).await.unwrap();
         assert_eq!(job.state(), "completed");
         assert!(job.attempt() <= 5, "{}", job.attempt());
     }
-    crew.stop().await;
+    running.stop().await;
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_vanishes_leaves_nothing_behind_for_good() {
+async fn every_job_of_a_worker_that_vanishes_runs_again() {
     const JOBS: u32 = 200;
     let server = TestServer::open().await;
     let client = server.client();
@@ -130,7 +130,7 @@ async fn a_worker_that_vanishes_leaves_nothing_behind_for_good() {
         let (some, run) = (some.clone(), runs.fetch_add(1, Ordering::Relaxed));
         async move {
             let _ = some.send(());
-            // Some answers are on their way when the worker goes, others never will be.
+            // Some reports are being sent when the worker vanishes, others never are.
             if run.is_multiple_of(2) { std::future::pending().await } else { Ok::<_, Failure>(()) }
         }
     });
@@ -141,13 +141,13 @@ async fn a_worker_that_vanishes_leaves_nothing_behind_for_good() {
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
     let survivor = |(): ()| async { Ok::<_, Failure>(()) };
-    let crew = Crew::start(Worker::builder(&client).handle("vanish", survivor));
+    let running = RunningWorker::start(Worker::builder(&client).handle("vanish", survivor));
     for job in &jobs {
         let job = client.wait(job.id(), TIMEOUT).await.unwrap();
         assert_eq!(job.state(), "completed");
         assert!(job.attempt() <= 2, "one that vanished, and one that did not: {}", job.attempt());
     }
-    crew.stop().await;
+    running.stop().await;
     server.close().await;
 }
 
@@ -164,9 +164,9 @@ async fn a_handler_that_blocks_a_thread_keeps_its_lease() {
             Ok::<_, Failure>(())
         }
     });
-    let mut crew = Crew::start(worker);
+    let mut running = RunningWorker::start(worker);
     let id = client.enqueue(job("block")).await.unwrap().id().to_owned();
-    crew.hears("started block").await;
+    running.wait_for_event("started block").await;
     let expires = async || client.job(&id).await.unwrap().envelope()["lease_expires_at"].clone();
     let mut seen = vec![expires().await];
     let extended = async {
@@ -180,33 +180,33 @@ async fn a_handler_that_blocks_a_thread_keeps_its_lease() {
     };
     soon(extended).await;
     release.send(()).unwrap();
-    crew.hears("settled block completed").await;
+    running.wait_for_event("settled block completed").await;
     let job = client.job(&id).await.unwrap();
     assert_eq!((job.attempt(), job.errors().len()), (1, 0), "five heartbeats are more than one lease");
-    crew.stop().await;
+    running.stop().await;
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_none_ends_the_worker() {
+async fn a_server_of_another_kind_ends_the_worker() {
     let server = TestServer::open().await;
     let client = Client::http(&format!("{}/nowhere", server.url())).unwrap();
     let handler = |(): ()| async { Ok::<_, Failure>(()) };
-    let crew = Crew::start(Worker::builder(&client).handle("x", handler));
-    let error = crew.ended().await.unwrap_err();
+    let running = RunningWorker::start(Worker::builder(&client).handle("x", handler));
+    let error = running.ended().await.unwrap_err();
     assert!(error.to_string().contains("there is no path /nowhere"), "{error}");
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_result_that_is_too_long_is_told_and_takes_no_other_with_it() {
+async fn a_result_that_is_too_long_is_reported_and_affects_no_other() {
     let server = TestServer::open().await;
     let client = server.client();
     let text = |length: usize| async move { Ok::<_, Failure>("x".repeat(length)) };
     let long = 3 << 20;
     let jobs = [10, long, 20, 30].map(|length| NewJob::new("text", length).unwrap().retry(tries(5)));
     let jobs = client.enqueue_all(jobs.into()).await.unwrap();
-    let crew = Crew::start(Worker::builder(&client).handle("text", text));
+    let running = RunningWorker::start(Worker::builder(&client).handle("text", text));
     for (job, length) in jobs.iter().zip([10, long, 20, 30]) {
         let job = client.wait(job.id(), TIMEOUT).await.unwrap();
         if length == long {
@@ -216,7 +216,7 @@ async fn a_result_that_is_too_long_is_told_and_takes_no_other_with_it() {
             assert_eq!(job.result::<String>().unwrap().len(), length);
         }
     }
-    let summary = crew.stop().await;
+    let summary = running.stop().await;
     assert_eq!((summary.done, summary.failed), (3, 1));
     server.close().await;
 }
@@ -225,7 +225,7 @@ async fn a_result_that_is_too_long_is_told_and_takes_no_other_with_it() {
 async fn a_worker_stops_when_the_server_says_so() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let server = TestServer::open().await;
-    // The server gives the order for a job that asks for it, which is how the protocol is tested.
+    // The server sends the directive for a job that asks for it, which is how the protocol is tested.
     let body = json!({ "type": "end", "args": [], "options": { "metadata": { "test_directive": "terminate" } } });
     let (address, body) = (server.address, body.to_string());
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -238,7 +238,7 @@ async fn a_worker_stops_when_the_server_says_so() {
     let client = server.client();
     let patient = |(): ()| std::future::pending::<Result<(), Failure>>();
     let worker = Worker::builder(&client).handle("end", patient).lease(LEASE);
-    let crew = Crew::start(worker.stop_within(Duration::ZERO).cancel_grace(Duration::from_millis(1)));
-    assert_eq!(crew.ended().await.unwrap().released, 1);
+    let running = RunningWorker::start(worker.stop_within(Duration::ZERO).cancel_grace(Duration::from_millis(1)));
+    assert_eq!(running.ended().await.unwrap().released, 1);
     server.close().await;
 }

@@ -1,4 +1,4 @@
-//! What the verbs answer, in one type that can be compared.
+//! The answers of all operations, in one type that can be compared.
 
 use crate::{DuplicateId, Enqueued, Job, Listed, Queue, QueueRefusal, Refusal, Settled, Transition};
 use redrive_policy::Moment;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The answer to one step.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum StepAnswer {
     /// To new jobs.
     Enqueued(Result<Vec<Enqueued>, DuplicateId>),
     /// To a claim.
@@ -25,23 +25,23 @@ pub enum Seen {
     Count(usize),
     /// To a pause.
     Queue(Option<Queue>),
-    /// To the wish that a queue is forgotten.
+    /// To the removal of a queue.
     Forgotten(Result<Queue, QueueRefusal>),
     /// To a pruning of queues.
     Names(Vec<Arc<str>>),
-    /// To a look at one job.
+    /// To a read of one job.
     Job(Option<Job>),
     /// To a list.
     Listed(Listed),
-    /// To a look at the queues.
+    /// To a list of the queues.
     Queues(Vec<Queue>),
-    /// To the question for the next moment.
+    /// To a question for the next wake.
     Wake(Option<Moment>),
     /// To a step that asks nothing.
     Nothing,
 }
 
-impl Seen {
+impl StepAnswer {
     /// The jobs in the answer.
     #[must_use]
     pub fn jobs(&self) -> Vec<&Job> {
