@@ -3,9 +3,9 @@
 use crate::admission::Admission;
 use crate::discards::Discards;
 use crate::events::EventLog;
-use crate::pacing::Pacing;
 use crate::policies::Policies;
 use crate::progress::Watch;
+use crate::throttle::Throttle;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Job, JobId, Refusal, Retention, Store, Transition};
@@ -57,7 +57,7 @@ pub struct Engine {
     pub(crate) admission: Admission,
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
-    pub(crate) pacing: Pacing,
+    pub(crate) throttle: Throttle,
     pub(crate) watch: Watch,
     /// Notified when an application may have written to the inbox.
     pub(crate) inbox: Notify,
@@ -84,7 +84,7 @@ impl Engine {
             admission: Admission::default(),
             event_log: EventLog::default(),
             discards: Discards::default(),
-            pacing: Pacing::default(),
+            throttle: Throttle::default(),
             watch: Watch::default(),
             inbox: Notify::new(),
         }
@@ -99,7 +99,7 @@ impl Engine {
     /// Publishes what happened to everything that listens: the one place through which transitions go.
     pub(crate) fn publish<'a>(&self, transitions: impl Iterator<Item = &'a Transition> + Clone) {
         if transitions.clone().next().is_some() {
-            self.pacing.note_event();
+            self.throttle.note_event();
         }
         self.event_log.append(transitions.clone());
         self.discards.count(transitions.clone());

@@ -13,7 +13,6 @@ mod error;
 mod events;
 mod layers;
 mod notifications;
-mod pacing;
 mod policies;
 mod progress;
 mod query;
@@ -22,6 +21,7 @@ mod settle;
 mod submit;
 mod sweep;
 pub mod sweeper;
+mod throttle;
 mod waiting;
 mod wall;
 

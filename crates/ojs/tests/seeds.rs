@@ -1,4 +1,4 @@
-//! The body of the fuzz target `envelope`, run on its seeds and on spoilt copies of them.
+//! The body of the fuzz target `envelope`, run on its seeds and on damaged copies of them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests fail as tests do")]
 
@@ -8,11 +8,11 @@ mod envelope;
 
 use std::path::Path;
 
-/// How many spoilt copies of each seed are tried.
+/// How many damaged copies of each seed are tried.
 const COPIES: usize = 2_000;
 
 /// The same on every machine, so that a failure can be repeated.
-fn spoilt(seed: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
+fn damaged(seed: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..random.usize(1..4) {
         let at = random.usize(..bytes.len());
@@ -41,7 +41,7 @@ fn no_job_breaks_the_reader_and_every_body_is_json() {
         envelope::envelope(&seed);
         let mut random = fastrand::Rng::with_seed(7);
         for copy in 0..COPIES {
-            let bytes = spoilt(&seed, &mut random);
+            let bytes = damaged(&seed, &mut random);
             let outcome = std::panic::catch_unwind(|| envelope::envelope(&bytes));
             assert!(outcome.is_ok(), "{}, copy {copy}: {}", file.display(), String::from_utf8_lossy(&bytes));
         }

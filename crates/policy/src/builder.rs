@@ -26,7 +26,7 @@ impl Policy {
 
 /// Builds a policy, most often one of a single rule.
 ///
-/// | what | where nothing is said |
+/// | setting | default |
 /// | --- | --- |
 /// | delays | exponential: 1 s, then twice the delay before |
 /// | longest delay | 5 min; none for [`fixed`](Self::fixed) and [`immediate`](Self::immediate), which wait what they say |
@@ -260,7 +260,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// What it is called when no rule fits; [`Unmatched::NonRetryable`] where nothing is said.
+    /// What it is called when no rule fits; the default is [`Unmatched::NonRetryable`].
     pub fn unmatched(mut self, unmatched: Unmatched) -> Self {
         set(&mut self.unmatched, &mut self.problems, "/unmatched", "unmatched", unmatched);
         self

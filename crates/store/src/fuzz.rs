@@ -67,11 +67,11 @@ mod tests {
         ("header", header),
         ("log", log),
     ];
-    /// How many spoilt copies of each seed are tried.
+    /// How many damaged copies of each seed are tried.
     const COPIES: usize = 400;
 
     /// The same on every machine, so that a failure can be repeated.
-    fn spoilt(seed: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
+    fn damaged(seed: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..random.usize(1..4) {
             let at = random.usize(..=bytes.len());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_target_falls_over_its_seeds_or_over_spoilt_copies_of_them() {
+    fn no_target_fails_on_its_seeds_or_on_damaged_copies_of_them() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
         for (name, target) in TARGETS {
             let mut files: Vec<_> =
@@ -99,7 +99,7 @@ mod tests {
                 target(&seed);
                 let mut random = fastrand::Rng::with_seed(7);
                 for copy in 0..COPIES {
-                    let bytes = spoilt(&seed, &mut random);
+                    let bytes = damaged(&seed, &mut random);
                     let outcome = std::panic::catch_unwind(|| target(&bytes));
                     assert!(outcome.is_ok(), "{}, copy {copy}: {bytes:02x?}", file.display());
                 }

@@ -22,7 +22,7 @@ const UNRELATED: [&str; 10] = [
     "deduplication",
 ];
 
-/// Where nothing is said, a job runs once.
+/// By default, a job runs once.
 const DEFAULT_ATTEMPTS: u32 = 1;
 /// The error that a processor throws when another run would not help.
 const UNRECOVERABLE: &str = "UnrecoverableError";

@@ -110,14 +110,14 @@ where
         self.with_plan(|plan| plan.drawing(entropy))
     }
 
-    /// How to wait; [`std::thread::sleep`] where nothing is said. A wait of no length is left out.
+    /// How to wait; the default is [`std::thread::sleep`]. A delay of zero is skipped.
     #[inline]
     pub fn sleeper<R: FnMut(Duration)>(self, sleep: R) -> RetryBlocking<'p, Op, R, K, C, W, N> {
         RetryBlocking { operation: self.operation, plan: self.plan, sleep, now: self.now }
     }
 
     /// The clock, which is read only under a policy that limits the elapsed time; the monotonic
-    /// clock of the standard library where nothing is said.
+    /// clock of the standard library by default.
     #[inline]
     pub fn clock<L: FnMut() -> Moment>(self, now: L) -> RetryBlocking<'p, Op, S, L, C, W, N> {
         RetryBlocking { operation: self.operation, plan: self.plan, sleep: self.sleep, now }

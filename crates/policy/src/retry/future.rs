@@ -144,7 +144,7 @@ where
         self.with_plan(|plan| plan.watched(OnStop(hook)))
     }
 
-    /// Where draws come from: one for each failure. [`Ambient`] where nothing is said.
+    /// Where draws come from: one for each failure. The default is [`Ambient`].
     #[inline]
     pub fn entropy<M: Entropy>(self, entropy: M) -> Retry<'p, Op, Fut, S, C, W, M> {
         self.with_plan(|plan| plan.drawing(entropy))

@@ -8,7 +8,7 @@ use tower::retry::RetryLayer;
 
 /// A policy for [`tower::retry`].
 ///
-/// Its function looks at each response: `None` is a success, a [`Failure`] is judged by the policy.
+/// Its function looks at each response: `None` is a success, a [`Failure`] is passed to the policy.
 /// Each request has attempts and elapsed time of its own. Requests are cloned for the retries;
 /// [`clone_request`](Self::clone_request) is for those that are not [`Clone`], or that must not be
 /// sent twice.

@@ -24,7 +24,7 @@ proptest! {
     }
 
     #[test]
-    fn a_field_that_nobody_knows_is_refused_wherever_it_stands(policy in policies(), at in any::<Index>()) {
+    fn an_unknown_field_is_refused_at_every_path(policy in policies(), at in any::<Index>()) {
         let mut document = to_json(&policy);
         let is_object = |place: &String| document.pointer(place).is_some_and(Value::is_object);
         let objects: Vec<String> = pointers(&document).into_iter().filter(is_object).collect();

@@ -187,7 +187,7 @@ fn values_that_make_no_sense_are_refused_all_at_once() {
 }
 
 #[test]
-fn no_outage_is_no_trouble() {
+fn without_an_outage_every_job_succeeds() {
     let scenario = Scenario { outage: Span::ZERO, ..Scenario::default() };
     let outcome = run(&scenario, &read(Dialect::Ojs, json!({})));
     assert_eq!((outcome.succeeded, outcome.attempts, outcome.wasted), (10_000, 10_000, 0));

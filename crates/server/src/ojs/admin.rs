@@ -37,7 +37,7 @@ pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<Js
         out.push(b'}');
         Ok(JsonResponse::ok(out))
     };
-    app.engine.paced(list).await
+    app.engine.throttled(list).await
 }
 
 /// Whether jobs are listed with all that belongs to them.

@@ -16,7 +16,7 @@ async fn ojs_progress_7_1_reported_in_percent_and_read_as_a_fraction() {
     let harness = Harness::new();
     let id = harness.enqueue(json!({})).await;
     let none = json!({ "job_id": id, "state": "available", "progress": null, "message": null, "data": null });
-    assert_eq!(progress(&harness, &id).await, none, "no progress is no 404");
+    assert_eq!(progress(&harness, &id).await, none, "no progress is not a 404");
     harness.fetch().await.unwrap();
     let report = json!({ "job_id": id, "percentage": 47, "message": "rows", "data": { "rows": 14_000 } });
     let reply = harness.post("/workers/progress", report).await.expect(200);

@@ -30,7 +30,7 @@ async fn a_paused_queue_accepts_jobs_and_returns_none() {
     harness.advance_ms(5_000.0).await;
     assert_eq!(harness.fetch().await, None);
     assert_eq!(harness.get("/queues").await.expect(200)["queues"][0]["status"], "paused");
-    assert_eq!(harness.job(&scheduled).await["state"], "scheduled", "the gate holds it back");
+    assert_eq!(harness.job(&scheduled).await["state"], "scheduled", "admission holds it back");
     let resumed = harness.post("/queues/default/resume", json!({})).await.expect(200);
     assert_eq!((&resumed["queue"]["paused"], resumed["resumed_at"].is_string()), (&json!(false), true));
     harness.advance_ms(0.0).await;

@@ -147,7 +147,7 @@ async fn a_misspelt_member_of_a_report_ends_no_run() {
 
 #[tokio::test]
 async fn a_job_stops_no_worker_unless_the_operator_allows_it() {
-    let beaten = async |allowed: bool| {
+    let directive = async |allowed: bool| {
         let parts = crate::common::Parts { test_directives: allowed, ..Default::default() };
         let harness = Harness::with(parts);
         let id = harness.enqueue_with(json!({ "metadata": { "test_directive": "terminate" } })).await;
@@ -155,6 +155,6 @@ async fn a_job_stops_no_worker_unless_the_operator_allows_it() {
         let heartbeat = json!({ "worker_id": "w1", "active_jobs": [id] });
         text(&harness.post("/workers/heartbeat", heartbeat).await.expect(200)["state"])
     };
-    assert_eq!(beaten(false).await, "running");
-    assert_eq!(beaten(true).await, "terminate");
+    assert_eq!(directive(false).await, "running");
+    assert_eq!(directive(true).await, "terminate");
 }

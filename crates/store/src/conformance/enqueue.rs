@@ -127,7 +127,7 @@ pub(super) async fn enqueue_knows_a_key_for_as_long_as_its_job_is_stored(harness
     harness.redrive(job.id, crate::Redrive::default()).await??;
     let again = keyed(harness, "k");
     let redriven = harness.get(job.id).await?;
-    same!(harness.enqueue(vec![again]).await?, Ok(vec![Enqueued::Existing(redriven)]), "the key of a revived job");
+    same!(harness.enqueue(vec![again]).await?, Ok(vec![Enqueued::Existing(redriven)]), "the key of a redriven job");
     Ok(())
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn reclaim_says_why_a_run_is_overdue(harness: &mut Harness<'_>)
     let mut seen = seen.lock().map(|seen| seen.clone()).unwrap_or_default();
     seen.dedup();
     let expected = [(both.id, Overdue::TimedOut), (stalled.id, Overdue::Stalled), (timed.id, Overdue::TimedOut)];
-    same!(seen, expected.map(|(id, why)| (id, State::Active, why)), "what the judge was asked");
+    same!(seen, expected.map(|(id, why)| (id, State::Active, why)), "what the decider was asked");
     Ok(())
 }
 

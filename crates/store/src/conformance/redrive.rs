@@ -74,7 +74,7 @@ pub(super) async fn redrive_starts_a_new_generation_in_every_ended_state(harness
         };
         (expected.times.available, expected.times.finished) = (Some(harness.now()), None);
         let redriven = harness.redrive(expected.id, Redrive::default()).await?;
-        same!(redriven, Ok(expected.clone()), "a {state} job, revived");
+        same!(redriven, Ok(expected.clone()), "a {state} job, redriven");
         same!(harness.get(expected.id).await?, expected, "the same job, read back");
         let claimed = harness.claim_next(expected.id).await?;
         same!(
@@ -134,7 +134,7 @@ pub(super) async fn redrive_may_replace_the_spec_of_the_job(harness: &mut Harnes
         .collect();
     same!(seen, [("discarded", 0, 0), ("elsewhere", 0, 1)], "discarded and available jobs of both queues");
     same!(queues.last().map(|queue| queue.created), Some(harness.now()), "when the new queue was first seen");
-    same!(harness.next_wake().await?, spec.expires, "when the revived job expires");
+    same!(harness.next_wake().await?, spec.expires, "when the redriven job expires");
     same!(
         ids(&harness.claim_with(harness.claim_request(&["elsewhere"], 9)).await?),
         [job.id],
@@ -156,7 +156,7 @@ pub(super) async fn redrive_clears_the_time_at_which_the_job_expires(harness: &m
         same!(*redriven.spec, Spec { expires: None, ..(*job.spec).clone() }, "the spec of {what}");
         same!(redriven.revisions, Vec::new(), "what the redrive replaced");
         harness.restart();
-        same!(harness.get(job.id).await?, redriven, "{what}, revived and read back");
+        same!(harness.get(job.id).await?, redriven, "{what}, redriven and read back");
         same!((harness.promote(9).await?, harness.next_wake().await?), (vec![], None), "what time does to it");
         let done = harness.done(&harness.claim_next(job.id).await?).await?;
         same!(done.attempt, 1, "the run of {what}");
@@ -204,7 +204,7 @@ pub(super) async fn redrive_of_what_has_not_ended_is_refused(harness: &mut Harne
         let job = harness.job_in(state).await?;
         let other = respecified(Spec { priority: 9, ..(*job.spec).clone() });
         let answer = harness.redrive(job.id, other).await?;
-        same!(answer, Err(Refusal::WrongState(state)), "a {state} job, revived");
+        same!(answer, Err(Refusal::WrongState(state)), "a {state} job, redriven");
         same!(harness.get(job.id).await?, job, "the {state} job");
     }
     let unknown = harness.new_id();
@@ -256,7 +256,7 @@ pub(super) async fn prune_goes_by_the_time_of_the_end(harness: &mut Harness<'_>)
     same!(harness.store().prune(kept, 9, harness.now()).await?, 0, "how many go a microsecond early");
     harness.advance_to(end);
     same!(harness.store().prune(kept, 9, harness.now()).await?, 3, "how many go after 10 ms");
-    same!(harness.store().get(expired).await?, None, "an expired job, which is no dead letter");
+    same!(harness.store().get(expired).await?, None, "an expired job, which is not a dead letter");
     same!(harness.get(ended[2]).await?.dead, true, "the dead letter, which is retained longer");
     harness.advance(10);
     same!(harness.store().prune(kept, 9, harness.now()).await?, 1, "how many go after 20 ms");

@@ -197,7 +197,7 @@ pub(super) async fn restart_keeps_the_generation(harness: &mut Harness<'_>) -> C
     same!(redriven.revisions.len(), 1, "how many bodies were replaced");
     let before = harness.store_view().await?;
     harness.restart();
-    same!(harness.get(job.id).await?, redriven, "a revived job");
+    same!(harness.get(job.id).await?, redriven, "a redriven job");
     same!(harness.store_view().await?, before, "the store");
     same!(harness.claim_next(job.id).await?.attempt, 1, "its first run in the new generation");
     Ok(())

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 /// from a power cut.
 ///
 /// A verb does its work when it is called; its answer only waits for the disk. A list that looks at many jobs goes on
-/// while its answer is waited for, and lets other verbs in. Decisions run while the store is locked, so they
+/// while its answer is waited for, and lets other verbs in. Decisions are made while the store is locked, so they
 /// must not call it.
 ///
 /// The memory is that of the jobs: up to 400 bytes for each that waits, beside its payload.

@@ -32,7 +32,7 @@ fn a_backup_of_a_running_store_has_all_that_was_acknowledged() {
     }
 }
 
-/// Takes backups while jobs are written two by two: each has all that was acknowledged, and no half of a batch.
+/// Makes backups while jobs are written two by two: each has all that was acknowledged, and no half of a batch.
 pub(crate) fn check_whole(count: usize, disk: &SimDisk, written: &AtomicUsize, backup: impl Fn(&str) -> Findings) {
     for number in 0..count {
         let to = format!("/backup{number}");

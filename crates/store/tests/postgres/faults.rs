@@ -26,7 +26,7 @@ fn told<T>(answer: Result<T, StoreError>, failures: &mut usize) -> Option<T> {
             *failures += 1;
             None
         }
-        Err(broken) => panic!("a lost connection is no damage: {broken}"),
+        Err(broken) => panic!("a lost connection is not damage: {broken}"),
     }
 }
 

@@ -114,8 +114,8 @@ async fn everything(store: &Postgres) -> (Listed, Vec<Queue>, Option<Moment>) {
 
 #[test]
 fn every_operation_is_repeated_after_a_serialization_failure() {
-    let troubles = [("40001", When::Writing), ("40P01", When::Writing), ("40001", When::Committing)];
-    for (code, when) in troubles {
+    let faults = [("40001", When::Writing), ("40P01", When::Writing), ("40001", When::Committing)];
+    for (code, when) in faults {
         let schema = new_schema();
         let store = open(&schema);
         runtime().block_on(async {

@@ -207,7 +207,7 @@ fn a_password_is_bound_to_the_connection_that_it_is_for() {
 }
 
 #[test]
-fn a_certificate_that_signs_itself_vouches_for_its_server_unless_it_calls_itself_an_authority() {
+fn a_self_signed_certificate_is_trusted_for_its_server_unless_it_is_an_authority() {
     for (is_ca, taken) in [(IsCa::ExplicitNoCa, true), (IsCa::Ca(BasicConstraints::Unconstrained), false)] {
         let (mut params, key) =
             (CertificateParams::new(vec!["localhost".to_owned()]).unwrap(), KeyPair::generate().unwrap());

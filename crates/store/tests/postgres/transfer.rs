@@ -148,9 +148,9 @@ fn entries_in_the_inbox_keep_a_copy_from_starting_and_later_ones_are_counted() {
         node.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
         drop(node);
         let app = plain_client().await;
-        let hand_in = format!("SELECT {schema}.enqueue('a')");
+        let enqueue = format!("SELECT {schema}.enqueue('a')");
         let mut source = DatabaseSource::open(options(&schema)).await.unwrap_or_else(|error| panic!("{error}"));
-        app.query_one(&hand_in, &[]).await.unwrap();
+        app.query_one(&enqueue, &[]).await.unwrap();
         let copied = moved(&mut source, FolderTarget::create(scratch.path().join("to")).unwrap()).await;
         assert_eq!((copied.total(), copied.left_behind), (1, 1));
         drop(source);

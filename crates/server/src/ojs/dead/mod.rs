@@ -42,7 +42,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
         out.push(b'}');
         Ok(JsonResponse::ok(out))
     };
-    app.engine.paced(list).await
+    app.engine.throttled(list).await
 }
 
 pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {

@@ -39,7 +39,7 @@ pub(crate) async fn stats(State(app): State<Arc<App>>, query: Query) -> Result<J
         newest = newest.into_iter().chain(job.times.finished).max();
         ControlFlow::Continue(())
     };
-    app.engine.paced(selection.walk(&app, each)).await?;
+    app.engine.throttled(selection.walk(&app, each)).await?;
     let total = if complete { Some(counted) } else { selection.total(&app).await? };
     let max_age = app.engine.settings().retention.dead;
     let mut stats = Map::new();

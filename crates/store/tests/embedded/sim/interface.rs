@@ -20,7 +20,7 @@ impl Disk for SimDisk {
         let mut world = self.call_with_descriptor()?;
         if world.refused.is_some_and(|ending| path.to_string_lossy().ends_with(ending)) {
             world.refusals += 1;
-            self.0.gate.notify_all();
+            self.0.changed.notify_all();
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         world.files.push(Contents::default());

@@ -22,7 +22,7 @@ pub(crate) struct SimDisk(Arc<Shared>);
 struct Shared {
     world: Mutex<World>,
     /// Flushes are held back, or no longer; or a caller waits for one.
-    gate: Condvar,
+    changed: Condvar,
 }
 
 /// A fault.
@@ -96,7 +96,7 @@ struct Contents {
 
 impl SimDisk {
     fn of(world: World) -> Self {
-        Self(Arc::new(Shared { world: Mutex::new(world), gate: Condvar::new() }))
+        Self(Arc::new(Shared { world: Mutex::new(world), changed: Condvar::new() }))
     }
 
     /// These calls do not return until the guard is dropped.
@@ -148,7 +148,7 @@ impl SimDisk {
     }
 
     fn wait_while(&self, condition: impl Fn(&World) -> bool) {
-        let waited = self.0.gate.wait_timeout_while(self.world(), TIMEOUT, |world| condition(world)).unwrap();
+        let waited = self.0.changed.wait_timeout_while(self.world(), TIMEOUT, |world| condition(world)).unwrap();
         assert!(!waited.1.timed_out(), "what the test waits for does not happen");
     }
 
@@ -162,8 +162,8 @@ impl SimDisk {
         let mut world = self.call()?;
         if world.holds(file, call) {
             world.waiting += 1;
-            self.0.gate.notify_all();
-            world = self.0.gate.wait_while(world, |world| world.holds(file, call)).unwrap();
+            self.0.changed.notify_all();
+            world = self.0.changed.wait_while(world, |world| world.holds(file, call)).unwrap();
             world.waiting -= 1;
         }
         Ok(world)
@@ -309,7 +309,7 @@ pub(crate) struct Held(SimDisk, Point);
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.world().held.retain(|held| (held.call, held.ending) != (self.1.call, self.1.ending));
-        self.0.0.gate.notify_all();
+        self.0.0.changed.notify_all();
     }
 }
 

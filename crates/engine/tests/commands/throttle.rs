@@ -22,7 +22,7 @@ async fn on_an_idle_server_a_read_does_not_pause() {
     harness.submit(job()).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let begun = Instant::now();
-    harness.engine.paced(steps(10, LENGTH, &AtomicU32::new(0))).await;
+    harness.engine.throttled(steps(10, LENGTH, &AtomicU32::new(0))).await;
     assert_eq!(begun.elapsed(), 10 * LENGTH);
 }
 
@@ -34,7 +34,7 @@ async fn while_jobs_come_all_reads_together_get_a_twentieth_of_the_time() {
     let begun = Instant::now();
     for _ in 0..2 {
         let (engine, taken) = (Arc::clone(&harness.engine), Arc::clone(&taken));
-        tokio::spawn(async move { engine.paced(steps(1_000, LENGTH, &taken)).await });
+        tokio::spawn(async move { engine.throttled(steps(1_000, LENGTH, &taken)).await });
     }
     while begun.elapsed() < Duration::from_secs(2) {
         harness.submit(job()).await;
@@ -49,7 +49,10 @@ async fn reads_that_are_polled_together_come_to_their_end() {
     let harness = Harness::new();
     harness.submit(job()).await;
     let taken = AtomicU32::new(0);
-    tokio::join!(harness.engine.paced(steps(3, LENGTH, &taken)), harness.engine.paced(steps(3, LENGTH, &taken)));
+    tokio::join!(
+        harness.engine.throttled(steps(3, LENGTH, &taken)),
+        harness.engine.throttled(steps(3, LENGTH, &taken))
+    );
     assert_eq!(taken.load(Ordering::Relaxed), 6);
 }
 
@@ -59,7 +62,7 @@ async fn a_client_that_asks_again_and_again_pauses_too() {
     let begun = Instant::now();
     for _ in 0..20 {
         harness.submit(job()).await;
-        harness.engine.paced(steps(1, LENGTH, &AtomicU32::new(0))).await;
+        harness.engine.throttled(steps(1, LENGTH, &AtomicU32::new(0))).await;
     }
     assert!(begun.elapsed() >= 20 * 19 * LENGTH, "{:?}", begun.elapsed());
 }
@@ -69,9 +72,9 @@ async fn a_read_whose_caller_went_away_holds_up_no_other() {
     let harness = Harness::new();
     harness.submit(job()).await;
     let taken = AtomicU32::new(0);
-    let hangs = harness.engine.paced(std::future::pending::<()>());
+    let hangs = harness.engine.throttled(std::future::pending::<()>());
     assert!(tokio::time::timeout(Duration::from_millis(5), hangs).await.is_err());
     harness.submit(job()).await;
-    harness.engine.paced(steps(1, LENGTH, &taken)).await;
+    harness.engine.throttled(steps(1, LENGTH, &taken)).await;
     assert_eq!(taken.load(Ordering::Relaxed), 1);
 }

@@ -1,4 +1,4 @@
-//! Reads that look at many jobs, at a pace that leaves the others alone.
+//! Reads that look at many jobs, throttled so that they leave time to the others.
 //!
 //! A list over a million jobs takes as much of the processor, or of the database, as it gets. While jobs are enqueued,
 //! claimed and settled, all such reads together get a small share of the time, one step after the other; on a server
@@ -24,7 +24,7 @@ const BUSY_FOR: Duration = Duration::from_millis(100);
 
 /// When something last happened to a job, and whose turn it is to read.
 #[derive(Debug)]
-pub(crate) struct Pacing {
+pub(crate) struct Throttle {
     begun: Instant,
     /// When something last happened, in microseconds since `begun`; 0 is never.
     last_event_us: AtomicU64,
@@ -32,13 +32,13 @@ pub(crate) struct Pacing {
     turn: tokio::sync::Mutex<()>,
 }
 
-impl Default for Pacing {
+impl Default for Throttle {
     fn default() -> Self {
         Self { begun: Instant::now(), last_event_us: AtomicU64::new(0), turn: tokio::sync::Mutex::default() }
     }
 }
 
-impl Pacing {
+impl Throttle {
     /// Something happened to a job.
     pub(crate) fn note_event(&self) {
         let since = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -54,16 +54,16 @@ impl Pacing {
 impl Engine {
     /// Runs a read that looks at many jobs. While the engine is busy, it takes turns with all others of its kind, and
     /// all of them pause after each step, which is what the future does until it wants to be polled again.
-    pub async fn paced<T>(&self, read: impl Future<Output = T>) -> T {
+    pub async fn throttled<T>(&self, read: impl Future<Output = T>) -> T {
         let mut read = pin!(read);
         loop {
-            if !self.pacing.is_busy() {
+            if !self.throttle.is_busy() {
                 if let Some(answer) = step(read.as_mut()).await {
                     return answer;
                 }
                 continue;
             }
-            let _turn = self.pacing.turn.lock().await;
+            let _turn = self.throttle.turn.lock().await;
             let begun = Instant::now();
             let answer = step(read.as_mut()).await;
             // Before the answer, not after it: otherwise a client that asks again and again never pauses.
