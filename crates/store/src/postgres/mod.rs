@@ -6,6 +6,7 @@
 
 mod access;
 mod batcher;
+mod block;
 mod catalogue;
 mod clock;
 mod core;
@@ -22,9 +23,11 @@ mod queues;
 mod read;
 mod row;
 mod schema;
+mod settling;
 mod sql;
 mod store;
 mod stored_row;
+mod tally;
 mod text;
 mod tls;
 mod transfer;

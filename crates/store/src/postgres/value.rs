@@ -38,6 +38,16 @@ impl<'r> Reader<'r> {
         Self { row, at: 0 }
     }
 
+    /// Whether there are more columns than these.
+    pub(super) fn has_more_than(&self, columns: usize) -> bool {
+        self.row.len() > columns
+    }
+
+    /// Goes on with this column.
+    pub(super) const fn skip_to(&mut self, column: usize) {
+        self.at = column;
+    }
+
     pub(super) fn next<T: FromSql<'r>>(&mut self) -> Result<T, DbError> {
         let value = self.row.try_get(self.at).map_err(|error| DbError::Broken(error.to_string()))?;
         self.at += 1;

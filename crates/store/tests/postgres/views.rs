@@ -293,11 +293,11 @@ fn one_job_among_many_is_found_by_index() {
         let many = format!(
             "SET search_path = {schema}; \
              CREATE TEMP TABLE more AS SELECT gen_random_uuid() AS id FROM generate_series(1, 20000); \
-             INSERT INTO specs (id, kind, body, policy) SELECT more.id, kind, body, policy FROM more, \
+             INSERT INTO specs (id, kind, body, policy, source) SELECT more.id, kind, body, policy, 100 FROM more, \
                (SELECT * FROM specs LIMIT 1) s; \
-             INSERT INTO live SELECT more.id, 0, 0, NULL, NULL, NULL, NULL, queue, 0, 2, rest FROM more, \
+             INSERT INTO live SELECT more.id, 0, NULL, NULL, queue, 0, 2, rest FROM more, \
                (SELECT * FROM live WHERE state = 2 LIMIT 1) l; \
-             ANALYZE live, specs, ended; RESET search_path"
+             ANALYZE live, specs, ended, claims; RESET search_path"
         );
         client.batch_execute(&many).await.unwrap();
         for (view, column) in [("jobs", "id"), ("attempts", "job")] {

@@ -4,7 +4,7 @@ use super::super::core::{BEGIN_SNAPSHOT, Core};
 use super::super::db_error::DbError;
 use super::super::stored_row::uuids;
 use super::super::value::{Reader, Statement};
-use super::super::{queues, read, sql, write};
+use super::super::{queues, read, write};
 use crate::rules;
 use crate::{DuplicateId, Enqueued, Job, JobId, NewJob, StoreError};
 use redrive_policy::Moment;
@@ -100,8 +100,7 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
             there.keys.insert(key.to_vec(), id);
         }
     }
-    let rows = session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(there.keys.values()))])).await?;
-    let found = read::jobs(&mut session, &core.catalogue, &rows).await?.whole()?;
+    let found = read::by_id(&mut session, &core.catalogue, there.keys.values(), false).await?.whole()?;
     let wanted = |new: &NewJob| there.keys.get(new.idempotency_key.as_deref()?.as_bytes());
     if let Some(id) = jobs.iter().filter_map(wanted).find(|id| !found.iter().any(|stored| stored.job.id == **id)) {
         return Err(DbError::Broken(format!(
