@@ -2,18 +2,22 @@
 
 use super::db_error::DbError;
 use super::row::{alive, due, encode, encode_failures, lease_us};
-use super::stored_row::{StoredRow, uuids};
+use super::stored_row::{Place, StoredRow, uuids};
 use super::tally::number;
 use super::value::{Param, Reader};
+use super::write::QueueNumber;
+use crate::JobId;
 use redrive_policy::Moment;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use tokio_postgres::Row;
 
 /// What changes of a claim in the database: jobs leave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
+    /// The source of its jobs.
+    pub(super) source: i64,
     /// The number of its last change.
-    pub(super) revision: i64,
+    pub(super) revision: i32,
     /// How many jobs it had.
     size: usize,
     /// A bit for each of them, the lowest of each byte first: whether it has left.
@@ -25,16 +29,16 @@ pub(super) type Blocks = HashMap<i64, Block>;
 
 impl Block {
     /// A claim that was just written.
-    pub(super) fn new(size: usize) -> Self {
-        Self { revision: 0, size, gone: vec![0; size.div_ceil(8)] }
+    pub(super) fn new(source: i64, size: usize) -> Self {
+        Self { source, revision: 0, size, gone: vec![0; size.div_ceil(8)] }
     }
 
     /// The claim of a row behind the columns of its job, with its number, its version, and the place of the job.
-    pub(super) fn read(row: &mut Reader<'_>) -> Result<(i64, i16, usize, Self), DbError> {
-        let (no, revision, version): (i64, i64, i16) = (row.next()?, row.next()?, row.next()?);
+    pub(super) fn read(row: &mut Reader<'_>, source: i64) -> Result<(i64, i16, usize, Self), DbError> {
+        let (no, revision, version): (i64, i32, i16) = (row.next()?, row.next()?, row.next()?);
         let (gone, size, place): (&[u8], i32, i32) = (row.next()?, row.next()?, row.next()?);
         let (size, place) = (usize::try_from(size).unwrap_or(0), usize::try_from(place - 1).unwrap_or(0));
-        Ok((no, version, place, Self { revision, size, gone: gone.to_vec() }))
+        Ok((no, version, place, Self { source, revision, size, gone: gone.to_vec() }))
     }
 
     /// Whether the job at this place is in it.
@@ -71,100 +75,100 @@ impl Block {
 pub(super) struct NewBlock<'j> {
     pub(super) jobs: Vec<&'j StoredRow>,
     rests: Vec<Vec<u8>>,
-    version: u8,
+    shared: Shared,
 }
 
-/// Claims of jobs that were claimed together. A node reads a claim only if it can read all its jobs, so that rows of
+/// What all jobs of a claim have in common. A node reads a claim only if it can read all its jobs, so that rows of
 /// different versions are never in the same.
-pub(super) fn new_blocks<'j>(together: impl IntoIterator<Item = &'j StoredRow>) -> Vec<NewBlock<'j>> {
-    let mut blocks: BTreeMap<u8, NewBlock<'j>> = BTreeMap::new();
-    for stored in together {
-        let rest = encode(&stored.job);
-        let version = rest.first().copied().unwrap_or(0);
-        let block = blocks.entry(version).or_insert_with(|| NewBlock { jobs: vec![], rests: vec![], version });
-        block.jobs.push(stored);
-        block.rests.push(rest);
-    }
-    blocks.into_values().collect()
-}
-
-/// The parameters that write claims, in the order in which the statement takes them.
-pub(super) fn params<'j>(
-    blocks: &mut [NewBlock<'j>],
-    queue: &dyn Fn(&str) -> Option<i32>,
-) -> Result<Vec<Param<'j>>, DbError> {
-    let (mut firsts, mut lasts, mut sames) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut first_sources, mut last_sources, mut sources) = (Vec::new(), Vec::new(), Vec::<i64>::new());
-    let (mut versions, mut gone, mut first_dues) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut jobs, mut rests) = (Vec::<&'j StoredRow>::new(), Vec::new());
-    let mut columns: Vec<Columns> = Vec::new();
-    for block in blocks {
-        let first = columns.len();
-        for stored in &block.jobs {
-            columns.push(Columns::of(stored, queue)?);
-        }
-        let own = columns.get(first..).unwrap_or_default();
-        let is_same = own.windows(2).all(|pair| pair[0] == pair[1]);
-        first_dues.push(own.iter().map(|columns| columns.due).min().unwrap_or(i64::MAX));
-        firsts.push(at(first + 1));
-        lasts.push(at(columns.len()));
-        sames.push(at(if is_same { first + 1 } else { columns.len() }));
-        let mut own: Vec<i64> = block.jobs.iter().map(|stored| stored.source).collect();
-        own.sort_unstable();
-        own.dedup();
-        first_sources.push(at(sources.len() + 1));
-        sources.extend(own);
-        last_sources.push(at(sources.len()));
-        versions.push(i16::from(block.version));
-        gone.push(Block::new(block.jobs.len()).gone);
-        jobs.extend(&block.jobs);
-        rests.append(&mut block.rests);
-    }
-    let expires: Vec<Option<i64>> = jobs.iter().map(|stored| stored.job.spec.expires.map(Moment::micros)).collect();
-    let failures: Vec<Option<Vec<u8>>> = jobs.iter().map(|stored| encode_failures(&stored.job)).collect();
-    Ok(vec![
-        Box::new(firsts),
-        Box::new(lasts),
-        Box::new(sames),
-        Box::new(first_sources),
-        Box::new(last_sources),
-        Box::new(versions),
-        Box::new(gone),
-        Box::new(first_dues),
-        Box::new(sources),
-        Box::new(uuids(jobs.iter().map(|stored| &stored.job.id))),
-        Box::new(columns.iter().map(|columns| columns.queue).collect::<Vec<_>>()),
-        Box::new(columns.iter().map(|columns| columns.priority).collect::<Vec<_>>()),
-        Box::new(expires.iter().any(Option::is_some).then_some(expires)),
-        Box::new(columns.iter().map(|columns| columns.due).collect::<Vec<_>>()),
-        Box::new(columns.iter().map(|columns| columns.alive).collect::<Vec<_>>()),
-        Box::new(columns.iter().map(|columns| columns.lease).collect::<Vec<_>>()),
-        Box::new(rests),
-        Box::new(failures.iter().any(Option::is_some).then_some(failures)),
-    ])
-}
-
-/// The columns of a job that are mostly the same for all jobs of a claim.
-#[derive(PartialEq, Eq)]
-struct Columns {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Shared {
+    source: i64,
     queue: i32,
     priority: i32,
+    expires: Option<i64>,
     due: i64,
     alive: i64,
     lease: i64,
+    version: u8,
 }
 
-impl Columns {
-    fn of(stored: &StoredRow, queue: &dyn Fn(&str) -> Option<i32>) -> Result<Self, DbError> {
+impl Shared {
+    fn of(stored: &StoredRow, version: u8, queue: &QueueNumber<'_>) -> Result<Self, DbError> {
         let job = &stored.job;
         Ok(Self {
+            source: stored.source,
             queue: number(queue, &job.spec.queue)?,
             priority: job.spec.priority,
+            expires: job.spec.expires.map(Moment::micros),
             due: due(job).map_or(i64::MAX, Moment::micros),
             alive: alive(job).map_or(i64::MAX, Moment::micros),
             lease: lease_us(job).unwrap_or(i64::MAX),
+            version,
         })
     }
+}
+
+impl NewBlock<'_> {
+    /// The claim as it will be.
+    pub(super) fn block(&self) -> Block {
+        Block::new(self.shared.source, self.jobs.len())
+    }
+
+    /// The places of its jobs, once it has a number.
+    pub(super) fn places(&self, no: i64) -> impl Iterator<Item = (JobId, Place)> {
+        self.jobs.iter().enumerate().map(move |(place, stored)| (stored.job.id, Place::Claim(no, place)))
+    }
+}
+
+/// Claims of jobs that were claimed together.
+pub(super) fn new_blocks<'j>(
+    together: impl IntoIterator<Item = &'j StoredRow>,
+    queue: &QueueNumber<'_>,
+) -> Result<Vec<NewBlock<'j>>, DbError> {
+    let mut blocks: Vec<NewBlock<'j>> = Vec::new();
+    for stored in together {
+        let rest = encode(&stored.job);
+        let shared = Shared::of(stored, rest.first().copied().unwrap_or(0), queue)?;
+        // Jobs that are alike mostly stand together.
+        let place = blocks.iter().rposition(|block| block.shared == shared).unwrap_or_else(|| {
+            blocks.push(NewBlock { jobs: Vec::new(), rests: Vec::new(), shared });
+            blocks.len() - 1
+        });
+        blocks[place].jobs.push(stored);
+        blocks[place].rests.push(rest);
+    }
+    Ok(blocks)
+}
+
+/// The parameters that write claims, in the order in which the statement takes them.
+pub(super) fn params<'j>(blocks: &mut [NewBlock<'j>]) -> Vec<Param<'j>> {
+    let (mut firsts, mut lasts, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut jobs, mut rests) = (Vec::<&'j StoredRow>::new(), Vec::new());
+    for block in blocks.iter_mut() {
+        firsts.push(at(jobs.len() + 1));
+        jobs.extend(&block.jobs);
+        lasts.push(at(jobs.len()));
+        gone.push(block.block().gone);
+        rests.append(&mut block.rests);
+    }
+    let failures: Vec<Option<Vec<u8>>> = jobs.iter().map(|stored| encode_failures(&stored.job)).collect();
+    let shared = || blocks.iter().map(|block| block.shared);
+    vec![
+        Box::new(firsts),
+        Box::new(lasts),
+        Box::new(shared().map(|shared| shared.source).collect::<Vec<_>>()),
+        Box::new(shared().map(|shared| shared.due).collect::<Vec<_>>()),
+        Box::new(shared().map(|shared| shared.alive).collect::<Vec<_>>()),
+        Box::new(shared().map(|shared| shared.lease).collect::<Vec<_>>()),
+        Box::new(shared().map(|shared| shared.expires).collect::<Vec<_>>()),
+        Box::new(shared().map(|shared| shared.queue).collect::<Vec<_>>()),
+        Box::new(shared().map(|shared| shared.priority).collect::<Vec<_>>()),
+        Box::new(shared().map(|shared| i16::from(shared.version)).collect::<Vec<_>>()),
+        Box::new(gone),
+        Box::new(uuids(jobs.iter().map(|stored| &stored.job.id))),
+        Box::new(rests),
+        Box::new(failures.iter().any(Option::is_some).then_some(failures)),
+    ]
 }
 
 /// A place in an array.
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_claim_is_there_until_its_last_job_has_left() {
-        let block = Block::new(9);
+        let block = Block::new(1, 9);
         assert_eq!(block.gone.len(), 2);
         let after = block.without([0, 8]).unwrap();
         assert_eq!((after.revision, after.gone.as_slice()), (1, &[1, 1][..]));

@@ -9,6 +9,7 @@ use super::options::Options;
 use super::pool::{Pool, Session};
 use super::read::{Damaged, Found};
 use super::settling::{Settling, Written};
+use super::source::Sources;
 use super::sql;
 use super::stored_row::{StoredRow, uuids};
 use super::vacuum::Vacuum;
@@ -43,6 +44,7 @@ pub(super) struct Core {
     pub(super) catalogue: Catalogue,
     pub(super) notifier: Arc<Notifier>,
     pub(super) lease_cache: LeaseCache,
+    pub(super) sources: Sources,
     pub(super) vacuum: Arc<Vacuum>,
     grace: Mutex<Grace>,
 }
@@ -54,6 +56,7 @@ impl Core {
             catalogue: Catalogue::default(),
             notifier: Arc::default(),
             lease_cache: LeaseCache::default(),
+            sources: Sources::default(),
             vacuum: Arc::default(),
             grace: Mutex::default(),
         })

@@ -24,6 +24,7 @@ mod read;
 mod row;
 mod schema;
 mod settling;
+mod source;
 mod sql;
 mod store;
 mod stored_row;

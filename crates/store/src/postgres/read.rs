@@ -105,8 +105,9 @@ pub(super) async fn jobs(session: &mut Session, catalogue: &Catalogue, rows: &[R
         }
         let (mut read, mut claim) = (read, None);
         if is_active {
-            row.skip_to(sql::BLOCK);
-            let (no, version, place, block) = Block::read(&mut row)?;
+            row.skip_to(sql::BLOCK - 1);
+            let source = row.next()?;
+            let (no, version, place, block) = Block::read(&mut row, source)?;
             claim = Some((no, place));
             read = claimed(read, version, Place::Claim(no, place));
             found.blocks.insert(no, block);

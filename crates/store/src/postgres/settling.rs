@@ -69,19 +69,22 @@ impl<'j> Settling<'j> {
         }
         let missing = || DbError::Broken("a claim that is to be written was not read".to_owned());
         let mut after = BTreeMap::new();
-        let (mut whole, mut part) = (Vec::new(), Vec::new());
+        let (mut whole, mut part, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for (no, places) in left {
             let before = blocks.get(&no).ok_or_else(missing)?;
             let block = before.without(places);
             match &block {
-                None => whole.push((no, before.revision)),
-                Some(block) => part.push((no, before.revision, block.gone.clone())),
+                None => whole.push((no, before)),
+                Some(block) => {
+                    part.push((no, before));
+                    gone.push(block.gone.clone());
+                }
             }
             after.insert(no, block);
         }
         let (mut again, mut again_from) = (Vec::new(), Vec::new());
         for (no, jobs) in active {
-            let new = new_blocks(jobs);
+            let new = new_blocks(jobs, queue)?;
             again_from.extend(new.iter().map(|_| no));
             again.extend(new);
         }
@@ -93,14 +96,19 @@ impl<'j> Settling<'j> {
             again: !again.is_empty(),
         };
         let mut params: Vec<value::Param<'j>> = Vec::new();
+        let guards = |claims: &[(i64, &Block)]| -> [value::Param<'j>; 3] {
+            [
+                Box::new(claims.iter().map(|(_, block)| block.source).collect::<Vec<_>>()),
+                Box::new(claims.iter().map(|(no, _)| *no).collect::<Vec<_>>()),
+                Box::new(claims.iter().map(|(_, block)| block.revision).collect::<Vec<_>>()),
+            ]
+        };
         if shape.whole {
-            params.push(Box::new(whole.iter().map(|(no, _)| *no).collect::<Vec<_>>()));
-            params.push(Box::new(whole.iter().map(|(_, revision)| *revision).collect::<Vec<_>>()));
+            params.extend(guards(&whole));
         }
         if shape.part {
-            params.push(Box::new(part.iter().map(|(no, ..)| *no).collect::<Vec<_>>()));
-            params.push(Box::new(part.iter().map(|(_, revision, _)| *revision).collect::<Vec<_>>()));
-            params.push(Box::new(part.into_iter().map(|(.., gone)| gone).collect::<Vec<_>>()));
+            params.extend(guards(&part));
+            params.push(Box::new(gone));
         }
         if shape.ended {
             params.extend(write::ended(&over, queue)?);
@@ -111,7 +119,7 @@ impl<'j> Settling<'j> {
             params.push(Box::new(back_from));
         }
         if shape.again {
-            params.extend(block::params(&mut again, queue)?);
+            params.extend(block::params(&mut again));
             params.push(Box::new(again_from));
         }
         Ok(Some(Self { statement: Statement::new(sql::settle(shape), params), claims: Claims { after, again } }))
@@ -131,12 +139,10 @@ impl Claims<'_> {
                 Some(first) => drop(numbers.insert(JobId::from_bytes(first.into_bytes()), no)),
             }
         }
-        for NewBlock { jobs, .. } in &self.again {
-            let Some(no) = jobs.first().and_then(|first| numbers.get(&first.job.id)) else { continue };
-            written.claims.insert(*no, Some(Block::new(jobs.len())));
-            written
-                .extended
-                .extend(jobs.iter().zip(0..).map(|(stored, place)| (stored.job.id, Place::Claim(*no, place))));
+        for block in &self.again {
+            let Some(no) = block.jobs.first().and_then(|first| numbers.get(&first.job.id)) else { continue };
+            written.claims.insert(*no, Some(block.block()));
+            written.extended.extend(block.places(*no));
         }
         Ok(written)
     }

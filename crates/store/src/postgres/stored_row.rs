@@ -18,7 +18,7 @@ pub(super) enum Place {
 #[derive(Clone, Debug)]
 pub(super) struct StoredRow {
     pub(super) job: Job,
-    /// What leads from its id to its claim.
+    /// What leads from its id to its claim: many jobs that came one after the other have the same.
     pub(super) source: i64,
     pub(super) place: Place,
     /// How it is counted in the database.

@@ -39,10 +39,10 @@ const RESTORE: &str = "WITH back AS (\
        DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id, queue, origin, row), \
      waiting AS (INSERT INTO live SELECT j.* FROM back, jsonb_populate_record(NULL::live, back.row) j \
        WHERE back.origin = 'live'), \
-     active AS (INSERT INTO claims (version, gone, due_us, sources, ids, queues, priorities, expires_us, dues_us, \
-         alive_us, lease_us, rests, failures) \
-       SELECT j.version, '\\x00', j.due_us, ARRAY[j.source], ARRAY[j.id], ARRAY[j.queue], ARRAY[j.priority], \
-         ARRAY[j.expires_us], ARRAY[j.due_us], ARRAY[j.alive_us], ARRAY[j.lease_us], ARRAY[j.rest], ARRAY[j.failures] \
+     active AS (INSERT INTO claims (source, due_us, alive_us, lease_us, expires_us, queue, priority, version, gone, ids, \
+         rests, failures) \
+       SELECT j.source, j.due_us, j.alive_us, j.lease_us, j.expires_us, j.queue, j.priority, j.version, '\\x00', \
+         ARRAY[j.id], ARRAY[j.rest], ARRAY[j.failures] \
        FROM back, jsonb_to_record(back.row) AS j (id uuid, source bigint, version smallint, queue integer, \
          priority integer, expires_us bigint, due_us bigint, alive_us bigint, lease_us bigint, rest bytea, \
          failures bytea) WHERE back.origin = 'claims'), \

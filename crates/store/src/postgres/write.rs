@@ -67,7 +67,7 @@ pub(super) fn arrivals<'j>(jobs: &'j [StoredRow], queue: &QueueNumber<'_>) -> Re
     ];
     if !active.is_empty() {
         let tally = new(&active)?;
-        let params = block::params(&mut block::new_blocks(active), queue)?;
+        let params = block::params(&mut block::new_blocks(active, queue)?);
         statements.push(tallied(&sql::ARRIVE_ACTIVE, params, tally));
     }
     Ok(statements)
@@ -128,6 +128,7 @@ pub(super) fn enqueued<'j>(
     stored: &[Job],
     policies: Vec<StoredPolicy>,
     queues: Vec<i32>,
+    sources: Vec<i64>,
 ) -> Statement<'j> {
     let spans = |span: fn(&NewJob) -> Option<Span>| -> Vec<Option<f64>> {
         jobs.iter().map(|new| span(new).map(Span::ms)).collect()
@@ -147,6 +148,7 @@ pub(super) fn enqueued<'j>(
         Box::new(spans(|new| new.spec.timeout)),
         Box::new(spans(|new| new.spec.lease)),
         Box::new(jobs.iter().map(|new| new.idempotency_key.as_deref().map(str::as_bytes)).collect::<Vec<_>>()),
+        Box::new(sources),
         Box::new(moments(|job| job.times.available)),
         Box::new(moments(|job| job.due)),
         Box::new(moments(|job| job.spec.expires)),

@@ -89,9 +89,9 @@ fn jobs_of_one_claim_leave_it_in_every_way_and_through_any_node() {
     });
 }
 
-/// What is the same for all jobs of a claim is stored once; here nothing is.
+/// One row has jobs that are alike.
 #[test]
-fn jobs_of_one_claim_may_differ_in_everything() {
+fn jobs_that_differ_are_claimed_at_once_into_rows_of_their_own() {
     let schema = new_schema();
     let (here, there) = (open(&schema), open(&schema));
     runtime().block_on(async {
@@ -111,14 +111,13 @@ fn jobs_of_one_claim_may_differ_in_everything() {
         let runs = here.claim(both, now()).await.unwrap();
         assert_eq!(runs.iter().map(|run| run.spec.priority).collect::<Vec<_>>(), [2, 3, 1]);
         let client = plain_client().await;
-        assert_eq!(claims(&client, &schema).await, 1);
+        assert_eq!(claims(&client, &schema).await, 3);
         assert_counted(&client, &schema).await;
         for run in &runs {
             assert_eq!(there.get(run.id).await.unwrap().as_ref(), Some(run));
         }
         let wake = |ms| Some(later(ms));
-        let mut expected = vec![(runs[0].id, 700), (runs[1].id, 6_000), (runs[2].id, 8_000)].into_iter();
-        while let Some((id, ms)) = expected.next() {
+        for (id, ms) in [(runs[0].id, 700), (runs[1].id, 6_000), (runs[2].id, 8_000)] {
             assert_eq!(there.next_wake(&redrive_store::Held::new()).await.unwrap(), wake(ms));
             let stop = |job: &Job, _| redrive_store::Decision { due: later(99_000), ..decision(job, later(ms)) };
             let overdue = there.reclaim(&stop, 9, later(ms)).await.unwrap();

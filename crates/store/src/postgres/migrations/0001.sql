@@ -25,8 +25,8 @@ CREATE TABLE specs (
     timeout_ms  double precision,
     lease_ms    double precision,
     key         bytea,
-    -- Jobs that were enqueued together have the same number here, or neighbouring ones. It leads from the id of a job
-    -- that is active to its claim.
+    -- Some hundred jobs that came one after the other have the same number here. It leads from the id of a job that is
+    -- active to its claim.
     source      bigint NOT NULL,
     -- What redrives of the job replaced, as the programs write it.
     revisions   bytea
@@ -59,32 +59,31 @@ CREATE INDEX live_ready ON live (queue, priority DESC, available_us, id) WHERE s
 CREATE INDEX live_due ON live (queue, due_us, id) WHERE due_us IS NOT NULL;
 CREATE INDEX live_expires ON live (expires_us, id) WHERE expires_us IS NOT NULL;
 
--- The jobs that are active, in blocks: one row for the jobs that one worker claimed at once. The arrays have an element
--- for each of them and never change; `gone` says which have left, and the last one takes the row along. A heartbeat
--- moves a job to a row of its own. `queues`, `priorities`, `dues_us`, `alive_us` and `lease_us` have one element only
--- where they are the same for all jobs of the row; `expires_us` and `failures` are absent where no job has any.
+-- The jobs that are active, in blocks: one row for the jobs that a worker claimed at once, and that have all in common
+-- that the database looks at. The arrays have an element for each of them and never change; `gone` says which jobs have
+-- left, and the last one takes the row along. A heartbeat moves jobs to another row.
 CREATE TABLE claims (
-    no            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    source        bigint NOT NULL,
+    no            bigint GENERATED ALWAYS AS IDENTITY,
+    -- When a run is overdue: at the end of its lease or its deadline, whichever is first.
+    due_us        bigint NOT NULL,
+    -- The last heartbeat, and how long each of them extends the lease.
+    alive_us      bigint NOT NULL,
+    lease_us      bigint NOT NULL,
+    expires_us    bigint,
+    queue         integer NOT NULL,
+    priority      integer NOT NULL,
     -- Each change counts it up.
-    revision      bigint NOT NULL DEFAULT 0,
+    revision      integer NOT NULL DEFAULT 0,
     -- The version of its rows.
     version       smallint NOT NULL,
     -- A bit for each job, the lowest of each byte first: whether it has left.
     gone          bytea NOT NULL,
-    -- No run in it is overdue before.
-    due_us        bigint NOT NULL,
-    sources       bigint[] NOT NULL,
     ids           uuid[] NOT NULL,
-    queues        integer[] NOT NULL,
-    priorities    integer[] NOT NULL,
-    expires_us    bigint[],
-    -- When a run is overdue: at the end of its lease or its deadline, whichever is first.
-    dues_us       bigint[] NOT NULL,
-    -- The last heartbeat, and how long each of them extends the lease.
-    alive_us      bigint[] NOT NULL,
-    lease_us      bigint[] NOT NULL,
     rests         bytea[] NOT NULL,
-    failures      bytea[]
+    -- Absent where no job has any.
+    failures      bytea[],
+    PRIMARY KEY (source, no)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0
@@ -93,15 +92,6 @@ CREATE TABLE claims (
 ALTER TABLE claims ALTER COLUMN rests SET STORAGE EXTERNAL, ALTER COLUMN failures SET STORAGE EXTERNAL,
     ALTER COLUMN ids SET STORAGE EXTERNAL;
 CREATE INDEX claims_due ON claims (due_us);
-CREATE INDEX claims_source ON claims USING gin (sources) WITH (fastupdate = off);
-
--- The claims in which these jobs may be. The nodes' connections allow no plans with bitmaps, and this index knows no
--- others.
-CREATE FUNCTION claims_of(uuid[]) RETURNS bigint[] LANGUAGE plpgsql STABLE SET enable_bitmapscan = on AS $body$
-BEGIN
-    RETURN ARRAY(SELECT c.no FROM claims c
-        WHERE c.sources && ARRAY(SELECT s.source FROM specs s WHERE s.id = ANY ($1)) AND c.ids && $1);
-END $body$;
 
 -- The jobs that have ended: written once and read seldom.
 CREATE TABLE ended (

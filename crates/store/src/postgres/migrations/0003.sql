@@ -264,12 +264,11 @@ FROM (
         l.expires_us, NULL::bigint AS finished_us, false AS dead, l.rest, l.failures
     FROM live l JOIN specs s ON s.id = l.id
     UNION ALL
-    SELECT s.id, s.kind, s.body, s.policy, s.own_policy, coalesce(e.queue, c.queues[1]),
-        coalesce(e.priority, c.priorities[1]), 3, NULL, coalesce(e.due_us, c.dues_us[1]), e.expires_us, NULL, false,
+    SELECT s.id, s.kind, s.body, s.policy, s.own_policy, c.queue, c.priority, 3, NULL, c.due_us, c.expires_us, NULL, false,
         e.rest, e.failures
-    FROM claims c CROSS JOIN LATERAL unnest(c.ids, c.queues, c.priorities, c.expires_us, c.dues_us, c.rests, c.failures)
-        WITH ORDINALITY AS e (id, queue, priority, expires_us, due_us, rest, failures, place)
-    JOIN specs s ON s.id = e.id AND c.sources @> ARRAY[s.source]
+    FROM claims c CROSS JOIN LATERAL unnest(c.ids, c.rests, c.failures)
+        WITH ORDINALITY AS e (id, rest, failures, place)
+    JOIN specs s ON s.id = e.id AND s.source = c.source
     WHERE get_bit(c.gone, e.place::integer - 1) = 0
     UNION ALL
     SELECT s.id, s.kind, s.body, s.policy, s.own_policy, o.queue, o.priority, o.state, NULL, NULL, o.expires_us,
@@ -302,7 +301,7 @@ FROM (
     UNION ALL
     SELECT s.id, e.failures
     FROM claims c CROSS JOIN LATERAL unnest(c.ids, c.failures) WITH ORDINALITY AS e (id, failures, place)
-    JOIN specs s ON s.id = e.id AND c.sources @> ARRAY[s.source]
+    JOIN specs s ON s.id = e.id AND s.source = c.source
     WHERE get_bit(c.gone, e.place::integer - 1) = 0 AND e.failures IS NOT NULL
     UNION ALL
     SELECT id, failures FROM ended

@@ -15,8 +15,8 @@ statements! {
         let active = format!(
             "(SELECT id, queue, 3::smallint AS state, false AS dead, NULL::bigint AS finished_us, \
                 octet_length(rests[place]) + coalesce(octet_length(failures[place]), 0) AS bytes FROM (\
-              SELECT e.id, coalesce(e.queue, c.queues[1]) AS queue, c.rests, c.failures, e.place::integer AS place \
-              FROM claims c CROSS JOIN LATERAL unnest(c.ids, c.queues) WITH ORDINALITY AS e (id, queue, place) \
+              SELECT e.id, c.queue, c.rests, c.failures, e.place::integer AS place \
+              FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
               WHERE {HERE} AND e.id < $5 ORDER BY e.id DESC LIMIT $6) active)"
         );
         let fits = "($2::text IS NULL OR coalesce(queue = (SELECT id FROM queue_names WHERE name = $2), false)) \

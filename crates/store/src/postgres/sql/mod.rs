@@ -94,27 +94,25 @@ const ENDED: [(&str, &str); 9] = [
 
 statements! {
     /// New jobs: their specs and their rows, in one statement. Their queues are protected from being removed
-    /// meanwhile; where one is gone already, the row has no queue, which the table does not take. Up to 64 jobs that
-    /// stand together get the same source.
+    /// meanwhile; where one is gone already, the row has no queue, which the table does not take.
     ENQUEUE = {
         let columns = [
             ("id", "uuid"), ("kind", "text"), ("body", "bytea"), ("policy", "integer"), ("own_policy", "bytea"),
-            ("timeout_ms", "double precision"), ("lease_ms", "double precision"), ("key", "bytea"),
+            ("timeout_ms", "double precision"), ("lease_ms", "double precision"), ("key", "bytea"), ("source", "bigint"),
             ("available_us", "bigint"), ("due_us", "bigint"), ("expires_us", "bigint"),
             ("queue", "integer"), ("priority", "integer"), ("state", "smallint"), ("rest", "bytea"),
         ];
         let names = columns.map(|(name, _)| name);
-        let row: Vec<&str> = names[8..].iter().copied().filter(|name| *name != "queue").collect();
+        let row: Vec<&str> = names[9..].iter().copied().filter(|name| *name != "queue").collect();
         format!(
-            "WITH u AS MATERIALIZED (SELECT * FROM unnest({arrays}) WITH ORDINALITY AS u ({all}, place)), said AS (\
-               INSERT INTO specs ({said}, source) SELECT {said}, {SOURCE} FROM u), \
+            "WITH u AS MATERIALIZED (SELECT * FROM {}), said AS (\
+               INSERT INTO specs ({said}) SELECT {said} FROM u), \
              q AS MATERIALIZED (SELECT id AS queue FROM queue_names \
                WHERE id = ANY (ARRAY(SELECT DISTINCT queue FROM u)) FOR KEY SHARE), \
              counted AS ({counted}) \
              INSERT INTO live (id, queue, {row}) \
              SELECT u.id, q.queue, {row} FROM u LEFT JOIN q ON q.queue = u.queue",
-            arrays = arrays(1, &columns), all = names.join(", "), said = names[..8].join(", "), row = row.join(", "),
-            counted = counted_from(16)
+            unnested(&columns), said = names[..9].join(", "), row = row.join(", "), counted = counted_from(17)
         )
     };
     /// What became of jobs that wait and go on waiting. They are locked.
@@ -222,9 +220,6 @@ statements! {
 
 /// What is due at $1. What has expired by then is not.
 const DUE_NOW: &str = "due_us <= $1 AND (expires_us IS NULL OR expires_us > $1)";
-
-/// The source of new jobs, by their place in the statement. Two transactions that share one cost time only.
-const SOURCE: &str = "txid_current() * 1024 + (place - 1) / 64 % 1024";
 
 /// Deletes jobs that ended before a moment, with all that belongs to them.
 fn prune(which: &str) -> String {

@@ -33,19 +33,20 @@ fn text(shape: Shape) -> String {
     let mut from = 1;
     let mut parts = Vec::new();
     let (mut written, mut counted) = (Vec::new(), Vec::new());
-    const GUARD: &str = "c.no = u.no AND c.revision = u.revision RETURNING c.no";
+    const GUARD: &str = "c.source = u.source AND c.no = u.no AND c.revision = u.revision RETURNING c.no";
+    const CLAIM: [(&str, &str); 3] = [("source", "bigint"), ("no", "bigint"), ("revision", "integer")];
     if shape.whole {
-        let claims = unnested_from(from, &[("no", "bigint"), ("revision", "bigint")]);
+        let claims = unnested_from(from, &CLAIM);
         parts.push(format!("whole AS (DELETE FROM claims c USING {claims} WHERE {GUARD})"));
         written.push("SELECT no FROM whole");
-        from += 2;
+        from += 3;
     }
     if shape.part {
-        let claims = unnested_from(from, &[("no", "bigint"), ("revision", "bigint"), ("gone", "bytea")]);
+        let claims = unnested_from(from, &[&CLAIM[..], &[("gone", "bytea")]].concat());
         let change = "UPDATE claims c SET revision = c.revision + 1, gone = u.gone FROM";
         parts.push(format!("part AS ({change} {claims} WHERE {GUARD})"));
         written.push("SELECT no FROM part");
-        from += 3;
+        from += 4;
     }
     parts.push(format!("written AS MATERIALIZED ({})", written.join(" UNION ALL ")));
     let mut moved = |name: &str, table: &str, columns: &[(&str, &str)], state: &str| {
@@ -75,7 +76,7 @@ fn text(shape: Shape) -> String {
     let mut answer = "SELECT no, NULL::uuid FROM written".to_owned();
     if shape.again {
         let which = "b.no = ANY (ARRAY(SELECT no FROM written))";
-        parts.push(format!("again AS ({})", blocks::insert(from, &[("no", "bigint")], which)));
+        parts.push(format!("again AS ({})", blocks::insert(from, Some(which))));
         answer.push_str(" UNION ALL SELECT no, first FROM again");
     }
     format!("WITH {} {answer}", parts.join(", "))

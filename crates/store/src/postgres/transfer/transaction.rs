@@ -19,8 +19,6 @@ use uuid::Uuid;
 pub(super) struct Transaction {
     pub(super) core: Arc<Core>,
     pub(super) session: Session,
-    /// How many jobs were added.
-    added: i64,
 }
 
 const QUEUES: &str = "SELECT name, paused, created_us FROM queue_names ORDER BY name";
@@ -36,15 +34,13 @@ const INSERT_SPECS: &str = "INSERT INTO specs (id, kind, body, policy, own_polic
        revisions, source) \
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::integer[], $5::bytea[], $6::double precision[], \
      $7::double precision[], $8::bytea[], $9::bytea[], $10::bigint[])";
-/// How many jobs have the same source, as when they are enqueued.
-const SAME_SOURCE: i64 = 64;
 
 impl Transaction {
     pub(super) async fn open(core: Arc<Core>, begin: &str) -> Result<Self, DbError> {
         schema::migrate(&core.pool).await?;
         let mut session = core.session().await?;
         session.begin_by(begin).await?;
-        Ok(Self { core, session, added: 0 })
+        Ok(Self { core, session })
     }
 
     pub(super) async fn queues(&mut self) -> Result<Vec<QueueMark>, DbError> {
@@ -119,9 +115,7 @@ impl Transaction {
         for moved in &jobs {
             policies.push(self.core.catalogue.write(&mut self.session, &moved.job.spec.policy).await?);
         }
-        // Those of jobs that are enqueued are positive.
-        let sources: Vec<i64> = (self.added..).take(jobs.len()).map(|place| -1 - place / SAME_SOURCE).collect();
-        self.added += sources.len() as i64;
+        let sources = self.core.sources.next(jobs.len());
         self.session.query(&specs(&jobs, policies, sources.clone())).await?;
         let arrived = |(moved, source): (Portable, i64)| StoredRow::arrived(moved.job, source);
         let arrived: Vec<StoredRow> = jobs.into_iter().zip(sources).map(arrived).collect();

@@ -1,6 +1,6 @@
 //! Claiming jobs.
 
-use super::super::block::{self, Block};
+use super::super::block::{self, Block, NewBlock};
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::pool::Session;
@@ -111,24 +111,23 @@ async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, Store
     let queue = |name: &str| core.catalogue.queue(name);
     let mut blocks = Vec::new();
     for together in taken.chunk_by(|(one, _), (next, _)| one == next) {
-        blocks.extend(block::new_blocks(together.iter().map(|(_, stored)| stored)));
+        blocks.extend(block::new_blocks(together.iter().map(|(_, stored)| stored), &queue)?);
     }
     let tally = Tally::of(taken.iter().map(|(_, stored)| stored), &queue)?;
-    let statement = write::tallied(&sql::CLAIM_BLOCKS, block::params(&mut blocks, &queue)?, tally);
+    let statement = write::tallied(&sql::CLAIM_BLOCKS, block::params(&mut blocks), tally);
     let rows = session.commit(&[statement]).await?;
     let numbers = block::numbered(&rows, &blocks)?;
-    let sizes: Vec<usize> = blocks.iter().map(|block| block.jobs.len()).collect();
     let mut places: HashMap<JobId, Place> = HashMap::with_capacity(taken.len());
     for (block, no) in blocks.iter().zip(&numbers) {
-        places.extend(block.jobs.iter().zip(0..).map(|(stored, place)| (stored.job.id, Place::Claim(*no, place))));
+        places.extend(block.places(*no));
     }
+    let claims: Vec<(i64, Block)> = numbers.into_iter().zip(blocks.iter().map(NewBlock::block)).collect();
     drop(blocks);
     core.vacuum.wrote(taken.len());
     for (_, stored) in &mut taken {
         stored.place = places.get(&stored.job.id).copied().unwrap_or(Place::Live);
         stored.was = counted(&stored.job);
     }
-    let claims = numbers.into_iter().zip(sizes.into_iter().map(Block::new));
     core.lease_cache.keep(taken.into_iter().map(|(_, stored)| stored), claims);
     Ok(())
 }

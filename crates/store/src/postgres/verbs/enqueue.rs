@@ -76,7 +76,7 @@ async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Reply>, DbError> {
         let policies = write::policies(&mut session, &core.catalogue, &jobs).await?;
         let queues: Option<Vec<i32>> = jobs.iter().map(|new| core.catalogue.queue(&new.spec.queue)).collect();
         let queues = queues.ok_or_else(|| DbError::Broken("a queue has no number".to_owned()))?;
-        session.write(&write::enqueued(&jobs, &stored, policies, queues)).await?;
+        session.write(&write::enqueued(&jobs, &stored, policies, queues, core.sources.next(jobs.len()))).await?;
         core.tell(stored.iter());
     }
     let answers = calls.iter().map(|(jobs, _)| Ok(stored.drain(..jobs.len()).map(Enqueued::Created).collect()));
@@ -121,7 +121,7 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
     let stored: Vec<Job> = created.iter().map(|new| rules::created(new, *now)).collect();
     let policies = places.iter().map(|place| policies[*place].clone()).collect();
     let (queues, numbers) = queues::of(&mut session, &created, *now).await?;
-    session.commit(&[write::enqueued(&created, &stored, policies, queues)]).await?;
+    session.commit(&[write::enqueued(&created, &stored, policies, queues, core.sources.next(created.len()))]).await?;
     for (number, name) in &numbers {
         core.catalogue.note_queue(*number, name);
     }
