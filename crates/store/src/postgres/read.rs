@@ -5,7 +5,7 @@ use super::catalogue::{Catalogue, parsed};
 use super::db_error::DbError;
 use super::pool::Session;
 use super::stored_row::{Place, StoredRow, uuids};
-use super::value::{Reader, Statement};
+use super::value::{Reader, Statement, Tid};
 use super::{row, sql, text};
 use crate::codec::{self, Unreadable};
 use crate::{JobId, Spec};
@@ -160,6 +160,7 @@ fn job(
     catalogue: &Catalogue,
     unreadable: &HashMap<i32, String>,
 ) -> Result<StoredRow, Flaw> {
+    let tid: Option<Tid> = row.next()?;
     let expires = row.moment()?;
     let (queue, priority) = (row.next()?, row.next()?);
     let (rest, failures): (&[u8], Option<&[u8]>) = (row.next()?, row.next()?);
@@ -180,7 +181,7 @@ fn job(
         lease,
     };
     let job = decoded.into_job(id, Arc::new(spec));
-    let place = if job.state.is_terminal() { Place::Ended } else { Place::Live };
+    let place = if job.state.is_terminal() { Place::Ended } else { Place::Live(tid.unwrap_or_default()) };
     Ok(StoredRow::new(job, source, place))
 }
 

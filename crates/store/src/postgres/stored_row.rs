@@ -1,13 +1,14 @@
 //! Jobs as they are stored: what the rules change, and what has to be written then.
 
+use super::value::Tid;
 use crate::{Job, JobId, Refusal, State};
 use uuid::Uuid;
 
 /// Where a job is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Among those that wait.
-    Live,
+    /// Among those that wait, in this row, which stays there while it is locked.
+    Live(Tid),
     /// In this claim, at this place from 0.
     Claim(i64, usize),
     /// Among those that have ended.
@@ -45,9 +46,17 @@ impl StoredRow {
             // The number of its claim is not known yet.
             State::Active => Place::Claim(0, 0),
             state if state.is_terminal() => Place::Ended,
-            _ => Place::Live,
+            _ => Place::Live(Tid::default()),
         };
         Self::new(job, source, place)
+    }
+
+    /// The row in which it waits.
+    pub(super) fn tid(&self) -> Option<Tid> {
+        match self.place {
+            Place::Live(tid) => Some(tid),
+            Place::Claim(..) | Place::Ended => None,
+        }
     }
 
     /// Applies a rule; the job stays as it is where the rule refuses.

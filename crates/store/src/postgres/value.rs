@@ -3,8 +3,10 @@
 use super::db_error::DbError;
 use crate::JobId;
 use redrive_policy::{Moment, Span};
+use std::error::Error;
 use tokio_postgres::Row;
-use tokio_postgres::types::{FromSql, ToSql};
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use uuid::Uuid;
 
 /// A parameter of a statement.
@@ -20,6 +22,33 @@ impl<'a> Statement<'a> {
     pub(super) fn new(sql: &'static str, params: Vec<Param<'a>>) -> Self {
         Self { sql, params }
     }
+}
+
+/// The place of a row in its table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tid([u8; 6]);
+
+impl<'r> FromSql<'r> for Tid {
+    fn from_sql(_: &Type, raw: &'r [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(raw.try_into()?))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::TID
+    }
+}
+
+impl ToSql for Tid {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        out.extend_from_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::TID
+    }
+
+    to_sql_checked!();
 }
 
 /// A limit as PostgreSQL takes it; limits of callers may be larger than any number of rows.

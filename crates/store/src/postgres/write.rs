@@ -16,21 +16,25 @@ pub(super) type QueueNumber<'q> = dyn Fn(&str) -> Option<i32> + 'q;
 
 /// The statements that write what has changed of jobs that are locked and not active.
 pub(super) fn changes<'j>(jobs: &[&'j StoredRow], queue: &QueueNumber<'_>) -> Result<Vec<Statement<'j>>, DbError> {
-    let moved = |from: Place, over: bool| -> Vec<&'j StoredRow> {
-        let here =
-            |stored: &&&StoredRow| stored.changed && stored.place == from && stored.job.state.is_terminal() == over;
+    let moved = |over: bool| -> Vec<&'j StoredRow> {
+        let here = |stored: &&&StoredRow| {
+            stored.changed && matches!(stored.place, Place::Live(_)) && stored.job.state.is_terminal() == over
+        };
         jobs.iter().filter(here).copied().collect()
     };
     let mut statements = Vec::new();
-    let stay = moved(Place::Live, false);
+    let stay = moved(false);
     if !stay.is_empty() {
         let mut params = waiting(&stay, queue)?;
         params.truncate(6);
+        params.push(tids(stay.iter().copied()));
         statements.push(tallied(&sql::CHANGE, params, Tally::of(stay, queue)?));
     }
-    let gone = moved(Place::Live, true);
+    let gone = moved(true);
     if !gone.is_empty() {
-        statements.push(tallied(&sql::END, ended(&gone, queue)?, Tally::of(gone, queue)?));
+        let mut params = ended(&gone, queue)?;
+        params.push(tids(gone.iter().copied()));
+        statements.push(tallied(&sql::END, params, Tally::of(gone, queue)?));
     }
     Ok(statements)
 }
@@ -59,7 +63,7 @@ pub(super) fn arrivals<'j>(jobs: &'j [StoredRow], queue: &QueueNumber<'_>) -> Re
         }
         Ok::<_, DbError>(tally)
     };
-    let (here, gone) = (of(|place| *place == Place::Live), of(|place| *place == Place::Ended));
+    let (here, gone) = (of(|place| matches!(place, Place::Live(_))), of(|place| *place == Place::Ended));
     let active = of(|place| matches!(place, Place::Claim(..)));
     let mut statements = vec![
         tallied(&sql::ARRIVE_LIVE, waiting(&here, queue)?, new(&here)?),
@@ -71,6 +75,11 @@ pub(super) fn arrivals<'j>(jobs: &'j [StoredRow], queue: &QueueNumber<'_>) -> Re
         statements.push(tallied(&sql::ARRIVE_ACTIVE, params, tally));
     }
     Ok(statements)
+}
+
+/// The rows in which jobs wait.
+pub(super) fn tids<'j>(jobs: impl Iterator<Item = &'j StoredRow>) -> Param<'static> {
+    Box::new(jobs.filter_map(StoredRow::tid).collect::<Vec<_>>())
 }
 
 pub(super) fn tallied<'j>(sql: &'static str, mut params: Vec<Param<'j>>, tally: Tally) -> Statement<'j> {

@@ -8,7 +8,7 @@ pub(super) const HERE: &str = "get_bit(c.gone, e.place::integer - 1) = 0";
 /// The jobs of claims, as the table `j`: the columns of a row, then those of the claim.
 fn elements(claims: &str, which: &str) -> String {
     format!(
-        "(SELECT e.id, c.expires_us, c.queue, c.priority, e.rest, e.failures, \
+        "(SELECT e.id, NULL::tid AS tid, c.expires_us, c.queue, c.priority, e.rest, e.failures, \
             c.no, c.revision, c.version, c.gone, cardinality(c.ids) AS size, e.place::integer AS place \
           FROM {claims} c CROSS JOIN LATERAL unnest(c.ids, c.rests, c.failures) \
             WITH ORDINALITY AS e (id, rest, failures, place) \

@@ -1,6 +1,6 @@
 //! Writing claims: the arrays of all of them come as one parameter for each column, and each row takes its slices.
 
-use super::{arrays, counted_from, names, statements};
+use super::{counted_from, names, statements, unnested_from};
 
 /// The parameters of claims: for each the first and last place of its jobs, and its columns.
 const OF_CLAIMS: [(&str, &str); 11] = [
@@ -20,25 +20,25 @@ const OF_CLAIMS: [(&str, &str); 11] = [
 const OF_JOBS: [(&str, &str); 3] = [("ids", "uuid"), ("rests", "bytea"), ("failures", "bytea")];
 /// How many parameters claims take.
 pub(super) const PARAMETERS: usize = OF_CLAIMS.len() + OF_JOBS.len();
-/// The place of the ids among them.
-const IDS: usize = OF_CLAIMS.len() + 1;
 
 /// Inserts claims by the parameters from the number `from` on, and returns their numbers and first jobs. Where `which`
-/// is given, that is a condition on the claims `b`, with the number of another claim as one more column.
+/// is given, that is a condition on the claims `u`, with the number of another claim as one more column.
 pub(super) fn insert(from: usize, which: Option<&str>) -> String {
     let jobs: Vec<String> = (from + OF_CLAIMS.len()..)
         .zip(OF_JOBS)
-        .map(|(place, (_, kind))| format!("(${place}::{kind}[])[b.first:b.last]"))
+        .map(|(place, (_, kind))| format!("(${place}::{kind}[])[u.first:u.last]"))
         .collect();
     let columns = names(&OF_CLAIMS[2..]);
     let claims = match which {
-        None => format!("unnest({}) AS b ({})", arrays(from, &OF_CLAIMS), names(&OF_CLAIMS)),
-        Some(which) => format!(
-            "unnest({}, ${}::bigint[]) AS b ({}, no) WHERE {which}",
-            arrays(from, &OF_CLAIMS),
-            from + PARAMETERS,
-            names(&OF_CLAIMS)
-        ),
+        None => unnested_from(from, &OF_CLAIMS),
+        // The parameter behind those of the jobs.
+        Some(which) => {
+            let more = format!("unnest(${}::bigint[]) AS no, ", from + PARAMETERS);
+            format!(
+                "{} WHERE {which}",
+                unnested_from(from, &OF_CLAIMS).replacen("SELECT ", &format!("SELECT {more}"), 1)
+            )
+        }
     };
     format!(
         "INSERT INTO claims ({columns}, {}) SELECT {columns}, {} FROM {claims} RETURNING no, ids[1] AS first",
@@ -50,8 +50,8 @@ pub(super) fn insert(from: usize, which: Option<&str>) -> String {
 statements! {
     /// Claims of jobs that are locked in `live`.
     CLAIM_BLOCKS = format!(
-        "WITH gone AS (DELETE FROM live WHERE id = ANY (${IDS}::uuid[])), counted AS ({}) {}",
-        counted_from(PARAMETERS + 1), insert(1, None)
+        "WITH gone AS (DELETE FROM live WHERE ctid = ANY (${tids}::tid[])), counted AS ({}) {}",
+        counted_from(PARAMETERS + 2), insert(1, None), tids = PARAMETERS + 1
     );
     /// Claims of another store.
     ARRIVE_ACTIVE = format!("WITH counted AS ({}) {}", counted_from(PARAMETERS + 1), insert(1, None));

@@ -15,12 +15,12 @@ use std::sync::LazyLock;
 
 /// What is read of a job, in the order in which it is read: of its row, then of its spec. Of a job that is active,
 /// its claim and its place there follow.
-const ROW: [&str; 6] = ["id", "expires_us", "queue", "priority", "rest", "failures"];
+const ROW: [&str; 7] = ["id", "tid", "expires_us", "queue", "priority", "rest", "failures"];
 const SAID: [&str; 8] = ["kind", "body", "policy", "own_policy", "timeout_ms", "lease_ms", "revisions", "source"];
 
 /// The positions of two columns that refer to other tables by number, and of the first of a claim.
-pub(super) const QUEUE: usize = 2;
-pub(super) const POLICY: usize = 8;
+pub(super) const QUEUE: usize = 3;
+pub(super) const POLICY: usize = 9;
 pub(super) const BLOCK: usize = ROW.len() + SAID.len();
 
 fn job_columns() -> String {
@@ -35,18 +35,15 @@ pub(super) static READABLE: LazyLock<String> = LazyLock::new(|| format!("rest < 
 const READABLE_CLAIM: &str = "version <= 1";
 const _: () = assert!(row::VERSION == 1, "the condition on claims says so too");
 
-/// Parameters as the columns of a table `u`, one array for each, the first of them with the number `from`.
+/// Parameters as the columns of a table `u`, one array for each, the first of them with the number `from`. As a list of
+/// columns, the arrays are read element by element; as a function, each would be copied into a table of its own first.
 fn unnested_from(from: usize, columns: &[(&str, &str)]) -> String {
-    format!("unnest({}) AS u ({})", arrays(from, columns), names(columns))
+    let columns = (from..).zip(columns).map(|(place, (name, kind))| format!("unnest(${place}::{kind}[]) AS {name}"));
+    format!("(SELECT {}) u", columns.collect::<Vec<_>>().join(", "))
 }
 
 fn unnested(columns: &[(&str, &str)]) -> String {
     unnested_from(1, columns)
-}
-
-fn arrays(from: usize, columns: &[(&str, &str)]) -> String {
-    let arrays: Vec<String> = (from..).zip(columns).map(|(place, (_, kind))| format!("${place}::{kind}[]")).collect();
-    arrays.join(", ")
 }
 
 fn names(columns: &[(&str, &str)]) -> String {
@@ -119,14 +116,14 @@ statements! {
     CHANGE = format!(
         "WITH counted AS ({counted}) \
          UPDATE live j SET available_us = u.available_us, due_us = u.due_us, state = u.state, rest = u.rest, \
-           failures = u.failures FROM {} WHERE j.id = u.id",
-        unnested(&WAITING[..6]), counted = counted_from(7)
+           failures = u.failures FROM {} WHERE j.ctid = u.tid",
+        unnested(&[&WAITING[..6], &[("tid", "tid")]].concat()), counted = counted_from(8)
     );
     /// Jobs that have ended while they waited. They are locked.
     END = format!(
-        "WITH counted AS ({counted}), gone AS (DELETE FROM live WHERE id = ANY ($1::uuid[])) \
+        "WITH counted AS ({counted}), gone AS (DELETE FROM live WHERE ctid = ANY ($10::tid[])) \
          INSERT INTO ended ({columns}) SELECT * FROM {}",
-        unnested(&ENDED), columns = names(&ENDED), counted = counted_from(10)
+        unnested(&ENDED), columns = names(&ENDED), counted = counted_from(11)
     );
     /// Jobs that are redriven. They are locked.
     REDRIVE = format!(
@@ -145,28 +142,13 @@ statements! {
         unnested(&ENDED), columns = names(&ENDED), counted = counted_from(10)
     );
     /// Jobs that wait, by id, for a change. The order prevents two callers from waiting for each other.
-    LOCK_LIVE = format!(
-        "SELECT {} FROM live j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[]) ORDER BY j.id \
-         FOR NO KEY UPDATE OF j",
-        job_columns()
-    );
+    LOCK_LIVE = format!("{} ORDER BY j.id FOR NO KEY UPDATE OF j", by_id("live"));
     /// Jobs that have ended, by id, for a change.
-    LOCK_ENDED = format!(
-        "SELECT {} FROM ended j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[]) ORDER BY j.id \
-         FOR NO KEY UPDATE OF j",
-        job_columns()
-    );
+    LOCK_ENDED = format!("{} ORDER BY j.id FOR NO KEY UPDATE OF j", by_id("ended"));
     /// Jobs that have ended, by id.
-    READ_ENDED = format!(
-        "SELECT {} FROM ended j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[])",
-        job_columns()
-    );
+    READ_ENDED = by_id("ended");
     /// Jobs that wait or have ended, by id.
-    READ = format!(
-        "SELECT {columns} FROM live j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[]) UNION ALL \
-         SELECT {columns} FROM ended j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[])",
-        columns = job_columns()
-    );
+    READ = format!("{} UNION ALL {}", by_id("live"), by_id("ended"));
     /// The same without their bodies and revisions.
     READ_BARE = bare(&READ);
     /// The next jobs of the queues $1, in the order of the queues, at most $2, as of $3. The rows come in
@@ -176,7 +158,7 @@ statements! {
         "SELECT {read} FROM (SELECT {columns}, {SIZE} + {SAID_SIZE} AS bytes, \
            sum({SIZE} + {SAID_SIZE}) OVER line AS through, row_number() OVER line AS turn FROM (\
            SELECT j.*, q.place FROM unnest($1::text[]) WITH ORDINALITY AS q (name, place) CROSS JOIN LATERAL (\
-             SELECT * FROM live \
+             SELECT ctid AS tid, * FROM live \
              WHERE queue = (SELECT n.id FROM queue_names n WHERE n.name = q.name AND NOT n.paused) AND state = 2 \
                AND (expires_us IS NULL OR expires_us > $3) AND {readable} \
              ORDER BY priority DESC, available_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j \
@@ -187,7 +169,7 @@ statements! {
     );
     /// Waiting jobs that have expired at $1, at most $2; rows that other transactions have locked are skipped.
     EXPIRED = format!(
-        "SELECT {} FROM (SELECT * FROM live WHERE expires_us <= $1 AND {} ORDER BY expires_us, id LIMIT $2 \
+        "SELECT {} FROM (SELECT ctid AS tid, * FROM live WHERE expires_us <= $1 AND {} ORDER BY expires_us, id LIMIT $2 \
            FOR NO KEY UPDATE SKIP LOCKED) j JOIN specs s ON s.id = j.id",
         job_columns(), *READABLE
     );
@@ -196,7 +178,7 @@ statements! {
         "SELECT {columns} FROM (\
            SELECT j.* FROM unnest($3::integer[], $4::bigint[], $5::uuid[]) AS q (queue, due_us, id) \
            CROSS JOIN LATERAL (\
-             SELECT * FROM live WHERE queue = q.queue AND {DUE_NOW} AND {readable} AND (due_us, id) > (q.due_us, q.id) \
+             SELECT ctid AS tid, * FROM live WHERE queue = q.queue AND {DUE_NOW} AND {readable} AND (due_us, id) > (q.due_us, q.id) \
              ORDER BY due_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j) j JOIN specs s ON s.id = j.id",
         columns = job_columns(), readable = *READABLE
     );
@@ -216,6 +198,12 @@ statements! {
     );
     PRUNE_FINISHED = prune("NOT dead");
     PRUNE_DEAD = prune("dead");
+}
+
+/// Jobs of a table by id.
+fn by_id(table: &str) -> String {
+    let columns = job_columns().replace("j.tid", "j.ctid");
+    format!("SELECT {columns} FROM {table} j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[])")
 }
 
 /// What is due at $1. What has expired by then is not.

@@ -75,7 +75,7 @@ fn text(shape: Shape) -> String {
     }
     let mut answer = "SELECT no, NULL::uuid FROM written".to_owned();
     if shape.again {
-        let which = "b.no = ANY (ARRAY(SELECT no FROM written))";
+        let which = "u.no = ANY (ARRAY(SELECT no FROM written))";
         parts.push(format!("again AS ({})", blocks::insert(from, Some(which))));
         answer.push_str(" UNION ALL SELECT no, first FROM again");
     }

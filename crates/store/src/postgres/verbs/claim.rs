@@ -114,7 +114,9 @@ async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, Store
         blocks.extend(block::new_blocks(together.iter().map(|(_, stored)| stored), &queue)?);
     }
     let tally = Tally::of(taken.iter().map(|(_, stored)| stored), &queue)?;
-    let statement = write::tallied(&sql::CLAIM_BLOCKS, block::params(&mut blocks), tally);
+    let mut params = block::params(&mut blocks);
+    params.push(write::tids(taken.iter().map(|(_, stored)| stored)));
+    let statement = write::tallied(&sql::CLAIM_BLOCKS, params, tally);
     let rows = session.commit(&[statement]).await?;
     let numbers = block::numbered(&rows, &blocks)?;
     let mut places: HashMap<JobId, Place> = HashMap::with_capacity(taken.len());
@@ -125,7 +127,7 @@ async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, Store
     drop(blocks);
     core.vacuum.wrote(taken.len());
     for (_, stored) in &mut taken {
-        stored.place = places.get(&stored.job.id).copied().unwrap_or(Place::Live);
+        stored.place = places.get(&stored.job.id).copied().unwrap_or(stored.place);
         stored.was = counted(&stored.job);
     }
     core.lease_cache.keep(taken.into_iter().map(|(_, stored)| stored), claims);
