@@ -76,8 +76,7 @@ fn a_job_that_a_newer_node_wrote_waits_for_one_and_calls_about_it_are_answered_w
     let (first, second, app) = (node(&schema), node(&schema), App::connect());
     let (newer, plain) = (enqueue(&first, "q"), enqueue(&first, "q"));
     let written_by = |version: u32| {
-        let change = format!("rest = set_byte(rest, 0, {version}), revision = revision + 1");
-        app.run(&format!("UPDATE {schema}.live SET {change} WHERE id = '{newer}'"));
+        app.run(&format!("UPDATE {schema}.live SET rest = set_byte(rest, 0, {version}) WHERE id = '{newer}'"));
     };
     written_by(2);
     let run = second.claim("q");

@@ -73,10 +73,8 @@ pub(super) async fn numbers<const N: usize>(session: &mut Session, sql: &'static
 }
 
 /// The ids and the reasons of what is set aside, as two parameters.
-pub(super) fn params(aside: &[(JobId, String)]) -> Vec<Param<'static>> {
+pub(super) fn params<'a>(aside: impl Iterator<Item = (&'a JobId, &'a String)> + Clone) -> Vec<Param<'static>> {
     let reason = |why: &str| text::stored(&why.chars().take(LONGEST_REASON).collect::<String>()).into_owned();
-    vec![
-        Box::new(uuids(aside.iter().map(|(id, _)| id))),
-        Box::new(aside.iter().map(|(_, why)| reason(why)).collect::<Vec<_>>()),
-    ]
+    let ids = uuids(aside.clone().map(|(id, _)| id));
+    vec![Box::new(ids), Box::new(aside.map(|(_, why)| reason(why)).collect::<Vec<_>>())]
 }

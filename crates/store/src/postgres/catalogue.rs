@@ -57,7 +57,7 @@ impl Catalogue {
         if numbers.iter().all(|number| self.known().queue_names.contains_key(number)) {
             return Ok(());
         }
-        let rows = session.query(&Statement::new("SELECT id, name FROM queues", Vec::new())).await?;
+        let rows = session.query(&Statement::new("SELECT id, name FROM queue_names", Vec::new())).await?;
         for row in &rows {
             let mut row = Reader::new(row);
             let (number, name): (i32, &str) = (row.next()?, row.next()?);

@@ -1,13 +1,15 @@
 //! What all verbs share: connections, the catalogue, and when to try again.
 
+use super::block::Blocks;
 use super::catalogue::Catalogue;
-use super::counts::Counts;
 use super::db_error::DbError;
 use super::lease_cache::LeaseCache;
 use super::notifier::Notifier;
 use super::options::Options;
 use super::pool::{Pool, Session};
-use super::read::Found;
+use super::read::{Damaged, Found};
+use super::settling::{Settling, Written};
+use super::source::Sources;
 use super::sql;
 use super::stored_row::{StoredRow, uuids};
 use super::vacuum::Vacuum;
@@ -42,7 +44,7 @@ pub(super) struct Core {
     pub(super) catalogue: Catalogue,
     pub(super) notifier: Arc<Notifier>,
     pub(super) lease_cache: LeaseCache,
-    pub(super) counts: Counts,
+    pub(super) sources: Sources,
     pub(super) vacuum: Arc<Vacuum>,
     grace: Mutex<Grace>,
 }
@@ -54,7 +56,7 @@ impl Core {
             catalogue: Catalogue::default(),
             notifier: Arc::default(),
             lease_cache: LeaseCache::default(),
-            counts: Counts::default(),
+            sources: Sources::default(),
             vacuum: Arc::default(),
             grace: Mutex::default(),
         })
@@ -87,72 +89,94 @@ impl Core {
     /// The jobs of rows that the open transaction is about to change. Jobs that cannot be read are set aside in the
     /// same transaction, so that they hold up no other.
     pub(super) async fn read_locked(&self, session: &mut Session, rows: &[Row]) -> Result<Found, DbError> {
-        let found = read::jobs(session, &self.catalogue, rows).await?;
+        let mut found = read::jobs(session, &self.catalogue, rows).await?;
         if !found.damaged.is_empty() {
-            unreadable::set_aside(session, &found.damaged).await?;
+            unreadable::set_aside(session, &found.damaged, &mut found.blocks).await?;
         }
         Ok(found)
     }
 
     /// Sets aside jobs that could not be read without a lock, where that is still so.
-    pub(super) async fn set_aside(&self, damaged: &[(JobId, String)]) -> Result<(), DbError> {
+    pub(super) async fn set_aside(&self, damaged: &[Damaged]) -> Result<(), DbError> {
         if damaged.is_empty() {
             return Ok(());
         }
-        let ids: Vec<JobId> = damaged.iter().map(|(id, _)| *id).collect();
+        let ids: Vec<JobId> = damaged.iter().map(|damaged| damaged.id).collect();
         let mut session = self.session().await?;
-        self.lock(&mut session, &ids, true).await?;
-        session.commit(&[]).await
+        self.lock(&mut session, &ids, WAITING_FIRST, Wanted::Ended).await?;
+        session.commit(&[]).await.map(drop)
     }
 
-    /// Begins a transaction that locks these jobs; those that have ended only if `wanted` says so, else they are only
-    /// read. Fails where a newer version wrote one of them.
+    /// Begins a transaction that locks these jobs; fails where a newer version wrote one of them.
     pub(super) async fn lock_rows(
         &self,
         session: &mut Session,
         ids: &[JobId],
-        wanted: bool,
-    ) -> Result<HashMap<JobId, StoredRow>, DbError> {
-        let (held, newer) = self.lock(session, ids, wanted).await?;
-        newer.into_iter().next().map_or(Ok(held), |(id, why)| Err(read::newer(id, &why)))
+        wanted: Wanted,
+    ) -> Result<Locked, DbError> {
+        let locked = self.lock(session, ids, WAITING_FIRST, wanted).await?;
+        match locked.newer.iter().next() {
+            Some((id, why)) => Err(read::newer(*id, why)),
+            None => Ok(locked),
+        }
     }
 
-    /// As [`Core::lock_rows`], and returns which of the jobs a newer version wrote.
+    /// As [`Core::lock_rows`], and returns which of the jobs a newer version wrote. The tables are looked at in this
+    /// order.
     pub(super) async fn lock(
         &self,
         session: &mut Session,
         ids: &[JobId],
-        wanted: bool,
-    ) -> Result<(HashMap<JobId, StoredRow>, HashMap<JobId, String>), DbError> {
-        let mut rows = session.begin(BEGIN, &Statement::new(&sql::LOCK_LIVE, vec![Box::new(uuids(ids))])).await?;
-        let (mut held, mut newer) = (HashMap::new(), HashMap::new());
-        // A job that moves between the tables meanwhile is found in neither of the two; the next round finds it.
-        for look in 0..4 {
+        order: [Table; 3],
+        wanted: Wanted,
+    ) -> Result<Locked, DbError> {
+        let mut locked = Locked::default();
+        let mut missing = uuids(ids);
+        // A job that moves between the tables meanwhile is found in none of them; the next round finds it.
+        for (look, table) in order.iter().chain(&order).enumerate() {
+            let statement: &'static str = match (table, wanted) {
+                (Table::Live, _) => &sql::LOCK_LIVE,
+                (Table::Claims, _) => &sql::LOCK_ACTIVE,
+                (Table::Ended, Wanted::Ended) => &sql::LOCK_ENDED,
+                (Table::Ended, Wanted::Unended) => &sql::READ_ENDED,
+            };
+            let statement = Statement::new(statement, vec![Box::new(missing)]);
+            let rows =
+                if look == 0 { session.begin(BEGIN, &statement).await? } else { session.query(&statement).await? };
             let found = self.read_locked(session, &rows).await?;
-            held.extend(found.jobs.into_iter().map(|stored| (stored.job.id, stored)));
-            newer.extend(found.newer);
-            let missing = uuids(ids.iter().filter(|id| !held.contains_key(id) && !newer.contains_key(id)));
-            if missing.is_empty() || look == 3 {
+            locked.jobs.extend(found.jobs.into_iter().map(|stored| (stored.job.id, stored)));
+            locked.newer.extend(found.newer);
+            locked.blocks.extend(found.blocks);
+            missing = uuids(ids.iter().filter(|id| !locked.jobs.contains_key(id) && !locked.newer.contains_key(id)));
+            if missing.is_empty() {
                 break;
             }
-            let statement: &'static str = match (look, wanted) {
-                (1, _) => &sql::LOCK_LIVE,
-                (_, true) => &sql::LOCK_ENDED,
-                (_, false) => &sql::READ_ENDED,
-            };
-            rows = session.query(&Statement::new(statement, vec![Box::new(missing)])).await?;
         }
-        Ok((held, newer))
+        Ok(locked)
     }
 
-    /// Writes what has changed, and commits.
-    pub(super) async fn commit(&self, session: &mut Session, jobs: &[&StoredRow]) -> Result<(), DbError> {
-        let statements = write::changes(jobs, &|name| self.catalogue.queue(name))?;
-        session.commit(&statements).await?;
+    /// Writes what has changed of locked jobs, and commits.
+    pub(super) async fn commit(
+        &self,
+        session: &mut Session,
+        jobs: &[&StoredRow],
+        blocks: &Blocks,
+    ) -> Result<Written, DbError> {
+        let queue = |name: &str| self.catalogue.queue(name);
+        let mut statements = write::changes(jobs, &queue)?;
+        let settling = Settling::of(jobs, blocks, &queue)?;
+        let settling = settling.map(|settling| {
+            let Settling { statement, claims } = settling;
+            statements.push(statement);
+            claims
+        });
+        let rows = session.commit(&statements).await?;
+        let written = settling.map(|claims| claims.written(&rows)).transpose()?.unwrap_or_default();
         let changed = || jobs.iter().filter(|stored| stored.changed);
         self.vacuum.wrote(changed().count());
+        self.lease_cache.note(&written);
         self.tell(changed().map(|stored| &stored.job));
-        Ok(())
+        Ok(written)
     }
 
     /// Notifies other nodes of jobs that are available.
@@ -161,7 +185,36 @@ impl Core {
     }
 }
 
-/// The job of an id among those that are locked.
-pub(super) fn held(jobs: &mut HashMap<JobId, StoredRow>, id: JobId) -> Result<&mut StoredRow, Refusal> {
-    jobs.get_mut(&id).ok_or(Refusal::NotFound)
+/// Whether jobs that have ended are to be locked; else they are only read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wanted {
+    Ended,
+    Unended,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Table {
+    Live,
+    Claims,
+    Ended,
+}
+
+pub(super) const WAITING_FIRST: [Table; 3] = [Table::Live, Table::Claims, Table::Ended];
+pub(super) const ACTIVE_FIRST: [Table; 3] = [Table::Claims, Table::Ended, Table::Live];
+
+/// Jobs that the open transaction has locked.
+#[derive(Debug, Default)]
+pub(super) struct Locked {
+    pub(super) jobs: HashMap<JobId, StoredRow>,
+    /// The claims of those that are active.
+    pub(super) blocks: Blocks,
+    /// Jobs that a newer version wrote, each with which version that was.
+    pub(super) newer: HashMap<JobId, String>,
+}
+
+impl Locked {
+    /// The job of an id.
+    pub(super) fn job(&mut self, id: JobId) -> Result<&mut StoredRow, Refusal> {
+        self.jobs.get_mut(&id).ok_or(Refusal::NotFound)
+    }
 }

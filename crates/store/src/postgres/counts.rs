@@ -1,26 +1,26 @@
-//! How many jobs there are. PostgreSQL reads every row to count them; so a large store reuses a count for a while.
+//! How many jobs there are: every transaction writes which jobs went from which state to which, and the sum of that says
+//! how many are where.
 
 use super::core::Core;
 use super::db_error::DbError;
+use super::pool::Session;
 use super::text;
 use super::value::{Reader, Statement};
 use crate::{Filter, State};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Mutex;
-use tokio::time::Instant;
 
-/// Up to this many jobs are counted each time, so that small stores always report the exact number.
-const FEW: usize = 20_000;
-/// A count is valid for this many times as long as it took: at most about a tenth of the time goes into counting.
-const GOOD_FOR: u32 = 10;
-
-/// One moment, and the tables read from front to back, which no index can do faster.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL enable_seqscan = on";
-const COUNT: &str = "SELECT q.name, c.state, c.dead, c.jobs FROM (\
-       SELECT queue, state, false AS dead, count(*) AS jobs FROM live GROUP BY queue, state UNION ALL \
-       SELECT queue, state, dead, count(*) AS jobs FROM ended GROUP BY queue, state, dead) c \
-     JOIN queues q ON q.id = c.queue";
+/// The jobs of each queue by the states in which they are counted.
+const COUNT: &str = "SELECT q.name, c.state, c.jobs FROM (\
+       SELECT queue, state, sum(jobs)::bigint AS jobs FROM (\
+         SELECT queue, state, jobs FROM counts WHERE state IS NOT NULL UNION ALL \
+         SELECT queue, was, - jobs FROM counts WHERE was IS NOT NULL) c GROUP BY queue, state) c \
+     JOIN queue_names q ON q.id = c.queue WHERE c.jobs <> 0";
+/// Replaces all rows by their sums. Of two nodes that do it at the same time, the second one finds the rows of the first
+/// one gone, and leaves its sums alone.
+const FOLD: &str = "WITH gone AS (DELETE FROM counts RETURNING queue, was, state, jobs) \
+     INSERT INTO counts (queue, state, jobs) SELECT queue, state, sum(jobs) FROM (\
+       SELECT queue, state, jobs FROM gone WHERE state IS NOT NULL UNION ALL \
+       SELECT queue, was, - jobs FROM gone WHERE was IS NOT NULL) c GROUP BY queue, state HAVING sum(jobs) <> 0";
 
 /// The jobs that one queue has in one state.
 #[derive(Debug)]
@@ -40,73 +40,29 @@ impl Count {
     }
 }
 
-/// What was counted last. The lock is held while counting, so that other callers wait for the same count.
-#[derive(Debug, Default)]
-pub(super) struct Counts(Mutex<Option<Counted>>);
-
-#[derive(Debug)]
-struct Counted {
-    counts: Arc<Vec<Count>>,
-    at: Instant,
-    took: Duration,
-}
-
-impl Counted {
-    fn is_good(&self, now: Instant) -> bool {
-        let jobs: usize = self.counts.iter().map(|count| count.jobs).sum();
-        jobs > FEW && now.saturating_duration_since(self.at) < self.took.saturating_mul(GOOD_FOR)
-    }
-}
-
-impl Counts {
-    /// How many jobs each queue has in each state. Not to be called with a connection in hand: the count needs one.
-    pub(super) async fn all(&self, core: &Core) -> Result<Arc<Vec<Count>>, DbError> {
-        let mut last = self.0.lock().await;
-        if let Some(last) = last.as_ref().filter(|last| last.is_good(Instant::now())) {
-            return Ok(Arc::clone(&last.counts));
-        }
-        let begun = Instant::now();
-        let counts = Arc::new(counted(core).await?);
-        let at = Instant::now();
-        *last = Some(Counted { counts: Arc::clone(&counts), at, took: at - begun });
-        Ok(counts)
-    }
-
-    /// How many jobs fit a filter that asks for queue, state and dead letters only.
-    pub(super) async fn fitting(&self, core: &Core, filter: &Filter) -> Result<usize, DbError> {
-        let all = self.all(core).await?;
-        Ok(all.iter().filter(|count| count.fits(filter)).map(|count| count.jobs).sum())
-    }
-}
-
-async fn counted(core: &Core) -> Result<Vec<Count>, DbError> {
-    let mut session = core.session().await?;
-    let rows = session.begin(BEGIN, &Statement::new(COUNT, Vec::new())).await?;
-    session.roll_back().await?;
+/// How many jobs each queue has in each state, as the transaction sees it that is open.
+pub(super) async fn all(session: &mut Session) -> Result<Vec<Count>, DbError> {
+    let rows = session.query(&Statement::new(COUNT, Vec::new())).await?;
     let mut counts = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut row = Reader::new(row);
         let queue = text::read(row.next()?).into();
-        let (state, dead, jobs): (i16, bool, i64) = (row.next()?, row.next()?, row.next()?);
+        let (state, jobs): (i16, i64) = (row.next()?, row.next()?);
         let (state, jobs) = (usize::try_from(state).unwrap_or(usize::MAX), usize::try_from(jobs).unwrap_or(0));
-        counts.push(Count { queue, state, dead, jobs });
+        // Dead letters are counted behind all states.
+        let dead = state == State::ALL.len();
+        counts.push(Count { queue, state: if dead { State::Discarded as usize } else { state }, dead, jobs });
     }
     Ok(counts)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// How many jobs fit a filter that asks for queue, state and dead letters only.
+pub(super) async fn fitting(core: &Core, filter: &Filter) -> Result<usize, DbError> {
+    let all = all(&mut core.session().await?).await?;
+    Ok(all.iter().filter(|count| count.fits(filter)).map(|count| count.jobs).sum())
+}
 
-    #[test]
-    fn a_count_is_used_again_only_in_a_large_store_and_for_ten_times_as_long_as_it_took() {
-        let at = Instant::now();
-        let counted = |jobs| {
-            let count = Count { queue: "q".into(), state: 2, dead: false, jobs };
-            Counted { counts: Arc::new(vec![count]), at, took: Duration::from_millis(300) }
-        };
-        assert!(!counted(FEW).is_good(at), "a small store is always exact");
-        assert!(counted(FEW + 1).is_good(at + Duration::from_millis(2_999)));
-        assert!(!counted(FEW + 1).is_good(at + Duration::from_secs(3)));
-    }
+/// Replaces what was counted by its sum.
+pub(super) async fn fold(session: &mut Session) -> Result<(), DbError> {
+    session.write(&Statement::new(FOLD, Vec::new())).await.map(drop)
 }

@@ -179,20 +179,21 @@ impl Session {
         .await
     }
 
-    /// The last statements of a transaction, and its commit, all sent together.
-    pub(super) async fn commit(&mut self, statements: &[Statement<'_>]) -> Result<(), DbError> {
+    /// The last statements of a transaction, and its commit, all sent together. The answers of all, one after the
+    /// other.
+    pub(super) async fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Row>, DbError> {
         let prepared = self.prepared(statements).await?;
         let params: Vec<_> = statements.iter().map(|statement| borrowed(&statement.params)).collect();
         let client = self.client()?;
-        let mut sent: Vec<Sent<'_, ()>> = Vec::with_capacity(statements.len() + 1);
+        let mut sent: Vec<Sent<'_, Vec<Row>>> = Vec::with_capacity(statements.len() + 1);
         for (prepared_statement, params) in prepared.iter().zip(&params) {
-            sent.push(Box::pin(async { client.execute(prepared_statement, params).await.map(drop) }));
+            sent.push(Box::pin(client.query(prepared_statement, params)));
         }
-        sent.push(Box::pin(client.batch_execute("COMMIT")));
-        finished(&self.pool.options, sent).await?;
+        sent.push(Box::pin(statement_of(client, "COMMIT")));
+        let answers = finished(&self.pool.options, sent).await?;
         self.reusable = true;
         self.pool.watcher.tell(&std::mem::take(&mut self.aside));
-        Ok(())
+        Ok(answers.into_iter().flatten().collect())
     }
 
     /// One statement that writes, in a transaction of its own.
@@ -205,26 +206,6 @@ impl Session {
         // A statement that the database refused was rolled back.
         self.reusable = matches!(answer, Ok(_) | Err(DbError::Taken | DbError::Collided(_)));
         answer.map_err(DbError::while_committing)
-    }
-
-    /// Statements that write, in a transaction of their own: all or none. The answers of all, one after the
-    /// other.
-    pub(super) async fn write_all(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Row>, DbError> {
-        if let [statement] = statements {
-            return self.write(statement).await;
-        }
-        let prepared = self.prepared(statements).await?;
-        let params: Vec<_> = statements.iter().map(|statement| borrowed(&statement.params)).collect();
-        self.reusable = false;
-        let client = self.client()?;
-        let mut sent: Vec<Sent<'_, Vec<Row>>> = vec![Box::pin(statement_of(client, "BEGIN"))];
-        for (prepared_statement, params) in prepared.iter().zip(&params) {
-            sent.push(Box::pin(client.query(prepared_statement, params)));
-        }
-        sent.push(Box::pin(statement_of(client, "COMMIT")));
-        let answers = finished(&self.pool.options, sent).await?;
-        self.reusable = true;
-        Ok(answers.into_iter().flatten().collect())
     }
 
     /// Begins a transaction with statements that return nothing.

@@ -1,7 +1,7 @@
 //! Queues and what is in them.
 
-use super::core::Core;
-use super::counts::Count;
+use super::core::{BEGIN_SNAPSHOT, Core};
+use super::counts::{self, Count};
 use super::db_error::DbError;
 use super::pool::Session;
 use super::text;
@@ -12,22 +12,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Pauses or resumes a queue that exists.
-pub(super) const PAUSE: &str = "UPDATE queues SET paused = $2 WHERE name = $1 RETURNING id";
+pub(super) const PAUSE: &str = "UPDATE queue_names SET paused = $2 WHERE name = $1 RETURNING id";
 /// Pauses or resumes a queue, which is created where it does not exist.
-pub(super) const PAUSE_OR_CREATE: &str = "INSERT INTO queues (name, paused, created_us) VALUES ($1, $2, $3) \
+pub(super) const PAUSE_OR_CREATE: &str = "INSERT INTO queue_names (name, paused, created_us) VALUES ($1, $2, $3) \
      ON CONFLICT (name) DO UPDATE SET paused = excluded.paused RETURNING id";
 
 /// The queues that are paused.
-const PAUSED: &str = "SELECT name FROM queues WHERE paused ORDER BY name";
+const PAUSED: &str = "SELECT name FROM queue_names WHERE paused ORDER BY name";
 
 /// All queues, or the one named.
-const READ: &str = "SELECT name, paused, created_us FROM queues WHERE $1::text IS NULL OR name = $1 ORDER BY name";
+const READ: &str = "SELECT name, paused, created_us FROM queue_names WHERE $1::text IS NULL OR name = $1 ORDER BY name";
 
 /// Creates those of these queues that do not exist, in the open transaction.
-const NOTE: &str = "INSERT INTO queues (name, paused, created_us) \
+const NOTE: &str = "INSERT INTO queue_names (name, paused, created_us) \
      SELECT name, false, $2::bigint FROM unnest($1::text[]) AS n (name) ON CONFLICT DO NOTHING";
 /// Their numbers. They are protected from being removed until the transaction is over.
-const NUMBERS: &str = "SELECT id, name FROM queues WHERE name = ANY ($1::text[]) FOR KEY SHARE";
+const NUMBERS: &str = "SELECT id, name FROM queue_names WHERE name = ANY ($1::text[]) FOR KEY SHARE";
 
 /// The numbers of queues, which are created where they are new. Sorted, so that two callers do not wait for
 /// each other.
@@ -81,9 +81,11 @@ pub(super) async fn paused(core: &Core) -> Result<Vec<Arc<str>>, DbError> {
 
 /// All queues by name, or the one that is named, with what is in them.
 pub(super) async fn read(core: &Core, name: Option<&str>) -> Result<Vec<Queue>, DbError> {
-    let counts = core.counts.all(core).await?;
+    let mut session = core.session().await?;
     let name = name.map(text::stored);
-    let rows = core.session().await?.query(&Statement::new(READ, vec![Box::new(name)])).await?;
+    let rows = session.begin(BEGIN_SNAPSHOT, &Statement::new(READ, vec![Box::new(name)])).await?;
+    let counts = counts::all(&mut session).await?;
+    session.roll_back().await?;
     let mut queues: Vec<Queue> = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut row = Reader::new(row);
@@ -91,7 +93,7 @@ pub(super) async fn read(core: &Core, name: Option<&str>) -> Result<Vec<Queue>, 
         let (paused, created) = (row.next()?, Moment::from_micros(row.next()?));
         queues.push(Queue { name, paused, created, counts: [0; 8] });
     }
-    for Count { queue, state, jobs, .. } in &*counts {
+    for Count { queue, state, jobs, .. } in &counts {
         let place = queues.binary_search_by(|other| other.name.cmp(queue)).ok();
         if let Some(count) = place.and_then(|place| queues[place].counts.get_mut(*state)) {
             *count += jobs;

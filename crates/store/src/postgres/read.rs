@@ -1,33 +1,54 @@
 //! Reading jobs whole: the row and the spec.
 
+use super::block::{Block, Blocks};
 use super::catalogue::{Catalogue, parsed};
 use super::db_error::DbError;
 use super::pool::Session;
-use super::stored_row::StoredRow;
-use super::value::Reader;
+use super::stored_row::{Place, StoredRow, uuids};
+use super::value::{Reader, Statement, Tid};
 use super::{row, sql, text};
-use crate::codec::Unreadable;
+use crate::codec::{self, Unreadable};
 use crate::{JobId, Spec};
 use redrive_policy::Policy;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio_postgres::Row;
+use uuid::Uuid;
 
 /// What rows hold.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// The jobs, in the order of the rows.
     pub(super) jobs: Vec<StoredRow>,
-    /// Jobs that cannot be read, each with the reason.
-    pub(super) damaged: Vec<(JobId, String)>,
+    /// The claims of those that are active.
+    pub(super) blocks: Blocks,
+    /// Jobs that cannot be read.
+    pub(super) damaged: Vec<Damaged>,
     /// Jobs that a newer version of this program wrote, each with which version that was.
     pub(super) newer: Vec<(JobId, String)>,
 }
 
+/// A job that cannot be read.
+#[derive(Clone, Debug)]
+pub(super) struct Damaged {
+    pub(super) id: JobId,
+    /// Its claim and its place there, where it is active.
+    pub(super) claim: Option<(i64, usize)>,
+    pub(super) why: String,
+}
+
 impl Found {
+    /// Adds what other rows hold.
+    fn extend(&mut self, other: Self) {
+        self.jobs.extend(other.jobs);
+        self.blocks.extend(other.blocks);
+        self.damaged.extend(other.damaged);
+        self.newer.extend(other.newer);
+    }
+
     /// The jobs, where all of them can be read.
     pub(super) fn whole(self) -> Result<Vec<StoredRow>, DbError> {
-        if let Some((id, why)) = self.damaged.first() {
+        if let Some(Damaged { id, why, .. }) = self.damaged.first() {
             return Err(DbError::Broken(format!("the job {id} cannot be read: {why}")));
         }
         self.newer.first().map_or(Ok(()), |(id, why)| Err(newer(*id, why)))?;
@@ -76,10 +97,24 @@ pub(super) async fn jobs(session: &mut Session, catalogue: &Catalogue, rows: &[R
     let mut found = Found { jobs: Vec::with_capacity(rows.len()), ..Found::default() };
     for row in rows {
         let mut row = Reader::new(row);
+        let is_active = row.has_more_than(sql::BLOCK);
         let id = row.id()?;
-        match job(id, row, catalogue, &unreadable) {
+        let read = job(id, &mut row, catalogue, &unreadable);
+        if let Err(Flaw::Table(db_error)) = read {
+            return Err(db_error);
+        }
+        let (mut read, mut claim) = (read, None);
+        if is_active {
+            row.skip_to(sql::BLOCK - 1);
+            let source = row.next()?;
+            let (no, version, place, block) = Block::read(&mut row, source)?;
+            claim = Some((no, place));
+            read = claimed(read, version, Place::Claim(no, place));
+            found.blocks.insert(no, block);
+        }
+        match read {
             Ok(stored) => found.jobs.push(stored),
-            Err(Flaw::Damaged(why)) => found.damaged.push((id, why)),
+            Err(Flaw::Damaged(why)) => found.damaged.push(Damaged { id, claim, why }),
             Err(Flaw::Newer(why)) => found.newer.push((id, why)),
             Err(Flaw::Table(db_error)) => return Err(db_error),
         }
@@ -87,22 +122,54 @@ pub(super) async fn jobs(session: &mut Session, catalogue: &Catalogue, rows: &[R
     Ok(found)
 }
 
+/// A job of a claim of this version. Whoever wrote the newest job of a claim can work on all of them.
+fn claimed(read: Result<StoredRow, Flaw>, version: i16, place: Place) -> Result<StoredRow, Flaw> {
+    let found = u8::try_from(version).unwrap_or(u8::MAX);
+    if found > codec::row::VERSION {
+        return Err(Unreadable::Newer { what: "a row", found, known: codec::row::VERSION }.into());
+    }
+    Ok(StoredRow { place, ..read? })
+}
+
+/// Reads jobs by id, wherever they are, in the snapshot that is open.
+pub(super) async fn by_id<'i>(
+    session: &mut Session,
+    catalogue: &Catalogue,
+    ids: impl IntoIterator<Item = &'i JobId>,
+    bare: bool,
+) -> Result<Found, DbError> {
+    let mut wanted = uuids(ids);
+    let [others, active]: [&'static str; 2] =
+        if bare { [&sql::READ_BARE, &sql::READ_ACTIVE_BARE] } else { [&sql::READ, &sql::READ_ACTIVE] };
+    let rows = session.query(&Statement::new(others, vec![Box::new(wanted.clone())])).await?;
+    let mut found = jobs(session, catalogue, &rows).await?;
+    if rows.len() < wanted.len() {
+        let seen: Result<HashSet<Uuid>, DbError> = rows.iter().map(|row| Reader::new(row).next()).collect();
+        let seen = seen?;
+        wanted.retain(|id| !seen.contains(id));
+        let rows = session.query(&Statement::new(active, vec![Box::new(wanted)])).await?;
+        found.extend(jobs(session, catalogue, &rows).await?);
+    }
+    Ok(found)
+}
+
 /// The columns come in the order of the list of columns, the id before them.
 fn job(
     id: JobId,
-    mut row: Reader<'_>,
+    row: &mut Reader<'_>,
     catalogue: &Catalogue,
     unreadable: &HashMap<i32, String>,
 ) -> Result<StoredRow, Flaw> {
-    let revision = row.next()?;
+    let tid: Option<Tid> = row.next()?;
     let expires = row.moment()?;
     let (queue, priority) = (row.next()?, row.next()?);
     let (rest, failures): (&[u8], Option<&[u8]>) = (row.next()?, row.next()?);
     let (kind, body): (&str, &[u8]) = (row.next()?, row.next()?);
     let (number, own): (Option<i32>, Option<&[u8]>) = (row.next()?, row.next()?);
     let (timeout, lease) = (row.span()?, row.span()?);
+    let (revisions, source) = (row.next()?, row.next()?);
     // First, because it has the version: what a newer program wrote is not damaged.
-    let decoded = row::decode(rest, failures, row.next()?)?;
+    let decoded = row::decode(rest, failures, revisions)?;
     let spec = Spec {
         queue: catalogue.queue_name(queue).ok_or_else(|| missing("queue", queue))?,
         priority,
@@ -113,7 +180,9 @@ fn job(
         timeout,
         lease,
     };
-    Ok(decoded.into_stored(id, revision, Arc::new(spec)))
+    let job = decoded.into_job(id, Arc::new(spec));
+    let place = if job.state.is_terminal() { Place::Ended } else { Place::Live(tid.unwrap_or_default()) };
+    Ok(StoredRow::new(job, source, place))
 }
 
 fn policy(

@@ -1,6 +1,5 @@
 //! A job as its row: the columns that the database looks at, and the bytes that hold the rest.
 
-use super::stored_row::StoredRow;
 use crate::codec::row::{self, Row};
 use crate::codec::{Decoder, Unreadable, revision, verdict};
 use crate::standstill::ends;
@@ -50,10 +49,9 @@ pub(super) fn decode(row: &[u8], failures: Option<&[u8]>, revisions: Option<&[u8
 }
 
 impl Decoded {
-    /// The job, with its spec. `revision` is the number of its last write.
-    pub(super) fn into_stored(self, id: JobId, revision: i64, spec: Arc<Spec>) -> StoredRow {
-        let job = self.row.into_job(id, spec, self.created, self.failures, self.revisions);
-        StoredRow { ended: job.state.is_terminal(), job, revision, changed: false, new_failure: false }
+    /// The job, with its spec.
+    pub(super) fn into_job(self, id: JobId, spec: Arc<Spec>) -> Job {
+        self.row.into_job(id, spec, self.created, self.failures, self.revisions)
     }
 }
 
@@ -70,9 +68,9 @@ fn all<T>(
     Ok(items)
 }
 
-/// When a waiting job is due, or a run overdue.
+/// When a run is overdue.
 pub(super) fn due(job: &Job) -> Option<Moment> {
-    job.lease.as_ref().map(ends).or(job.due)
+    job.lease.as_ref().map(ends)
 }
 
 /// The last heartbeat of a run.

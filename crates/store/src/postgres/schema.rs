@@ -44,7 +44,7 @@ pub(super) async fn migrate(pool: &Arc<Pool>) -> Result<(), DbError> {
         sql.push_str(&format!(";INSERT INTO migrations (version, needs) VALUES ({version}, {needs});"));
     }
     session.run(&sql).await?;
-    session.commit(&[]).await
+    session.commit(&[]).await.map(drop)
 }
 
 async fn has_schema(session: &mut Session, schema: &str) -> Result<bool, DbError> {

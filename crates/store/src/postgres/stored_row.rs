@@ -1,25 +1,62 @@
 //! Jobs as they are stored: what the rules change, and what has to be written then.
 
-use crate::{Job, JobId, Refusal};
+use super::value::Tid;
+use crate::{Job, JobId, Refusal, State};
 use uuid::Uuid;
+
+/// Where a job is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Among those that wait, in this row, which stays there while it is locked.
+    Live(Tid),
+    /// In this claim, at this place from 0.
+    Claim(i64, usize),
+    /// Among those that have ended.
+    Ended,
+}
 
 /// A job, and what the database stores of it besides.
 #[derive(Clone, Debug)]
 pub(super) struct StoredRow {
     pub(super) job: Job,
-    /// The number of its last write, as it is in the database.
-    pub(super) revision: i64,
-    /// Whether it is stored among those that have ended.
-    pub(super) ended: bool,
+    /// What leads from its id to its claim: many jobs that came one after the other have the same.
+    pub(super) source: i64,
+    pub(super) place: Place,
+    /// How it is counted in the database.
+    pub(super) was: i16,
     pub(super) changed: bool,
-    /// Whether the last failure is not written yet.
-    pub(super) new_failure: bool,
+}
+
+/// Dead letters are counted as a state of their own.
+const DEAD: i16 = 8;
+
+/// How a job is counted: by its state, which is its index in [`State::ALL`], or as a dead letter.
+pub(super) const fn counted(job: &Job) -> i16 {
+    if job.dead { DEAD } else { job.state as i16 }
 }
 
 impl StoredRow {
-    /// A job of another store, with all its failures.
-    pub(super) fn arrived(job: Job) -> Self {
-        Self { ended: job.state.is_terminal(), job, revision: 0, changed: true, new_failure: true }
+    pub(super) fn new(job: Job, source: i64, place: Place) -> Self {
+        Self { was: counted(&job), job, source, place, changed: false }
+    }
+
+    /// A job of another store.
+    pub(super) fn arrived(job: Job, source: i64) -> Self {
+        let place = match job.state {
+            // The number of its claim is not known yet.
+            State::Active => Place::Claim(0, 0),
+            state if state.is_terminal() => Place::Ended,
+            _ => Place::Live(Tid::default()),
+        };
+        Self::new(job, source, place)
+    }
+
+    /// The row in which it waits.
+    pub(super) fn tid(&self) -> Option<Tid> {
+        match self.place {
+            Place::Live(tid) => Some(tid),
+            Place::Claim(..) | Place::Ended => None,
+        }
     }
 
     /// Applies a rule; the job stays as it is where the rule refuses.
@@ -27,8 +64,6 @@ impl StoredRow {
         let answer = rule(self.job.clone())?;
         let changed = answer.as_ref();
         if *changed != self.job {
-            // No two failures of a job are equal: they differ in generation or attempt.
-            self.new_failure |= changed.failures.last() != self.job.failures.last();
             self.changed = true;
             self.job.clone_from(changed);
         }

@@ -1,33 +1,51 @@
 //! Jobs that cannot be read: set aside, so that they hold up no other, and listed for people.
 
 use super::aside::{self, Aside};
+use super::block::{Block, Blocks};
 use super::db_error::DbError;
 use super::options::Options;
 use super::pool::Session;
-use super::value::{Reader, Statement};
+use super::read::Damaged;
+use super::value::{Param, Reader, Statement};
 use super::{sql, text};
 use crate::{JobId, StoreError};
 use redrive_policy::Moment;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
+use tokio_postgres::Row;
 
 /// The row leaves its table, and with it every index that claims and sweeps go by. Its spec stays, so that the id and
 /// the idempotency key are not used again.
 const SET_ASIDE: &str = "WITH u AS (SELECT * FROM unnest($1::uuid[], $2::text[]) AS u (id, reason)), \
-     waiting AS (DELETE FROM live j USING u WHERE j.id = u.id RETURNING j.id, j.queue, u.reason, to_jsonb(j) AS row), \
-     over AS (DELETE FROM ended j USING u WHERE j.id = u.id RETURNING j.id, j.queue, u.reason, to_jsonb(j) AS row) \
-     INSERT INTO unreadable (id, queue, ended, reason, row) \
-     SELECT id, queue, false, reason, row FROM waiting UNION ALL SELECT id, queue, true, reason, row FROM over \
+     waiting AS (DELETE FROM live j USING u WHERE j.id = u.id \
+       RETURNING j.id, j.queue, j.state AS was, 'live' AS origin, u.reason, to_jsonb(j) AS row), \
+     over AS (DELETE FROM ended j USING u WHERE j.id = u.id \
+       RETURNING j.id, j.queue, CASE WHEN j.dead THEN 8 ELSE j.state END AS was, 'ended' AS origin, u.reason, \
+         to_jsonb(j) AS row), \
+     gone AS MATERIALIZED (SELECT * FROM waiting UNION ALL SELECT * FROM over), \
+     counted AS (INSERT INTO counts (queue, was, jobs) SELECT queue, was, count(*) FROM gone GROUP BY queue, was) \
+     INSERT INTO unreadable (id, queue, origin, reason, row) SELECT id, queue, origin, reason, row FROM gone \
      RETURNING id";
 const LIST: &str = "SELECT u.id, coalesce(q.name, ''), (extract(epoch FROM u.since) * 1000000)::bigint, u.reason, \
-       u.row::text FROM unreadable u LEFT JOIN queues q ON q.id = u.queue ORDER BY u.id LIMIT $1";
+       u.row::text FROM unreadable u LEFT JOIN queue_names q ON q.id = u.queue ORDER BY u.id LIMIT $1";
 pub(super) const COUNT: &str = "SELECT count(*) FROM unreadable";
+/// A job that was active comes back into a claim of its own.
 const RESTORE: &str = "WITH back AS (\
-       DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id, ended, row), \
+       DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id, queue, origin, row), \
      waiting AS (INSERT INTO live SELECT j.* FROM back, jsonb_populate_record(NULL::live, back.row) j \
-       WHERE NOT back.ended), \
+       WHERE back.origin = 'live'), \
+     active AS (INSERT INTO claims (source, due_us, alive_us, lease_us, expires_us, queue, priority, version, gone, ids, \
+         rests, failures) \
+       SELECT j.source, j.due_us, j.alive_us, j.lease_us, j.expires_us, j.queue, j.priority, j.version, '\\x00', \
+         ARRAY[j.id], ARRAY[j.rest], ARRAY[j.failures] \
+       FROM back, jsonb_to_record(back.row) AS j (id uuid, source bigint, version smallint, queue integer, \
+         priority integer, expires_us bigint, due_us bigint, alive_us bigint, lease_us bigint, rest bytea, \
+         failures bytea) WHERE back.origin = 'claims'), \
      over AS (INSERT INTO ended SELECT j.* FROM back, jsonb_populate_record(NULL::ended, back.row) j \
-       WHERE back.ended) \
+       WHERE back.origin = 'ended'), \
+     counted AS (INSERT INTO counts (queue, state, jobs) SELECT queue, \
+         CASE WHEN (row ->> 'dead')::boolean THEN 8 ELSE (row ->> 'state')::smallint END, 1 FROM back) \
      SELECT id FROM back ORDER BY id";
 const DELETE: &str = "WITH gone AS (DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id), \
      said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id) \
@@ -60,11 +78,39 @@ impl Watcher {
 }
 
 /// Sets jobs aside in the transaction that is open, each with the reason. They are reported once it is committed.
-pub(super) async fn set_aside(session: &mut Session, damaged: &[(JobId, String)]) -> Result<(), DbError> {
-    let rows = session.query(&Statement::new(SET_ASIDE, aside::params(damaged))).await?;
-    for row in &rows {
+/// `blocks` are the locked claims of those that are active, and become what is left of them.
+pub(super) async fn set_aside(session: &mut Session, damaged: &[Damaged], blocks: &mut Blocks) -> Result<(), DbError> {
+    let (active, others): (Vec<&Damaged>, Vec<&Damaged>) = damaged.iter().partition(|one| one.claim.is_some());
+    if !others.is_empty() {
+        let rows = session.query(&Statement::new(SET_ASIDE, params_of(&others))).await?;
+        note(session, &rows, &others)?;
+    }
+    if !active.is_empty() {
+        let mut after: BTreeMap<i64, Block> = BTreeMap::new();
+        for (no, place) in active.iter().filter_map(|one| one.claim) {
+            let Some(block) = blocks.get(&no) else { continue };
+            after.entry(no).or_insert_with(|| block.next()).leave(place);
+        }
+        let left = |block: &Block| (!block.is_empty()).then(|| block.gone.clone());
+        let mut params = params_of(&active);
+        params.push(Box::new(after.keys().copied().collect::<Vec<_>>()));
+        params.push(Box::new(after.values().map(left).collect::<Vec<_>>()));
+        let rows = session.query(&Statement::new(&sql::SET_ASIDE_ACTIVE, params)).await?;
+        note(session, &rows, &active)?;
+        blocks.extend(after);
+    }
+    Ok(())
+}
+
+fn params_of(damaged: &[&Damaged]) -> Vec<Param<'static>> {
+    aside::params(damaged.iter().map(|one| (&one.id, &one.why)))
+}
+
+/// Takes note of those that were set aside.
+fn note(session: &mut Session, rows: &[Row], damaged: &[&Damaged]) -> Result<(), DbError> {
+    for row in rows {
         let id = Reader::new(row).id()?;
-        session.aside.extend(damaged.iter().find(|(other, _)| *other == id).cloned());
+        session.aside.extend(damaged.iter().find(|one| one.id == id).map(|one| (id, one.why.clone())));
     }
     Ok(())
 }

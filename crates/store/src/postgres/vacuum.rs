@@ -1,10 +1,11 @@
-//! Keeping the hot table small.
+//! Keeping the hot tables small.
 //!
 //! A claim looks for the first ready job in an index, and passes over the entries of all that were taken since
 //! the last vacuum. PostgreSQL looks once a minute whether one is needed; a minute's work of a busy queue is a
 //! million entries. So a node that writes much asks for a vacuum, which is quick while there is little to do.
 
 use super::core::Core;
+use super::counts;
 use super::db_error::DbError;
 use super::value::{Reader, Statement};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +13,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The table is vacuumed after this many written rows, and some more for each row that is there: a vacuum reads the
+/// What was counted is replaced by its sum after this many transactions that wrote.
+const FOLDED: usize = 1_000;
+/// The tables are vacuumed after this many written rows, and some more for each row that is there: a vacuum reads the
 /// indexes whole.
 const WRITES: usize = 25_000;
 const SHARE: usize = 50;
@@ -21,6 +24,8 @@ const LOOK: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Vacuum {
+    /// Transactions since the last sum, and written rows since the last vacuum.
+    counted: AtomicUsize,
     written: AtomicUsize,
     enough: AtomicUsize,
     wanted: Notify,
@@ -28,25 +33,34 @@ pub(super) struct Vacuum {
 
 impl Default for Vacuum {
     fn default() -> Self {
-        Self { written: AtomicUsize::new(0), enough: AtomicUsize::new(WRITES), wanted: Notify::new() }
+        let [counted, written, enough] = [0, 0, WRITES].map(AtomicUsize::new);
+        Self { counted, written, enough, wanted: Notify::new() }
     }
 }
 
 impl Vacuum {
-    /// Rows were written, each of which leaves a dead one behind.
+    /// A transaction has written rows, each of which leaves a dead one behind, and counted what it did.
     pub(super) fn wrote(&self, rows: usize) {
+        let counted = self.counted.fetch_add(1, Ordering::Relaxed) + 1;
         let written = self.written.fetch_add(rows, Ordering::Relaxed) + rows;
-        if written >= self.enough.load(Ordering::Relaxed) {
+        if counted >= FOLDED || written >= self.enough.load(Ordering::Relaxed) {
             self.wanted.notify_one();
         }
     }
 }
 
-/// Runs a vacuum whenever one is wanted, until the store is dropped. Where it cannot, autovacuum does.
+/// Sums up and runs a vacuum whenever one is wanted, until the store is dropped. Where it cannot, autovacuum does.
 pub(super) async fn run(vacuum: Arc<Vacuum>, core: Weak<Core>) {
     while core.strong_count() > 0 {
         let wanted = tokio::time::timeout(LOOK, vacuum.wanted.notified()).await.is_ok();
-        if let Some(core) = core.upgrade().filter(|_| wanted) {
+        let Some(core) = core.upgrade().filter(|_| wanted) else { continue };
+        if vacuum.counted.swap(0, Ordering::Relaxed) > 0
+            && let Ok(mut session) = core.session().await
+        {
+            // Where that fails, the next sum is a longer one.
+            let _ = counts::fold(&mut session).await;
+        }
+        if vacuum.written.load(Ordering::Relaxed) >= vacuum.enough.load(Ordering::Relaxed) {
             vacuum.written.store(0, Ordering::Relaxed);
             let rows = vacuum_jobs(&core).await.unwrap_or(0);
             vacuum.enough.store(WRITES + rows / SHARE, Ordering::Relaxed);
@@ -58,7 +72,7 @@ pub(super) async fn run(vacuum: Arc<Vacuum>, core: Weak<Core>) {
 /// holds none that a verb would wait for.
 async fn vacuum_jobs(core: &Core) -> Result<usize, DbError> {
     let mut session = core.session().await?;
-    session.run_for_long("VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF) live").await?;
+    session.run_for_long("VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF) live, claims, counts").await?;
     let count = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'live'::regclass";
     let rows = session.query(&Statement::new(count, Vec::new())).await?;
     let rows: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;

@@ -3,8 +3,10 @@
 use super::db_error::DbError;
 use crate::JobId;
 use redrive_policy::{Moment, Span};
+use std::error::Error;
 use tokio_postgres::Row;
-use tokio_postgres::types::{FromSql, ToSql};
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use uuid::Uuid;
 
 /// A parameter of a statement.
@@ -22,6 +24,33 @@ impl<'a> Statement<'a> {
     }
 }
 
+/// The place of a row in its table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tid([u8; 6]);
+
+impl<'r> FromSql<'r> for Tid {
+    fn from_sql(_: &Type, raw: &'r [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(raw.try_into()?))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::TID
+    }
+}
+
+impl ToSql for Tid {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        out.extend_from_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::TID
+    }
+
+    to_sql_checked!();
+}
+
 /// A limit as PostgreSQL takes it; limits of callers may be larger than any number of rows.
 pub(super) fn limit(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
@@ -36,6 +65,16 @@ pub(super) struct Reader<'r> {
 impl<'r> Reader<'r> {
     pub(super) const fn new(row: &'r Row) -> Self {
         Self { row, at: 0 }
+    }
+
+    /// Whether there are more columns than these.
+    pub(super) fn has_more_than(&self, columns: usize) -> bool {
+        self.row.len() > columns
+    }
+
+    /// Goes on with this column.
+    pub(super) const fn skip_to(&mut self, column: usize) {
+        self.at = column;
     }
 
     pub(super) fn next<T: FromSql<'r>>(&mut self) -> Result<T, DbError> {

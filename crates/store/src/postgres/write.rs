@@ -3,104 +3,131 @@
 use super::catalogue::{Catalogue, StoredPolicy};
 use super::db_error::DbError;
 use super::pool::Session;
-use super::row::{alive, due, encode, encode_failures, lease_us, state_number};
-use super::stored_row::{StoredRow, uuids};
+use super::row::{encode, encode_failures, state_number};
+use super::stored_row::{Place, StoredRow, counted, uuids};
+use super::tally::{Tally, number};
 use super::value::{Param, Statement};
-use super::{sql, text};
+use super::{block, sql, text};
 use crate::{Job, NewJob};
 use redrive_policy::{Moment, Span};
 
-/// The statements that write what has changed, each returning which jobs it wrote. `queue` returns the number
-/// of a queue.
-pub(super) fn changes<'j>(
-    jobs: &[&'j StoredRow],
-    queue: &dyn Fn(&str) -> Option<i32>,
-) -> Result<Vec<Statement<'j>>, DbError> {
-    let moved = |from: bool, to: bool| -> Vec<&'j StoredRow> {
-        let here =
-            |stored: &&&StoredRow| stored.changed && stored.ended == from && stored.job.state.is_terminal() == to;
+/// Returns the number of a queue.
+pub(super) type QueueNumber<'q> = dyn Fn(&str) -> Option<i32> + 'q;
+
+/// The statements that write what has changed of jobs that are locked and not active.
+pub(super) fn changes<'j>(jobs: &[&'j StoredRow], queue: &QueueNumber<'_>) -> Result<Vec<Statement<'j>>, DbError> {
+    let moved = |over: bool| -> Vec<&'j StoredRow> {
+        let here = |stored: &&&StoredRow| {
+            stored.changed && matches!(stored.place, Place::Live(_)) && stored.job.state.is_terminal() == over
+        };
         jobs.iter().filter(here).copied().collect()
     };
     let mut statements = Vec::new();
-    let stay = moved(false, false);
+    let stay = moved(false);
     if !stay.is_empty() {
-        statements.push(Statement::new(&sql::CHANGE, waiting(&stay)));
+        let mut params = waiting(&stay, queue)?;
+        params.truncate(6);
+        params.push(tids(stay.iter().copied()));
+        statements.push(tallied(&sql::CHANGE, params, Tally::of(stay, queue)?));
     }
-    let gone = moved(false, true);
+    let gone = moved(true);
     if !gone.is_empty() {
-        statements.push(Statement::new(&sql::END, ended(&gone)));
-    }
-    let back = moved(true, false);
-    if !back.is_empty() {
-        statements.push(Statement::new(&sql::REDRIVE, placed(waiting(&back), &back, queue)?));
+        let mut params = ended(&gone, queue)?;
+        params.push(tids(gone.iter().copied()));
+        statements.push(tallied(&sql::END, params, Tally::of(gone, queue)?));
     }
     Ok(statements)
 }
 
+/// The statement that makes a locked job wait that has ended. `from` is the number of the queue in which it ended.
+pub(super) fn redriven<'j>(
+    stored: &'j StoredRow,
+    from: i32,
+    queue: &QueueNumber<'_>,
+) -> Result<Statement<'j>, DbError> {
+    let mut tally = Tally::default();
+    tally.add(from, Some(stored.was), None);
+    tally.add(number(queue, &stored.job.spec.queue)?, None, Some(counted(&stored.job)));
+    Ok(tallied(&sql::REDRIVE, waiting(&[stored], queue)?, tally))
+}
+
 /// The statements that store jobs of another store, as they are.
-pub(super) fn arrivals<'j>(
-    jobs: &'j [StoredRow],
-    queue: &dyn Fn(&str) -> Option<i32>,
-) -> Result<Vec<Statement<'j>>, DbError> {
-    let (gone, here): (Vec<_>, Vec<_>) = jobs.iter().partition(|stored| stored.ended);
-    let live = Statement::new(&sql::ARRIVE_LIVE, placed(waiting(&here), &here, queue)?);
-    let ended = Statement::new(&sql::ARRIVE_ENDED, placed(ended(&gone), &gone, queue)?);
-    Ok(vec![live, ended])
+pub(super) fn arrivals<'j>(jobs: &'j [StoredRow], queue: &QueueNumber<'_>) -> Result<Vec<Statement<'j>>, DbError> {
+    let of = |place: fn(&Place) -> bool| -> Vec<&'j StoredRow> {
+        jobs.iter().filter(|stored| place(&stored.place)).collect()
+    };
+    let new = |jobs: &[&StoredRow]| {
+        let mut tally = Tally::default();
+        for stored in jobs {
+            tally.add(number(queue, &stored.job.spec.queue)?, None, Some(counted(&stored.job)));
+        }
+        Ok::<_, DbError>(tally)
+    };
+    let (here, gone) = (of(|place| matches!(place, Place::Live(_))), of(|place| *place == Place::Ended));
+    let active = of(|place| matches!(place, Place::Claim(..)));
+    let mut statements = vec![
+        tallied(&sql::ARRIVE_LIVE, waiting(&here, queue)?, new(&here)?),
+        tallied(&sql::ARRIVE_ENDED, ended(&gone, queue)?, new(&gone)?),
+    ];
+    if !active.is_empty() {
+        let tally = new(&active)?;
+        let params = block::params(&mut block::new_blocks(active, queue)?);
+        statements.push(tallied(&sql::ARRIVE_ACTIVE, params, tally));
+    }
+    Ok(statements)
+}
+
+/// The rows in which jobs wait.
+pub(super) fn tids<'j>(jobs: impl Iterator<Item = &'j StoredRow>) -> Param<'static> {
+    Box::new(jobs.filter_map(StoredRow::tid).collect::<Vec<_>>())
+}
+
+pub(super) fn tallied<'j>(sql: &'static str, mut params: Vec<Param<'j>>, tally: Tally) -> Statement<'j> {
+    params.extend(tally.params());
+    Statement::new(sql, params)
 }
 
 /// What is written of any job.
 fn common<'j>(jobs: &[&'j StoredRow]) -> Vec<Param<'j>> {
     vec![
         Box::new(uuids(jobs.iter().map(|stored| &stored.job.id))),
-        Box::new(jobs.iter().map(|stored| stored.revision).collect::<Vec<_>>()),
         Box::new(jobs.iter().map(|stored| state_number(stored.job.state)).collect::<Vec<_>>()),
         Box::new(jobs.iter().map(|stored| encode(&stored.job)).collect::<Vec<_>>()),
-        Box::new(
-            jobs.iter().map(|stored| encode_failures(&stored.job).filter(|_| stored.new_failure)).collect::<Vec<_>>(),
-        ),
+        Box::new(jobs.iter().map(|stored| encode_failures(&stored.job)).collect::<Vec<_>>()),
     ]
 }
 
-/// What is written of a job that can still run.
-fn waiting<'j>(jobs: &[&'j StoredRow]) -> Vec<Param<'j>> {
+/// What is written of a job that waits.
+pub(super) fn waiting<'j>(jobs: &[&'j StoredRow], queue: &QueueNumber<'_>) -> Result<Vec<Param<'j>>, DbError> {
     let mut params = common(jobs);
     params.push(Box::new(moments(jobs, |job| job.times.available)));
-    params.push(Box::new(moments(jobs, due)));
-    params.push(Box::new(moments(jobs, alive)));
-    params.push(Box::new(jobs.iter().map(|stored| lease_us(&stored.job)).collect::<Vec<_>>()));
-    params
+    params.push(Box::new(moments(jobs, |job| job.due)));
+    placed(params, jobs, queue)
 }
 
 /// What is written of a job that has ended.
-fn ended<'j>(jobs: &[&'j StoredRow]) -> Vec<Param<'j>> {
+pub(super) fn ended<'j>(jobs: &[&'j StoredRow], queue: &QueueNumber<'_>) -> Result<Vec<Param<'j>>, DbError> {
     let mut params = common(jobs);
     params.push(Box::new(moments(jobs, |job| job.times.finished)));
     params.push(Box::new(jobs.iter().map(|stored| stored.job.dead).collect::<Vec<_>>()));
-    params
+    placed(params, jobs, queue)
 }
 
 /// And the columns that do not change while a job stays in its table.
 fn placed<'j>(
     mut params: Vec<Param<'j>>,
     jobs: &[&'j StoredRow],
-    queue: &dyn Fn(&str) -> Option<i32>,
+    queue: &QueueNumber<'_>,
 ) -> Result<Vec<Param<'j>>, DbError> {
+    let queues: Result<Vec<i32>, DbError> = jobs.iter().map(|stored| number(queue, &stored.job.spec.queue)).collect();
     params.push(Box::new(moments(jobs, |job| job.spec.expires)));
-    params.push(Box::new(numbers(jobs, queue)?));
+    params.push(Box::new(queues?));
     params.push(Box::new(jobs.iter().map(|stored| stored.job.spec.priority).collect::<Vec<_>>()));
     Ok(params)
 }
 
 fn moments(jobs: &[&StoredRow], moment: fn(&Job) -> Option<Moment>) -> Vec<Option<i64>> {
     jobs.iter().map(|stored| moment(&stored.job).map(Moment::micros)).collect()
-}
-
-fn numbers(jobs: &[&StoredRow], queue: &dyn Fn(&str) -> Option<i32>) -> Result<Vec<i32>, DbError> {
-    let number = |stored: &&StoredRow| {
-        let name = &stored.job.spec.queue;
-        queue(name).ok_or_else(|| DbError::Broken(format!("the queue \"{name}\" has no number")))
-    };
-    jobs.iter().map(number).collect()
 }
 
 /// The statement that stores new jobs, with their policies as they are to be stored. `stored` are the
@@ -110,6 +137,7 @@ pub(super) fn enqueued<'j>(
     stored: &[Job],
     policies: Vec<StoredPolicy>,
     queues: Vec<i32>,
+    sources: Vec<i64>,
 ) -> Statement<'j> {
     let spans = |span: fn(&NewJob) -> Option<Span>| -> Vec<Option<f64>> {
         jobs.iter().map(|new| span(new).map(Span::ms)).collect()
@@ -117,27 +145,28 @@ pub(super) fn enqueued<'j>(
     let moments = |moment: fn(&Job) -> Option<Moment>| -> Vec<Option<i64>> {
         stored.iter().map(|job| moment(job).map(Moment::micros)).collect()
     };
+    let mut tally = Tally::default();
+    queues.iter().zip(stored).for_each(|(queue, job)| tally.add(*queue, None, Some(counted(job))));
     let (numbers, own): (Vec<_>, Vec<_>) = policies.into_iter().map(StoredPolicy::into_columns).unzip();
-    Statement::new(
-        &sql::ENQUEUE,
-        vec![
-            Box::new(uuids(jobs.iter().map(|new| &new.id))),
-            Box::new(jobs.iter().map(|new| text::stored(&new.spec.kind)).collect::<Vec<_>>()),
-            Box::new(jobs.iter().map(|new| &*new.spec.body).collect::<Vec<_>>()),
-            Box::new(numbers),
-            Box::new(own),
-            Box::new(spans(|new| new.spec.timeout)),
-            Box::new(spans(|new| new.spec.lease)),
-            Box::new(jobs.iter().map(|new| new.idempotency_key.as_deref().map(str::as_bytes)).collect::<Vec<_>>()),
-            Box::new(moments(|job| job.times.available)),
-            Box::new(moments(due)),
-            Box::new(moments(|job| job.spec.expires)),
-            Box::new(queues),
-            Box::new(jobs.iter().map(|new| new.spec.priority).collect::<Vec<_>>()),
-            Box::new(stored.iter().map(|job| state_number(job.state)).collect::<Vec<_>>()),
-            Box::new(stored.iter().map(encode).collect::<Vec<_>>()),
-        ],
-    )
+    let params: Vec<Param<'j>> = vec![
+        Box::new(uuids(jobs.iter().map(|new| &new.id))),
+        Box::new(jobs.iter().map(|new| text::stored(&new.spec.kind)).collect::<Vec<_>>()),
+        Box::new(jobs.iter().map(|new| &*new.spec.body).collect::<Vec<_>>()),
+        Box::new(numbers),
+        Box::new(own),
+        Box::new(spans(|new| new.spec.timeout)),
+        Box::new(spans(|new| new.spec.lease)),
+        Box::new(jobs.iter().map(|new| new.idempotency_key.as_deref().map(str::as_bytes)).collect::<Vec<_>>()),
+        Box::new(sources),
+        Box::new(moments(|job| job.times.available)),
+        Box::new(moments(|job| job.due)),
+        Box::new(moments(|job| job.spec.expires)),
+        Box::new(queues),
+        Box::new(jobs.iter().map(|new| new.spec.priority).collect::<Vec<_>>()),
+        Box::new(stored.iter().map(|job| state_number(job.state)).collect::<Vec<_>>()),
+        Box::new(stored.iter().map(encode).collect::<Vec<_>>()),
+    ];
+    tallied(&sql::ENQUEUE, params, tally)
 }
 
 /// How the policies of new jobs are stored.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
 
+mod blocks;
 #[allow(dead_code, reason = "the tests of the servers use more of it")]
 mod cluster;
 mod conformance;

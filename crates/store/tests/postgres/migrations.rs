@@ -113,10 +113,13 @@ fn a_dump_of_every_migration_can_be_made() {
             for (step, number) in STEPS[..version].iter().zip(1..) {
                 sql.push_str(&format!("{step};INSERT INTO migrations VALUES ({number}, 1, '2026-11-18');"));
             }
-            for table in ["queues", "policies", "specs", "live", "ended"] {
+            for table in ["queue_names", "policies", "specs", "live", "claims", "ended", "counts"] {
                 sql.push_str(&format!("INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM {full}.{table};"));
             }
-            sql.push_str("SELECT setval('queues_id_seq', 1000), setval('policies_id_seq', 1000);");
+            sql.push_str(
+                "SELECT setval('queue_names_id_seq', 1000), setval('policies_id_seq', 1000), \
+                 setval('claims_no_seq', 1000);",
+            );
             if version > 1 {
                 sql.push_str("SELECT enqueue('email.send', '[7]', 'mail');");
             }

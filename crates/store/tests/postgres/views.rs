@@ -232,6 +232,8 @@ fn damaged_rows_and_rows_of_other_versions_fail_no_view() {
         let cut = "substring(rest FOR (octet_length(rest) * random())::integer)";
         for damage in [
             "UPDATE live SET rest = set_byte(rest, 0, 9)",
+            "UPDATE claims SET rests[1] = set_byte(rests[1], 0, 9)",
+            "UPDATE claims SET rests[1] = substring(rests[1] FOR 15), failures = '{\"\\\\x0105\"}'",
             &format!("UPDATE ended SET rest = {cut}, failures = substring(failures FOR 20)"),
             "UPDATE live SET rest = '', failures = '\\x02'",
             "UPDATE specs SET body = '{', own_policy = '\\xff'",
@@ -269,12 +271,13 @@ fn a_role_that_may_only_read_the_views_reads_them_and_nothing_else() {
         let role = format!("reader_{schema}");
         let set_up = format!(
             "CREATE ROLE {role}; GRANT USAGE ON SCHEMA {schema} TO {role}; \
-             GRANT SELECT ON {schema}.jobs, {schema}.attempts TO {role}; SET ROLE {role}"
+             GRANT SELECT ON {schema}.jobs, {schema}.attempts, {schema}.queues TO {role}; SET ROLE {role}"
         );
         client.batch_execute(&set_up).await.unwrap();
         assert_eq!(client.query(&format!("SELECT * FROM {schema}.jobs"), &[]).await.unwrap().len(), ids.len());
         assert!(!client.query(&format!("SELECT * FROM {schema}.attempts"), &[]).await.unwrap().is_empty());
-        for forbidden in ["SELECT * FROM live", "SELECT * FROM specs", "DELETE FROM ended"] {
+        assert!(!client.query(&format!("SELECT * FROM {schema}.queues"), &[]).await.unwrap().is_empty());
+        for forbidden in ["SELECT * FROM live", "SELECT * FROM claims", "SELECT * FROM specs", "DELETE FROM ended"] {
             let sql = forbidden.replace("FROM ", &format!("FROM {schema}."));
             let denied = client.query(&sql, &[]).await.expect_err(&sql);
             assert_eq!(denied.code().map(|code| code.code()), Some("42501"), "{sql}: {denied}");
@@ -293,18 +296,27 @@ fn one_job_among_many_is_found_by_index() {
         let many = format!(
             "SET search_path = {schema}; \
              CREATE TEMP TABLE more AS SELECT gen_random_uuid() AS id FROM generate_series(1, 20000); \
-             INSERT INTO specs (id, kind, body, policy) SELECT more.id, kind, body, policy FROM more, \
+             INSERT INTO specs (id, kind, body, policy, source) SELECT more.id, kind, body, policy, 100 FROM more, \
                (SELECT * FROM specs LIMIT 1) s; \
-             INSERT INTO live SELECT more.id, 0, 0, NULL, NULL, NULL, NULL, queue, 0, 2, rest FROM more, \
+             INSERT INTO live SELECT more.id, 0, NULL, NULL, queue, 0, 2, rest FROM more, \
                (SELECT * FROM live WHERE state = 2 LIMIT 1) l; \
-             ANALYZE live, specs, ended; RESET search_path"
+             INSERT INTO specs (id, kind, body, policy, source) SELECT more.id, kind, body, policy, 1000 + more.no \
+               FROM (SELECT gen_random_uuid() AS id, no FROM generate_series(1, 5000) AS n (no)) more, \
+               (SELECT * FROM specs LIMIT 1) s; \
+             INSERT INTO claims (source, due_us, alive_us, lease_us, queue, priority, version, gone, ids, rests) \
+               SELECT s.source, due_us, alive_us, lease_us, queue, priority, version, gone, ARRAY[s.id], rests \
+               FROM specs s, claims WHERE s.source BETWEEN 1001 AND 6000; \
+             ANALYZE live, specs, ended, claims; RESET search_path"
         );
         client.batch_execute(&many).await.unwrap();
+        let active: JobId = ids[3];
+        assert_eq!(row(&client, &schema, active).await.get::<_, String>("state"), "active");
         for (view, column) in [("jobs", "id"), ("attempts", "job")] {
-            let sql = format!("EXPLAIN SELECT * FROM {schema}.{view} WHERE {column} = '{}'", ids[2]);
+            let sql = format!("EXPLAIN SELECT * FROM {schema}.{view} WHERE {column} = '{active}'");
             let plan: Vec<String> = client.query(&sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
             let plan = plan.join("\n");
             assert!(plan.contains("live_id"), "{plan}");
+            assert!(plan.contains("claims_pkey"), "{plan}");
             assert!(!plan.contains("Seq Scan on live") && !plan.contains("Seq Scan on specs"), "{plan}");
         }
     });

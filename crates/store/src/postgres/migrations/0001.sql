@@ -2,7 +2,7 @@
 -- `offset_us` of the table `clock`. Spans are milliseconds.
 -- Texts have the character 0, which PostgreSQL cannot store, written as U+0001 '0' (and U+0001 as U+0001 '1').
 
-CREATE TABLE queues (
+CREATE TABLE queue_names (
     id         integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text COLLATE "C" NOT NULL UNIQUE,
     paused     boolean NOT NULL,
@@ -25,24 +25,22 @@ CREATE TABLE specs (
     timeout_ms  double precision,
     lease_ms    double precision,
     key         bytea,
+    -- Some hundred jobs that came one after the other have the same number here. It leads from the id of a job that is
+    -- active to its claim.
+    source      bigint NOT NULL,
     -- What redrives of the job replaced, as the programs write it.
     revisions   bytea
 );
 CREATE UNIQUE INDEX specs_by_key ON specs (sha256(key)) WHERE key IS NOT NULL;
 
--- The jobs that can still run: small rows that change often. What the database itself looks at has columns;
--- everything else about a job is in `rest` and `failures`, as the programs write it. Each write counts
--- `revision` up. States are numbered as in the lifecycle: 0 scheduled, 1 pending, 2 available, 3 active,
--- 4 retryable, 5 completed, 6 cancelled, 7 discarded.
+-- The jobs that wait: small rows that come and go. What the database itself looks at has columns; everything else about
+-- a job is in `rest` and `failures`, as the programs write it. States are numbered as in the lifecycle: 0 scheduled,
+-- 1 pending, 2 available, 3 active, 4 retryable, 5 completed, 6 cancelled, 7 discarded.
 CREATE TABLE live (
     id            uuid NOT NULL,
-    revision      bigint NOT NULL,
     available_us  bigint,
-    -- When a waiting job is due, or a run overdue: at the end of its lease or its deadline, whichever is first.
+    -- When it is due.
     due_us        bigint,
-    -- Of a run: its last heartbeat, and how long each of them extends the lease.
-    alive_us      bigint,
-    lease_us      bigint,
     expires_us    bigint,
     queue         integer NOT NULL,
     priority      integer NOT NULL,
@@ -58,14 +56,46 @@ CREATE TABLE live (
 CREATE INDEX live_id ON live (id);
 CREATE INDEX live_ready ON live (queue, priority DESC, available_us, id) WHERE state = 2;
 -- By queue, so that a queue whose jobs are held back is passed over without reading them.
-CREATE INDEX live_due ON live (queue, due_us, id) WHERE state <> 3 AND due_us IS NOT NULL;
-CREATE INDEX live_overdue ON live (due_us, id) WHERE state = 3;
+CREATE INDEX live_due ON live (queue, due_us, id) WHERE due_us IS NOT NULL;
 CREATE INDEX live_expires ON live (expires_us, id) WHERE expires_us IS NOT NULL;
+
+-- The jobs that are active, in blocks: one row for the jobs that a worker claimed at once, and that have all in common
+-- that the database looks at. The arrays have an element for each of them and never change; `gone` says which jobs have
+-- left, and the last one takes the row along. A heartbeat moves jobs to another row.
+CREATE TABLE claims (
+    source        bigint NOT NULL,
+    no            bigint GENERATED ALWAYS AS IDENTITY,
+    -- When a run is overdue: at the end of its lease or its deadline, whichever is first.
+    due_us        bigint NOT NULL,
+    -- The last heartbeat, and how long each of them extends the lease.
+    alive_us      bigint NOT NULL,
+    lease_us      bigint NOT NULL,
+    expires_us    bigint,
+    queue         integer NOT NULL,
+    priority      integer NOT NULL,
+    -- Each change counts it up.
+    revision      integer NOT NULL DEFAULT 0,
+    -- The version of its rows.
+    version       smallint NOT NULL,
+    -- A bit for each job, the lowest of each byte first: whether it has left.
+    gone          bytea NOT NULL,
+    ids           uuid[] NOT NULL,
+    rests         bytea[] NOT NULL,
+    -- Absent where no job has any.
+    failures      bytea[],
+    PRIMARY KEY (source, no)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+-- Large ones go out of the row as they are, so that a change of `gone` does not write them again.
+ALTER TABLE claims ALTER COLUMN rests SET STORAGE EXTERNAL, ALTER COLUMN failures SET STORAGE EXTERNAL,
+    ALTER COLUMN ids SET STORAGE EXTERNAL;
+CREATE INDEX claims_due ON claims (due_us);
 
 -- The jobs that have ended: written once and read seldom.
 CREATE TABLE ended (
     id            uuid NOT NULL,
-    revision      bigint NOT NULL,
     finished_us   bigint NOT NULL,
     expires_us    bigint,
     queue         integer NOT NULL,
@@ -78,6 +108,19 @@ CREATE TABLE ended (
 CREATE INDEX ended_id ON ended (id);
 CREATE INDEX ended_finished ON ended (dead, finished_us, id);
 CREATE INDEX ended_dead ON ended (queue, finished_us, id) WHERE dead;
+
+-- How many jobs of a queue went from one state to another: each transaction adds rows, and their sum says how many jobs
+-- there are. New jobs come from no state, and jobs that are removed go to none. State 8 is that of dead letters, which
+-- are discarded. Now and then a node replaces rows by their sum.
+CREATE TABLE counts (
+    queue  integer NOT NULL,
+    was    smallint,
+    state  smallint,
+    jobs   bigint NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0
+);
 
 -- The one row that makes the database's clock the time of the cluster. Where that clock is set, a node takes
 -- the step out of the time here.

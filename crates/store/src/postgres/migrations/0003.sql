@@ -5,11 +5,11 @@
 CREATE TABLE unreadable (
     id     uuid PRIMARY KEY,
     queue  integer NOT NULL,
-    -- Whether the row was in `ended`; else it was in `live`.
-    ended  boolean NOT NULL,
+    -- The table in which it was: `live`, `claims` or `ended`.
+    origin text NOT NULL,
     since  timestamptz NOT NULL DEFAULT now(),
     reason text NOT NULL,
-    -- The row as it was, each column by its name.
+    -- The row as it was, each column by its name; of a job in a claim, what was stored of this job.
     row    jsonb NOT NULL
 );
 CREATE INDEX unreadable_queue ON unreadable (queue);
@@ -79,7 +79,7 @@ CREATE FUNCTION read_time(us bigint, offset_us bigint) RETURNS timestamptz LANGU
     END
 $body$;
 
--- The columns `rest` of `live` and `ended`.
+-- The column `rest` of `live` and `ended`, and each element of `rests` of `claims`.
 CREATE FUNCTION read_row(
     rest bytea, OUT created_us bigint, OUT attempt bigint, OUT redrives bigint, OUT available_us bigint,
     OUT started_us bigint, OUT worker text, OUT result bytea
@@ -145,7 +145,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN;
 END $body$;
 
--- The columns `failures` of `live` and `ended`: failed attempts, oldest first.
+-- The column `failures` of `live` and `ended`, and each element of it in `claims`: failed attempts, oldest first.
 CREATE FUNCTION read_failures(failures bytea) RETURNS TABLE (
     generation bigint, attempt bigint, available_us bigint, started_us bigint, failed_us bigint, worker text,
     error bytea, verdict text, delay_ms double precision, reason text, disposition text
@@ -238,13 +238,13 @@ CREATE VIEW jobs AS
 SELECT
     j.id,
     q.name AS queue,
-    s.kind AS type,
+    j.kind AS type,
     (ARRAY['scheduled', 'pending', 'available', 'active', 'retryable', 'completed', 'cancelled', 'discarded'])
         [j.state + 1] AS state,
     j.dead AS dead_letter,
     j.priority,
     (read_row(j.rest)).attempt,
-    read_max_attempts(read_json(coalesce(s.own_policy, p.json))) AS max_attempts,
+    read_max_attempts(read_json(coalesce(j.own_policy, p.json))) AS max_attempts,
     (read_row(j.rest)).redrives AS generation,
     read_time((read_row(j.rest)).created_us, c.offset_us) AS created_at,
     read_time(coalesce(j.available_us, (read_row(j.rest)).available_us), c.offset_us) AS available_at,
@@ -254,20 +254,29 @@ SELECT
     read_time(j.finished_us, c.offset_us) AS finished_at,
     read_time(j.expires_us, c.offset_us) AS expires_at,
     (read_row(j.rest)).worker,
-    read_json(s.body) -> 'args' AS args,
-    read_json(s.body) -> 'meta' AS meta,
+    read_json(j.body) -> 'args' AS args,
+    read_json(j.body) -> 'meta' AS meta,
     read_json((read_row(j.rest)).result) AS result,
     (SELECT coalesce(read_json(f.error) ->> 'message', read_text(f.error)) FROM read_failures(j.failures) f
         ORDER BY f.failed_us DESC, f.generation DESC, f.attempt DESC LIMIT 1) AS last_error
 FROM (
-    SELECT id, queue, priority, state, available_us, due_us, expires_us, NULL::bigint AS finished_us, false AS dead,
-        rest, failures FROM live
+    SELECT s.id, s.kind, s.body, s.policy, s.own_policy, l.queue, l.priority, l.state, l.available_us, l.due_us,
+        l.expires_us, NULL::bigint AS finished_us, false AS dead, l.rest, l.failures
+    FROM live l JOIN specs s ON s.id = l.id
     UNION ALL
-    SELECT id, queue, priority, state, NULL, NULL, expires_us, finished_us, dead, rest, failures FROM ended
+    SELECT s.id, s.kind, s.body, s.policy, s.own_policy, c.queue, c.priority, 3, NULL, c.due_us, c.expires_us, NULL, false,
+        e.rest, e.failures
+    FROM claims c CROSS JOIN LATERAL unnest(c.ids, c.rests, c.failures)
+        WITH ORDINALITY AS e (id, rest, failures, place)
+    JOIN specs s ON s.id = e.id AND s.source = c.source
+    WHERE get_bit(c.gone, e.place::integer - 1) = 0
+    UNION ALL
+    SELECT s.id, s.kind, s.body, s.policy, s.own_policy, o.queue, o.priority, o.state, NULL, NULL, o.expires_us,
+        o.finished_us, o.dead, o.rest, o.failures
+    FROM ended o JOIN specs s ON s.id = o.id
 ) j
-JOIN specs s ON s.id = j.id
-LEFT JOIN queues q ON q.id = j.queue
-LEFT JOIN policies p ON p.id = s.policy
+LEFT JOIN queue_names q ON q.id = j.queue
+LEFT JOIN policies p ON p.id = j.policy
 CROSS JOIN clock c;
 
 -- Every failed attempt that is stored, and what was decided.
@@ -287,6 +296,39 @@ SELECT
     f.delay_ms,
     f.reason,
     f.disposition
-FROM (SELECT id, failures FROM live UNION ALL SELECT id, failures FROM ended) j
+FROM (
+    SELECT id, failures FROM live
+    UNION ALL
+    SELECT s.id, e.failures
+    FROM claims c CROSS JOIN LATERAL unnest(c.ids, c.failures) WITH ORDINALITY AS e (id, failures, place)
+    JOIN specs s ON s.id = e.id AND s.source = c.source
+    WHERE get_bit(c.gone, e.place::integer - 1) = 0 AND e.failures IS NOT NULL
+    UNION ALL
+    SELECT id, failures FROM ended
+) j
 CROSS JOIN LATERAL read_failures(j.failures) f
 CROSS JOIN clock c;
+
+-- Every queue, and how many jobs it has in each state. Dead letters are among those that are discarded.
+CREATE VIEW queues AS
+SELECT
+    q.name,
+    q.paused,
+    read_time(q.created_us, c.offset_us) AS created_at,
+    coalesce(sum(n.jobs) FILTER (WHERE n.state = 0), 0)::bigint AS scheduled,
+    coalesce(sum(n.jobs) FILTER (WHERE n.state = 1), 0)::bigint AS pending,
+    coalesce(sum(n.jobs) FILTER (WHERE n.state = 2), 0)::bigint AS available,
+    coalesce(sum(n.jobs) FILTER (WHERE n.state = 3), 0)::bigint AS active,
+    coalesce(sum(n.jobs) FILTER (WHERE n.state = 4), 0)::bigint AS retryable,
+    coalesce(sum(n.jobs) FILTER (WHERE n.state = 5), 0)::bigint AS completed,
+    coalesce(sum(n.jobs) FILTER (WHERE n.state = 6), 0)::bigint AS cancelled,
+    coalesce(sum(n.jobs) FILTER (WHERE n.state >= 7), 0)::bigint AS discarded,
+    coalesce(sum(n.jobs) FILTER (WHERE n.state = 8), 0)::bigint AS dead_letters
+FROM queue_names q
+CROSS JOIN clock c
+LEFT JOIN (
+    SELECT queue, state, jobs FROM counts WHERE state IS NOT NULL
+    UNION ALL
+    SELECT queue, was, - jobs FROM counts WHERE was IS NOT NULL
+) n ON n.queue = q.id
+GROUP BY q.id, q.name, q.paused, q.created_us, c.offset_us;

@@ -137,6 +137,6 @@ impl Target for DatabaseTarget {
     }
 
     fn finish(mut self: Box<Self>) -> StoreFuture<'static, ()> {
-        answer!(self.0.session.commit(&[]))
+        answer!(async { self.0.session.commit(&[]).await.map(drop) })
     }
 }

@@ -8,7 +8,7 @@ use crate::postgres::pool::Session;
 use crate::postgres::row::encode_revisions;
 use crate::postgres::stored_row::{StoredRow, uuids};
 use crate::postgres::value::{Param, Reader, Statement, limit};
-use crate::postgres::{inbox, read, schema, sql, text, unreadable, write};
+use crate::postgres::{inbox, read, schema, text, unreadable, write};
 use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, QueueMark};
 use redrive_policy::{Moment, Span};
 use std::collections::HashMap;
@@ -21,19 +21,19 @@ pub(super) struct Transaction {
     pub(super) session: Session,
 }
 
-const QUEUES: &str = "SELECT name, paused, created_us FROM queues ORDER BY name";
+const QUEUES: &str = "SELECT name, paused, created_us FROM queue_names ORDER BY name";
 const COUNT: &str = "SELECT count(*) FROM specs";
 /// The ids of the jobs after $1, at most $2; the bodies of all but the last have no more than $3 bytes.
 const NAMES: &str = "SELECT id, key FROM (\
        SELECT id, key, sum(octet_length(body)) OVER (ORDER BY id) - octet_length(body) AS before FROM (\
          SELECT id, key, body FROM specs WHERE id > $1 ORDER BY id LIMIT $2) s) s \
      WHERE before < $3 ORDER BY id";
-const INSERT_QUEUES: &str = "INSERT INTO queues (name, paused, created_us) \
+const INSERT_QUEUES: &str = "INSERT INTO queue_names (name, paused, created_us) \
      SELECT * FROM unnest($1::text[], $2::boolean[], $3::bigint[])";
 const INSERT_SPECS: &str = "INSERT INTO specs (id, kind, body, policy, own_policy, timeout_ms, lease_ms, key, \
-       revisions) \
+       revisions, source) \
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::integer[], $5::bytea[], $6::double precision[], \
-     $7::double precision[], $8::bytea[], $9::bytea[])";
+     $7::double precision[], $8::bytea[], $9::bytea[], $10::bigint[])";
 
 impl Transaction {
     pub(super) async fn open(core: Arc<Core>, begin: &str) -> Result<Self, DbError> {
@@ -81,8 +81,7 @@ impl Transaction {
             let id = row.id()?;
             keys.insert(id, row.next::<Option<&[u8]>>()?.map(key).transpose()?);
         }
-        let rows = self.session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(keys.keys()))])).await?;
-        let mut jobs = read::jobs(&mut self.session, &self.core.catalogue, &rows).await?.whole()?;
+        let mut jobs = read::by_id(&mut self.session, &self.core.catalogue, keys.keys(), false).await?.whole()?;
         if jobs.len() != keys.len() {
             let why = format!("found {} ids and {} jobs after {last}; each id has one job", keys.len(), jobs.len());
             return Err(DbError::Broken(why));
@@ -102,7 +101,7 @@ impl Transaction {
             Box::new(queues.iter().map(|queue| queue.created.micros()).collect::<Vec<_>>()),
         ];
         self.session.query(&Statement::new(INSERT_QUEUES, params)).await?;
-        let rows = self.session.query(&Statement::new("SELECT id, name FROM queues", Vec::new())).await?;
+        let rows = self.session.query(&Statement::new("SELECT id, name FROM queue_names", Vec::new())).await?;
         for row in &rows {
             let mut row = Reader::new(row);
             let number = row.next()?;
@@ -116,8 +115,10 @@ impl Transaction {
         for moved in &jobs {
             policies.push(self.core.catalogue.write(&mut self.session, &moved.job.spec.policy).await?);
         }
-        self.session.query(&specs(&jobs, policies)).await?;
-        let arrived: Vec<StoredRow> = jobs.into_iter().map(|moved| StoredRow::arrived(moved.job)).collect();
+        let sources = self.core.sources.next(jobs.len());
+        self.session.query(&specs(&jobs, policies, sources.clone())).await?;
+        let arrived = |(moved, source): (Portable, i64)| StoredRow::arrived(moved.job, source);
+        let arrived: Vec<StoredRow> = jobs.into_iter().zip(sources).map(arrived).collect();
         for statement in write::arrivals(&arrived, &|name| self.core.catalogue.queue(name))? {
             self.session.query(&statement).await?;
         }
@@ -129,7 +130,7 @@ fn key(bytes: &[u8]) -> Result<Arc<str>, DbError> {
     std::str::from_utf8(bytes).map(Arc::from).map_err(|_| DbError::Broken("a stored key is not UTF-8".to_owned()))
 }
 
-fn specs(jobs: &[Portable], policies: Vec<StoredPolicy>) -> Statement<'_> {
+fn specs(jobs: &[Portable], policies: Vec<StoredPolicy>, sources: Vec<i64>) -> Statement<'_> {
     let (numbers, own): (Vec<_>, Vec<_>) = policies.into_iter().map(StoredPolicy::into_columns).unzip();
     let spec = || jobs.iter().map(|moved| &*moved.job.spec);
     let keys = jobs.iter().map(|moved| moved.idempotency_key.as_deref().map(str::as_bytes));
@@ -143,6 +144,7 @@ fn specs(jobs: &[Portable], policies: Vec<StoredPolicy>) -> Statement<'_> {
         Box::new(spec().map(|spec| spec.lease.map(Span::ms)).collect::<Vec<_>>()),
         Box::new(keys.collect::<Vec<_>>()),
         Box::new(jobs.iter().map(|moved| encode_revisions(&moved.job)).collect::<Vec<_>>()),
+        Box::new(sources),
     ];
     Statement::new(INSERT_SPECS, params)
 }

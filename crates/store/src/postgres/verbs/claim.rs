@@ -1,14 +1,18 @@
 //! Claiming jobs.
 
+use super::super::block::{self, Block, NewBlock};
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
-use super::super::stored_row::StoredRow;
+use super::super::pool::Session;
+use super::super::stored_row::{Place, StoredRow, counted};
+use super::super::tally::Tally;
 use super::super::value::{Param, Statement, limit};
-use super::super::{sql, text};
+use super::super::{sql, text, write};
 use crate::rules;
-use crate::{Claim, Job, StoreError};
+use crate::{Claim, Job, JobId, StoreError};
 use redrive_policy::Moment;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A worker's request, and when it came.
@@ -34,7 +38,8 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
     if groups.is_empty() {
         return Ok(answers);
     }
-    let mut taken: Vec<StoredRow> = Vec::new();
+    // Each with the place of its caller.
+    let mut taken: Vec<(usize, StoredRow)> = Vec::new();
     let mut left: Vec<Arc<str>> = Vec::new();
     let mut session = core.session().await?;
     let mut begun = false;
@@ -53,7 +58,7 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
             }
         }
         // Jobs that earlier groups of this transaction have claimed are found again: they are not written yet.
-        let again: usize = taken.iter().map(|stored| stored.job.bytes()).sum();
+        let again: usize = taken.iter().map(|(_, stored)| stored.job.bytes()).sum();
         let params: Vec<Param<'_>> = vec![
             Box::new(names),
             Box::new(limit(count.saturating_add(taken.len()))),
@@ -72,7 +77,7 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
                 break;
             }
         }
-        found.retain(|stored| !taken.iter().any(|other| other.job.id == stored.job.id));
+        found.retain(|stored| !taken.iter().any(|(_, other)| other.job.id == stored.job.id));
         sort(&mut found, &queues);
         let mut found = found.into_iter().peekable();
         for place in places {
@@ -87,16 +92,46 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
                 let Some(mut stored) = found.next() else { break };
                 if let Ok(job) = stored.change(|job| rules::claim(job, claim, *now)) {
                     answer.push(job);
-                    taken.push(stored);
+                    taken.push((place, stored));
                 }
             }
         }
     }
-    core.commit(&mut session, &taken.iter().collect::<Vec<_>>()).await?;
+    commit(core, &mut session, taken).await?;
     // Other nodes have skipped rows that were locked here and not claimed after all.
     left.iter().for_each(|queue| core.notifier.available(queue));
-    core.lease_cache.keep(taken);
     Ok(answers)
+}
+
+/// Moves the jobs into claims, one for each caller, and commits.
+async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, StoredRow)>) -> Result<(), DbError> {
+    if taken.is_empty() {
+        return session.commit(&[]).await.map(drop);
+    }
+    let queue = |name: &str| core.catalogue.queue(name);
+    let mut blocks = Vec::new();
+    for together in taken.chunk_by(|(one, _), (next, _)| one == next) {
+        blocks.extend(block::new_blocks(together.iter().map(|(_, stored)| stored), &queue)?);
+    }
+    let tally = Tally::of(taken.iter().map(|(_, stored)| stored), &queue)?;
+    let mut params = block::params(&mut blocks);
+    params.push(write::tids(taken.iter().map(|(_, stored)| stored)));
+    let statement = write::tallied(&sql::CLAIM_BLOCKS, params, tally);
+    let rows = session.commit(&[statement]).await?;
+    let numbers = block::numbered(&rows, &blocks)?;
+    let mut places: HashMap<JobId, Place> = HashMap::with_capacity(taken.len());
+    for (block, no) in blocks.iter().zip(&numbers) {
+        places.extend(block.places(*no));
+    }
+    let claims: Vec<(i64, Block)> = numbers.into_iter().zip(blocks.iter().map(NewBlock::block)).collect();
+    drop(blocks);
+    core.vacuum.wrote(taken.len());
+    for (_, stored) in &mut taken {
+        stored.place = places.get(&stored.job.id).copied().unwrap_or(stored.place);
+        stored.was = counted(&stored.job);
+    }
+    core.lease_cache.keep(taken.into_iter().map(|(_, stored)| stored), claims);
+    Ok(())
 }
 
 /// Calls that ask the same queues in the same order, each by its place. A queue that is held is not asked.

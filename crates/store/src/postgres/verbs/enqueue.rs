@@ -4,7 +4,7 @@ use super::super::core::{BEGIN_SNAPSHOT, Core};
 use super::super::db_error::DbError;
 use super::super::stored_row::uuids;
 use super::super::value::{Reader, Statement};
-use super::super::{queues, read, sql, write};
+use super::super::{queues, read, write};
 use crate::rules;
 use crate::{DuplicateId, Enqueued, Job, JobId, NewJob, StoreError};
 use redrive_policy::Moment;
@@ -76,7 +76,7 @@ async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Reply>, DbError> {
         let policies = write::policies(&mut session, &core.catalogue, &jobs).await?;
         let queues: Option<Vec<i32>> = jobs.iter().map(|new| core.catalogue.queue(&new.spec.queue)).collect();
         let queues = queues.ok_or_else(|| DbError::Broken("a queue has no number".to_owned()))?;
-        session.write(&write::enqueued(&jobs, &stored, policies, queues)).await?;
+        session.write(&write::enqueued(&jobs, &stored, policies, queues, core.sources.next(jobs.len()))).await?;
         core.tell(stored.iter());
     }
     let answers = calls.iter().map(|(jobs, _)| Ok(stored.drain(..jobs.len()).map(Enqueued::Created).collect()));
@@ -100,8 +100,7 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
             there.keys.insert(key.to_vec(), id);
         }
     }
-    let rows = session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(there.keys.values()))])).await?;
-    let found = read::jobs(&mut session, &core.catalogue, &rows).await?.whole()?;
+    let found = read::by_id(&mut session, &core.catalogue, there.keys.values(), false).await?.whole()?;
     let wanted = |new: &NewJob| there.keys.get(new.idempotency_key.as_deref()?.as_bytes());
     if let Some(id) = jobs.iter().filter_map(wanted).find(|id| !found.iter().any(|stored| stored.job.id == **id)) {
         return Err(DbError::Broken(format!(
@@ -122,7 +121,7 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
     let stored: Vec<Job> = created.iter().map(|new| rules::created(new, *now)).collect();
     let policies = places.iter().map(|place| policies[*place].clone()).collect();
     let (queues, numbers) = queues::of(&mut session, &created, *now).await?;
-    session.commit(&[write::enqueued(&created, &stored, policies, queues)]).await?;
+    session.commit(&[write::enqueued(&created, &stored, policies, queues, core.sources.next(created.len()))]).await?;
     for (number, name) in &numbers {
         core.catalogue.note_queue(*number, name);
     }

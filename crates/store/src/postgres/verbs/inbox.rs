@@ -128,7 +128,7 @@ async fn transferred(
     // transaction.
     let policies = write::policies(&mut core.session().await?, &core.catalogue, &created).await?;
     let (queues, numbers) = queues::of(session, &created, now).await?;
-    let keep = write::enqueued(&created, &drained.jobs, policies, queues);
+    let keep = write::enqueued(&created, &drained.jobs, policies, queues, core.sources.next(created.len()));
     let forget = Statement::new(FORGET, vec![Box::new(uuids(&forgotten))]);
     session.commit(&[keep, forget, set_aside(&drained.refused, now)]).await?;
     numbers.iter().for_each(|(number, name)| core.catalogue.note_queue(*number, name));
@@ -181,7 +181,7 @@ fn key(new: &NewJob) -> Option<&[u8]> {
 }
 
 fn set_aside(refused: &[(JobId, String)], now: Moment) -> Statement<'_> {
-    let mut params = aside::params(refused);
+    let mut params = aside::params(refused.iter().map(|(id, why)| (id, why)));
     params.push(Box::new(now.micros()));
     Statement::new(SET_ASIDE, params)
 }

@@ -6,7 +6,7 @@ use super::super::pool::Session;
 use super::super::row::state_number;
 use super::super::stored_row::uuids;
 use super::super::value::{Param, Reader, Statement, limit};
-use super::super::{read, sql, text};
+use super::super::{counts, read, sql, text};
 use crate::job::FIXED_BYTES;
 use crate::listing::Gathering;
 use crate::{Entry, Filter, Job, JobId, Listed, Page, State};
@@ -23,7 +23,10 @@ const GROWTH: usize = 4;
 pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Job>, DbError> {
     let mut session = core.session().await?;
     let statement = Statement::new(&sql::READ, vec![Box::new(uuids([&id]))]);
-    let rows = session.begin(BEGIN_SNAPSHOT, &statement).await?;
+    let mut rows = session.begin(BEGIN_SNAPSHOT, &statement).await?;
+    if rows.is_empty() {
+        rows = session.query(&Statement::new(&sql::READ_ACTIVE, vec![Box::new(uuids([&id]))])).await?;
+    }
     let mut found = read::jobs(&mut session, &core.catalogue, &rows).await?;
     session.roll_back().await?;
     drop(session);
@@ -35,7 +38,7 @@ pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Jo
 }
 
 pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listed, DbError> {
-    let total = if filter.is_counted() { Some(core.counts.fitting(core, filter).await?) } else { None };
+    let total = if filter.is_counted() { Some(counts::fitting(core, filter).await?) } else { None };
     if filter.is_by_end() && filter.state.is_some_and(|state| state != State::Discarded) {
         return Ok(Listed { jobs: Vec::new(), next: None, total });
     }
@@ -45,9 +48,7 @@ pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) 
     let goes_on = gather(&mut session, core, filter, &mut gathering).await?;
     let next = goes_on.then(|| gathering.rest());
     let ids = gathering.into_found();
-    let statement: &'static str = if page.payloads { &sql::READ } else { &sql::READ_BARE };
-    let rows = session.query(&Statement::new(statement, vec![Box::new(uuids(&ids))])).await?;
-    let found = read::jobs(&mut session, &core.catalogue, &rows).await?;
+    let found = read::by_id(&mut session, &core.catalogue, &ids, !page.payloads).await?;
     session.roll_back().await?;
     drop(session);
     core.set_aside(&found.damaged).await?;

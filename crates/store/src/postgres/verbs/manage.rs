@@ -1,10 +1,11 @@
 //! Changes to single jobs and queues.
 
-use super::super::core::{Core, held};
+use super::super::core::{Core, Wanted};
 use super::super::db_error::DbError;
 use super::super::queues;
 use super::super::row::encode_revisions;
-use super::super::stored_row::{StoredRow, uuids};
+use super::super::stored_row::uuids;
+use super::super::tally::number;
 use super::super::value::{Param, Statement};
 use super::super::{sql, text, write};
 use crate::rules;
@@ -20,9 +21,9 @@ pub(in crate::postgres) async fn change(
     rule: impl Fn(Job) -> Result<Transition, Refusal>,
 ) -> Result<Result<Transition, Refusal>, DbError> {
     let mut session = core.session().await?;
-    let mut jobs = core.lock_rows(&mut session, &[id], false).await?;
-    let answer = held(&mut jobs, id).and_then(|stored| stored.change(rule));
-    core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
+    let mut locked = core.lock_rows(&mut session, &[id], Wanted::Unended).await?;
+    let answer = locked.job(id).and_then(|stored| stored.change(rule));
+    core.commit(&mut session, &locked.jobs.values().collect::<Vec<_>>(), &locked.blocks).await?;
     Ok(answer)
 }
 
@@ -37,15 +38,16 @@ pub(in crate::postgres) async fn redrive(
         Some(spec) => Some(core.catalogue.write(&mut session, &spec.policy).await?),
         None => None,
     };
-    let mut jobs = core.lock_rows(&mut session, &[id], true).await?;
-    let answer = held(&mut jobs, id).and_then(|stored| stored.change(|job| rules::redrive(job, redrive, now)));
-    let Ok(Transition { job, .. }) = &answer else {
+    let mut locked = core.lock_rows(&mut session, &[id], Wanted::Ended).await?;
+    let ended_in = locked.job(id).map(|stored| Arc::clone(&stored.job.spec.queue));
+    let answer = locked.job(id).and_then(|stored| stored.change(|job| rules::redrive(job, redrive, now)));
+    let (Ok(Transition { job, .. }), Ok(ended_in), Ok(stored)) = (&answer, ended_in, locked.job(id)) else {
         session.roll_back().await?;
         return Ok(answer);
     };
     let queue = queues::number(&mut session, &job.spec.queue, now).await?;
-    let stored: Vec<&StoredRow> = jobs.values().collect();
-    let mut statements = write::changes(&stored, &|_: &str| Some(queue))?;
+    let ended_in = number(&|name| core.catalogue.queue(name), &ended_in)?;
+    let mut statements = vec![write::redriven(stored, ended_in, &|_: &str| Some(queue))?];
     if let (Some(spec), Some(policy)) = (&redrive.spec, policy) {
         let (number, own) = policy.into_columns();
         let params: Vec<Param<'_>> = vec![
@@ -68,8 +70,8 @@ pub(in crate::postgres) async fn redrive(
 
 pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result<Job, Refusal>, DbError> {
     let mut session = core.session().await?;
-    let mut jobs = core.lock_rows(&mut session, &[id], true).await?;
-    let answer = held(&mut jobs, id).and_then(|stored| match stored.job.state {
+    let mut locked = core.lock_rows(&mut session, &[id], Wanted::Ended).await?;
+    let answer = locked.job(id).and_then(|stored| match stored.job.state {
         state if state.is_terminal() => Ok(stored.job.clone()),
         state => Err(Refusal::WrongState(state)),
     });
@@ -77,9 +79,7 @@ pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result
         session.roll_back().await?;
         return Ok(answer);
     }
-    let forget = [sql::DELETE_ENDED, sql::DELETE_SPECS];
-    let statements = forget.map(|sql| Statement::new(sql, vec![Box::new(uuids([&id]))]));
-    session.commit(&statements).await?;
+    session.commit(&[Statement::new(&sql::REMOVE, vec![Box::new(uuids([&id]))])]).await?;
     Ok(answer)
 }
 

@@ -1,6 +1,6 @@
 //! Deleting queues. A queue whose row is locked takes no new jobs, and the next statement sees what is in it.
 
-use super::super::core::Core;
+use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::text;
 use super::super::value::{Param, Reader, Statement};
@@ -8,20 +8,22 @@ use crate::{Queue, QueueRefusal};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
-/// A transaction in which tables may be read from front to back, which no index of ours can do for a queue.
-const BEGIN: &str = "BEGIN; SET LOCAL enable_seqscan = on";
-const LOCK: &str = "SELECT id, paused, created_us FROM queues WHERE name = $1 FOR UPDATE";
-const COUNT: &str = "SELECT state, count(*) FROM (SELECT state FROM live WHERE queue = $1 UNION ALL \
-     SELECT state FROM ended WHERE queue = $1 UNION ALL \
-     SELECT (row ->> 'state')::smallint FROM unreadable WHERE queue = $1) j GROUP BY state";
-const FORGET: &str = "DELETE FROM queues WHERE id = $1";
+const LOCK: &str = "SELECT id, paused, created_us FROM queue_names WHERE name = $1 FOR UPDATE";
+/// The jobs of one queue by state. Those that were set aside are still in it; their state is that of their row.
+const COUNT: &str = "SELECT least(state, 7)::smallint, sum(jobs)::bigint FROM (\
+       SELECT state, jobs FROM counts WHERE queue = $1 AND state IS NOT NULL UNION ALL \
+       SELECT was, - jobs FROM counts WHERE queue = $1 AND was IS NOT NULL UNION ALL \
+       SELECT (row ->> 'state')::smallint, 1 FROM unreadable WHERE queue = $1) j GROUP BY 1";
+const FORGET: &str = "DELETE FROM queue_names WHERE id = $1";
 /// Queues without jobs that are not paused and as old as $1; those that are in use at this moment are left out.
-const LOCK_EMPTY: &str = "SELECT id FROM queues q WHERE NOT paused AND created_us <= $1 \
-     AND NOT EXISTS (SELECT FROM live WHERE queue = q.id) AND NOT EXISTS (SELECT FROM ended WHERE queue = q.id) \
+const LOCK_EMPTY: &str = "SELECT id FROM queue_names q WHERE NOT paused AND created_us <= $1 \
+     AND id <> ALL (ARRAY(SELECT queue FROM counts GROUP BY queue \
+       HAVING sum(CASE WHEN was IS NULL THEN jobs WHEN state IS NULL THEN - jobs ELSE 0 END) <> 0)) \
      AND NOT EXISTS (SELECT FROM unreadable WHERE queue = q.id) \
      ORDER BY id FOR UPDATE SKIP LOCKED";
-const FORGET_EMPTY: &str = "DELETE FROM queues q WHERE id = ANY ($1::integer[]) \
-     AND NOT EXISTS (SELECT FROM live WHERE queue = q.id) AND NOT EXISTS (SELECT FROM ended WHERE queue = q.id) \
+const FORGET_EMPTY: &str = "DELETE FROM queue_names q WHERE id = ANY ($1::integer[]) \
+     AND id <> ALL (ARRAY(SELECT queue FROM counts WHERE queue = ANY ($1::integer[]) GROUP BY queue \
+       HAVING sum(CASE WHEN was IS NULL THEN jobs WHEN state IS NULL THEN - jobs ELSE 0 END) <> 0)) \
      AND NOT EXISTS (SELECT FROM unreadable WHERE queue = q.id) \
      RETURNING name";
 

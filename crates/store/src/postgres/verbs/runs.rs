@@ -1,10 +1,10 @@
 //! Heartbeats and the ends of runs.
 
-use super::super::core::{Core, held};
+use super::super::core::{ACTIVE_FIRST, Core, Locked, Wanted};
 use super::super::db_error::DbError;
+use super::super::read;
+use super::super::settling::{Settling, Written};
 use super::super::stored_row::StoredRow;
-use super::super::value::Reader;
-use super::super::{read, write};
 use crate::rules;
 use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError};
 use redrive_policy::{Moment, Span};
@@ -73,8 +73,8 @@ impl Word<'_> {
         }
     }
 
-    fn apply(self, jobs: &mut HashMap<JobId, StoredRow>) -> Result<RunAnswer, Refusal> {
-        held(jobs, self.id())?.change(|job| match self {
+    fn apply(self, stored: &mut StoredRow) -> Result<RunAnswer, Refusal> {
+        stored.change(|job| match self {
             Self::Alive(lease_ref, span, now) => {
                 rules::extend(job, &lease_ref.token, span, now).map(RunAnswer::Extended)
             }
@@ -115,11 +115,8 @@ async fn heard(
     core: &Core,
     run_call: &[Word<'_>],
 ) -> Result<Vec<Result<Result<RunAnswer, Refusal>, StoreError>>, DbError> {
-    let mut answers = BTreeMap::new();
-    let known = core.lease_cache.take(run_call.iter().map(|word| word.id()));
-    if !known.is_empty() {
-        answers = short(core, run_call, known).await?;
-    }
+    let ids: BTreeSet<JobId> = run_call.iter().map(|word| word.id()).collect();
+    let answers = short(core, run_call, &ids).await?;
     let open: Vec<(usize, Word<'_>)> =
         run_call.iter().copied().enumerate().filter(|(place, _)| !answers.contains_key(place)).collect();
     let mut answers: BTreeMap<usize, _> = answers.into_iter().map(|(place, answer)| (place, Ok(answer))).collect();
@@ -137,59 +134,61 @@ async fn long(core: &Core, run_call: &[(usize, Word<'_>)]) -> Result<Placed, DbE
     let ids: BTreeSet<JobId> = run_call.iter().map(|(_, word)| word.id()).collect();
     let ids: Vec<JobId> = ids.into_iter().collect();
     let mut session = core.session().await?;
-    let (mut jobs, newer) = core.lock(&mut session, &ids, false).await?;
-    let mut answer = |word: Word<'_>| match newer.get(&word.id()) {
+    let mut locked = core.lock(&mut session, &ids, ACTIVE_FIRST, Wanted::Unended).await?;
+    let mut answer = |word: Word<'_>| match locked.newer.get(&word.id()) {
         Some(why) => Err(StoreError::from(read::newer(word.id(), why))),
-        None => Ok(word.apply(&mut jobs)),
+        None => Ok(locked.job(word.id()).and_then(|stored| word.apply(stored))),
     };
     let answers = run_call.iter().map(|(place, word)| (*place, answer(*word))).collect();
-    core.commit(&mut session, &jobs.values().collect::<Vec<_>>()).await?;
-    core.lease_cache.keep(jobs.into_values().filter(|stored| stored.job.state == State::Active));
+    let Locked { jobs, blocks, .. } = locked;
+    let written = core.commit(&mut session, &jobs.values().collect::<Vec<_>>(), &blocks).await?;
+    core.lease_cache
+        .keep(active(jobs, &written), blocks.into_iter().filter(|(no, _)| !written.claims.contains_key(no)));
     Ok(answers)
 }
 
-/// Writes what becomes of runs in the lease cache, each on the condition that no other node has written it
+/// The jobs that are still active, at the places where they are now.
+fn active(jobs: HashMap<JobId, StoredRow>, written: &Written) -> impl Iterator<Item = StoredRow> {
+    jobs.into_values().filter(|stored| stored.job.state == State::Active).map(|mut stored| {
+        stored.place = written.extended.get(&stored.job.id).copied().unwrap_or(stored.place);
+        stored
+    })
+}
+
+/// Writes what becomes of runs in the lease cache, each claim on the condition that no other node has written it
 /// meanwhile. Whatever is refused has to be looked at again: the job may have moved on.
 async fn short(
     core: &Core,
     run_call: &[Word<'_>],
-    mut jobs: HashMap<JobId, StoredRow>,
+    ids: &BTreeSet<JobId>,
 ) -> Result<BTreeMap<usize, Result<RunAnswer, Refusal>>, DbError> {
     let mut answers = BTreeMap::new();
-    let mut doubtful = BTreeSet::new();
+    let mut taken = core.lease_cache.take(ids).await;
+    let mut jobs = std::mem::take(&mut taken.jobs);
     for (place, word) in run_call.iter().enumerate() {
-        if !jobs.contains_key(&word.id()) {
-            continue;
-        }
-        let answer = word.apply(&mut jobs);
-        if answer.is_err() {
-            doubtful.insert(word.id());
-        }
-        answers.insert(place, answer);
-    }
-    let mut sound: Vec<&StoredRow> =
-        jobs.values().filter(|stored| stored.changed && !doubtful.contains(&stored.job.id)).collect();
-    sound.sort_by_key(|stored| stored.job.id);
-    let mut written = BTreeSet::new();
-    if !sound.is_empty() {
-        let statements = write::changes(&sound, &|name| core.catalogue.queue(name))?;
-        let mut session = core.session().await?;
-        match session.write_all(&statements).await {
-            Ok(rows) => {
-                for row in &rows {
-                    written.insert(Reader::new(row).id()?);
-                }
+        if let Some(stored) = jobs.get_mut(&word.id()) {
+            match word.apply(stored) {
+                Ok(answer) => drop(answers.insert(place, Ok(answer))),
+                Err(_) => drop(jobs.remove(&word.id())),
             }
+        }
+    }
+    let mut sound: Vec<&StoredRow> = jobs.values().collect();
+    sound.sort_by_key(|stored| stored.job.id);
+    let mut written = Written::default();
+    if let Some(settling) = Settling::of(&sound, &taken.blocks, &|name| core.catalogue.queue(name))? {
+        match core.session().await?.write(&settling.statement).await {
+            Ok(rows) => written = settling.claims.written(&rows)?,
             // Rolled back: the long way locks in order.
             Err(DbError::Collided(_) | DbError::Taken) => {}
             Err(db_error) => return Err(db_error),
         }
     }
-    core.vacuum.wrote(written.len());
-    core.tell(jobs.values().filter(|stored| written.contains(&stored.job.id)).map(|stored| &stored.job));
-    core.lease_cache.keep(
-        jobs.into_values().filter(|stored| written.contains(&stored.job.id) && stored.job.state == State::Active),
-    );
-    answers.retain(|place, _| written.contains(&run_call[*place].id()));
+    jobs.retain(|_, stored| stored.changed && written.has(stored.place));
+    core.vacuum.wrote(jobs.len());
+    core.tell(jobs.values().map(|stored| &stored.job));
+    answers.retain(|place, _| jobs.contains_key(&run_call[*place].id()));
+    taken.wrote(&written);
+    core.lease_cache.keep(active(jobs, &written), []);
     Ok(answers)
 }

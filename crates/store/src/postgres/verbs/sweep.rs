@@ -1,7 +1,9 @@
 //! Sweeping: expired, due and overdue jobs.
 
+use super::super::block::Blocks;
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
+use super::super::read::Found;
 use super::super::row::micros;
 use super::super::sql;
 use super::super::stored_row::StoredRow;
@@ -29,13 +31,15 @@ pub(in crate::postgres) async fn reclaim(
         vec![Box::new(now.micros()), Box::new(limit(most)), Box::new(ended), Box::new(lengths)];
     let statement = Statement::new(&sql::OVERDUE, params);
     let rows = session.begin(BEGIN, &statement).await?;
-    let mut jobs = core.read_locked(&mut session, &rows).await?.jobs;
+    let Found { mut jobs, blocks, .. } = core.read_locked(&mut session, &rows).await?;
+    jobs.retain(|stored| rules::overdue(&stored.job, &grace, now).is_some());
     jobs.sort_by_key(|StoredRow { job, .. }| (rules::overdue(job, &grace, now).map(|(since, _)| since), job.id));
+    jobs.truncate(most);
     let mut ended = Vec::new();
     for stored in &mut jobs {
         ended.extend(stored.change(|job| rules::reclaim(job, decide, &grace, now)));
     }
-    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>()).await?;
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks).await?;
     Ok(ended)
 }
 
@@ -59,7 +63,7 @@ pub(in crate::postgres) async fn promote(
         moved.extend(stored.change(|job| rules::fall_due(job, now)));
         jobs.push(stored);
     }
-    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>()).await?;
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &Blocks::new()).await?;
     Ok(moved)
 }
 

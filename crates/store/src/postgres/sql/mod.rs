@@ -1,0 +1,245 @@
+//! The statements that work on whole jobs.
+
+mod active;
+mod blocks;
+mod list;
+mod settle;
+
+pub(super) use active::{LOCK_ACTIVE, NEXT_WAKE, OVERDUE, READ_ACTIVE, READ_ACTIVE_BARE, SET_ASIDE_ACTIVE};
+pub(super) use blocks::{ARRIVE_ACTIVE, CLAIM_BLOCKS};
+pub(super) use list::{LIST, LIST_DEAD, LIST_DEAD_OF_QUEUE};
+pub(super) use settle::{Shape, settle};
+
+use crate::codec::row;
+use std::sync::LazyLock;
+
+/// What is read of a job, in the order in which it is read: of its row, then of its spec. Of a job that is active,
+/// its claim and its place there follow.
+const ROW: [&str; 7] = ["id", "tid", "expires_us", "queue", "priority", "rest", "failures"];
+const SAID: [&str; 8] = ["kind", "body", "policy", "own_policy", "timeout_ms", "lease_ms", "revisions", "source"];
+
+/// The positions of two columns that refer to other tables by number, and of the first of a claim.
+pub(super) const QUEUE: usize = 3;
+pub(super) const POLICY: usize = 9;
+pub(super) const BLOCK: usize = ROW.len() + SAID.len();
+
+fn job_columns() -> String {
+    let row = ROW.iter().map(|name| format!("j.{name}"));
+    row.chain(SAID.iter().map(|name| format!("s.{name}"))).collect::<Vec<_>>().join(", ")
+}
+
+/// Rows of versions that this program reads, by the first byte. Newer ones are left to nodes that can read them.
+/// An empty value is no row, and is to be found, so that it is set aside.
+pub(super) static READABLE: LazyLock<String> = LazyLock::new(|| format!("rest < '\\x{:02x}'::bytea", row::VERSION + 1));
+/// The same of claims.
+const READABLE_CLAIM: &str = "version <= 1";
+const _: () = assert!(row::VERSION == 1, "the condition on claims says so too");
+
+/// Parameters as the columns of a table `u`, one array for each, the first of them with the number `from`. As a list of
+/// columns, the arrays are read element by element; as a function, each would be copied into a table of its own first.
+fn unnested_from(from: usize, columns: &[(&str, &str)]) -> String {
+    let columns = (from..).zip(columns).map(|(place, (name, kind))| format!("unnest(${place}::{kind}[]) AS {name}"));
+    format!("(SELECT {}) u", columns.collect::<Vec<_>>().join(", "))
+}
+
+fn unnested(columns: &[(&str, &str)]) -> String {
+    unnested_from(1, columns)
+}
+
+fn names(columns: &[(&str, &str)]) -> String {
+    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// Counts how many jobs went from which state to which, by four parameters.
+fn counted_from(from: usize) -> String {
+    let columns = [("queue", "integer"), ("was", "smallint"), ("state", "smallint"), ("jobs", "bigint")];
+    format!("INSERT INTO counts (queue, was, state, jobs) SELECT * FROM {}", unnested_from(from, &columns))
+}
+
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $text:expr;)*) => {
+        $($(#[$doc])* pub(in crate::postgres) static $name: std::sync::LazyLock<String> =
+            std::sync::LazyLock::new(|| $text);)*
+    };
+}
+use statements;
+
+/// The columns of a waiting job, as they are written.
+const WAITING: [(&str, &str); 9] = [
+    ("id", "uuid"),
+    ("state", "smallint"),
+    ("rest", "bytea"),
+    ("failures", "bytea"),
+    ("available_us", "bigint"),
+    ("due_us", "bigint"),
+    ("expires_us", "bigint"),
+    ("queue", "integer"),
+    ("priority", "integer"),
+];
+/// The columns of a job that has ended.
+const ENDED: [(&str, &str); 9] = [
+    ("id", "uuid"),
+    ("state", "smallint"),
+    ("rest", "bytea"),
+    ("failures", "bytea"),
+    ("finished_us", "bigint"),
+    ("dead", "boolean"),
+    ("expires_us", "bigint"),
+    ("queue", "integer"),
+    ("priority", "integer"),
+];
+
+statements! {
+    /// New jobs: their specs and their rows, in one statement. Their queues are protected from being removed
+    /// meanwhile; where one is gone already, the row has no queue, which the table does not take.
+    ENQUEUE = {
+        let columns = [
+            ("id", "uuid"), ("kind", "text"), ("body", "bytea"), ("policy", "integer"), ("own_policy", "bytea"),
+            ("timeout_ms", "double precision"), ("lease_ms", "double precision"), ("key", "bytea"), ("source", "bigint"),
+            ("available_us", "bigint"), ("due_us", "bigint"), ("expires_us", "bigint"),
+            ("queue", "integer"), ("priority", "integer"), ("state", "smallint"), ("rest", "bytea"),
+        ];
+        let names = columns.map(|(name, _)| name);
+        let row: Vec<&str> = names[9..].iter().copied().filter(|name| *name != "queue").collect();
+        format!(
+            "WITH u AS MATERIALIZED (SELECT * FROM {}), said AS (\
+               INSERT INTO specs ({said}) SELECT {said} FROM u), \
+             q AS MATERIALIZED (SELECT id AS queue FROM queue_names \
+               WHERE id = ANY (ARRAY(SELECT DISTINCT queue FROM u)) FOR KEY SHARE), \
+             counted AS ({counted}) \
+             INSERT INTO live (id, queue, {row}) \
+             SELECT u.id, q.queue, {row} FROM u LEFT JOIN q ON q.queue = u.queue",
+            unnested(&columns), said = names[..9].join(", "), row = row.join(", "), counted = counted_from(17)
+        )
+    };
+    /// What became of jobs that wait and go on waiting. They are locked.
+    CHANGE = format!(
+        "WITH counted AS ({counted}) \
+         UPDATE live j SET available_us = u.available_us, due_us = u.due_us, state = u.state, rest = u.rest, \
+           failures = u.failures FROM {} WHERE j.ctid = u.tid",
+        unnested(&[&WAITING[..6], &[("tid", "tid")]].concat()), counted = counted_from(8)
+    );
+    /// Jobs that have ended while they waited. They are locked.
+    END = format!(
+        "WITH counted AS ({counted}), gone AS (DELETE FROM live WHERE ctid = ANY ($10::tid[])) \
+         INSERT INTO ended ({columns}) SELECT * FROM {}",
+        unnested(&ENDED), columns = names(&ENDED), counted = counted_from(11)
+    );
+    /// Jobs that are redriven. They are locked.
+    REDRIVE = format!(
+        "WITH counted AS ({counted}), gone AS (DELETE FROM ended WHERE id = ANY ($1::uuid[])) \
+         INSERT INTO live ({columns}) SELECT * FROM {}",
+        unnested(&WAITING), columns = names(&WAITING), counted = counted_from(10)
+    );
+    /// Jobs of another store that wait, unchanged.
+    ARRIVE_LIVE = format!(
+        "WITH counted AS ({counted}) INSERT INTO live ({columns}) SELECT * FROM {}",
+        unnested(&WAITING), columns = names(&WAITING), counted = counted_from(10)
+    );
+    /// Jobs of another store that have ended.
+    ARRIVE_ENDED = format!(
+        "WITH counted AS ({counted}) INSERT INTO ended ({columns}) SELECT * FROM {}",
+        unnested(&ENDED), columns = names(&ENDED), counted = counted_from(10)
+    );
+    /// Jobs that wait, by id, for a change. The order prevents two callers from waiting for each other.
+    LOCK_LIVE = format!("{} ORDER BY j.id FOR NO KEY UPDATE OF j", by_id("live"));
+    /// Jobs that have ended, by id, for a change.
+    LOCK_ENDED = format!("{} ORDER BY j.id FOR NO KEY UPDATE OF j", by_id("ended"));
+    /// Jobs that have ended, by id.
+    READ_ENDED = by_id("ended");
+    /// Jobs that wait or have ended, by id.
+    READ = format!("{} UNION ALL {}", by_id("live"), by_id("ended"));
+    /// The same without their bodies and revisions.
+    READ_BARE = bare(&READ);
+    /// The next jobs of the queues $1, in the order of the queues, at most $2, as of $3. The rows come in
+    /// the order of the loops, so that no more are locked than are asked for. Of those, only the ones are read that
+    /// begin within the first $4 bytes, and in any case the first $5.
+    CLAIM = format!(
+        "SELECT {read} FROM (SELECT {columns}, {SIZE} + {SAID_SIZE} AS bytes, \
+           sum({SIZE} + {SAID_SIZE}) OVER line AS through, row_number() OVER line AS turn FROM (\
+           SELECT j.*, q.place FROM unnest($1::text[]) WITH ORDINALITY AS q (name, place) CROSS JOIN LATERAL (\
+             SELECT ctid AS tid, * FROM live \
+             WHERE queue = (SELECT n.id FROM queue_names n WHERE n.name = q.name AND NOT n.paused) AND state = 2 \
+               AND (expires_us IS NULL OR expires_us > $3) AND {readable} \
+             ORDER BY priority DESC, available_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j \
+           LIMIT $2) j JOIN specs s ON s.id = j.id \
+           WINDOW line AS (ORDER BY j.place, j.priority DESC, j.available_us, j.id)) c \
+         WHERE through - bytes < $4 OR turn <= $5",
+        read = [&ROW[..], &SAID[..]].concat().join(", "), columns = job_columns(), readable = *READABLE
+    );
+    /// Waiting jobs that have expired at $1, at most $2; rows that other transactions have locked are skipped.
+    EXPIRED = format!(
+        "SELECT {} FROM (SELECT ctid AS tid, * FROM live WHERE expires_us <= $1 AND {} ORDER BY expires_us, id LIMIT $2 \
+           FOR NO KEY UPDATE SKIP LOCKED) j JOIN specs s ON s.id = j.id",
+        job_columns(), *READABLE
+    );
+    /// The next jobs that are due at $1 in each of the queues $3, at most $2 of each, after those at ($4, $5).
+    DUE = format!(
+        "SELECT {columns} FROM (\
+           SELECT j.* FROM unnest($3::integer[], $4::bigint[], $5::uuid[]) AS q (queue, due_us, id) \
+           CROSS JOIN LATERAL (\
+             SELECT ctid AS tid, * FROM live WHERE queue = q.queue AND {DUE_NOW} AND {readable} AND (due_us, id) > (q.due_us, q.id) \
+             ORDER BY due_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j) j JOIN specs s ON s.id = j.id",
+        columns = job_columns(), readable = *READABLE
+    );
+    /// The queues that have due jobs at $1, the earliest job first, at most $2, without those named in $3.
+    DUE_QUEUES = format!(
+        "SELECT q.id FROM queue_names q CROSS JOIN LATERAL (\
+           SELECT due_us, id FROM live WHERE queue = q.id AND {DUE_NOW} AND {readable} ORDER BY due_us, id LIMIT 1) j \
+         WHERE q.name <> ALL ($3::text[]) ORDER BY j.due_us, j.id LIMIT $2",
+        readable = *READABLE
+    );
+    /// How many jobs have rows of a newer version.
+    COUNT_NEWER = format!(
+        "SELECT (SELECT count(*) FROM live WHERE NOT {readable}) + (SELECT count(*) FROM ended WHERE NOT {readable}) \
+           + (SELECT count(*) FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
+              WHERE NOT {READABLE_CLAIM} AND {HERE})",
+        readable = *READABLE, HERE = active::HERE
+    );
+    PRUNE_FINISHED = prune("NOT dead");
+    PRUNE_DEAD = prune("dead");
+}
+
+/// Jobs of a table by id.
+fn by_id(table: &str) -> String {
+    let columns = job_columns().replace("j.tid", "j.ctid");
+    format!("SELECT {columns} FROM {table} j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[])")
+}
+
+/// What is due at $1. What has expired by then is not.
+const DUE_NOW: &str = "due_us <= $1 AND (expires_us IS NULL OR expires_us > $1)";
+
+/// Deletes jobs that ended before a moment, with all that belongs to them.
+fn prune(which: &str) -> String {
+    format!(
+        "WITH old AS (SELECT id FROM ended WHERE {which} AND finished_us <= $1 \
+           ORDER BY finished_us, id LIMIT $2 FOR UPDATE SKIP LOCKED), \
+         gone AS (DELETE FROM ended USING old WHERE ended.id = old.id RETURNING ended.id, {COUNTED_ENDED}), \
+         said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id), \
+         counted AS (INSERT INTO counts (queue, was, jobs) SELECT queue, was, count(*) FROM gone GROUP BY queue, was) \
+         SELECT count(*) FROM gone"
+    )
+}
+
+/// How a job that has ended is counted.
+const COUNTED_ENDED: &str = "ended.queue, CASE WHEN ended.dead THEN 8 ELSE ended.state END AS was";
+
+fn bare(read: &str) -> String {
+    read.replace("s.body", "''::bytea").replace("s.revisions", "NULL::bytea")
+}
+
+/// The approximate size of a row besides its fixed columns, in bytes. The values themselves are not read.
+const SIZE: &str = "octet_length(rest) + coalesce(octet_length(failures), 0)";
+/// The same of a spec.
+const SAID_SIZE: &str = "octet_length(s.body) + coalesce(octet_length(s.revisions), 0)";
+
+pub(super) const UPDATE_SPEC: &str = "UPDATE specs SET kind = $2, body = $3, policy = $4, own_policy = $5, \
+     timeout_ms = $6, lease_ms = $7, revisions = $8 WHERE id = $1";
+/// Deletes jobs that have ended, which are locked.
+pub(super) static REMOVE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "WITH said AS (DELETE FROM specs WHERE id = ANY ($1::uuid[])), \
+         gone AS (DELETE FROM ended WHERE id = ANY ($1::uuid[]) RETURNING {COUNTED_ENDED}) \
+         INSERT INTO counts (queue, was, jobs) SELECT queue, was, count(*) FROM gone GROUP BY queue, was"
+    )
+});
