@@ -39,7 +39,7 @@ pub(super) struct Damaged {
 
 impl Found {
     /// Adds what other rows hold.
-    fn extend(&mut self, other: Self) {
+    pub(super) fn extend(&mut self, other: Self) {
         self.jobs.extend(other.jobs);
         self.blocks.extend(other.blocks);
         self.damaged.extend(other.damaged);
@@ -97,7 +97,7 @@ pub(super) async fn jobs(session: &mut Session, catalogue: &Catalogue, rows: &[R
     let mut found = Found { jobs: Vec::with_capacity(rows.len()), ..Found::default() };
     for row in rows {
         let mut row = Reader::new(row);
-        let is_active = row.has_more_than(sql::BLOCK);
+        let is_active = row.len() == sql::ACTIVE;
         let id = row.id()?;
         let read = job(id, &mut row, catalogue, &unreadable);
         if let Err(Flaw::Table(db_error)) = read {

@@ -1,7 +1,7 @@
 //! Jobs as they are stored: what the rules change, and what has to be written then.
 
 use super::value::Tid;
-use crate::{Job, JobId, Refusal, State};
+use crate::{Job, JobId, Refusal, State, Transition};
 use uuid::Uuid;
 
 /// Where a job is stored.
@@ -60,14 +60,31 @@ impl StoredRow {
     }
 
     /// Applies a rule; the job stays as it is where the rule refuses.
-    pub(super) fn change<T: AsRef<Job>>(&mut self, rule: impl FnOnce(Job) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    pub(super) fn change<T: Changed>(&mut self, rule: impl FnOnce(Job) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let answer = rule(self.job.clone())?;
-        let changed = answer.as_ref();
-        if *changed != self.job {
+        if let Some(changed) = answer.changed() {
             self.changed = true;
             self.job.clone_from(changed);
         }
         Ok(answer)
+    }
+}
+
+/// What a rule answers.
+pub(super) trait Changed {
+    /// The job as it becomes, where something has happened to it.
+    fn changed(&self) -> Option<&Job>;
+}
+
+impl Changed for Job {
+    fn changed(&self) -> Option<&Job> {
+        Some(self)
+    }
+}
+
+impl Changed for Transition {
+    fn changed(&self) -> Option<&Job> {
+        Some(&self.job)
     }
 }
 

@@ -67,9 +67,9 @@ impl<'r> Reader<'r> {
         Self { row, at: 0 }
     }
 
-    /// Whether there are more columns than these.
-    pub(super) fn has_more_than(&self, columns: usize) -> bool {
-        self.row.len() > columns
+    /// How many columns there are.
+    pub(super) fn len(&self) -> usize {
+        self.row.len()
     }
 
     /// Goes on with this column.

@@ -18,10 +18,24 @@ use std::sync::LazyLock;
 const ROW: [&str; 7] = ["id", "tid", "expires_us", "queue", "priority", "rest", "failures"];
 const SAID: [&str; 8] = ["kind", "body", "policy", "own_policy", "timeout_ms", "lease_ms", "revisions", "source"];
 
+/// Jobs above this size are read when it is known that they are claimed.
+pub(super) const LARGE: i32 = 16 << 10;
+
+/// The columns of a job, without those that can be large where they are.
+fn unless_large() -> String {
+    let mut columns = job_columns();
+    for large in ["s.body", "j.failures", "s.revisions"] {
+        columns = columns.replace(large, &format!("CASE WHEN j.bytes + {SAID_SIZE} <= {LARGE} THEN {large} END"));
+    }
+    columns
+}
+
 /// The positions of two columns that refer to other tables by number, and of the first of a claim.
 pub(super) const QUEUE: usize = 3;
 pub(super) const POLICY: usize = 9;
 pub(super) const BLOCK: usize = ROW.len() + SAID.len();
+/// How many columns are read of a job that is active.
+pub(super) const ACTIVE: usize = BLOCK + 6;
 
 fn job_columns() -> String {
     let row = ROW.iter().map(|name| format!("j.{name}"));
@@ -152,21 +166,20 @@ statements! {
     /// The same without their bodies and revisions.
     READ_BARE = bare(&READ);
     /// The next jobs of the queues $1, in the order of the queues, at most $2, as of $3. The rows come in
-    /// the order of the loops, so that no more are locked than are asked for. Of those, only the ones are read that
-    /// begin within the first $4 bytes, and in any case the first $5.
+    /// the order of the loops, so that no more are locked than are asked for. Behind the columns of a job are the time
+    /// since when it is available, and its size; large ones come without their bodies, failures and revisions.
     CLAIM = format!(
-        "SELECT {read} FROM (SELECT {columns}, {SIZE} + {SAID_SIZE} AS bytes, \
-           sum({SIZE} + {SAID_SIZE}) OVER line AS through, row_number() OVER line AS turn FROM (\
-           SELECT j.*, q.place FROM unnest($1::text[]) WITH ORDINALITY AS q (name, place) CROSS JOIN LATERAL (\
-             SELECT ctid AS tid, * FROM live \
+        "SELECT {columns}, j.available_us, j.bytes + {SAID_SIZE} FROM (\
+           SELECT j.* FROM unnest($1::text[]) AS q (name) CROSS JOIN LATERAL (\
+             SELECT ctid AS tid, *, {SIZE} AS bytes FROM live \
              WHERE queue = (SELECT n.id FROM queue_names n WHERE n.name = q.name AND NOT n.paused) AND state = 2 \
                AND (expires_us IS NULL OR expires_us > $3) AND {readable} \
              ORDER BY priority DESC, available_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j \
-           LIMIT $2) j JOIN specs s ON s.id = j.id \
-           WINDOW line AS (ORDER BY j.place, j.priority DESC, j.available_us, j.id)) c \
-         WHERE through - bytes < $4 OR turn <= $5",
-        read = [&ROW[..], &SAID[..]].concat().join(", "), columns = job_columns(), readable = *READABLE
+           LIMIT $2) j JOIN specs s ON s.id = j.id",
+        columns = unless_large(), readable = *READABLE
     );
+    /// Jobs that wait, by id, which are locked.
+    READ_LIVE = by_id("live");
     /// Waiting jobs that have expired at $1, at most $2; rows that other transactions have locked are skipped.
     EXPIRED = format!(
         "SELECT {} FROM (SELECT ctid AS tid, * FROM live WHERE expires_us <= $1 AND {} ORDER BY expires_us, id LIMIT $2 \

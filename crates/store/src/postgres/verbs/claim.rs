@@ -4,9 +4,10 @@ use super::super::block::{self, Block, NewBlock};
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::pool::Session;
-use super::super::stored_row::{Place, StoredRow, counted};
+use super::super::read::Found;
+use super::super::stored_row::{Place, StoredRow, counted, uuids};
 use super::super::tally::Tally;
-use super::super::value::{Param, Statement, limit};
+use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{sql, text, write};
 use crate::rules;
 use crate::{Claim, Job, JobId, StoreError};
@@ -14,6 +15,7 @@ use redrive_policy::Moment;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tokio_postgres::Row;
 
 /// A worker's request, and when it came.
 pub(in crate::postgres) type Call = (Claim, Moment);
@@ -59,19 +61,15 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
         }
         // Jobs that earlier groups of this transaction have claimed are found again: they are not written yet.
         let again: usize = taken.iter().map(|(_, stored)| stored.job.bytes()).sum();
-        let params: Vec<Param<'_>> = vec![
-            Box::new(names),
-            Box::new(limit(count.saturating_add(taken.len()))),
-            Box::new(now.micros()),
-            Box::new(limit(bytes.saturating_add(again))),
-            Box::new(limit(places.len() + taken.len())),
-        ];
+        let budget = Budget { bytes: bytes.saturating_add(again), jobs: places.len() + taken.len() };
+        let params: Vec<Param<'_>> =
+            vec![Box::new(names), Box::new(limit(count.saturating_add(taken.len()))), Box::new(now.micros())];
         let statement = Statement::new(&sql::CLAIM, params);
         let mut found = Vec::new();
         for _ in 0..LOOKS {
             let rows = if begun { session.query(&statement).await? } else { session.begin(BEGIN, &statement).await? };
             begun = true;
-            let read = core.read_locked(&mut session, &rows).await?;
+            let read = read_some(core, &mut session, rows, &budget, &queues).await?;
             found = read.jobs;
             if read.damaged.is_empty() {
                 break;
@@ -132,6 +130,61 @@ async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, Store
     }
     core.lease_cache.keep(taken.into_iter().map(|(_, stored)| stored), claims);
     Ok(())
+}
+
+/// Of which jobs bodies are read: of those that begin within so many bytes, and in any case of so many.
+struct Budget {
+    bytes: usize,
+    jobs: usize,
+}
+
+/// The jobs of rows. Large ones are read a second time, and only where the budget allows for them.
+async fn read_some(
+    core: &Core,
+    session: &mut Session,
+    mut rows: Vec<Row>,
+    budget: &Budget,
+    queues: &[&Arc<str>],
+) -> Result<Found, DbError> {
+    let mut sizes = rows.iter().map(size).collect::<Result<Vec<_>, _>>()?;
+    if sizes.iter().all(|size| size.bytes <= sql::LARGE) {
+        return core.read_locked(session, &rows).await;
+    }
+    let known: Vec<i32> = sizes.iter().map(|size| size.queue).collect();
+    core.catalogue.learn_queues(session, &known).await?;
+    let numbers: Vec<Option<i32>> = queues.iter().map(|queue| core.catalogue.queue(queue)).collect();
+    let place = |size: &Size| numbers.iter().position(|number| *number == Some(size.queue));
+    sizes.sort_by_key(|size| (place(size), Reverse(size.priority), size.available, size.id));
+    let (mut large, mut through) = (Vec::new(), 0_usize);
+    for (turn, size) in sizes.iter().enumerate() {
+        if size.bytes > sql::LARGE && (through < budget.bytes || turn < budget.jobs) {
+            large.push(size.id);
+        }
+        through = through.saturating_add(usize::try_from(size.bytes).unwrap_or(0));
+    }
+    rows.retain(|row| size(row).is_ok_and(|size| size.bytes <= sql::LARGE));
+    let mut found = core.read_locked(session, &rows).await?;
+    let rows = session.query(&Statement::new(&sql::READ_LIVE, vec![Box::new(uuids(&large))])).await?;
+    found.extend(core.read_locked(session, &rows).await?);
+    Ok(found)
+}
+
+/// The place and the size of a job that was found.
+struct Size {
+    id: JobId,
+    queue: i32,
+    priority: i32,
+    available: Option<i64>,
+    bytes: i32,
+}
+
+fn size(row: &Row) -> Result<Size, DbError> {
+    let mut row = Reader::new(row);
+    let id = row.id()?;
+    row.skip_to(sql::QUEUE);
+    let (queue, priority) = (row.next()?, row.next()?);
+    row.skip_to(sql::BLOCK);
+    Ok(Size { id, queue, priority, available: row.next()?, bytes: row.next()? })
 }
 
 /// Calls that ask the same queues in the same order, each by its place. A queue that is held is not asked.

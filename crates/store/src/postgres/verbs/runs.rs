@@ -4,7 +4,7 @@ use super::super::core::{ACTIVE_FIRST, Core, Locked, Wanted};
 use super::super::db_error::DbError;
 use super::super::read;
 use super::super::settling::{Settling, Written};
-use super::super::stored_row::StoredRow;
+use super::super::stored_row::{Changed, StoredRow};
 use crate::rules;
 use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError};
 use redrive_policy::{Moment, Span};
@@ -49,11 +49,11 @@ impl RunAnswer {
     }
 }
 
-impl AsRef<Job> for RunAnswer {
-    fn as_ref(&self) -> &Job {
+impl Changed for RunAnswer {
+    fn changed(&self) -> Option<&Job> {
         match self {
-            Self::Extended(job) => job,
-            Self::Settled(settled) => settled.job(),
+            Self::Extended(job) => Some(job),
+            Self::Settled(settled) => settled.transition().map(|transition| &transition.job),
         }
     }
 }
