@@ -1,5 +1,5 @@
-//! How many jobs there are: every transaction writes which jobs went from which state to which, and the sum of that says
-//! how many are where.
+//! How many jobs there are: every transaction writes which jobs went from which state to which, and the sum of that
+//! says how many are where.
 
 use super::core::Core;
 use super::db_error::DbError;
@@ -15,8 +15,8 @@ const COUNT: &str = "SELECT q.name, c.state, c.jobs FROM (\
          SELECT queue, state, jobs FROM counts WHERE state IS NOT NULL UNION ALL \
          SELECT queue, was, - jobs FROM counts WHERE was IS NOT NULL) c GROUP BY queue, state) c \
      JOIN queue_names q ON q.id = c.queue WHERE c.jobs <> 0";
-/// Replaces all rows by their sums. Of two nodes that do it at the same time, the second one finds the rows of the first
-/// one gone, and leaves its sums alone.
+/// Replaces all rows by their sums. Of two nodes that do it at the same time, the second one finds the rows of the
+/// first one gone, and leaves its sums alone.
 const FOLD: &str = "WITH gone AS (DELETE FROM counts RETURNING queue, was, state, jobs) \
      INSERT INTO counts (queue, state, jobs) SELECT queue, state, sum(jobs) FROM (\
        SELECT queue, state, jobs FROM gone WHERE state IS NOT NULL UNION ALL \

@@ -264,8 +264,8 @@ FROM (
         l.expires_us, NULL::bigint AS finished_us, false AS dead, l.rest, l.failures
     FROM live l JOIN specs s ON s.id = l.id
     UNION ALL
-    SELECT s.id, s.kind, s.body, s.policy, s.own_policy, c.queue, c.priority, 3, NULL, c.due_us, c.expires_us, NULL, false,
-        e.rest, e.failures
+    SELECT s.id, s.kind, s.body, s.policy, s.own_policy, c.queue, c.priority, 3, NULL, c.due_us, c.expires_us, NULL,
+        false, e.rest, e.failures
     FROM claims c CROSS JOIN LATERAL unnest(c.ids, c.rests, c.failures)
         WITH ORDINALITY AS e (id, rest, failures, place)
     JOIN specs s ON s.id = e.id AND s.source = c.source
