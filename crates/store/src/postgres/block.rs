@@ -43,7 +43,7 @@ impl Block {
 
     /// Whether the job at this place is in it.
     pub(super) fn has(&self, place: usize) -> bool {
-        self.gone.get(place / 8).is_some_and(|byte| byte & (1 << (place % 8)) == 0)
+        place < self.size && self.gone.get(place / 8).is_some_and(|byte| byte & (1 << (place % 8)) == 0)
     }
 
     /// The job at this place leaves it.
