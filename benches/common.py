@@ -10,6 +10,7 @@ class Server:
     """A real server, on a store of its own. Loopback only."""
 
     program = PROGRAM
+    work = None
     running = []
 
     def __init__(self, *arguments):
@@ -105,9 +106,9 @@ class Database:
         self.process.wait()
 
 
-def with_embedded(work, use):
+def with_embedded(use):
     """Calls `use` with a function that gives the store of a name, as arguments of `redrive serve`."""
-    folder = tempfile.mkdtemp(prefix="redrive-bench-", dir=work)
+    folder = tempfile.mkdtemp(prefix="redrive-bench-", dir=Server.work)
     try:
         use(lambda name: ["--data", os.path.join(folder, name)])
     finally:
@@ -147,29 +148,33 @@ def quantile(times, share):
     return round(1e3 * times[min(len(times) - 1, int(share * len(times)))], 3)
 
 
-def median(values):
-    return sorted(values)[len(values) // 2]
-
-
 def in_turns(store, cases, rounds):
-    """The machine is not the same from second to second: the cases take turns, and the median of each counts.
+    """The machine is not the same from second to second: the cases take turns. A line for each call of each turn; the
+    report makes medians of them, and compares the second case with the first.
 
-    `cases` has two names, each with a function that gives the seconds of calls; the second is compared with the first.
+    `cases` has two names, each with a function that gives the seconds of calls.
     """
-    figures = {name: {} for name in cases}
-    for _ in range(rounds):
+    for number in range(1, rounds + 1):
         for name, measure in cases.items():
             for call, times in measure().items():
-                one = figures[name].setdefault(call, {"p50_ms": [], "p99_ms": []})
-                one["p50_ms"].append(quantile(times, 0.5))
-                one["p99_ms"].append(quantile(times, 0.99))
-    first, second = cases
-    for call in ["enqueue", "claim", "ack"]:
-        both = {name: {key: median(values) for key, values in figures[name][call].items()} for name in cases}
-        ratio = both[second]["p99_ms"] / both[first]["p99_ms"]
-        show(store=store, call=call, **both, p99_ratio=round(ratio, 2))
+                show(store=store, call=call, case=name, round=number,
+                     p50_ms=quantile(times, 0.5), p99_ms=quantile(times, 0.99), flushes=call == "enqueue")
 
 
-def show(**line):
-    """One line of JSON, with the load of the machine."""
-    print(json.dumps({**line, "load": round(os.getloadavg()[0], 1)}), flush=True)
+def fdatasync_per_second(folder, seconds):
+    """How often 4 KiB can be appended and flushed: the mood of the disk varies from minute to minute."""
+    with tempfile.NamedTemporaryFile(dir=folder, prefix="flush-probe-") as file:
+        count, end = 0, time.monotonic() + seconds
+        while time.monotonic() < end:
+            os.write(file.fileno(), b"x" * 4096)
+            os.fdatasync(file.fileno())
+            count += 1
+    return round(count / seconds)
+
+
+def show(flushes=True, **line):
+    """One line of JSON, with the load of the machine and the flushes of its disk per second."""
+    line["load"] = round(os.getloadavg()[0], 2)
+    if flushes:
+        line["fdatasync_per_second"] = fdatasync_per_second(Server.work, 0.3)
+    print(json.dumps(line), flush=True)

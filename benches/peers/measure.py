@@ -1,42 +1,34 @@
-"""Runs one program, adds the state of the disk and of the machine to each line that it prints, and
-appends the lines to the results.
+"""Runs one program, adds the round and the state of the disk and of the machine to each line that it prints, and
+appends the lines to the results. A program that ends with an error has no lines, even for what it measured before.
 
-usage: python3 measure.py RESULTS FOLDER -- command…
+usage: PEER=… ROUND=… python3 measure.py RESULTS FOLDER -- command…
 """
 
 import json
 import os
 import subprocess
 import sys
-import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import fdatasync_per_second
 
 results, folder, _, *command = sys.argv[1:]
-
-
-def fdatasync_per_second(seconds=0.7):
-    """How often 4 KiB can be appended and flushed: the mood of the disk varies from minute to minute."""
-    path = os.path.join(folder, "flush-probe")
-    file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-    count, end = 0, time.monotonic() + seconds
-    while time.monotonic() < end:
-        os.write(file, b"x" * 4096)
-        os.fdatasync(file)
-        count += 1
-    os.close(file)
-    os.unlink(path)
-    return round(count / seconds)
-
-
-flushes = fdatasync_per_second()
+flushes = fdatasync_per_second(folder, 0.7)
 done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=1800, check=False)
+lines = []
+for line in done.stdout.splitlines():
+    try:
+        lines.append(json.loads(line))
+    except ValueError:
+        print(line, file=sys.stderr)
+if done.returncode:
+    lines = [{"peer": os.environ["PEER"], "failed": done.returncode}]
 with open(results, "a", encoding="utf-8") as file:
-    for line in done.stdout.splitlines():
-        try:
-            one = json.loads(line)
-        except ValueError:
-            print(line, file=sys.stderr)
-            continue
-        one.update(fdatasync_per_second=flushes, load=round(os.getloadavg()[0], 2))
-        print(json.dumps(one))
-        file.write(json.dumps(one) + "\n")
+    for line in lines:
+        line.update(round=int(os.environ.get("ROUND", "1")), load=round(os.getloadavg()[0], 2),
+                    fdatasync_per_second=flushes)
+        print(json.dumps(line), flush=True)
+        file.write(json.dumps(line) + "\n")
 sys.exit(done.returncode)
