@@ -18,7 +18,7 @@ import time
 import procrastinate
 import psycopg
 
-PROCESSES, ABREAST = 2, 25
+PROCESSES, CONCURRENCY = 2, 25
 peer, url = os.environ["PEER"], os.environ["PG_URL"]
 jobs = int(os.environ.get("JOBS", "10000"))
 runs = multiprocessing.Value("q", 0)
@@ -94,7 +94,7 @@ def worker(queue, ready):
         app, _ = new_app()
         async with app.open_async():
             ready.wait()
-            await app.run_worker_async(queues=[queue], concurrency=ABREAST, fetch_job_polling_interval=0.1,
+            await app.run_worker_async(queues=[queue], concurrency=CONCURRENCY, fetch_job_polling_interval=0.1,
                                        listen_notify=False, delete_jobs="never", shutdown_graceful_timeout=5)
 
     asyncio.run(inner())
