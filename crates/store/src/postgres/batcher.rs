@@ -4,12 +4,24 @@ use crate::StoreError;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// How many calls wait at most before further callers wait to send theirs.
 const WAITING: usize = 4_096;
 /// How many calls one batch takes at most.
 const TOGETHER: usize = 256;
+/// How many batches are with the database at the same time: the next one need not wait for the flush of the last one.
+const CONCURRENCY: usize = 4;
+/// How many of them may be small. Small calls wait a moment for company, because a transaction costs more than a job.
+const SMALL: usize = 2;
+/// A batch of this many jobs is not small.
+const LARGE: usize = 32;
+
+/// A call that can be taken together with others.
+pub(super) trait Weigh {
+    /// About how many jobs it is about.
+    fn jobs(&self) -> usize;
+}
 
 type Caller<C, A> = (C, oneshot::Sender<Result<A, StoreError>>);
 
@@ -24,18 +36,18 @@ impl<C, A> fmt::Debug for Batcher<C, A> {
     }
 }
 
-impl<C: Send + 'static, A: Send + 'static> Batcher<C, A> {
-    /// A batcher with up to `concurrency` batches in progress at the same time. `work` answers each call of
-    /// a batch, in the same order. It ends when the batcher is dropped and the last call is answered.
-    pub(super) fn open<W, F>(concurrency: usize, work: W) -> Self
+impl<C: Weigh + Send + 'static, A: Send + 'static> Batcher<C, A> {
+    /// A batcher. `work` answers each call of a batch, in the same order. It ends when the batcher is dropped and the
+    /// last call is answered.
+    pub(super) fn open<W, F>(work: W) -> Self
     where
         W: Fn(Vec<C>) -> F + Clone + Send + 'static,
         F: Future<Output = Vec<Result<A, StoreError>>> + Send + 'static,
     {
         let (calls, waiting) = mpsc::channel(WAITING);
-        let waiting = Arc::new(Mutex::new(waiting));
-        for _ in 0..concurrency {
-            tokio::spawn(serve(Arc::clone(&waiting), work.clone()));
+        let (waiting, small) = (Arc::new(Mutex::new(waiting)), Arc::new(Semaphore::new(SMALL)));
+        for _ in 0..CONCURRENCY {
+            tokio::spawn(serve(Arc::clone(&waiting), Arc::clone(&small), work.clone()));
         }
         Self { calls }
     }
@@ -49,16 +61,36 @@ impl<C: Send + 'static, A: Send + 'static> Batcher<C, A> {
     }
 }
 
-async fn serve<C, A, W, F>(waiting: Arc<Mutex<mpsc::Receiver<Caller<C, A>>>>, work: W)
+/// The next calls; none when the batcher is closed. The permit of a small batch is held for as long as it is with the
+/// database.
+async fn next<C: Weigh, A>(
+    waiting: &Mutex<mpsc::Receiver<Caller<C, A>>>,
+    small: &Arc<Semaphore>,
+) -> (Vec<Caller<C, A>>, Option<OwnedSemaphorePermit>) {
+    let mut batch = Vec::new();
+    let mut waiting = waiting.lock().await;
+    waiting.recv_many(&mut batch, TOGETHER).await;
+    while batch.iter().map(|(call, _)| call.jobs()).sum::<usize>() < LARGE && !batch.is_empty() {
+        let room = TOGETHER - batch.len();
+        tokio::select! {
+            biased;
+            permit = Arc::clone(small).acquire_owned() => return (batch, permit.ok()),
+            more = waiting.recv_many(&mut batch, room), if room > 0 => if more == 0 { break },
+        }
+    }
+    (batch, None)
+}
+
+async fn serve<C, A, W, F>(waiting: Arc<Mutex<mpsc::Receiver<Caller<C, A>>>>, small: Arc<Semaphore>, work: W)
 where
-    C: Send + 'static,
+    C: Weigh + Send + 'static,
     A: Send + 'static,
     W: Fn(Vec<C>) -> F + Send,
     F: Future<Output = Vec<Result<A, StoreError>>> + Send + 'static,
 {
     loop {
-        let mut batch = Vec::new();
-        if waiting.lock().await.recv_many(&mut batch, TOGETHER).await == 0 {
+        let (mut batch, _permit) = next(&waiting, &small).await;
+        if batch.is_empty() {
             return;
         }
         // A caller that has gone no longer needs its call.

@@ -109,12 +109,12 @@ impl Options {
     }
 
     /// What each connection is set to. The statements are few and known, each with an index made for it;
-    /// plans by statistics that lag behind a growing queue would scan it whole.
+    /// plans by statistics that lag behind a growing queue would scan it whole. No statement is worth a second process.
     pub(super) fn session_settings(&self) -> String {
         format!(
             "SET search_path = \"{}\"; SET synchronous_commit = on; SET enable_seqscan = off; \
              SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
-             SET jit = off; SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '10s'",
+             SET jit = off; SET max_parallel_workers_per_gather = 0; SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '10s'",
             self.schema
         )
     }

@@ -18,8 +18,6 @@ use crate::{
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
-/// How many batches of each kind are with the database at the same time.
-const CONCURRENCY: usize = 2;
 /// The most that one verb uses at the same time.
 const LEAST_CONNECTIONS: usize = 2;
 
@@ -55,9 +53,9 @@ impl Postgres {
         tokio::spawn(vacuum::run(Arc::clone(&core.vacuum), Arc::downgrade(&core)));
         let (for_enqueues, for_claims, for_runs) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
         Ok(Self {
-            enqueues: Batcher::open(CONCURRENCY, move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
-            claims: Batcher::open(CONCURRENCY, move |calls| claim::batch(Arc::clone(&for_claims), calls)),
-            runs: Batcher::open(CONCURRENCY, move |calls| runs::batch(Arc::clone(&for_runs), calls)),
+            enqueues: Batcher::open(move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
+            claims: Batcher::open(move |calls| claim::batch(Arc::clone(&for_claims), calls)),
+            runs: Batcher::open(move |calls| runs::batch(Arc::clone(&for_runs), calls)),
             core,
             clock,
             receiving: tokio::sync::Mutex::default(),

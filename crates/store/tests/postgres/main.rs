@@ -13,6 +13,7 @@ mod faults;
 mod frozen;
 mod held;
 mod inbox;
+mod large;
 mod migrations;
 mod model;
 mod nodes;

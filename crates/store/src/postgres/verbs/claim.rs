@@ -1,5 +1,6 @@
 //! Claiming jobs.
 
+use super::super::batcher::Weigh;
 use super::super::block::{self, Block, NewBlock};
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
@@ -19,6 +20,12 @@ use tokio_postgres::Row;
 
 /// A worker's request, and when it came.
 pub(in crate::postgres) type Call = (Claim, Moment);
+
+impl Weigh for Call {
+    fn jobs(&self) -> usize {
+        self.0.count
+    }
+}
 
 /// How often a claim looks again because it found jobs that had to be set aside.
 const LOOKS: usize = 16;

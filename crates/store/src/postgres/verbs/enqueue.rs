@@ -1,5 +1,6 @@
 //! Enqueueing jobs.
 
+use super::super::batcher::Weigh;
 use super::super::core::{BEGIN_SNAPSHOT, Core};
 use super::super::db_error::DbError;
 use super::super::stored_row::uuids;
@@ -14,6 +15,12 @@ use std::sync::Arc;
 /// Jobs that are enqueued together, and when.
 pub(in crate::postgres) type Call = (Vec<NewJob>, Moment);
 pub(in crate::postgres) type Reply = Result<Vec<Enqueued>, DuplicateId>;
+
+impl Weigh for Call {
+    fn jobs(&self) -> usize {
+        self.0.len()
+    }
+}
 
 /// How often a call is repeated because another transaction took one of its ids or keys meanwhile.
 const LOOKS: usize = 16;

@@ -1,5 +1,6 @@
 //! Heartbeats and the ends of runs.
 
+use super::super::batcher::Weigh;
 use super::super::core::{ACTIVE_FIRST, Core, Locked, Wanted};
 use super::super::db_error::DbError;
 use super::super::read;
@@ -20,6 +21,15 @@ pub(in crate::postgres) struct Call {
 pub(in crate::postgres) enum RunCall {
     Alive(Vec<LeaseRef>, Option<Span>),
     Ended(Vec<Settlement>),
+}
+
+impl Weigh for Call {
+    fn jobs(&self) -> usize {
+        match &self.run_call {
+            RunCall::Alive(lease_refs, _) => lease_refs.len(),
+            RunCall::Ended(settlements) => settlements.len(),
+        }
+    }
 }
 
 pub(in crate::postgres) type Answers = Vec<Result<RunAnswer, Refusal>>;
