@@ -1,9 +1,9 @@
 # Sidekiq on Redis: phases a, b and c. A retry waits for at least a second, to which Sidekiq adds up to nine of its own,
 # and is then moved by a poller, so that phase d would measure that wait and is left out.
 #
-# Two worker processes of 25 threads, which was faster in trials than one of 50. A worker takes a job off its list before
-# it runs it, and tells nobody that it is done: where a process dies, its jobs are lost. The start of the workers is not
-# counted.
+# Two worker processes of 25 threads, which was faster in trials than one of 50. A worker takes a job off its list
+# before it runs it, and tells nobody that it is done: where a process dies, its jobs are lost. The start of the workers
+# is not counted.
 #
 # usage: PEER=… REDIS_PORT=… JOBS=… ruby sidekiq.rb
 require "io/wait"
