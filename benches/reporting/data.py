@@ -82,9 +82,9 @@ def with_spread(values, write=number):
     return write(statistics.median(values)) + brackets(values, write) if values else "–"
 
 
-def table(head, rows):
-    """A table of Markdown: the first column is text, the others are figures."""
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+def table(head, rows, texts=1):
+    """A table of Markdown: the first columns are text, the others are figures."""
+    lines = [head, ["---"] * texts + ["---:"] * (len(head) - texts), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 

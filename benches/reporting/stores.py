@@ -2,7 +2,7 @@
 
 import statistics
 
-from .data import brackets, goal, number, table, with_spread
+from .data import MISSING, brackets, goal, number, table, with_spread
 
 STORES = {"embedded": "embedded store", "postgres": "PostgreSQL"}
 CALLS = ["enqueue", "claim", "ack"]
@@ -111,3 +111,8 @@ GOALS = {
     "held": goals_of_held,
     "lists": lambda results: goals_of_calls(results, "lists", LISTS, "beside lists"),
 }
+
+
+def figures(results):
+    jobs = {"lists.jobs": results.values("lists", "waiting"), "held.jobs": results.values("held", "resumed")}
+    return {name: f"{max(values):,}" if values else MISSING for name, values in jobs.items()}

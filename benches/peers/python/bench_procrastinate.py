@@ -1,6 +1,6 @@
-"""procrastinate on PostgreSQL. Two worker processes, each with its own event loop and 25 jobs at a time: one process is
-held up by its interpreter before the database is busy. Each worker polls every 100 ms and does not listen for
-notifications, and keeps jobs that are done, all of which was faster in trials. Retries wait for 0 seconds.
+"""procrastinate on PostgreSQL. Two worker processes, each with its own event loop and 25 jobs at a time, which was two
+to three times as fast in trials as one with 50. Each polls every 100 ms; listening for notifications, and deleting jobs
+that are done instead of keeping them, made no difference. Retries wait for 0 seconds.
 
 The start of the workers is not counted. Its time for one job grows with the number of jobs.
 
