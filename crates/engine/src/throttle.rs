@@ -1,7 +1,7 @@
 //! Reads that look at many jobs, throttled so that they leave time to the others.
 //!
 //! A list over a million jobs takes as much of the processor, or of the database, as it gets. While jobs are enqueued,
-//! claimed and settled, all such reads together get a small share of the time, one step after the other; on a server
+//! claimed and settled, all such reads together get a small share of the time, one after the other; on a server
 //! with nothing else to do they go on at full speed.
 
 use crate::Engine;
@@ -14,8 +14,7 @@ use tokio::time::Instant;
 
 /// After each step, reads pause for this many times as long as it took.
 const PAUSE: u32 = 19;
-/// The shortest pause, which is the finest that the timer knows. Without it, two reads that are polled together could
-/// wake each other for ever.
+/// The shortest pause, which is the finest that the timer knows.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest pause. A step that took long may have waited for something itself.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
@@ -28,7 +27,7 @@ pub(crate) struct Throttle {
     begun: Instant,
     /// When something last happened, in microseconds since `begun`; 0 is never.
     last_event_us: AtomicU64,
-    /// Held for a step and the pause after it.
+    /// Held by the read that runs while the engine is busy.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -52,22 +51,20 @@ impl Throttle {
 }
 
 impl Engine {
-    /// Runs a read that looks at many jobs. While the engine is busy, it takes turns with all others of its kind, and
-    /// all of them pause after each step, which is what the future does until it wants to be polled again.
+    /// Runs a read that looks at many jobs. While the engine is busy, one such read runs at a time, and pauses after
+    /// each step, which is what the future does until it wants to be polled again. The others have not begun, so that
+    /// they hold nothing, such as a connection to a database, while they wait.
     pub async fn throttled<T>(&self, read: impl Future<Output = T>) -> T {
+        let _turn = if self.throttle.is_busy() { Some(self.throttle.turn.lock().await) } else { None };
         let mut read = pin!(read);
         loop {
-            if !self.throttle.is_busy() {
-                if let Some(answer) = step(read.as_mut()).await {
-                    return answer;
-                }
-                continue;
-            }
-            let _turn = self.throttle.turn.lock().await;
             let begun = Instant::now();
             let answer = step(read.as_mut()).await;
-            // Before the answer, not after it: otherwise a client that asks again and again never pauses.
-            tokio::time::sleep(begun.elapsed().saturating_mul(PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)).await;
+            if self.throttle.is_busy() {
+                // Before the answer, not after it: otherwise a client that asks again and again never pauses.
+                let pause = begun.elapsed().saturating_mul(PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+                tokio::time::sleep(pause).await;
+            }
             if let Some(answer) = answer {
                 return answer;
             }

@@ -45,6 +45,20 @@ async fn while_jobs_come_all_reads_together_get_a_twentieth_of_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_read_that_waits_for_its_turn_has_not_begun() {
+    let harness = Harness::new();
+    harness.submit(job()).await;
+    let begun = AtomicU32::new(0);
+    let read = async || {
+        begun.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(LENGTH).await;
+        begun.load(Ordering::Relaxed)
+    };
+    let seen = tokio::join!(harness.engine.throttled(read()), harness.engine.throttled(read()));
+    assert_eq!(seen, (1, 2), "the second began when the first was over");
+}
+
+#[tokio::test(start_paused = true)]
 async fn reads_that_are_polled_together_come_to_their_end() {
     let harness = Harness::new();
     harness.submit(job()).await;
