@@ -5,6 +5,7 @@ use crate::discards::Discards;
 use crate::events::EventLog;
 use crate::policies::Policies;
 use crate::progress::Watch;
+use crate::run::{Program, RunLimits, Runs};
 use crate::throttle::Throttle;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
@@ -59,6 +60,7 @@ pub struct Engine {
     pub(crate) discards: Discards,
     pub(crate) throttle: Throttle,
     pub(crate) watch: Watch,
+    pub(crate) runs: Runs,
     /// Notified when an application may have written to the inbox.
     pub(crate) inbox: Notify,
     /// When it was made.
@@ -86,8 +88,17 @@ impl Engine {
             discards: Discards::default(),
             throttle: Throttle::default(),
             watch: Watch::default(),
+            runs: Runs::default(),
             inbox: Notify::new(),
         }
+    }
+
+    /// The same engine with programs, so that it can advance their runs, and what those may not exceed.
+    #[must_use]
+    pub fn with_programs(mut self, programs: impl IntoIterator<Item = Arc<dyn Program>>, limits: RunLimits) -> Self {
+        programs.into_iter().for_each(|program| self.runs.add(program));
+        self.runs.limits = limits;
+        self
     }
 
     /// What the operator has set.
@@ -104,6 +115,7 @@ impl Engine {
         self.event_log.append(transitions.clone());
         self.discards.count(transitions.clone());
         self.watch.forget(transitions.clone());
+        self.runs.wake(transitions.clone().filter_map(|transition| Some(transition.message()?.0)));
         self.wake(transitions.map(|transition| &transition.job));
     }
 

@@ -1,7 +1,7 @@
 //! What a command can answer besides success.
 
 use redrive_policy::Problems;
-use redrive_store::{JobId, Queue, Refusal, StoreError};
+use redrive_store::{JobId, Queue, Refusal, RunId, RunRefusal, StoreError};
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,6 +20,19 @@ pub enum EngineError {
     NoSuchQueue(Arc<str>),
     /// The queue has jobs.
     QueueHasJobs(Box<Queue>),
+    /// The engine has no such program.
+    NoSuchProgram(Arc<str>),
+    /// Another run has the key.
+    RunKeyTaken(RunId),
+    /// The run does not allow it.
+    RefusedRun(RunId, RunRefusal),
+    /// What a run is started with is too large.
+    RunTooLarge {
+        /// How many bytes it has.
+        found: usize,
+        /// How many are allowed.
+        most: usize,
+    },
     /// The store did not answer. Whether the command was carried out is not known.
     Store(StoreError),
 }
@@ -33,6 +46,12 @@ impl fmt::Display for EngineError {
             Self::Refused(id, refusal) => write!(f, "job {id}: {refusal}"),
             Self::NoSuchQueue(name) => write!(f, "there is no queue \"{name}\""),
             Self::QueueHasJobs(queue) => write!(f, "the queue \"{}\" has {} jobs", queue.name, queue.jobs()),
+            Self::NoSuchProgram(name) => write!(f, "there is no program \"{name}\" on this node"),
+            Self::RunKeyTaken(id) => write!(f, "the run {id} has the key already"),
+            Self::RefusedRun(id, refusal) => write!(f, "run {id}: {refusal}"),
+            Self::RunTooLarge { found, most } => {
+                write!(f, "the run has {found} bytes; at most {most} are allowed (runs.state_bytes)")
+            }
             Self::Store(error) => error.fmt(f),
         }
     }

@@ -17,6 +17,7 @@ mod policies;
 mod progress;
 mod query;
 mod randomness;
+mod run;
 mod settle;
 mod submit;
 mod sweep;
@@ -38,6 +39,9 @@ pub use policies::PolicyText;
 pub use progress::{Progress, ProgressReport};
 pub use randomness::{Randomness, SystemRandomness};
 pub use redrive_store::clock::{Clock, ManualClock, Step, SystemClock, Wall};
+pub use run::{
+    AdvanceNotice, Child, Context, Effect, Input, Program, ProgramStep, RunLimits, RunRequest, advance_runs,
+};
 pub use settle::Ending;
 pub use submit::{JobPolicy, Submission};
 pub use sweep::Swept;

@@ -108,7 +108,7 @@ impl Engine {
         };
         let spec = Spec { kind, queue, priority, body, policy, timeout, lease, expires };
         let id = id.unwrap_or_else(|| ids.next_id());
-        Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key })
+        Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key, parent: None })
     }
 
     /// Ids for jobs that bring none.

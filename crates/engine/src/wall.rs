@@ -5,7 +5,11 @@
 
 use crate::{Engine, Wall};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Entry, Filter, Job, Lease, Listed, NewJob, Page, Queue, Settled, Spec, Start, Transition};
+use redrive_store::{
+    ChildEnd, Entry, FailedRun, Filter, Job, Lease, Listed, MessageBody, NewJob, Page, Queue, Run, Settled, Spec,
+    Start, Transition,
+};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Engine {
@@ -52,6 +56,17 @@ impl Engine {
         }
     }
 
+    pub(crate) fn shown_run(&self, mut run: Run) -> Run {
+        let by_us = self.clock.wall().ahead_us;
+        for at in [&mut run.created, &mut run.advanced].into_iter().chain(run.timer.as_mut()) {
+            *at = moved(*at, by_us);
+        }
+        if let Some(end) = &mut run.end {
+            end.at = moved(end.at, by_us);
+        }
+        run
+    }
+
     pub(crate) fn shown_queue(&self, queue: Queue) -> Queue {
         Queue { created: self.shown(queue.created), ..queue }
     }
@@ -90,7 +105,8 @@ impl Engine {
     }
 }
 
-fn moved(at: Moment, by_us: i64) -> Moment {
+/// A moment so much later.
+pub(crate) fn moved(at: Moment, by_us: i64) -> Moment {
     Moment::from_micros(at.micros().saturating_add(by_us))
 }
 
@@ -118,11 +134,32 @@ fn shown_job(mut job: Job, by_us: i64) -> Job {
     let optional = [&mut times.available, &mut times.started, &mut times.finished, &mut job.due];
     optional.into_iter().flatten().for_each(|at| *at = moved(*at, by_us));
     job.lease = job.lease.map(|lease| shown_lease(lease, by_us));
-    for at in job.failures.iter_mut().flat_map(|run| [&mut run.available, &mut run.started, &mut run.at]) {
-        *at = moved(*at, by_us);
-    }
+    job.failures.iter_mut().for_each(|failure| shown_failure(failure, by_us));
     job.revisions.iter_mut().for_each(|revision| revision.at = moved(revision.at, by_us));
     job
+}
+
+/// A message with its times so much later.
+pub(crate) fn shown_message(body: &MessageBody, by_us: i64) -> Cow<'_, MessageBody> {
+    if by_us == 0 {
+        return Cow::Borrowed(body);
+    }
+    let mut body = body.clone();
+    if let MessageBody::JobEnded { end, .. } = &mut body {
+        let failure = match end {
+            ChildEnd::Completed { .. } => None,
+            ChildEnd::Failed { failure, .. } => Some(failure),
+            ChildEnd::Expired { last_failure, .. } | ChildEnd::Cancelled { last_failure } => last_failure.as_mut(),
+        };
+        failure.into_iter().for_each(|failure| shown_failure(failure, by_us));
+    }
+    Cow::Owned(body)
+}
+
+fn shown_failure(failure: &mut FailedRun, by_us: i64) {
+    for at in [&mut failure.available, &mut failure.started, &mut failure.at] {
+        *at = moved(*at, by_us);
+    }
 }
 
 fn shown_lease(lease: Lease, by_us: i64) -> Lease {

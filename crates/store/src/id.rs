@@ -22,6 +22,16 @@ impl JobId {
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &tail).into_uuid())
     }
 
+    /// The id of a job that a run starts: from the run and the number of the child. The children of one run sort by
+    /// their numbers, as far as twelve bits have room for them.
+    #[must_use]
+    pub fn of_child(at: Moment, run: crate::RunId, seed: u64, child: u64) -> Self {
+        let name = u128::from_be_bytes(run.to_bytes());
+        let words = [(name >> 64) as u64, name as u64, child];
+        let bits = words.into_iter().fold(seed, |bits, word| scattered(bits ^ word));
+        Self::new(at, u128::from(child.min(0xfff)) << 64 | u128::from(bits))
+    }
+
     /// The sixteen bytes.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; 16] {

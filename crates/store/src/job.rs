@@ -1,6 +1,6 @@
 //! What is stored of a job.
 
-use crate::{JobId, LeaseToken, State};
+use crate::{JobId, LeaseToken, Parent, State};
 use redrive_policy::{History, Moment, Policy, Span, Verdict};
 use std::sync::Arc;
 
@@ -57,13 +57,15 @@ pub struct NewJob {
     pub start: Start,
     /// A second job with the same key is not stored; the answer is the first one.
     pub idempotency_key: Option<Arc<str>>,
+    /// The run that starts it, which learns how it ends.
+    pub parent: Option<Parent>,
 }
 
 impl NewJob {
     /// A job that may run at once.
     #[must_use]
     pub const fn new(id: JobId, spec: Arc<Spec>) -> Self {
-        Self { id, spec, start: Start::Available, idempotency_key: None }
+        Self { id, spec, start: Start::Available, idempotency_key: None, parent: None }
     }
 }
 
@@ -118,6 +120,8 @@ pub struct Job {
     pub settled: Option<LeaseToken>,
     /// The worker that completed it; present while it is completed, empty where the worker gave no name.
     pub completed_by: Option<Arc<str>>,
+    /// The run that started it.
+    pub parent: Option<Parent>,
 }
 
 /// How many bytes a job has besides its texts, at most about.

@@ -19,6 +19,7 @@ mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod rules;
+mod run;
 mod standstill;
 mod store;
 pub mod transfer;
@@ -37,6 +38,10 @@ pub use listing::{Entry, Filter, Listed, Page};
 pub use memory::Memory;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
+pub use run::{
+    Advanced, ChildEnd, Message, MessageBody, NewRun, Parent, PendingRun, PendingRuns, Run, RunEnd, RunFilter, RunId,
+    RunRefusal, RunStep, Signal, StartRefusal, Stepped,
+};
 pub use standstill::Standstill;
 pub use store::{
     Claim, Decider, Decision, Enqueued, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention, RunOutcome,

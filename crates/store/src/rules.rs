@@ -38,6 +38,7 @@ pub(crate) fn created(new: &NewJob, now: Moment) -> Job {
         result: None,
         settled: None,
         completed_by: None,
+        parent: new.parent,
     }
 }
 

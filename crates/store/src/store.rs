@@ -1,8 +1,9 @@
 //! The verbs of a store. Each is atomic, and each is given the time.
 
 use crate::{
-    Blob, Decoder, Drained, DuplicateId, Filter, Held, Job, JobId, LeaseToken, Listed, NewJob, Page, Redrive, Refusal,
-    Settled, Standstill, State, StoreError, Transition,
+    Blob, Decoder, Drained, DuplicateId, Filter, Held, Job, JobId, LeaseToken, Listed, NewJob, NewRun, Page,
+    PendingRun, PendingRuns, Redrive, Refusal, Run, RunFilter, RunId, RunRefusal, RunStep, Settled, Signal, Standstill,
+    StartRefusal, State, Stepped, StoreError, Transition,
 };
 use redrive_policy::{Moment, Policy, Span, Verdict};
 use std::future::Future;
@@ -131,6 +132,40 @@ pub trait Store: Send + Sync {
     /// where nothing waits. Due times of jobs that are `held` do not count; their leases and expiries do. A
     /// time that has come counts as over: due at 5 is due at 5.
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>>;
+
+    /// Stores new runs, all or none. Each is pending.
+    fn start_runs(&self, runs: Vec<NewRun>, now: Moment) -> StoreFuture<'_, Result<Vec<Run>, StartRefusal>>;
+
+    /// Runs that are pending, and their messages. Nothing changes: what comes of it is written by [`Store::advance`].
+    fn pending_runs(&self, pending: PendingRuns, now: Moment) -> StoreFuture<'_, Vec<PendingRun>>;
+
+    /// Writes steps of runs in the order given. Each is one atomic step, is answered separately, and is refused whole
+    /// where its run has advanced since it was computed: then the same messages are there to be read again.
+    ///
+    /// A step that ends a run which another run has started leaves a message in the inbox of that run. So does a job
+    /// of a run whenever it ends or is redriven, whatever verb does that, as long as the run is stored. A run that has
+    /// ended still has an inbox, and a step can make it go on.
+    fn advance(&self, steps: Vec<RunStep>, now: Moment) -> StoreFuture<'_, Vec<Stepped>>;
+
+    /// Leaves a message in the inbox of a run, whether or not it has ended, unless too many wait there.
+    fn signal(&self, id: RunId, signal: Signal, now: Moment) -> StoreFuture<'_, Result<Run, RunRefusal>>;
+
+    /// One run.
+    fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>>;
+
+    /// The run that has a key.
+    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>>;
+
+    /// Runs that match a filter, by id, the newest first, at most `limit`.
+    fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>>;
+
+    /// When the next run of these programs, of these versions or older ones, is pending, which may be past; absent
+    /// where none will be without a message.
+    fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>>;
+
+    /// Removes runs that ended at least `age` ago and have no messages, at most `limit`: what ended first comes first,
+    /// then by id. Answers how many.
+    fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize>;
 
     /// Makes jobs of the inbox entries that applications have written in their own transactions, at most `limit`, the
     /// oldest first. `open` decodes an entry in the atomic step that stores the job and deletes the entry. An entry

@@ -28,6 +28,7 @@ fn rows() -> Vec<(String, Job)> {
         result: None,
         settled: None,
         completed_by: None,
+        parent: None,
         times: crate::Times { available: None, started: None, finished: None, ..whole.times },
         ..whole.clone()
     };

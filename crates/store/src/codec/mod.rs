@@ -4,6 +4,7 @@
 mod golden;
 pub(crate) mod revision;
 pub(crate) mod row;
+pub(crate) mod run;
 #[cfg(test)]
 pub(crate) mod samples;
 pub(crate) mod verdict;
@@ -171,6 +172,14 @@ impl<'a> Decoder<'a> {
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Unreadable> {
         let length = usize::try_from(self.count()?).map_err(|_| Malformed("a length is too large"))?;
         self.raw(length)
+    }
+
+    pub(crate) fn flag(&mut self) -> Result<bool, Unreadable> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed("a flag is neither 0 nor 1")),
+        }
     }
 
     pub(crate) fn text(&mut self) -> Result<&'a str, Unreadable> {

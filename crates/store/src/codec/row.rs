@@ -1,7 +1,7 @@
 //! The part of a job that changes, as a small row of its own: the payload is written once, this often.
 
 use super::{Decoder, Encode, Malformed, Unreadable, version};
-use crate::{Blob, FailedRun, Job, JobId, Lease, LeaseToken, Revision, Spec, State, Times};
+use crate::{Blob, FailedRun, Job, JobId, Lease, LeaseToken, Parent, Revision, RunId, Spec, State, Times};
 use redrive_policy::{Handled, History, Moment, Span};
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub(crate) struct Row {
     pub(crate) result: Option<Blob>,
     pub(crate) settled: Option<LeaseToken>,
     pub(crate) completed_by: Option<Arc<str>>,
+    /// Boxed, since most jobs have none, and this is in memory for each of them.
+    pub(crate) parent: Option<Box<Parent>>,
 }
 
 impl Row {
@@ -51,6 +53,7 @@ impl Row {
             result: None,
             settled: None,
             completed_by: None,
+            parent: None,
         }
     }
 
@@ -74,6 +77,7 @@ impl Row {
             result: job.result.clone(),
             settled: job.settled,
             completed_by: job.completed_by.clone(),
+            parent: job.parent.map(Box::new),
         }
     }
 
@@ -106,6 +110,7 @@ impl Row {
             result: self.result,
             settled: self.settled,
             completed_by: self.completed_by,
+            parent: self.parent.map(|parent| *parent),
         }
     }
 }
@@ -125,7 +130,8 @@ mod has {
     pub(super) const DEAD: u16 = 1 << 10;
     pub(super) const COUNTS: u16 = 1 << 11;
     pub(super) const COMPLETED_BY: u16 = 1 << 12;
-    pub(super) const ALL: u16 = (1 << 13) - 1;
+    pub(super) const PARENT: u16 = 1 << 13;
+    pub(super) const ALL: u16 = (1 << 14) - 1;
 }
 
 /// Writes the row of a job.
@@ -180,6 +186,10 @@ pub(crate) fn encode(job: &Job, out: &mut Vec<u8>) {
     if let Some(worker) = &job.completed_by {
         note(true, has::COMPLETED_BY);
         out.text(worker);
+    }
+    if let Some(parent) = &job.parent {
+        note(true, has::PARENT);
+        encode_parent(parent, out);
     }
     out[at + 1..at + 3].copy_from_slice(&flags.to_le_bytes());
 }
@@ -239,12 +249,26 @@ pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<(Moment, Row), Unreadable
     if has(has::COMPLETED_BY) {
         row.completed_by = Some(from.text()?.into());
     }
+    if has(has::PARENT) {
+        row.parent = Some(Box::new(decode_parent(from)?));
+    }
     Ok((created, row))
 }
 
 /// States are written as their place in [`State::ALL`], which is their order in memory too.
 fn decode_state(byte: u8) -> Result<State, Unreadable> {
     State::ALL.get(usize::from(byte)).copied().ok_or(Malformed("a row has an unknown state"))
+}
+
+/// Writes the run that started a job or a run.
+pub(crate) fn encode_parent(parent: &Parent, out: &mut Vec<u8>) {
+    out.raw(&parent.run.to_bytes());
+    out.count(parent.child);
+}
+
+/// Reads the run that started a job or a run.
+pub(crate) fn decode_parent(from: &mut Decoder<'_>) -> Result<Parent, Unreadable> {
+    Ok(Parent { run: RunId::from_bytes(from.array()?), child: from.count()? })
 }
 
 fn encode_token(token: LeaseToken, out: &mut Vec<u8>) {

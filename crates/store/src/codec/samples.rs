@@ -1,6 +1,6 @@
 //! Jobs for the tests of everything that writes and reads bytes.
 
-use crate::{FailedRun, Job, JobId, Lease, LeaseToken, Revision, Spec, State, Times};
+use crate::{FailedRun, Job, JobId, Lease, LeaseToken, Parent, Revision, RunId, Spec, State, Times};
 use redrive_policy::{
     AttemptLimit, Backoff, Computed, Disposition, Draw, Handled, History, Matcher, Mismatch, Moment, Origin, Outcome,
     Parts, Policy, Reason, Rule, Span, Unmatched, Verdict,
@@ -52,6 +52,7 @@ pub(crate) fn job() -> Job {
         result: Some(Arc::from(*b"{}")),
         settled: Some(token),
         completed_by: Some("bob".into()),
+        parent: Some(Parent { run: RunId::new(at(6), 8), child: 300 }),
     }
 }
 

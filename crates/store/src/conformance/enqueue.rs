@@ -27,6 +27,7 @@ pub(super) async fn enqueue_returns_the_job_as_it_is_stored(harness: &mut Harnes
         result: None,
         settled: None,
         completed_by: None,
+        parent: None,
     };
     same!(harness.enqueue_new(new).await?, expected, "a new job");
     same!(harness.get(expected.id).await?, expected, "the same job, read back");

@@ -97,7 +97,7 @@ impl<'s> Harness<'s> {
             expires: None,
         };
         change(&mut spec);
-        NewJob { id: self.new_id(), spec: Arc::new(spec), start: Start::Available, idempotency_key: None }
+        NewJob { id: self.new_id(), spec: Arc::new(spec), start: Start::Available, idempotency_key: None, parent: None }
     }
 
     pub(super) async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Result<Vec<Enqueued>, DuplicateId>, Violation> {

@@ -222,7 +222,9 @@ impl Compactor {
                 drop(core);
                 return Err(self.stopped());
             }
-            let more = cursor.write_jobs(&core.store_state, self.options.snapshot_chunk_jobs, frame.records());
+            let (state, most) = (&core.store_state, self.options.snapshot_chunk_jobs);
+            let more =
+                cursor.write_jobs(state, most, frame.records()) || cursor.write_runs(state, most, frame.records());
             drop(core);
             if !more {
                 break;

@@ -3,6 +3,7 @@
 use super::ids::Ids;
 use super::indexes::Indexes;
 use super::record::{Record, SharedSpecRecord, SpecRecord};
+use super::runs::Runs;
 use super::shared_spec::CatalogueReader;
 use super::slot::Slot;
 use super::slots::Slots;
@@ -22,6 +23,7 @@ pub(super) struct Loader {
     indexes: Indexes,
     catalogue: CatalogueReader,
     keys: HashMap<u32, Arc<str>>,
+    runs: Runs,
     /// Jobs that records refer to before they are known. A snapshot leaves out what is deleted while
     /// it is being written, so the log may still speak of them, up to their deletion.
     unknown: HashSet<JobId>,
@@ -117,6 +119,25 @@ impl Loader {
             Record::Respec { id, spec } => self.respec(id, &spec),
             Record::Delete { id } => {
                 self.delete(id);
+                Ok(())
+            }
+            Record::Run(run) => {
+                self.happened([Some(run.created), Some(run.advanced), run.end.as_ref().map(|end| end.at)]);
+                self.runs.put(run);
+                Ok(())
+            }
+            Record::RunGone { id } => {
+                self.runs.remove(id);
+                Ok(())
+            }
+            Record::Message { run, message } => {
+                self.happened([Some(message.at)]);
+                // Of a run that a snapshot leaves out, the log says later that it is gone.
+                self.runs.put_message(run, message);
+                Ok(())
+            }
+            Record::MessageGone { run, number } => {
+                self.runs.remove_message(run, number);
                 Ok(())
             }
             Record::Clock { at, ahead_us } => {
@@ -244,7 +265,7 @@ impl Loader {
             return Err("two jobs with one idempotency key".to_owned());
         }
         let catalogue = self.catalogue.finish().ok_or("two numbers for the same shared specification")?;
-        let mut store_state = StoreState::new(self.slots, self.ids, self.indexes, catalogue, keys);
+        let mut store_state = StoreState::new(self.slots, self.ids, self.indexes, catalogue, keys, self.runs);
         // The latest moment is known by now, and is not to be forgotten when those jobs are.
         store_state.clock = self.latest.map(|latest| (latest, self.clock.map_or(0, |(_, ahead_us)| ahead_us)));
         Ok(store_state)

@@ -28,6 +28,7 @@ mod queue_index;
 mod read;
 mod record;
 mod reserve;
+mod runs;
 mod segment;
 mod shared_spec;
 mod slot;

@@ -2,8 +2,8 @@
 //! one, as long as the newest is read in the end.
 
 use crate::codec::row::{self, Row};
-use crate::codec::{Decoder, Encode, Malformed, Unreadable, revision, verdict};
-use crate::{FailedRun, Job, JobId, Revision};
+use crate::codec::{Decoder, Encode, Malformed, Unreadable, revision, run, verdict};
+use crate::{FailedRun, Job, JobId, Message, Revision, Run, RunId};
 use redrive_policy::{Moment, Span};
 
 /// What many jobs have in common, by the number under which their records refer to it.
@@ -77,6 +77,22 @@ pub(super) enum Record<'a> {
     Delete {
         id: JobId,
     },
+    /// A run.
+    Run(Run),
+    /// A run is removed, and its messages with it.
+    RunGone {
+        id: RunId,
+    },
+    /// A message in the inbox of a run.
+    Message {
+        run: RunId,
+        message: Message,
+    },
+    /// A message was read.
+    MessageGone {
+        run: RunId,
+        number: u64,
+    },
     /// The time, and how far the wall clock was ahead of it, in microseconds.
     Clock {
         at: Moment,
@@ -112,6 +128,10 @@ mod tag {
     pub(super) const REVISION: u8 = 13;
     pub(super) const CLOCK: u8 = 14;
     pub(super) const QUEUE_GONE: u8 = 15;
+    pub(super) const RUN: u8 = 16;
+    pub(super) const RUN_GONE: u8 = 17;
+    pub(super) const MESSAGE: u8 = 18;
+    pub(super) const MESSAGE_GONE: u8 = 19;
 }
 
 pub(super) fn policy(out: &mut Vec<u8>, number: u64, text: &[u8]) {
@@ -186,6 +206,30 @@ pub(super) fn delete(out: &mut Vec<u8>, id: JobId) {
     out.raw(&id.to_bytes());
 }
 
+pub(super) fn run(out: &mut Vec<u8>, run: &Run) {
+    out.byte(tag::RUN);
+    out.raw(&run.id.to_bytes());
+    run::encode(run, out);
+}
+
+pub(super) fn run_gone(out: &mut Vec<u8>, id: RunId) {
+    out.byte(tag::RUN_GONE);
+    out.raw(&id.to_bytes());
+}
+
+pub(super) fn message(out: &mut Vec<u8>, to: RunId, message: &Message) {
+    out.byte(tag::MESSAGE);
+    out.raw(&to.to_bytes());
+    out.count(message.number);
+    run::encode_message(message, out);
+}
+
+pub(super) fn message_gone(out: &mut Vec<u8>, of: RunId, number: u64) {
+    out.byte(tag::MESSAGE_GONE);
+    out.raw(&of.to_bytes());
+    out.count(number);
+}
+
 pub(super) fn clock(out: &mut Vec<u8>, at: Moment, ahead_us: i64) {
     out.byte(tag::CLOCK);
     out.moment(at);
@@ -230,7 +274,7 @@ impl<'a> Record<'a> {
         match from.byte()? {
             tag::POLICY => Ok(Self::Policy { number: from.count()?, text: from.bytes()? }),
             tag::SHARED_SPEC => decode_shared_spec(from).map(Self::SharedSpec),
-            tag::QUEUE => Ok(Self::Queue { name: from.text()?, paused: flag(from)?, created: from.moment()? }),
+            tag::QUEUE => Ok(Self::Queue { name: from.text()?, paused: from.flag()?, created: from.moment()? }),
             tag::QUEUE_GONE => Ok(Self::QueueGone { name: from.text()? }),
             tag::PUT => decode_put(from),
             tag::ROW => Ok(Self::Row { id: decode_id(from)?, row: row::decode(from)?.1 }),
@@ -238,6 +282,16 @@ impl<'a> Record<'a> {
             tag::REVISION => Ok(Self::Revision { id: decode_id(from)?, revision: revision::decode(from)? }),
             tag::RESPEC => Ok(Self::Respec { id: decode_id(from)?, spec: decode_spec(from)? }),
             tag::DELETE => Ok(Self::Delete { id: decode_id(from)? }),
+            tag::RUN => {
+                let id = decode_run_id(from)?;
+                run::decode(id, from).map(Self::Run)
+            }
+            tag::RUN_GONE => Ok(Self::RunGone { id: decode_run_id(from)? }),
+            tag::MESSAGE => {
+                let (run, number) = (decode_run_id(from)?, from.count()?);
+                Ok(Self::Message { run, message: run::decode_message(number, from)? })
+            }
+            tag::MESSAGE_GONE => Ok(Self::MessageGone { run: decode_run_id(from)?, number: from.count()? }),
             tag::CLOCK => Ok(Self::Clock { at: from.moment()?, ahead_us: from.moment()?.micros() }),
             tag::SEALED => Ok(Self::Sealed),
             tag::CLOSED => Ok(Self::Closed),
@@ -250,7 +304,7 @@ impl<'a> Record<'a> {
 
 fn decode_put<'a>(from: &mut Decoder<'a>) -> Result<Record<'a>, Unreadable> {
     let id = decode_id(from)?;
-    let key = if flag(from)? { Some(from.text()?) } else { None };
+    let key = if from.flag()? { Some(from.text()?) } else { None };
     let spec = decode_spec(from)?;
     let (created, row) = row::decode(from)?;
     Ok(Record::Put { id, created, key, spec, row })
@@ -271,7 +325,7 @@ fn decode_shared_spec<'a>(from: &mut Decoder<'a>) -> Result<SharedSpecRecord<'a>
 
 fn decode_spec<'a>(from: &mut Decoder<'a>) -> Result<SpecRecord<'a>, Unreadable> {
     let shared_spec = from.count()?;
-    let expires = if flag(from)? { Some(from.moment()?) } else { None };
+    let expires = if from.flag()? { Some(from.moment()?) } else { None };
     Ok(SpecRecord { shared_spec, expires, body: from.bytes()? })
 }
 
@@ -279,12 +333,8 @@ fn decode_id(from: &mut Decoder<'_>) -> Result<JobId, Unreadable> {
     from.array().map(JobId::from_bytes)
 }
 
-fn flag(from: &mut Decoder<'_>) -> Result<bool, Unreadable> {
-    match from.byte()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(Malformed("a flag is neither 0 nor 1")),
-    }
+fn decode_run_id(from: &mut Decoder<'_>) -> Result<RunId, Unreadable> {
+    from.array().map(RunId::from_bytes)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::shared_spec::SharedSpec;
 use crate::codec::row::Row;
 use crate::job::{FIXED_BYTES, failure_bytes, payload_bytes};
 use crate::standstill::Grace;
-use crate::{Blob, EventKind, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Revision, Spec, State};
+use crate::{Blob, EventKind, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Parent, Revision, Spec, State};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -112,6 +112,11 @@ impl Slot {
             Record::Fresh(state, _) => *state,
             Record::Past(past) => past.row.state,
         }
+    }
+
+    /// The run that started it.
+    pub(super) fn parent(&self) -> Option<Parent> {
+        self.row().and_then(|row| row.parent.as_deref().copied())
     }
 
     /// Whether it is a dead letter.

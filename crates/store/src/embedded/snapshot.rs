@@ -11,6 +11,7 @@ use super::header::{FIRST_FRAME, FileHeader, Kind, fresh_salt};
 use super::names::Name;
 use super::record;
 use super::store_state::StoreState;
+use crate::RunId;
 use std::path::{Path, PathBuf};
 
 /// How much is written before it is flushed, so that the flushes of the log never wait for long.
@@ -29,6 +30,8 @@ pub(super) struct Cursor {
     retaken: u64,
     place: usize,
     pub(super) jobs: u64,
+    /// The last run.
+    run: Option<RunId>,
 }
 
 impl Cursor {
@@ -72,6 +75,20 @@ impl Cursor {
         }
         self.place = end;
         end < store_state.slots.places()
+    }
+
+    /// The next runs and their messages, about `most` runs. False when there are no more.
+    pub(super) fn write_runs(&mut self, store_state: &StoreState, most: usize, out: &mut Vec<u8>) -> bool {
+        let mut written = 0;
+        for slot in store_state.runs.behind(self.run) {
+            if written >= most.max(1) || out.len() > CHUNK_BYTES {
+                return true;
+            }
+            slot.write(out);
+            self.run = Some(slot.run.id);
+            written += 1;
+        }
+        false
     }
 }
 

@@ -7,8 +7,9 @@ use super::options::Options;
 use super::store_state::StoreState;
 use super::waiter::Durable;
 use crate::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue,
-    QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreError, StoreFuture,
+    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun, Page,
+    PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
+    RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError, StoreFuture,
     Transition,
 };
 use redrive_policy::{Moment, Span};
@@ -281,5 +282,44 @@ impl Store for Embedded {
 
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
         self.answer(|store_state| Ok(store_state.next_wake(held)))
+    }
+
+    fn start_runs(&self, runs: Vec<NewRun>, now: Moment) -> StoreFuture<'_, Result<Vec<Run>, StartRefusal>> {
+        self.answer(|store_state| Ok(store_state.start_runs(&runs, now)))
+    }
+
+    fn pending_runs(&self, pending: PendingRuns, now: Moment) -> StoreFuture<'_, Vec<PendingRun>> {
+        self.answer(|store_state| Ok(store_state.runs.pending(&pending, now)))
+    }
+
+    fn advance(&self, steps: Vec<RunStep>, now: Moment) -> StoreFuture<'_, Vec<Stepped>> {
+        self.answer(|store_state| steps.iter().map(|step| store_state.advance(step, now)).collect())
+    }
+
+    fn signal(&self, id: RunId, signal: Signal, now: Moment) -> StoreFuture<'_, Result<Run, RunRefusal>> {
+        self.answer(|store_state| Ok(store_state.signal(id, signal, now)))
+    }
+
+    fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
+        self.answer(|store_state| Ok(store_state.runs.get(id).map(|slot| slot.run.clone())))
+    }
+
+    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
+        self.answer(|store_state| {
+            let slot = store_state.runs.of_key(&key).and_then(|id| store_state.runs.get(id));
+            Ok(slot.map(|slot| slot.run.clone()))
+        })
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {
+        self.answer(|store_state| Ok(store_state.runs.list(&filter, limit)))
+    }
+
+    fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>> {
+        self.answer(|store_state| Ok(store_state.runs.next(programs)))
+    }
+
+    fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
+        self.answer(|store_state| Ok(store_state.prune_runs(age, limit, now)))
     }
 }

@@ -4,6 +4,7 @@ use super::frame::Frame;
 use super::ids::Ids;
 use super::indexes::Indexes;
 use super::record::{self, SpecRecord};
+use super::runs::Runs;
 use super::shared_spec::{Catalogue, SharedSpec};
 use super::slot::{Slot, order};
 use super::slots::Slots;
@@ -25,7 +26,8 @@ pub(super) struct StoreState {
     pub(super) indexes: Indexes,
     pub(super) catalogue: Catalogue,
     keys: Keys,
-    /// About how many bytes a snapshot of all jobs takes.
+    pub(super) runs: Runs,
+    /// About how many bytes a snapshot takes.
     pub(super) live_bytes: u64,
     /// What changed since the last frame was taken away.
     pub(super) frame: Frame,
@@ -67,11 +69,18 @@ impl Keys {
 
 impl StoreState {
     /// With what was read, of which no index has been built yet.
-    pub(super) fn new(slots: Slots, ids: Ids, mut indexes: Indexes, catalogue: Catalogue, keys: Keys) -> Self {
+    pub(super) fn new(
+        slots: Slots,
+        ids: Ids,
+        mut indexes: Indexes,
+        catalogue: Catalogue,
+        keys: Keys,
+        runs: Runs,
+    ) -> Self {
         let grace = Grace::default();
         indexes.build(slots.iter(), &grace);
-        let live_bytes = slots.iter().map(|(_, slot)| slot.weight() as u64).sum();
-        Self { slots, ids, indexes, catalogue, keys, live_bytes, frame: Frame::new(), clock: None, grace }
+        let live_bytes = slots.iter().map(|(_, slot)| slot.weight() as u64).sum::<u64>() + runs.bytes();
+        Self { slots, ids, indexes, catalogue, keys, runs, live_bytes, frame: Frame::new(), clock: None, grace }
     }
 
     pub(super) fn find(&self, id: JobId) -> Option<u32> {

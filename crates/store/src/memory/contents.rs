@@ -3,10 +3,11 @@
 
 use super::event::{Event, Run};
 use super::recorded::Recorded;
+use super::runs::Runs;
 use crate::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, Lease, LeaseRef, Listed, Missing, NewJob, Overdue,
-    Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Settled, Settlement, Standstill, State, Token,
-    Transition,
+    Advanced, Claim, Decider, DuplicateId, Enqueued, EventKind, Filter, Held, Job, JobId, Lease, LeaseRef, Listed,
+    Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, RunRefusal,
+    RunStep, Settled, Settlement, Standstill, State, Stepped, Token, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -19,6 +20,7 @@ pub(super) struct Contents {
     jobs: BTreeMap<JobId, Recorded>,
     keys: BTreeMap<Arc<str>, JobId>,
     queues: BTreeMap<Arc<str>, Standing>,
+    pub(super) runs: Runs,
 }
 
 /// What is known of a queue beside its jobs.
@@ -92,7 +94,9 @@ impl Contents {
             RunOutcome::Released { most, .. } if job.releases >= *most => return Err(Refusal::TooManyReleases(*most)),
             RunOutcome::Released { delay, .. } => Event::Released(*delay),
         };
-        recorded.happen(event, now).map(Settled::Transition)
+        let settled = recorded.happen(event, now)?;
+        self.runs.learn(&settled);
+        Ok(Settled::Transition(settled))
     }
 
     pub(super) fn reclaim(
@@ -136,6 +140,40 @@ impl Contents {
         let redriven = self.happen(id, Event::Redriven(redrive.clone()), now)?;
         self.standing(&redriven.job.spec.queue, now);
         Ok(redriven)
+    }
+
+    /// Writes a step of a run: all of it, or nothing.
+    pub(super) fn advance(&mut self, step: &RunStep, now: Moment) -> Stepped {
+        self.runs.check(step)?;
+        let child_of = |child: u64| Some(Parent { run: step.id, child });
+        for (index, (child, new)) in step.jobs.iter().enumerate() {
+            let foreign = self.jobs.get(&new.id).is_some_and(|stored| stored.job().parent != child_of(*child));
+            if foreign || step.jobs[..index].iter().any(|(_, earlier)| earlier.id == new.id) {
+                return Err(RunRefusal::JobIdTaken(new.id));
+            }
+        }
+        let mut pending = self.runs.write(step, now);
+        let mut transitions = Vec::new();
+        for (child, new) in &step.jobs {
+            let new = NewJob { parent: child_of(*child), idempotency_key: None, ..new.clone() };
+            if !self.jobs.contains_key(&new.id) {
+                let recorded = Recorded::new(&new, now);
+                self.standing(&new.spec.queue, now);
+                transitions.push(Transition::new(recorded.job().clone(), EventKind::Enqueued, None, now));
+                self.jobs.insert(new.id, recorded);
+            }
+        }
+        for id in &step.cancelled {
+            let own = self.jobs.get(id).and_then(|job| job.job().parent).is_some_and(|parent| parent.run == step.id);
+            if own {
+                transitions.extend(self.happen(*id, Event::Cancelled, now));
+            }
+        }
+        pending.retain(|id| self.runs.is_pending(*id, now));
+        pending.sort_unstable();
+        pending.dedup();
+        let run = self.runs.get(step.id).ok_or(RunRefusal::NotFound)?;
+        Ok(Advanced { run, transitions, pending })
     }
 
     pub(super) fn remove(&mut self, id: JobId) -> Result<Job, Refusal> {
@@ -230,7 +268,9 @@ impl Contents {
     }
 
     fn happen(&mut self, id: JobId, event: Event, now: Moment) -> Result<Transition, Refusal> {
-        self.recorded(id)?.happen(event, now)
+        let transition = self.recorded(id)?.happen(event, now)?;
+        self.runs.learn(&transition);
+        Ok(transition)
     }
 
     fn all(&self) -> impl Iterator<Item = &Job> {

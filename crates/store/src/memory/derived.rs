@@ -49,6 +49,7 @@ impl<'a> Events<'a> {
             }),
             settled: completed.as_ref().map(|lease| lease.token),
             completed_by: completed.map(|lease| lease.worker),
+            parent: self.new.parent,
         }
     }
 

@@ -8,10 +8,12 @@ mod contents;
 mod derived;
 mod event;
 mod recorded;
+mod runs;
 
 use crate::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue,
-    QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreFuture, Transition,
+    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun, Page,
+    PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
+    RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreFuture, Transition,
 };
 use contents::Contents;
 use redrive_policy::{Moment, Span};
@@ -137,5 +139,44 @@ impl Store for Memory {
 
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
         Box::pin(async move { Ok(self.contents().next_wake(held, &self.standstills())) })
+    }
+
+    fn start_runs(&self, runs: Vec<NewRun>, now: Moment) -> StoreFuture<'_, Result<Vec<Run>, StartRefusal>> {
+        Box::pin(async move { Ok(self.contents().runs.start(&runs, now)) })
+    }
+
+    fn pending_runs(&self, pending: PendingRuns, now: Moment) -> StoreFuture<'_, Vec<PendingRun>> {
+        Box::pin(async move { Ok(self.contents().runs.pending(&pending, now)) })
+    }
+
+    fn advance(&self, steps: Vec<RunStep>, now: Moment) -> StoreFuture<'_, Vec<Stepped>> {
+        Box::pin(async move {
+            let mut contents = self.contents();
+            Ok(steps.iter().map(|step| contents.advance(step, now)).collect())
+        })
+    }
+
+    fn signal(&self, id: RunId, signal: Signal, now: Moment) -> StoreFuture<'_, Result<Run, RunRefusal>> {
+        Box::pin(async move { Ok(self.contents().runs.signal(id, signal, now)) })
+    }
+
+    fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
+        Box::pin(async move { Ok(self.contents().runs.get(id)) })
+    }
+
+    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
+        Box::pin(async move { Ok(self.contents().runs.of_key(&key)) })
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {
+        Box::pin(async move { Ok(self.contents().runs.list(&filter, limit)) })
+    }
+
+    fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>> {
+        Box::pin(async move { Ok(self.contents().runs.next(programs)) })
+    }
+
+    fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
+        Box::pin(async move { Ok(self.contents().runs.prune(age, limit, now)) })
     }
 }

@@ -152,7 +152,7 @@ impl World {
         };
         let key = plan.key.map(|key| word("key", key));
         let id = plan.id.map_or_else(|| self.new_id(place), |back| self.id(back));
-        NewJob { id, spec: self.spec(plan.spec), start, idempotency_key: key }
+        NewJob { id, spec: self.spec(plan.spec), start, idempotency_key: key, parent: None }
     }
 
     fn spec(&self, plan: SpecPlan) -> Arc<Spec> {

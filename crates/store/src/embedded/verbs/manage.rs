@@ -10,7 +10,7 @@ use std::sync::Arc;
 impl StoreState {
     pub(in crate::embedded) fn cancel(&mut self, id: JobId, now: Moment) -> Result<Transition, Refusal> {
         let place = self.find(id).ok_or(Refusal::NotFound)?;
-        self.change(place, |job| rules::cancel(job, now))
+        self.transit(place, |job| rules::cancel(job, now))
     }
 
     pub(in crate::embedded) fn activate(&mut self, id: JobId, now: Moment) -> Result<Transition, Refusal> {
@@ -31,7 +31,9 @@ impl StoreState {
             Some(spec) => Some(self.shared_spec(&spec, now)?),
             None => None,
         };
-        Ok(self.change_with(place, shared_spec, |job| rules::redrive(job, redrive, now)))
+        let redriven = self.change_with(place, shared_spec, |job| rules::redrive(job, redrive, now));
+        redriven.iter().for_each(|transition| self.learn(transition));
+        Ok(redriven)
     }
 
     pub(in crate::embedded) fn forget(&mut self, id: JobId) -> Result<Job, Refusal> {

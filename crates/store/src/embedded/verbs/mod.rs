@@ -5,5 +5,6 @@ mod enqueue;
 pub(super) mod list;
 mod manage;
 mod restore;
+mod runs;
 mod sweep;
 mod work;

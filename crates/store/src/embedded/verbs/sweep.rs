@@ -12,7 +12,7 @@ impl StoreState {
         let overdue: Vec<u32> = until(&self.indexes.overdue, now).take(limit).collect();
         let mut ended = Vec::with_capacity(overdue.len());
         for place in overdue {
-            ended.extend(self.change(place, |job| rules::reclaim(job, decide, &grace, now)));
+            ended.extend(self.transit(place, |job| rules::reclaim(job, decide, &grace, now)));
         }
         ended
     }
@@ -32,7 +32,7 @@ impl StoreState {
         let mut moved = Vec::new();
         let expired: Vec<u32> = until(&self.indexes.expires, now).take(limit).collect();
         for place in expired {
-            moved.extend(self.change(place, |job| rules::expire(job, now)));
+            moved.extend(self.transit(place, |job| rules::expire(job, now)));
         }
         let due = self.indexes.due.in_turn(limit - moved.len(), now, |queue_index| self.is_held(queue_index, held));
         for place in due {

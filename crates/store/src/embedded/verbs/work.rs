@@ -46,6 +46,8 @@ impl StoreState {
 
     pub(in crate::embedded) fn settle(&mut self, settlement: &Settlement, now: Moment) -> Result<Settled, Refusal> {
         let place = self.find(settlement.lease_ref.id).ok_or(Refusal::NotFound)?;
-        self.change(place, |job| rules::settle(job, settlement, now))
+        let settled = self.change(place, |job| rules::settle(job, settlement, now))?;
+        settled.transition().into_iter().for_each(|transition| self.learn(transition));
+        Ok(settled)
     }
 }

@@ -1,0 +1,109 @@
+//! Advancing runs.
+
+use super::draft::{Draft, failed};
+use crate::{Engine, EngineError};
+use redrive_policy::Moment;
+use redrive_store::{Advanced, PendingRun, PendingRuns, RunId, RunRefusal, RunStep};
+
+/// How many runs are advanced in a single step of the store.
+const RUNS: usize = 100;
+/// How often a run is advanced in a row because of what its own steps have left for it, before others have their turn.
+const TURNS: usize = 100;
+
+impl Engine {
+    /// Advances all runs that are pending; answers how many steps were written.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn advance(&self) -> Result<usize, EngineError> {
+        let mut steps = 0;
+        for _ in 0..TURNS {
+            let written = self.advance_some(None).await?;
+            if written.is_empty() {
+                break;
+            }
+            steps += written.len();
+        }
+        Ok(steps)
+    }
+
+    /// Advances these runs, and those that get messages from them, until none of them has anything to do.
+    pub(crate) async fn advance_only(&self, runs: Vec<RunId>) -> Result<usize, EngineError> {
+        let (mut runs, mut steps) = (runs, 0);
+        for _ in 0..TURNS {
+            if runs.is_empty() {
+                break;
+            }
+            let mut next = Vec::new();
+            for some in runs.chunks(RUNS) {
+                let written = self.advance_some(Some(some.to_vec())).await?;
+                steps += written.len();
+                next.extend(written.into_iter().flat_map(|advanced| advanced.pending));
+            }
+            next.sort_unstable();
+            next.dedup();
+            runs = next;
+        }
+        self.runs.wake(runs);
+        Ok(steps)
+    }
+
+    /// Removes runs that ended long enough ago; answers how many.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn prune_runs(&self) -> Result<usize, EngineError> {
+        let step = self.settings.sweep_step.max(1);
+        Ok(self.store.prune_runs(self.settings.retention.finished, step, self.clock.now()).await?)
+    }
+
+    /// When the next run has something to do, by the engine's own clock.
+    pub(crate) async fn next_run(&self) -> Result<Option<Moment>, EngineError> {
+        Ok(self.store.next_run(self.runs.known()).await?)
+    }
+
+    /// One step of each of some runs that are pending: of these, or of any.
+    async fn advance_some(&self, only: Option<Vec<RunId>>) -> Result<Vec<Advanced>, EngineError> {
+        let (now, programs) = (self.clock.now(), self.runs.known());
+        let wanted = PendingRuns { programs, only, limit: RUNS, messages: self.runs.limits.messages };
+        let pending = self.store.pending_runs(wanted, now).await?;
+        if pending.is_empty() {
+            return Ok(Vec::new());
+        }
+        let steps = pending.iter().map(|pending| self.step(pending, now)).collect();
+        let answers = self.store.advance(steps, now).await?;
+        let mut written = Vec::with_capacity(answers.len());
+        for (pending, answer) in pending.iter().zip(answers) {
+            match answer {
+                Ok(advanced) => written.push(advanced),
+                // Another node was faster, and has seen the same messages.
+                Err(RunRefusal::Changed(_) | RunRefusal::NotFound) => {}
+                Err(refusal) => written.extend(self.fail(pending, &refusal, now).await?),
+            }
+        }
+        self.publish(written.iter().flat_map(|advanced| &advanced.transitions));
+        Ok(written)
+    }
+
+    /// What a run makes of its messages and its timer.
+    fn step(&self, pending: &PendingRun, now: Moment) -> RunStep {
+        match self.runs.program(&pending.run.program) {
+            Some(program) => Draft::new(self, program, pending.run.clone(), now).of(pending),
+            // The store answers runs of programs that it was asked for, and no others.
+            None => RunStep::of(&pending.run),
+        }
+    }
+
+    /// Ends a run whose step can never be written.
+    async fn fail(
+        &self,
+        pending: &PendingRun,
+        refusal: &RunRefusal,
+        now: Moment,
+    ) -> Result<Option<Advanced>, EngineError> {
+        let consumed = pending.messages.iter().map(|message| message.number).collect();
+        let step = failed(&pending.run, consumed, &refusal.to_string());
+        let answer = self.store.advance(vec![step], now).await?.pop();
+        Ok(answer.and_then(Result::ok))
+    }
+}

@@ -1,0 +1,178 @@
+//! Runs: start them, advance them, leave messages in their inboxes.
+
+use crate::embedded::record;
+use crate::embedded::store_state::StoreState;
+use crate::run::{INBOX_MESSAGES, rules as run_rules};
+use crate::{
+    Advanced, EventKind, JobId, Message, MessageBody, NewJob, NewRun, Parent, Refusal, Run, RunId, RunRefusal, RunStep,
+    Signal, StartRefusal, Stepped, StoreError, Transition, rules,
+};
+use redrive_policy::{Moment, Span};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+impl StoreState {
+    /// Stores new runs, all or none.
+    pub(in crate::embedded) fn start_runs(&mut self, new: &[NewRun], now: Moment) -> Result<Vec<Run>, StartRefusal> {
+        let (mut ids, mut keys) = (HashSet::new(), Vec::new());
+        for (index, run) in new.iter().enumerate() {
+            if self.runs.get(run.id).is_some() || !ids.insert(run.id) {
+                return Err(StartRefusal::IdTaken(index));
+            }
+            let Some(key) = &run.key else { continue };
+            let in_batch = || keys.iter().find(|(other, _)| *other == key).map(|(_, id)| *id);
+            if let Some(holder) = self.runs.of_key(key).or_else(in_batch) {
+                return Err(StartRefusal::KeyTaken(index, holder));
+            }
+            keys.push((key, run.id));
+        }
+        let started: Vec<Run> = new.iter().map(|new| run_rules::created(new, now)).collect();
+        started.iter().for_each(|run| self.put_run(run.clone()));
+        Ok(started)
+    }
+
+    /// Writes a step of a run: all of it, or nothing.
+    pub(in crate::embedded) fn advance(&mut self, step: &RunStep, now: Moment) -> Result<Stepped, StoreError> {
+        let (before, after) = match self.check_step(step, now) {
+            Ok(runs) => runs,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let new: Vec<NewJob> = step.jobs.iter().map(|(child, new)| child_job(step.id, *child, new)).collect();
+        let new: Vec<&NewJob> = new.iter().filter(|new| self.find(new.id).is_none()).collect();
+        // What can fail comes before the first change.
+        let shared_specs = new.iter().map(|new| self.shared_spec(&new.spec, now)).collect::<Result<Vec<_>, _>>()?;
+        for number in &step.consumed {
+            self.remove_message(step.id, *number);
+        }
+        let mut touched = vec![step.id];
+        touched.extend(run_rules::end_message(&before, &after).and_then(|(to, body)| self.leave(to, body, now)));
+        self.put_run(after.clone());
+        for new in &step.runs {
+            if self.runs.get(new.id).is_none() {
+                self.put_run(run_rules::created(new, now));
+            }
+            touched.push(new.id);
+        }
+        for (to, signal) in &step.signals {
+            touched.extend(self.leave(*to, MessageBody::Signal(signal.clone()), now));
+        }
+        let mut transitions = Vec::with_capacity(new.len() + step.cancelled.len());
+        for (new, shared_spec) in new.into_iter().zip(shared_specs) {
+            let job = rules::created(new, now);
+            self.insert(&job, shared_spec, None);
+            transitions.push(Transition::new(job, EventKind::Enqueued, None, now));
+        }
+        transitions.extend(step.cancelled.iter().filter_map(|id| self.cancel_child(step.id, *id, now)));
+        touched.retain(|id| self.runs.is_pending(*id, now));
+        touched.sort_unstable();
+        touched.dedup();
+        Ok(Ok(Advanced { run: after, transitions, pending: touched }))
+    }
+
+    /// The run before and after a step, where the step may be written.
+    fn check_step(&self, step: &RunStep, now: Moment) -> Result<(Run, Run), RunRefusal> {
+        let before = self.runs.get(step.id).ok_or(RunRefusal::NotFound)?.run.clone();
+        let after = run_rules::advance(&before, step, now)?;
+        let mut ids = HashSet::new();
+        for (child, new) in &step.jobs {
+            let stored = self.find(new.id).and_then(|place| self.slots.get(place));
+            let foreign = stored.is_some_and(|slot| slot.parent() != Some(Parent { run: step.id, child: *child }));
+            if foreign || !ids.insert(new.id) {
+                return Err(RunRefusal::JobIdTaken(new.id));
+            }
+        }
+        let foreign = |new: &&NewRun| self.runs.get(new.id).is_some_and(|slot| slot.run.parent != new.parent);
+        match step.runs.iter().find(foreign) {
+            Some(taken) => Err(RunRefusal::RunIdTaken(taken.id)),
+            None => Ok((before, after)),
+        }
+    }
+
+    fn cancel_child(&mut self, run: RunId, id: JobId, now: Moment) -> Option<Transition> {
+        let place = self.find(id)?;
+        self.slots.get(place)?.parent().filter(|parent| parent.run == run)?;
+        self.transit(place, |job| rules::cancel(job, now)).ok()
+    }
+
+    pub(in crate::embedded) fn signal(&mut self, id: RunId, signal: Signal, now: Moment) -> Result<Run, RunRefusal> {
+        let slot = self.runs.get(id).ok_or(RunRefusal::NotFound)?;
+        if slot.inbox.len() >= INBOX_MESSAGES {
+            return Err(RunRefusal::InboxFull(INBOX_MESSAGES));
+        }
+        let run = slot.run.clone();
+        self.leave(id, MessageBody::Signal(signal), now);
+        Ok(run)
+    }
+
+    pub(in crate::embedded) fn prune_runs(&mut self, age: Span, limit: usize, now: Moment) -> usize {
+        let over = self.runs.over(age, limit, now);
+        for id in &over {
+            self.remove_run(*id);
+        }
+        over.len()
+    }
+
+    /// Applies a rule to a job, and leaves the message in the inbox of its run that the event asks for.
+    pub(in crate::embedded) fn transit(
+        &mut self,
+        place: u32,
+        rule: impl FnOnce(crate::Job) -> Result<Transition, Refusal>,
+    ) -> Result<Transition, Refusal> {
+        let transition = self.change(place, rule)?;
+        self.learn(&transition);
+        Ok(transition)
+    }
+
+    /// Leaves the message that an event asks for.
+    pub(in crate::embedded) fn learn(&mut self, transition: &Transition) {
+        if let Some((run, body)) = transition.message() {
+            self.leave(run, body, transition.at);
+        }
+    }
+
+    /// Leaves a message, where the run is stored; answers the run then.
+    fn leave(&mut self, to: RunId, body: MessageBody, at: Moment) -> Option<RunId> {
+        self.runs.get(to)?;
+        let message = Message { number: self.runs.next_message(), at, body };
+        record::message(self.frame.records(), to, &message);
+        let bytes = self.runs.put_message(to, message);
+        self.weigh(bytes);
+        Some(to)
+    }
+
+    pub(in crate::embedded) fn put_run(&mut self, run: Run) {
+        record::run(self.frame.records(), &run);
+        let bytes = self.runs.put(run);
+        self.weigh(bytes);
+    }
+
+    fn remove_run(&mut self, id: RunId) {
+        record::run_gone(self.frame.records(), id);
+        let bytes = self.runs.remove(id);
+        self.weigh(bytes);
+    }
+
+    fn remove_message(&mut self, of: RunId, number: u64) {
+        let known = self.runs.get(of).is_some_and(|slot| slot.inbox.contains_key(&number));
+        if known {
+            record::message_gone(self.frame.records(), of, number);
+            let bytes = self.runs.remove_message(of, number);
+            self.weigh(bytes);
+        }
+    }
+
+    fn weigh(&mut self, bytes: i64) {
+        self.live_bytes = self.live_bytes.saturating_add_signed(bytes);
+    }
+}
+
+/// A job of a run. It has an id of its own to be known by, and no idempotency key.
+fn child_job(run: RunId, child: u64, new: &NewJob) -> NewJob {
+    NewJob {
+        id: new.id,
+        spec: Arc::clone(&new.spec),
+        start: new.start,
+        idempotency_key: None,
+        parent: Some(Parent { run, child }),
+    }
+}
