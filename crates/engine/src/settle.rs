@@ -41,6 +41,9 @@ impl Engine {
         };
         let answers = self.store.settle(endings.into_iter().map(settlement).collect(), now).await?;
         self.publish(answers.iter().flatten().filter_map(Settled::transition));
+        if answers.iter().flatten().any(|settled| settled.job().parent.is_some()) {
+            self.advance_woken().await;
+        }
         Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_settled(refused(id, answer)?))).collect())
     }
 }
