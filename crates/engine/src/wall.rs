@@ -45,13 +45,6 @@ impl Engine {
         shown_transition(transition, self.clock.wall().ahead_us)
     }
 
-    pub(crate) fn shown_settled(&self, settled: Settled) -> Settled {
-        match settled {
-            Settled::Transition(transition) => Settled::Transition(self.shown_transition(transition)),
-            Settled::Repeated(job) => Settled::Repeated(self.shown_job(job)),
-        }
-    }
-
     pub(crate) fn shown_queue(&self, queue: Queue) -> Queue {
         Queue { created: self.shown(queue.created), ..queue }
     }
@@ -66,7 +59,7 @@ impl Engine {
     }
 
     pub(crate) fn stored_spec(&self, spec: Arc<Spec>) -> Arc<Spec> {
-        expiring(spec, -self.clock.wall().ahead_us)
+        if spec.expires.is_none() { spec } else { expiring(spec, -self.clock.wall().ahead_us) }
     }
 
     pub(crate) fn stored_filter(&self, filter: Filter) -> Filter {
@@ -108,7 +101,7 @@ fn expiring(spec: Arc<Spec>, by_us: i64) -> Arc<Spec> {
     }
 }
 
-fn shown_job(mut job: Job, by_us: i64) -> Job {
+pub(crate) fn shown_job(mut job: Job, by_us: i64) -> Job {
     if by_us == 0 {
         return job;
     }
@@ -123,6 +116,14 @@ fn shown_job(mut job: Job, by_us: i64) -> Job {
     }
     job.revisions.iter_mut().for_each(|revision| revision.at = moved(revision.at, by_us));
     job
+}
+
+/// The answer to a report, so much later.
+pub(crate) fn shown_settled(settled: Settled, by_us: i64) -> Settled {
+    match settled {
+        Settled::Transition(transition) => Settled::Transition(shown_transition(transition, by_us)),
+        Settled::Repeated(job) => Settled::Repeated(shown_job(job, by_us)),
+    }
 }
 
 fn shown_lease(lease: Lease, by_us: i64) -> Lease {

@@ -34,7 +34,7 @@ pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Jo
         return Err(read::newer(*id, why));
     }
     core.set_aside(&found.damaged).await?;
-    Ok(found.jobs.pop().map(|stored| stored.job))
+    Ok(found.jobs.pop().map(|stored| *stored.job))
 }
 
 pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listed, DbError> {
@@ -52,7 +52,7 @@ pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) 
     session.roll_back().await?;
     drop(session);
     core.set_aside(&found.damaged).await?;
-    let mut jobs: HashMap<JobId, Job> = found.jobs.into_iter().map(|stored| (stored.job.id, stored.job)).collect();
+    let mut jobs: HashMap<JobId, Job> = found.jobs.into_iter().map(|stored| (stored.job.id, *stored.job)).collect();
     let jobs = ids.iter().filter_map(|id| jobs.remove(id)).map(|job| page.shown(job)).collect();
     Ok(Listed { jobs, next, total })
 }

@@ -72,7 +72,7 @@ pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result
     let mut session = core.session().await?;
     let mut locked = core.lock_rows(&mut session, &[id], Wanted::Ended).await?;
     let answer = locked.job(id).and_then(|stored| match stored.job.state {
-        state if state.is_terminal() => Ok(stored.job.clone()),
+        state if state.is_terminal() => Ok(Job::clone(&stored.job)),
         state => Err(Refusal::WrongState(state)),
     });
     if answer.is_err() {
