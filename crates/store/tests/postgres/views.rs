@@ -229,12 +229,12 @@ fn damaged_rows_and_rows_of_other_versions_fail_no_view() {
     runtime().block_on(async {
         let ids = every_state(&store).await;
         let client = plain_client().await;
-        let cut = "substring(rest FOR (octet_length(rest) * random())::integer)";
+        let cut = "substring(rests[1] FOR (octet_length(rests[1]) * random())::integer)";
         for damage in [
             "UPDATE live SET rest = set_byte(rest, 0, 9)",
             "UPDATE claims SET rests[1] = set_byte(rests[1], 0, 9)",
             "UPDATE claims SET rests[1] = substring(rests[1] FOR 15), failures = '{\"\\\\x0105\"}'",
-            &format!("UPDATE ended SET rest = {cut}, failures = substring(failures FOR 20)"),
+            &format!("UPDATE ended SET rests[1] = {cut}, failures[1] = substring(failures[1] FOR 20)"),
             "UPDATE live SET rest = '', failures = '\\x02'",
             "UPDATE specs SET body = '{', own_policy = '\\xff'",
         ] {
