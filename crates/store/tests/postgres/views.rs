@@ -301,11 +301,14 @@ fn one_job_among_many_is_found_by_index() {
              INSERT INTO live SELECT more.id, 0, NULL, NULL, queue, 0, 2, rest FROM more, \
                (SELECT * FROM live WHERE state = 2 LIMIT 1) l; \
              INSERT INTO specs (id, kind, body, policy, source) SELECT more.id, kind, body, policy, 1000 + more.no \
-               FROM (SELECT gen_random_uuid() AS id, no FROM generate_series(1, 5000) AS n (no)) more, \
+               FROM (SELECT gen_random_uuid() AS id, no FROM generate_series(1, 10000) AS n (no)) more, \
                (SELECT * FROM specs LIMIT 1) s; \
              INSERT INTO claims (source, due_us, alive_us, lease_us, queue, priority, version, gone, ids, rests) \
                SELECT s.source, due_us, alive_us, lease_us, queue, priority, version, gone, ARRAY[s.id], rests \
                FROM specs s, claims WHERE s.source BETWEEN 1001 AND 6000; \
+             INSERT INTO ended (source, finished_us, queue, priority, state, jobs, dead, ids, rests) \
+               SELECT s.source, finished_us, queue, priority, state, 1, false, ARRAY[s.id], rests \
+               FROM specs s, (SELECT * FROM ended LIMIT 1) o WHERE s.source BETWEEN 6001 AND 11000; \
              ANALYZE live, specs, ended, claims; RESET search_path"
         );
         client.batch_execute(&many).await.unwrap();
@@ -316,7 +319,7 @@ fn one_job_among_many_is_found_by_index() {
             let plan: Vec<String> = client.query(&sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
             let plan = plan.join("\n");
             assert!(plan.contains("live_id"), "{plan}");
-            assert!(plan.contains("claims_pkey"), "{plan}");
+            assert!(plan.contains("claims_pkey") && plan.contains("ended_source"), "{plan}");
             assert!(!plan.contains("Seq Scan on live") && !plan.contains("Seq Scan on specs"), "{plan}");
         }
     });
