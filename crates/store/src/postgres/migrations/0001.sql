@@ -112,9 +112,8 @@ CREATE TABLE ended (
     -- Absent where no job has any.
     failures      bytea[]
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
--- As with claims, a change of `gone` does not write large ones again.
-ALTER TABLE ended ALTER COLUMN rests SET STORAGE EXTERNAL, ALTER COLUMN failures SET STORAGE EXTERNAL,
-    ALTER COLUMN ids SET STORAGE EXTERNAL;
+-- Ids cannot be compressed. What else is stored of jobs that ended at once is much alike.
+ALTER TABLE ended ALTER COLUMN ids SET STORAGE EXTERNAL;
 CREATE INDEX ended_source ON ended (source);
 CREATE INDEX ended_finished ON ended (dead, finished_us);
 CREATE INDEX ended_dead ON ended (queue, finished_us) WHERE dead;

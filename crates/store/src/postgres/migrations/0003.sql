@@ -149,7 +149,7 @@ END $body$;
 CREATE FUNCTION read_failures(failures bytea) RETURNS TABLE (
     generation bigint, attempt bigint, available_us bigint, started_us bigint, failed_us bigint, worker text,
     error bytea, verdict text, delay_ms double precision, reason text, disposition text
-) LANGUAGE plpgsql IMMUTABLE AS $body$
+) LANGUAGE plpgsql IMMUTABLE ROWS 3 AS $body$
 DECLARE
     reasons constant text[] := ARRAY['max_attempts', 'max_elapsed', 'non_retryable', 'unmatched', 'handler',
         'unrecoverable', 'retries_disabled', 'pruned'];
