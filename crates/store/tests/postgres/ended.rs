@@ -5,9 +5,7 @@ use crate::subject::{new_schema, open, options, plain_client, runtime};
 use crate::work::{claim, failed, job, later, now};
 use redrive_policy::{Disposition, Moment, Policy, Span};
 use redrive_store::postgres::UnreadableJobs;
-use redrive_store::{
-    Entry, Filter, JobId, NewJob, Page, Postgres, Redrive, Retention, RunOutcome, Spec, State, Store,
-};
+use redrive_store::{Entry, Filter, JobId, NewJob, Page, Postgres, Redrive, Retention, RunOutcome, Spec, State, Store};
 use std::sync::Arc;
 use tokio_postgres::Client;
 
@@ -37,7 +35,7 @@ async fn again(store: &Postgres, queue: &str, count: usize, at: Moment) {
 
 async fn listed(store: &Postgres) -> Vec<JobId> {
     let listed = store.list(Filter::default(), Page::new(0, 100)).await.unwrap();
-    listed.jobs.iter().map(|job| job.as_ref().id).rev().collect()
+    listed.jobs.iter().map(|job| job.id).rev().collect()
 }
 
 /// One after the other: which of them are there.
@@ -166,7 +164,7 @@ fn dead_letters_are_listed_in_the_order_of_their_ends_whatever_rows_they_are_in(
             let (mut seen, mut page) = (Vec::new(), Page::new(0, 3));
             loop {
                 let listed = store.list(filter.clone(), page).await.unwrap();
-                seen.extend(listed.jobs.iter().map(|job| job.as_ref().id));
+                seen.extend(listed.jobs.iter().map(|job| job.id));
                 let Some(next) = listed.next else { break };
                 page.after = next.after;
                 assert!(matches!(page.after, Some(Entry { ended: Some(_), .. })));
