@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 /// How many jobs one row has at most, and how many bytes of theirs: who reads one job reads the whole row.
 const MOST_JOBS: usize = 256;
 const MOST_BYTES: usize = 64 << 10;
+/// Jobs above this size have rows of their own, because lists take each job of a row to be as large as the largest.
+const LARGE: usize = 4 << 10;
 
 /// What all jobs of a row have in common.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,15 +36,16 @@ struct NewRow<'j> {
     rests: Vec<Vec<u8>>,
     failures: Vec<Option<Vec<u8>>>,
     bytes: usize,
+    largest: usize,
 }
 
 impl<'j> NewRow<'j> {
     const fn new(shared: Shared) -> Self {
-        Self { shared, jobs: Vec::new(), rests: Vec::new(), failures: Vec::new(), bytes: 0 }
+        Self { shared, jobs: Vec::new(), rests: Vec::new(), failures: Vec::new(), bytes: 0, largest: 0 }
     }
 
     fn has_room(&self, bytes: usize) -> bool {
-        self.jobs.is_empty() || (self.jobs.len() < MOST_JOBS && self.bytes + bytes <= MOST_BYTES)
+        self.jobs.len() < MOST_JOBS && self.bytes + bytes <= MOST_BYTES
     }
 }
 
@@ -68,10 +71,12 @@ fn rows<'j>(
         let (rest, failures) = (encode(job), encode_failures(job));
         let bytes = rest.len() + failures.as_ref().map_or(0, Vec::len);
         let place = match open.get(&shared) {
-            Some(place) if rows[*place].has_room(bytes) => *place,
+            Some(place) if bytes <= LARGE && rows[*place].has_room(bytes) => *place,
             _ => {
                 rows.push(NewRow::new(shared));
-                open.insert(shared, rows.len() - 1);
+                if bytes <= LARGE {
+                    open.insert(shared, rows.len() - 1);
+                }
                 rows.len() - 1
             }
         };
@@ -80,6 +85,7 @@ fn rows<'j>(
         row.rests.push(rest);
         row.failures.push(failures);
         row.bytes += bytes;
+        row.largest = row.largest.max(bytes);
     }
     Ok(rows)
 }
@@ -109,6 +115,7 @@ pub(super) fn params<'j>(
         Box::new(shared().map(|shared| shared.expires).collect::<Vec<_>>()),
         Box::new(shared().map(|shared| shared.queue).collect::<Vec<_>>()),
         Box::new(shared().map(|shared| shared.priority).collect::<Vec<_>>()),
+        Box::new(new.iter().map(|row| at(row.largest)).collect::<Vec<_>>()),
         Box::new(shared().map(|shared| shared.state).collect::<Vec<_>>()),
         Box::new(shared().map(|shared| shared.dead).collect::<Vec<_>>()),
         Box::new(new.iter().map(|row| i16::try_from(row.jobs.len()).unwrap_or(i16::MAX)).collect::<Vec<_>>()),
@@ -120,7 +127,7 @@ pub(super) fn params<'j>(
     Ok((params, claims))
 }
 
-/// A place in an array.
-fn at(place: usize) -> i32 {
-    i32::try_from(place).unwrap_or(i32::MAX)
+/// A place in an array, or a size.
+fn at(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
 }

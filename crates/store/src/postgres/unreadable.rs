@@ -41,10 +41,10 @@ const RESTORE: &str = "WITH back AS (\
        FROM back, jsonb_to_record(back.row) AS j (id uuid, source bigint, version smallint, queue integer, \
          priority integer, expires_us bigint, due_us bigint, alive_us bigint, lease_us bigint, rest bytea, \
          failures bytea) WHERE back.origin = 'claims'), \
-     over AS (INSERT INTO ended (source, finished_us, expires_us, queue, priority, state, dead, jobs, ids, rests, \
-         failures) \
-       SELECT j.source, j.finished_us, j.expires_us, j.queue, j.priority, j.state, j.dead, 1, ARRAY[j.id], \
-         ARRAY[j.rest], ARRAY[j.failures] \
+     over AS (INSERT INTO ended (source, finished_us, expires_us, queue, priority, bytes, state, dead, jobs, ids, \
+         rests, failures) \
+       SELECT j.source, j.finished_us, j.expires_us, j.queue, j.priority, \
+         octet_length(j.rest) + coalesce(octet_length(j.failures), 0), j.state, j.dead, 1, ARRAY[j.id], ARRAY[j.rest], ARRAY[j.failures] \
        FROM back, jsonb_to_record(back.row) AS j (id uuid, source bigint, finished_us bigint, expires_us bigint, \
          queue integer, priority integer, state smallint, dead boolean, rest bytea, failures bytea) \
        WHERE back.origin = 'ended'), \

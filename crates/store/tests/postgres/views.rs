@@ -306,8 +306,8 @@ fn one_job_among_many_is_found_by_index() {
              INSERT INTO claims (source, due_us, alive_us, lease_us, queue, priority, version, gone, ids, rests) \
                SELECT s.source, due_us, alive_us, lease_us, queue, priority, version, gone, ARRAY[s.id], rests \
                FROM specs s, claims WHERE s.source BETWEEN 1001 AND 6000; \
-             INSERT INTO ended (source, finished_us, queue, priority, state, jobs, dead, ids, rests) \
-               SELECT s.source, finished_us, queue, priority, state, 1, false, ARRAY[s.id], rests \
+             INSERT INTO ended (source, finished_us, queue, priority, bytes, state, jobs, dead, ids, rests) \
+               SELECT s.source, finished_us, queue, priority, 0, state, 1, false, ARRAY[s.id], rests \
                FROM specs s, (SELECT * FROM ended LIMIT 1) o WHERE s.source BETWEEN 6001 AND 11000; \
              ANALYZE live, specs, ended, claims; RESET search_path"
         );

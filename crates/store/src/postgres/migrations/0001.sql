@@ -101,6 +101,8 @@ CREATE TABLE ended (
     expires_us    bigint,
     queue         integer NOT NULL,
     priority      integer NOT NULL,
+    -- The row and the failures of the largest job, in bytes, so that lists need not look at the arrays.
+    bytes         integer NOT NULL,
     state         smallint NOT NULL,
     -- How many have not left it. The last one takes the row along.
     jobs          smallint NOT NULL,

@@ -18,6 +18,7 @@ const ROWS: Blocks = Blocks {
         ("expires_us", "bigint"),
         ("queue", "integer"),
         ("priority", "integer"),
+        ("bytes", "integer"),
         ("state", "smallint"),
         ("dead", "boolean"),
         ("jobs", "smallint"),

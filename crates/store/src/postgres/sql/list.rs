@@ -15,13 +15,16 @@ statements! {
              WHERE id < $5 AND id >= (SELECT last FROM seen)"
         );
         let elements = |columns: &str, table: &str, here: &str| format!(
-            "SELECT e.id, {columns}, octet_length(e.rest) + coalesce(octet_length(e.failures), 0) FROM {table} \
-             CROSS JOIN LATERAL unnest(ids, rests, failures) WITH ORDINALITY AS e (id, rest, failures, place) \
+            "SELECT e.id, {columns} FROM {table} CROSS JOIN LATERAL unnest(ids) WITH ORDINALITY AS e (id, place) \
              WHERE source = ANY (ARRAY(SELECT unnest(sources) FROM seen)) \
                AND e.id < $5 AND e.id >= (SELECT last FROM seen) AND {here}"
         );
-        let active = elements("queue, 3::smallint, false, NULL::bigint", "claims c", super::active::HERE);
-        let over = elements("queue, state, dead, finished_us", "ended o", super::ended::HERE);
+        let active = elements(
+            "queue, 3::smallint, false, NULL::bigint, octet_length(rests[e.place::integer]) \
+               + coalesce(octet_length(failures[e.place::integer]), 0)",
+            "claims c", super::active::HERE
+        );
+        let over = elements("queue, state, dead, finished_us, bytes", "ended o", HERE);
         let aside = "SELECT id, NULL, NULL, NULL, NULL, 0 FROM unreadable WHERE id < $5 AND id >= (SELECT last FROM seen)";
         let fits = "state IS NOT NULL \
             AND ($2::text IS NULL OR coalesce(queue = (SELECT id FROM queue_names WHERE name = $2), false)) \
@@ -58,17 +61,15 @@ fn entries(seen: &str, order: &str) -> String {
 
 fn dead(which: &str) -> String {
     let jobs = format!(
-        "SELECT e.id, o.finished_us, e.place::integer AS place, o.rests, o.failures FROM ended o \
+        "SELECT e.id, o.finished_us, o.bytes FROM ended o \
          CROSS JOIN LATERAL unnest(o.ids) WITH ORDINALITY AS e (id, place) \
          WHERE o.dead AND {which} AND o.finished_us >= $3 AND o.finished_us < $4 AND o.finished_us <= $2 \
            AND (o.finished_us, e.id) < ($2, $5) AND {HERE} \
          ORDER BY o.finished_us DESC, e.id DESC LIMIT $6"
     );
-    // Sizes are asked for behind the limit only: the arrays of rows may have to be fetched for them.
-    let bytes = "octet_length(rests[place]) + coalesce(octet_length(failures[place]), 0) AS bytes";
     entries(
         &format!(
-            "SELECT id, finished_us, {bytes}, true AS fits, \
+            "SELECT id, finished_us, bytes, true AS fits, \
                row_number() OVER (ORDER BY finished_us DESC, id DESC) = $6 AS is_last FROM ({jobs}) seen"
         ),
         "j.finished_us DESC, j.id DESC",
