@@ -4,30 +4,38 @@ use super::active::HERE;
 use super::{SAID_SIZE, SIZE, statements};
 
 statements! {
-    /// The next jobs of a list in the order of ids: of the $6 that come before the id $5, those that match $1 kind,
-    /// $2 queue, $3 state, $4 dead, $7 since, $8 before.
+    /// The next jobs of a list in the order of ids: of the $6 whose ids come before $5, those that match $1 kind,
+    /// $2 queue, $3 state, $4 dead, $7 since, $8 before. Every job has a spec: those decide which jobs are looked at.
+    /// The rows of the jobs are looked for only where the kind matches, and the claims, which have no index by job, only
+    /// where a job is in no other table.
     LIST = {
-        let window = |table: &str, dead: &str, finished: &str| format!(
-            "(SELECT id, queue, state, {dead} AS dead, {finished} AS finished_us, {SIZE} AS bytes FROM {table} \
-              WHERE id < $5 ORDER BY id DESC LIMIT $6)"
-        );
-        // Sizes are asked for behind the limit only: the arrays of rows may have to be fetched for them.
-        let active = format!(
-            "(SELECT id, queue, 3::smallint AS state, false AS dead, NULL::bigint AS finished_us, \
-                octet_length(rests[place]) + coalesce(octet_length(failures[place]), 0) AS bytes FROM (\
-              SELECT e.id, c.queue, c.rests, c.failures, e.place::integer AS place \
-              FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
-              WHERE {HERE} AND e.id < $5 ORDER BY e.id DESC LIMIT $6) active)"
-        );
         let fits = "($2::text IS NULL OR coalesce(queue = (SELECT id FROM queue_names WHERE name = $2), false)) \
             AND ($3::smallint IS NULL OR state = $3) AND ($4::boolean IS NULL OR dead = $4) \
             AND ($7::bigint IS NULL OR coalesce(finished_us >= $7, false)) \
             AND ($8::bigint IS NULL OR coalesce(finished_us < $8, false))";
-        entries(&format!(
-            "SELECT id, finished_us, bytes, {fits} AS fits, row_number() OVER (ORDER BY id DESC) AS place FROM (\
-               SELECT * FROM ({} UNION ALL {active} UNION ALL {}) tables ORDER BY id DESC LIMIT $6) seen",
-            window("live", "false", "NULL::bigint"), window("ended", "dead", "finished_us")
-        ))
+        format!(
+            "WITH seen AS MATERIALIZED (\
+               SELECT s.id, s.kind, {SAID_SIZE} AS said, row_number() OVER (ORDER BY s.id DESC) AS place FROM (\
+                 SELECT id, kind, body, revisions FROM specs WHERE id < $5 ORDER BY id DESC LIMIT $6) s), \
+             wanted AS MATERIALIZED (SELECT id, said, place FROM seen WHERE $1::text IS NULL OR kind = $1), \
+             resting AS MATERIALIZED (\
+               SELECT w.id, w.said, w.place, j.queue, j.state, j.dead, j.finished_us, j.bytes \
+               FROM wanted w CROSS JOIN LATERAL (\
+                 SELECT queue, state, false AS dead, NULL::bigint AS finished_us, {SIZE} AS bytes \
+                   FROM live WHERE id = w.id UNION ALL \
+                 SELECT queue, state, dead, finished_us, {SIZE} FROM ended WHERE id = w.id) j), \
+             others AS MATERIALIZED (SELECT array_agg(id) AS ids FROM wanted WHERE id NOT IN (SELECT id FROM resting)), \
+             active AS (\
+               SELECT w.id, w.said, w.place, c.queue, 3::smallint AS state, false AS dead, NULL::bigint AS finished_us, \
+                 octet_length(c.rests[e.place]) + coalesce(octet_length(c.failures[e.place]), 0) AS bytes \
+               FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
+                 JOIN wanted w ON w.id = e.id \
+               WHERE (SELECT ids FROM others) IS NOT NULL AND c.ids && (SELECT ids FROM others) AND {HERE}) \
+             SELECT id, finished_us, fits, bytes, said, is_last FROM (\
+               SELECT id, finished_us, true AS fits, bytes, said, false AS is_last, place \
+                 FROM (SELECT * FROM resting UNION ALL SELECT * FROM active) j WHERE {fits} UNION ALL \
+               SELECT id, NULL, false, 0, 0, true, place FROM seen WHERE place = $6) listed ORDER BY place, is_last"
+        )
     };
     /// The next dead letters of a list in the order of ends: of the $6 that come before the end $2 and the id $5,
     /// not before $3 and before $4, those that match $1 kind.
