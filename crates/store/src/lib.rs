@@ -20,6 +20,7 @@ mod memory;
 pub mod postgres;
 mod rules;
 mod standstill;
+mod step;
 mod store;
 pub mod transfer;
 mod transition;
@@ -38,6 +39,7 @@ pub use memory::Memory;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
 pub use standstill::Standstill;
+pub use step::end_step;
 pub use store::{
     Claim, Decider, Decision, Enqueued, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention, RunOutcome,
     Settlement, Store, StoreFuture, Token,
