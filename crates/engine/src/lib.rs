@@ -35,7 +35,7 @@ pub use discards::Discarded;
 pub use drain::SubmissionDecoder;
 pub use engine::{Engine, Settings};
 pub use error::EngineError;
-pub use events::Event;
+pub use events::{EVENTS_STORED, Event, RecentEvents, Throughput};
 pub use layers::{Effective, Layer, Layers, OperatorCap, PolicyDocument};
 pub use policies::PolicyText;
 pub use progress::{Progress, ProgressReport};

@@ -61,6 +61,7 @@ impl Server {
         let app = App {
             envelopes: Envelopes::new(engine.settings().timeout),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
+            streams: Arc::new(Semaphore::new(limits.streams)),
             boot: SystemRandomness::default().bits() as u32,
             requests: AtomicU64::new(0),
             engine,
@@ -90,6 +91,12 @@ impl Server {
         self.app.limits.long_polls - self.app.long_polls.available_permits()
     }
 
+    /// How many event streams are open.
+    #[must_use]
+    pub fn open_streams(&self) -> usize {
+        self.app.limits.streams - self.app.streams.available_permits()
+    }
+
     /// All paths of the server.
     pub fn router(&self) -> Router {
         let app = Arc::clone(&self.app);
@@ -109,6 +116,7 @@ pub(crate) struct App {
     pub(crate) backend: &'static str,
     pub(crate) envelopes: Envelopes,
     pub(crate) long_polls: Arc<Semaphore>,
+    pub(crate) streams: Arc<Semaphore>,
     /// True once the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
     /// Tells the ids of this process from those of another.

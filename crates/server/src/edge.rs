@@ -21,6 +21,8 @@ const VERSION: HeaderValue = HeaderValue::from_static("1.0");
 const MEDIA: HeaderValue = HeaderValue::from_static("application/openjobspec+json");
 /// The same media type with a parameter, for clients that look for `application/json` in it.
 const MEDIA_ALIAS: HeaderValue = HeaderValue::from_static("application/openjobspec+json; alias=\"application/json\"");
+/// The media type of server-sent events, the only one besides.
+pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// What may be asked without a key: the health of the server, and its capabilities.
 const OPEN_PATHS: [&str; 3] = ["/ojs/v1/health", "/health", "/ojs/manifest"];
 
@@ -46,7 +48,9 @@ pub(crate) async fn edge(State(edge): State<Edge>, mut request: Request, next: N
     };
     let mut response = worded(response, &id);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, media);
+    if headers.get(header::CONTENT_TYPE) != Some(&EVENT_STREAM) {
+        headers.insert(header::CONTENT_TYPE, media);
+    }
     headers.insert(OJS_VERSION, VERSION);
     headers.insert(REQUEST_ID, id);
     response

@@ -42,6 +42,14 @@ pub struct Limits {
     pub long_poll: Duration,
     /// How many fetches may wait at once.
     pub long_polls: usize,
+    /// How many event streams may be open at once.
+    pub streams: usize,
+    /// How many events a stream may be behind. What lies further back is left out, and the stream says so.
+    pub stream_events: usize,
+    /// After how long a stream without events gets a heartbeat.
+    pub stream_heartbeat: Duration,
+    /// After how long a stream without events is ended.
+    pub stream_idle: Duration,
     /// How long running requests may take to end when the server stops.
     pub drain: Duration,
 }
@@ -76,6 +84,10 @@ impl Default for Limits {
             write_timeout: Duration::from_secs(30),
             long_poll: Duration::from_secs(60),
             long_polls: 500,
+            streams: 100,
+            stream_events: 10_000,
+            stream_heartbeat: Duration::from_secs(15),
+            stream_idle: Duration::from_secs(3_600),
             drain: Duration::from_secs(10),
         }
     }

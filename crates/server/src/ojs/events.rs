@@ -7,8 +7,8 @@ use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::Event;
 use redrive_ojs::time::rfc3339;
-use redrive_policy::Problem;
-use redrive_store::EventKind;
+use redrive_policy::{Moment, Problem, Span};
+use redrive_store::{EventKind, Job, JobId, State as JobState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -34,24 +34,28 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
     let (events, has_more) = app.engine.events(after.unwrap_or(0), limit, fits);
     let cursor = events.last().map(|event| id_of(event.number, app.boot));
     let cursor = cursor.or_else(|| query.get("after").map(str::to_owned)).unwrap_or_default();
-    let events: Vec<Value> = events.iter().map(|event| written(event, app.boot)).collect();
+    let events: Vec<Value> = events.iter().map(|event| EventView::of(event, app.boot).envelope()).collect();
     Ok(JsonResponse::json(&json!({ "events": events, "cursor": cursor, "has_more": has_more })))
 }
 
 /// Numbers start anew with each process; the process is part of the id.
-fn id_of(number: u64, boot: u32) -> String {
+pub(super) fn id_of(number: u64, boot: u32) -> String {
     format!("evt-{boot:08x}-{number}")
 }
 
 /// The number of an event. One of an earlier process comes before all of this one.
 fn number_of(id: &str, boot: u32) -> Option<u64> {
-    let (process, number) = id.strip_prefix("evt-")?.split_once('-')?;
-    let process = u32::from_str_radix(process, 16).ok()?;
-    let number = number.parse().ok()?;
+    let (process, number) = parts_of(id)?;
     Some(if process == boot { number } else { 0 })
 }
 
-const fn type_of(kind: EventKind) -> &'static str {
+/// The process of an event, and its number there.
+pub(super) fn parts_of(id: &str) -> Option<(u32, u64)> {
+    let (process, number) = id.strip_prefix("evt-")?.split_once('-')?;
+    Some((u32::from_str_radix(process, 16).ok()?, number.parse().ok()?))
+}
+
+pub(super) const fn type_of(kind: EventKind) -> &'static str {
     match kind {
         EventKind::Enqueued => "job.enqueued",
         EventKind::Due | EventKind::Activated => "job.available",
@@ -67,34 +71,147 @@ const fn type_of(kind: EventKind) -> &'static str {
     }
 }
 
-/// An event in the words of CloudEvents, and in those of the Python library beside them.
-fn written(event: &Event, boot: u32) -> Value {
-    let (kind, time) = (type_of(event.kind), rfc3339(event.at));
-    let mut data = json!({
-        "job_id": event.job.to_string(),
-        "job_type": &*event.job_type,
-        "queue": &*event.queue,
-        "state": event.state.name(),
-        "attempt": event.attempt,
-    });
-    let timed = matches!(event.kind, EventKind::Completed | EventKind::RetryScheduled | EventKind::Discarded);
-    if let Some(run_time) = event.run_time.filter(|_| timed) {
-        data["duration_ms"] = json!(run_time.ms().round() as u64);
+/// All types of events, for filters.
+pub(super) const TYPES: [&str; 11] = [
+    "job.enqueued",
+    "job.available",
+    "job.started",
+    "job.completed",
+    "job.failed",
+    "job.discarded",
+    "job.expired",
+    "job.released",
+    "job.cancelled",
+    "dead_letter.retried",
+    "dead_letter.deleted",
+];
+
+/// What real-time streams call every event that changes the state of a job.
+pub(super) const STATE_CHANGED: &str = "job.state_changed";
+
+/// An event as it is written, or the state of a job in the form of an event.
+pub(super) struct EventView<'e> {
+    pub(super) id: String,
+    pub(super) type_name: &'static str,
+    at: Moment,
+    job: JobId,
+    job_type: &'e str,
+    queue: &'e str,
+    from: Option<JobState>,
+    to: JobState,
+    attempt: u32,
+    worker: Option<&'e str>,
+    run_time: Option<Span>,
+    dead: Option<bool>,
+    /// Whether it tells the state of the job, not what happened to it.
+    is_current: bool,
+}
+
+impl<'e> EventView<'e> {
+    pub(super) fn of(event: &'e Event, boot: u32) -> Self {
+        let timed = matches!(event.kind, EventKind::Completed | EventKind::RetryScheduled | EventKind::Discarded);
+        Self {
+            id: id_of(event.number, boot),
+            type_name: type_of(event.kind),
+            at: event.at,
+            job: event.job,
+            job_type: &event.job_type,
+            queue: &event.queue,
+            from: event.from,
+            to: event.state,
+            attempt: event.attempt,
+            worker: event.worker.as_deref().filter(|worker| !worker.is_empty()),
+            run_time: event.run_time.filter(|_| timed),
+            dead: (event.kind == EventKind::Discarded).then_some(event.dead),
+            is_current: false,
+        }
     }
-    if event.kind == EventKind::Discarded {
-        data["dead_letter"] = event.dead.into();
+
+    /// A job that has ended, under the id of the event before which that is known.
+    pub(super) fn of_ended(job: &'e Job, id: String) -> Self {
+        let (type_name, dead) = match job.state {
+            JobState::Completed => ("job.completed", None),
+            JobState::Cancelled => ("job.cancelled", None),
+            _ => ("job.discarded", Some(job.dead)),
+        };
+        Self {
+            id,
+            type_name,
+            at: job.times.finished.unwrap_or(job.times.created),
+            job: job.id,
+            job_type: &job.spec.kind,
+            queue: &job.spec.queue,
+            from: None,
+            to: job.state,
+            attempt: job.attempt,
+            worker: None,
+            run_time: None,
+            dead,
+            is_current: true,
+        }
     }
-    json!({
-        "specversion": "1.0",
-        "id": id_of(event.number, boot),
-        "type": kind,
-        "event": kind,
-        "time": time,
-        "timestamp": time,
-        "source": "/ojs/v1",
-        "subject": event.job.to_string(),
-        "data": data,
-    })
+
+    /// In the words of CloudEvents, and in those of the Python library beside them.
+    pub(super) fn envelope(&self) -> Value {
+        let time = rfc3339(self.at);
+        let mut data = json!({
+            "job_id": self.job.to_string(),
+            "job_type": self.job_type,
+            "queue": self.queue,
+            "state": self.to.name(),
+            "attempt": self.attempt,
+        });
+        self.add_details(&mut data);
+        json!({
+            "specversion": "1.0",
+            "id": self.id,
+            "type": self.type_name,
+            "event": self.type_name,
+            "time": time,
+            "timestamp": time,
+            "source": "/ojs/v1",
+            "subject": self.job.to_string(),
+            "data": data,
+        })
+    }
+
+    /// The name of the event for the streams of jobs and queues.
+    pub(super) fn change_name(&self) -> &'static str {
+        if self.type_name == type_of(EventKind::Removed) { self.type_name } else { STATE_CHANGED }
+    }
+
+    /// In the words of the real-time page, with the type of the event beside them.
+    pub(super) fn change(&self) -> Value {
+        let mut change = json!({
+            "job_id": self.job.to_string(),
+            "queue": self.queue,
+            "type": self.job_type,
+            "to": self.to.name(),
+            "timestamp": rfc3339(self.at),
+            "event": self.type_name,
+            "attempt": self.attempt,
+        });
+        self.add_details(&mut change);
+        change
+    }
+
+    fn add_details(&self, data: &mut Value) {
+        if let Some(from) = self.from {
+            data["from"] = from.name().into();
+        }
+        if let Some(worker) = self.worker {
+            data["worker_id"] = worker.into();
+        }
+        if let Some(run_time) = self.run_time {
+            data["duration_ms"] = json!(run_time.ms().round() as u64);
+        }
+        if let Some(dead) = self.dead {
+            data["dead_letter"] = dead.into();
+        }
+        if self.is_current {
+            data["current"] = true.into();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod progress;
 mod queues;
 mod repeat;
 mod settle;
+mod streams;
 mod workflows;
 
 use crate::api_error::{ApiError, Code};
@@ -65,6 +66,9 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .get("/ojs/v1/workflows/{id}", &[], workflows::show)
         .delete("/ojs/v1/workflows/{id}", &[], workflows::cancel)
         .get("/ojs/v1/events", &["types", "queues", "after", "limit"], events::list)
+        .get("/ojs/v1/events/stream", streams::PARAMETERS, streams::of_channel)
+        .get("/ojs/v1/jobs/{id}/events", streams::PARAMETERS_OF_ONE, streams::of_job)
+        .get("/ojs/v1/queues/{name}/events", streams::PARAMETERS_OF_ONE, streams::of_queue)
         .get("/ojs/v1/admin/jobs", admin::LIST_PARAMETERS, admin::jobs)
         .post("/ojs/v1/admin/jobs/bulk/retry", &[], dead::retry_ended)
         .post("/ojs/v1/admin/jobs/bulk/delete", &[], dead::delete_ended)

@@ -139,7 +139,7 @@ pub(crate) async fn remove(State(app): State<Arc<App>>, Path(name): Path<String>
 const NAMED: usize = 20;
 
 /// That there is no such queue, which there are, and which of them may be meant.
-async fn no_such_queue(app: &App, name: &str) -> Result<ApiError, ApiError> {
+pub(super) async fn no_such_queue(app: &App, name: &str) -> Result<ApiError, ApiError> {
     let queues = app.engine.queues().await?;
     let known: Vec<&str> = queues.iter().map(|queue| &*queue.name).collect();
     let near = resembling(name, &known).map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));

@@ -27,6 +27,7 @@ mod repeats;
 #[path = "../../../store/tests/common/scratch.rs"]
 mod scratch;
 mod socket;
+mod streams;
 mod typos;
 mod values;
 mod workers;

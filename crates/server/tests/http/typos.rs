@@ -130,7 +130,7 @@ async fn no_endpoint_ignores_an_unknown_parameter() {
     harness.call_text("GET", "/ojs/v1/nothing?colour=red", "").await.expect(404);
 }
 
-const ENDPOINTS: [(&str, &str); 35] = [
+const ENDPOINTS: [(&str, &str); 38] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -161,6 +161,9 @@ const ENDPOINTS: [(&str, &str); 35] = [
     ("DELETE", "/ojs/v1/dead-letter/{id}"),
     ("POST", "/ojs/v1/dead-letter/{id}/retry"),
     ("GET", "/ojs/v1/events"),
+    ("GET", "/ojs/v1/events/stream"),
+    ("GET", "/ojs/v1/jobs/{id}/events"),
+    ("GET", "/ojs/v1/queues/default/events"),
     ("GET", "/ojs/v1/admin/jobs"),
     ("POST", "/ojs/v1/admin/jobs/bulk/retry"),
     ("POST", "/ojs/v1/admin/jobs/bulk/delete"),

@@ -1,0 +1,216 @@
+//! One open stream: it reads the log of events at the pace of its client.
+
+use super::resume::{Start, Why, gap};
+use super::{Channel, Wanted, Words, id_here, push_event};
+use crate::app::App;
+use crate::listen::stop_of;
+use crate::ojs::events::EventView;
+use axum::body::Bytes;
+use redrive_engine::{EngineError, RecentEvents};
+use redrive_store::{Job, Refusal};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// After how long a client should call again when its stream has ended, in milliseconds.
+const RETRY: &str = "retry: 3000\n\n";
+/// How many events are written at once.
+const AT_ONCE: usize = 100;
+/// How long a stream waits before it looks again: under load, events come in groups.
+const BREATHER: Duration = Duration::from_millis(10);
+
+/// What a stream begins with.
+pub(super) struct Opening {
+    text: String,
+    /// The last event of the log that has been looked at.
+    seen: u64,
+    /// Whether nothing follows.
+    is_all: bool,
+}
+
+impl Opening {
+    /// A stream that goes on.
+    pub(super) fn follow(start: &Start, app: &App) -> Self {
+        let mut text = RETRY.to_owned();
+        push_unknown(&mut text, start, app);
+        Self { text, seen: start.number(), is_all: false }
+    }
+
+    /// The stream of a job that has ended: what the client has not seen of it, or else its state. `None` where the
+    /// client has seen everything.
+    pub(super) fn of_ended(start: &Start, job: &Job, wanted: &Wanted, app: &App) -> Option<Self> {
+        let mut text = RETRY.to_owned();
+        push_unknown(&mut text, start, app);
+        let mut last_state = None;
+        let mut seen = start.number();
+        if let Start::After(after) = *start {
+            let recent = recent(app, wanted, after, usize::MAX);
+            if recent.missed == 0 && recent.events.is_empty() {
+                return None;
+            }
+            push_recent(&mut text, app, wanted, after, &recent);
+            last_state = recent.events.last().map(|event| event.state);
+            seen = recent.seen;
+        }
+        if last_state != Some(job.state) {
+            push_ended(&mut text, app, wanted, job, seen);
+        }
+        Some(Self { text, seen, is_all: true })
+    }
+}
+
+/// An open stream.
+pub(super) struct EventStream {
+    app: Arc<App>,
+    wanted: Wanted,
+    arrivals: watch::Receiver<u64>,
+    opening: Option<String>,
+    seen: u64,
+    ended: bool,
+    /// When something was last written.
+    wrote: Instant,
+    /// When an event was last written, or the stream began.
+    event: Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+impl EventStream {
+    pub(super) fn new(
+        app: Arc<App>,
+        wanted: Wanted,
+        arrivals: watch::Receiver<u64>,
+        opening: Opening,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        let (Opening { text, seen, is_all }, now) = (opening, Instant::now());
+        Self {
+            app,
+            wanted,
+            arrivals,
+            opening: Some(text),
+            seen,
+            ended: is_all,
+            wrote: now,
+            event: now,
+            _place: place,
+        }
+    }
+
+    /// The next part of the body, and the stream for the one behind it.
+    pub(super) async fn next(mut self) -> Option<(Bytes, Self)> {
+        let text = match self.opening.take() {
+            Some(opening) => opening,
+            None if self.ended => return None,
+            None => self.wait().await,
+        };
+        if text.is_empty() {
+            return None;
+        }
+        self.wrote = Instant::now();
+        Some((Bytes::from(text), self))
+    }
+
+    /// Waits for events, for the time of a heartbeat, or for the end of the server. Empty where the stream ends with
+    /// an event that is not wanted.
+    async fn wait(&mut self) -> String {
+        let heartbeat = self.wrote + self.app.limits.stream_heartbeat;
+        loop {
+            let looked = Instant::now();
+            let text = self.look();
+            if !text.is_empty() || self.ended {
+                self.event = looked;
+                return text;
+            }
+            tokio::select! {
+                biased;
+                () = stop_of(self.app.stopping.clone()) => return self.stop(),
+                () = sleep_until(heartbeat) => return self.beat().await,
+                // The sender lives as long as the engine.
+                _ = self.arrivals.changed() => sleep_until(looked + BREATHER).await,
+            }
+        }
+    }
+
+    /// What has happened since the last look.
+    fn look(&mut self) -> String {
+        let mut text = String::new();
+        loop {
+            let recent = recent(&self.app, &self.wanted, self.seen, AT_ONCE);
+            push_recent(&mut text, &self.app, &self.wanted, self.seen, &recent);
+            self.seen = recent.seen;
+            let last = recent.events.last();
+            self.ended = matches!(self.wanted.channel, Channel::Job(_))
+                && last.is_some_and(|event| event.state.is_terminal());
+            // What was found may all be of types that are not wanted.
+            if last.is_none() || !text.is_empty() || self.ended {
+                return text;
+            }
+        }
+    }
+
+    /// A sign of life. What other nodes do is not in the log, so a stream of a job looks whether the job has ended.
+    async fn beat(&mut self) -> String {
+        if let Channel::Job(id) = self.wanted.channel {
+            match self.app.engine.job(id).await {
+                Ok(job) if job.state.is_terminal() => {
+                    let mut text = self.look();
+                    if !self.ended {
+                        push_ended(&mut text, &self.app, &self.wanted, &job, self.seen);
+                        self.ended = true;
+                    }
+                    return text;
+                }
+                Err(EngineError::Refused(_, Refusal::NotFound)) => self.ended = true,
+                _ => {}
+            }
+        }
+        self.ended |= self.event.elapsed() >= self.app.limits.stream_idle;
+        ":heartbeat\n\n".to_owned()
+    }
+
+    fn stop(&mut self) -> String {
+        self.ended = true;
+        let mut text = String::new();
+        let data = json!({ "message": "the server stops; call again after the retry time" });
+        push_event(&mut text, &id_here(&self.app, self.seen), "server.shutdown", &data);
+        text
+    }
+}
+
+fn recent(app: &App, wanted: &Wanted, after: u64, limit: usize) -> RecentEvents {
+    app.engine.events_since(after, app.limits.stream_events, limit, |event| wanted.channel.fits(event))
+}
+
+/// Writes what was found, and before it how much is missing.
+fn push_recent(text: &mut String, app: &App, wanted: &Wanted, after: u64, recent: &RecentEvents) {
+    if recent.missed > 0 {
+        let goes_on_after = after + recent.missed;
+        let data = gap(app, Why::Dropped, Some(recent.missed), goes_on_after);
+        push_event(text, &id_here(app, goes_on_after), "gap", &data);
+    }
+    for event in &recent.events {
+        push_view(text, wanted, &EventView::of(event, app.boot));
+    }
+}
+
+fn push_unknown(text: &mut String, start: &Start, app: &App) {
+    if let Start::Unknown(now, why) = *start {
+        push_event(text, &id_here(app, now), "gap", &gap(app, why, None, now));
+    }
+}
+
+fn push_ended(text: &mut String, app: &App, wanted: &Wanted, job: &Job, seen: u64) {
+    push_view(text, wanted, &EventView::of_ended(job, id_here(app, seen)));
+}
+
+fn push_view(text: &mut String, wanted: &Wanted, view: &EventView<'_>) {
+    if !wanted.is_of_type(view.type_name) {
+        return;
+    }
+    match wanted.words {
+        Words::Events => push_event(text, &view.id, view.type_name, &view.envelope()),
+        Words::Changes => push_event(text, &view.id, view.change_name(), &view.change()),
+    }
+}
