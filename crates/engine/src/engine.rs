@@ -7,6 +7,7 @@ use crate::policies::Policies;
 use crate::progress::Watch;
 use crate::run::{Program, RunLimits, Runs};
 use crate::throttle::Throttle;
+use crate::workers::Workers;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Job, JobId, Refusal, Retention, Store, Transition};
@@ -60,6 +61,7 @@ pub struct Engine {
     pub(crate) discards: Discards,
     pub(crate) throttle: Throttle,
     pub(crate) watch: Watch,
+    pub(crate) workers: Workers,
     pub(crate) runs: Runs,
     /// Notified when an application may have written to the inbox.
     pub(crate) inbox: Notify,
@@ -88,6 +90,7 @@ impl Engine {
             discards: Discards::default(),
             throttle: Throttle::default(),
             watch: Watch::default(),
+            workers: Workers::default(),
             runs: Runs::default(),
             inbox: Notify::new(),
         }

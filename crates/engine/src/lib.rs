@@ -27,6 +27,7 @@ pub mod testing;
 mod throttle;
 mod waiting;
 mod wall;
+mod workers;
 
 pub use backend::Backend;
 pub use claim::ClaimRequest;
@@ -47,3 +48,4 @@ pub use run::{
 pub use settle::Ending;
 pub use submit::{JobPolicy, Submission};
 pub use sweep::Swept;
+pub use workers::{HeldRuns, STALE_AFTER, Worker, WorkerRefusal, WorkerReport, WorkerState};

@@ -41,8 +41,11 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>) -> JsonResponse {
 }
 
 /// What goes beyond the specification.
-const EXTENSIONS: [&str; 10] = [
+const EXTENSIONS: [&str; 13] = [
     "urn:ojs:ext:progress",
+    "urn:ojs:ext:admin-api",
+    "urn:ojs:ext:graceful-shutdown",
+    "urn:redrive:ext:event-streams",
     "urn:redrive:ext:long-poll",
     "urn:redrive:ext:settle-many",
     "urn:redrive:ext:lease-tokens",

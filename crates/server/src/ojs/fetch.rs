@@ -8,7 +8,7 @@ use crate::listen::stop_of;
 use crate::request::Payload;
 use crate::response::JsonResponse;
 use axum::extract::State;
-use redrive_engine::ClaimRequest;
+use redrive_engine::{ClaimRequest, WorkerState};
 use redrive_ojs::json::Members;
 use redrive_ojs::{QUEUE_ALLOWED, is_queue, lease};
 use redrive_policy::Problem;
@@ -29,7 +29,7 @@ pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Resu
     if refused {
         request.wait = Duration::ZERO;
     }
-    let jobs = app.engine.claim_or_release(request, stop_of(app.stopping.clone())).await?;
+    let jobs = claimed(&app, request).await?;
     drop(place);
     if jobs.is_empty() && refused {
         let most = app.limits.long_polls;
@@ -37,6 +37,37 @@ pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Resu
         return Err(ApiError::new(Code::RateLimited, message).retry_after(1));
     }
     Ok(JsonResponse::ok(written(&app, &jobs)))
+}
+
+/// Claims jobs for a worker that is running. One that is quiet, drains or ends waits as long as it asked for and gets
+/// none: an answer at once would have it ask again at once.
+async fn claimed(app: &Arc<App>, request: ClaimRequest) -> Result<Vec<Job>, ApiError> {
+    let (worker, stopped) = (Arc::clone(&request.worker), stop_of(app.stopping.clone()));
+    if worker.is_empty() {
+        return Ok(app.engine.claim_or_release(request, stopped).await?);
+    }
+    if app.engine.note_fetch(&worker, &request.queues) != WorkerState::Running {
+        tokio::select! {
+            () = stopped => {}
+            () = tokio::time::sleep(request.wait) => {}
+        }
+        return Ok(Vec::new());
+    }
+    if request.wait.is_zero() {
+        return Ok(app.engine.claim_or_release(request, stopped).await?);
+    }
+    let held = Arc::clone(&app.engine).worker_held(Arc::clone(&worker));
+    let ended = async {
+        tokio::select! {
+            () = stopped => {}
+            () = held => {}
+        }
+    };
+    let queues = request.queues.clone();
+    let jobs = app.engine.claim_or_release(request, ended).await?;
+    // It was there as long as it waited.
+    app.engine.note_fetch(&worker, &queues);
+    Ok(jobs)
 }
 
 fn read(members: &Members<'_>, limits: &Limits) -> Result<ClaimRequest, ApiError> {

@@ -1,31 +1,72 @@
 //! Heartbeats.
 
 use super::settle::token;
+use super::workers::describe;
 use crate::api_error::ApiError;
 use crate::app::App;
 use crate::limits::Limits;
 use crate::request::Payload;
 use crate::response::JsonResponse;
 use axum::extract::State;
-use redrive_engine::EngineError;
+use redrive_engine::{EngineError, WorkerReport, WorkerState};
 use redrive_ojs::json::{Members, items, member, push_str, text};
 use redrive_ojs::{lease, push_moment};
 use redrive_policy::{Problem, Span};
 use redrive_store::{Job, JobId, LeaseRef, Refusal, State as JobState};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 
+/// What a beat may say. Heartbeats take anything besides: libraries describe their worker in them.
+const BEAT_FIELDS: [&str; 16] = [
+    "worker_id",
+    "state",
+    "shutdown",
+    "active_jobs",
+    "active_job_ids",
+    "job_id",
+    "lease_token",
+    "visibility_timeout_ms",
+    "visibility_timeout",
+    "hostname",
+    "pid",
+    "queues",
+    "concurrency",
+    "labels",
+    "version",
+    "started_at",
+];
+
+/// `POST /workers/heartbeat`, of the worker protocol.
 pub(crate) async fn heartbeat(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
-    let beat = read(&payload.members()?, &app.limits)?;
-    let ids: Vec<_> = beat.lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
-    let extended =
-        if beat.lease_refs.is_empty() { Vec::new() } else { app.engine.extend(beat.lease_refs, beat.span).await? };
+    answer(&app, read(&payload.members()?, &app.limits, CountOfJobs::NeedsIds)?).await
+}
+
+/// `POST /workers/beat`, of the page about graceful shutdown: the same, and a number of jobs needs no ids.
+pub(crate) async fn beat(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
+    let members = payload.members()?;
+    let mut problems = Vec::new();
+    members.only(&BEAT_FIELDS, &mut problems);
+    if !members.has("worker_id") {
+        members.wrong("worker_id", "the name of the worker", &mut problems);
+    }
+    if !problems.is_empty() {
+        return Err(ApiError::invalid(problems));
+    }
+    answer(&app, read(&members, &app.limits, CountOfJobs::IsEnough)?).await
+}
+
+async fn answer(app: &App, beat: Beat) -> Result<JsonResponse, ApiError> {
+    let Beat { worker, report, lease_refs, span } = beat;
+    let wanted = worker.map_or(WorkerState::Running, |worker| app.engine.note_heartbeat(&worker, report));
+    let ids: Vec<_> = lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
+    let extended = if lease_refs.is_empty() { Vec::new() } else { app.engine.extend(lease_refs, span).await? };
     let mut out = Vec::with_capacity(128 + ids.len() * 48);
-    out.push(b'{');
+    out.extend_from_slice(b"{\"acknowledged\":true");
     member(&mut out, "state");
     let directed = if app.test_directives { extended.iter().flatten().find_map(directive) } else { None };
-    push_str(&mut out, directed.unwrap_or("running"));
+    push_str(&mut out, directed.unwrap_or(wanted.name()));
     member(&mut out, "jobs_extended");
     out.push(b'[');
     for job in extended.iter().flatten() {
@@ -36,7 +77,7 @@ pub(crate) async fn heartbeat(State(app): State<Arc<App>>, payload: Payload) -> 
     let mut refused = Vec::new();
     for (id, answer) in ids.into_iter().zip(&extended) {
         if let Err(error) = answer {
-            refused.push((id, ApiError::from(error.clone()), state_now(&app, id, error).await));
+            refused.push((id, ApiError::from(error.clone()), state_now(app, id, error).await));
         }
     }
     push_refused(&mut out, &refused);
@@ -82,13 +123,25 @@ fn separate(out: &mut Vec<u8>) {
 }
 
 struct Beat {
+    /// The name of the worker, where it gives one.
+    worker: Option<String>,
+    report: WorkerReport,
     lease_refs: Vec<LeaseRef>,
     span: Option<Span>,
 }
 
+/// What the mere number of jobs means, which extends no lease.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CountOfJobs {
+    /// A worker that sends it relies on leases that are not extended.
+    NeedsIds,
+    /// It is only told.
+    IsEnough,
+}
+
 /// Jobs are named in `active_jobs` and `active_job_ids`, each by its id or as an object with its id
 /// and lease token; `active_jobs` may also be a mere number.
-fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, ApiError> {
+fn read(members: &Members<'_>, limits: &Limits, count: CountOfJobs) -> Result<Beat, ApiError> {
     const ALLOWED: &str = "an array of job ids, or of objects with a job_id and a lease_token";
     let mut problems = Vec::new();
     let worker = members.worker_name(&limits.of_jobs(), &mut problems);
@@ -100,10 +153,10 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, ApiError> {
             continue;
         }
         let jobs = members.read(key, ALLOWED, &mut problems, items).unwrap_or_default();
-        let (count, most) = (jobs.len(), limits.batch);
-        if count > most {
+        let (found, most) = (jobs.len(), limits.batch);
+        if found > most {
             let allowed = format!("at most {most} (limits.batch)");
-            return Err(ApiError::invalid(vec![Problem::new(format!("/{key}"), format!("{count} jobs"), allowed)]));
+            return Err(ApiError::invalid(vec![Problem::new(format!("/{key}"), format!("{found} jobs"), allowed)]));
         }
         for (index, job) in jobs.into_iter().enumerate() {
             match listed(job, worker.as_deref()) {
@@ -117,7 +170,8 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, ApiError> {
         lease_refs.push(LeaseRef { id, token: token(members, worker.as_deref(), &mut problems) });
     }
     let span = lease(|_| members, &mut problems);
-    if problems.is_empty() && lease_refs.is_empty() && counted > 0 {
+    let report = describe::report(members, limits, &mut problems);
+    if problems.is_empty() && lease_refs.is_empty() && counted > 0 && count == CountOfJobs::NeedsIds {
         let message = format!("found {counted} and no ids; a number extends no lease: list the ids in active_job_ids");
         members.add_problem("active_jobs", Problem::with_message("", message), &mut problems);
     }
@@ -128,7 +182,8 @@ fn read(members: &Members<'_>, limits: &Limits) -> Result<Beat, ApiError> {
             &mut problems,
         );
     }
-    if problems.is_empty() { Ok(Beat { lease_refs, span }) } else { Err(ApiError::invalid(problems)) }
+    let worker = worker.filter(|worker| !worker.is_empty()).map(Cow::into_owned);
+    if problems.is_empty() { Ok(Beat { worker, report, lease_refs, span }) } else { Err(ApiError::invalid(problems)) }
 }
 
 fn listed(job: &RawValue, worker: Option<&str>) -> Option<LeaseRef> {

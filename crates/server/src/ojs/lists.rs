@@ -17,6 +17,8 @@ const MOST_OFFSET: usize = 10_000;
 
 /// What a page of a list is asked for with.
 pub(super) const PARAMETERS: &[&str] = &["limit", "offset", "cursor"];
+/// The same for numbered pages.
+pub(super) const NUMBERED: &[&str] = &["page", "per_page", "cursor"];
 
 /// The page of a list that a caller asks for.
 #[derive(Clone, Copy, Debug)]
@@ -197,6 +199,29 @@ pub(super) fn named_page<'a, T>(
     let mut problems = Vec::new();
     let limit = limit(query, "limit", limits, &mut problems);
     let offset = offset(query, &mut problems);
+    page_in_memory(query, entries, name, (offset, limit), problems)
+}
+
+/// The same by `page` and `per_page`.
+pub(super) fn numbered_page<'a, T>(
+    query: &Query,
+    limits: &Limits,
+    entries: &'a [T],
+    name: impl Fn(&T) -> &str,
+) -> Result<(&'a [T], Shown), ApiError> {
+    let mut problems = Vec::new();
+    let limit = limit(query, "per_page", limits, &mut problems);
+    let number = query.number("page", 1, usize::MAX, &mut problems).max(1);
+    page_in_memory(query, entries, name, ((number - 1).saturating_mul(limit), limit), problems)
+}
+
+fn page_in_memory<'a, T>(
+    query: &Query,
+    entries: &'a [T],
+    name: impl Fn(&T) -> &str,
+    (offset, limit): (usize, usize),
+    problems: Vec<Problem>,
+) -> Result<(&'a [T], Shown), ApiError> {
     if !problems.is_empty() {
         return Err(ApiError::invalid(problems));
     }

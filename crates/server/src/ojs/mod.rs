@@ -20,6 +20,7 @@ mod queues;
 mod repeat;
 mod settle;
 mod streams;
+mod workers;
 mod workflows;
 
 use crate::api_error::{ApiError, Code};
@@ -48,6 +49,8 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .post("/ojs/v1/workers/nack", &[], settle::nack)
         .post("/ojs/v1/workers/settle", &[], settle::settle_many)
         .post("/ojs/v1/workers/heartbeat", &[], heartbeat::heartbeat)
+        .post("/ojs/v1/workers/beat", &[], heartbeat::beat)
+        .get("/ojs/v1/workers/{id}/health", &[], workers::health)
         .post("/ojs/v1/workers/progress", &[], progress::report)
         .get("/ojs/v1/queues", lists::PARAMETERS, queues::list)
         .delete("/ojs/v1/queues/{name}", &[], queues::remove)
@@ -69,10 +72,32 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .get("/ojs/v1/events/stream", streams::PARAMETERS, streams::of_channel)
         .get("/ojs/v1/jobs/{id}/events", streams::PARAMETERS_OF_ONE, streams::of_job)
         .get("/ojs/v1/queues/{name}/events", streams::PARAMETERS_OF_ONE, streams::of_queue)
+        .get("/ojs/v1/admin/stats", &[], admin::stats)
+        .get("/ojs/v1/admin/queues", lists::NUMBERED, admin::queues)
+        .get("/ojs/v1/admin/queues/{name}", &[], admin::queue)
+        .post("/ojs/v1/admin/queues/{name}/pause", &[], admin::pause)
+        .post("/ojs/v1/admin/queues/{name}/resume", &[], admin::resume)
+        .delete("/ojs/v1/admin/queues/{name}/jobs", &[], dead::purge)
         .get("/ojs/v1/admin/jobs", admin::LIST_PARAMETERS, admin::jobs)
         .post("/ojs/v1/admin/jobs/bulk/retry", &[], dead::retry_ended)
+        .post("/ojs/v1/admin/jobs/bulk/cancel", &[], dead::cancel_many)
         .post("/ojs/v1/admin/jobs/bulk/delete", &[], dead::delete_ended)
+        .get("/ojs/v1/admin/jobs/{id}", &[], admin::job)
+        .post("/ojs/v1/admin/jobs/{id}/cancel", &[], admin::cancel)
         .post("/ojs/v1/admin/jobs/{id}/retry", &[], admin::retry)
+        .get("/ojs/v1/admin/workers", lists::NUMBERED, workers::list)
+        .get("/ojs/v1/admin/workers/{id}", &[], workers::show)
+        .delete("/ojs/v1/admin/workers/{id}", &[], workers::remove)
+        .post("/ojs/v1/admin/workers/{id}/quiet", &[], workers::quiet)
+        .post("/ojs/v1/admin/workers/{id}/terminate", &[], workers::terminate)
+        .post("/ojs/v1/admin/workers/{id}/resume", &[], workers::resume)
+        .get("/ojs/v1/admin/dead-letter", dead::NUMBERED_PARAMETERS, dead::list_numbered)
+        .delete("/ojs/v1/admin/dead-letter", &[], dead::delete_older)
+        .get("/ojs/v1/admin/dead-letter/stats", &dead::FILTER, dead::stats)
+        .get("/ojs/v1/admin/dead-letter/{id}", &[], dead::show)
+        .delete("/ojs/v1/admin/dead-letter/{id}", &[], dead::delete_silently)
+        .post("/ojs/v1/admin/dead-letter/{id}/retry", &[], dead::retry)
+        .get("/ojs/v1/admin/system/config", &[], admin::config)
         .post("/ojs/v1/admin/backup", &[], backup::backup)
         .finish(no_such_path)
 }

@@ -67,12 +67,12 @@ pub(crate) async fn stats(
 }
 
 /// How many jobs are in each state; a queue that was never used has none.
-fn counts(queue: Option<&Queue>) -> Map<String, Value> {
+pub(super) fn counts(queue: Option<&Queue>) -> Map<String, Value> {
     let count = |state| queue.map_or(0, |queue| queue.count(state));
     JobState::ALL.into_iter().map(|state| (state.name().to_owned(), count(state).into())).collect()
 }
 
-const fn status(paused: bool) -> &'static str {
+pub(super) const fn status(paused: bool) -> &'static str {
     if paused { "paused" } else { "active" }
 }
 
@@ -83,9 +83,15 @@ pub(crate) async fn pause(
     Path(name): Path<String>,
     payload: Payload,
 ) -> Result<JsonResponse, ApiError> {
-    let create = flag(&payload, &["create"])?;
+    let queue = pause_named(&app, &name, &payload).await?;
+    Ok(answer(&app, &queue))
+}
+
+/// Closes the queue, as the body says.
+pub(super) async fn pause_named(app: &App, name: &str, payload: &Payload) -> Result<Queue, ApiError> {
+    let create = flag(payload, &["create"])?;
     let missing = if create.unwrap_or(true) { Missing::Create } else { Missing::Refuse };
-    set_paused(&app, &name, true, missing).await
+    set_paused(app, name, true, missing).await
 }
 
 /// Opens a queue, which must be known.
@@ -94,8 +100,14 @@ pub(crate) async fn resume(
     Path(name): Path<String>,
     payload: Payload,
 ) -> Result<JsonResponse, ApiError> {
-    flag(&payload, &[])?;
-    set_paused(&app, &name, false, Missing::Refuse).await
+    let queue = resume_named(&app, &name, &payload).await?;
+    Ok(answer(&app, &queue))
+}
+
+/// Opens the queue.
+pub(super) async fn resume_named(app: &App, name: &str, payload: &Payload) -> Result<Queue, ApiError> {
+    flag(payload, &[])?;
+    set_paused(app, name, false, Missing::Refuse).await
 }
 
 /// What the body says under the one key that is known, if any is. No body is an empty object.
@@ -107,20 +119,27 @@ fn flag(payload: &Payload, known: &[&str]) -> Result<Option<bool>, ApiError> {
     if problems.is_empty() { Ok(flag) } else { Err(ApiError::invalid(problems)) }
 }
 
-async fn set_paused(app: &App, name: &str, paused: bool, missing: Missing) -> Result<JsonResponse, ApiError> {
+async fn set_paused(app: &App, name: &str, paused: bool, missing: Missing) -> Result<Queue, ApiError> {
     queue_in_path(name, &app.limits)?;
     let queue = match app.engine.pause(Arc::from(name), paused, missing).await {
         Err(EngineError::NoSuchQueue(name)) => return Err(no_such_queue(app, &name).await?),
         answer => answer?,
     };
-    let (word, when) = if paused { ("closed", "paused_at") } else { ("opened", "resumed_at") };
-    info!(queue = name, "queue {name} was {word}");
-    let now = rfc3339(app.engine.now());
-    Ok(JsonResponse::json(&json!({
-        "queue": { "name": name, "paused": queue.paused },
+    info!(queue = name, "queue {name} was {}", if paused { "closed" } else { "opened" });
+    Ok(queue)
+}
+
+fn answer(app: &App, queue: &Queue) -> JsonResponse {
+    JsonResponse::json(&json!({
+        "queue": { "name": &*queue.name, "paused": queue.paused },
         "status": status(queue.paused),
-        when: now,
-    })))
+        changed_at(queue.paused): rfc3339(app.engine.now()),
+    }))
+}
+
+/// What the time is called at which a queue was closed or opened.
+pub(super) const fn changed_at(paused: bool) -> &'static str {
+    if paused { "paused_at" } else { "resumed_at" }
 }
 
 /// Forgets a queue that has no jobs.

@@ -7,6 +7,7 @@
 mod common;
 
 mod about;
+mod admin;
 mod batches;
 mod connections;
 mod dead;
@@ -31,4 +32,5 @@ mod streams;
 mod typos;
 mod values;
 mod workers;
+mod workers_admin;
 mod workflows;

@@ -220,7 +220,7 @@ async fn the_stream_of_a_queue_has_its_jobs_alone() {
     let arrived = stream.expect(&["job.state_changed"]).await;
     let data = &arrived[0].data;
     assert_eq!((&data["job_id"], &data["to"], data.get("from")), (&json!(id), &json!("available"), None));
-    let refused = harness.get("/queues/mial/events").await.expect(404);
+    let refused = harness.get("/queues/mails/events").await.expect(404);
     assert!(text(&refused["error"]["message"]).contains("did you mean \"mail\"?"), "{refused}");
 }
 
@@ -325,7 +325,7 @@ async fn streams_end_when_the_server_stops_and_when_the_client_goes() {
         let head = read_until(&mut stream, "retry: 3000\n\n").await.to_lowercase();
         assert!(head.contains("content-type: text/event-stream") && head.contains("ojs-version: 1.0"), "{head}");
         harness.enqueue_with(json!({})).await;
-        read_until(&mut stream, "\"}}\n\n").await;
+        read_until(&mut stream, "}}\n\n").await;
         stop.send(()).unwrap();
         let end = rest(&mut stream).await;
         assert!(end.contains("event: server.shutdown"), "{end}");

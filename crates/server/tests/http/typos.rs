@@ -130,7 +130,7 @@ async fn no_endpoint_ignores_an_unknown_parameter() {
     harness.call_text("GET", "/ojs/v1/nothing?colour=red", "").await.expect(404);
 }
 
-const ENDPOINTS: [(&str, &str); 38] = [
+const ENDPOINTS: [(&str, &str); 62] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -147,6 +147,8 @@ const ENDPOINTS: [(&str, &str); 38] = [
     ("POST", "/ojs/v1/workers/nack"),
     ("POST", "/ojs/v1/workers/settle"),
     ("POST", "/ojs/v1/workers/heartbeat"),
+    ("POST", "/ojs/v1/workers/beat"),
+    ("GET", "/ojs/v1/workers/w1/health"),
     ("POST", "/ojs/v1/workers/progress"),
     ("GET", "/ojs/v1/queues"),
     ("DELETE", "/ojs/v1/queues/default"),
@@ -168,5 +170,27 @@ const ENDPOINTS: [(&str, &str); 38] = [
     ("POST", "/ojs/v1/admin/jobs/bulk/retry"),
     ("POST", "/ojs/v1/admin/jobs/bulk/delete"),
     ("POST", "/ojs/v1/admin/jobs/{id}/retry"),
+    ("GET", "/ojs/v1/admin/stats"),
+    ("GET", "/ojs/v1/admin/queues"),
+    ("GET", "/ojs/v1/admin/queues/default"),
+    ("POST", "/ojs/v1/admin/queues/default/pause"),
+    ("POST", "/ojs/v1/admin/queues/default/resume"),
+    ("DELETE", "/ojs/v1/admin/queues/default/jobs"),
+    ("POST", "/ojs/v1/admin/jobs/bulk/cancel"),
+    ("GET", "/ojs/v1/admin/jobs/{id}"),
+    ("POST", "/ojs/v1/admin/jobs/{id}/cancel"),
+    ("GET", "/ojs/v1/admin/workers"),
+    ("GET", "/ojs/v1/admin/workers/w1"),
+    ("DELETE", "/ojs/v1/admin/workers/w1"),
+    ("POST", "/ojs/v1/admin/workers/w1/quiet"),
+    ("POST", "/ojs/v1/admin/workers/w1/terminate"),
+    ("POST", "/ojs/v1/admin/workers/w1/resume"),
+    ("GET", "/ojs/v1/admin/dead-letter"),
+    ("DELETE", "/ojs/v1/admin/dead-letter"),
+    ("GET", "/ojs/v1/admin/dead-letter/stats"),
+    ("GET", "/ojs/v1/admin/dead-letter/{id}"),
+    ("DELETE", "/ojs/v1/admin/dead-letter/{id}"),
+    ("POST", "/ojs/v1/admin/dead-letter/{id}/retry"),
+    ("GET", "/ojs/v1/admin/system/config"),
     ("POST", "/ojs/v1/admin/backup"),
 ];

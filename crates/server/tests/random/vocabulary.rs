@@ -7,8 +7,8 @@ pub(crate) const QUEUES: [&str; 4] = ["alpha", "beta", "gamma.low", "delta-2"];
 /// Values of other parameters; some of them are valid names of queues too.
 pub(crate) const STRANGE_QUEUES: [&str; 3] = ["true", "0", "p1y"];
 
-/// Every endpoint with its method.
-pub(crate) const ENDPOINTS: [(&str, &str); 35] = [
+/// Endpoints with their methods: all but streams, which do not end, and what deletes or cancels jobs of others.
+pub(crate) const ENDPOINTS: [(&str, &str); 52] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -25,6 +25,8 @@ pub(crate) const ENDPOINTS: [(&str, &str); 35] = [
     ("POST", "/ojs/v1/workers/nack"),
     ("POST", "/ojs/v1/workers/settle"),
     ("POST", "/ojs/v1/workers/heartbeat"),
+    ("POST", "/ojs/v1/workers/beat"),
+    ("GET", "/ojs/v1/workers/{word}/health"),
     ("POST", "/ojs/v1/workers/progress"),
     ("GET", "/ojs/v1/queues"),
     ("DELETE", "/ojs/v1/queues/{queue}"),
@@ -43,6 +45,21 @@ pub(crate) const ENDPOINTS: [(&str, &str); 35] = [
     ("POST", "/ojs/v1/admin/jobs/bulk/retry"),
     ("POST", "/ojs/v1/admin/jobs/bulk/delete"),
     ("POST", "/ojs/v1/admin/jobs/{id}/retry"),
+    ("GET", "/ojs/v1/admin/stats"),
+    ("GET", "/ojs/v1/admin/queues"),
+    ("GET", "/ojs/v1/admin/queues/{queue}"),
+    ("POST", "/ojs/v1/admin/queues/{queue}/pause"),
+    ("POST", "/ojs/v1/admin/queues/{queue}/resume"),
+    ("GET", "/ojs/v1/admin/jobs/{id}"),
+    ("POST", "/ojs/v1/admin/jobs/{id}/cancel"),
+    ("GET", "/ojs/v1/admin/workers"),
+    ("GET", "/ojs/v1/admin/workers/{word}"),
+    ("POST", "/ojs/v1/admin/workers/{word}/quiet"),
+    ("GET", "/ojs/v1/admin/dead-letter"),
+    ("GET", "/ojs/v1/admin/dead-letter/stats"),
+    ("GET", "/ojs/v1/admin/dead-letter/{id}"),
+    ("POST", "/ojs/v1/admin/dead-letter/{id}/retry"),
+    ("GET", "/ojs/v1/admin/system/config"),
     ("POST", "/ojs/v1/admin/backup"),
 ];
 

@@ -1,4 +1,4 @@
-//! Redriving and dropping many dead letters, or other jobs that have ended, at once.
+//! Redriving, cancelling and deleting many jobs at once.
 
 use super::select::{Among, FILTER, Selection};
 use crate::api_error::ApiError;
@@ -22,8 +22,9 @@ const AT_ONCE: usize = 64;
 const NAMED: usize = 20;
 
 #[derive(Clone, Copy)]
-enum Action {
+pub(super) enum Action {
     Retry,
+    Cancel,
     Delete,
 }
 
@@ -31,6 +32,7 @@ impl Action {
     const fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
+            Self::Cancel => "cancel",
             Self::Delete => "delete",
         }
     }
@@ -39,6 +41,7 @@ impl Action {
     async fn apply(self, app: &App, id: JobId) -> Result<bool, EngineError> {
         match self {
             Self::Retry => Ok(has_cleared_expiry(&app.engine.redrive(id, Redrive::default()).await?.job)),
+            Self::Cancel => app.engine.cancel(id).await.map(|_| false),
             Self::Delete => app.engine.remove(id).await.map(|_| false),
         }
     }
@@ -59,6 +62,11 @@ pub(crate) async fn delete_ended(State(app): State<Arc<App>>, payload: Payload) 
     run(app, BulkRequest::read(Among::Ended, &payload.members_or_none()?, &Query::default())?, Action::Delete).await
 }
 
+/// Cancels jobs that have not ended, whether or not a worker has them.
+pub(crate) async fn cancel_many(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
+    run(app, BulkRequest::read(Among::Live, &payload.members_or_none()?, &Query::default())?, Action::Cancel).await
+}
+
 /// The request is in the body, or in the query for clients that send no body with a DELETE.
 pub(crate) async fn delete_many(
     State(app): State<Arc<App>>,
@@ -69,10 +77,10 @@ pub(crate) async fn delete_many(
 }
 
 /// Which jobs are meant, and whether anything happens to them.
-struct BulkRequest {
-    selection: Selection,
-    dry_run: bool,
-    confirm: bool,
+pub(super) struct BulkRequest {
+    pub(super) selection: Selection,
+    pub(super) dry_run: bool,
+    pub(super) confirm: bool,
 }
 
 impl BulkRequest {
@@ -94,12 +102,12 @@ impl BulkRequest {
         let selection = match (filter, among) {
             (Some(filter), _) => Selection::of_members(among, &filter)?,
             (None, Among::DeadLetters) => Selection::of_query(query)?,
-            (None, Among::Ended) => Selection::of_members(among, &Members::default())?,
+            (None, Among::Ended | Among::Live) => Selection::of_members(among, &Members::default())?,
         };
         let problem = match (all, selection.fits_all()) {
             (false, true) if !dry_run => format!(
                 "missing; name at least one of {}, or say \"all\": true for all {} there are",
-                FILTER.join(", "),
+                among.keys().join(", "),
                 selection.noun()
             ),
             (true, false) => "contradicts \"all\": true; keep one of them".to_owned(),
@@ -119,13 +127,18 @@ fn flag(members: &Members<'_>, query: &Query, key: &str, problems: &mut Vec<Prob
 }
 
 async fn run(app: Arc<App>, request: BulkRequest, action: Action) -> Result<JsonResponse, ApiError> {
+    Ok(JsonResponse::json(&applied(app, request, action).await?))
+}
+
+/// Changes what is selected, or says what would be changed.
+pub(super) async fn applied(app: Arc<App>, request: BulkRequest, action: Action) -> Result<Value, ApiError> {
     let BulkRequest { selection, dry_run, confirm } = request;
     let noun = selection.noun();
     let mut ids = Vec::new();
     selection.for_each(&app, |job| ids.push(job.id)).await?;
     let matched = ids.len();
     if dry_run {
-        return Ok(JsonResponse::json(&json!({ "action": action.name(), "dry_run": true, "matched": matched })));
+        return Ok(json!({ "action": action.name(), "dry_run": true, "matched": matched }));
     }
     if !confirm {
         let message =
@@ -148,7 +161,7 @@ async fn run(app: Arc<App>, request: BulkRequest, action: Action) -> Result<Json
     if cleared > 0 {
         answer["redrive"] = json!({ "cleared_expiry": cleared });
     }
-    Ok(JsonResponse::json(&answer))
+    Ok(answer)
 }
 
 /// What became of many jobs.

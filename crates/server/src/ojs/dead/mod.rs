@@ -1,11 +1,13 @@
 //! The dead-letter queue: listing, redriving, deleting; one by one and in bulk.
 
+mod admin;
 mod bulk;
 mod revise;
 mod select;
 mod stats;
 
-pub(crate) use bulk::{delete_ended, delete_many, retry_ended, retry_many};
+pub(crate) use admin::{NUMBERED_PARAMETERS, delete_older, delete_silently, list_numbered, purge};
+pub(crate) use bulk::{cancel_many, delete_ended, delete_many, retry_ended, retry_many};
 pub(crate) use select::FILTER;
 pub(crate) use stats::stats;
 
@@ -75,10 +77,15 @@ pub(super) async fn redriven(app: &App, members: &Members<'_>, job: &Job) -> Res
 }
 
 pub(crate) async fn delete(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
-    let id = id_in_path(&id)?;
-    dead(&app, id).await?;
-    app.engine.remove(id).await?;
+    let id = delete_one(&app, &id).await?;
     Ok(JsonResponse::json(&json!({ "deleted": true, "job_id": id.to_string() })))
+}
+
+async fn delete_one(app: &App, id: &str) -> Result<JobId, ApiError> {
+    let id = id_in_path(id)?;
+    dead(app, id).await?;
+    app.engine.remove(id).await?;
+    Ok(id)
 }
 
 /// A job that is a dead letter; any other is not found here.

@@ -1,4 +1,4 @@
-//! Which dead letters, or which other ended jobs, are meant.
+//! Which dead letters, or which other jobs, are meant.
 
 use crate::api_error::ApiError;
 use crate::app::App;
@@ -22,6 +22,8 @@ const LOOKS: usize = 20;
 pub(crate) const FILTER: [&str; 5] = ["queue", "type", "error_type", "since", "until"];
 /// The same for jobs of any ended state, which it must name.
 const ENDED_FILTER: [&str; 6] = ["state", "queue", "type", "error_type", "since", "until"];
+/// The same for jobs that have not ended, of one state or all.
+const LIVE_FILTER: [&str; 5] = ["state", "queue", "type", "since", "until"];
 
 /// Among which jobs a selection is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +32,16 @@ pub(super) enum Among {
     DeadLetters,
     /// All jobs that have ended, of one state.
     Ended,
+    /// All jobs that have not ended, of one state or of all. Times are those at which they were enqueued.
+    Live,
 }
 
 impl Among {
-    const fn keys(self) -> &'static [&'static str] {
+    pub(super) const fn keys(self) -> &'static [&'static str] {
         match self {
             Self::DeadLetters => &FILTER,
             Self::Ended => &ENDED_FILTER,
+            Self::Live => &LIVE_FILTER,
         }
     }
 }
@@ -46,6 +51,10 @@ impl Among {
 pub(super) struct Selection {
     filter: Filter,
     error_type: Option<String>,
+    /// The states that are meant, one after the other, where they are several.
+    states: Vec<State>,
+    /// When they were enqueued, where that matters: since, and before.
+    created: (Option<Moment>, Option<Moment>),
 }
 
 impl Selection {
@@ -81,9 +90,16 @@ impl Selection {
             at
         };
         let (since, until) = (moment("since"), moment("until"));
+        let said = get("state");
         let (state, dead) = match among {
             Among::DeadLetters => (Some(State::Discarded), Some(true)),
-            Among::Ended => (ended_state(get("state").as_deref(), path("state"), problems), None),
+            Among::Ended => (ended_state(said.as_deref(), path("state"), problems), None),
+            Among::Live => (live_state(said.as_deref(), path("state"), problems), None),
+        };
+        let is_live = among == Among::Live;
+        let states = match state {
+            None if is_live => State::ALL.into_iter().filter(|state| !state.is_terminal()).collect(),
+            state => state.into_iter().collect(),
         };
         if !problems.is_empty() {
             return Err(ApiError::invalid(std::mem::take(problems)));
@@ -94,25 +110,45 @@ impl Selection {
                 kind: get("type").map(|kind| Arc::from(&*kind)),
                 state,
                 dead,
-                finished_since: since,
-                finished_before: until,
+                finished_since: since.filter(|_| !is_live),
+                finished_before: until.filter(|_| !is_live),
             },
             error_type: get("error_type").map(Cow::into_owned),
+            states,
+            created: (since.filter(|_| is_live), until.filter(|_| is_live)),
         })
+    }
+
+    /// Dead letters that were discarded before a time, where one is given.
+    pub(super) fn of_dead(before: Option<Moment>) -> Self {
+        let state = Some(State::Discarded);
+        let filter = Filter { state, dead: Some(true), finished_before: before, ..Filter::default() };
+        Self { filter, error_type: None, states: vec![State::Discarded], created: (None, None) }
+    }
+
+    /// Ended jobs of one queue, in some states, that ended before a time where one is given.
+    pub(super) fn of_queue(queue: &str, states: Vec<State>, before: Option<Moment>) -> Self {
+        let filter = Filter { queue: Some(Arc::from(queue)), finished_before: before, ..Filter::default() };
+        Self { filter, error_type: None, states, created: (None, None) }
     }
 
     /// What is meant, in words.
     pub(super) fn noun(&self) -> String {
         match (self.filter.dead, self.filter.state) {
-            (Some(true), _) | (_, None) => "dead letters".to_owned(),
+            (Some(true), _) => "dead letters".to_owned(),
+            (_, None) => "jobs".to_owned(),
             (_, Some(state)) => format!("{state} jobs"),
         }
     }
 
     /// Whether everything fits among which the selection is made.
-    pub(super) const fn fits_all(&self) -> bool {
+    pub(super) fn fits_all(&self) -> bool {
         let Filter { queue, kind, finished_since, finished_before, .. } = &self.filter;
+        let is_live = matches!(self.states.first(), Some(state) if !state.is_terminal());
         queue.is_none()
+            && !(is_live && self.filter.state.is_some())
+            && self.created.0.is_none()
+            && self.created.1.is_none()
             && kind.is_none()
             && finished_since.is_none()
             && finished_before.is_none()
@@ -171,20 +207,40 @@ impl Selection {
 
     /// As [`Selection::for_each`], until `each` breaks off.
     pub(super) async fn walk(&self, app: &App, mut each: impl FnMut(Job) -> ControlFlow<()>) -> Result<(), ApiError> {
+        for state in &self.states {
+            let filter = Filter { state: Some(*state), ..self.filter.clone() };
+            if self.walk_state(app, filter, &mut each).await?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn walk_state(
+        &self,
+        app: &App,
+        filter: Filter,
+        each: &mut impl FnMut(Job) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, ApiError> {
         let mut page = Page { bytes: app.limits.answer_bytes, payloads: false, ..Page::new(0, STEP) };
         loop {
-            let listed = app.engine.list(self.filter.clone(), page).await?;
+            let listed = app.engine.list(filter.clone(), page).await?;
             for (number, job) in listed.jobs.into_iter().enumerate() {
                 if number % AT_ONCE == 0 {
                     end_step().await;
                 }
-                if self.fits_error(&job) && each(job).is_break() {
-                    return Ok(());
+                if self.fits_created(&job) && self.fits_error(&job) && each(job).is_break() {
+                    return Ok(ControlFlow::Break(()));
                 }
             }
-            let Some(next) = listed.next else { return Ok(()) };
+            let Some(next) = listed.next else { return Ok(ControlFlow::Continue(())) };
             page = next;
         }
+    }
+
+    fn fits_created(&self, job: &Job) -> bool {
+        let (since, before) = self.created;
+        since.is_none_or(|since| job.times.created >= since) && before.is_none_or(|before| job.times.created < before)
     }
 
     /// Whether the most recent failure is of the type that is meant.
@@ -204,6 +260,19 @@ fn ended_state(said: Option<&str>, path: String, problems: &mut Vec<Problem>) ->
             Some(said) => Problem::new(path, format!("\"{said}\""), allowed),
             None => Problem::with_message(path, format!("missing; {allowed} is required")),
         });
+    }
+    known
+}
+
+/// The state of jobs that have not ended, where one is named.
+fn live_state(said: Option<&str>, path: String, problems: &mut Vec<Problem>) -> Option<State> {
+    let said = said?;
+    let live = || State::ALL.into_iter().filter(|state| !state.is_terminal());
+    let known = live().find(|state| state.name() == said);
+    if known.is_none() {
+        let allowed: Vec<&str> = live().map(State::name).collect();
+        let allowed = format!("a state in which jobs have not ended: {}", allowed.join(", "));
+        problems.push(Problem::new(path, format!("\"{said}\""), allowed));
     }
     known
 }

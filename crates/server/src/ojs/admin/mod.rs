@@ -1,0 +1,12 @@
+//! For operators: the paths below `/admin`. What is about dead letters, many jobs at once and workers is in `dead` and
+//! `workers`.
+
+mod config;
+mod jobs;
+mod queues;
+mod stats;
+
+pub(crate) use config::config;
+pub(crate) use jobs::{LIST_PARAMETERS, cancel, job, jobs, retry};
+pub(crate) use queues::{pause, queue, queues, resume};
+pub(crate) use stats::stats;
