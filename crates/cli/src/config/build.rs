@@ -141,6 +141,10 @@ impl Reader<'_> {
             write_timeout: self.duration("limits.write_timeout"),
             long_poll: self.duration("limits.long_poll"),
             long_polls: self.number("limits.long_polls"),
+            streams: self.number("limits.streams"),
+            stream_events: self.number("limits.stream_events"),
+            stream_heartbeat: self.duration("limits.stream_heartbeat"),
+            stream_idle: self.duration("limits.stream_idle"),
             drain: self.duration("limits.drain"),
         }
     }

@@ -1,5 +1,6 @@
 //! The list of settings: what they are called, what they mean, and what is allowed.
 
+use redrive_engine::EVENTS_STORED;
 use redrive_policy::Span;
 use redrive_policy::dialect::{go_duration, iso_duration};
 use redrive_server::Limits;
@@ -113,6 +114,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     limit!(long_polls, Kind::Count(0, 1_000_000), "fetches that wait for a job at once"),
     limit!(long_poll, "how long a fetch may wait for a job"),
+    limit!(streams, Kind::Count(0, 1_000_000), "event streams that are open at once"),
+    limit!(
+        stream_events,
+        Kind::Count(1, EVENTS_STORED as u64),
+        "how many events a stream may be behind; older ones are left out, and the stream says so"
+    ),
+    limit!(stream_heartbeat, "after how long a stream without events gets a heartbeat"),
+    limit!(stream_idle, "after how long a stream without events is ended"),
     limit!(header_timeout, "how long a client may take to send the head of a request, and a connection be idle"),
     limit!(body_timeout, "how long a client may take to send the body of a request"),
     limit!(write_timeout, "how long a client may take to read its answer, or 16 KiB of a long one"),

@@ -106,10 +106,17 @@ async fn the_stream_of_everything_has_the_events_of_the_list() {
     harness.enqueue_with(json!({ "queue": "mail" })).await;
     let arrived = stream.expect(&["job.started", "job.enqueued"]).await;
     let listed = harness.get("/events").await.expect(200)["events"].clone();
-    assert_eq!(json!([arrived[0].data, arrived[1].data]), json!([listed[1], listed[2]]), "what came before is not sent");
+    assert_eq!(
+        json!([arrived[0].data, arrived[1].data]),
+        json!([listed[1], listed[2]]),
+        "what came before is not sent"
+    );
     assert_eq!(arrived[1].id, text(&listed[2]["id"]));
     let data = &arrived[0].data["data"];
-    assert_eq!((&data["worker_id"], &data["from"], &data["state"]), (&json!("w1"), &json!("available"), &json!("active")));
+    assert_eq!(
+        (&data["worker_id"], &data["from"], &data["state"]),
+        (&json!("w1"), &json!("available"), &json!("active"))
+    );
 }
 
 #[tokio::test(start_paused = true)]

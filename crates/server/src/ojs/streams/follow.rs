@@ -85,17 +85,7 @@ impl EventStream {
         place: OwnedSemaphorePermit,
     ) -> Self {
         let (Opening { text, seen, is_all }, now) = (opening, Instant::now());
-        Self {
-            app,
-            wanted,
-            arrivals,
-            opening: Some(text),
-            seen,
-            ended: is_all,
-            wrote: now,
-            event: now,
-            _place: place,
-        }
+        Self { app, wanted, arrivals, opening: Some(text), seen, ended: is_all, wrote: now, event: now, _place: place }
     }
 
     /// The next part of the body, and the stream for the one behind it.
@@ -141,8 +131,8 @@ impl EventStream {
             push_recent(&mut text, &self.app, &self.wanted, self.seen, &recent);
             self.seen = recent.seen;
             let last = recent.events.last();
-            self.ended = matches!(self.wanted.channel, Channel::Job(_))
-                && last.is_some_and(|event| event.state.is_terminal());
+            self.ended =
+                matches!(self.wanted.channel, Channel::Job(_)) && last.is_some_and(|event| event.state.is_terminal());
             // What was found may all be of types that are not wanted.
             if last.is_none() || !text.is_empty() || self.ended {
                 return text;

@@ -25,7 +25,8 @@ pub(super) async fn all(app: &App) -> Result<(Vec<Listed>, bool), ApiError> {
     let mut all: BTreeMap<Arc<str>, Listed> = known.collect();
     // A lease of a worker without a name belongs to nobody who could be listed.
     for (id, (runs, alive)) in held.by_worker.into_iter().filter(|(id, _)| !id.is_empty()) {
-        let listed = all.entry(Arc::clone(&id)).or_insert_with(|| Listed { worker: Worker::elsewhere(id, alive), runs: 0 });
+        let listed =
+            all.entry(Arc::clone(&id)).or_insert_with(|| Listed { worker: Worker::elsewhere(id, alive), runs: 0 });
         listed.worker.last_seen = listed.worker.last_seen.max(alive);
         listed.runs = runs;
     }
