@@ -218,7 +218,7 @@ impl Engine {
         }
     }
 
-    /// Tells a worker what to do, with its next heartbeat and its next fetch; `None` takes back what it was told.
+    /// Tells a worker what to do, with its next heartbeat and its next fetch; `None` cancels what it was told.
     /// Answers the worker; `None` where this process knows none of this name.
     pub fn direct_worker(&self, id: &str, directive: Option<WorkerState>) -> Option<Worker> {
         let mut known = self.workers.known();

@@ -1,4 +1,4 @@
-//! Which jobs there are, all about one of them, and taking any of them back.
+//! Which jobs there are, all about one of them, cancelling it, and redriving it.
 
 use crate::api_error::ApiError;
 use crate::app::App;

@@ -1,4 +1,4 @@
-//! One open stream: it reads the log of events at the pace of its client.
+//! One open stream: it reads the log of events as fast as its client reads.
 
 use super::resume::{Start, Why, gap};
 use super::{Channel, Wanted, Words, id_here, push_event};

@@ -117,7 +117,7 @@ pub(crate) async fn terminate(
     direct(&app, &id, &payload, Some(WorkerState::Terminate))
 }
 
-/// `POST /admin/workers/{id}/resume`: takes back what a worker was told.
+/// `POST /admin/workers/{id}/resume`: cancels what a worker was told.
 pub(crate) async fn resume(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
