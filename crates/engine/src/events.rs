@@ -97,6 +97,13 @@ impl EventLog {
         }
     }
 
+    /// Wakes those who wait for events, for something that is not one.
+    pub(crate) fn announce(&self) {
+        if self.latest.receiver_count() > 0 {
+            self.latest.send_modify(|_| {});
+        }
+    }
+
     fn log(&self) -> MutexGuard<'_, (u64, VecDeque<Event>)> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,7 +175,7 @@ impl Engine {
         RecentEvents { missed: from - after.min(from), events, seen: seen.max(after) }
     }
 
-    /// Changes whenever something happens. To miss nothing, subscribe first, and then look.
+    /// Changes whenever something happens, or the progress of a run is reported. To miss nothing, subscribe first, and then look.
     #[must_use]
     pub fn watch_events(&self) -> watch::Receiver<u64> {
         self.event_log.latest.subscribe()

@@ -83,6 +83,13 @@ impl Watch {
         self.count.store(runs.len(), Ordering::Release);
     }
 
+    fn latest(&self, id: JobId) -> Option<Progress> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.runs().get(&id).map(|(_, progress)| progress.clone())
+    }
+
     fn of(&self, job: &Job) -> Option<Progress> {
         let lease = job.lease.as_ref().filter(|_| self.count.load(Ordering::Acquire) > 0)?;
         self.runs().get(&job.id).filter(|(token, _)| *token == lease.token).map(|(_, progress)| progress.clone())
@@ -107,8 +114,16 @@ impl Engine {
         let job = extended.unwrap_or_else(|| refused(id, Err(redrive_store::Refusal::NotFound)))?;
         if let Some(lease) = &job.lease {
             self.watch.note(id, lease.token, report, now);
+            self.event_log.announce();
         }
         Ok(job)
+    }
+
+    /// What was last reported of a job that runs.
+    #[must_use]
+    pub fn latest_progress(&self, id: JobId) -> Option<Progress> {
+        let progress = self.watch.latest(id)?;
+        Some(Progress { at: self.shown(progress.at), ..progress })
     }
 
     /// How far the present run of a job has come, where its worker has reported it.

@@ -184,6 +184,36 @@ async fn the_stream_of_a_job_ends_with_the_job() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_stream_of_a_job_tells_its_progress() {
+    let harness = Harness::new();
+    let id = harness.enqueue_with(json!({})).await;
+    let mut changes = Reader::open(&harness, &format!("/jobs/{id}/events"), None).await;
+    let mut events = Reader::open(&harness, &format!("/events/stream?channel=job:{id}&types=job.progress"), None).await;
+    let mut without = Reader::open(&harness, &format!("/jobs/{id}/events?types=job.completed"), None).await;
+    harness.fetch().await.unwrap();
+    changes.expect(&["job.state_changed"]).await;
+    for (percentage, message) in [(25, "page 1"), (75, "page 3")] {
+        let report = json!({ "job_id": id, "percentage": percentage, "message": message, "data": { "page": 3 } });
+        harness.post("/workers/progress", report).await.expect(200);
+        let change = changes.expect(&["job.progress"]).await.remove(0).data;
+        let expected = json!({
+            "job_id": id, "timestamp": "2026-02-13T10:00:00.000000Z", "progress": percentage, "message": message,
+            "data": { "page": 3 },
+        });
+        assert_eq!(change, expected);
+        let event = events.expect(&["job.progress"]).await.remove(0).data;
+        assert_eq!((&event["subject"], &event["data"]["progress_percent"]), (&json!(id), &json!(percentage)));
+    }
+    ack(&harness, &id).await;
+    changes.expect(&["job.state_changed"]).await;
+    without.expect(&["job.state_changed"]).await;
+    for stream in [changes, events, without] {
+        stream.ended().await;
+    }
+    harness.get("/events/stream?types=job.progress").await.expect(400);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_that_has_ended_is_told_in_one_event() {
     let harness = Harness::new();
     let id = harness.enqueue_with(json!({})).await;

@@ -1,13 +1,14 @@
 //! One open stream: it reads the log of events as fast as its client reads.
 
+use super::progress::{PROGRESS, progress_json};
 use super::resume::{Start, Why, gap};
 use super::{Channel, Wanted, Words, id_here, push_event};
 use crate::app::App;
 use crate::listen::stop_of;
 use crate::ojs::events::EventView;
 use axum::body::Bytes;
-use redrive_engine::{EngineError, RecentEvents};
-use redrive_store::{Job, Refusal};
+use redrive_engine::{EngineError, Progress, RecentEvents};
+use redrive_store::{Job, JobId, Refusal};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +70,8 @@ pub(super) struct EventStream {
     opening: Option<String>,
     seen: u64,
     ended: bool,
+    /// The progress that was last told, in the stream of a job.
+    told: Option<Progress>,
     /// When something was last written.
     wrote: Instant,
     /// When an event was last written, or the stream began.
@@ -85,7 +88,18 @@ impl EventStream {
         place: OwnedSemaphorePermit,
     ) -> Self {
         let (Opening { text, seen, is_all }, now) = (opening, Instant::now());
-        Self { app, wanted, arrivals, opening: Some(text), seen, ended: is_all, wrote: now, event: now, _place: place }
+        Self {
+            app,
+            wanted,
+            arrivals,
+            opening: Some(text),
+            seen,
+            ended: is_all,
+            told: None,
+            wrote: now,
+            event: now,
+            _place: place,
+        }
     }
 
     /// The next part of the body, and the stream for the one behind it.
@@ -133,11 +147,27 @@ impl EventStream {
             let last = recent.events.last();
             self.ended =
                 matches!(self.wanted.channel, Channel::Job(_)) && last.is_some_and(|event| event.state.is_terminal());
+            if let Channel::Job(id) = self.wanted.channel
+                && !self.ended
+            {
+                self.push_progress(&mut text, id);
+            }
             // What was found may all be of types that are not wanted.
             if last.is_none() || !text.is_empty() || self.ended {
                 return text;
             }
         }
+    }
+
+    /// Writes how far the job has come, where that is news. It has no place in the log: a stream that resumes begins
+    /// with the latest.
+    fn push_progress(&mut self, text: &mut String, id: JobId) {
+        let latest = self.app.engine.latest_progress(id);
+        if let Some(progress) = latest.as_ref().filter(|_| latest != self.told && self.wanted.has_progress()) {
+            let event_id = id_here(&self.app, self.seen);
+            push_event(text, &event_id, PROGRESS, &progress_json(self.wanted.words, &event_id, id, progress));
+        }
+        self.told = latest;
     }
 
     /// A sign of life. What other nodes do is not in the log, so a stream of a job looks whether the job has ended.

@@ -2,6 +2,7 @@
 
 mod body;
 mod follow;
+mod progress;
 mod resume;
 
 use super::events::{STATE_CHANGED, TYPES, id_of};
@@ -17,6 +18,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use body::Unfolded;
 use follow::{EventStream, Opening};
+use progress::PROGRESS;
 use redrive_engine::Event;
 use redrive_policy::{Problem, resembling};
 use redrive_store::{Job, JobId};
@@ -72,6 +74,10 @@ impl Wanted {
     fn is_of_type(&self, type_name: &str) -> bool {
         self.types.as_ref().is_none_or(|types| types.contains(&type_name) || types.contains(&STATE_CHANGED))
     }
+
+    fn has_progress(&self) -> bool {
+        self.types.as_ref().is_none_or(|types| types.contains(&PROGRESS))
+    }
 }
 
 pub(crate) async fn of_channel(
@@ -116,7 +122,7 @@ async fn open(
     headers: &HeaderMap,
     query: &Query,
 ) -> Result<Response, ApiError> {
-    let wanted = Wanted { types: types(query)?, channel, words };
+    let wanted = Wanted { types: types(query, &channel)?, channel, words };
     let place = Arc::clone(&app.streams).try_acquire_owned().map_err(|_| {
         let most = app.limits.streams;
         ApiError::new(Code::RateLimited, format!("{most} event streams are open already (limits.streams)"))
@@ -163,13 +169,15 @@ async fn ended_job(app: &App, channel: &Channel) -> Result<Option<Job>, ApiError
 }
 
 /// The types that are wanted. One that is misspelt would be waited for in vain.
-fn types(query: &Query) -> Result<Option<Vec<&'static str>>, ApiError> {
+fn types(query: &Query, channel: &Channel) -> Result<Option<Vec<&'static str>>, ApiError> {
     let mut problems = Vec::new();
     if query.get("types").is_some() && query.get("event_types").is_some() {
         problems.push(Problem::with_message("?event_types", "means the same as types; keep one of them"));
     }
     let key = if query.get("types").is_some() { "types" } else { "event_types" };
-    let known: Vec<&'static str> = TYPES.into_iter().chain([STATE_CHANGED]).collect();
+    // Progress is told in the stream of a job only.
+    let progress = Some(PROGRESS).filter(|_| matches!(channel, Channel::Job(_)));
+    let known: Vec<&'static str> = TYPES.into_iter().chain([STATE_CHANGED]).chain(progress).collect();
     let types = query.list(key).map(|types| {
         let read = |said: &&str| {
             let found = known.iter().find(|known| *known == said).copied();
