@@ -175,7 +175,8 @@ impl Engine {
         RecentEvents { missed: from - after.min(from), events, seen: seen.max(after) }
     }
 
-    /// Changes whenever something happens, or the progress of a run is reported. To miss nothing, subscribe first, and then look.
+    /// Changes whenever something happens, or the progress of a run is reported. To miss nothing, subscribe first, and
+    /// then look.
     #[must_use]
     pub fn watch_events(&self) -> watch::Receiver<u64> {
         self.event_log.latest.subscribe()

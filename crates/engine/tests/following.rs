@@ -1,4 +1,4 @@
-//! Following events: what was missed is counted, nothing is announced too early, and the throughput is that of a minute.
+//! Following events: what was missed is counted, what comes is announced, and the throughput is that of a minute.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
