@@ -163,7 +163,7 @@ impl<'e> Draft<'e> {
     }
 
     fn check_children(&self) -> Result<(), String> {
-        let RunLimits { children, children_of_step, .. } = self.limits();
+        let (children, children_of_step) = (self.program.most_children(&self.limits()), self.limits().children_of_step);
         let new = self.step.jobs.len() + self.step.runs.len();
         if new > children_of_step {
             return Err(format!("one step starts {new} jobs and runs; at most {children_of_step} are allowed"));

@@ -1,0 +1,1 @@
+//! Drives a program in memory, as an engine would.
