@@ -17,6 +17,15 @@ impl Engine {
         Ok(self.shown_job(job))
     }
 
+    /// Those of some jobs that are stored.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn jobs(&self, ids: Vec<JobId>) -> Result<Vec<Job>, EngineError> {
+        let jobs = self.store.get_many(ids).await?;
+        Ok(self.shown_jobs(jobs))
+    }
+
     /// Jobs that fit a filter, newest first.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,6 +20,14 @@ const PRUNE_EVERY: Duration = Duration::from_secs(2);
 pub enum AdvanceNotice<'a> {
     /// The store did not answer; runs are advanced later.
     Failed(&'a EngineError),
+}
+
+impl fmt::Display for AdvanceNotice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(error) => write!(f, "cannot advance runs: {error}"),
+        }
+    }
 }
 
 /// Advances runs until `stopped` completes.
