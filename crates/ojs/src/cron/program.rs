@@ -121,6 +121,7 @@ impl Turn {
         match &*signal.name {
             signals::DELETE => {
                 self.deleted = true;
+                self.state.next = None;
                 self.effects.push(Effect::Finish { succeeded: true, result: b"{}".to_vec() });
             }
             signals::ENABLE | signals::DISABLE => {
