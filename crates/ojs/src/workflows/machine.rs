@@ -35,10 +35,11 @@ impl<'c> Machine<'c> {
         if !self.is_started_job(index) {
             return;
         }
+        let needed = self.needs_result(index);
         let node = self.state.node_mut(index);
         let status = match ended {
             Ended::Completed(result) => {
-                node.result = result;
+                node.result = result.filter(|_| needed);
                 node.error = None;
                 Status::Completed
             }
@@ -300,6 +301,22 @@ impl<'c> Machine<'c> {
             Kind::Batch | Kind::Group | Kind::Job => Vec::new(),
         };
         if parents.is_empty() { self.parents(node.parent) } else { Some(parents) }
+    }
+
+    /// Whether the result of a node is given to another: what is not is left to the job, so that the state stays small.
+    fn needs_result(&self, index: u32) -> bool {
+        if index == 0 {
+            return false;
+        }
+        let node = self.state.node(index);
+        let around = self.state.node(node.parent);
+        let needed = match around.kind {
+            Kind::Chain => around.parts.last() != Some(&index),
+            Kind::Graph => around.parts.iter().any(|part| self.state.node(*part).after.contains(&index)),
+            Kind::Batch => node.callback.is_none(),
+            Kind::Group | Kind::Job => false,
+        };
+        needed || self.needs_result(node.parent)
     }
 
     fn results(&self, nodes: &[u32]) -> String {

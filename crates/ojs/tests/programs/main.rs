@@ -1,0 +1,4 @@
+//! Programs, interrupted at every write.
+
+mod cron;
+mod workflows;
