@@ -345,3 +345,17 @@ async fn the_manifest_has_schedules() {
     let manifest = harness.call_text("GET", "/ojs/manifest", "").await.expect(200);
     assert_eq!(manifest["capabilities"]["cron_jobs"], true);
 }
+
+#[tokio::test]
+async fn the_schedule_of_the_guide_is_due_as_the_guide_says() {
+    const GUIDE: &str = include_str!("../../../../docs/guides/schedules.md");
+    let (_, rest) = GUIDE.split_once("```json\n").expect("the guide has a schedule");
+    let (body, _) = rest.split_once("```").expect("it ends");
+    let harness = Harness::new();
+    let created = harness.call_text("POST", "/ojs/v1/cron", body).await.expect(201);
+    // It is Friday, 11:00 in Berlin: the next is on Monday at 9:00.
+    assert_eq!(created["cron_job"]["next_run_at"], "2026-02-16T08:00:00.000000Z");
+    harness.advance_ms(70.0 * 60.0 * MINUTE).await;
+    let fetched = harness.post("/workers/fetch", json!({ "queues": ["reports"] })).await.expect(200);
+    assert_eq!((&fetched["jobs"][0]["args"], &fetched["jobs"][0]["max_attempts"]), (&json!(["daily"]), &json!(5)));
+}
