@@ -228,10 +228,8 @@ impl Turn {
 
     fn ended(&mut self, number: u64) -> Result<(), String> {
         self.state.alive.remove(&slot(number));
-        match self.state.waiting.pop_front_if(|_| self.state.alive.is_empty()) {
-            Some(waiting) => self.enqueue(waiting),
-            None => Ok(()),
-        }
+        let next = if self.state.alive.is_empty() { self.state.waiting.pop_front() } else { None };
+        next.map_or(Ok(()), |waiting| self.enqueue(waiting))
     }
 
     fn redriven(&mut self, number: u64) {

@@ -1,6 +1,7 @@
 //! A schedule as a caller registers it, in either of the two forms that are in use.
 
 use super::{Definition, Overlap, Schedule, zone};
+use crate::jobs::MANAGED;
 use crate::json::{Members, check_nested, member, push_key};
 use crate::{Invalid, Limits, submission};
 use redrive_engine::Engine;
@@ -163,11 +164,15 @@ fn template<'a>(top: &Members<'a>, limits: &Limits, p: &mut Vec<Problem>) -> (&'
         }
     }
     let mut out = vec![b'{'];
-    // A schedule without arguments is allowed, a job without them is not.
-    let (args, meta) = (job.get("args").map_or("[]", RawValue::get), job.get("meta").or_else(|| options.get("meta")));
-    member(&mut out, "args");
-    out.extend_from_slice(args.as_bytes());
-    if let Some(meta) = meta {
+    for key in ["type", "args"] {
+        // A schedule without arguments is allowed, a job without them is not.
+        let absent = if key == "args" { Some("[]") } else { None };
+        if let Some(value) = job.get(key).map(RawValue::get).or(absent) {
+            member(&mut out, key);
+            out.extend_from_slice(value.as_bytes());
+        }
+    }
+    if let Some(meta) = job.get("meta").or_else(|| options.get("meta")) {
         if let Err(message) = check_nested(meta, limits.nesting) {
             job.add_problem("meta", Problem::with_message("", message), p);
             return (at, None);
@@ -175,10 +180,18 @@ fn template<'a>(top: &Members<'a>, limits: &Limits, p: &mut Vec<Problem>) -> (&'
         member(&mut out, "meta");
         out.extend_from_slice(meta.get().as_bytes());
     }
-    let others = job.iter().filter(|(key, _)| !matches!(&***key, "args" | "meta"));
-    for (key, value) in others.filter(|(key, _)| whole || FLAT.contains(&&***key)) {
-        push_key(&mut out, key);
-        out.extend_from_slice(value.get().as_bytes());
+    // What a job may have at its top as well as under its options is moved there, so that all templates look alike.
+    let moved = |key: &str| whole && !FLAT.contains(&key) && !MANAGED.contains(&key) && !options.has(key);
+    let others = job.iter().filter(|(key, _)| moved(key));
+    let mut others = options.iter().filter(|(key, _)| &***key != "meta").chain(others).peekable();
+    if others.peek().is_some() {
+        member(&mut out, OPTIONS);
+        out.push(b'{');
+        for (key, value) in others {
+            push_key(&mut out, key);
+            out.extend_from_slice(value.get().as_bytes());
+        }
+        out.push(b'}');
     }
     out.push(b'}');
     let text = String::from_utf8(out).ok();

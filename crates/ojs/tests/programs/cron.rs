@@ -1,5 +1,7 @@
 //! Schedules that are interrupted at every write enqueue each slot once.
 
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
 use redrive_engine::testing::{Outcome, Report, Trial};
 use redrive_ojs::Limits;
 use redrive_ojs::cron::{Cron, CronJob, Definition, KIND, Overlap, signals};

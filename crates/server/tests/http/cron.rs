@@ -340,6 +340,23 @@ async fn a_job_that_cannot_be_enqueued_later_is_told_and_the_schedule_goes_on() 
 }
 
 #[tokio::test]
+async fn what_a_job_has_at_its_top_is_one_of_its_options() {
+    let harness = Harness::new();
+    let mut body = template("a", "* * * * *");
+    body["job_template"] = json!({
+        "type": "report.make", "queue": "slow", "name": "of the job", "state": "completed",
+        "options": { "priority": 3, "tags": ["x"] }, "tags": ["y"],
+    });
+    let cron = register(&harness, body).await;
+    assert_eq!(cron["name"], "a");
+    let options = json!({ "priority": 3, "tags": ["x"], "queue": "slow", "name": "of the job" });
+    assert_eq!((&cron["options"], &cron["args"]), (&options, &json!([])));
+    harness.advance_ms(MINUTE).await;
+    let job = harness.post("/workers/fetch", json!({ "queues": ["slow"] })).await.expect(200)["jobs"][0].clone();
+    assert_eq!((&job["priority"], &job["tags"], &job["name"]), (&json!(3), &json!(["x"]), &json!("of the job")));
+}
+
+#[tokio::test]
 async fn the_manifest_has_schedules() {
     let harness = Harness::new();
     let manifest = harness.call_text("GET", "/ojs/manifest", "").await.expect(200);
