@@ -2,6 +2,7 @@
 
 use crate::decide::{self, FailureReport};
 use crate::engine::refused;
+use crate::wall::shown_settled;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
 use redrive_store::{Blob, Job, LeaseRef, RunOutcome, Settled, Settlement};
@@ -44,6 +45,8 @@ impl Engine {
         if answers.iter().flatten().any(|settled| settled.job().parent.is_some()) {
             self.advance_woken().await;
         }
-        Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_settled(refused(id, answer)?))).collect())
+        let ahead_us = self.wall().ahead_us;
+        let shown = |(id, answer)| Ok(shown_settled(refused(id, answer)?, ahead_us));
+        Ok(ids.into_iter().zip(answers).map(shown).collect())
     }
 }

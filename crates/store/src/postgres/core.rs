@@ -162,9 +162,10 @@ impl Core {
         jobs: &[&StoredRow],
         blocks: &Blocks,
     ) -> Result<Written, DbError> {
-        let queue = |name: &str| self.catalogue.queue(name);
-        let mut statements = write::changes(jobs, &queue)?;
-        let settling = Settling::of(jobs, blocks, &queue)?;
+        let (mut statements, settling) = {
+            let queue = self.catalogue.queue_numbers();
+            (write::changes(jobs, &queue)?, Settling::of(jobs, blocks, &queue)?)
+        };
         let settling = settling.map(|settling| {
             let Settling { statement, claims } = settling;
             statements.push(statement);
@@ -175,13 +176,22 @@ impl Core {
         let changed = || jobs.iter().filter(|stored| stored.changed);
         self.vacuum.wrote(changed().count());
         self.lease_cache.note(&written);
-        self.tell(changed().map(|stored| &stored.job));
+        self.tell(changed().map(|stored| &*stored.job));
         Ok(written)
     }
 
     /// Notifies other nodes of jobs that are available.
     pub(super) fn tell<'j>(&self, jobs: impl Iterator<Item = &'j Job>) {
-        jobs.filter(|job| job.state == State::Available).for_each(|job| self.notifier.available(&job.spec.queue));
+        // Jobs of one queue mostly stand together.
+        let mut counted: Option<(&Arc<str>, usize)> = None;
+        for job in jobs.filter(|job| job.state == State::Available) {
+            let queue = &job.spec.queue;
+            match &mut counted {
+                Some((last, jobs)) if *last == queue => *jobs += 1,
+                _ => drop(counted.replace((queue, 1)).map(|(queue, jobs)| self.notifier.available(queue, jobs))),
+            }
+        }
+        counted.into_iter().for_each(|(queue, jobs)| self.notifier.available(queue, jobs));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Heartbeats and the ends of runs.
 
 use super::super::batcher::Weigh;
+use super::super::block::Blocks;
 use super::super::core::{ACTIVE_FIRST, Core, Locked, Wanted};
 use super::super::db_error::DbError;
 use super::super::read;
@@ -9,7 +10,7 @@ use super::super::stored_row::{Changed, StoredRow};
 use crate::rules;
 use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError};
 use redrive_policy::{Moment, Span};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What workers say about the runs that they hold, and when.
@@ -37,15 +38,15 @@ pub(in crate::postgres) type Answers = Vec<Result<RunAnswer, Refusal>>;
 /// What became of one run.
 pub(in crate::postgres) enum RunAnswer {
     /// Its lease lasts longer.
-    Extended(Job),
+    Extended(Box<Job>),
     /// It was reported as ended.
-    Settled(Settled),
+    Settled(Box<Settled>),
 }
 
 impl RunAnswer {
     pub(in crate::postgres) fn into_job(self) -> Job {
         match self {
-            Self::Extended(job) => job,
+            Self::Extended(job) => *job,
             Self::Settled(settled) => settled.into_job(),
         }
     }
@@ -53,13 +54,20 @@ impl RunAnswer {
     /// The answer to the report of a run's end; an extension ended nothing.
     pub(in crate::postgres) fn into_settled(self) -> Settled {
         match self {
-            Self::Extended(job) => Settled::Repeated(job),
-            Self::Settled(settled) => settled,
+            Self::Extended(job) => Settled::Repeated(*job),
+            Self::Settled(settled) => *settled,
         }
     }
 }
 
 impl Changed for RunAnswer {
+    fn job(&self) -> &Job {
+        match self {
+            Self::Extended(job) => job,
+            Self::Settled(settled) => settled.job(),
+        }
+    }
+
     fn changed(&self) -> Option<&Job> {
         match self {
             Self::Extended(job) => Some(job),
@@ -83,13 +91,15 @@ impl Word<'_> {
         }
     }
 
-    fn apply(self, stored: &mut StoredRow) -> Result<RunAnswer, Refusal> {
-        stored.change(|job| match self {
+    fn apply(self, job: Job) -> Result<RunAnswer, Refusal> {
+        match self {
             Self::Alive(lease_ref, span, now) => {
-                rules::extend(job, &lease_ref.token, span, now).map(RunAnswer::Extended)
+                rules::extend(job, &lease_ref.token, span, now).map(|job| RunAnswer::Extended(Box::new(job)))
             }
-            Self::Ended(settlement, now) => rules::settle(job, settlement, now).map(RunAnswer::Settled),
-        })
+            Self::Ended(settlement, now) => {
+                rules::settle(job, settlement, now).map(|settled| RunAnswer::Settled(Box::new(settled)))
+            }
+        }
     }
 }
 
@@ -125,15 +135,19 @@ async fn heard(
     core: &Core,
     run_call: &[Word<'_>],
 ) -> Result<Vec<Result<Result<RunAnswer, Refusal>, StoreError>>, DbError> {
-    let ids: BTreeSet<JobId> = run_call.iter().map(|word| word.id()).collect();
+    let mut ids: Vec<JobId> = run_call.iter().map(|word| word.id()).collect();
+    ids.sort_unstable();
+    ids.dedup();
     let answers = short(core, run_call, &ids).await?;
-    let open: Vec<(usize, Word<'_>)> =
-        run_call.iter().copied().enumerate().filter(|(place, _)| !answers.contains_key(place)).collect();
-    let mut answers: BTreeMap<usize, _> = answers.into_iter().map(|(place, answer)| (place, Ok(answer))).collect();
+    let mut answers: Vec<_> = answers.into_iter().map(|answer| answer.map(|answer| Ok(Ok(answer)))).collect();
+    let is_open = |(place, _): &(usize, Word<'_>)| answers[*place].is_none();
+    let open: Vec<(usize, Word<'_>)> = run_call.iter().copied().enumerate().filter(is_open).collect();
     if !open.is_empty() {
-        answers.extend(core.repeat(|| long(core, &open)).await?);
+        for (place, answer) in core.repeat(|| long(core, &open)).await? {
+            answers[place] = Some(answer);
+        }
     }
-    Ok(answers.into_values().collect())
+    Ok(answers.into_iter().flatten().collect())
 }
 
 /// The answers to words by their places; an error where a newer version wrote the job.
@@ -147,19 +161,21 @@ async fn long(core: &Core, run_call: &[(usize, Word<'_>)]) -> Result<Placed, DbE
     let mut locked = core.lock(&mut session, &ids, ACTIVE_FIRST, Wanted::Unended).await?;
     let mut answer = |word: Word<'_>| match locked.newer.get(&word.id()) {
         Some(why) => Err(StoreError::from(read::newer(word.id(), why))),
-        None => Ok(locked.job(word.id()).and_then(|stored| word.apply(stored))),
+        None => Ok(locked.job(word.id()).and_then(|stored| stored.change(|job| word.apply(job)))),
     };
     let answers = run_call.iter().map(|(place, word)| (*place, answer(*word))).collect();
     let Locked { jobs, blocks, .. } = locked;
     let written = core.commit(&mut session, &jobs.values().collect::<Vec<_>>(), &blocks).await?;
-    core.lease_cache
-        .keep(active(jobs, &written), blocks.into_iter().filter(|(no, _)| !written.claims.contains_key(no)));
+    core.lease_cache.keep(
+        active(jobs.into_values(), &written),
+        blocks.into_iter().filter(|(no, _)| !written.claims.contains_key(no)),
+    );
     Ok(answers)
 }
 
 /// The jobs that are still active, at the places where they are now.
-fn active(jobs: HashMap<JobId, StoredRow>, written: &Written) -> impl Iterator<Item = StoredRow> {
-    jobs.into_values().filter(|stored| stored.job.state == State::Active).map(|mut stored| {
+fn active(jobs: impl IntoIterator<Item = StoredRow>, written: &Written) -> impl Iterator<Item = StoredRow> {
+    jobs.into_iter().filter(|stored| stored.job.state == State::Active).map(|mut stored| {
         stored.place = written.extended.get(&stored.job.id).copied().unwrap_or(stored.place);
         stored
     })
@@ -167,38 +183,46 @@ fn active(jobs: HashMap<JobId, StoredRow>, written: &Written) -> impl Iterator<I
 
 /// Writes what becomes of runs in the lease cache, each claim on the condition that no other node has written it
 /// meanwhile. Whatever is refused has to be looked at again: the job may have moved on.
-async fn short(
-    core: &Core,
-    run_call: &[Word<'_>],
-    ids: &BTreeSet<JobId>,
-) -> Result<BTreeMap<usize, Result<RunAnswer, Refusal>>, DbError> {
-    let mut answers = BTreeMap::new();
+///
+/// The answers are at the places of their words; none where the word goes the long way. The ids are in order.
+async fn short(core: &Core, run_call: &[Word<'_>], ids: &[JobId]) -> Result<Vec<Option<RunAnswer>>, DbError> {
+    let mut answers: Vec<Option<RunAnswer>> = run_call.iter().map(|_| None).collect();
     let mut taken = core.lease_cache.take(ids).await;
-    let mut jobs = std::mem::take(&mut taken.jobs);
-    for (place, word) in run_call.iter().enumerate() {
-        if let Some(stored) = jobs.get_mut(&word.id()) {
-            match word.apply(stored) {
-                Ok(answer) => drop(answers.insert(place, Ok(answer))),
-                Err(_) => drop(jobs.remove(&word.id())),
-            }
+    let jobs = std::mem::take(&mut taken.jobs);
+    let mut jobs: Vec<(JobId, Option<StoredRow>)> =
+        jobs.into_iter().map(|stored| (stored.job.id, Some(stored))).collect();
+    for (answer, word) in answers.iter_mut().zip(run_call) {
+        let Ok(at) = jobs.binary_search_by_key(&word.id(), |(id, _)| *id) else { continue };
+        let slot = &mut jobs[at].1;
+        let applied = slot.take().and_then(|stored| stored.changed_by(|job| word.apply(job)).ok());
+        if let Some((accepted, stored)) = applied {
+            (*answer, *slot) = (Some(accepted), Some(stored));
         }
     }
-    let mut sound: Vec<&StoredRow> = jobs.values().collect();
-    sound.sort_by_key(|stored| stored.job.id);
-    let mut written = Written::default();
-    if let Some(settling) = Settling::of(&sound, &taken.blocks, &|name| core.catalogue.queue(name))? {
-        match core.session().await?.write(&settling.statement).await {
-            Ok(rows) => written = settling.claims.written(&rows)?,
-            // Rolled back: the long way locks in order.
-            Err(DbError::Collided(_) | DbError::Taken) => {}
-            Err(db_error) => return Err(db_error),
-        }
-    }
-    jobs.retain(|_, stored| stored.changed && written.has(stored.place));
+    let mut jobs: Vec<StoredRow> = jobs.into_iter().filter_map(|(_, stored)| stored).collect();
+    let written = write(core, &jobs, &taken.blocks).await?;
+    jobs.retain(|stored| stored.changed && written.has(stored.place));
     core.vacuum.wrote(jobs.len());
-    core.tell(jobs.values().map(|stored| &stored.job));
-    answers.retain(|place, _| jobs.contains_key(&run_call[*place].id()));
+    core.tell(jobs.iter().map(|stored| &*stored.job));
+    for (answer, word) in answers.iter_mut().zip(run_call) {
+        if jobs.binary_search_by_key(&word.id(), |stored| stored.job.id).is_err() {
+            *answer = None;
+        }
+    }
     taken.wrote(&written);
     core.lease_cache.keep(active(jobs, &written), []);
     Ok(answers)
+}
+
+/// Writes what has become of these jobs, where their claims are as they are here.
+async fn write(core: &Core, jobs: &[StoredRow], blocks: &Blocks) -> Result<Written, DbError> {
+    let sound: Vec<&StoredRow> = jobs.iter().collect();
+    let settling = Settling::of(&sound, blocks, &core.catalogue.queue_numbers())?;
+    let Some(settling) = settling else { return Ok(Written::default()) };
+    match core.session().await?.write(&settling.statement).await {
+        Ok(rows) => settling.claims.written(&rows),
+        // Rolled back: the long way locks in order.
+        Err(DbError::Collided(_) | DbError::Taken) => Ok(Written::default()),
+        Err(db_error) => Err(db_error),
+    }
 }
