@@ -32,7 +32,7 @@ const RECORD_BYTES: usize = 96;
 
 impl RunSlot {
     fn pending_since(&self) -> Option<Moment> {
-        // Numbers are given in the order of time.
+        // That with the lowest number, which is also that of the earliest time, unless the clock was set back.
         rules::pending_since(&self.run, self.inbox.values().next().map(|message| message.at))
     }
 

@@ -49,7 +49,7 @@ impl StoreState {
         self.put_run(after.clone());
         for new in &step.runs {
             if self.runs.get(new.id).is_none() {
-                self.put_run(run_rules::created(new, now));
+                self.put_run(run_rules::child(new, now));
             }
             touched.push(new.id);
         }
@@ -81,11 +81,14 @@ impl StoreState {
                 return Err(RunRefusal::JobIdTaken(new.id));
             }
         }
-        let foreign = |new: &&NewRun| self.runs.get(new.id).is_some_and(|slot| slot.run.parent != new.parent);
-        match step.runs.iter().find(foreign) {
-            Some(taken) => Err(RunRefusal::RunIdTaken(taken.id)),
-            None => Ok((before, after)),
+        let mut ids = HashSet::new();
+        for new in &step.runs {
+            let foreign = self.runs.get(new.id).is_some_and(|slot| slot.run.parent != new.parent);
+            if foreign || !ids.insert(new.id) {
+                return Err(RunRefusal::RunIdTaken(new.id));
+            }
         }
+        Ok((before, after))
     }
 
     fn cancel_child(&mut self, run: RunId, id: JobId, now: Moment) -> Option<Transition> {
