@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// A message in the inbox of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Its number, unique among the messages that are stored. Messages are read in the order of their numbers. What
-    /// is written at the same time by several nodes may become visible in another order.
+    /// Its number, unique in the store. Messages are read in the order of their numbers. What is written at the same
+    /// time by several nodes may become visible in another order.
     pub number: u64,
     /// When it was written.
     pub at: Moment,

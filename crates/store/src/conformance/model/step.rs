@@ -175,7 +175,7 @@ fn operator_steps() -> impl Strategy<Value = Step> {
         2 => (0..=FEW, any::<bool>(), any::<bool>())
             .prop_map(|(queue, paused, only_known)| Step::Pause(queue, paused, only_known)),
         1 => (0..=FEW).prop_map(Step::ForgetQueue),
-        1 => wait_ms().prop_map(Step::PruneQueues),
+        3 => wait_ms().prop_map(Step::PruneQueues),
     ]
 }
 

@@ -136,11 +136,15 @@ impl StoreState {
     /// Leaves a message, where the run is stored; answers the run then.
     fn leave(&mut self, to: RunId, body: MessageBody, at: Moment) -> Option<RunId> {
         self.runs.get(to)?;
-        let message = Message { number: self.runs.next_message(), at, body };
+        self.put_message(to, Message { number: self.runs.next_message(), at, body });
+        Some(to)
+    }
+
+    /// Stores a message to a run that is stored.
+    pub(in crate::embedded) fn put_message(&mut self, to: RunId, message: Message) {
         record::message(self.frame.records(), to, &message);
         let bytes = self.runs.put_message(to, message);
         self.weigh(bytes);
-        Some(to)
     }
 
     pub(in crate::embedded) fn put_run(&mut self, run: Run) {
