@@ -72,9 +72,13 @@ pub(super) async fn numbers<const N: usize>(session: &mut Session, sql: &'static
     Ok(numbers)
 }
 
+/// A reason as it is stored.
+pub(super) fn reason(why: &str) -> String {
+    text::stored(&why.chars().take(LONGEST_REASON).collect::<String>()).into_owned()
+}
+
 /// The ids and the reasons of what is set aside, as two parameters.
 pub(super) fn params<'a>(aside: impl Iterator<Item = (&'a JobId, &'a String)> + Clone) -> Vec<Param<'static>> {
-    let reason = |why: &str| text::stored(&why.chars().take(LONGEST_REASON).collect::<String>()).into_owned();
     let ids = uuids(aside.clone().map(|(id, _)| id));
     vec![Box::new(ids), Box::new(aside.map(|(_, why)| reason(why)).collect::<Vec<_>>())]
 }

@@ -13,6 +13,7 @@ mod clock;
 mod core;
 mod counts;
 mod db_error;
+mod ended;
 mod inbox;
 mod lease_cache;
 mod notifier;

@@ -181,7 +181,8 @@ fn job(
         lease,
     };
     let job = decoded.into_job(id, Arc::new(spec));
-    let place = if job.state.is_terminal() { Place::Ended } else { Place::Live(tid.unwrap_or_default()) };
+    let tid = tid.unwrap_or_default();
+    let place = if job.state.is_terminal() { Place::Ended(tid) } else { Place::Live(tid) };
     Ok(StoredRow::new(job, source, place))
 }
 

@@ -5,7 +5,7 @@ use super::db_error::DbError;
 use super::stored_row::{Place, StoredRow};
 use super::value::{Reader, Statement};
 use super::write::{self, QueueNumber};
-use super::{sql, value};
+use super::{ended, sql, value};
 use crate::{JobId, State};
 use std::collections::{BTreeMap, HashMap};
 use tokio_postgres::Row;
@@ -48,15 +48,14 @@ impl<'j> Settling<'j> {
     ) -> Result<Option<Self>, DbError> {
         let mut left: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         let (mut over, mut back, mut active) = (Vec::new(), Vec::new(), BTreeMap::<i64, Vec<&'j StoredRow>>::new());
-        let (mut over_from, mut back_from) = (Vec::new(), Vec::new());
+        let mut back_from = Vec::new();
         for stored in jobs.iter().filter(|stored| stored.changed) {
             let Place::Claim(no, place) = stored.place else { continue };
             left.entry(no).or_default().push(place);
             match stored.job.state {
                 State::Active => active.entry(no).or_default().push(*stored),
                 state if state.is_terminal() => {
-                    over.push(*stored);
-                    over_from.push(no);
+                    over.push((Some(no), *stored));
                 }
                 _ => {
                     back.push(*stored);
@@ -111,8 +110,9 @@ impl<'j> Settling<'j> {
             params.push(Box::new(gone));
         }
         if shape.ended {
-            params.extend(write::ended(&over, queue)?);
-            params.push(Box::new(over_from));
+            let (rows, from) = ended::params(over, queue)?;
+            params.extend(rows);
+            params.push(Box::new(from));
         }
         if shape.back {
             params.extend(write::waiting(&back, queue)?);

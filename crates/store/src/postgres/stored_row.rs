@@ -11,15 +11,15 @@ pub(super) enum Place {
     Live(Tid),
     /// In this claim, at this place from 0.
     Claim(i64, usize),
-    /// Among those that have ended.
-    Ended,
+    /// Among those that have ended, in this row, which stays there while it is locked.
+    Ended(Tid),
 }
 
 /// A job, and what the database stores of it besides.
 #[derive(Clone, Debug)]
 pub(super) struct StoredRow {
     pub(super) job: Job,
-    /// What leads from its id to its claim: many jobs that came one after the other have the same.
+    /// What leads from its id to its row: many jobs that came one after the other have the same.
     pub(super) source: i64,
     pub(super) place: Place,
     /// How it is counted in the database.
@@ -45,17 +45,17 @@ impl StoredRow {
         let place = match job.state {
             // The number of its claim is not known yet.
             State::Active => Place::Claim(0, 0),
-            state if state.is_terminal() => Place::Ended,
+            state if state.is_terminal() => Place::Ended(Tid::default()),
             _ => Place::Live(Tid::default()),
         };
         Self::new(job, source, place)
     }
 
-    /// The row in which it waits.
+    /// The row in which it waits, or in which it is among those that have ended.
     pub(super) fn tid(&self) -> Option<Tid> {
         match self.place {
-            Place::Live(tid) => Some(tid),
-            Place::Claim(..) | Place::Ended => None,
+            Place::Live(tid) | Place::Ended(tid) => Some(tid),
+            Place::Claim(..) => None,
         }
     }
 

@@ -6,7 +6,8 @@ use super::db_error::DbError;
 use super::options::Options;
 use super::pool::Session;
 use super::read::Damaged;
-use super::value::{Param, Reader, Statement};
+use super::stored_row::uuids;
+use super::value::{Param, Reader, Statement, Tid};
 use super::{sql, text};
 use crate::{JobId, StoreError};
 use redrive_policy::Moment;
@@ -14,23 +15,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 use tokio_postgres::Row;
+use uuid::Uuid;
 
-/// The row leaves its table, and with it every index that claims and sweeps go by. Its spec stays, so that the id and
+/// Jobs that wait. The row leaves its table, and with it every index that claims and sweeps go by. Its spec stays, so that the id and
 /// the idempotency key are not used again.
 const SET_ASIDE: &str = "WITH u AS (SELECT * FROM unnest($1::uuid[], $2::text[]) AS u (id, reason)), \
      waiting AS (DELETE FROM live j USING u WHERE j.id = u.id \
-       RETURNING j.id, j.queue, j.state AS was, 'live' AS origin, u.reason, to_jsonb(j) AS row), \
-     over AS (DELETE FROM ended j USING u WHERE j.id = u.id \
-       RETURNING j.id, j.queue, CASE WHEN j.dead THEN 8 ELSE j.state END AS was, 'ended' AS origin, u.reason, \
-         to_jsonb(j) AS row), \
-     gone AS MATERIALIZED (SELECT * FROM waiting UNION ALL SELECT * FROM over), \
-     counted AS (INSERT INTO counts (queue, was, jobs) SELECT queue, was, count(*) FROM gone GROUP BY queue, was) \
-     INSERT INTO unreadable (id, queue, origin, reason, row) SELECT id, queue, origin, reason, row FROM gone \
+       RETURNING j.id, j.queue, j.state AS was, u.reason, to_jsonb(j) AS row), \
+     counted AS (INSERT INTO counts (queue, was, jobs) \
+       SELECT queue, was, count(*) FROM waiting GROUP BY queue, was) \
+     INSERT INTO unreadable (id, queue, origin, reason, row) SELECT id, queue, 'live', reason, row FROM waiting \
      RETURNING id";
 const LIST: &str = "SELECT u.id, coalesce(q.name, ''), (extract(epoch FROM u.since) * 1000000)::bigint, u.reason, \
        u.row::text FROM unreadable u LEFT JOIN queue_names q ON q.id = u.queue ORDER BY u.id LIMIT $1";
 pub(super) const COUNT: &str = "SELECT count(*) FROM unreadable";
-/// A job that was active comes back into a claim of its own.
+/// A job that was active or has ended comes back into a row of its own.
 const RESTORE: &str = "WITH back AS (\
        DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id, queue, origin, row), \
      waiting AS (INSERT INTO live SELECT j.* FROM back, jsonb_populate_record(NULL::live, back.row) j \
@@ -42,7 +41,12 @@ const RESTORE: &str = "WITH back AS (\
        FROM back, jsonb_to_record(back.row) AS j (id uuid, source bigint, version smallint, queue integer, \
          priority integer, expires_us bigint, due_us bigint, alive_us bigint, lease_us bigint, rest bytea, \
          failures bytea) WHERE back.origin = 'claims'), \
-     over AS (INSERT INTO ended SELECT j.* FROM back, jsonb_populate_record(NULL::ended, back.row) j \
+     over AS (INSERT INTO ended (source, finished_us, expires_us, queue, priority, bytes, state, dead, jobs, ids, \
+         rests, failures) \
+       SELECT j.source, j.finished_us, j.expires_us, j.queue, j.priority, \
+         octet_length(j.rest) + coalesce(octet_length(j.failures), 0), j.state, j.dead, 1, ARRAY[j.id], ARRAY[j.rest], ARRAY[j.failures] \
+       FROM back, jsonb_to_record(back.row) AS j (id uuid, source bigint, finished_us bigint, expires_us bigint, \
+         queue integer, priority integer, state smallint, dead boolean, rest bytea, failures bytea) \
        WHERE back.origin = 'ended'), \
      counted AS (INSERT INTO counts (queue, state, jobs) SELECT queue, \
          CASE WHEN (row ->> 'dead')::boolean THEN 8 ELSE (row ->> 'state')::smallint END, 1 FROM back) \
@@ -84,6 +88,10 @@ pub(super) async fn set_aside(session: &mut Session, damaged: &[Damaged], blocks
     if !others.is_empty() {
         let rows = session.query(&Statement::new(SET_ASIDE, params_of(&others))).await?;
         note(session, &rows, &others)?;
+        let waited = rows.iter().map(|row| Reader::new(row).id()).collect::<Result<Vec<_>, DbError>>()?;
+        for one in others.iter().filter(|one| !waited.contains(&one.id)) {
+            set_aside_ended(session, one).await?;
+        }
     }
     if !active.is_empty() {
         let mut after: BTreeMap<i64, Block> = BTreeMap::new();
@@ -100,6 +108,20 @@ pub(super) async fn set_aside(session: &mut Session, damaged: &[Damaged], blocks
         blocks.extend(after);
     }
     Ok(())
+}
+
+/// Sets one job aside that has ended: out of a row with others, which has another place then.
+async fn set_aside_ended(session: &mut Session, one: &Damaged) -> Result<(), DbError> {
+    let rows = session.query(&Statement::new(&sql::LOCK_ENDED, vec![Box::new(uuids([&one.id]))])).await?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    let mut row = Reader::new(row);
+    row.id()?;
+    let tid: Option<Tid> = row.next()?;
+    let mut params: Vec<Param<'_>> = vec![Box::new(Uuid::from_bytes(one.id.to_bytes()))];
+    params.push(Box::new(aside::reason(&one.why)));
+    params.push(Box::new(tid));
+    let rows = session.query(&Statement::new(&sql::SET_ASIDE_ENDED, params)).await?;
+    note(session, &rows, &[one])
 }
 
 fn params_of(damaged: &[&Damaged]) -> Vec<Param<'static>> {

@@ -7,9 +7,10 @@ use super::row::{encode, encode_failures, state_number};
 use super::stored_row::{Place, StoredRow, counted, uuids};
 use super::tally::{Tally, number};
 use super::value::{Param, Statement};
-use super::{block, sql, text};
+use super::{block, ended, sql, text};
 use crate::{Job, NewJob};
 use redrive_policy::{Moment, Span};
+use uuid::Uuid;
 
 /// Returns the number of a queue.
 pub(super) type QueueNumber<'q> = dyn Fn(&str) -> Option<i32> + 'q;
@@ -32,7 +33,7 @@ pub(super) fn changes<'j>(jobs: &[&'j StoredRow], queue: &QueueNumber<'_>) -> Re
     }
     let gone = moved(true);
     if !gone.is_empty() {
-        let mut params = ended(&gone, queue)?;
+        let (mut params, _) = ended::params(gone.iter().map(|stored| (None, *stored)), queue)?;
         params.push(tids(gone.iter().copied()));
         statements.push(tallied(&sql::END, params, Tally::of(gone, queue)?));
     }
@@ -48,7 +49,19 @@ pub(super) fn redriven<'j>(
     let mut tally = Tally::default();
     tally.add(from, Some(stored.was), None);
     tally.add(number(queue, &stored.job.spec.queue)?, None, Some(counted(&stored.job)));
-    Ok(tallied(&sql::REDRIVE, waiting(&[stored], queue)?, tally))
+    let mut statement = tallied(&sql::REDRIVE, waiting(&[stored], queue)?, tally);
+    statement.params.push(Box::new(stored.tid()));
+    Ok(statement)
+}
+
+/// The statement that removes a locked job that has ended.
+pub(super) fn removed(stored: &StoredRow, queue: &QueueNumber<'_>) -> Result<Statement<'static>, DbError> {
+    let mut tally = Tally::default();
+    tally.add(number(queue, &stored.job.spec.queue)?, Some(stored.was), None);
+    let id: Param<'static> = Box::new(Uuid::from_bytes(stored.job.id.to_bytes()));
+    let mut statement = tallied(&sql::REMOVE, vec![id], tally);
+    statement.params.push(Box::new(stored.tid()));
+    Ok(statement)
 }
 
 /// The statements that store jobs of another store, as they are.
@@ -63,11 +76,12 @@ pub(super) fn arrivals<'j>(jobs: &'j [StoredRow], queue: &QueueNumber<'_>) -> Re
         }
         Ok::<_, DbError>(tally)
     };
-    let (here, gone) = (of(|place| matches!(place, Place::Live(_))), of(|place| *place == Place::Ended));
+    let (here, gone) = (of(|place| matches!(place, Place::Live(_))), of(|place| matches!(place, Place::Ended(_))));
     let active = of(|place| matches!(place, Place::Claim(..)));
+    let (over, _) = ended::params(gone.iter().map(|stored| (None, *stored)), queue)?;
     let mut statements = vec![
         tallied(&sql::ARRIVE_LIVE, waiting(&here, queue)?, new(&here)?),
-        tallied(&sql::ARRIVE_ENDED, ended(&gone, queue)?, new(&gone)?),
+        tallied(&sql::ARRIVE_ENDED, over, new(&gone)?),
     ];
     if !active.is_empty() {
         let tally = new(&active)?;
@@ -87,43 +101,20 @@ pub(super) fn tallied<'j>(sql: &'static str, mut params: Vec<Param<'j>>, tally: 
     Statement::new(sql, params)
 }
 
-/// What is written of any job.
-fn common<'j>(jobs: &[&'j StoredRow]) -> Vec<Param<'j>> {
-    vec![
+/// What is written of jobs that wait.
+pub(super) fn waiting<'j>(jobs: &[&'j StoredRow], queue: &QueueNumber<'_>) -> Result<Vec<Param<'j>>, DbError> {
+    let queues: Result<Vec<i32>, DbError> = jobs.iter().map(|stored| number(queue, &stored.job.spec.queue)).collect();
+    Ok(vec![
         Box::new(uuids(jobs.iter().map(|stored| &stored.job.id))),
         Box::new(jobs.iter().map(|stored| state_number(stored.job.state)).collect::<Vec<_>>()),
         Box::new(jobs.iter().map(|stored| encode(&stored.job)).collect::<Vec<_>>()),
         Box::new(jobs.iter().map(|stored| encode_failures(&stored.job)).collect::<Vec<_>>()),
-    ]
-}
-
-/// What is written of a job that waits.
-pub(super) fn waiting<'j>(jobs: &[&'j StoredRow], queue: &QueueNumber<'_>) -> Result<Vec<Param<'j>>, DbError> {
-    let mut params = common(jobs);
-    params.push(Box::new(moments(jobs, |job| job.times.available)));
-    params.push(Box::new(moments(jobs, |job| job.due)));
-    placed(params, jobs, queue)
-}
-
-/// What is written of a job that has ended.
-pub(super) fn ended<'j>(jobs: &[&'j StoredRow], queue: &QueueNumber<'_>) -> Result<Vec<Param<'j>>, DbError> {
-    let mut params = common(jobs);
-    params.push(Box::new(moments(jobs, |job| job.times.finished)));
-    params.push(Box::new(jobs.iter().map(|stored| stored.job.dead).collect::<Vec<_>>()));
-    placed(params, jobs, queue)
-}
-
-/// And the columns that do not change while a job stays in its table.
-fn placed<'j>(
-    mut params: Vec<Param<'j>>,
-    jobs: &[&'j StoredRow],
-    queue: &QueueNumber<'_>,
-) -> Result<Vec<Param<'j>>, DbError> {
-    let queues: Result<Vec<i32>, DbError> = jobs.iter().map(|stored| number(queue, &stored.job.spec.queue)).collect();
-    params.push(Box::new(moments(jobs, |job| job.spec.expires)));
-    params.push(Box::new(queues?));
-    params.push(Box::new(jobs.iter().map(|stored| stored.job.spec.priority).collect::<Vec<_>>()));
-    Ok(params)
+        Box::new(moments(jobs, |job| job.times.available)),
+        Box::new(moments(jobs, |job| job.due)),
+        Box::new(moments(jobs, |job| job.spec.expires)),
+        Box::new(queues?),
+        Box::new(jobs.iter().map(|stored| stored.job.spec.priority).collect::<Vec<_>>()),
+    ])
 }
 
 fn moments(jobs: &[&StoredRow], moment: fn(&Job) -> Option<Moment>) -> Vec<Option<i64>> {

@@ -9,7 +9,7 @@ use redrive_store::{
 use std::sync::Arc;
 use tokio_postgres::Client;
 
-fn settle(job: &Job, report: RunOutcome) -> Settlement {
+pub(crate) fn settle(job: &Job, report: RunOutcome) -> Settlement {
     Settlement { lease_ref: lease_ref(job), report }
 }
 
@@ -27,7 +27,7 @@ async fn claims(client: &Client, schema: &str) -> i64 {
 }
 
 /// The view of queues says what is in the tables.
-async fn assert_counted(client: &Client, schema: &str) {
+pub(crate) async fn assert_counted(client: &Client, schema: &str) {
     let stored = format!(
         "SELECT queue, state, count(*) FROM {schema}.jobs GROUP BY 1, 2 \
          UNION ALL SELECT queue, 'dead_letters', count(*) FROM {schema}.jobs WHERE dead_letter GROUP BY 1 ORDER BY 1, 2"

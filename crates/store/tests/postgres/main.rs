@@ -9,6 +9,7 @@ mod conformance;
 mod deadlock;
 #[path = "../common/description.rs"]
 mod description;
+mod ended;
 mod faults;
 mod frozen;
 mod held;

@@ -229,12 +229,12 @@ fn damaged_rows_and_rows_of_other_versions_fail_no_view() {
     runtime().block_on(async {
         let ids = every_state(&store).await;
         let client = plain_client().await;
-        let cut = "substring(rest FOR (octet_length(rest) * random())::integer)";
+        let cut = "substring(rests[1] FOR (octet_length(rests[1]) * random())::integer)";
         for damage in [
             "UPDATE live SET rest = set_byte(rest, 0, 9)",
             "UPDATE claims SET rests[1] = set_byte(rests[1], 0, 9)",
             "UPDATE claims SET rests[1] = substring(rests[1] FOR 15), failures = '{\"\\\\x0105\"}'",
-            &format!("UPDATE ended SET rest = {cut}, failures = substring(failures FOR 20)"),
+            &format!("UPDATE ended SET rests[1] = {cut}, failures[1] = substring(failures[1] FOR 20)"),
             "UPDATE live SET rest = '', failures = '\\x02'",
             "UPDATE specs SET body = '{', own_policy = '\\xff'",
         ] {
@@ -301,11 +301,14 @@ fn one_job_among_many_is_found_by_index() {
              INSERT INTO live SELECT more.id, 0, NULL, NULL, queue, 0, 2, rest FROM more, \
                (SELECT * FROM live WHERE state = 2 LIMIT 1) l; \
              INSERT INTO specs (id, kind, body, policy, source) SELECT more.id, kind, body, policy, 1000 + more.no \
-               FROM (SELECT gen_random_uuid() AS id, no FROM generate_series(1, 5000) AS n (no)) more, \
+               FROM (SELECT gen_random_uuid() AS id, no FROM generate_series(1, 10000) AS n (no)) more, \
                (SELECT * FROM specs LIMIT 1) s; \
              INSERT INTO claims (source, due_us, alive_us, lease_us, queue, priority, version, gone, ids, rests) \
                SELECT s.source, due_us, alive_us, lease_us, queue, priority, version, gone, ARRAY[s.id], rests \
                FROM specs s, claims WHERE s.source BETWEEN 1001 AND 6000; \
+             INSERT INTO ended (source, finished_us, queue, priority, bytes, state, jobs, dead, ids, rests) \
+               SELECT s.source, finished_us, queue, priority, 0, state, 1, false, ARRAY[s.id], rests \
+               FROM specs s, (SELECT * FROM ended LIMIT 1) o WHERE s.source BETWEEN 6001 AND 11000; \
              ANALYZE live, specs, ended, claims; RESET search_path"
         );
         client.batch_execute(&many).await.unwrap();
@@ -316,7 +319,7 @@ fn one_job_among_many_is_found_by_index() {
             let plan: Vec<String> = client.query(&sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
             let plan = plan.join("\n");
             assert!(plan.contains("live_id"), "{plan}");
-            assert!(plan.contains("claims_pkey"), "{plan}");
+            assert!(plan.contains("claims_pkey") && plan.contains("ended_source"), "{plan}");
             assert!(!plan.contains("Seq Scan on live") && !plan.contains("Seq Scan on specs"), "{plan}");
         }
     });

@@ -26,7 +26,7 @@ CREATE TABLE specs (
     lease_ms    double precision,
     key         bytea,
     -- Some hundred jobs that came one after the other have the same number here. It leads from the id of a job that is
-    -- active to its claim.
+    -- active or has ended to its row.
     source      bigint NOT NULL,
     -- What redrives of the job replaced, as the programs write it.
     revisions   bytea
@@ -93,21 +93,32 @@ ALTER TABLE claims ALTER COLUMN rests SET STORAGE EXTERNAL, ALTER COLUMN failure
     ALTER COLUMN ids SET STORAGE EXTERNAL;
 CREATE INDEX claims_due ON claims (due_us);
 
--- The jobs that have ended: written once and read seldom.
+-- The jobs that have ended: written once and read seldom. One row has jobs that ended at once and that have all in
+-- common that the database looks at. The arrays have an element for each of them and never change.
 CREATE TABLE ended (
-    id            uuid NOT NULL,
+    source        bigint NOT NULL,
     finished_us   bigint NOT NULL,
     expires_us    bigint,
     queue         integer NOT NULL,
     priority      integer NOT NULL,
+    -- The row and the failures of the largest job, in bytes, so that lists need not look at the arrays.
+    bytes         integer NOT NULL,
     state         smallint NOT NULL,
+    -- How many have not left it. The last one takes the row along.
+    jobs          smallint NOT NULL,
     dead          boolean NOT NULL,
-    rest          bytea NOT NULL,
-    failures      bytea
+    ids           uuid[] NOT NULL,
+    -- The places of those that have left, from 1; absent where none has.
+    gone          smallint[],
+    rests         bytea[] NOT NULL,
+    -- Absent where no job has any.
+    failures      bytea[]
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
-CREATE INDEX ended_id ON ended (id);
-CREATE INDEX ended_finished ON ended (dead, finished_us, id);
-CREATE INDEX ended_dead ON ended (queue, finished_us, id) WHERE dead;
+-- Ids cannot be compressed. What else is stored of jobs that ended at once is much alike.
+ALTER TABLE ended ALTER COLUMN ids SET STORAGE EXTERNAL;
+CREATE INDEX ended_source ON ended (source);
+CREATE INDEX ended_finished ON ended (dead, finished_us);
+CREATE INDEX ended_dead ON ended (queue, finished_us) WHERE dead;
 
 -- How many jobs of a queue went from one state to another: each transaction adds rows, and their sum says how many jobs
 -- there are. New jobs come from no state, and jobs that are removed go to none. State 8 is that of dead letters, which

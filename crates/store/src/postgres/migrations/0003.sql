@@ -9,7 +9,7 @@ CREATE TABLE unreadable (
     origin text NOT NULL,
     since  timestamptz NOT NULL DEFAULT now(),
     reason text NOT NULL,
-    -- The row as it was, each column by its name; of a job in a claim, what was stored of this job.
+    -- The row as it was, each column by its name; of a job in a row with others, what was stored of this job.
     row    jsonb NOT NULL
 );
 CREATE INDEX unreadable_queue ON unreadable (queue);
@@ -79,7 +79,7 @@ CREATE FUNCTION read_time(us bigint, offset_us bigint) RETURNS timestamptz LANGU
     END
 $body$;
 
--- The column `rest` of `live` and `ended`, and each element of `rests` of `claims`.
+-- The column `rest` of `live`, and each element of `rests` of `claims` and `ended`.
 CREATE FUNCTION read_row(
     rest bytea, OUT created_us bigint, OUT attempt bigint, OUT redrives bigint, OUT available_us bigint,
     OUT started_us bigint, OUT worker text, OUT result bytea
@@ -145,11 +145,11 @@ EXCEPTION WHEN OTHERS THEN
     RETURN;
 END $body$;
 
--- The column `failures` of `live` and `ended`, and each element of it in `claims`: failed attempts, oldest first.
+-- The column `failures` of `live`, and each element of it in `claims` and `ended`: failed attempts, oldest first.
 CREATE FUNCTION read_failures(failures bytea) RETURNS TABLE (
     generation bigint, attempt bigint, available_us bigint, started_us bigint, failed_us bigint, worker text,
     error bytea, verdict text, delay_ms double precision, reason text, disposition text
-) LANGUAGE plpgsql IMMUTABLE AS $body$
+) LANGUAGE plpgsql IMMUTABLE ROWS 3 AS $body$
 DECLARE
     reasons constant text[] := ARRAY['max_attempts', 'max_elapsed', 'non_retryable', 'unmatched', 'handler',
         'unrecoverable', 'retries_disabled', 'pruned'];
@@ -233,7 +233,7 @@ BEGIN
 END $body$;
 
 -- Every job in words. A column that has to be read from bytes costs some 20 microseconds for each row; columns that
--- are not asked for cost nothing. Conditions on the id go by index; that the claim has the id is said twice, and that
+-- are not asked for cost nothing. Conditions on the id go by index; that the row of several jobs has the id is said twice, and that
 -- the clock is one row, so that the planner expects few rows and compiles nothing.
 CREATE VIEW jobs AS
 SELECT
@@ -273,8 +273,11 @@ FROM (
     WHERE get_bit(c.gone, e.place::integer - 1) = 0
     UNION ALL
     SELECT s.id, s.kind, s.body, s.policy, s.own_policy, o.queue, o.priority, o.state, NULL, NULL, o.expires_us,
-        o.finished_us, o.dead, o.rest, o.failures
-    FROM ended o JOIN specs s ON s.id = o.id
+        o.finished_us, o.dead, e.rest, e.failures
+    FROM ended o CROSS JOIN LATERAL unnest(o.ids, o.rests, o.failures)
+        WITH ORDINALITY AS e (id, rest, failures, place)
+    JOIN specs s ON s.id = e.id AND s.source = o.source AND o.ids @> ARRAY[s.id]
+    WHERE o.gone IS NULL OR e.place <> ALL (o.gone)
 ) j
 LEFT JOIN queue_names q ON q.id = j.queue
 LEFT JOIN policies p ON p.id = j.policy
@@ -305,7 +308,10 @@ FROM (
     JOIN specs s ON s.id = e.id AND s.source = c.source AND c.ids @> ARRAY[s.id]
     WHERE get_bit(c.gone, e.place::integer - 1) = 0 AND e.failures IS NOT NULL
     UNION ALL
-    SELECT id, failures FROM ended
+    SELECT s.id, e.failures
+    FROM ended o CROSS JOIN LATERAL unnest(o.ids, o.failures) WITH ORDINALITY AS e (id, failures, place)
+    JOIN specs s ON s.id = e.id AND s.source = o.source AND o.ids @> ARRAY[s.id]
+    WHERE (o.gone IS NULL OR e.place <> ALL (o.gone)) AND e.failures IS NOT NULL
 ) j
 CROSS JOIN LATERAL read_failures(j.failures) f
 CROSS JOIN (SELECT offset_us FROM clock LIMIT 1) c;

@@ -1,56 +1,77 @@
 //! The statements of lists.
 
-use super::active::HERE;
+use super::ended::HERE;
 use super::{SAID_SIZE, SIZE, statements};
 
 statements! {
     /// The next jobs of a list in the order of ids: of the $6 that come before the id $5, those that match $1 kind,
     /// $2 queue, $3 state, $4 dead, $7 since, $8 before.
     LIST = {
-        let window = |table: &str, dead: &str, finished: &str| format!(
-            "(SELECT id, queue, state, {dead} AS dead, {finished} AS finished_us, {SIZE} AS bytes FROM {table} \
-              WHERE id < $5 ORDER BY id DESC LIMIT $6)"
+        // All ids of jobs are among those of specs. The last one that is looked at, and the sources of all, lead to the
+        // rows of their jobs. Those that were set aside are passed over.
+        let window = "(SELECT id, source FROM specs WHERE id < $5 ORDER BY id DESC LIMIT $6)";
+        let waiting = format!(
+            "SELECT id, queue, state, false AS dead, NULL::bigint AS finished_us, {SIZE} AS bytes FROM live \
+             WHERE id < $5 AND id >= (SELECT last FROM seen)"
         );
-        // Sizes are asked for behind the limit only: the arrays of rows may have to be fetched for them.
-        let active = format!(
-            "(SELECT id, queue, 3::smallint AS state, false AS dead, NULL::bigint AS finished_us, \
-                octet_length(rests[place]) + coalesce(octet_length(failures[place]), 0) AS bytes FROM (\
-              SELECT e.id, c.queue, c.rests, c.failures, e.place::integer AS place \
-              FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
-              WHERE {HERE} AND e.id < $5 ORDER BY e.id DESC LIMIT $6) active)"
+        let elements = |columns: &str, table: &str, here: &str| format!(
+            "SELECT e.id, {columns} FROM {table} CROSS JOIN LATERAL unnest(ids) WITH ORDINALITY AS e (id, place) \
+             WHERE source = ANY (ARRAY(SELECT unnest(sources) FROM seen)) \
+               AND e.id < $5 AND e.id >= (SELECT last FROM seen) AND {here}"
         );
-        let fits = "($2::text IS NULL OR coalesce(queue = (SELECT id FROM queue_names WHERE name = $2), false)) \
+        let active = elements(
+            "queue, 3::smallint, false, NULL::bigint, octet_length(rests[e.place::integer]) \
+               + coalesce(octet_length(failures[e.place::integer]), 0)",
+            "claims c", super::active::HERE
+        );
+        let over = elements("queue, state, dead, finished_us, bytes", "ended o", HERE);
+        let aside = "SELECT id, NULL, NULL, NULL, NULL, 0 FROM unreadable WHERE id < $5 AND id >= (SELECT last FROM seen)";
+        let fits = "state IS NOT NULL \
+            AND ($2::text IS NULL OR coalesce(queue = (SELECT id FROM queue_names WHERE name = $2), false)) \
             AND ($3::smallint IS NULL OR state = $3) AND ($4::boolean IS NULL OR dead = $4) \
             AND ($7::bigint IS NULL OR coalesce(finished_us >= $7, false)) \
             AND ($8::bigint IS NULL OR coalesce(finished_us < $8, false))";
-        entries(&format!(
-            "SELECT id, finished_us, bytes, {fits} AS fits, row_number() OVER (ORDER BY id DESC) AS place FROM (\
-               SELECT * FROM ({} UNION ALL {active} UNION ALL {}) tables ORDER BY id DESC LIMIT $6) seen",
-            window("live", "false", "NULL::bigint"), window("ended", "dead", "finished_us")
-        ))
+        format!(
+            "WITH seen AS MATERIALIZED (SELECT count(*) AS jobs, (array_agg(id ORDER BY id))[1] AS last, \
+               array_agg(DISTINCT source) AS sources FROM {window} w) {}",
+            entries(
+                &format!("SELECT id, finished_us, bytes, {fits} AS fits, \
+                    id = (SELECT last FROM seen WHERE jobs = $6) AS is_last \
+                  FROM ({waiting} UNION ALL {active} UNION ALL {over} UNION ALL {aside}) tables"),
+                "j.id DESC"
+            )
+        )
     };
     /// The next dead letters of a list in the order of ends: of the $6 that come before the end $2 and the id $5,
     /// not before $3 and before $4, those that match $1 kind.
     LIST_DEAD = dead("true");
     /// The same for the queue $7.
-    LIST_DEAD_OF_QUEUE = dead("queue = (SELECT id FROM queue_names WHERE name = $7)");
+    LIST_DEAD_OF_QUEUE = dead("o.queue = (SELECT id FROM queue_names WHERE name = $7)");
 }
 
-/// Of the entries that were looked at, those that match the kind as well, in their order: id, end, whether it matches,
+/// Of the entries that were looked at, those that match the kind as well, in this order: id, end, whether it matches,
 /// bytes of the row and of the spec. The last one is returned in any case where there may be more behind it.
-fn entries(seen: &str) -> String {
+fn entries(seen: &str, order: &str) -> String {
     format!(
         "SELECT j.id, j.finished_us, j.fits AND ($1::text IS NULL OR s.kind = $1), j.bytes, {SAID_SIZE}, \
-           j.place = $6 FROM ({seen}) j JOIN specs s ON s.id = j.id \
-         WHERE j.place = $6 OR (j.fits AND ($1::text IS NULL OR s.kind = $1)) ORDER BY j.place"
+           coalesce(j.is_last, false) FROM ({seen}) j JOIN specs s ON s.id = j.id \
+         WHERE j.is_last OR (j.fits AND ($1::text IS NULL OR s.kind = $1)) ORDER BY {order}"
     )
 }
 
 fn dead(which: &str) -> String {
-    entries(&format!(
-        "SELECT id, finished_us, bytes, true AS fits, row_number() OVER (ORDER BY finished_us DESC, id DESC) AS place \
-         FROM (SELECT id, finished_us, {SIZE} AS bytes FROM ended WHERE dead AND {which} \
-           AND finished_us >= $3 AND finished_us < $4 AND (finished_us, id) < ($2, $5) \
-           ORDER BY finished_us DESC, id DESC LIMIT $6) seen"
-    ))
+    let jobs = format!(
+        "SELECT e.id, o.finished_us, o.bytes FROM ended o \
+         CROSS JOIN LATERAL unnest(o.ids) WITH ORDINALITY AS e (id, place) \
+         WHERE o.dead AND {which} AND o.finished_us >= $3 AND o.finished_us < $4 AND o.finished_us <= $2 \
+           AND (o.finished_us, e.id) < ($2, $5) AND {HERE} \
+         ORDER BY o.finished_us DESC, e.id DESC LIMIT $6"
+    );
+    entries(
+        &format!(
+            "SELECT id, finished_us, bytes, true AS fits, \
+               row_number() OVER (ORDER BY finished_us DESC, id DESC) = $6 AS is_last FROM ({jobs}) seen"
+        ),
+        "j.finished_us DESC, j.id DESC",
+    )
 }

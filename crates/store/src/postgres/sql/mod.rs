@@ -2,11 +2,15 @@
 
 mod active;
 mod blocks;
+mod ended;
 mod list;
 mod settle;
 
 pub(super) use active::{LOCK_ACTIVE, NEXT_WAKE, OVERDUE, READ_ACTIVE, READ_ACTIVE_BARE, SET_ASIDE_ACTIVE};
 pub(super) use blocks::{ARRIVE_ACTIVE, CLAIM_BLOCKS};
+pub(super) use ended::{
+    ARRIVE_ENDED, END, LOCK_ENDED, PRUNE_DEAD, PRUNE_FINISHED, READ_ENDED, REDRIVE, REMOVE, SET_ASIDE_ENDED,
+};
 pub(super) use list::{LIST, LIST_DEAD, LIST_DEAD_OF_QUEUE};
 pub(super) use settle::{Shape, settle};
 
@@ -90,18 +94,10 @@ const WAITING: [(&str, &str); 9] = [
     ("queue", "integer"),
     ("priority", "integer"),
 ];
-/// The columns of a job that has ended.
-const ENDED: [(&str, &str); 9] = [
-    ("id", "uuid"),
-    ("state", "smallint"),
-    ("rest", "bytea"),
-    ("failures", "bytea"),
-    ("finished_us", "bigint"),
-    ("dead", "boolean"),
-    ("expires_us", "bigint"),
-    ("queue", "integer"),
-    ("priority", "integer"),
-];
+/// Their names.
+fn waiting_columns() -> String {
+    names(&WAITING)
+}
 
 statements! {
     /// New jobs: their specs and their rows, in one statement. Their queues are protected from being removed
@@ -133,36 +129,15 @@ statements! {
            failures = u.failures FROM {} WHERE j.ctid = u.tid",
         unnested(&[&WAITING[..6], &[("tid", "tid")]].concat()), counted = counted_from(8)
     );
-    /// Jobs that have ended while they waited. They are locked.
-    END = format!(
-        "WITH counted AS ({counted}), gone AS (DELETE FROM live WHERE ctid = ANY ($10::tid[])) \
-         INSERT INTO ended ({columns}) SELECT * FROM {}",
-        unnested(&ENDED), columns = names(&ENDED), counted = counted_from(11)
-    );
-    /// Jobs that are redriven. They are locked.
-    REDRIVE = format!(
-        "WITH counted AS ({counted}), gone AS (DELETE FROM ended WHERE id = ANY ($1::uuid[])) \
-         INSERT INTO live ({columns}) SELECT * FROM {}",
-        unnested(&WAITING), columns = names(&WAITING), counted = counted_from(10)
-    );
     /// Jobs of another store that wait, unchanged.
     ARRIVE_LIVE = format!(
         "WITH counted AS ({counted}) INSERT INTO live ({columns}) SELECT * FROM {}",
-        unnested(&WAITING), columns = names(&WAITING), counted = counted_from(10)
-    );
-    /// Jobs of another store that have ended.
-    ARRIVE_ENDED = format!(
-        "WITH counted AS ({counted}) INSERT INTO ended ({columns}) SELECT * FROM {}",
-        unnested(&ENDED), columns = names(&ENDED), counted = counted_from(10)
+        unnested(&WAITING), columns = waiting_columns(), counted = counted_from(10)
     );
     /// Jobs that wait, by id, for a change. The order prevents two callers from waiting for each other.
-    LOCK_LIVE = format!("{} ORDER BY j.id FOR NO KEY UPDATE OF j", by_id("live"));
-    /// Jobs that have ended, by id, for a change.
-    LOCK_ENDED = format!("{} ORDER BY j.id FOR NO KEY UPDATE OF j", by_id("ended"));
-    /// Jobs that have ended, by id.
-    READ_ENDED = by_id("ended");
+    LOCK_LIVE = format!("{} ORDER BY j.id FOR NO KEY UPDATE OF j", waiting_by_id());
     /// Jobs that wait or have ended, by id.
-    READ = format!("{} UNION ALL {}", by_id("live"), by_id("ended"));
+    READ = format!("{} UNION ALL {}", waiting_by_id(), *READ_ENDED);
     /// The same without their bodies and revisions.
     READ_BARE = bare(&READ);
     /// The next jobs of the queues $1, in the order of the queues, at most $2, as of $3. The rows come in
@@ -179,7 +154,7 @@ statements! {
         columns = unless_large(), readable = *READABLE
     );
     /// Jobs that wait, by id, which are locked.
-    READ_LIVE = by_id("live");
+    READ_LIVE = waiting_by_id();
     /// Waiting jobs that have expired at $1, at most $2; rows that other transactions have locked are skipped.
     EXPIRED = format!(
         "SELECT {} FROM (SELECT ctid AS tid, * FROM live WHERE expires_us <= $1 AND {} ORDER BY expires_us, id LIMIT $2 \
@@ -204,38 +179,23 @@ statements! {
     );
     /// How many jobs have rows of a newer version.
     COUNT_NEWER = format!(
-        "SELECT (SELECT count(*) FROM live WHERE NOT {readable}) + (SELECT count(*) FROM ended WHERE NOT {readable}) \
+        "SELECT (SELECT count(*) FROM live WHERE NOT {readable}) \
+           + (SELECT count(*) FROM ended o CROSS JOIN LATERAL unnest(o.rests) WITH ORDINALITY AS e (rest, place) \
+              WHERE NOT {readable} AND {OVER}) \
            + (SELECT count(*) FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
               WHERE NOT {READABLE_CLAIM} AND {HERE})",
-        readable = *READABLE, HERE = active::HERE
+        readable = *READABLE, HERE = active::HERE, OVER = ended::HERE
     );
-    PRUNE_FINISHED = prune("NOT dead");
-    PRUNE_DEAD = prune("dead");
 }
 
-/// Jobs of a table by id.
-fn by_id(table: &str) -> String {
+/// Jobs that wait, by id.
+fn waiting_by_id() -> String {
     let columns = job_columns().replace("j.tid", "j.ctid");
-    format!("SELECT {columns} FROM {table} j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[])")
+    format!("SELECT {columns} FROM live j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[])")
 }
 
 /// What is due at $1. What has expired by then is not.
 const DUE_NOW: &str = "due_us <= $1 AND (expires_us IS NULL OR expires_us > $1)";
-
-/// Deletes jobs that ended before a moment, with all that belongs to them.
-fn prune(which: &str) -> String {
-    format!(
-        "WITH old AS (SELECT id FROM ended WHERE {which} AND finished_us <= $1 \
-           ORDER BY finished_us, id LIMIT $2 FOR UPDATE SKIP LOCKED), \
-         gone AS (DELETE FROM ended USING old WHERE ended.id = old.id RETURNING ended.id, {COUNTED_ENDED}), \
-         said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id), \
-         counted AS (INSERT INTO counts (queue, was, jobs) SELECT queue, was, count(*) FROM gone GROUP BY queue, was) \
-         SELECT count(*) FROM gone"
-    )
-}
-
-/// How a job that has ended is counted.
-const COUNTED_ENDED: &str = "ended.queue, CASE WHEN ended.dead THEN 8 ELSE ended.state END AS was";
 
 fn bare(read: &str) -> String {
     read.replace("s.body", "''::bytea").replace("s.revisions", "NULL::bytea")
@@ -248,11 +208,3 @@ const SAID_SIZE: &str = "octet_length(s.body) + coalesce(octet_length(s.revision
 
 pub(super) const UPDATE_SPEC: &str = "UPDATE specs SET kind = $2, body = $3, policy = $4, own_policy = $5, \
      timeout_ms = $6, lease_ms = $7, revisions = $8 WHERE id = $1";
-/// Deletes jobs that have ended, which are locked.
-pub(super) static REMOVE: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "WITH said AS (DELETE FROM specs WHERE id = ANY ($1::uuid[])), \
-         gone AS (DELETE FROM ended WHERE id = ANY ($1::uuid[]) RETURNING {COUNTED_ENDED}) \
-         INSERT INTO counts (queue, was, jobs) SELECT queue, was, count(*) FROM gone GROUP BY queue, was"
-    )
-});

@@ -1,7 +1,7 @@
 //! The statement that writes what became of runs. Each claim is written on the condition that no other transaction has
 //! written it meanwhile, and what becomes of its jobs is written if and only if that holds.
 
-use super::{ENDED, WAITING, blocks, names, unnested_from};
+use super::{WAITING, blocks, ended, unnested_from, waiting_columns};
 use std::sync::OnceLock;
 
 /// What the statement has to do. What is not needed is left out of it: each part costs, even with nothing to do.
@@ -49,34 +49,34 @@ fn text(shape: Shape) -> String {
         from += 4;
     }
     parts.push(format!("written AS MATERIALIZED ({})", written.join(" UNION ALL ")));
-    let mut moved = |name: &str, table: &str, columns: &[(&str, &str)], state: &str| {
-        let all = [columns, &[("no", "bigint")]].concat();
-        parts.push(format!(
-            "{name} AS (INSERT INTO {table} ({columns}) SELECT {columns} FROM {jobs} \
-               WHERE u.no = ANY (ARRAY(SELECT no FROM written)) RETURNING queue, {state} AS state)",
-            columns = names(columns),
-            jobs = unnested_from(from, &all)
-        ));
-        counted.push(format!("SELECT queue, state FROM {name}"));
-        from += all.len();
-    };
+    const WRITTEN: &str = "u.no = ANY (ARRAY(SELECT no FROM written))";
     if shape.ended {
-        moved("over", "ended", &ENDED, "CASE WHEN dead THEN 8::smallint ELSE state END");
+        let state = "CASE WHEN dead THEN 8::smallint ELSE state END AS state";
+        parts.push(format!("over AS ({} RETURNING queue, {state}, jobs)", ended::insert(from, Some(WRITTEN))));
+        counted.push("SELECT queue, state, jobs FROM over");
+        from += ended::PARAMETERS + 1;
     }
     if shape.back {
-        moved("back", "live", &WAITING, "state");
+        let all = [&WAITING[..], &[("no", "bigint")]].concat();
+        parts.push(format!(
+            "back AS (INSERT INTO live ({columns}) SELECT {columns} FROM {jobs} WHERE {WRITTEN} \
+               RETURNING queue, state, 1::smallint AS jobs)",
+            columns = waiting_columns(),
+            jobs = unnested_from(from, &all)
+        ));
+        counted.push("SELECT queue, state, jobs FROM back");
+        from += all.len();
     }
     if !counted.is_empty() {
         parts.push(format!(
             "counted AS (INSERT INTO counts (queue, was, state, jobs) \
-               SELECT queue, 3, state, count(*) FROM ({}) moved GROUP BY queue, state)",
+               SELECT queue, 3, state, sum(jobs) FROM ({}) moved GROUP BY queue, state)",
             counted.join(" UNION ALL ")
         ));
     }
     let mut answer = "SELECT no, NULL::uuid FROM written".to_owned();
     if shape.again {
-        let which = "u.no = ANY (ARRAY(SELECT no FROM written))";
-        parts.push(format!("again AS ({})", blocks::insert(from, Some(which))));
+        parts.push(format!("again AS ({})", blocks::insert_claims(from, Some(WRITTEN))));
         answer.push_str(" UNION ALL SELECT no, first FROM again");
     }
     format!("WITH {} {answer}", parts.join(", "))

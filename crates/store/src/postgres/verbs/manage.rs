@@ -4,7 +4,6 @@ use super::super::core::{Core, Wanted};
 use super::super::db_error::DbError;
 use super::super::queues;
 use super::super::row::encode_revisions;
-use super::super::stored_row::uuids;
 use super::super::tally::number;
 use super::super::value::{Param, Statement};
 use super::super::{sql, text, write};
@@ -71,16 +70,20 @@ pub(in crate::postgres) async fn redrive(
 pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result<Job, Refusal>, DbError> {
     let mut session = core.session().await?;
     let mut locked = core.lock_rows(&mut session, &[id], Wanted::Ended).await?;
-    let answer = locked.job(id).and_then(|stored| match stored.job.state {
-        state if state.is_terminal() => Ok(stored.job.clone()),
+    let found = locked.job(id).and_then(|stored| match stored.job.state {
+        state if state.is_terminal() => Ok(stored),
         state => Err(Refusal::WrongState(state)),
     });
-    if answer.is_err() {
-        session.roll_back().await?;
-        return Ok(answer);
+    match found {
+        Ok(stored) => {
+            session.commit(&[write::removed(stored, &|name| core.catalogue.queue(name))?]).await?;
+            Ok(Ok(stored.job.clone()))
+        }
+        Err(refusal) => {
+            session.roll_back().await?;
+            Ok(Err(refusal))
+        }
     }
-    session.commit(&[Statement::new(&sql::REMOVE, vec![Box::new(uuids([&id]))])]).await?;
-    Ok(answer)
 }
 
 pub(in crate::postgres) async fn pause(
