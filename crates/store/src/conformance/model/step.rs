@@ -172,10 +172,10 @@ fn operator_steps() -> impl Strategy<Value = Step> {
         8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(job, spec)| Step::Redrive(job, spec)),
         2 => plan::back().prop_map(Step::Remove),
         2 => (wait_ms(), wait_ms(), limit()).prop_map(|(ended, dead, limit)| Step::Prune(ended, dead, limit)),
-        2 => (0..=FEW, any::<bool>(), any::<bool>())
+        3 => (0..=FEW, any::<bool>(), any::<bool>())
             .prop_map(|(queue, paused, only_known)| Step::Pause(queue, paused, only_known)),
         1 => (0..=FEW).prop_map(Step::ForgetQueue),
-        3 => wait_ms().prop_map(Step::PruneQueues),
+        5 => wait_ms().prop_map(Step::PruneQueues),
     ]
 }
 

@@ -1,9 +1,10 @@
 //! Messages to runs, on their way into the database.
 
-use super::rows::uuid;
+use super::rows::{number, uuid};
 use super::sql;
 use crate::codec::run as bytes;
 use crate::postgres::value::{Param, Statement};
+use crate::transfer::PortableRun;
 use crate::{JobId, Message, MessageBody, RunId, Transition};
 use redrive_policy::Moment;
 
@@ -83,4 +84,19 @@ pub(in crate::postgres) fn insert_of_claims(from: usize, which: &str) -> String 
         from + 2,
         from + 3
     )
+}
+
+/// The statement that stores the messages of a run of another store, with their numbers.
+pub(in crate::postgres) fn messages_as_they_are(moved: &PortableRun) -> Statement<'static> {
+    let (mut numbers, mut times, mut bodies) = (Vec::new(), Vec::new(), Vec::new());
+    for message in &moved.messages {
+        let mut out = Vec::new();
+        bytes::encode_message(message, &mut out);
+        numbers.push(number(message.number));
+        times.push(message.at.micros());
+        bodies.push(out);
+    }
+    let runs = vec![uuid(moved.run.id); numbers.len()];
+    let params: Vec<Param<'static>> = vec![Box::new(runs), Box::new(numbers), Box::new(times), Box::new(bodies)];
+    Statement::new(&sql::INSERT_MESSAGES_AS_THEY_ARE, params)
 }

@@ -4,10 +4,11 @@ use super::super::batcher::Weigh;
 use super::super::core::{ACTIVE_FIRST, Core, Locked, Wanted};
 use super::super::db_error::DbError;
 use super::super::read;
+use super::super::run::Messages;
 use super::super::settling::{Settling, Written};
 use super::super::stored_row::{Changed, StoredRow};
 use crate::rules;
-use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError};
+use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError, Transition};
 use redrive_policy::{Moment, Span};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -47,6 +48,14 @@ impl RunAnswer {
         match self {
             Self::Extended(job) => job,
             Self::Settled(settled) => settled.into_job(),
+        }
+    }
+
+    /// What happened to the job, where its run ended.
+    fn transition(&self) -> Option<&Transition> {
+        match self {
+            Self::Extended(_) => None,
+            Self::Settled(settled) => settled.transition(),
         }
     }
 
@@ -149,9 +158,11 @@ async fn long(core: &Core, run_call: &[(usize, Word<'_>)]) -> Result<Placed, DbE
         Some(why) => Err(StoreError::from(read::newer(word.id(), why))),
         None => Ok(locked.job(word.id()).and_then(|stored| word.apply(stored))),
     };
-    let answers = run_call.iter().map(|(place, word)| (*place, answer(*word))).collect();
+    let answers: Placed = run_call.iter().map(|(place, word)| (*place, answer(*word))).collect();
     let Locked { jobs, blocks, .. } = locked;
-    let written = core.commit(&mut session, &jobs.values().collect::<Vec<_>>(), &blocks).await?;
+    let settled = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()?.as_ref().ok()?.transition());
+    let messages = Messages::of(settled);
+    let written = core.commit(&mut session, &jobs.values().collect::<Vec<_>>(), &blocks, &messages).await?;
     core.lease_cache
         .keep(active(jobs, &written), blocks.into_iter().filter(|(no, _)| !written.claims.contains_key(no)));
     Ok(answers)
@@ -186,7 +197,9 @@ async fn short(
     let mut sound: Vec<&StoredRow> = jobs.values().collect();
     sound.sort_by_key(|stored| stored.job.id);
     let mut written = Written::default();
-    if let Some(settling) = Settling::of(&sound, &taken.blocks, &|name| core.catalogue.queue(name))? {
+    // Of jobs that are refused after all, no claim is written, and no message.
+    let messages = Messages::of(answers.values().filter_map(|answer| answer.as_ref().ok()?.transition()));
+    if let Some(settling) = Settling::of(&sound, &taken.blocks, &messages, &|name| core.catalogue.queue(name))? {
         match core.session().await?.write(&settling.statement).await {
             Ok(rows) => written = settling.claims.written(&rows)?,
             // Rolled back: the long way locks in order.

@@ -5,6 +5,7 @@ use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::read::Found;
 use super::super::row::micros;
+use super::super::run::Messages;
 use super::super::sql;
 use super::super::stored_row::StoredRow;
 use super::super::value::{Param, Reader, Statement, limit};
@@ -39,7 +40,7 @@ pub(in crate::postgres) async fn reclaim(
     for stored in &mut jobs {
         ended.extend(stored.change(|job| rules::reclaim(job, decide, &grace, now)));
     }
-    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks).await?;
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks, &Messages::of(&ended)).await?;
     Ok(ended)
 }
 
@@ -63,7 +64,7 @@ pub(in crate::postgres) async fn promote(
         moved.extend(stored.change(|job| rules::fall_due(job, now)));
         jobs.push(stored);
     }
-    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &Blocks::new()).await?;
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &Blocks::new(), &Messages::of(&moved)).await?;
     Ok(moved)
 }
 
