@@ -10,7 +10,7 @@ use super::super::stored_row::{Changed, StoredRow};
 use crate::rules;
 use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError, Transition};
 use redrive_policy::{Moment, Span};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// What workers say about the runs that they hold, and when.
@@ -104,9 +104,9 @@ impl Word<'_> {
 
 /// Takes the words of several callers together, one after the other.
 pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Answers, StoreError>> {
-    let mut run_call = Vec::new();
+    let (mut run_call, mut callers) = (Vec::new(), Vec::new());
     let mut lengths = Vec::with_capacity(calls.len());
-    for Call { run_call: said, now } in &calls {
+    for (caller, Call { run_call: said, now }) in calls.iter().enumerate() {
         let before = run_call.len();
         match said {
             RunCall::Alive(lease_refs, span) => {
@@ -115,8 +115,9 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
             RunCall::Ended(settlements) => run_call.extend(settlements.iter().map(|each| Word::Ended(each, *now))),
         }
         lengths.push(run_call.len() - before);
+        callers.resize(run_call.len(), caller);
     }
-    match heard(&core, &run_call).await {
+    match heard(&core, &run_call, &callers).await {
         Ok(answers) => {
             let mut answers = answers.into_iter();
             lengths.into_iter().map(|length| answers.by_ref().take(length).collect()).collect()
@@ -133,9 +134,10 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
 async fn heard(
     core: &Core,
     run_call: &[Word<'_>],
+    callers: &[usize],
 ) -> Result<Vec<Result<Result<RunAnswer, Refusal>, StoreError>>, DbError> {
     let ids: BTreeSet<JobId> = run_call.iter().map(|word| word.id()).collect();
-    let answers = short(core, run_call, &ids).await?;
+    let answers = short(core, run_call, callers, &ids).await?;
     let open: Vec<(usize, Word<'_>)> =
         run_call.iter().copied().enumerate().filter(|(place, _)| !answers.contains_key(place)).collect();
     let mut answers: BTreeMap<usize, _> = answers.into_iter().map(|(place, answer)| (place, Ok(answer))).collect();
@@ -181,6 +183,7 @@ fn active(jobs: HashMap<JobId, StoredRow>, written: &Written) -> impl Iterator<I
 async fn short(
     core: &Core,
     run_call: &[Word<'_>],
+    callers: &[usize],
     ids: &BTreeSet<JobId>,
 ) -> Result<BTreeMap<usize, Result<RunAnswer, Refusal>>, DbError> {
     let mut answers = BTreeMap::new();
@@ -192,6 +195,18 @@ async fn short(
                 Ok(answer) => drop(answers.insert(place, Ok(answer))),
                 Err(_) => drop(jobs.remove(&word.id())),
             }
+        }
+    }
+    // Runs learn of the jobs of one call in its order: where one of them goes the long way, those of runs do too.
+    let late: HashSet<usize> = callers
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| !answers.contains_key(place))
+        .map(|(_, caller)| *caller)
+        .collect();
+    for (word, caller) in run_call.iter().zip(callers) {
+        if late.contains(caller) && jobs.get(&word.id()).is_some_and(|stored| stored.job.parent.is_some()) {
+            jobs.remove(&word.id());
         }
     }
     let mut sound: Vec<&StoredRow> = jobs.values().collect();
