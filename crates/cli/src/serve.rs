@@ -3,7 +3,7 @@
 use crate::config::{self, Flags, ServerConfig};
 use crate::exit::Failed;
 use crate::{backend, descriptors, log, signals};
-use redrive_engine::{Backend, SystemRandomness, sweeper};
+use redrive_engine::{Backend, SystemRandomness, advance_runs, sweeper};
 use redrive_server::{LocalStore, Server, ServerSettings};
 use redrive_store::embedded::Notice;
 use std::sync::Arc;
@@ -53,7 +53,8 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     few_descriptors.iter().for_each(|line| warn!("{line}"));
     lines.iter().for_each(|line| info!("{line}"));
 
-    let engine = backend.engine(Arc::new(SystemRandomness::default()), config.engine).await;
+    let programs = redrive_server::programs(&config.limits);
+    let engine = backend.engine(Arc::new(SystemRandomness::default()), config.engine, programs).await;
     let engine = engine.map_err(Failed::unreachable)?;
     watch_store(&backend, stopper);
     if config.test_directives {
@@ -72,6 +73,8 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(local);
     let (finish, finished) = watch::channel(false);
+    let advancing = wait_for(finished.clone());
+    let advancer = tokio::spawn(advance_runs(Arc::clone(&engine), advancing, |notice| error!("{notice}")));
     let sweeper = tokio::spawn(sweeper::run(engine, wait_for(finished), |notice| match notice {
         sweeper::Notice::Failed(_) => error!("{notice}"),
         sweeper::Notice::ClockStepped(_) | sweeper::Notice::StoodStill(_) => warn!("{notice}"),
@@ -82,7 +85,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
         drain_inbox(&backend, &server, stop),
     );
     finish.send_replace(true);
-    let _ = sweeper.await;
+    let _ = tokio::join!(sweeper, advancer);
     backend::close(&backend, &config.location).await
 }
 

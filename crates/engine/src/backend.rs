@@ -1,6 +1,6 @@
 //! An open store with its clock, and the engine on it: what a program needs to be a node.
 
-use crate::{Clock, Engine, EngineError, Randomness, Settings, SystemClock};
+use crate::{Clock, Engine, EngineError, Program, Randomness, RunLimits, Settings, SystemClock};
 use redrive_store::embedded::{Embedded, OpenError, Opened, Options};
 use redrive_store::{Store, StoreError};
 use std::fmt;
@@ -84,7 +84,7 @@ impl Backend {
         }
     }
 
-    /// An engine on it, which knows which queues are paused and learns what other nodes do. To be called once.
+    /// An engine on it with these programs, which knows which queues are paused and learns what other nodes do. To be called once.
     ///
     /// # Errors
     /// The store did not answer.
@@ -92,8 +92,10 @@ impl Backend {
         &self,
         randomness: Arc<dyn Randomness>,
         settings: Settings,
+        programs: Vec<Arc<dyn Program>>,
     ) -> Result<Arc<Engine>, EngineError> {
-        let engine = Arc::new(Engine::new(self.store(), self.clock(), randomness, settings));
+        let engine = Engine::new(self.store(), self.clock(), randomness, settings);
+        let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         engine.recall_pauses().await?;
         #[cfg(feature = "postgres")]
         if let Self::Postgres(store) = self {

@@ -2,6 +2,7 @@
 
 use crate::engine::refused;
 use crate::waiting::PlaceInLine;
+use crate::wall::shown_job;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
 use redrive_store::{Claim, EventKind, Job, LeaseRef, State, Transition};
@@ -114,6 +115,8 @@ impl Engine {
         let ids: Vec<_> = lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
         let answers = self.store.extend(lease_refs, span, self.clock.now()).await?;
         self.wake(answers.iter().flatten());
-        Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_job(refused(id, answer)?))).collect())
+        let ahead_us = self.wall().ahead_us;
+        let shown = |(id, answer)| Ok(shown_job(refused(id, answer)?, ahead_us));
+        Ok(ids.into_iter().zip(answers).map(shown).collect())
     }
 }

@@ -115,7 +115,7 @@ impl Engine {
         self.event_log.append(transitions.clone());
         self.discards.count(transitions.clone());
         self.watch.forget(transitions.clone());
-        self.runs.wake(transitions.clone().filter_map(|transition| Some(transition.message()?.0)));
+        self.runs.wake(transitions.clone().filter_map(Transition::told_run));
         self.wake(transitions.map(|transition| &transition.job));
     }
 

@@ -122,9 +122,12 @@ impl Layers {
     /// The name under which a policy for a type of jobs is stored: its own, else that of the longest prefix.
     #[must_use]
     pub fn name_of_kind(&self, kind: &str) -> Option<&str> {
+        if self.kinds.is_empty() {
+            return None;
+        }
         let named = |name: &str| self.kinds.get_key_value(name).map(|(name, _)| name.as_str());
-        let prefixes = kind.rmatch_indices('.').map(|(dot, _)| format!("{}.*", &kind[..dot]));
-        named(kind).or_else(|| prefixes.filter(|_| !self.kinds.is_empty()).find_map(|prefix| named(&prefix)))
+        let mut prefixes = kind.rmatch_indices('.').map(|(dot, _)| format!("{}.*", &kind[..dot]));
+        named(kind).or_else(|| prefixes.find_map(|prefix| named(&prefix)))
     }
 
     /// The most specific layer that an operator wrote for such a job, else what the specification says.

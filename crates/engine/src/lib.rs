@@ -22,6 +22,8 @@ mod settle;
 mod submit;
 mod sweep;
 pub mod sweeper;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod throttle;
 mod waiting;
 mod wall;

@@ -17,6 +17,15 @@ impl Engine {
         Ok(self.shown_job(job))
     }
 
+    /// Those of some jobs that are stored.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn jobs(&self, ids: Vec<JobId>) -> Result<Vec<Job>, EngineError> {
+        let jobs = self.store.get_many(ids).await?;
+        Ok(self.shown_jobs(jobs))
+    }
+
     /// Jobs that fit a filter, newest first.
     ///
     /// # Errors
@@ -85,7 +94,8 @@ impl Engine {
     /// There is no such job, it has ended, or the store did not answer.
     pub async fn cancel(&self, id: JobId) -> Result<Transition, EngineError> {
         let now = self.clock.now();
-        Ok(self.published(refused(id, self.store.cancel(id, now).await?)?))
+        let transition = refused(id, self.store.cancel(id, now).await?)?;
+        Ok(self.published_to_runs(transition).await)
     }
 
     /// Makes a pending job available.
@@ -105,7 +115,8 @@ impl Engine {
     pub async fn redrive(&self, id: JobId, redrive: Redrive) -> Result<Transition, EngineError> {
         let now = self.clock.now();
         let redrive = Redrive { spec: redrive.spec.map(|spec| self.stored_spec(spec)), ..redrive };
-        Ok(self.published(refused(id, self.store.redrive(id, redrive, now).await?)?))
+        let transition = refused(id, self.store.redrive(id, redrive, now).await?)?;
+        Ok(self.published_to_runs(transition).await)
     }
 
     /// Removes a job that has ended.
@@ -116,6 +127,16 @@ impl Engine {
         let job = refused(id, self.store.remove(id).await?)?;
         let from = Some(job.state);
         Ok(self.published(Transition::new(job, EventKind::Removed, from, self.clock.now())))
+    }
+
+    /// Publishes what happened to one job, advances its run, and answers it.
+    async fn published_to_runs(&self, transition: Transition) -> Transition {
+        let has_run = transition.job.parent.is_some();
+        let transition = self.published(transition);
+        if has_run {
+            self.advance_woken().await;
+        }
+        transition
     }
 
     /// Publishes what happened to one job, and answers it.

@@ -2,6 +2,7 @@
 
 use crate::decide::{self, FailureReport};
 use crate::engine::refused;
+use crate::wall::shown_settled;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
 use redrive_store::{Blob, Job, LeaseRef, RunOutcome, Settled, Settlement};
@@ -41,6 +42,11 @@ impl Engine {
         };
         let answers = self.store.settle(endings.into_iter().map(settlement).collect(), now).await?;
         self.publish(answers.iter().flatten().filter_map(Settled::transition));
-        Ok(ids.into_iter().zip(answers).map(|(id, answer)| Ok(self.shown_settled(refused(id, answer)?))).collect())
+        if answers.iter().flatten().any(|settled| settled.job().parent.is_some()) {
+            self.advance_woken().await;
+        }
+        let ahead_us = self.wall().ahead_us;
+        let shown = |(id, answer)| Ok(shown_settled(refused(id, answer)?, ahead_us));
+        Ok(ids.into_iter().zip(answers).map(shown).collect())
     }
 }

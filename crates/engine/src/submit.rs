@@ -1,6 +1,7 @@
 //! Enqueueing jobs.
 
 use crate::layers::{Effective, PolicyDocument};
+use crate::wall::shown_job;
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
 use redrive_store::{Blob, Enqueued, EventKind, JobId, NewJob, Spec, Start, Transition};
@@ -89,8 +90,9 @@ impl Engine {
         };
         let answers: Vec<(bool, Transition)> = enqueued.into_iter().map(answered).collect();
         self.publish(answers.iter().filter(|(is_new, _)| *is_new).map(|(_, transition)| transition));
+        let ahead_us = self.wall().ahead_us;
         let shown = |(is_new, transition): (bool, Transition)| {
-            let job = self.shown_job(transition.job);
+            let job = shown_job(transition.job, ahead_us);
             if is_new { Enqueued::Created(job) } else { Enqueued::Existing(job) }
         };
         Ok(answers.into_iter().map(shown).collect())

@@ -49,13 +49,6 @@ impl Engine {
         shown_transition(transition, self.clock.wall().ahead_us)
     }
 
-    pub(crate) fn shown_settled(&self, settled: Settled) -> Settled {
-        match settled {
-            Settled::Transition(transition) => Settled::Transition(self.shown_transition(transition)),
-            Settled::Repeated(job) => Settled::Repeated(self.shown_job(job)),
-        }
-    }
-
     pub(crate) fn shown_run(&self, mut run: Run) -> Run {
         let by_us = self.clock.wall().ahead_us;
         for at in [&mut run.created, &mut run.advanced].into_iter().chain(run.timer.as_mut()) {
@@ -81,7 +74,7 @@ impl Engine {
     }
 
     pub(crate) fn stored_spec(&self, spec: Arc<Spec>) -> Arc<Spec> {
-        expiring(spec, -self.clock.wall().ahead_us)
+        if spec.expires.is_none() { spec } else { expiring(spec, -self.clock.wall().ahead_us) }
     }
 
     pub(crate) fn stored_filter(&self, filter: Filter) -> Filter {
@@ -124,7 +117,7 @@ fn expiring(spec: Arc<Spec>, by_us: i64) -> Arc<Spec> {
     }
 }
 
-fn shown_job(mut job: Job, by_us: i64) -> Job {
+pub(crate) fn shown_job(mut job: Job, by_us: i64) -> Job {
     if by_us == 0 {
         return job;
     }
@@ -159,6 +152,14 @@ pub(crate) fn shown_message(body: &MessageBody, by_us: i64) -> Cow<'_, MessageBo
 fn shown_failure(failure: &mut FailedRun, by_us: i64) {
     for at in [&mut failure.available, &mut failure.started, &mut failure.at] {
         *at = moved(*at, by_us);
+    }
+}
+
+/// The answer to a report, so much later.
+pub(crate) fn shown_settled(settled: Settled, by_us: i64) -> Settled {
+    match settled {
+        Settled::Transition(transition) => Settled::Transition(shown_transition(transition, by_us)),
+        Settled::Repeated(job) => Settled::Repeated(shown_job(job, by_us)),
     }
 }
 

@@ -12,6 +12,8 @@ pub mod json;
 mod limits;
 mod names;
 pub mod time;
+#[cfg(feature = "engine")]
+pub mod workflows;
 
 pub use document::{JobDocument, JobOptions, When};
 pub use invalid::{Invalid, listed};

@@ -1,22 +1,58 @@
 //! Moments as text: RFC 3339 timestamps.
 
-use jiff::SignedDuration;
 use jiff::civil::DateTime;
-use jiff::fmt::temporal::DateTimePrinter;
 use redrive_policy::Moment;
 
 const SECOND: i64 = 1_000_000;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
+const DAY: i64 = 86_400 * SECOND;
+/// The first of January of the year 0, and of the year 10000, in days from the first of January 1970.
+const DAYS: std::ops::Range<i64> = -719_528..2_932_897;
+
 /// Writes a moment in UTC, to the microsecond. Moments outside of the years 0 to 9999 are written as
 /// the nearest one inside.
+///
+/// Every answer about a job has several of them, so that the digits are placed here, without a printer for all forms.
 pub fn push_rfc3339(out: &mut Vec<u8>, at: Moment) {
-    const FIRST: DateTime = DateTime::constant(0, 1, 1, 0, 0, 0, 0);
-    const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
-    let at = EPOCH.saturating_add(SignedDuration::from_micros(at.micros())).max(FIRST);
-    // Writing into a vector cannot fail.
-    let _ = PRINTER.print_datetime(&at, &mut *out);
-    out.push(b'Z');
+    let micros = at.micros().clamp(DAYS.start * DAY, DAYS.end * DAY - 1);
+    let (year, month, day) = date(micros.div_euclid(DAY));
+    let within = micros.rem_euclid(DAY);
+    let (seconds, fraction) = (within / SECOND, within % SECOND);
+    let mut text = *b"0000-00-00T00:00:00.000000Z";
+    for (place, number) in [
+        (0, year / 100),
+        (2, year % 100),
+        (5, month),
+        (8, day),
+        (11, seconds / 3_600),
+        (14, seconds / 60 % 60),
+        (17, seconds % 60),
+        (20, fraction / 10_000),
+        (22, fraction / 100 % 100),
+        (24, fraction % 100),
+    ] {
+        text[place] += (number / 10) as u8;
+        text[place + 1] += (number % 10) as u8;
+    }
+    out.extend_from_slice(&text);
+}
+
+/// The year, the month and the day that are so many days after the first of January 1970, none before the year 0.
+/// Years are counted from March here, so that a leap day is the last day of its year.
+const fn date(days: i64) -> (i64, i64, i64) {
+    const FOUR_CENTURIES: i64 = 146_097;
+    // From the first of March of the year -400, which begins four centuries.
+    let days = days + 719_468 + FOUR_CENTURIES;
+    let (era, day) = (days / FOUR_CENTURIES, days % FOUR_CENTURIES);
+    // Every fourth year is longer by a day, but not every hundredth.
+    let year = (day - day / 1_460 + day / 36_524 - day / (FOUR_CENTURIES - 1)) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // Five months have 153 days, from March on and from August on.
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + later - 400, month, day)
 }
 
 /// A moment as a timestamp, where it is not written into a buffer.
@@ -106,9 +142,7 @@ mod tests {
         assert_eq!(rfc3339(Moment::from_micros(i64::MAX)), "9999-12-31T23:59:59.999999Z");
     }
 
-    const DAY: i64 = 86_400 * SECOND;
-    /// The first of January of the year 0, and of the year 10000.
-    const RANGE: std::ops::Range<i64> = -719_528 * DAY..2_932_897 * DAY;
+    const RANGE: std::ops::Range<i64> = DAYS.start * DAY..DAYS.end * DAY;
 
     #[test]
     fn every_day_of_eight_centuries_comes_back() {

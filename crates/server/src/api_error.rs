@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use redrive_engine::EngineError;
 use redrive_policy::Problem;
-use redrive_store::{JobId, Queue, Refusal, State, StoreError};
+use redrive_store::{JobId, Queue, Refusal, RunRefusal, State, StoreError};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -206,6 +206,23 @@ impl From<EngineError> for ApiError {
             EngineError::Refused(id, refusal) => refused(id, &refusal),
             EngineError::NoSuchQueue(name) => Self::new(Code::NotFound, format!("there is no queue \"{name}\"")),
             EngineError::QueueHasJobs(queue) => not_empty(&queue),
+            EngineError::NoSuchProgram(name) => {
+                Self::new(Code::NotConfigured, format!("this node has no program \"{name}\""))
+            }
+            EngineError::RunKeyTaken(id) => Self::new(Code::Duplicate, format!("the run {id} has this name already")),
+            EngineError::RefusedRun(id, RunRefusal::NotFound) => {
+                Self::new(Code::NotFound, format!("there is no run {id}; runs that have ended are kept for some time"))
+            }
+            EngineError::RefusedRun(id, RunRefusal::RunIdTaken(_)) => {
+                Self::new(Code::Duplicate, format!("a run {id} exists already; an id is used once"))
+            }
+            EngineError::RefusedRun(_, refusal @ RunRefusal::InboxFull(_)) => {
+                Self::new(Code::RateLimited, refusal.to_string()).retry_after(1)
+            }
+            EngineError::RefusedRun(_, refusal @ (RunRefusal::Changed(_) | RunRefusal::JobIdTaken(_))) => {
+                Self::new(Code::Conflict, refusal.to_string())
+            }
+            EngineError::RunTooLarge { .. } => Self::new(Code::PayloadTooLarge, error.to_string()),
             EngineError::Store(StoreError::Unavailable(why)) => {
                 Self::new(Code::Unavailable, format!("the store cannot be reached: {why}")).retry_after(1)
             }

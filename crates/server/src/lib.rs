@@ -11,6 +11,7 @@ mod limits;
 mod listen;
 mod local;
 mod ojs;
+mod programs;
 mod request;
 mod response;
 
@@ -19,3 +20,4 @@ pub use auth::{ApiKeys, SHORTEST_KEY};
 pub use hosts::Hosts;
 pub use limits::Limits;
 pub use local::LocalStore;
+pub use programs::programs;

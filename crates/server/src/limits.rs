@@ -15,6 +15,8 @@ pub struct Limits {
     pub nesting: usize,
     /// How many jobs one batch, or one request to settle, may hold.
     pub batch: usize,
+    /// How many jobs one workflow may have, callbacks included.
+    pub workflow: usize,
     /// How many jobs one fetch answers.
     pub fetch: usize,
     /// How many jobs one page of a list holds.
@@ -61,6 +63,7 @@ impl Default for Limits {
             error_bytes,
             nesting,
             batch: 1_000,
+            workflow: 1_000,
             fetch: 1_000,
             page: 1_000,
             answer_bytes: 8 << 20,

@@ -12,6 +12,9 @@ use uuid::Uuid;
 pub struct JobId(Uuid);
 
 impl JobId {
+    /// How many bytes the text of an id has.
+    pub const TEXT: usize = uuid::fmt::Hyphenated::LENGTH;
+
     /// A new id from the time, in microseconds since the Unix epoch, and 74 random bits.
     #[must_use]
     pub fn new(now: Moment, random: u128) -> Self {
@@ -38,6 +41,11 @@ impl JobId {
         self.0.into_bytes()
     }
 
+    /// Its text, in a buffer of this length: for those who write many ids.
+    pub fn encode(self, buffer: &mut [u8; Self::TEXT]) -> &str {
+        self.0.hyphenated().encode_lower(buffer)
+    }
+
     /// From sixteen bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
@@ -57,7 +65,7 @@ impl FromStr for JobId {
     fn from_str(text: &str) -> Result<Self, String> {
         let parsed = Uuid::try_parse(text).ok().filter(|uuid| {
             // One spelling only, so that an id found in a log can be searched for as it stands.
-            uuid.get_version_num() == 7 && uuid.hyphenated().to_string() == text
+            uuid.get_version_num() == 7 && uuid.hyphenated().encode_lower(&mut [0; Self::TEXT]) == text
         });
         parsed.map(Self).ok_or_else(|| {
             format!("\"{text}\" is not a job id; allowed is a UUID of version 7 in lower case, with hyphens")

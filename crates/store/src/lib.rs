@@ -21,6 +21,7 @@ pub mod postgres;
 mod rules;
 mod run;
 mod standstill;
+mod step;
 mod store;
 pub mod transfer;
 mod transition;
@@ -43,6 +44,7 @@ pub use run::{
     RunRefusal, RunStep, Signal, StartRefusal, Stepped,
 };
 pub use standstill::Standstill;
+pub use step::end_step;
 pub use store::{
     Claim, Decider, Decision, Enqueued, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention, RunOutcome,
     Settlement, Store, StoreFuture, Token,

@@ -110,6 +110,17 @@ pub trait Store: Send + Sync {
     /// One job.
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>>;
 
+    /// Those of some jobs that are stored, in the order asked for.
+    fn get_many(&self, ids: Vec<JobId>) -> StoreFuture<'_, Vec<Job>> {
+        Box::pin(async move {
+            let mut jobs = Vec::with_capacity(ids.len());
+            for id in ids {
+                jobs.extend(self.get(id).await?);
+            }
+            Ok(jobs)
+        })
+    }
+
     /// Jobs that match a filter: dead letters by when they ended, the latest first, then by id; all others by id, the
     /// newest first.
     ///

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// How many requests are under way at the same time. With a single one, the server would be idle while callers take
-/// their answers and enqueue again.
-const MOST_REQUESTS: usize = 4;
+/// their answers and enqueue again; with many, each would carry few jobs, and cost as much.
+const MOST_REQUESTS: usize = 2;
 /// How many jobs share a request. Servers may take more, but more would only make each caller wait longer.
 const MOST_JOBS: usize = 100;
 /// The size at which a request is full, in bytes of arguments; servers take a megabyte in all.
@@ -81,7 +81,10 @@ struct Sending {
 
 impl Sending {
     async fn run(mut self) {
-        while let Some(calls) = self.next_calls() {
+        loop {
+            // Callers that are ready to run, such as those that were answered just now, add their next jobs first.
+            tokio::task::yield_now().await;
+            let Some(calls) = self.next_calls() else { break };
             self.deliver(calls).await;
         }
     }

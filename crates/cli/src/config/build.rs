@@ -128,6 +128,7 @@ impl Reader<'_> {
             error_bytes: self.number("limits.error_bytes"),
             nesting: self.number("limits.nesting"),
             batch: self.number("limits.batch"),
+            workflow: self.number("limits.workflow"),
             fetch: self.number("limits.fetch"),
             page: self.number("limits.page"),
             answer_bytes: self.number("limits.answer_bytes"),

@@ -99,6 +99,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     limit!(error_bytes, Kind::Bytes(1 << 10, MIB), "the longest error that is stored unabridged"),
     limit!(nesting, Kind::Count(1, 120), "how deep values may nest"),
     limit!(batch, Kind::Count(1, 100_000), "jobs in a batch, reports in a settlement"),
+    limit!(workflow, Kind::Count(1, 10_000), "jobs in a workflow, callbacks included"),
     limit!(fetch, Kind::Count(1, 100_000), "jobs in one fetch"),
     limit!(page, Kind::Count(1, 100_000), "entries on one page of a list"),
     limit!(answer_bytes, Kind::Bytes(1 << 10, 1_024 * MIB), "the longest answer with several jobs"),

@@ -27,6 +27,17 @@ impl Engine {
         Ok(steps)
     }
 
+    /// Advances the runs that got messages from what this engine did, so that a caller that is answered finds them
+    /// advanced. Calls that come meanwhile share the next step. Where the store does not answer, the advancer goes on
+    /// with it later: what was asked for has happened.
+    pub(crate) async fn advance_woken(&self) {
+        let _turn = self.runs.turn.lock().await;
+        let woken = self.runs.take_pending();
+        if let Err(error) = self.advance_only(woken).await {
+            tracing::warn!("cannot advance runs: {error}");
+        }
+    }
+
     /// Advances these runs, and those that get messages from them, until none of them has anything to do.
     pub(crate) async fn advance_only(&self, runs: Vec<RunId>) -> Result<usize, EngineError> {
         let (mut runs, mut steps) = (runs, 0);

@@ -2,6 +2,7 @@
 
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,6 +20,14 @@ const PRUNE_EVERY: Duration = Duration::from_secs(2);
 pub enum AdvanceNotice<'a> {
     /// The store did not answer; runs are advanced later.
     Failed(&'a EngineError),
+}
+
+impl fmt::Display for AdvanceNotice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(error) => write!(f, "cannot advance runs: {error}"),
+        }
+    }
 }
 
 /// Advances runs until `stopped` completes.
@@ -47,13 +56,10 @@ pub async fn advance_runs(engine: Arc<Engine>, stopped: impl Future<Output = ()>
 
 /// Advances what has got messages, and now and then all that is pending; answers for how long nothing is.
 async fn turn(engine: &Engine, idle: &mut Span, looked: &mut Option<Instant>) -> Result<Span, EngineError> {
-    let pending = engine.runs.take_pending();
-    if !pending.is_empty() {
-        engine.advance_only(pending).await?;
-        // Timers are looked at when nothing arrives, and often enough when something always does.
-        if looked.is_some_and(|at| at.elapsed() < SHORTEST_INTERVAL.into()) {
-            return Ok(SHORTEST_INTERVAL);
-        }
+    engine.advance_woken().await;
+    // Timers are looked at when nothing arrives, and often enough when something always does.
+    if looked.is_some_and(|at| at.elapsed() < SHORTEST_INTERVAL.into()) {
+        return Ok(SHORTEST_INTERVAL);
     }
     *looked = Some(Instant::now());
     let due = |next: Option<redrive_policy::Moment>| next.map(|next| next.since(engine.clock.now()));

@@ -100,6 +100,10 @@ impl<'e> Draft<'e> {
                 let id = self.job_id(child);
                 self.step.cancelled.push(id);
             }
+            Effect::WithdrawJob(child) => {
+                let id = self.job_id(child);
+                self.step.withdrawn.push(id);
+            }
             Effect::StartRun { child, program, state } => self.start(child, program, state)?,
             Effect::SignalRun(child, signal) => {
                 let id = self.run_id(child);

@@ -99,6 +99,8 @@ pub enum Effect {
     },
     /// Cancels a job of this run, if it has not ended.
     CancelJob(Child),
+    /// Cancels a job of this run, if it has not ended and no worker has it.
+    WithdrawJob(Child),
     /// Starts a run, which leaves a message when it ends.
     StartRun {
         /// Which run.
@@ -148,6 +150,8 @@ pub(crate) struct Runs {
     /// Runs that got a message and have not been looked at since.
     pending: Mutex<BTreeSet<RunId>>,
     woken: Notify,
+    /// Held while runs that got messages are advanced. All that get some meanwhile are advanced together afterwards.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl Runs {
@@ -183,6 +187,8 @@ impl Runs {
 /// A run to be started.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
+    /// Its id; absent, the engine makes one.
+    pub id: Option<RunId>,
     /// The kind of its program.
     pub program: &'static str,
     /// What it is started with.
@@ -195,16 +201,16 @@ impl Engine {
     /// Starts a run, and lets it take its first step.
     ///
     /// # Errors
-    /// The key is taken, there is no such program, the state is too large, or the store did not answer.
+    /// The id or the key is taken, there is no such program, the state is too large, or the store did not answer.
     pub async fn start_run(&self, request: RunRequest) -> Result<Run, EngineError> {
-        let RunRequest { program, state, key } = request;
+        let RunRequest { id, program, state, key } = request;
         let known = self.runs.program(program).ok_or_else(|| EngineError::NoSuchProgram(program.into()))?;
         let most = self.runs.limits.state_bytes;
         if state.len() > most {
             return Err(EngineError::RunTooLarge { found: state.len(), most });
         }
         let bits = || u128::from(self.randomness.bits());
-        let id = RunId::new(self.now(), bits() << 64 | bits());
+        let id = id.unwrap_or_else(|| RunId::new(self.now(), bits() << 64 | bits()));
         let (version, seed) = (known.version(), self.randomness.bits());
         let new = NewRun { id, program: program.into(), version, state, key, parent: None, depth: 0, seed };
         match self.store.start_runs(vec![new], self.clock.now()).await? {

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 async fn engine(backend: &Backend) -> Arc<Engine> {
     let settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
-    backend.engine(Arc::new(SystemRandomness::default()), settings).await.expect("an answer")
+    backend.engine(Arc::new(SystemRandomness::default()), settings, Vec::new()).await.expect("an answer")
 }
 
 async fn enqueue(engine: &Engine, queue: &str) -> Job {

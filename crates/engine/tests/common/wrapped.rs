@@ -2,8 +2,9 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue,
-    QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreError, StoreFuture,
+    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun, Page,
+    PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
+    RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError, StoreFuture,
     Transition,
 };
 use std::future::Future;
@@ -34,6 +35,15 @@ pub(crate) enum Verb {
     NextWake,
     ForgetQueue,
     PruneQueues,
+    StartRuns,
+    PendingRuns,
+    Advance,
+    Signal,
+    Run,
+    RunOfKey,
+    Runs,
+    NextRun,
+    PruneRuns,
 }
 
 /// The result of a hook: an error replaces the answer of the call.
@@ -152,6 +162,42 @@ impl<A: Around> Store for Wrapped<A> {
 
     fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
         self.around(Verb::Queues, |store| store.queues())
+    }
+
+    fn start_runs(&self, runs: Vec<NewRun>, now: Moment) -> StoreFuture<'_, Result<Vec<Run>, StartRefusal>> {
+        self.around(Verb::StartRuns, move |store| store.start_runs(runs, now))
+    }
+
+    fn pending_runs(&self, pending: PendingRuns, now: Moment) -> StoreFuture<'_, Vec<PendingRun>> {
+        self.around(Verb::PendingRuns, move |store| store.pending_runs(pending, now))
+    }
+
+    fn advance(&self, steps: Vec<RunStep>, now: Moment) -> StoreFuture<'_, Vec<Stepped>> {
+        self.around(Verb::Advance, move |store| store.advance(steps, now))
+    }
+
+    fn signal(&self, id: RunId, signal: Signal, now: Moment) -> StoreFuture<'_, Result<Run, RunRefusal>> {
+        self.around(Verb::Signal, move |store| store.signal(id, signal, now))
+    }
+
+    fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
+        self.around(Verb::Run, move |store| store.run(id))
+    }
+
+    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
+        self.around(Verb::RunOfKey, move |store| store.run_of_key(key))
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {
+        self.around(Verb::Runs, move |store| store.runs(filter, limit))
+    }
+
+    fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>> {
+        self.around(Verb::NextRun, move |store| store.next_run(programs))
+    }
+
+    fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
+        self.around(Verb::PruneRuns, move |store| store.prune_runs(age, limit, now))
     }
 
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {

@@ -6,8 +6,9 @@ use super::store_kind::StoreKind;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
     Claim, Decider, Decision, DuplicateId, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed, Memory,
-    Missing, NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Settled, Settlement,
-    Standstill, State, Store, StoreFuture, Token, Transition,
+    Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
+    RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, State,
+    Stepped, Store, StoreFuture, Token, Transition,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -308,6 +309,42 @@ impl Store for FlawedStore {
             }
             Ok(queues)
         })
+    }
+
+    fn start_runs(&self, runs: Vec<NewRun>, now: Moment) -> StoreFuture<'_, Result<Vec<Run>, StartRefusal>> {
+        self.inner.start_runs(runs, now)
+    }
+
+    fn pending_runs(&self, pending: PendingRuns, now: Moment) -> StoreFuture<'_, Vec<PendingRun>> {
+        self.inner.pending_runs(pending, now)
+    }
+
+    fn advance(&self, steps: Vec<RunStep>, now: Moment) -> StoreFuture<'_, Vec<Stepped>> {
+        self.inner.advance(steps, now)
+    }
+
+    fn signal(&self, id: RunId, signal: Signal, now: Moment) -> StoreFuture<'_, Result<Run, RunRefusal>> {
+        self.inner.signal(id, signal, now)
+    }
+
+    fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
+        self.inner.run(id)
+    }
+
+    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
+        self.inner.run_of_key(key)
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {
+        self.inner.runs(filter, limit)
+    }
+
+    fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>> {
+        self.inner.next_run(programs)
+    }
+
+    fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
+        self.inner.prune_runs(age, limit, now)
     }
 
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {

@@ -4,7 +4,7 @@ use super::policy::PolicyMembers;
 use super::{Progress, body};
 use crate::json::{member, push_i64, push_str, push_time, push_u64};
 use redrive_policy::{Moment, Outcome, Span};
-use redrive_store::{FailedRun, Job, State};
+use redrive_store::{FailedRun, Job, JobId, State};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::io::Write;
@@ -50,7 +50,8 @@ impl Envelopes {
         if let Some(lease) = &job.lease {
             out.pop();
             member(out, "lease_token");
-            push_str(out, &lease.token.to_string());
+            // It has no letter that needs an escape, and writing into a vector cannot fail.
+            let _ = write!(out, "\"{}\"", lease.token);
             if job.releases > 0 {
                 member(out, "releases");
                 push_u64(out, job.releases.into());
@@ -235,8 +236,9 @@ pub fn stopped_by_failure(job: &Job) -> bool {
 
 /// Writes the name of a job, quoted.
 pub fn push_id(out: &mut Vec<u8>, job: &Job) {
-    // Writing into a vector cannot fail.
-    let _ = write!(out, "\"{}\"", job.id);
+    out.push(b'"');
+    out.extend_from_slice(job.id.encode(&mut [0; JobId::TEXT]).as_bytes());
+    out.push(b'"');
 }
 
 /// Writes a member that is a moment.

@@ -32,7 +32,7 @@ pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<Js
         let found = app.engine.list(filter.clone(), Page { payloads, ..asked.page }).await?;
         let mut out = b"{\"items\":".to_vec();
         let push = if payloads { push_job } else { push_bare_job };
-        let shown = asked.push_jobs(&mut out, &filter, &found, |out, job| push(out, job, &app));
+        let shown = asked.push_jobs(&mut out, &filter, &found, |out, job| push(out, job, &app)).await;
         shown.push_numbered(&mut out);
         out.push(b'}');
         Ok(JsonResponse::ok(out))

@@ -100,16 +100,18 @@ fn signal(code: &str) -> Signal {
 
 /// The wait that the failure asks for: a number of seconds, also in quotes, or a date.
 fn retry_after(members: &Members<'_>, now: Moment, problems: &mut Vec<Problem>) -> Option<Span> {
-    let most = Span::MAX.secs();
-    let allowed = format!("a number of seconds from 0 to {most}, or a date such as \"Sun, 06 Nov 1994 08:49:37 GMT\"");
-    members.read("retry_after", &allowed, problems, |value| {
-        let said = text(value);
-        let number = said.as_deref().unwrap_or_else(|| value.get());
-        span_of_seconds(number).or_else(|| {
-            let date = said.as_deref()?;
-            Some(http_date(date).or_else(|| parse_rfc3339(date))?.since(now))
-        })
-    })
+    let value = members.get("retry_after")?;
+    let said = text(value);
+    let delay = span_of_seconds(said.as_deref().unwrap_or_else(|| value.get())).or_else(|| {
+        let date = said.as_deref()?;
+        Some(http_date(date).or_else(|| parse_rfc3339(date))?.since(now))
+    });
+    if delay.is_none() {
+        let most = Span::MAX.secs();
+        let date = "a date such as \"Sun, 06 Nov 1994 08:49:37 GMT\"";
+        members.wrong("retry_after", &format!("a number of seconds from 0 to {most}, or {date}"), problems);
+    }
+    delay
 }
 
 /// A date in one of the three forms of HTTP, of which `Sun, 06 Nov 1994 08:49:37 GMT` is the preferred one.

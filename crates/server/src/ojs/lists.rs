@@ -6,10 +6,12 @@ use crate::limits::Limits;
 use crate::request::Query;
 use redrive_ojs::json::{member, push_str, push_u64};
 use redrive_policy::Problem;
-use redrive_store::{Filter, Job, Listed, Page};
+use redrive_store::{Filter, Job, Listed, Page, end_step};
 
 /// How many entries a page holds where the caller does not say.
 const DEFAULT: usize = 50;
+/// How many bytes of an answer are written in one step.
+const STEP_BYTES: usize = 4 << 10;
 /// How many entries a caller may pass over by their number: the store looks at each of them.
 const MOST_OFFSET: usize = 10_000;
 
@@ -70,7 +72,7 @@ impl Asked {
     }
 
     /// Writes the jobs that were found as an array, as far as the answer has room, and answers where the list goes on.
-    pub(super) fn push_jobs(
+    pub(super) async fn push_jobs(
         &self,
         out: &mut Vec<u8>,
         filter: &Filter,
@@ -78,7 +80,7 @@ impl Asked {
         push: impl Fn(&mut Vec<u8>, &Job),
     ) -> Shown {
         out.push(b'[');
-        let written = push_fitting(out, &found.jobs, self.page.bytes, push);
+        let written = push_fitting(out, &found.jobs, self.page.bytes, push).await;
         out.push(b']');
         let before = self.before + written;
         let goes_on = match found.jobs[..written].last().filter(|_| written < found.jobs.len()) {
@@ -95,13 +97,13 @@ impl Asked {
 }
 
 /// Writes jobs, one after the other, until the answer is full; the first is always written. Answers how many.
-pub(super) fn push_fitting(
-    out: &mut Vec<u8>,
-    jobs: &[Job],
-    most_bytes: usize,
-    push: impl Fn(&mut Vec<u8>, &Job),
-) -> usize {
+async fn push_fitting(out: &mut Vec<u8>, jobs: &[Job], most_bytes: usize, push: impl Fn(&mut Vec<u8>, &Job)) -> usize {
+    let mut end_of_step = out.len() + STEP_BYTES;
     for (index, job) in jobs.iter().enumerate() {
+        if out.len() >= end_of_step {
+            end_step().await;
+            end_of_step = out.len() + STEP_BYTES;
+        }
         let end = out.len();
         if index > 0 {
             out.push(b',');

@@ -19,6 +19,7 @@ mod progress;
 mod queues;
 mod repeat;
 mod settle;
+mod workflows;
 
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
@@ -59,6 +60,10 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .get("/ojs/v1/dead-letter/{id}", &[], dead::show)
         .delete("/ojs/v1/dead-letter/{id}", &[], dead::delete)
         .post("/ojs/v1/dead-letter/{id}/retry", &[], dead::retry)
+        .get("/ojs/v1/workflows", workflows::LIST_PARAMETERS, workflows::list)
+        .post("/ojs/v1/workflows", &[], workflows::create)
+        .get("/ojs/v1/workflows/{id}", &[], workflows::show)
+        .delete("/ojs/v1/workflows/{id}", &[], workflows::cancel)
         .get("/ojs/v1/events", &["types", "queues", "after", "limit"], events::list)
         .get("/ojs/v1/admin/jobs", admin::LIST_PARAMETERS, admin::jobs)
         .post("/ojs/v1/admin/jobs/bulk/retry", &[], dead::retry_ended)

@@ -201,7 +201,8 @@ fn success(members: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) 
 
 /// A failure; or a released run, which needs no error.
 fn failure(app: &App, members: &Members<'_>, now: Moment, invalid: &mut Invalid) -> Option<Ending> {
-    if failure::ends_the_job(members) {
+    let may_release = members.has("requeue") || members.has("snooze_ms");
+    if !may_release || failure::ends_the_job(members) {
         return failure::read(app, members, now, invalid).map(Ending::Failed);
     }
     let problems = &mut invalid.request;

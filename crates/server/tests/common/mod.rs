@@ -7,7 +7,7 @@ mod log;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
-use redrive_engine::{Engine, Layers, ManualClock, Randomness, Settings, SystemRandomness};
+use redrive_engine::{Engine, Layers, ManualClock, Randomness, RunLimits, Settings, SystemRandomness};
 use redrive_policy::{Moment, Span};
 use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, Server, ServerSettings};
 use redrive_store::{Memory, Store};
@@ -88,7 +88,8 @@ impl Harness {
         let clock = Arc::new(ManualClock::at(Moment::from_micros(micros)));
         let settings = Settings::new(parts.layers);
         let engine = Engine::new(parts.store, Arc::clone(&clock) as _, parts.randomness, settings);
-        let engine = Arc::new(engine);
+        let programs = redrive_server::programs(&parts.limits);
+        let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         let log = log::captured();
         let settings = ServerSettings {
             limits: parts.limits,
@@ -109,6 +110,7 @@ impl Harness {
     pub(crate) async fn advance_ms(&self, ms: f64) {
         self.clock.advance(Span::saturating_ms(ms));
         self.engine.sweep().await.expect("the store answers");
+        self.engine.advance().await.expect("the store answers");
     }
 
     /// Moves the clock and nothing else.

@@ -2,8 +2,9 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing, NewJob, Page,
-    Queue, QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreError, StoreFuture,
+    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing, NewJob, NewRun,
+    Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
+    RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError, StoreFuture,
     Transition,
 };
 use std::sync::{Arc, Mutex};
@@ -116,6 +117,42 @@ impl Store for Faulty {
 
     fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
         self.tried(self.inner.queues())
+    }
+
+    fn start_runs(&self, runs: Vec<NewRun>, now: Moment) -> StoreFuture<'_, Result<Vec<Run>, StartRefusal>> {
+        self.tried(self.inner.start_runs(runs, now))
+    }
+
+    fn pending_runs(&self, pending: PendingRuns, now: Moment) -> StoreFuture<'_, Vec<PendingRun>> {
+        self.tried(self.inner.pending_runs(pending, now))
+    }
+
+    fn advance(&self, steps: Vec<RunStep>, now: Moment) -> StoreFuture<'_, Vec<Stepped>> {
+        self.tried(self.inner.advance(steps, now))
+    }
+
+    fn signal(&self, id: RunId, signal: Signal, now: Moment) -> StoreFuture<'_, Result<Run, RunRefusal>> {
+        self.tried(self.inner.signal(id, signal, now))
+    }
+
+    fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
+        self.tried(self.inner.run(id))
+    }
+
+    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
+        self.tried(self.inner.run_of_key(key))
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {
+        self.tried(self.inner.runs(filter, limit))
+    }
+
+    fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>> {
+        self.tried(self.inner.next_run(programs))
+    }
+
+    fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
+        self.tried(self.inner.prune_runs(age, limit, now))
     }
 
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {

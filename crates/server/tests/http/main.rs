@@ -30,3 +30,4 @@ mod socket;
 mod typos;
 mod values;
 mod workers;
+mod workflows;

@@ -227,6 +227,7 @@ macro_rules! for_each_conformance_case {
                 run_step_with_the_id_of_another_job_is_refused,
                 run_step_with_a_job_that_is_there_leaves_it,
                 run_step_cancels_jobs_of_the_run_only,
+                run_step_withdraws_jobs_that_no_worker_has,
                 run_step_starts_runs,
                 run_step_with_the_id_of_another_run_is_refused,
                 run_step_sends_signals,

@@ -114,6 +114,28 @@ pub(super) async fn run_step_cancels_jobs_of_the_run_only(harness: &mut Harness<
     Ok(())
 }
 
+pub(super) async fn run_step_withdraws_jobs_that_no_worker_has(harness: &mut Harness<'_>) -> CaseResult {
+    let new = vec![harness.job(), harness.job(), harness.job()];
+    let (run, jobs) = harness.run_with_jobs(new).await?;
+    let active = harness.claim_next(jobs[0].id).await?;
+    let retryable = harness.fail(&harness.claim_next(jobs[1].id).await?).await?;
+    let (_, others) = harness.run_with_job().await?;
+    harness.advance(10);
+    let withdrawn = vec![others.id, active.id, no_job(), retryable.id, jobs[2].id];
+    let step = RunStep { cancelled: vec![jobs[2].id], withdrawn, ..RunStep::of(&run) };
+    let seen: Vec<_> =
+        harness.stepped(step).await?.transitions.into_iter().map(|one| (one.event, one.from, one.job.id)).collect();
+    let expected = [
+        (EventKind::Cancelled, Some(State::Available), jobs[2].id),
+        (EventKind::Cancelled, Some(State::Retryable), retryable.id),
+    ];
+    same!(seen, expected, "what happened to jobs");
+    same!(harness.get(active.id).await?, active, "a job that a worker has");
+    same!(harness.get(others.id).await?, others, "a job of another run");
+    same!(harness.inbox(run.id).await?.len(), 2, "how many messages the run has");
+    Ok(())
+}
+
 pub(super) async fn run_step_starts_runs(harness: &mut Harness<'_>) -> CaseResult {
     let run = harness.new_started().await?;
     harness.advance(10);

@@ -36,8 +36,8 @@ impl Default for Options {
             snapshot_chunk_jobs: 1_000,
             look_every: Duration::from_secs(1),
             retry_compaction_after: Duration::from_secs(1),
-            list_step_jobs: 500,
-            list_most_jobs: 100_000,
+            list_step_jobs: 64,
+            list_most_jobs: 20_000,
         }
     }
 }

@@ -3,10 +3,8 @@
 use super::store::Embedded;
 use super::verbs::list::Scan;
 use super::waiter::{CommitWaiter, Durable};
-use crate::{Filter, Listed, Page, StoreError, StoreFuture};
-use std::future::poll_fn;
+use crate::{Filter, Listed, Page, StoreError, StoreFuture, end_step};
 use std::sync::Arc;
-use std::task::Poll;
 
 /// How often the work between two steps looks whether the lock is still wanted. It goes on then, so that no number of
 /// other verbs can hold it up for ever.
@@ -45,24 +43,10 @@ impl Embedded {
     /// Lets other work of this thread go on, and other threads have the lock.
     async fn give_way(&self) {
         for _ in 0..ATTEMPTS {
-            yielded().await;
+            end_step().await;
             if !self.shared.is_wanted() {
                 return;
             }
         }
     }
-}
-
-/// Comes back once everything else that is ready on this thread had its turn.
-async fn yielded() {
-    let mut asked = false;
-    poll_fn(|context| {
-        if asked {
-            return Poll::Ready(());
-        }
-        asked = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

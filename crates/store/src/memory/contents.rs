@@ -164,9 +164,11 @@ impl Contents {
                 self.jobs.insert(new.id, recorded);
             }
         }
-        for id in &step.cancelled {
-            let own = self.jobs.get(id).and_then(|job| job.job().parent).is_some_and(|parent| parent.run == step.id);
-            if own {
+        let ended = step.cancelled.iter().map(|id| (id, true)).chain(step.withdrawn.iter().map(|id| (id, false)));
+        for (id, even_active) in ended {
+            let Some(job) = self.jobs.get(id).map(Recorded::job) else { continue };
+            let own = job.parent.is_some_and(|parent| parent.run == step.id);
+            if own && (even_active || job.state != State::Active) {
                 transitions.extend(self.happen(*id, Event::Cancelled, now));
             }
         }

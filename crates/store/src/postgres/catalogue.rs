@@ -5,6 +5,7 @@ use super::pool::Session;
 use super::text;
 use super::value::{Reader, Statement};
 use redrive_policy::Policy;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -42,6 +43,19 @@ impl Catalogue {
     /// The number of a queue that is cached.
     pub(super) fn queue(&self, name: &str) -> Option<i32> {
         self.known().queues.get(name).copied()
+    }
+
+    /// The numbers of queues that are cached, for many jobs: the last answer is kept, because jobs of one queue mostly
+    /// stand together.
+    pub(super) fn queue_numbers(&self) -> impl Fn(&str) -> Option<i32> {
+        let last: RefCell<(String, Option<i32>)> = RefCell::default();
+        move |name| {
+            let mut last = last.borrow_mut();
+            if last.1.is_none() || last.0 != name {
+                *last = (name.to_owned(), self.queue(name));
+            }
+            last.1
+        }
     }
 
     pub(super) fn queue_name(&self, number: i32) -> Option<Arc<str>> {

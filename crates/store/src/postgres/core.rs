@@ -200,10 +200,12 @@ impl Core {
         blocks: &Blocks,
         further: impl IntoIterator<Item = Statement<'j>>,
     ) -> Result<Written, DbError> {
-        let queue = |name: &str| self.catalogue.queue(name);
-        let mut statements: Vec<Statement<'j>> = further.into_iter().collect();
-        statements.extend(write::changes(jobs, &queue)?);
-        let settling = Settling::of(jobs, blocks, &Messages::default(), &queue)?;
+        let (mut statements, settling) = {
+            let queue = self.catalogue.queue_numbers();
+            let mut statements: Vec<Statement<'j>> = further.into_iter().collect();
+            statements.extend(write::changes(jobs, &queue)?);
+            (statements, Settling::of(jobs, blocks, &Messages::default(), &queue)?)
+        };
         let settling = settling.map(|settling| {
             let Settling { statement, claims } = settling;
             statements.push(statement);
@@ -214,13 +216,22 @@ impl Core {
         let changed = || jobs.iter().filter(|stored| stored.changed);
         self.vacuum.wrote(changed().count());
         self.lease_cache.note(&written);
-        self.tell(changed().map(|stored| &stored.job));
+        self.tell(changed().map(|stored| &*stored.job));
         Ok(written)
     }
 
     /// Notifies other nodes of jobs that are available.
     pub(super) fn tell<'j>(&self, jobs: impl Iterator<Item = &'j Job>) {
-        jobs.filter(|job| job.state == State::Available).for_each(|job| self.notifier.available(&job.spec.queue));
+        // Jobs of one queue mostly stand together.
+        let mut counted: Option<(&Arc<str>, usize)> = None;
+        for job in jobs.filter(|job| job.state == State::Available) {
+            let queue = &job.spec.queue;
+            match &mut counted {
+                Some((last, jobs)) if *last == queue => *jobs += 1,
+                _ => drop(counted.replace((queue, 1)).map(|(queue, jobs)| self.notifier.available(queue, jobs))),
+            }
+        }
+        counted.into_iter().for_each(|(queue, jobs)| self.notifier.available(queue, jobs));
     }
 }
 

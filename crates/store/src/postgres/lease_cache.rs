@@ -5,7 +5,7 @@ use super::block::{Block, Blocks};
 use super::settling::Written;
 use super::stored_row::{Place, StoredRow};
 use crate::{Job, JobId};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -37,7 +37,8 @@ struct Runs {
 #[derive(Debug)]
 pub(super) struct Taken<'c> {
     cache: &'c LeaseCache,
-    pub(super) jobs: HashMap<JobId, StoredRow>,
+    /// In the order of their ids.
+    pub(super) jobs: Vec<StoredRow>,
     pub(super) blocks: Blocks,
 }
 
@@ -85,8 +86,9 @@ impl LeaseCache {
         }
     }
 
-    /// Takes those of these jobs out of the cache that are there; waits while their claims are being written.
-    pub(super) async fn take(&self, ids: &BTreeSet<JobId>) -> Taken<'_> {
+    /// Takes those of these jobs out of the cache that are there; waits while their claims are being written. The ids
+    /// are in order.
+    pub(super) async fn take(&self, ids: &[JobId]) -> Taken<'_> {
         loop {
             let mut freed = std::pin::pin!(self.freed.notified());
             freed.as_mut().enable();
@@ -97,23 +99,28 @@ impl LeaseCache {
         }
     }
 
-    fn try_take(&self, ids: &BTreeSet<JobId>) -> Option<Taken<'_>> {
+    fn try_take(&self, ids: &[JobId]) -> Option<Taken<'_>> {
         let mut runs = self.runs();
         let is_busy = |id: &JobId| {
             matches!(runs.jobs.get(id)?.place, Place::Claim(no, _) if runs.busy.contains(&no)).then_some(())
         };
-        if ids.iter().any(|id| is_busy(id).is_some()) {
+        if !runs.busy.is_empty() && ids.iter().any(|id| is_busy(id).is_some()) {
             return None;
         }
-        let (mut jobs, mut blocks) = (HashMap::with_capacity(ids.len()), Blocks::new());
+        let (mut jobs, mut blocks) = (Vec::with_capacity(ids.len()), Blocks::new());
         for id in ids {
             let Some(stored) = runs.jobs.remove(id) else { continue };
             runs.bytes -= bytes(&stored);
             let Place::Claim(no, place) = stored.place else { continue };
-            let Some(block) = runs.blocks.get(&no).filter(|block| block.has(place)) else { continue };
-            blocks.entry(no).or_insert_with(|| block.clone());
-            runs.busy.insert(no);
-            jobs.insert(*id, stored);
+            let Some(block) = blocks.get(&no).or_else(|| runs.blocks.get(&no)).filter(|block| block.has(place)) else {
+                continue;
+            };
+            // Most jobs are of the claim of the job before.
+            if !runs.busy.contains(&no) {
+                blocks.insert(no, block.clone());
+                runs.busy.insert(no);
+            }
+            jobs.push(stored);
         }
         Some(Taken { cache: self, jobs, blocks })
     }
@@ -147,7 +154,7 @@ impl Runs {
 }
 
 fn bytes(stored: &StoredRow) -> usize {
-    let Job { spec, failures, revisions, .. } = &stored.job;
+    let Job { spec, failures, revisions, .. } = &*stored.job;
     let errors: usize = failures.iter().map(|run| run.error.len()).sum();
     let bodies: usize = revisions.iter().map(|revision| revision.body.len()).sum();
     JOB_BYTES + spec.body.len() + errors + bodies

@@ -60,11 +60,11 @@ struct Notifications {
 }
 
 impl Notifier {
-    /// Jobs of a queue became available.
-    pub(super) fn available(&self, queue: &Arc<str>) {
+    /// So many jobs of a queue became available.
+    pub(super) fn available(&self, queue: &Arc<str>, jobs: usize) {
         if self.on.load(Ordering::Acquire) {
             let mut notifications = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
-            *notifications.available.entry(Arc::clone(queue)).or_default() += 1;
+            *notifications.available.entry(Arc::clone(queue)).or_default() += jobs;
             drop(notifications);
             self.notified.notify_one();
         }
@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn notifications_are_read_as_they_were_written() {
         let notifier = Notifier::default();
-        notifier.available(&"nobody listens".into());
+        notifier.available(&"nobody listens".into(), 1);
         notifier.on.store(true, Ordering::Release);
         for queue in ["a", "a b", "a", "\0"] {
-            notifier.available(&queue.into());
+            notifier.available(&queue.into(), 1);
         }
         notifier.pauses();
         let mut heard: Vec<Change> = notifier.take().written().lines().map(read).collect();
@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn what_cannot_be_told_in_short_may_be_anything() {
         let notifier = Notifier { on: AtomicBool::new(true), ..Notifier::default() };
-        notifier.available(&"a\nb".into());
+        notifier.available(&"a\nb".into(), 1);
         assert_eq!(read(&notifier.take().written()), Change::Anything);
         for number in 0..2_000 {
-            notifier.available(&format!("queue {number}").into());
+            notifier.available(&format!("queue {number}").into(), 1);
         }
         assert_eq!(read(&notifier.take().written()), Change::Anything);
         assert_eq!(read("something new"), Change::Anything);

@@ -14,7 +14,7 @@ const LONGEST_SCHEMA: usize = 63 - "redrive_".len();
 /// How long to wait for a connection, where the address does not say.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many jobs a list looks at in one call, where nothing else is said.
-const LIST_MOST: usize = 20_000;
+const LIST_MOST: usize = 10_000;
 /// How long the database may take for one answer when a whole store is read or written.
 const LONG_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -114,7 +114,7 @@ impl Options {
         format!(
             "SET search_path = \"{}\"; SET synchronous_commit = on; SET enable_seqscan = off; \
              SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
-             SET jit = off; SET max_parallel_workers_per_gather = 0; SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '10s'",
+             SET jit = off; SET plan_cache_mode = force_generic_plan; SET max_parallel_workers_per_gather = 0; SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '10s'",
             self.schema
         )
     }

@@ -36,7 +36,8 @@ pub(super) struct Pool {
 /// One connection, and what is prepared on it.
 struct Link {
     client: Client,
-    prepared: HashMap<&'static str, tokio_postgres::Statement>,
+    /// By the place of their texts, which are long: those are not hashed for every call.
+    prepared: HashMap<(usize, usize), tokio_postgres::Statement>,
 }
 
 impl std::fmt::Debug for Link {
@@ -244,11 +245,12 @@ impl Session {
 
     async fn prepare(&mut self, sql: &'static str) -> Result<tokio_postgres::Statement, DbError> {
         let link = self.link.as_mut().ok_or_else(gone)?;
-        if let Some(prepared_statement) = link.prepared.get(sql) {
+        let place = (sql.as_ptr().addr(), sql.len());
+        if let Some(prepared_statement) = link.prepared.get(&place) {
             return Ok(prepared_statement.clone());
         }
         let prepared_statement = within(&self.pool.options, async { Ok(link.client.prepare(sql).await?) }).await?;
-        link.prepared.insert(sql, prepared_statement.clone());
+        link.prepared.insert(place, prepared_statement.clone());
         Ok(prepared_statement)
     }
 

@@ -92,14 +92,18 @@ pub(super) async fn jobs(session: &mut Session, catalogue: &Catalogue, rows: &[R
         queues.push(row.try_get(sql::QUEUE).map_err(column)?);
         policies.extend(row.try_get::<_, Option<i32>>(sql::POLICY).map_err(column)?);
     }
+    // Rows that are alike mostly stand together.
+    queues.dedup();
+    policies.dedup();
     catalogue.learn_queues(session, &queues).await?;
     let unreadable = catalogue.learn_policies(session, &policies).await?;
+    let mut common = Common { catalogue, unreadable, kind: None, queue: None, policy: None };
     let mut found = Found { jobs: Vec::with_capacity(rows.len()), ..Found::default() };
     for row in rows {
         let mut row = Reader::new(row);
         let is_active = row.len() == sql::ACTIVE;
         let id = row.id()?;
-        let read = job(id, &mut row, catalogue, &unreadable);
+        let read = job(id, &mut row, &mut common);
         if let Err(Flaw::Table(db_error)) = read {
             return Err(db_error);
         }
@@ -153,13 +157,52 @@ pub(super) async fn by_id<'i>(
     Ok(found)
 }
 
+/// What jobs have in common, as the last of them had it: most have the same as the one before.
+struct Common<'c> {
+    catalogue: &'c Catalogue,
+    /// Policies that cannot be read, each with the reason.
+    unreadable: HashMap<i32, String>,
+    kind: Option<Arc<str>>,
+    queue: Option<(i32, Arc<str>)>,
+    policy: Option<(i32, Arc<Policy>)>,
+}
+
+impl Common<'_> {
+    fn kind(&mut self, kind: &str) -> Arc<str> {
+        if self.kind.as_deref() != Some(kind) {
+            self.kind = None;
+        }
+        Arc::clone(self.kind.get_or_insert_with(|| kind.into()))
+    }
+
+    fn queue(&mut self, number: i32) -> Result<Arc<str>, Flaw> {
+        if let Some((_, name)) = self.queue.as_ref().filter(|(last, _)| *last == number) {
+            return Ok(Arc::clone(name));
+        }
+        let name = self.catalogue.queue_name(number).ok_or_else(|| missing("queue", number))?;
+        self.queue = Some((number, Arc::clone(&name)));
+        Ok(name)
+    }
+
+    fn policy(&mut self, number: Option<i32>, own: Option<&[u8]>) -> Result<Arc<Policy>, Flaw> {
+        let Some(number) = number else {
+            let json = own.ok_or_else(|| Flaw::Damaged("it has no policy".to_owned()))?;
+            return parsed(json).map(Arc::new).map_err(Flaw::Damaged);
+        };
+        if let Some((_, policy)) = self.policy.as_ref().filter(|(last, _)| *last == number) {
+            return Ok(Arc::clone(policy));
+        }
+        let policy = self.catalogue.policy(number).ok_or_else(|| match self.unreadable.get(&number) {
+            Some(why) => Flaw::Damaged(format!("policy {number}: {why}")),
+            None => missing("policy", number),
+        })?;
+        self.policy = Some((number, Arc::clone(&policy)));
+        Ok(policy)
+    }
+}
+
 /// The columns come in the order of the list of columns, the id before them.
-fn job(
-    id: JobId,
-    row: &mut Reader<'_>,
-    catalogue: &Catalogue,
-    unreadable: &HashMap<i32, String>,
-) -> Result<StoredRow, Flaw> {
+fn job(id: JobId, row: &mut Reader<'_>, common: &mut Common<'_>) -> Result<StoredRow, Flaw> {
     let tid: Option<Tid> = row.next()?;
     let expires = row.moment()?;
     let (queue, priority) = (row.next()?, row.next()?);
@@ -171,12 +214,12 @@ fn job(
     // First, because it has the version: what a newer program wrote is not damaged.
     let decoded = row::decode(rest, failures, revisions)?;
     let spec = Spec {
-        queue: catalogue.queue_name(queue).ok_or_else(|| missing("queue", queue))?,
+        queue: common.queue(queue)?,
         priority,
         expires,
-        kind: text::read(kind).into(),
+        kind: common.kind(&text::read(kind)),
         body: body.into(),
-        policy: policy(number, own, catalogue, unreadable)?,
+        policy: common.policy(number, own)?,
         timeout,
         lease,
     };
@@ -184,22 +227,6 @@ fn job(
     let tid = tid.unwrap_or_default();
     let place = if job.state.is_terminal() { Place::Ended(tid) } else { Place::Live(tid) };
     Ok(StoredRow::new(job, source, place))
-}
-
-fn policy(
-    number: Option<i32>,
-    own: Option<&[u8]>,
-    catalogue: &Catalogue,
-    unreadable: &HashMap<i32, String>,
-) -> Result<Arc<Policy>, Flaw> {
-    match (number, own) {
-        (Some(number), _) => catalogue.policy(number).ok_or_else(|| match unreadable.get(&number) {
-            Some(why) => Flaw::Damaged(format!("policy {number}: {why}")),
-            None => missing("policy", number),
-        }),
-        (None, Some(json)) => parsed(json).map(Arc::new).map_err(Flaw::Damaged),
-        (None, None) => Err(Flaw::Damaged("it has no policy".to_owned())),
-    }
 }
 
 fn missing(what: &str, number: i32) -> Flaw {

@@ -7,18 +7,27 @@ use crate::{FailedRun, Job, JobId, Revision, Spec, State};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
+/// How many bytes most rows have at most.
+const ROW_BYTES: usize = 192;
+/// How many bytes a failed run has besides its error, at most about.
+const FAILURE_BYTES: usize = 128;
+
 /// What is stored of a job besides its columns, its failures and its spec: the row as all stores write it.
 pub(super) fn encode(job: &Job) -> Vec<u8> {
-    let mut out = Vec::with_capacity(96);
+    let mut out = Vec::with_capacity(ROW_BYTES);
     row::encode(job, &mut out);
     out
 }
 
 /// The failures of a job, one after the other; nothing where there are none.
 pub(super) fn encode_failures(job: &Job) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
+    if job.failures.is_empty() {
+        return None;
+    }
+    let bytes = job.failures.iter().map(|run| FAILURE_BYTES + run.error.len()).sum();
+    let mut out = Vec::with_capacity(bytes);
     job.failures.iter().for_each(|run| verdict::encode(run, &mut out));
-    (!out.is_empty()).then_some(out)
+    Some(out)
 }
 
 /// The revisions of a job, one after the other; nothing where there are none.

@@ -11,12 +11,12 @@ const JOBS: i64 = 256;
 pub(super) struct Sources(AtomicI64);
 
 impl Default for Sources {
-    /// Nodes begin anywhere. Where two of them meet, they share sources, which costs time only.
+    /// Nodes begin with any source, at its first job. Where two of them meet, they share sources, which costs time only.
     fn default() -> Self {
         let mut bytes = [0; 8];
         // Without randomness, from the beginning.
         let _ = getrandom::fill(&mut bytes);
-        Self(AtomicI64::new(i64::from_le_bytes(bytes) & (i64::MAX >> 8)))
+        Self(AtomicI64::new((i64::from_le_bytes(bytes) & (i64::MAX >> 8)) / JOBS * JOBS))
     }
 }
 
@@ -38,6 +38,7 @@ mod tests {
         assert_eq!(sources.next(1), [1]);
         assert_eq!(sources.next(3), [1, 2, 2]);
         assert!(sources.next(0).is_empty());
-        assert!(Sources::default().next(300).is_sorted());
+        let new = Sources::default().next(300);
+        assert!(new.is_sorted() && new[0] == new[255] && new[255] < new[256]);
     }
 }

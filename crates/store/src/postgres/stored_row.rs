@@ -18,7 +18,8 @@ pub(super) enum Place {
 /// A job, and what the database stores of it besides.
 #[derive(Clone, Debug)]
 pub(super) struct StoredRow {
-    pub(super) job: Job,
+    /// Boxed, because rows go from one collection to the next, and a job is large.
+    pub(super) job: Box<Job>,
     /// What leads from its id to its row: many jobs that came one after the other have the same.
     pub(super) source: i64,
     pub(super) place: Place,
@@ -37,7 +38,7 @@ pub(super) const fn counted(job: &Job) -> i16 {
 
 impl StoredRow {
     pub(super) fn new(job: Job, source: i64, place: Place) -> Self {
-        Self { was: counted(&job), job, source, place, changed: false }
+        Self { was: counted(&job), job: Box::new(job), source, place, changed: false }
     }
 
     /// A job of another store.
@@ -61,30 +62,46 @@ impl StoredRow {
 
     /// Applies a rule; the job stays as it is where the rule refuses.
     pub(super) fn change<T: Changed>(&mut self, rule: impl FnOnce(Job) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let answer = rule(self.job.clone())?;
+        let answer = rule(Job::clone(&self.job))?;
         if let Some(changed) = answer.changed() {
             self.changed = true;
-            self.job.clone_from(changed);
+            self.job.as_mut().clone_from(changed);
         }
         Ok(answer)
+    }
+
+    /// As [`StoredRow::change`], for callers that need no job that the rule refuses: the job is copied once, not twice.
+    pub(super) fn changed_by<T: Changed>(
+        mut self,
+        rule: impl FnOnce(Job) -> Result<T, Refusal>,
+    ) -> Result<(T, Self), Refusal> {
+        let answer = rule(*self.job)?;
+        self.changed |= answer.changed().is_some();
+        *self.job = answer.job().clone();
+        Ok((answer, self))
     }
 }
 
 /// What a rule answers.
 pub(super) trait Changed {
+    /// The job as it is now.
+    fn job(&self) -> &Job;
+
     /// The job as it becomes, where something has happened to it.
-    fn changed(&self) -> Option<&Job>;
+    fn changed(&self) -> Option<&Job> {
+        Some(self.job())
+    }
 }
 
 impl Changed for Job {
-    fn changed(&self) -> Option<&Job> {
-        Some(self)
+    fn job(&self) -> &Job {
+        self
     }
 }
 
 impl Changed for Transition {
-    fn changed(&self) -> Option<&Job> {
-        Some(&self.job)
+    fn job(&self) -> &Job {
+        &self.job
     }
 }
 

@@ -60,6 +60,9 @@ pub struct RunStep {
     pub jobs: Vec<(u64, NewJob)>,
     /// Jobs of this run to cancel. Those that have ended, or are not its own, are left as they are.
     pub cancelled: Vec<JobId>,
+    /// Jobs of this run to cancel unless a worker has them. Those that are active, have ended, or are not its own, are
+    /// left as they are.
+    pub withdrawn: Vec<JobId>,
     /// Runs to start, without keys. A run that is stored already with the same parent is left as it is.
     pub runs: Vec<NewRun>,
     /// Messages to other runs. Runs that are not stored any more get none.
@@ -80,6 +83,7 @@ impl RunStep {
             consumed: Vec::new(),
             jobs: Vec::new(),
             cancelled: Vec::new(),
+            withdrawn: Vec::new(),
             runs: Vec::new(),
             signals: Vec::new(),
         }
@@ -91,7 +95,7 @@ impl RunStep {
 pub struct Advanced {
     /// The run after it.
     pub run: Run,
-    /// What happened to jobs: those that were enqueued, then those that were cancelled.
+    /// What happened to jobs: those that were enqueued, then those that were cancelled or withdrawn.
     pub transitions: Vec<Transition>,
     /// The runs that are pending because of it, this one included; each once, by id.
     pub pending: Vec<RunId>,

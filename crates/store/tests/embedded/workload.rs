@@ -282,6 +282,7 @@ impl Workload {
             consumed: messages.into_iter().take(read).map(|message| message.number).collect(),
             jobs,
             cancelled: (0..self.random.usize(..2)).map(|_| self.id()).collect(),
+            withdrawn: (0..self.random.usize(..2)).map(|_| self.id()).collect(),
             runs: (0..self.random.usize(..2)).map(|_| self.new_run(Some(parent))).collect(),
             signals: (0..self.random.usize(..2)).map(|_| (self.run(), self.signal())).collect(),
         }

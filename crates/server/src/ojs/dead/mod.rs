@@ -37,7 +37,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
     let list = async {
         let found = selection.page(&app, asked.page).await?;
         let mut out = b"{\"jobs\":".to_vec();
-        let shown = asked.push_jobs(&mut out, selection.filter(), &found, |out, job| push_job(out, job, &app));
+        let shown = asked.push_jobs(&mut out, selection.filter(), &found, |out, job| push_job(out, job, &app)).await;
         shown.push(&mut out);
         out.push(b'}');
         Ok(JsonResponse::ok(out))

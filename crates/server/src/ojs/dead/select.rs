@@ -6,7 +6,7 @@ use crate::request::Query;
 use redrive_ojs::json::{Members, text};
 use redrive_ojs::time::parse_rfc3339;
 use redrive_policy::{Moment, Problem};
-use redrive_store::{Filter, Job, Listed, Page, State};
+use redrive_store::{Filter, Job, Listed, Page, State, end_step};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// How many jobs are read from the store at once.
 const STEP: usize = 500;
+/// How many of them are looked at in one step.
+const AT_ONCE: usize = 50;
 /// How often the store is asked for one page of jobs with a certain error, which it does not know of.
 const LOOKS: usize = 20;
 /// What a filter can name, in a query and in a body.
@@ -153,6 +155,7 @@ impl Selection {
             }
             let Some(next) = listed.next else { return Ok(Listed { jobs, next: None, total: None }) };
             rest.after = next.after;
+            end_step().await;
         }
         Ok(Listed { jobs, next: Some(rest), total: None })
     }
@@ -171,8 +174,11 @@ impl Selection {
         let mut page = Page { bytes: app.limits.answer_bytes, payloads: false, ..Page::new(0, STEP) };
         loop {
             let listed = app.engine.list(self.filter.clone(), page).await?;
-            for job in listed.jobs.into_iter().filter(|job| self.fits_error(job)) {
-                if each(job).is_break() {
+            for (number, job) in listed.jobs.into_iter().enumerate() {
+                if number % AT_ONCE == 0 {
+                    end_step().await;
+                }
+                if self.fits_error(&job) && each(job).is_break() {
                     return Ok(());
                 }
             }

@@ -87,6 +87,8 @@ pub struct AdvancePlan {
     pub jobs: Vec<(u8, JobPlan)>,
     /// Jobs to cancel.
     pub cancelled: Vec<u8>,
+    /// Jobs to withdraw.
+    pub withdrawn: Vec<u8>,
     /// Runs to start.
     pub runs: Vec<RunPlan>,
     /// Signals to runs.
@@ -166,8 +168,9 @@ fn advance() -> impl Strategy<Value = AdvancePlan> {
     let run = (prop_oneof![4 => 0..3_u8, 1 => back()], prop_oneof![8 => Just(0_u8), 1 => 1..3_u8]);
     let kept = (option::weighted(0.3, wait_ms()), option::weighted(0.2, (any::<bool>(), 0..2_u8)), limit());
     let signals = vec((back(), 0..FEW), 0..2);
-    (run, kept, vec((0..4_u8, job()), 0..3), vec(back(), 0..2), vec(run_of_step(), 0..2), signals).prop_map(
-        |((run, ahead), (timer_ms, end, consumed), jobs, cancelled, runs, signals)| AdvancePlan {
+    let ended = (vec(back(), 0..2), vec(back(), 0..2));
+    (run, kept, vec((0..4_u8, job()), 0..3), ended, vec(run_of_step(), 0..2), signals).prop_map(
+        |((run, ahead), (timer_ms, end, consumed), jobs, (cancelled, withdrawn), runs, signals)| AdvancePlan {
             run,
             ahead,
             timer_ms,
@@ -175,6 +178,7 @@ fn advance() -> impl Strategy<Value = AdvancePlan> {
             consumed,
             jobs,
             cancelled,
+            withdrawn,
             runs,
             signals,
         },

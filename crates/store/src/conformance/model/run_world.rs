@@ -107,6 +107,7 @@ impl World {
                 .map(|(index, (child, plan))| (u64::from(*child), self.new_job(place(first_job, index), plan)))
                 .collect(),
             cancelled: plan.cancelled.iter().map(|job| self.id(*job)).collect(),
+            withdrawn: plan.withdrawn.iter().map(|job| self.id(*job)).collect(),
             runs: runs.collect(),
             signals: plan.signals.iter().map(|(run, name)| (self.run_id(*run), signal(*name))).collect(),
         })

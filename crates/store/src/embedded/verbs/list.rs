@@ -10,6 +10,9 @@ use std::collections::BinaryHeap;
 use std::collections::btree_map;
 use std::iter::Rev;
 
+/// A job that is copied to the page takes as long as looking at so many others.
+const COPY: usize = 7;
+
 /// A list that is being read.
 #[derive(Debug)]
 pub(in crate::embedded) struct Scan {
@@ -49,7 +52,7 @@ impl StoreState {
         Scan { filter, page: Gathering::new(page), total, left: most.max(1), progress: ListPosition::Begun }
     }
 
-    /// Goes on with a list, and looks at up to `step` further jobs.
+    /// Goes on with a list, and looks at up to `step` further jobs, or at fewer where some are copied to the page.
     pub(in crate::embedded) fn go_on(&self, scan: &mut Scan, step: usize) {
         let after = scan.page.rest().after;
         if scan.filter.is_by_end() {
@@ -63,12 +66,13 @@ impl StoreState {
     }
 
     fn look(&self, scan: &mut Scan, step: usize, mut entries: impl Iterator<Item = (Entry, u32)>) {
-        for _ in 0..step.clamp(1, scan.left) {
+        let mut step = step.max(1);
+        while step > 0 && scan.left > 0 {
             let Some((entry, place)) = entries.next() else {
                 scan.progress = ListPosition::Ended;
                 return;
             };
-            scan.left -= 1;
+            (step, scan.left) = (step - 1, scan.left - 1);
             match self.slots.get(place).filter(|slot| fits(&scan.filter, slot)) {
                 None => scan.page.pass(entry),
                 Some(slot) => {
@@ -77,6 +81,7 @@ impl StoreState {
                         scan.progress = ListPosition::Stopped;
                         return;
                     }
+                    step = step.saturating_sub(COPY);
                 }
             }
         }

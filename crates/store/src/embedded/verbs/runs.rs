@@ -5,7 +5,7 @@ use crate::embedded::store_state::StoreState;
 use crate::run::{INBOX_MESSAGES, rules as run_rules};
 use crate::{
     Advanced, EventKind, JobId, Message, MessageBody, NewJob, NewRun, Parent, Refusal, Run, RunId, RunRefusal, RunStep,
-    Signal, StartRefusal, Stepped, StoreError, Transition, rules,
+    Signal, StartRefusal, State, Stepped, StoreError, Transition, rules,
 };
 use redrive_policy::{Moment, Span};
 use std::collections::HashSet;
@@ -56,13 +56,14 @@ impl StoreState {
         for (to, signal) in &step.signals {
             touched.extend(self.leave(*to, MessageBody::Signal(signal.clone()), now));
         }
-        let mut transitions = Vec::with_capacity(new.len() + step.cancelled.len());
+        let mut transitions = Vec::with_capacity(new.len() + step.cancelled.len() + step.withdrawn.len());
         for (new, shared_spec) in new.into_iter().zip(shared_specs) {
             let job = rules::created(new, now);
             self.insert(&job, shared_spec, None);
             transitions.push(Transition::new(job, EventKind::Enqueued, None, now));
         }
-        transitions.extend(step.cancelled.iter().filter_map(|id| self.cancel_child(step.id, *id, now)));
+        let ended = step.cancelled.iter().map(|id| (*id, true)).chain(step.withdrawn.iter().map(|id| (*id, false)));
+        transitions.extend(ended.filter_map(|(id, even_active)| self.cancel_child(step.id, id, even_active, now)));
         touched.retain(|id| self.runs.is_pending(*id, now));
         touched.sort_unstable();
         touched.dedup();
@@ -91,9 +92,10 @@ impl StoreState {
         Ok((before, after))
     }
 
-    fn cancel_child(&mut self, run: RunId, id: JobId, now: Moment) -> Option<Transition> {
+    fn cancel_child(&mut self, run: RunId, id: JobId, even_active: bool, now: Moment) -> Option<Transition> {
         let place = self.find(id)?;
-        self.slots.get(place)?.parent().filter(|parent| parent.run == run)?;
+        let slot = self.slots.get(place).filter(|slot| even_active || slot.state() != State::Active)?;
+        slot.parent().filter(|parent| parent.run == run)?;
         self.transit(place, |job| rules::cancel(job, now)).ok()
     }
 

@@ -92,7 +92,7 @@ async fn others(session: &mut Session, steps: &[RunStep], own: &[Run]) -> Result
 /// The jobs that the steps name and that are stored: their ids, and the jobs, locked where they have not ended.
 async fn jobs(core: &Core, session: &mut Session, steps: &[RunStep]) -> Result<(HashSet<JobId>, Locked), DbError> {
     let named = |step: &RunStep| -> Vec<JobId> {
-        step.jobs.iter().map(|(_, new)| new.id).chain(step.cancelled.iter().copied()).collect()
+        step.jobs.iter().map(|(_, new)| new.id).chain(step.cancelled.iter().chain(&step.withdrawn).copied()).collect()
     };
     let named: BTreeSet<JobId> = steps.iter().flat_map(named).collect();
     if named.is_empty() {

@@ -4,8 +4,8 @@ use super::messages::Messages;
 use crate::postgres::stored_row::StoredRow;
 use crate::run::rules as run_rules;
 use crate::{
-    Advanced, EventKind, Job, JobId, MessageBody, NewJob, NewRun, Parent, Run, RunId, RunRefusal, RunStep, Stepped,
-    Transition, rules,
+    Advanced, EventKind, Job, JobId, MessageBody, NewJob, NewRun, Parent, Run, RunId, RunRefusal, RunStep, State,
+    Stepped, Transition, rules,
 };
 use redrive_policy::Moment;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -93,7 +93,8 @@ impl Work {
             touched.extend(self.leave(*to, MessageBody::Signal(signal.clone())));
         }
         let mut transitions = self.enqueue(step);
-        transitions.extend(step.cancelled.iter().filter_map(|id| self.cancel(step.id, *id)));
+        let ended = step.cancelled.iter().map(|id| (*id, true)).chain(step.withdrawn.iter().map(|id| (*id, false)));
+        transitions.extend(ended.filter_map(|(id, active)| self.cancel(step.id, id, active)));
         touched.retain(|id| self.runs.get(id).is_some_and(|entry| entry.is_pending(self.now)));
         touched.sort_unstable();
         touched.dedup();
@@ -130,7 +131,7 @@ impl Work {
 
     /// A job that is stored, or is by the steps so far.
     fn job(&self, id: JobId) -> Option<&Job> {
-        let stored = self.jobs.get(&id).map(|stored| &stored.job);
+        let stored = self.jobs.get(&id).map(|stored| &*stored.job);
         stored.or_else(|| self.created.iter().find(|(_, job)| job.id == id).map(|(_, job)| job))
     }
 
@@ -149,8 +150,10 @@ impl Work {
         transitions
     }
 
-    fn cancel(&mut self, run: RunId, id: JobId) -> Option<Transition> {
-        self.job(id)?.parent.filter(|parent| parent.run == run)?;
+    /// Cancels a job of the run, also one that a worker has where `active` says so.
+    fn cancel(&mut self, run: RunId, id: JobId, active: bool) -> Option<Transition> {
+        let own = |job: &&Job| job.parent.is_some_and(|parent| parent.run == run);
+        self.job(id).filter(own).filter(|job| active || job.state != State::Active)?;
         let now = self.now;
         let transition = match self.jobs.get_mut(&id) {
             Some(stored) => stored.change(|job| rules::cancel(job, now)).ok()?,

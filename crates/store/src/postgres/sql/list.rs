@@ -4,42 +4,38 @@ use super::ended::HERE;
 use super::{SAID_SIZE, SIZE, statements};
 
 statements! {
-    /// The next jobs of a list in the order of ids: of the $6 that come before the id $5, those that match $1 kind,
-    /// $2 queue, $3 state, $4 dead, $7 since, $8 before.
+    /// The next jobs of a list in the order of ids: of the $6 whose ids come before $5, those that match $1 kind,
+    /// $2 queue, $3 state, $4 dead, $7 since, $8 before. Every job has a spec: those decide which jobs are looked at.
+    /// The rows of the jobs are looked for only where the kind matches.
     LIST = {
-        // All ids of jobs are among those of specs. The last one that is looked at, and the sources of all, lead to the
-        // rows of their jobs. Those that were set aside are passed over.
-        let window = "(SELECT id, source FROM specs WHERE id < $5 ORDER BY id DESC LIMIT $6)";
-        let waiting = format!(
-            "SELECT id, queue, state, false AS dead, NULL::bigint AS finished_us, {SIZE} AS bytes FROM live \
-             WHERE id < $5 AND id >= (SELECT last FROM seen)"
-        );
-        let elements = |columns: &str, table: &str, here: &str| format!(
-            "SELECT e.id, {columns} FROM {table} CROSS JOIN LATERAL unnest(ids) WITH ORDINALITY AS e (id, place) \
-             WHERE source = ANY (ARRAY(SELECT unnest(sources) FROM seen)) \
-               AND e.id < $5 AND e.id >= (SELECT last FROM seen) AND {here}"
+        let fits = "($2::text IS NULL OR coalesce(queue = (SELECT id FROM queue_names WHERE name = $2), false)) \
+            AND ($3::smallint IS NULL OR state = $3) AND ($4::boolean IS NULL OR dead = $4) \
+            AND ($7::bigint IS NULL OR coalesce(finished_us >= $7, false)) \
+            AND ($8::bigint IS NULL OR coalesce(finished_us < $8, false))";
+        // Claims and ended jobs are found by the sources of the jobs that are looked at.
+        let elements = |columns: &str, table: &str, row: &str, here: &str| format!(
+            "SELECT w.id, w.said, w.place, {columns} FROM {table} {row} \
+               CROSS JOIN LATERAL unnest({row}.ids) WITH ORDINALITY AS e (id, place) JOIN wanted w ON w.id = e.id \
+             WHERE {row}.source = ANY (ARRAY(SELECT DISTINCT source FROM wanted)) AND {here}"
         );
         let active = elements(
             "queue, 3::smallint, false, NULL::bigint, octet_length(rests[e.place::integer]) \
                + coalesce(octet_length(failures[e.place::integer]), 0)",
-            "claims c", super::active::HERE
+            "claims", "c", super::active::HERE
         );
-        let over = elements("queue, state, dead, finished_us, bytes", "ended o", HERE);
-        let aside = "SELECT id, NULL, NULL, NULL, NULL, 0 FROM unreadable WHERE id < $5 AND id >= (SELECT last FROM seen)";
-        let fits = "state IS NOT NULL \
-            AND ($2::text IS NULL OR coalesce(queue = (SELECT id FROM queue_names WHERE name = $2), false)) \
-            AND ($3::smallint IS NULL OR state = $3) AND ($4::boolean IS NULL OR dead = $4) \
-            AND ($7::bigint IS NULL OR coalesce(finished_us >= $7, false)) \
-            AND ($8::bigint IS NULL OR coalesce(finished_us < $8, false))";
+        let over = elements("queue, state, dead, finished_us, bytes", "ended", "o", HERE);
         format!(
-            "WITH seen AS MATERIALIZED (SELECT count(*) AS jobs, (array_agg(id ORDER BY id))[1] AS last, \
-               array_agg(DISTINCT source) AS sources FROM {window} w) {}",
-            entries(
-                &format!("SELECT id, finished_us, bytes, {fits} AS fits, \
-                    id = (SELECT last FROM seen WHERE jobs = $6) AS is_last \
-                  FROM ({waiting} UNION ALL {active} UNION ALL {over} UNION ALL {aside}) tables"),
-                "j.id DESC"
-            )
+            "WITH seen AS MATERIALIZED (\
+               SELECT s.id, s.source, s.kind, {SAID_SIZE} AS said, row_number() OVER (ORDER BY s.id DESC) AS place FROM (\
+                 SELECT id, source, kind, body, revisions FROM specs WHERE id < $5 ORDER BY id DESC LIMIT $6) s), \
+             wanted AS MATERIALIZED (SELECT id, source, said, place FROM seen WHERE $1::text IS NULL OR kind = $1), \
+             jobs AS (\
+               SELECT w.id, w.said, w.place, l.queue, l.state, false AS dead, NULL::bigint AS finished_us, l.bytes \
+               FROM wanted w CROSS JOIN LATERAL (SELECT queue, state, {SIZE} AS bytes FROM live WHERE id = w.id) l \
+               UNION ALL {active} UNION ALL {over}) \
+             SELECT id, finished_us, fits, bytes, said, is_last FROM (\
+               SELECT id, finished_us, true AS fits, bytes, said, false AS is_last, place FROM jobs j WHERE {fits} UNION ALL \
+               SELECT id, NULL, false, 0, 0, true, place FROM seen WHERE place = $6) listed ORDER BY place, is_last"
         )
     };
     /// The next dead letters of a list in the order of ends: of the $6 that come before the end $2 and the id $5,

@@ -89,7 +89,7 @@ impl Transaction {
         jobs.sort_by_key(|stored| stored.job.id);
         let portable = |stored: StoredRow| {
             let idempotency_key = keys.remove(&stored.job.id).flatten();
-            Portable { job: stored.job, idempotency_key }
+            Portable { job: *stored.job, idempotency_key }
         };
         Ok(jobs.into_iter().map(portable).collect())
     }

@@ -94,8 +94,8 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
                     left.push(Arc::clone(&stored.job.spec.queue));
                     break;
                 }
-                let Some(mut stored) = found.next() else { break };
-                if let Ok(job) = stored.change(|job| rules::claim(job, claim, *now)) {
+                let Some(stored) = found.next() else { break };
+                if let Ok((job, stored)) = stored.changed_by(|job| rules::claim(job, claim, *now)) {
                     answer.push(job);
                     taken.push((place, stored));
                 }
@@ -104,7 +104,7 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
     }
     commit(core, &mut session, taken).await?;
     // Other nodes have skipped rows that were locked here and not claimed after all.
-    left.iter().for_each(|queue| core.notifier.available(queue));
+    left.iter().for_each(|queue| core.notifier.available(queue, 1));
     Ok(answers)
 }
 
@@ -113,12 +113,14 @@ async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, Store
     if taken.is_empty() {
         return session.commit(&[]).await.map(drop);
     }
-    let queue = |name: &str| core.catalogue.queue(name);
     let mut blocks = Vec::new();
-    for together in taken.chunk_by(|(one, _), (next, _)| one == next) {
-        blocks.extend(block::new_blocks(together.iter().map(|(_, stored)| stored), &queue)?);
-    }
-    let tally = Tally::of(taken.iter().map(|(_, stored)| stored), &queue)?;
+    let tally = {
+        let queue = core.catalogue.queue_numbers();
+        for together in taken.chunk_by(|(one, _), (next, _)| one == next) {
+            blocks.extend(block::new_blocks(together.iter().map(|(_, stored)| stored), &queue)?);
+        }
+        Tally::of(taken.iter().map(|(_, stored)| stored), &queue)?
+    };
     let mut params = block::params(&mut blocks);
     params.push(write::tids(taken.iter().map(|(_, stored)| stored)));
     let statement = write::tallied(&sql::CLAIM_BLOCKS, params, tally);

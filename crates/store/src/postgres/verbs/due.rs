@@ -68,7 +68,7 @@ fn last_of_share(found: &[StoredRow], share: usize) -> HashMap<Arc<str>, &Job> {
         let count = counts.entry(&job.spec.queue).or_default();
         *count += 1;
         if *count == share {
-            last.insert(Arc::clone(&job.spec.queue), job);
+            last.insert(Arc::clone(&job.spec.queue), &**job);
         }
     }
     last

@@ -63,14 +63,16 @@ async fn single(core: &Core, call: &Call) -> Result<Reply, DbError> {
 }
 
 /// Whether all ids and keys differ from each other, and all queues are known.
-fn is_plain(core: &Core, calls: &[Call]) -> bool {
-    let mut names = HashSet::new();
+fn is_plain<'c>(core: &Core, calls: &'c [Call]) -> bool {
+    let jobs = || calls.iter().flat_map(|(jobs, _)| jobs);
+    let queue = core.catalogue.queue_numbers();
     let mut keys = HashSet::new();
-    calls.iter().flat_map(|(jobs, _)| jobs).all(|new| {
-        names.insert(new.id)
-            && new.idempotency_key.as_ref().is_none_or(|key| keys.insert(key))
-            && core.catalogue.queue(&new.spec.queue).is_some()
-    })
+    let mut is_new = |new: &'c NewJob| {
+        new.idempotency_key.as_ref().is_none_or(|key| keys.insert(key)) && queue(&new.spec.queue).is_some()
+    };
+    let mut ids: Vec<JobId> = jobs().map(|new| new.id).collect();
+    ids.sort_unstable();
+    ids.windows(2).all(|pair| pair[0] != pair[1]) && jobs().all(&mut is_new)
 }
 
 /// Stores everything in one statement, or nothing where an id or key is taken.
@@ -81,7 +83,10 @@ async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Reply>, DbError> {
     if !jobs.is_empty() {
         let mut session = core.session().await?;
         let policies = write::policies(&mut session, &core.catalogue, &jobs).await?;
-        let queues: Option<Vec<i32>> = jobs.iter().map(|new| core.catalogue.queue(&new.spec.queue)).collect();
+        let queues: Option<Vec<i32>> = {
+            let queue = core.catalogue.queue_numbers();
+            jobs.iter().map(|new| queue(&new.spec.queue)).collect()
+        };
         let queues = queues.ok_or_else(|| DbError::Broken("a queue has no number".to_owned()))?;
         session.write(&write::enqueued(&jobs, &stored, policies, queues, core.sources.next(jobs.len()))).await?;
         core.tell(stored.iter());
@@ -115,7 +120,7 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
              `redrive store unreadable` lists it"
         )));
     }
-    there.jobs = found.into_iter().map(|stored| (stored.job.id, stored.job)).collect();
+    there.jobs = found.into_iter().map(|stored| (stored.job.id, *stored.job)).collect();
 
     let (answers, places) = match there.sort(jobs, *now) {
         Ok(sorted) => sorted,

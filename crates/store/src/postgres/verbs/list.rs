@@ -2,22 +2,25 @@
 
 use super::super::core::{BEGIN_SNAPSHOT, Core};
 use super::super::db_error::DbError;
-use super::super::pool::Session;
 use super::super::row::state_number;
 use super::super::stored_row::uuids;
 use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{counts, read, sql, text};
 use crate::job::FIXED_BYTES;
 use crate::listing::Gathering;
-use crate::{Entry, Filter, Job, JobId, Listed, Page, State};
+use crate::{Entry, Filter, Job, JobId, Listed, Page, State, end_step};
 use redrive_policy::Moment;
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// How many jobs are looked at first, where some of them may not fit.
-const FIRST_LOOK: usize = 1_000;
-/// How many times as many the next look takes.
+/// How many jobs the first statement looks at, where some of them may not fit; more where more are asked for.
+const FIRST_LOOK: usize = 100;
+/// How many times as many the next one looks at.
 const GROWTH: usize = 4;
+/// How many jobs one statement looks at, at most.
+const LONGEST_LOOK: usize = 1_000;
+/// How many jobs one statement reads.
+const READ: usize = 50;
 
 /// The job of this id, as of one moment.
 pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Job>, DbError> {
@@ -34,42 +37,36 @@ pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Jo
         return Err(read::newer(*id, why));
     }
     core.set_aside(&found.damaged).await?;
-    Ok(found.jobs.pop().map(|stored| stored.job))
+    Ok(found.jobs.pop().map(|stored| *stored.job))
 }
 
+/// A list is read in steps: statements that look at a few jobs each, and none of them in a transaction that is open
+/// for longer. One that is open keeps old versions of rows from being cleaned up, which writers would have to pass over.
 pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listed, DbError> {
     let total = if filter.is_counted() { Some(counts::fitting(core, filter).await?) } else { None };
     if filter.is_by_end() && filter.state.is_some_and(|state| state != State::Discarded) {
         return Ok(Listed { jobs: Vec::new(), next: None, total });
     }
-    let mut session = core.session().await?;
-    session.begin_by(BEGIN_SNAPSHOT).await?;
     let mut gathering = Gathering::new(page);
-    let goes_on = gather(&mut session, core, filter, &mut gathering).await?;
+    let goes_on = gather(core, filter, &mut gathering).await?;
     let next = goes_on.then(|| gathering.rest());
     let ids = gathering.into_found();
-    let found = read::by_id(&mut session, &core.catalogue, &ids, !page.payloads).await?;
-    session.roll_back().await?;
-    drop(session);
-    core.set_aside(&found.damaged).await?;
-    let mut jobs: HashMap<JobId, Job> = found.jobs.into_iter().map(|stored| (stored.job.id, stored.job)).collect();
-    let jobs = ids.iter().filter_map(|id| jobs.remove(id)).map(|job| page.shown(job)).collect();
+    let mut jobs = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(READ) {
+        end_step().await;
+        jobs.extend(read_page(core, filter, page, ids).await?);
+    }
     Ok(Listed { jobs, next, total })
 }
 
 /// Finds the jobs of a page, and whether the list goes on behind it.
-async fn gather(
-    session: &mut Session,
-    core: &Core,
-    filter: &Filter,
-    page: &mut Gathering<JobId>,
-) -> Result<bool, DbError> {
+async fn gather(core: &Core, filter: &Filter, page: &mut Gathering<JobId>) -> Result<bool, DbError> {
     let mut left = core.pool.options().list_most.max(1);
-    let wanted = page.rest().offset.saturating_add(page.rest().limit).saturating_add(1);
-    let mut look = if all_fit(filter) { wanted } else { wanted.saturating_mul(GROWTH).max(FIRST_LOOK) };
-    while left > 0 {
-        let window = look.min(left);
-        let rows = session.query(&statement(filter, page.rest(), window)).await?;
+    let mut look = if all_fit(filter) { 1 } else { FIRST_LOOK };
+    loop {
+        let wanted = page.rest().offset.saturating_add(page.rest().limit).saturating_add(1);
+        let window = look.max(wanted).min(LONGEST_LOOK).min(left);
+        let rows = core.session().await?.query(&statement(filter, page.rest(), window)).await?;
         let mut is_last = true;
         for row in &rows {
             let mut row = Reader::new(row);
@@ -85,13 +82,26 @@ async fn gather(
             }
             is_last = !row.next::<bool>()?;
         }
-        if is_last {
-            return Ok(false);
-        }
         left -= window;
-        look = look.saturating_mul(GROWTH);
+        if is_last || left == 0 {
+            return Ok(!is_last);
+        }
+        look = window.saturating_mul(GROWTH);
+        end_step().await;
     }
-    Ok(true)
+}
+
+/// The jobs of a page, as of one moment. Those that were changed since they were found, and no longer fit, are left out.
+async fn read_page(core: &Core, filter: &Filter, page: Page, ids: &[JobId]) -> Result<Vec<Job>, DbError> {
+    let mut session = core.session().await?;
+    session.begin_by(BEGIN_SNAPSHOT).await?;
+    let found = read::by_id(&mut session, &core.catalogue, ids, !page.payloads).await?;
+    session.roll_back().await?;
+    drop(session);
+    core.set_aside(&found.damaged).await?;
+    let jobs = found.jobs.into_iter().map(|stored| stored.job).filter(|job| filter.fits(job));
+    let mut jobs: HashMap<JobId, Job> = jobs.map(|job| (job.id, *job)).collect();
+    Ok(ids.iter().filter_map(|id| jobs.remove(id)).map(|job| page.shown(job)).collect())
 }
 
 /// Whether every job that is looked at fits.

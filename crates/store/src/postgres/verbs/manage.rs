@@ -80,7 +80,7 @@ pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result
     match found {
         Ok(stored) => {
             session.commit(&[write::removed(stored, &|name| core.catalogue.queue(name))?]).await?;
-            Ok(Ok(stored.job.clone()))
+            Ok(Ok(Job::clone(&stored.job)))
         }
         Err(refusal) => {
             session.roll_back().await?;

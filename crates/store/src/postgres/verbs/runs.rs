@@ -1,6 +1,7 @@
 //! Heartbeats and the ends of runs.
 
 use super::super::batcher::Weigh;
+use super::super::block::Blocks;
 use super::super::core::{ACTIVE_FIRST, Core, Locked, Wanted};
 use super::super::db_error::DbError;
 use super::super::read;
@@ -10,7 +11,7 @@ use super::super::stored_row::{Changed, StoredRow};
 use crate::rules;
 use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError, Transition};
 use redrive_policy::{Moment, Span};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// What workers say about the runs that they hold, and when.
@@ -38,15 +39,15 @@ pub(in crate::postgres) type Answers = Vec<Result<RunAnswer, Refusal>>;
 /// What became of one run.
 pub(in crate::postgres) enum RunAnswer {
     /// Its lease lasts longer.
-    Extended(Job),
+    Extended(Box<Job>),
     /// It was reported as ended.
-    Settled(Settled),
+    Settled(Box<Settled>),
 }
 
 impl RunAnswer {
     pub(in crate::postgres) fn into_job(self) -> Job {
         match self {
-            Self::Extended(job) => job,
+            Self::Extended(job) => *job,
             Self::Settled(settled) => settled.into_job(),
         }
     }
@@ -62,13 +63,20 @@ impl RunAnswer {
     /// The answer to the report of a run's end; an extension ended nothing.
     pub(in crate::postgres) fn into_settled(self) -> Settled {
         match self {
-            Self::Extended(job) => Settled::Repeated(job),
-            Self::Settled(settled) => settled,
+            Self::Extended(job) => Settled::Repeated(*job),
+            Self::Settled(settled) => *settled,
         }
     }
 }
 
 impl Changed for RunAnswer {
+    fn job(&self) -> &Job {
+        match self {
+            Self::Extended(job) => job,
+            Self::Settled(settled) => settled.job(),
+        }
+    }
+
     fn changed(&self) -> Option<&Job> {
         match self {
             Self::Extended(job) => Some(job),
@@ -92,13 +100,15 @@ impl Word<'_> {
         }
     }
 
-    fn apply(self, stored: &mut StoredRow) -> Result<RunAnswer, Refusal> {
-        stored.change(|job| match self {
+    fn apply(self, job: Job) -> Result<RunAnswer, Refusal> {
+        match self {
             Self::Alive(lease_ref, span, now) => {
-                rules::extend(job, &lease_ref.token, span, now).map(RunAnswer::Extended)
+                rules::extend(job, &lease_ref.token, span, now).map(|job| RunAnswer::Extended(Box::new(job)))
             }
-            Self::Ended(settlement, now) => rules::settle(job, settlement, now).map(RunAnswer::Settled),
-        })
+            Self::Ended(settlement, now) => {
+                rules::settle(job, settlement, now).map(|settled| RunAnswer::Settled(Box::new(settled)))
+            }
+        }
     }
 }
 
@@ -136,15 +146,19 @@ async fn heard(
     run_call: &[Word<'_>],
     callers: &[usize],
 ) -> Result<Vec<Result<Result<RunAnswer, Refusal>, StoreError>>, DbError> {
-    let ids: BTreeSet<JobId> = run_call.iter().map(|word| word.id()).collect();
+    let mut ids: Vec<JobId> = run_call.iter().map(|word| word.id()).collect();
+    ids.sort_unstable();
+    ids.dedup();
     let answers = short(core, run_call, callers, &ids).await?;
-    let open: Vec<(usize, Word<'_>)> =
-        run_call.iter().copied().enumerate().filter(|(place, _)| !answers.contains_key(place)).collect();
-    let mut answers: BTreeMap<usize, _> = answers.into_iter().map(|(place, answer)| (place, Ok(answer))).collect();
+    let mut answers: Vec<_> = answers.into_iter().map(|answer| answer.map(|answer| Ok(Ok(answer)))).collect();
+    let is_open = |(place, _): &(usize, Word<'_>)| answers[*place].is_none();
+    let open: Vec<(usize, Word<'_>)> = run_call.iter().copied().enumerate().filter(is_open).collect();
     if !open.is_empty() {
-        answers.extend(core.repeat(|| long(core, &open)).await?);
+        for (place, answer) in core.repeat(|| long(core, &open)).await? {
+            answers[place] = Some(answer);
+        }
     }
-    Ok(answers.into_values().collect())
+    Ok(answers.into_iter().flatten().collect())
 }
 
 /// The answers to words by their places; an error where a newer version wrote the job.
@@ -158,21 +172,23 @@ async fn long(core: &Core, run_call: &[(usize, Word<'_>)]) -> Result<Placed, DbE
     let mut locked = core.lock(&mut session, &ids, ACTIVE_FIRST, Wanted::Unended).await?;
     let mut answer = |word: Word<'_>| match locked.newer.get(&word.id()) {
         Some(why) => Err(StoreError::from(read::newer(word.id(), why))),
-        None => Ok(locked.job(word.id()).and_then(|stored| word.apply(stored))),
+        None => Ok(locked.job(word.id()).and_then(|stored| stored.change(|job| word.apply(job)))),
     };
     let answers: Placed = run_call.iter().map(|(place, word)| (*place, answer(*word))).collect();
     let Locked { jobs, blocks, .. } = locked;
     let settled = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()?.as_ref().ok()?.transition());
     let messages = Messages::of(settled);
     let written = core.commit(&mut session, &jobs.values().collect::<Vec<_>>(), &blocks, &messages).await?;
-    core.lease_cache
-        .keep(active(jobs, &written), blocks.into_iter().filter(|(no, _)| !written.claims.contains_key(no)));
+    core.lease_cache.keep(
+        active(jobs.into_values(), &written),
+        blocks.into_iter().filter(|(no, _)| !written.claims.contains_key(no)),
+    );
     Ok(answers)
 }
 
 /// The jobs that are still active, at the places where they are now.
-fn active(jobs: HashMap<JobId, StoredRow>, written: &Written) -> impl Iterator<Item = StoredRow> {
-    jobs.into_values().filter(|stored| stored.job.state == State::Active).map(|mut stored| {
+fn active(jobs: impl IntoIterator<Item = StoredRow>, written: &Written) -> impl Iterator<Item = StoredRow> {
+    jobs.into_iter().filter(|stored| stored.job.state == State::Active).map(|mut stored| {
         stored.place = written.extended.get(&stored.job.id).copied().unwrap_or(stored.place);
         stored
     })
@@ -180,53 +196,60 @@ fn active(jobs: HashMap<JobId, StoredRow>, written: &Written) -> impl Iterator<I
 
 /// Writes what becomes of runs in the lease cache, each claim on the condition that no other node has written it
 /// meanwhile. Whatever is refused has to be looked at again: the job may have moved on.
+///
+/// The answers are at the places of their words; none where the word goes the long way. The ids are in order.
 async fn short(
     core: &Core,
     run_call: &[Word<'_>],
     callers: &[usize],
-    ids: &BTreeSet<JobId>,
-) -> Result<BTreeMap<usize, Result<RunAnswer, Refusal>>, DbError> {
-    let mut answers = BTreeMap::new();
+    ids: &[JobId],
+) -> Result<Vec<Option<RunAnswer>>, DbError> {
+    let mut answers: Vec<Option<RunAnswer>> = run_call.iter().map(|_| None).collect();
     let mut taken = core.lease_cache.take(ids).await;
-    let mut jobs = std::mem::take(&mut taken.jobs);
-    for (place, word) in run_call.iter().enumerate() {
-        if let Some(stored) = jobs.get_mut(&word.id()) {
-            match word.apply(stored) {
-                Ok(answer) => drop(answers.insert(place, Ok(answer))),
-                Err(_) => drop(jobs.remove(&word.id())),
-            }
+    let jobs = std::mem::take(&mut taken.jobs);
+    let mut jobs: Vec<(JobId, Option<StoredRow>)> =
+        jobs.into_iter().map(|stored| (stored.job.id, Some(stored))).collect();
+    for (answer, word) in answers.iter_mut().zip(run_call) {
+        let Ok(at) = jobs.binary_search_by_key(&word.id(), |(id, _)| *id) else { continue };
+        let slot = &mut jobs[at].1;
+        let applied = slot.take().and_then(|stored| stored.changed_by(|job| word.apply(job)).ok());
+        if let Some((accepted, stored)) = applied {
+            (*answer, *slot) = (Some(accepted), Some(stored));
         }
     }
     // Runs learn of the jobs of one call in its order: where one of them goes the long way, those of runs do too.
-    let late: HashSet<usize> = callers
-        .iter()
-        .enumerate()
-        .filter(|(place, _)| !answers.contains_key(place))
-        .map(|(_, caller)| *caller)
-        .collect();
-    for (word, caller) in run_call.iter().zip(callers) {
-        if late.contains(caller) && jobs.get(&word.id()).is_some_and(|stored| stored.job.parent.is_some()) {
-            jobs.remove(&word.id());
-        }
+    let late: HashSet<usize> =
+        answers.iter().zip(callers).filter(|(answer, _)| answer.is_none()).map(|(_, caller)| *caller).collect();
+    for (word, _) in run_call.iter().zip(callers).filter(|(_, caller)| late.contains(caller)) {
+        let Ok(at) = jobs.binary_search_by_key(&word.id(), |(id, _)| *id) else { continue };
+        jobs[at].1.take_if(|stored| stored.job.parent.is_some());
     }
-    let mut sound: Vec<&StoredRow> = jobs.values().collect();
-    sound.sort_by_key(|stored| stored.job.id);
-    let mut written = Written::default();
     // Of jobs that are refused after all, no claim is written, and no message.
-    let messages = Messages::of(answers.values().filter_map(|answer| answer.as_ref().ok()?.transition()));
-    if let Some(settling) = Settling::of(&sound, &taken.blocks, &messages, &|name| core.catalogue.queue(name))? {
-        match core.session().await?.write(&settling.statement).await {
-            Ok(rows) => written = settling.claims.written(&rows)?,
-            // Rolled back: the long way locks in order.
-            Err(DbError::Collided(_) | DbError::Taken) => {}
-            Err(db_error) => return Err(db_error),
+    let messages = Messages::of(answers.iter().flatten().filter_map(RunAnswer::transition));
+    let mut jobs: Vec<StoredRow> = jobs.into_iter().filter_map(|(_, stored)| stored).collect();
+    let written = write(core, &jobs, &taken.blocks, &messages).await?;
+    jobs.retain(|stored| stored.changed && written.has(stored.place));
+    core.vacuum.wrote(jobs.len());
+    core.tell(jobs.iter().map(|stored| &*stored.job));
+    for (answer, word) in answers.iter_mut().zip(run_call) {
+        if jobs.binary_search_by_key(&word.id(), |stored| stored.job.id).is_err() {
+            *answer = None;
         }
     }
-    jobs.retain(|_, stored| stored.changed && written.has(stored.place));
-    core.vacuum.wrote(jobs.len());
-    core.tell(jobs.values().map(|stored| &stored.job));
-    answers.retain(|place, _| jobs.contains_key(&run_call[*place].id()));
     taken.wrote(&written);
     core.lease_cache.keep(active(jobs, &written), []);
     Ok(answers)
+}
+
+/// Writes what has become of these jobs, where their claims are as they are here.
+async fn write(core: &Core, jobs: &[StoredRow], blocks: &Blocks, messages: &Messages) -> Result<Written, DbError> {
+    let sound: Vec<&StoredRow> = jobs.iter().collect();
+    let settling = Settling::of(&sound, blocks, messages, &core.catalogue.queue_numbers())?;
+    let Some(settling) = settling else { return Ok(Written::default()) };
+    match core.session().await?.write(&settling.statement).await {
+        Ok(rows) => settling.claims.written(&rows),
+        // Rolled back: the long way locks in order.
+        Err(DbError::Collided(_) | DbError::Taken) => Ok(Written::default()),
+        Err(db_error) => Err(db_error),
+    }
 }

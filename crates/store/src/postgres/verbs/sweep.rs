@@ -36,10 +36,8 @@ pub(in crate::postgres) async fn reclaim(
     jobs.retain(|stored| rules::overdue(&stored.job, &grace, now).is_some());
     jobs.sort_by_key(|StoredRow { job, .. }| (rules::overdue(job, &grace, now).map(|(since, _)| since), job.id));
     jobs.truncate(most);
-    let mut ended = Vec::new();
-    for stored in &mut jobs {
-        ended.extend(stored.change(|job| rules::reclaim(job, decide, &grace, now)));
-    }
+    let reclaimed = |stored: StoredRow| stored.changed_by(|job| rules::reclaim(job, decide, &grace, now)).ok();
+    let (ended, jobs): (Vec<Transition>, Vec<StoredRow>) = jobs.into_iter().filter_map(reclaimed).unzip();
     core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks, &Messages::of(&ended)).await?;
     Ok(ended)
 }
@@ -56,12 +54,12 @@ pub(in crate::postgres) async fn promote(
     let rows = session.begin(BEGIN, &statement).await?;
     let mut jobs = core.read_locked(&mut session, &rows).await?.jobs;
     jobs.sort_by_key(|StoredRow { job, .. }| (job.spec.expires, job.id));
-    let mut moved = Vec::new();
-    for stored in &mut jobs {
-        moved.extend(stored.change(|job| rules::expire(job, now)));
-    }
-    for mut stored in in_turn(core, &mut session, held, most - moved.len(), now).await? {
-        moved.extend(stored.change(|job| rules::fall_due(job, now)));
+    let expired = jobs.into_iter().filter_map(|stored| stored.changed_by(|job| rules::expire(job, now)).ok());
+    let (mut moved, mut jobs): (Vec<Transition>, Vec<StoredRow>) = expired.unzip();
+    let due = in_turn(core, &mut session, held, most - moved.len(), now).await?;
+    let due = due.into_iter().filter_map(|stored| stored.changed_by(|job| rules::fall_due(job, now)).ok());
+    for (transition, stored) in due {
+        moved.push(transition);
         jobs.push(stored);
     }
     core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &Blocks::new(), &Messages::of(&moved)).await?;

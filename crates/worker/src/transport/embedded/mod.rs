@@ -39,7 +39,8 @@ pub(crate) struct Local {
 impl Local {
     /// An engine with a sweeper on the runtime of the caller.
     pub(crate) async fn open(backend: Backend) -> Result<Self, ClientError> {
-        let engine = backend.engine(Arc::new(SystemRandomness::default()), settings()?).await.map_err(refusal)?;
+        let engine =
+            backend.engine(Arc::new(SystemRandomness::default()), settings()?, Vec::new()).await.map_err(refusal)?;
         let (stop, mut stopping) = watch::channel(false);
         let stopped = async move {
             // Without a sender, the client is gone.

@@ -1,0 +1,350 @@
+//! How a workflow goes on: nodes start, end, and take the nodes around them along.
+
+use super::state::{Callback, Kind, NodeError, Status, WorkflowState};
+use crate::json::{Members, member, push_key};
+use redrive_engine::{Child, Context, Effect};
+use serde_json::value::RawValue;
+use std::fmt::Write as _;
+
+/// A workflow in the middle of a step.
+pub(super) struct Machine<'c> {
+    pub(super) state: WorkflowState,
+    pub(super) effects: Vec<Effect>,
+    context: &'c Context<'c>,
+}
+
+/// How a job ended, for its workflow.
+pub(super) enum Ended {
+    Completed(Option<Box<RawValue>>),
+    Failed(NodeError),
+    Cancelled,
+}
+
+impl<'c> Machine<'c> {
+    pub(super) const fn new(state: WorkflowState, context: &'c Context<'c>) -> Self {
+        Self { state, effects: Vec::new(), context }
+    }
+
+    /// The workflow begins.
+    pub(super) fn begin(&mut self) {
+        self.start(0);
+    }
+
+    /// The job of a node ended. A job whose end the workflow knows already, or does not wait for, changes nothing.
+    pub(super) fn job_ended(&mut self, index: u32, ended: Ended) {
+        if !self.is_started_job(index) {
+            return;
+        }
+        let needed = self.needs_result(index);
+        let node = self.state.node_mut(index);
+        let status = match ended {
+            Ended::Completed(result) => {
+                node.result = result.filter(|_| needed);
+                node.error = None;
+                Status::Completed
+            }
+            Ended::Failed(error) => {
+                node.error = Some(Box::new(error));
+                Status::Failed
+            }
+            Ended::Cancelled => Status::Cancelled,
+        };
+        self.end(index, status);
+    }
+
+    /// A job that had ended runs again: what failed because of it waits for it again.
+    pub(super) fn job_redriven(&mut self, index: u32) {
+        let known = self.state.nodes.get(index as usize);
+        let failed = known.is_some_and(|node| {
+            node.kind == Kind::Job && matches!(node.status, Status::Failed | Status::Cancelled) && node.job.is_none()
+        });
+        if !failed || self.state.cancelled_us.is_some() {
+            return;
+        }
+        let node = self.state.node_mut(index);
+        (node.status, node.error) = (Status::Started, None);
+        let (mut index, mut parent) = (index, node.parent);
+        while index != 0 {
+            self.revive(parent);
+            (index, parent) = (parent, self.state.node(parent).parent);
+        }
+        self.effects.push(Effect::Resume);
+    }
+
+    /// Cancels what has not started. Jobs that a worker has may complete.
+    pub(super) fn cancel(&mut self) {
+        if self.context.ended {
+            return;
+        }
+        self.state.cancelled_us = Some(self.context.now.micros());
+        for index in 0..self.state.nodes.len() as u32 {
+            let node = self.state.node_mut(index);
+            match (node.kind, node.status) {
+                (_, Status::Waiting) => node.status = Status::Cancelled,
+                (Kind::Job, Status::Started) => self.effects.push(Effect::WithdrawJob(self.child(index))),
+                (_, Status::Started) => node.status = Status::Cancelled,
+                _ => {}
+            }
+        }
+        self.finish("cancelled");
+    }
+
+    fn start(&mut self, index: u32) {
+        let node = self.state.node_mut(index);
+        if node.status != Status::Waiting {
+            return;
+        }
+        node.status = Status::Started;
+        let (kind, parts) = (node.kind, node.parts.clone());
+        match kind {
+            Kind::Job => self.enqueue(index),
+            Kind::Chain => parts.first().into_iter().for_each(|first| self.start(*first)),
+            Kind::Group => parts.into_iter().for_each(|part| self.start(part)),
+            Kind::Batch => {
+                let jobs = parts.into_iter().filter(|part| self.state.node(*part).callback.is_none());
+                jobs.collect::<Vec<_>>().into_iter().for_each(|job| self.start(job));
+            }
+            Kind::Graph => self.start_ready(index),
+        }
+    }
+
+    /// Starts the parts of a graph whose predecessors have completed.
+    fn start_ready(&mut self, graph: u32) {
+        for part in self.state.node(graph).parts.clone() {
+            let completed = |before: &u32| self.state.node(*before).status == Status::Completed;
+            if self.state.node(part).after.iter().all(completed) {
+                self.start(part);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, index: u32) {
+        let document = self.document(index);
+        let child = self.child(index);
+        self.effects.push(Effect::Enqueue { child, document });
+        self.state.node_mut(index).job = None;
+    }
+
+    fn child(&self, index: u32) -> Child {
+        Child::of(self.context, index.into())
+    }
+
+    fn is_started_job(&self, index: u32) -> bool {
+        let node = self.state.nodes.get(index as usize);
+        node.is_some_and(|node| node.kind == Kind::Job && node.status == Status::Started)
+    }
+
+    /// A node is over. The node that it is a part of goes on, or is over too.
+    fn end(&mut self, index: u32, status: Status) {
+        self.state.node_mut(index).status = status;
+        if index == 0 {
+            return self.finish(if status == Status::Completed { "completed" } else { "failed" });
+        }
+        let parent = self.state.node(index).parent;
+        if self.state.node(parent).status != Status::Started {
+            return;
+        }
+        match self.state.node(parent).kind {
+            Kind::Job => {}
+            Kind::Chain => self.chain_part_ended(parent, index, status),
+            Kind::Group => self.end_if_all_over(parent),
+            Kind::Batch => self.batch_part_ended(parent),
+            Kind::Graph => self.graph_part_ended(parent, index, status),
+        }
+    }
+
+    fn chain_part_ended(&mut self, chain: u32, part: u32, status: Status) {
+        let parts = self.state.node(chain).parts.clone();
+        let rest = parts.iter().skip_while(|other| **other != part).skip(1).copied();
+        if status != Status::Completed {
+            rest.for_each(|later| self.skip(later));
+            return self.end(chain, Status::Failed);
+        }
+        let mut rest = rest;
+        match rest.next() {
+            Some(next) => self.start(next),
+            None => self.end(chain, Status::Completed),
+        }
+    }
+
+    fn graph_part_ended(&mut self, graph: u32, part: u32, status: Status) {
+        if status == Status::Completed {
+            self.start_ready(graph);
+        } else {
+            self.skip_after(graph, part);
+        }
+        self.end_if_all_over(graph);
+    }
+
+    /// Skips everything in a graph that depends on a node.
+    fn skip_after(&mut self, graph: u32, part: u32) {
+        for other in self.state.node(graph).parts.clone() {
+            let node = self.state.node(other);
+            if node.status == Status::Waiting && node.after.contains(&part) {
+                self.skip(other);
+                self.skip_after(graph, other);
+            }
+        }
+    }
+
+    /// A node that will never start.
+    fn skip(&mut self, index: u32) {
+        let node = self.state.node_mut(index);
+        if node.status == Status::Waiting {
+            node.status = Status::Cancelled;
+            node.parts.clone().into_iter().for_each(|part| self.skip(part));
+        }
+    }
+
+    fn end_if_all_over(&mut self, index: u32) {
+        let parts = self.state.node(index).parts.clone();
+        if parts.iter().all(|part| self.state.node(*part).status.is_over()) {
+            let completed = parts.iter().all(|part| self.state.node(*part).status == Status::Completed);
+            self.end(index, if completed { Status::Completed } else { Status::Failed });
+        }
+    }
+
+    /// The callbacks of a batch start when all of its jobs are over; when these are, so is the batch.
+    fn batch_part_ended(&mut self, batch: u32) {
+        let (callbacks, jobs): (Vec<u32>, Vec<u32>) =
+            self.state.node(batch).parts.iter().partition(|part| self.state.node(**part).callback.is_some());
+        let status = |state: &WorkflowState, part: u32| state.node(part).status;
+        if !jobs.iter().all(|job| status(&self.state, *job).is_over()) {
+            return;
+        }
+        let succeeded = jobs.iter().all(|job| status(&self.state, *job) == Status::Completed);
+        for callback in &callbacks {
+            let starts = match self.state.node(*callback).callback {
+                Some(Callback::OnSuccess) => succeeded,
+                Some(Callback::OnFailure) => !succeeded,
+                Some(Callback::OnComplete) | None => true,
+            };
+            if starts {
+                self.start(*callback);
+            }
+        }
+        let started: Vec<Status> =
+            callbacks.iter().map(|callback| status(&self.state, *callback)).filter(|s| *s != Status::Waiting).collect();
+        if started.iter().all(|status| status.is_over()) {
+            // Without a callback that has dealt with it, a failure is the failure of the batch.
+            let dealt_with = succeeded || !started.is_empty();
+            let completed = started.iter().all(|status| *status == Status::Completed) && dealt_with;
+            self.end(batch, if completed { Status::Completed } else { Status::Failed });
+        }
+    }
+
+    /// A node that failed because of one of its parts waits for it again, and so does what comes after that part.
+    fn revive(&mut self, index: u32) {
+        let node = self.state.node_mut(index);
+        node.status = Status::Started;
+        for part in node.parts.clone() {
+            self.wait_again(part);
+        }
+    }
+
+    /// What was skipped, and never enqueued, waits again.
+    fn wait_again(&mut self, index: u32) {
+        let node = self.state.node_mut(index);
+        let never_started = node.kind != Kind::Job || node.job.is_some();
+        if node.status == Status::Cancelled && never_started {
+            node.status = Status::Waiting;
+            node.parts.clone().into_iter().for_each(|part| self.wait_again(part));
+        }
+    }
+
+    fn finish(&mut self, state: &str) {
+        let result = format!("{{\"state\":\"{state}\"}}").into_bytes();
+        self.effects.push(Effect::Finish { succeeded: state == "completed", result });
+    }
+
+    /// The job of a node as it is enqueued: as the caller wrote it, with the results that it is given.
+    fn document(&self, index: u32) -> Vec<u8> {
+        let text = self.state.node(index).job.as_ref().map_or("{}", |job| job.get());
+        let mut out = vec![b'{'];
+        // It was read when the workflow was created.
+        let members = Members::parse(text).unwrap_or_default();
+        let own = ["workflow_id", "parent_results", "parent_errors", "depends_on", "id"];
+        for (key, value) in members.iter().filter(|(key, _)| !own.contains(&&***key)) {
+            push_key(&mut out, key);
+            out.extend_from_slice(value.get().as_bytes());
+        }
+        member(&mut out, "workflow_id");
+        out.extend_from_slice(format!("\"{}\"", self.context.id).as_bytes());
+        if let Some(parents) = self.parents(index) {
+            member(&mut out, "parent_results");
+            out.extend_from_slice(self.results(&parents).as_bytes());
+            let failed: Vec<u32> =
+                parents.into_iter().filter(|parent| self.state.node(*parent).error.is_some()).collect();
+            if !failed.is_empty() {
+                member(&mut out, "parent_errors");
+                out.extend_from_slice(self.errors(&failed).as_bytes());
+            }
+        }
+        out.push(b'}');
+        out
+    }
+
+    /// The nodes whose results a node is given: in a chain all before it, in a graph those that it depends on, and in a
+    /// batch, for a callback, all jobs. A node within another is given what that one is given, unless it has its own.
+    fn parents(&self, index: u32) -> Option<Vec<u32>> {
+        let node = self.state.node(index);
+        if index == 0 {
+            return None;
+        }
+        let around = self.state.node(node.parent);
+        let parents: Vec<u32> = match around.kind {
+            Kind::Chain => around.parts.iter().copied().take_while(|part| *part != index).collect(),
+            Kind::Graph => node.after.clone(),
+            Kind::Batch if node.callback.is_some() => {
+                around.parts.iter().copied().filter(|part| self.state.node(*part).callback.is_none()).collect()
+            }
+            Kind::Batch | Kind::Group | Kind::Job => Vec::new(),
+        };
+        if parents.is_empty() { self.parents(node.parent) } else { Some(parents) }
+    }
+
+    /// Whether the result of a node is given to another: what is not is left to the job, so that the state stays small.
+    fn needs_result(&self, index: u32) -> bool {
+        if index == 0 {
+            return false;
+        }
+        let node = self.state.node(index);
+        let around = self.state.node(node.parent);
+        let needed = match around.kind {
+            Kind::Chain => around.parts.last() != Some(&index),
+            Kind::Graph => around.parts.iter().any(|part| self.state.node(*part).after.contains(&index)),
+            Kind::Batch => node.callback.is_none(),
+            Kind::Group | Kind::Job => false,
+        };
+        needed || self.needs_result(node.parent)
+    }
+
+    fn results(&self, nodes: &[u32]) -> String {
+        let each: Vec<String> = nodes.iter().map(|node| self.result(*node)).collect();
+        format!("[{}]", each.join(","))
+    }
+
+    /// The result of a node as JSON text: of a job what it returned, of others those of their parts.
+    fn result(&self, index: u32) -> String {
+        let node = self.state.node(index);
+        match node.kind {
+            Kind::Job => node.result.as_ref().map_or_else(|| "null".to_owned(), |result| result.get().to_owned()),
+            Kind::Chain | Kind::Group | Kind::Graph | Kind::Batch => {
+                let parts: Vec<u32> =
+                    node.parts.iter().copied().filter(|part| self.state.node(*part).callback.is_none()).collect();
+                self.results(&parts)
+            }
+        }
+    }
+
+    fn errors(&self, nodes: &[u32]) -> String {
+        let mut out = String::from("[");
+        for (index, node) in nodes.iter().enumerate() {
+            let error = self.state.node(*node).error.as_ref();
+            let text = error.and_then(|error| serde_json::to_string(error).ok()).unwrap_or_else(|| "null".to_owned());
+            let _ = write!(out, "{}{text}", if index > 0 { "," } else { "" });
+        }
+        out.push(']');
+        out
+    }
+}

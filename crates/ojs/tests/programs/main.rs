@@ -1,0 +1,3 @@
+//! Programs, interrupted at every write.
+
+mod workflows;
