@@ -47,10 +47,14 @@ impl Cursor {
         }
         self.queue_indexes = store_state.indexes.queue_indexes.len();
         self.numbers = store_state.catalogue.write(self.numbers, out);
-        if !std::mem::replace(&mut self.clock, true)
-            && let Some((at, ahead_us)) = store_state.clock
-        {
-            record::clock(out, at, ahead_us);
+        if !std::mem::replace(&mut self.clock, true) {
+            if let Some((at, ahead_us)) = store_state.clock {
+                record::clock(out, at, ahead_us);
+            }
+            // What was written later, the log says.
+            if store_state.runs.last_message() > 0 {
+                record::last_message(out, store_state.runs.last_message());
+            }
         }
     }
 

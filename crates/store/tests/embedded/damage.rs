@@ -24,7 +24,7 @@ impl Sample {
     fn new(last_bytes: usize) -> Self {
         let disk = SimDisk::default();
         let (store, _) = open(&disk, SHORT).unwrap();
-        let mut workload = Workload::new(3);
+        let mut workload = Workload::new(7);
         let mut states = Vec::new();
         for op in workload.ops(40) {
             op.play(&store).unwrap();

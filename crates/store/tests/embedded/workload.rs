@@ -6,8 +6,9 @@ use redrive_policy::{
 };
 use redrive_store::conformance::block_on;
 use redrive_store::{
-    Claim, Decision, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Missing, NewJob, Overdue, Page, Redrive,
-    Retention, RunOutcome, Settlement, Spec, Start, Store, StoreError, Token,
+    Claim, Decision, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Memory, Missing, NewJob, NewRun, Overdue, Page,
+    Parent, PendingRuns, Redrive, Retention, RunFilter, RunId, RunOutcome, RunStep, Settlement, Signal, Spec, Start,
+    Store, StoreError, Token,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -38,6 +39,11 @@ enum Verb {
     List(Filter, Page),
     Queues,
     NextWake,
+    StartRuns(Vec<NewRun>),
+    Advance(Vec<RunStep>),
+    Signal(RunId, Signal),
+    PruneRuns(Span, usize),
+    PendingRuns(PendingRuns),
 }
 
 #[derive(Clone, Debug)]
@@ -85,6 +91,11 @@ impl Op {
             }
             Verb::Queues => call!(store.queues()),
             Verb::NextWake => call!(store.next_wake(&HELD)),
+            Verb::StartRuns(runs) => call!(store.start_runs(runs, now)),
+            Verb::Advance(steps) => call!(store.advance(steps, now)),
+            Verb::Signal(run, signal) => call!(store.signal(run, signal, now)),
+            Verb::PruneRuns(age, limit) => call!(store.prune_runs(age, limit, now)),
+            Verb::PendingRuns(pending) => call!(store.pending_runs(pending, now)),
         }
     }
 
@@ -124,8 +135,19 @@ pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
     block_on(async {
         let all = store.list(Filter::default(), Page::new(0, usize::MAX)).await?;
         let (queues, wake) = (store.queues().await?, store.next_wake(&HELD).await?);
-        Ok(format!("{all:?}\n{queues:?}\n{wake:?}"))
+        let (runs, next) = (store.runs(RunFilter::default(), usize::MAX).await?, store.next_run(programs()).await?);
+        let pending = store.pending_runs(all_pending(), Moment::from_micros(i64::MAX)).await?;
+        let keys = [store.run_of_key("key 0".into()).await?, store.run_of_key("key 1".into()).await?];
+        Ok(format!("{all:?}\n{queues:?}\n{wake:?}\n{runs:?}\n{next:?}\n{pending:?}\n{keys:?}"))
     })
+}
+
+fn programs() -> Vec<(Arc<str>, u32)> {
+    vec![("flow".into(), 1), ("cron".into(), 1)]
+}
+
+fn all_pending() -> PendingRuns {
+    PendingRuns { programs: programs(), only: None, limit: usize::MAX, messages: usize::MAX }
 }
 
 /// Some jobs need several sectors, and some more than a segment has in the smallest stores.
@@ -137,6 +159,9 @@ pub(crate) struct Workload {
     now: Moment,
     ids: Vec<JobId>,
     policies: Vec<Arc<Policy>>,
+    runs: Vec<RunId>,
+    /// What a store contains that has done the same: steps of runs are computed from it.
+    model: Memory,
 }
 
 impl Workload {
@@ -162,6 +187,8 @@ impl Workload {
             now: Moment::from_micros(1_700_000_000_000_000),
             ids: Vec::new(),
             policies: policies.into(),
+            runs: Vec::new(),
+            model: Memory::new(),
         }
     }
 
@@ -173,7 +200,7 @@ impl Workload {
         if self.random.u8(..4) > 0 {
             self.now = self.now.after(Span::from_millis(self.random.u32(..400)));
         }
-        let verb = match self.random.u8(..32) {
+        let verb = match self.random.u8(..42) {
             0..8 => self.enqueue(),
             8..14 => self.claim(),
             14..20 => self.settle(),
@@ -194,9 +221,71 @@ impl Workload {
             }
             29 => Verb::Pause(self.queue(), self.random.bool()),
             30 => self.read(),
-            _ => Verb::Get(self.id()),
+            31 => Verb::Get(self.id()),
+            32..34 => Verb::StartRuns((0..self.random.usize(1..3)).map(|_| self.new_run(None)).collect()),
+            34..39 => Verb::Advance((0..self.random.usize(1..3)).map(|_| self.step()).collect()),
+            39 => Verb::Signal(self.run(), self.signal()),
+            40 => Verb::PruneRuns(Span::from_millis(self.random.u32(..2_000)), self.random.usize(..4)),
+            _ => Verb::PendingRuns(all_pending()),
         };
-        Op { now: self.now, verb }
+        let op = Op { now: self.now, verb };
+        op.play(&self.model).unwrap();
+        op
+    }
+
+    fn run(&mut self) -> RunId {
+        let known = self.random.choice(&self.runs).copied();
+        known.unwrap_or_else(|| RunId::new(self.now, 0))
+    }
+
+    fn signal(&mut self) -> Signal {
+        let length = if self.random.u8(..4) == 0 { self.random.usize(..LARGEST_BODY) } else { 20 };
+        Signal { name: "go".into(), body: vec![b's'; length].into() }
+    }
+
+    fn new_run(&mut self, parent: Option<Parent>) -> NewRun {
+        let id = if self.random.u8(..12) == 0 { self.run() } else { RunId::new(self.now, self.random.u128(..)) };
+        self.runs.push(id);
+        NewRun {
+            id,
+            program: ["flow", "cron"][self.random.usize(..2)].into(),
+            version: self.random.u32(..2),
+            state: vec![b'i'; self.random.usize(..200)].into(),
+            key: (self.random.u8(..4) == 0).then(|| format!("key {}", self.random.u8(..2)).into()),
+            parent,
+            depth: parent.map_or(0, |_| 1),
+            seed: self.random.u64(..),
+        }
+    }
+
+    /// A step of a run as it is now, or once was.
+    fn step(&mut self) -> RunStep {
+        let id = self.run();
+        let only = PendingRuns { only: Some(vec![id]), ..all_pending() };
+        let (run, mut pending) = block_on(async {
+            (self.model.run(id).await.unwrap(), self.model.pending_runs(only, self.now).await.unwrap())
+        });
+        let late = self.random.u8(..10) == 0;
+        let revision = run.as_ref().map_or(0, |run| run.revision) + u64::from(late);
+        let messages = pending.pop().map(|pending| pending.messages).unwrap_or_default();
+        let read = self.random.usize(..=messages.len());
+        let timer = self.random.bool().then(|| self.now.after(Span::from_millis(self.random.u32(..900))));
+        let jobs = (0..self.random.u64(..3)).map(|_| (self.random.u64(..1_000), self.job())).collect();
+        let parent = Parent { run: id, child: 1_000 + self.random.u64(..1_000) };
+        RunStep {
+            id,
+            revision,
+            version: 1,
+            state: vec![b's'; self.random.usize(..300)].into(),
+            timer,
+            end: (self.random.u8(..4) == 0).then(|| (self.random.bool(), Arc::from(*b"end"))),
+            consumed: messages.into_iter().take(read).map(|message| message.number).collect(),
+            jobs,
+            cancelled: (0..self.random.usize(..2)).map(|_| self.id()).collect(),
+            withdrawn: (0..self.random.usize(..2)).map(|_| self.id()).collect(),
+            runs: (0..self.random.usize(..2)).map(|_| self.new_run(Some(parent))).collect(),
+            signals: (0..self.random.usize(..2)).map(|_| (self.run(), self.signal())).collect(),
+        }
     }
 
     /// New jobs with bodies of this many bytes, which can run at once.
@@ -231,7 +320,7 @@ impl Workload {
             expires: None,
         };
         let id = JobId::new(self.now, self.random.u128(..));
-        NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None }
+        NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None, parent: None }
     }
 
     fn enqueue(&mut self) -> Verb {
@@ -249,7 +338,7 @@ impl Workload {
             _ => Start::Available,
         };
         let key = (self.random.u8(..3) == 0).then(|| format!("key {}", self.random.u8(..12)).into());
-        NewJob { id, spec: self.spec(), start, idempotency_key: key }
+        NewJob { id, spec: self.spec(), start, idempotency_key: key, parent: None }
     }
 
     fn spec(&mut self) -> Arc<Spec> {
