@@ -41,8 +41,8 @@ pub trait Program: Send + Sync {
     /// Why it cannot be enqueued. The program is called with [`Input::JobRefused`].
     fn submission(&self, engine: &Engine, document: &[u8], now: Moment) -> Result<Submission, String>;
 
-    /// Whether its runs are called with the signal [`CLOCK_STEPPED`] when the wall clock was set, and when the engine starts: their
-    /// timers stand for times of the wall clock.
+    /// Whether its runs are called with the signal [`CLOCK_STEPPED`] when the wall clock was set, and when the engine
+    /// starts: their timers stand for times of the wall clock.
     fn follows_wall_clock(&self) -> bool {
         false
     }
