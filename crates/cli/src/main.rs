@@ -24,6 +24,7 @@ mod signals;
 mod store;
 mod when;
 mod work;
+mod workflow;
 
 use clap::{Parser, Subcommand};
 use exit::Failed;
@@ -67,6 +68,8 @@ enum Command {
     Queues(queues::Args),
     /// Enqueue jobs by schedules: register them, list them, pause and delete them
     Cron(cron::Args),
+    /// Start workflows of jobs, look at them, draw them, cancel them
+    Workflow(workflow::Args),
     /// Check, back up or compact the folder of a store; copy a store between folders and databases
     Store(store::Args),
     /// Measure how fast a server is
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Dead(args) => dead::run(&args),
         Command::Queues(args) => queues::run(&args),
         Command::Cron(args) => cron::run(&args),
+        Command::Workflow(args) => workflow::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Work(args) => work::run(&args),

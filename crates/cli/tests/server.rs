@@ -20,3 +20,5 @@ mod output;
 mod start;
 #[path = "server/store.rs"]
 mod store;
+#[path = "server/workflow.rs"]
+mod workflow;

@@ -33,7 +33,7 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>) -> JsonResponse {
             "rate_limiting": false,
             "schema_validation": false,
             "unique_jobs": false,
-            "workflows": false,
+            "workflows": true,
         },
         "extensions": EXTENSIONS,
         "endpoints": { "base_url": "/ojs/v1", "manifest": "/ojs/manifest", "health": "/ojs/v1/health" },

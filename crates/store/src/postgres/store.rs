@@ -7,7 +7,7 @@ use super::db_error::DbError;
 use super::notifier::{self, Change};
 use super::options::Options;
 use super::verbs::runs::RunAnswer;
-use super::verbs::{self, claim, enqueue, inbox, list, manage, runs, sweep};
+use super::verbs::{self, claim, enqueue, inbox, list, manage, remove, runs, sweep};
 use super::{pooler, privileges, queues, run, schema, vacuum};
 use crate::rules;
 use crate::{
@@ -31,6 +31,7 @@ pub struct Postgres {
     enqueues: Batcher<enqueue::Call, enqueue::Reply>,
     claims: Batcher<claim::Call, Vec<Job>>,
     runs: Batcher<runs::Call, runs::Answers>,
+    removals: Batcher<remove::Call, remove::Answer>,
     clock: Arc<DatabaseClock>,
     /// Inbox entries are read one batch at a time: their transaction needs a second connection for a moment, and
     /// two of them could wait for each other.
@@ -52,11 +53,12 @@ impl Postgres {
         }
         tokio::spawn(clock::follow(Arc::clone(&clock), Arc::downgrade(&core)));
         tokio::spawn(vacuum::run(Arc::clone(&core.vacuum), Arc::downgrade(&core)));
-        let (for_enqueues, for_claims, for_runs) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
+        let [for_enqueues, for_claims, for_runs, for_removals] = [(); 4].map(|()| Arc::clone(&core));
         Ok(Self {
             enqueues: Batcher::open(move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
             claims: Batcher::open(move |calls| claim::batch(Arc::clone(&for_claims), calls)),
             runs: Batcher::open(move |calls| runs::batch(Arc::clone(&for_runs), calls)),
+            removals: Batcher::open(move |calls| remove::batch(Arc::clone(&for_removals), calls)),
             core,
             clock,
             receiving: tokio::sync::Mutex::default(),
@@ -155,7 +157,7 @@ impl Store for Postgres {
     }
 
     fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
-        answer!(self, |core| manage::remove(core, id))
+        Box::pin(self.removals.call(remove::Call(id)))
     }
 
     fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {

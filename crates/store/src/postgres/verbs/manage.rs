@@ -70,25 +70,6 @@ pub(in crate::postgres) async fn redrive(
     Ok(answer)
 }
 
-pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result<Job, Refusal>, DbError> {
-    let mut session = core.session().await?;
-    let mut locked = core.lock_rows(&mut session, &[id], Wanted::Ended).await?;
-    let found = locked.job(id).and_then(|stored| match stored.job.state {
-        state if state.is_terminal() => Ok(stored),
-        state => Err(Refusal::WrongState(state)),
-    });
-    match found {
-        Ok(stored) => {
-            session.commit(&[write::removed(stored, &|name| core.catalogue.queue(name))?]).await?;
-            Ok(Ok(Job::clone(&stored.job)))
-        }
-        Err(refusal) => {
-            session.roll_back().await?;
-            Ok(Err(refusal))
-        }
-    }
-}
-
 pub(in crate::postgres) async fn pause(
     core: &Core,
     name: &Arc<str>,
