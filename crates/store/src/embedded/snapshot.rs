@@ -83,14 +83,12 @@ impl Cursor {
 
     /// The next runs and their messages, about `most` runs. False when there are no more.
     pub(super) fn write_runs(&mut self, store_state: &StoreState, most: usize, out: &mut Vec<u8>) -> bool {
-        let mut written = 0;
-        for slot in store_state.runs.behind(self.run) {
+        for (written, slot) in store_state.runs.behind(self.run).enumerate() {
             if written >= most.max(1) || out.len() > CHUNK_BYTES {
                 return true;
             }
             slot.write(out);
             self.run = Some(slot.run.id);
-            written += 1;
         }
         false
     }
