@@ -5,6 +5,7 @@ mod bench;
 mod client;
 mod completions;
 mod config;
+mod cron;
 mod dead;
 mod descriptors;
 mod enqueue;
@@ -64,6 +65,8 @@ enum Command {
     Dead(dead::Args),
     /// List queues, pause and resume them
     Queues(queues::Args),
+    /// Enqueue jobs by schedules: register them, list them, pause and delete them
+    Cron(cron::Args),
     /// Check, back up or compact the folder of a store; copy a store between folders and databases
     Store(store::Args),
     /// Measure how fast a server is
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Command::Job(args) => job::run(&args),
         Command::Dead(args) => dead::run(&args),
         Command::Queues(args) => queues::run(&args),
+        Command::Cron(args) => cron::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Work(args) => work::run(&args),

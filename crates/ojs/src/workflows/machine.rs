@@ -215,9 +215,9 @@ impl<'c> Machine<'c> {
         let succeeded = jobs.iter().all(|job| status(&self.state, *job) == Status::Completed);
         for callback in &callbacks {
             let starts = match self.state.node(*callback).callback {
-                Some(Callback::OnSuccess) => succeeded,
-                Some(Callback::OnFailure) => !succeeded,
-                Some(Callback::OnComplete) | None => true,
+                Some(Callback::Success) => succeeded,
+                Some(Callback::Failure) => !succeeded,
+                Some(Callback::Complete) | None => true,
             };
             if starts {
                 self.start(*callback);

@@ -101,24 +101,26 @@ impl Status {
 
 /// When a callback of a batch is enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub(crate) enum Callback {
     /// When all jobs have ended.
-    OnComplete,
+    #[serde(rename = "on_complete")]
+    Complete,
     /// When all jobs have completed.
-    OnSuccess,
+    #[serde(rename = "on_success")]
+    Success,
     /// When all jobs have ended, and not all of them have completed.
-    OnFailure,
+    #[serde(rename = "on_failure")]
+    Failure,
 }
 
 impl Callback {
-    pub(crate) const ALL: [Self; 3] = [Self::OnComplete, Self::OnSuccess, Self::OnFailure];
+    pub(crate) const ALL: [Self; 3] = [Self::Complete, Self::Success, Self::Failure];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::OnComplete => "on_complete",
-            Self::OnSuccess => "on_success",
-            Self::OnFailure => "on_failure",
+            Self::Complete => "on_complete",
+            Self::Success => "on_success",
+            Self::Failure => "on_failure",
         }
     }
 }

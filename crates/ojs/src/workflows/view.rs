@@ -97,12 +97,11 @@ fn push_times(out: &mut Vec<u8>, run: &Run, state: &WorkflowState, started: Opti
 fn push_nodes(out: &mut Vec<u8>, run: &Run, state: &WorkflowState, jobs: &HashMap<JobId, &Job>) {
     member(out, "steps");
     out.push(b'[');
-    let mut number = 0;
-    for (index, node) in state.nodes.iter().enumerate().filter(|(_, node)| node.kind == Kind::Job) {
+    let jobs_of = state.nodes.iter().enumerate().filter(|(_, node)| node.kind == Kind::Job);
+    for (number, (index, node)) in jobs_of.enumerate() {
         out.extend_from_slice(if number > 0 { b",{" } else { b"{" });
         member(out, "index");
-        push_u64(out, number);
-        number += 1;
+        push_u64(out, number as u64);
         if let Some(id) = &node.id {
             member(out, "id");
             push_str(out, id);

@@ -24,7 +24,7 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>) -> JsonResponse {
         "backend": app.backend,
         "capabilities": {
             "batch_enqueue": true,
-            "cron_jobs": false,
+            "cron_jobs": true,
             "dead_letter": true,
             "delayed_jobs": true,
             "job_ttl": true,

@@ -3,6 +3,7 @@
 mod about;
 mod admin;
 mod backup;
+mod cron;
 mod cursor;
 mod dead;
 mod envelope;
@@ -64,6 +65,12 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .post("/ojs/v1/workflows", &[], workflows::create)
         .get("/ojs/v1/workflows/{id}", &[], workflows::show)
         .delete("/ojs/v1/workflows/{id}", &[], workflows::cancel)
+        .get("/ojs/v1/cron", cron::LIST_PARAMETERS, cron::list)
+        .post("/ojs/v1/cron", &[], cron::register)
+        .get("/ojs/v1/cron/{name}", &[], cron::show)
+        .put("/ojs/v1/cron/{name}", &[], cron::replace)
+        .patch("/ojs/v1/cron/{name}", &[], cron::switch)
+        .delete("/ojs/v1/cron/{name}", &[], cron::delete)
         .get("/ojs/v1/events", &["types", "queues", "after", "limit"], events::list)
         .get("/ojs/v1/admin/jobs", admin::LIST_PARAMETERS, admin::jobs)
         .post("/ojs/v1/admin/jobs/bulk/retry", &[], dead::retry_ended)

@@ -9,6 +9,7 @@ mod common;
 mod about;
 mod batches;
 mod connections;
+mod cron;
 mod dead;
 mod discards;
 mod envelope;
