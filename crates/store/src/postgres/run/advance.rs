@@ -12,7 +12,7 @@ use crate::postgres::core::{BEGIN, Core, Locked, WAITING_FIRST, Wanted};
 use crate::postgres::db_error::DbError;
 use crate::postgres::pool::Session;
 use crate::postgres::stored_row::{StoredRow, uuids as job_uuids};
-use crate::postgres::value::{Param, Reader, Statement};
+use crate::postgres::value::{Param, Reader, Statement, limit};
 use crate::postgres::{queues, read, write};
 use crate::{Job, JobId, NewJob, Run, RunId, RunStep, Stepped, rules};
 use redrive_policy::Moment;
@@ -117,10 +117,17 @@ async fn lock(core: &Core, session: &mut Session, ids: &[JobId]) -> Result<Locke
     }
 }
 
-/// Reads what has to be known of the inboxes.
+/// Reads what has to be known of the inboxes: so many messages of each run that the first one which is not read by the
+/// steps is among them.
 async fn inboxes(session: &mut Session, steps: &[RunStep], work: &mut Work) -> Result<(), DbError> {
-    let named: Vec<i64> = steps.iter().flat_map(|step| &step.consumed).map(|each| number(*each)).collect();
-    let params: Vec<Param<'_>> = vec![Box::new(uuids(work.runs.keys())), Box::new(named)];
+    let mut most: HashMap<RunId, usize> = work.runs.keys().map(|id| (*id, 1)).collect();
+    for step in steps {
+        if let Some(most) = most.get_mut(&step.id) {
+            *most += step.consumed.len();
+        }
+    }
+    let (ids, most): (Vec<_>, Vec<_>) = most.into_iter().map(|(id, most)| (rows::uuid(id), limit(most))).unzip();
+    let params: Vec<Param<'_>> = vec![Box::new(ids), Box::new(most)];
     let rows = session.query(&Statement::new(&sql::INBOXES, params)).await?;
     for row in &rows {
         let mut row = Reader::new(row);

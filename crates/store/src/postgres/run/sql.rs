@@ -85,12 +85,10 @@ statements! {
     MESSAGES = "SELECT r.id, m.number, m.body FROM unnest($1::uuid[]) AS r (id) CROSS JOIN LATERAL (\
            SELECT number, body FROM run_messages m WHERE m.run = r.id ORDER BY number LIMIT $2) m \
          ORDER BY m.number".to_owned();
-    /// Of the runs $1 those messages that have the numbers $2, and the first one that has none of them.
-    INBOXES = "SELECT m.run, m.number, m.at_us FROM run_messages m \
-           WHERE m.run = ANY ($1::uuid[]) AND m.number = ANY ($2::bigint[]) UNION ALL \
-         SELECT r.id, m.number, m.at_us FROM unnest($1::uuid[]) AS r (id) CROSS JOIN LATERAL (\
-           SELECT number, at_us FROM run_messages m WHERE m.run = r.id AND m.number <> ALL ($2::bigint[]) \
-           ORDER BY number LIMIT 1) m".to_owned();
+    /// The first messages of the runs $1, of each as many as $2 says.
+    INBOXES = "SELECT r.id, m.number, m.at_us FROM unnest($1::uuid[], $2::bigint[]) AS r (id, most) \
+         CROSS JOIN LATERAL (SELECT number, at_us FROM run_messages m WHERE m.run = r.id ORDER BY number LIMIT r.most) m"
+        .to_owned();
     /// The messages $2 of the runs $1 were read.
     CONSUME = "DELETE FROM run_messages m USING unnest($1::uuid[], $2::bigint[]) AS u (run, number) \
          WHERE m.run = u.run AND m.number = u.number".to_owned();

@@ -40,7 +40,7 @@ pub(super) enum EntryState {
     New,
 }
 
-/// When messages were written: those that are to be read, and the first of all others.
+/// When messages were written: the first ones, up to one that the steps do not read.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     pub(super) stored: BTreeMap<u64, Moment>,
@@ -81,7 +81,8 @@ impl Work {
         touched.extend(run_rules::end_message(&before, &after).and_then(|(to, body)| self.leave(to, body)));
         if let Some(entry) = self.runs.get_mut(&step.id) {
             for number in &step.consumed {
-                self.consumed.extend(entry.inbox.stored.remove(number).map(|_| (step.id, *number)));
+                entry.inbox.stored.remove(number);
+                self.consumed.push((step.id, *number));
             }
             entry.set(after.clone());
         }
