@@ -1,8 +1,8 @@
 //! Jobs per second through the client and the worker: jobs that are enqueued one by one by 16 callers, and jobs that do
 //! nothing, run by a worker. In-process, where every write is flushed to disk before its answer, or over HTTP.
 //!
-//! `cargo run --release --manifest-path benches/Cargo.toml --bin worker -- [--server URL] [--jobs N] [--concurrency N] [--phases ac]`
-//! prints one JSON line for each. Without a server the engine is in this process.
+//! `cargo run --release --manifest-path benches/Cargo.toml --bin worker -- [--server URL] [--jobs N] [--concurrency N]`
+//! prints one JSON line for each phase; `--phases a` or `--phases c` measures one of them. Without a server the engine is in this process.
 
 use redrive_worker::{Client, Event, Failure, NewJob, Worker};
 use serde_json::{Value, json};

@@ -77,10 +77,6 @@ impl Runs {
     pub(super) fn write(&mut self, step: &RunStep, now: Moment) -> Vec<RunId> {
         let mut touched = vec![step.id];
         self.messages.retain(|(run, message)| *run != step.id || !step.consumed.contains(&message.number));
-        for new in &step.runs {
-            self.runs.entry(new.id).or_insert_with(|| Run { key: None, ..fresh(new, now) });
-            touched.push(new.id);
-        }
         let Some(run) = self.runs.get_mut(&step.id) else { return Vec::new() };
         let before = run.end.take();
         run.revision += 1;
@@ -97,6 +93,10 @@ impl Runs {
         if let Some((parent, RunEnd { succeeded, result, .. })) = told {
             let body = MessageBody::RunEnded { child: parent.child, id: step.id, succeeded, result };
             touched.extend(self.leave(parent.run, body, now));
+        }
+        for new in &step.runs {
+            self.runs.entry(new.id).or_insert_with(|| Run { key: None, ..fresh(new, now) });
+            touched.push(new.id);
         }
         for (to, signal) in &step.signals {
             touched.extend(self.leave(*to, MessageBody::Signal(signal.clone()), now));

@@ -10,7 +10,6 @@ use super::value::{Param, Statement};
 use super::{block, ended, sql, text};
 use crate::{Job, NewJob};
 use redrive_policy::{Moment, Span};
-use uuid::Uuid;
 
 /// Returns the number of a queue.
 pub(super) type QueueNumber<'q> = dyn Fn(&str) -> Option<i32> + 'q;

@@ -77,7 +77,8 @@ pub fn graph_svg(title: &str, subtitle: &str, steps: &[Step]) -> String {
     let mut svg = Svg::new(width, height, title, &described, false);
     svg.text(MARGIN, 38.0, Anchor::Start, "r-title", title);
     svg.text(MARGIN, 60.0, Anchor::Start, "r-sub", subtitle);
-    let corner = |step: usize| (MARGIN + columns[step] as f64 * (WIDTH + ACROSS), TOP + rows[step] as f64 * (HEIGHT + DOWN));
+    let corner =
+        |step: usize| (MARGIN + columns[step] as f64 * (WIDTH + ACROSS), TOP + rows[step] as f64 * (HEIGHT + DOWN));
     for (index, step) in steps.iter().enumerate() {
         for before in step.after.iter().filter(|before| **before < steps.len()) {
             edge(&mut svg, corner(*before), corner(index));
@@ -165,9 +166,13 @@ mod tests {
         let picture = graph_svg("a & b", "failed", &steps);
         assert!(picture.contains("&lt;script&gt;") && !picture.contains("<script"));
         assert!(picture.contains("a &amp; b"));
-        assert_eq!(picture.matches("r-step-failed").count(), 2, "the step, and the legend");
+        assert_eq!(picture.matches("class=\"r-step r-step-failed\"").count(), 2, "the step, and the legend");
         assert!(picture.contains(&format!(">{}…<", "x".repeat(23))));
-        assert_eq!(picture.matches("r-arrow\"").count(), 1, "an edge from a step that is not there is left out");
+        assert_eq!(
+            picture.matches("class=\"r-arrow\"").count(),
+            1,
+            "an edge from a step that is not there is left out"
+        );
     }
 
     #[test]
