@@ -2,7 +2,8 @@
 //! nothing, run by a worker. In-process, where every write is flushed to disk before its answer, or over HTTP.
 //!
 //! `cargo run --release --manifest-path benches/Cargo.toml --bin worker -- [--server URL] [--jobs N] [--concurrency N]`
-//! prints one JSON line for each phase; `--phases a` or `--phases c` measures one of them. Without a server the engine is in this process.
+//! prints one JSON line for each phase; `--phases a` or `--phases c` measures one of them. Without a server the
+//! engine is in this process.
 
 use redrive_worker::{Client, Event, Failure, NewJob, Worker};
 use serde_json::{Value, json};
