@@ -19,7 +19,7 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>) -> JsonResponse {
         "specversion": "1.0",
         "ojs_version": "1.0",
         "implementation": { "name": "redrive", "version": VERSION, "language": "rust" },
-        "conformance_level": 1,
+        "conformance_level": 3,
         "protocols": ["http"],
         "backend": app.backend,
         "capabilities": {

@@ -1,4 +1,4 @@
-//! Open Job Spec over HTTP: levels 0 and 1, and what is cheap beyond.
+//! Open Job Spec over HTTP: levels 0 to 3, and parts of level 4.
 
 mod about;
 mod admin;
