@@ -155,6 +155,10 @@ pub(crate) enum Send<'a> {
     Get,
     /// A document.
     Post(&'a Value),
+    /// A document in place of the one that is there.
+    Put(&'a Value),
+    /// A change of what is there.
+    Patch(&'a Value),
     /// A deletion.
     Delete,
 }
@@ -187,6 +191,14 @@ impl Client {
             Send::Post(document) => {
                 let body = document.to_string().into_bytes();
                 self.runtime.spawn(async move { answered(http.post(&path, body, timeout).await) });
+            }
+            Send::Put(document) => {
+                let body = document.to_string().into_bytes();
+                self.runtime.spawn(async move { answered(http.put(&path, body, timeout).await) });
+            }
+            Send::Patch(document) => {
+                let body = document.to_string().into_bytes();
+                self.runtime.spawn(async move { answered(http.patch(&path, body, timeout).await) });
             }
         }
         response.recv().unwrap_or_else(|_| Err(ClientError::Unreachable("the request panicked".to_owned())))
@@ -233,6 +245,7 @@ fn hint(code: &str, message: &str) -> Option<&'static str> {
             Some("jobs that have ended are removed once their retention is over")
         }
         "duplicate" => Some("leave out --id, and the server generates one"),
+        "conflict" if message.contains("a schedule") => Some("--replace changes the schedule that has the name"),
         "conflict" => Some("`redrive job explain ID` shows the state of the job"),
         "payload_too_large" => Some("send less at once, or raise this limit on the server"),
         "validation_error" => Some("`redrive policy check FILE` lists everything that is wrong with a policy"),

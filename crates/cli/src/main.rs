@@ -5,6 +5,7 @@ mod bench;
 mod client;
 mod completions;
 mod config;
+mod cron;
 mod dead;
 mod descriptors;
 mod enqueue;
@@ -23,6 +24,7 @@ mod signals;
 mod store;
 mod when;
 mod work;
+mod workflow;
 
 use clap::{Parser, Subcommand};
 use exit::Failed;
@@ -64,6 +66,10 @@ enum Command {
     Dead(dead::Args),
     /// List queues, pause and resume them
     Queues(queues::Args),
+    /// Enqueue jobs by schedules: register them, list them, pause and delete them
+    Cron(cron::Args),
+    /// Start workflows of jobs, look at them, draw them, cancel them
+    Workflow(workflow::Args),
     /// Check, back up or compact the folder of a store; copy a store between folders and databases
     Store(store::Args),
     /// Measure how fast a server is
@@ -91,6 +97,8 @@ fn main() -> ExitCode {
         Command::Job(args) => job::run(&args),
         Command::Dead(args) => dead::run(&args),
         Command::Queues(args) => queues::run(&args),
+        Command::Cron(args) => cron::run(&args),
+        Command::Workflow(args) => workflow::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Work(args) => work::run(&args),

@@ -8,6 +8,8 @@ mod harness;
 mod commands;
 #[path = "server/connections.rs"]
 mod connections;
+#[path = "server/cron.rs"]
+mod cron;
 #[path = "server/languages.rs"]
 mod languages;
 #[path = "server/lifecycle.rs"]
@@ -18,3 +20,5 @@ mod output;
 mod start;
 #[path = "server/store.rs"]
 mod store;
+#[path = "server/workflow.rs"]
+mod workflow;

@@ -84,7 +84,8 @@ impl Backend {
         }
     }
 
-    /// An engine on it with these programs, which knows which queues are paused and learns what other nodes do. To be called once.
+    /// An engine on it with these programs, which knows which queues are paused and learns what other nodes do. To be
+    /// called once.
     ///
     /// # Errors
     /// The store did not answer.

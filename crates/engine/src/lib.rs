@@ -43,7 +43,8 @@ pub use progress::{Progress, ProgressReport};
 pub use randomness::{Randomness, SystemRandomness};
 pub use redrive_store::clock::{Clock, ManualClock, Step, SystemClock, Wall};
 pub use run::{
-    AdvanceNotice, Child, Context, Effect, Input, Program, ProgramStep, RunLimits, RunRequest, advance_runs,
+    AdvanceNotice, CLOCK_STEPPED, Child, Context, Effect, Input, Program, ProgramStep, RunLimits, RunRequest,
+    advance_runs,
 };
 pub use settle::Ending;
 pub use submit::{JobPolicy, Submission};

@@ -93,9 +93,12 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
     tokio::pin!(stopped);
     let mut rounds = Rounds { held_back: SHORTEST_INTERVAL, pruned: None, pruned_queues: None };
     let mut heard = None;
+    // The wall clock may have been set while no engine was there.
+    let mut untold_step = true;
     loop {
         if let Some(step) = engine.clock.check_wall() {
             report(Notice::ClockStepped(step));
+            untold_step = true;
         }
         let still = standstill(&engine, heard);
         if heard.is_some() && still.is_some() {
@@ -110,6 +113,11 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
             Some(length) => engine.stood_still(length).await,
             None => Ok(()),
         };
+        let turned = match turned {
+            Ok(()) if untold_step => engine.tell_clock_stepped().await,
+            other => other,
+        };
+        untold_step &= turned.is_err();
         let turned = match turned {
             Ok(()) => turn(&engine, &mut rounds).await,
             Err(error) => Err(error),

@@ -13,13 +13,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// After each step, reads pause for this many times as long as it took: they get a hundredth of the time. Where one
-/// call in a hundred or fewer meets a step, the slowest hundredth of calls is about as fast as without any.
-const PAUSE: u32 = 99;
+/// After each step, reads pause for this many times as long as it took: they get a three-hundredth of the time. A call
+/// meets a step if either lasts while the other begins, which is more often than the share of the time says. Where
+/// fewer than one call in a hundred does, the slowest hundredth of calls is about as fast as without any.
+const PAUSE: u32 = 299;
 /// The shortest pause, which is the finest that the timer knows.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest pause. A step that took long may have waited for something itself.
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// For how long after the last event the engine counts as busy.
 const BUSY_FOR: Duration = Duration::from_millis(100);
 

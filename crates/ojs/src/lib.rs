@@ -4,6 +4,8 @@
 //! Without the feature `store` only what a client needs is here: the document of a job to be enqueued, the rules of
 //! names, and timestamps. The feature `engine` adds the conversion of a request into what the engine takes.
 
+#[cfg(feature = "engine")]
+pub mod cron;
 mod document;
 mod invalid;
 #[cfg(feature = "store")]

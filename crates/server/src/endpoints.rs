@@ -53,6 +53,15 @@ impl Endpoints {
         self.on(Method::PUT, MethodFilter::PUT, path, takes, to)
     }
 
+    pub(crate) fn patch<H: Handler<T, Arc<App>>, T: 'static>(
+        self,
+        path: &'static str,
+        takes: Parameters,
+        to: H,
+    ) -> Self {
+        self.on(Method::PATCH, MethodFilter::PATCH, path, takes, to)
+    }
+
     pub(crate) fn delete<H: Handler<T, Arc<App>>, T: 'static>(
         self,
         path: &'static str,

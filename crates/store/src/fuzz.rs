@@ -1,9 +1,9 @@
 //! What the readers of bytes promise, whatever the bytes are: no panic, no memory by a length that is only claimed, and
 //! what was read is written as the same bytes. The fuzz targets call these; the tests below run them on seeds.
 
-use crate::JobId;
-use crate::codec::{Decoder, revision as revisions, row as rows, verdict as verdicts};
+use crate::codec::{Decoder, revision as revisions, row as rows, run as runs, verdict as verdicts};
 use crate::job::Spec;
+use crate::{JobId, RunId};
 use redrive_policy::{AttemptLimit, Backoff, Disposition, Matcher, Parts, Policy, Rule, Unmatched};
 use std::sync::Arc;
 
@@ -38,6 +38,24 @@ pub fn revision(bytes: &[u8]) {
     assert_same(&again, bytes, &from);
 }
 
+/// Bytes as a run.
+pub fn run(bytes: &[u8]) {
+    let mut from = Decoder::new(bytes);
+    let Ok(run) = runs::decode(RunId::from_bytes([0; 16]), &mut from) else { return };
+    let mut again = Vec::new();
+    runs::encode(&run, &mut again);
+    assert_same(&again, bytes, &from);
+}
+
+/// Bytes as a message to a run.
+pub fn message(bytes: &[u8]) {
+    let mut from = Decoder::new(bytes);
+    let Ok(message) = runs::decode_message(1, &mut from) else { return };
+    let mut again = Vec::new();
+    runs::encode_message(&message, &mut again);
+    assert_same(&again, bytes, &from);
+}
+
 fn assert_same(again: &[u8], bytes: &[u8], from: &Decoder<'_>) {
     assert_eq!(again, &bytes[..bytes.len() - from.rest().len()], "what was read is written as it was");
 }
@@ -59,10 +77,12 @@ mod tests {
 
     type Target = fn(&[u8]);
 
-    const TARGETS: [(&str, Target); 6] = [
+    const TARGETS: [(&str, Target); 8] = [
         ("row", row),
         ("attempt", attempt),
         ("revision", revision),
+        ("run", run),
+        ("message", message),
         ("frame", frame),
         ("header", header),
         ("log", log),

@@ -93,6 +93,8 @@ fn to_json(copied: &Copied, seconds: f64) -> Value {
         "idempotency_keys": copied.keys,
         "queues": copied.queues,
         "paused_queues": copied.paused,
+        "runs": copied.runs,
+        "messages": copied.messages,
         "left_behind": copied.left_behind,
         "seconds": (seconds * 1_000.0).round() / 1_000.0,
     })
@@ -106,6 +108,9 @@ fn in_text(from: &StoreLocation, to: &StoreLocation, copied: &Copied) -> String 
     let mut push = |line: String| text.push_str(&format!("  {line}\n"));
     push(format!("{} jobs in {} queues, {} of them paused{states}", copied.total(), copied.queues, copied.paused));
     push(format!("{} dead letters, {} failed runs, {} idempotency keys", copied.dead, copied.failures, copied.keys));
+    if copied.runs > 0 {
+        push(format!("{} runs above jobs, with {} messages", copied.runs, copied.messages));
+    }
     if copied.left_behind > 0 {
         push(format!(
             "NOT copied: {} inbox entries that applications added meanwhile; start a server there to drain them",

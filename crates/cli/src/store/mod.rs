@@ -140,6 +140,8 @@ fn to_json(findings: &Findings) -> Value {
         "jobs": jobs.collect::<Map<String, Value>>(),
         "dead_letters": findings.dead,
         "queues": findings.queues,
+        "runs": findings.runs,
+        "messages": findings.messages,
         "frames": findings.frames,
         "records": findings.records,
         "snapshot_bytes": findings.snapshot_bytes,
@@ -162,6 +164,9 @@ fn in_text(dir: &Path, findings: &Findings) -> String {
     let mut text = format!("{}: {total} jobs in {} queues{states}\n", dir.display(), findings.queues);
     let mut push = |line: String| text.push_str(&format!("  {line}\n"));
     push(format!("{} dead letters", findings.dead));
+    if findings.runs > 0 {
+        push(format!("{} runs above jobs, with {} messages", findings.runs, findings.messages));
+    }
     push(format!(
         "{} bytes of snapshot, {} bytes of log, {} records in {} frames",
         findings.snapshot_bytes, findings.log_bytes, findings.records, findings.frames

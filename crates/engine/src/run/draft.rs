@@ -1,10 +1,10 @@
 //! The step of a run while it is being put together.
 
-use super::{Child, Context, Effect, Input, Program, ProgramStep, RunLimits};
+use super::{CLOCK_STEPPED, Child, Context, Effect, Input, Program, ProgramStep, RunLimits};
 use crate::wall::{moved, shown_message};
 use crate::{Engine, Submission};
 use redrive_policy::{Entropy, Moment, Seeded};
-use redrive_store::{Blob, JobId, NewJob, NewRun, Parent, PendingRun, Run, RunId, RunStep};
+use redrive_store::{Blob, JobId, MessageBody, NewJob, NewRun, Parent, PendingRun, Run, RunId, RunStep, Signal};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -41,6 +41,15 @@ impl<'e> Draft<'e> {
         match self.inputs(pending) {
             Ok(()) => self.step,
             Err(why) => failed(&self.run, self.step.consumed, &why),
+        }
+    }
+
+    /// What a run does when the wall clock was set. Its messages stay for later.
+    pub(super) fn clock_stepped(mut self) -> RunStep {
+        let signal = Signal { name: CLOCK_STEPPED.into(), body: Blob::default() };
+        match self.input(&Input::Message(&MessageBody::Signal(signal))) {
+            Ok(()) => self.step,
+            Err(why) => failed(&self.run, Vec::new(), &why),
         }
     }
 
@@ -163,7 +172,7 @@ impl<'e> Draft<'e> {
     }
 
     fn check_children(&self) -> Result<(), String> {
-        let RunLimits { children, children_of_step, .. } = self.limits();
+        let (children, children_of_step) = (self.program.most_children(&self.limits()), self.limits().children_of_step);
         let new = self.step.jobs.len() + self.step.runs.len();
         if new > children_of_step {
             return Err(format!("one step starts {new} jobs and runs; at most {children_of_step} are allowed"));

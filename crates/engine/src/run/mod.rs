@@ -7,6 +7,7 @@
 
 mod advance;
 mod advancer;
+mod clock_step;
 mod draft;
 mod limits;
 
@@ -39,7 +40,21 @@ pub trait Program: Send + Sync {
     /// # Errors
     /// Why it cannot be enqueued. The program is called with [`Input::JobRefused`].
     fn submission(&self, engine: &Engine, document: &[u8], now: Moment) -> Result<Submission, String>;
+
+    /// Whether its runs are called with the signal [`CLOCK_STEPPED`] when the wall clock was set, and when the engine
+    /// starts: their timers stand for times of the wall clock.
+    fn follows_wall_clock(&self) -> bool {
+        false
+    }
+
+    /// How many jobs and runs one run may start.
+    fn most_children(&self, limits: &RunLimits) -> u64 {
+        limits.children
+    }
 }
+
+/// The signal that the wall clock was set, or may have been set while no engine was there.
+pub const CLOCK_STEPPED: &str = "clock_stepped";
 
 /// What a program knows of its run besides the input. All times are those of the wall clock.
 #[derive(Clone, Copy, Debug)]

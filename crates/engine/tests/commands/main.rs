@@ -11,6 +11,7 @@ mod admission;
 mod attempts;
 mod cancel;
 mod clock;
+mod clock_steps;
 mod deliver;
 mod dialects;
 mod discards;

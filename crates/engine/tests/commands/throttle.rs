@@ -29,7 +29,7 @@ async fn on_an_idle_server_a_read_does_not_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_jobs_come_all_reads_together_get_a_hundredth_of_the_time() {
+async fn while_jobs_come_all_reads_together_get_a_three_hundredth_of_the_time() {
     let harness = Harness::new();
     harness.submit(job()).await;
     let taken = Arc::new(AtomicU32::new(0));
@@ -43,7 +43,7 @@ async fn while_jobs_come_all_reads_together_get_a_hundredth_of_the_time() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let share = f64::from(taken.load(Ordering::Relaxed)) * LENGTH.as_secs_f64() / begun.elapsed().as_secs_f64();
-    assert!((0.008..=0.012).contains(&share), "the reads had {share} of the time");
+    assert!((0.0027..=0.004).contains(&share), "the reads had {share} of the time");
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +98,7 @@ async fn what_a_read_waits_for_belongs_to_its_step() {
     };
     let waited = harness.engine.throttled(waits).await;
     assert!(waited <= Duration::from_millis(10), "it was held up for {waited:?} while it held what it waits with");
-    assert_eq!(begun.elapsed(), waited + Duration::from_millis(250), "then it pauses once, for the longest time");
+    assert_eq!(begun.elapsed(), waited + Duration::from_secs(1), "then it pauses once, for the longest time");
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +121,7 @@ async fn a_client_that_asks_again_and_again_pauses_too() {
         harness.submit(job()).await;
         harness.engine.throttled(steps(1, LENGTH, &AtomicU32::new(0))).await;
     }
-    assert!(begun.elapsed() >= 20 * 99 * LENGTH, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= 20 * 299 * LENGTH, "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

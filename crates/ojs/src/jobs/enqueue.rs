@@ -29,7 +29,7 @@ const OPTIONS: [&str; 14] = [
 ];
 
 /// Members that the server manages; a value that a caller sends there is ignored.
-const MANAGED: [&str; 32] = [
+pub(crate) const MANAGED: [&str; 32] = [
     "specversion",
     "id",
     "type",

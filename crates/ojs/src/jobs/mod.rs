@@ -14,6 +14,8 @@ mod schedule;
 mod submission;
 
 pub use enqueue::JobRequest;
+#[cfg(feature = "engine")]
+pub(crate) use enqueue::MANAGED;
 pub use envelope::{Envelopes, push_id, push_moment, push_ms, stopped_by_failure};
 pub use explanation::{has_cleared_expiry, push_explanation, push_redriven};
 pub use policy::{PolicyOrigin, max_attempts, policy_document};

@@ -215,9 +215,9 @@ impl<'c> Machine<'c> {
         let succeeded = jobs.iter().all(|job| status(&self.state, *job) == Status::Completed);
         for callback in &callbacks {
             let starts = match self.state.node(*callback).callback {
-                Some(Callback::OnSuccess) => succeeded,
-                Some(Callback::OnFailure) => !succeeded,
-                Some(Callback::OnComplete) | None => true,
+                Some(Callback::Success) => succeeded,
+                Some(Callback::Failure) => !succeeded,
+                Some(Callback::Complete) | None => true,
             };
             if starts {
                 self.start(*callback);
@@ -295,9 +295,7 @@ impl<'c> Machine<'c> {
         let parents: Vec<u32> = match around.kind {
             Kind::Chain => around.parts.iter().copied().take_while(|part| *part != index).collect(),
             Kind::Graph => node.after.clone(),
-            Kind::Batch if node.callback.is_some() => {
-                around.parts.iter().copied().filter(|part| self.state.node(*part).callback.is_none()).collect()
-            }
+            Kind::Batch if node.callback.is_some() => self.state.jobs_of_batch(node.parent),
             Kind::Batch | Kind::Group | Kind::Job => Vec::new(),
         };
         if parents.is_empty() { self.parents(node.parent) } else { Some(parents) }
@@ -329,11 +327,8 @@ impl<'c> Machine<'c> {
         let node = self.state.node(index);
         match node.kind {
             Kind::Job => node.result.as_ref().map_or_else(|| "null".to_owned(), |result| result.get().to_owned()),
-            Kind::Chain | Kind::Group | Kind::Graph | Kind::Batch => {
-                let parts: Vec<u32> =
-                    node.parts.iter().copied().filter(|part| self.state.node(*part).callback.is_none()).collect();
-                self.results(&parts)
-            }
+            // Only a batch has callbacks; of the others, this is all of their parts.
+            Kind::Chain | Kind::Group | Kind::Graph | Kind::Batch => self.results(&self.state.jobs_of_batch(index)),
         }
     }
 

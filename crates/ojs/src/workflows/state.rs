@@ -101,24 +101,26 @@ impl Status {
 
 /// When a callback of a batch is enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub(crate) enum Callback {
     /// When all jobs have ended.
-    OnComplete,
+    #[serde(rename = "on_complete")]
+    Complete,
     /// When all jobs have completed.
-    OnSuccess,
+    #[serde(rename = "on_success")]
+    Success,
     /// When all jobs have ended, and not all of them have completed.
-    OnFailure,
+    #[serde(rename = "on_failure")]
+    Failure,
 }
 
 impl Callback {
-    pub(crate) const ALL: [Self; 3] = [Self::OnComplete, Self::OnSuccess, Self::OnFailure];
+    pub(crate) const ALL: [Self; 3] = [Self::Complete, Self::Success, Self::Failure];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::OnComplete => "on_complete",
-            Self::OnSuccess => "on_success",
-            Self::OnFailure => "on_failure",
+            Self::Complete => "on_complete",
+            Self::Success => "on_success",
+            Self::Failure => "on_failure",
         }
     }
 }
@@ -178,5 +180,45 @@ impl WorkflowState {
     pub(crate) fn count(&self, counts: impl Fn(Status) -> bool) -> usize {
         let jobs = self.nodes.iter().filter(|node| node.kind == Kind::Job && node.callback.is_none());
         jobs.filter(|node| counts(node.status)).count()
+    }
+
+    /// The jobs that have to end before a node starts.
+    pub(crate) fn before(&self, index: u32) -> Vec<u32> {
+        if index == 0 {
+            return Vec::new();
+        }
+        let node = self.node(index);
+        let around = self.node(node.parent);
+        let parts: Vec<u32> = match around.kind {
+            Kind::Chain => around.parts.iter().copied().take_while(|part| *part != index).last().into_iter().collect(),
+            Kind::Graph => node.after.clone(),
+            Kind::Batch if node.callback.is_some() => self.jobs_of_batch(node.parent),
+            Kind::Batch | Kind::Group | Kind::Job => Vec::new(),
+        };
+        if parts.is_empty() {
+            return self.before(node.parent);
+        }
+        parts.into_iter().flat_map(|part| self.last_jobs(part)).collect()
+    }
+
+    /// The jobs of a batch, without its callbacks.
+    pub(crate) fn jobs_of_batch(&self, batch: u32) -> Vec<u32> {
+        self.node(batch).parts.iter().copied().filter(|part| self.node(*part).callback.is_none()).collect()
+    }
+
+    /// The jobs with whose end a node ends.
+    fn last_jobs(&self, index: u32) -> Vec<u32> {
+        let node = self.node(index);
+        let last: Vec<u32> = match node.kind {
+            Kind::Job => return vec![index],
+            Kind::Chain => node.parts.last().copied().into_iter().collect(),
+            Kind::Group => node.parts.clone(),
+            Kind::Batch => node.parts.iter().copied().filter(|part| self.node(*part).callback.is_some()).collect(),
+            Kind::Graph => {
+                let is_last = |part: &u32| !node.parts.iter().any(|other| self.node(*other).after.contains(part));
+                node.parts.iter().copied().filter(is_last).collect()
+            }
+        };
+        last.into_iter().flat_map(|part| self.last_jobs(part)).collect()
     }
 }

@@ -97,12 +97,13 @@ fn push_times(out: &mut Vec<u8>, run: &Run, state: &WorkflowState, started: Opti
 fn push_nodes(out: &mut Vec<u8>, run: &Run, state: &WorkflowState, jobs: &HashMap<JobId, &Job>) {
     member(out, "steps");
     out.push(b'[');
-    let mut number = 0;
-    for (index, node) in state.nodes.iter().enumerate().filter(|(_, node)| node.kind == Kind::Job) {
+    let steps: Vec<(usize, &Node)> =
+        state.nodes.iter().enumerate().filter(|(_, node)| node.kind == Kind::Job).collect();
+    let place = |index: u32| steps.iter().position(|(step, _)| *step == index as usize);
+    for (number, (index, node)) in steps.iter().copied().enumerate() {
         out.extend_from_slice(if number > 0 { b",{" } else { b"{" });
         member(out, "index");
-        push_u64(out, number);
-        number += 1;
+        push_u64(out, number as u64);
         if let Some(id) = &node.id {
             member(out, "id");
             push_str(out, id);
@@ -122,7 +123,8 @@ fn push_nodes(out: &mut Vec<u8>, run: &Run, state: &WorkflowState, jobs: &HashMa
             Some(id) => push_str(out, &id.to_string()),
             None => out.extend_from_slice(b"null"),
         }
-        push_after(out, state, node);
+        push_depends_on(out, state, node);
+        push_after(out, state.before(index as u32).into_iter().filter_map(place));
         if let Some(job) = job {
             push_job(out, job);
         }
@@ -131,8 +133,21 @@ fn push_nodes(out: &mut Vec<u8>, run: &Run, state: &WorkflowState, jobs: &HashMa
     out.push(b']');
 }
 
+/// The steps that have to end before a step starts, by their indexes, whatever kind of workflow they are in.
+fn push_after(out: &mut Vec<u8>, steps: impl Iterator<Item = usize>) {
+    member(out, "after");
+    out.push(b'[');
+    for (place, step) in steps.enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        push_u64(out, step as u64);
+    }
+    out.push(b']');
+}
+
 /// The steps that a step of a graph depends on, by the names that the caller gave to them.
-fn push_after(out: &mut Vec<u8>, state: &WorkflowState, node: &Node) {
+fn push_depends_on(out: &mut Vec<u8>, state: &WorkflowState, node: &Node) {
     if node.after.is_empty() {
         return;
     }

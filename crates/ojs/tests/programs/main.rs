@@ -1,3 +1,5 @@
 //! Programs, interrupted at every write.
+#![allow(clippy::expect_used, reason = "tests")]
 
+mod cron;
 mod workflows;

@@ -1,8 +1,9 @@
-//! Open Job Spec over HTTP: levels 0 and 1, and what is cheap beyond.
+//! Open Job Spec over HTTP: levels 0 to 3, and parts of level 4.
 
 mod about;
 mod admin;
 mod backup;
+mod cron;
 mod cursor;
 mod dead;
 mod envelope;
@@ -68,6 +69,12 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .post("/ojs/v1/workflows", &[], workflows::create)
         .get("/ojs/v1/workflows/{id}", &[], workflows::show)
         .delete("/ojs/v1/workflows/{id}", &[], workflows::cancel)
+        .get("/ojs/v1/cron", cron::LIST_PARAMETERS, cron::list)
+        .post("/ojs/v1/cron", &[], cron::register)
+        .get("/ojs/v1/cron/{name}", &[], cron::show)
+        .put("/ojs/v1/cron/{name}", &[], cron::replace)
+        .patch("/ojs/v1/cron/{name}", &[], cron::switch)
+        .delete("/ojs/v1/cron/{name}", &[], cron::delete)
         .get("/ojs/v1/events", &["types", "queues", "after", "limit"], events::list)
         .get("/ojs/v1/events/stream", streams::PARAMETERS, streams::of_channel)
         .get("/ojs/v1/jobs/{id}/events", streams::PARAMETERS_OF_ONE, streams::of_job)

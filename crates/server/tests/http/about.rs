@@ -11,7 +11,7 @@ async fn the_manifest_has_the_names_of_the_suite_and_of_the_libraries() {
     for key in ["name", "version", "language"] {
         assert!(manifest["implementation"][key].is_string(), "{key}");
     }
-    assert_eq!(manifest["conformance_level"], 1);
+    assert_eq!(manifest["conformance_level"], 3);
     assert!(manifest["capabilities"].as_object().unwrap().values().all(|value| value.is_boolean()));
     assert!(manifest["extensions"].as_array().unwrap().iter().all(|value| value.is_string()));
 }

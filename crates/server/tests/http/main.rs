@@ -10,6 +10,7 @@ mod about;
 mod admin;
 mod batches;
 mod connections;
+mod cron;
 mod dead;
 mod discards;
 mod envelope;

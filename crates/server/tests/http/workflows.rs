@@ -353,3 +353,14 @@ async fn what_is_no_workflow_is_not_found() {
         harness.delete(&format!("/workflows/{id}")).await.expect(404);
     }
 }
+
+#[tokio::test]
+async fn the_workflow_of_the_guide_is_accepted_and_says_what_comes_after_what() {
+    const GUIDE: &str = include_str!("../../../../docs/guides/workflows.md");
+    let (_, rest) = GUIDE.split_once("```json\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let harness = Harness::new();
+    let workflow = harness.call_text("POST", "/ojs/v1/workflows", example).await.expect(201);
+    let after: Vec<&Value> = workflow["steps"].as_array().expect("steps").iter().map(|step| &step["after"]).collect();
+    assert_eq!(after, [&json!([]), &json!([0]), &json!([0]), &json!([0]), &json!([1, 2, 3])]);
+}

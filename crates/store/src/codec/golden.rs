@@ -1,8 +1,8 @@
 //! The bytes of every item, as each version writes them. Nodes of other versions read them, so that they never change
 //! under the same version.
 
-use super::samples::{job, run, verdicts};
-use super::{Decoder, revision, row, verdict};
+use super::samples::{job, messages, run, runs, verdicts};
+use super::{Decoder, revision, row, run as stored_run, verdict};
 use crate::{Job, State};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -58,6 +58,12 @@ fn items() -> Vec<(String, Vec<u8>)> {
     for old in &job().revisions {
         add("revision".to_owned(), &|out| revision::encode(old, out));
     }
+    for (number, each) in runs().into_iter().enumerate() {
+        add(format!("run {number}"), &|out| stored_run::encode(&each, out));
+    }
+    for (number, each) in messages().into_iter().enumerate() {
+        add(format!("message {number}"), &|out| stored_run::encode_message(&each, out));
+    }
     items
 }
 
@@ -93,11 +99,21 @@ fn the_bytes_of_every_version_are_read() {
         let (created, read) = row::decode(&mut Decoder::new(&bytes)).unwrap();
         assert_eq!((created, read), (job.times.created, row::Row::of(&job)), "{name}");
     }
-    let runs: Vec<_> = verdicts().into_iter().map(run).collect();
-    for run in &runs {
+    let failed: Vec<_> = verdicts().into_iter().map(run).collect();
+    for run in &failed {
         let mut bytes = Vec::new();
         verdict::encode(run, &mut bytes);
         assert_eq!(verdict::decode(&mut Decoder::new(&bytes)).as_ref(), Ok(run));
+    }
+    for run in runs() {
+        let mut bytes = Vec::new();
+        stored_run::encode(&run, &mut bytes);
+        assert_eq!(stored_run::decode(run.id, &mut Decoder::new(&bytes)), Ok(run));
+    }
+    for message in messages() {
+        let mut bytes = Vec::new();
+        stored_run::encode_message(&message, &mut bytes);
+        assert_eq!(stored_run::decode_message(message.number, &mut Decoder::new(&bytes)), Ok(message));
     }
     // And no version to come is taken for this one.
     for (name, mut bytes) in items() {
@@ -106,6 +122,8 @@ fn the_bytes_of_every_version_are_read() {
         let error = match name.split_once(' ').map_or(&*name, |(kind, _)| kind) {
             "row" => row::decode(&mut from).map(drop),
             "attempt" => verdict::decode(&mut from).map(drop),
+            "run" => stored_run::decode(runs()[0].id, &mut from).map(drop),
+            "message" => stored_run::decode_message(1, &mut from).map(drop),
             _ => revision::decode(&mut from).map(drop),
         };
         let said = error.unwrap_err().to_string();

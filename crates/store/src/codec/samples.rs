@@ -1,6 +1,9 @@
 //! Jobs for the tests of everything that writes and reads bytes.
 
-use crate::{FailedRun, Job, JobId, Lease, LeaseToken, Parent, Revision, RunId, Spec, State, Times};
+use crate::{
+    ChildEnd, FailedRun, Job, JobId, Lease, LeaseToken, Message, MessageBody, Parent, Revision, Run, RunEnd, RunId,
+    Signal, Spec, State, Times,
+};
 use redrive_policy::{
     AttemptLimit, Backoff, Computed, Disposition, Draw, Handled, History, Matcher, Mismatch, Moment, Origin, Outcome,
     Parts, Policy, Reason, Rule, Span, Unmatched, Verdict,
@@ -100,4 +103,64 @@ pub(crate) fn verdicts() -> Vec<Verdict> {
     let outcomes = origins.into_iter().map(|origin| Outcome::Retry { delay: span, origin });
     let outcomes = outcomes.chain(stops.map(|(reason, disposition)| Outcome::Stop { reason, disposition }));
     outcomes.enumerate().map(|(index, outcome)| Verdict { attempt: 1, rule: index.checked_sub(1), outcome }).collect()
+}
+
+/// A run with all parts, one with none, and one that failed.
+pub(crate) fn runs() -> Vec<Run> {
+    let at = Moment::from_micros;
+    let bare = Run {
+        id: RunId::new(at(6), 8),
+        program: "flow".into(),
+        version: 1,
+        state: Arc::from(*b""),
+        revision: 0,
+        timer: None,
+        key: None,
+        parent: None,
+        depth: 0,
+        children: 0,
+        seed: 7,
+        created: at(10),
+        advanced: at(10),
+        end: None,
+    };
+    let end = RunEnd { at: at(12), succeeded: true, result: Arc::from(*b"{}") };
+    let whole = Run {
+        state: Arc::from(*b"\0state"),
+        revision: 300,
+        timer: Some(at(13)),
+        key: Some("k".into()),
+        parent: Some(Parent { run: RunId::new(at(6), 9), child: 300 }),
+        depth: 2,
+        children: u64::from(u32::MAX) + 1,
+        advanced: at(11),
+        end: Some(end.clone()),
+        ..bare.clone()
+    };
+    let failed = Run { end: Some(RunEnd { succeeded: false, ..end }), ..bare.clone() };
+    vec![whole, bare, failed]
+}
+
+/// A message of each kind.
+pub(crate) fn messages() -> Vec<Message> {
+    let at = Moment::from_micros;
+    let failure = || job().failures[0].clone();
+    let (child, id, generation) = (300, job().id, 2);
+    let ends = [
+        ChildEnd::Completed { result: None },
+        ChildEnd::Completed { result: Some(Arc::from(*b"{}")) },
+        ChildEnd::Failed { failure: failure(), dead: true },
+        ChildEnd::Expired { last_failure: None, dead: false },
+        ChildEnd::Expired { last_failure: Some(failure()), dead: true },
+        ChildEnd::Cancelled { last_failure: None },
+        ChildEnd::Cancelled { last_failure: Some(failure()) },
+    ];
+    let others = [
+        MessageBody::JobRedriven { child, id, generation },
+        MessageBody::RunEnded { child, id: RunId::new(at(6), 9), succeeded: true, result: Arc::from(*b"{}") },
+        MessageBody::Signal(Signal { name: "cancel".into(), body: Arc::from(*b"\0") }),
+    ];
+    let ends = ends.map(|end| MessageBody::JobEnded { child, id, generation, end });
+    let numbered = (299..).zip(ends.into_iter().chain(others));
+    numbered.map(|(number, body)| Message { number, at: at(14), body }).collect()
 }

@@ -196,6 +196,65 @@ macro_rules! for_each_conformance_case {
                 restart_does_not_restore_what_was_removed,
                 restart_keeps_the_generation,
             }
+            run_start {
+                run_is_returned_as_it_is_stored,
+                run_start_of_nothing_starts_nothing,
+                run_start_with_a_taken_id_starts_none_of_the_batch,
+                run_start_with_a_taken_key_names_the_run_that_has_it,
+                run_key_is_free_once_the_run_has_ended,
+            }
+            run_pending {
+                run_is_pending_until_its_first_step,
+                run_is_pending_while_it_has_messages,
+                run_is_pending_from_the_time_of_its_timer_on,
+                run_that_is_pending_longest_comes_first,
+                run_messages_are_read_in_order_and_up_to_a_limit,
+                run_of_another_program_or_a_newer_version_is_left_alone,
+                run_is_pending_by_name,
+            }
+            run_step {
+                run_step_writes_the_run,
+                run_step_with_an_old_revision_changes_nothing,
+                run_steps_are_answered_separately_and_in_order,
+                run_step_after_another_in_one_batch_sees_what_that_did,
+                run_step_consumes_its_own_messages_only,
+                run_end_is_stored_and_clears_the_timer,
+                run_that_has_ended_goes_on,
+                run_end_is_told_to_the_run_that_started_it,
+            }
+            run_effects {
+                run_step_enqueues_jobs_of_the_run,
+                run_step_with_the_id_of_another_job_is_refused,
+                run_step_with_a_job_that_is_there_leaves_it,
+                run_step_cancels_jobs_of_the_run_only,
+                run_step_withdraws_jobs_that_no_worker_has,
+                run_step_starts_runs,
+                run_step_with_the_id_of_another_run_is_refused,
+                run_step_sends_signals,
+            }
+            run_messages {
+                run_learns_of_success_and_its_result,
+                run_learns_of_a_failure_that_stops_the_job,
+                run_learns_nothing_of_what_does_not_end_the_job,
+                run_learns_of_an_overdue_job_that_is_stopped,
+                run_learns_of_a_job_that_expires,
+                run_learns_of_a_cancellation,
+                run_learns_of_a_redrive_and_of_the_next_end,
+                run_learns_of_many_ends_in_one_batch,
+                run_learns_of_jobs_enqueued_for_it,
+                run_learns_nothing_when_jobs_are_removed,
+                run_with_a_full_inbox_takes_no_signals_from_outside,
+            }
+            run_view {
+                runs_are_listed_newest_first_by_what_fits,
+                runs_that_have_ended_are_pruned,
+                restart_keeps_runs_and_their_messages,
+                restart_keeps_when_runs_are_pending,
+                race_of_two_steps_of_one_run_has_one_winner,
+                race_of_steps_in_opposite_order_ends,
+                race_of_ends_of_many_jobs_of_one_run_loses_no_message,
+                race_of_one_key_starts_one_run,
+            }
         }
     };
 }

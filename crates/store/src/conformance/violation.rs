@@ -1,6 +1,6 @@
 //! What a case found to be wrong.
 
-use crate::{DuplicateId, Refusal, StoreError};
+use crate::{DuplicateId, Refusal, RunRefusal, StartRefusal, StoreError};
 use std::fmt;
 
 /// What is wrong with a store, and where that was noticed.
@@ -42,6 +42,18 @@ impl From<Refusal> for Violation {
 impl From<DuplicateId> for Violation {
     fn from(duplicate: DuplicateId) -> Self {
         Self(format!("refused without reason: the id {} at {} is taken", duplicate.id, duplicate.index))
+    }
+}
+
+impl From<RunRefusal> for Violation {
+    fn from(refusal: RunRefusal) -> Self {
+        Self(format!("refused without reason: {refusal}"))
+    }
+}
+
+impl From<StartRefusal> for Violation {
+    fn from(refusal: StartRefusal) -> Self {
+        Self(format!("refused without reason: {refusal:?}"))
     }
 }
 

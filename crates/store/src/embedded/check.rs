@@ -4,6 +4,7 @@ use super::disk::{Disk, LockError, NativeDisk};
 use super::fault::{Damage, IoError, OpenError};
 use super::names::{LOCK, Name};
 use super::read::{Contents, LoadProgress, Reader, Survey, no_log_was_lost, survey};
+use super::runs::RunSlot;
 use super::slot::{Slot, order};
 use crate::{EventKind, KEPT_FAILURES, KEPT_REVISIONS, State};
 use std::io::ErrorKind;
@@ -19,6 +20,10 @@ pub struct Findings {
     pub dead: usize,
     /// How many queues there are.
     pub queues: usize,
+    /// How many runs there are.
+    pub runs: usize,
+    /// How many messages wait in their inboxes.
+    pub messages: usize,
     /// How many frames were read.
     pub frames: u64,
     /// How many records were read.
@@ -123,6 +128,8 @@ fn findings(dir: &Path, found: &Survey, contents: Contents) -> Findings {
         jobs: [0; 8],
         dead: 0,
         queues: 0,
+        runs: contents.loader.runs().len(),
+        messages: contents.loader.runs().iter().map(|slot| slot.inbox.len()).sum(),
         frames: contents.frames,
         records: contents.loader.records,
         snapshot_bytes: contents.snapshot_bytes,
@@ -140,6 +147,11 @@ fn findings(dir: &Path, found: &Survey, contents: Contents) -> Findings {
         findings.dead += usize::from(slot.is_dead());
         if let Some(contradiction) = contradiction(slot).filter(|_| findings.contradictions.len() < LISTED) {
             findings.contradictions.push(format!("job {} {contradiction}", slot.id));
+        }
+    }
+    for slot in contents.loader.runs().iter() {
+        if let Some(contradiction) = run_contradiction(slot).filter(|_| findings.contradictions.len() < LISTED) {
+            findings.contradictions.push(format!("run {} {contradiction}", slot.run.id));
         }
     }
     findings.queues = contents.loader.queues();
@@ -176,4 +188,17 @@ fn contradiction(slot: &Slot) -> Option<&'static str> {
         (job.revisions.is_sorted_by(|a, b| a.generation < b.generation), "has revisions out of order"),
     ];
     checks.into_iter().find(|(lease_refs, _)| !lease_refs).map(|(_, what)| what)
+}
+
+/// What cannot be true of a run, whatever happened to it.
+fn run_contradiction(slot: &RunSlot) -> Option<&'static str> {
+    let run = &slot.run;
+    let over = run.end.is_some();
+    let checks = [
+        (!over || run.timer.is_none(), "has ended and has a timer"),
+        (!over || run.key.is_none(), "has ended and has a key"),
+        (!over || run.revision > 0, "has ended without a step"),
+        (run.parent.is_none_or(|parent| parent.run != run.id), "has started itself"),
+    ];
+    checks.into_iter().find(|(fits, _)| !fits).map(|(_, what)| what)
 }

@@ -8,9 +8,9 @@ use super::shared_spec::CatalogueReader;
 use super::slot::Slot;
 use super::slots::Slots;
 use super::store_state::{Keys, StoreState};
-use crate::JobId;
 use crate::codec::row::Row;
 use crate::codec::{Decoder, Unreadable};
+use crate::{JobId, RunId};
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub(super) struct Loader {
     /// Jobs that records refer to before they are known. A snapshot leaves out what is deleted while
     /// it is being written, so the log may still speak of them, up to their deletion.
     unknown: HashSet<JobId>,
+    /// Runs that have messages before they are known, likewise.
+    unknown_runs: HashSet<RunId>,
     /// Queues that were removed, by number. The numbers stay taken until everything is read: of what a snapshot has,
     /// the log may say again how it was before.
     gone: HashSet<u32>,
@@ -76,6 +78,10 @@ impl Loader {
         &self.slots
     }
 
+    pub(super) const fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
     pub(super) fn queues(&self) -> usize {
         self.indexes.queue_indexes.len() - self.gone.len()
     }
@@ -123,21 +129,28 @@ impl Loader {
             }
             Record::Run(run) => {
                 self.happened([Some(run.created), Some(run.advanced), run.end.as_ref().map(|end| end.at)]);
+                self.unknown_runs.remove(&run.id);
                 self.runs.put(run);
                 Ok(())
             }
             Record::RunGone { id } => {
+                self.unknown_runs.remove(&id);
                 self.runs.remove(id);
                 Ok(())
             }
             Record::Message { run, message } => {
                 self.happened([Some(message.at)]);
-                // Of a run that a snapshot leaves out, the log says later that it is gone.
+                self.known_run(run);
                 self.runs.put_message(run, message);
                 Ok(())
             }
             Record::MessageGone { run, number } => {
+                self.known_run(run);
                 self.runs.remove_message(run, number);
+                Ok(())
+            }
+            Record::LastMessage { number } => {
+                self.runs.set_last_message(number);
                 Ok(())
             }
             Record::Clock { at, ahead_us } => {
@@ -174,6 +187,12 @@ impl Loader {
             None => {
                 self.unknown.insert(id);
             }
+        }
+    }
+
+    fn known_run(&mut self, id: RunId) {
+        if self.runs.get(id).is_none() {
+            self.unknown_runs.insert(id);
         }
     }
 
@@ -255,6 +274,12 @@ impl Loader {
         self.forget_queues()?;
         if let Some(id) = self.unknown.iter().min() {
             return Err(format!("records of job {id}, which was never written"));
+        }
+        if let Some(id) = self.unknown_runs.iter().min() {
+            return Err(format!("messages of run {id}, which was never written"));
+        }
+        if !self.runs.keys_are_unique() {
+            return Err("two runs with one key".to_owned());
         }
         let mut keys = Keys::default();
         for (place, key) in self.keys {

@@ -93,6 +93,10 @@ pub(super) enum Record<'a> {
         run: RunId,
         number: u64,
     },
+    /// The number of the last message that was written to any run.
+    LastMessage {
+        number: u64,
+    },
     /// The time, and how far the wall clock was ahead of it, in microseconds.
     Clock {
         at: Moment,
@@ -132,6 +136,7 @@ mod tag {
     pub(super) const RUN_GONE: u8 = 17;
     pub(super) const MESSAGE: u8 = 18;
     pub(super) const MESSAGE_GONE: u8 = 19;
+    pub(super) const LAST_MESSAGE: u8 = 20;
 }
 
 pub(super) fn policy(out: &mut Vec<u8>, number: u64, text: &[u8]) {
@@ -230,6 +235,11 @@ pub(super) fn message_gone(out: &mut Vec<u8>, of: RunId, number: u64) {
     out.count(number);
 }
 
+pub(super) fn last_message(out: &mut Vec<u8>, number: u64) {
+    out.byte(tag::LAST_MESSAGE);
+    out.count(number);
+}
+
 pub(super) fn clock(out: &mut Vec<u8>, at: Moment, ahead_us: i64) {
     out.byte(tag::CLOCK);
     out.moment(at);
@@ -292,6 +302,7 @@ impl<'a> Record<'a> {
                 Ok(Self::Message { run, message: run::decode_message(number, from)? })
             }
             tag::MESSAGE_GONE => Ok(Self::MessageGone { run: decode_run_id(from)?, number: from.count()? }),
+            tag::LAST_MESSAGE => Ok(Self::LastMessage { number: from.count()? }),
             tag::CLOCK => Ok(Self::Clock { at: from.moment()?, ahead_us: from.moment()?.micros() }),
             tag::SEALED => Ok(Self::Sealed),
             tag::CLOSED => Ok(Self::Closed),

@@ -32,11 +32,15 @@ const RECORD_BYTES: usize = 96;
 
 impl RunSlot {
     fn pending_since(&self) -> Option<Moment> {
-        // Numbers are given in the order of time.
+        // That with the lowest number, which is also that of the earliest time, unless the clock was set back.
         rules::pending_since(&self.run, self.inbox.values().next().map(|message| message.at))
     }
 
     /// About how many bytes its records take.
+    pub(super) fn bytes(&self) -> usize {
+        usize::try_from(self.weight()).unwrap_or(usize::MAX)
+    }
+
     fn weight(&self) -> i64 {
         run_weight(&self.run) + self.inbox.values().map(message_weight).sum::<i64>()
     }
@@ -106,7 +110,7 @@ impl Runs {
 
     /// Stores a message to a run that is known.
     pub(super) fn put_message(&mut self, to: RunId, message: Message) -> i64 {
-        self.last_message = self.last_message.max(message.number);
+        self.set_last_message(message.number);
         self.change_inbox(to, |inbox| {
             let bytes = message_weight(&message);
             inbox.insert(message.number, message).map_or(bytes, |before| bytes - message_weight(&before))
@@ -118,8 +122,30 @@ impl Runs {
         self.change_inbox(of, |inbox| -inbox.remove(&number).map_or(0, |message| message_weight(&message)))
     }
 
+    pub(super) const fn last_message(&self) -> u64 {
+        self.last_message
+    }
+
     pub(super) fn next_message(&self) -> u64 {
         self.last_message + 1
+    }
+
+    /// Numbers up to this one have been used.
+    pub(super) fn set_last_message(&mut self, number: u64) {
+        self.last_message = self.last_message.max(number);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &RunSlot> {
+        self.slots.values()
+    }
+
+    /// Whether no two runs have one key.
+    pub(super) fn keys_are_unique(&self) -> bool {
+        self.slots.values().filter(|slot| slot.run.key.is_some()).count() == self.keys.len()
     }
 
     /// The runs that are pending, in the order of time.
@@ -200,7 +226,8 @@ impl Runs {
         if let Some(end) = &run.end {
             self.ended.remove(&(end.at, run.id));
         }
-        if let Some(key) = &run.key {
+        // A record that is read again may be of the time when another run had the key.
+        if let Some(key) = run.key.as_ref().filter(|key| self.keys.get(*key) == Some(&run.id)) {
             self.keys.remove(key);
         }
     }

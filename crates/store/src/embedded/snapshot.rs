@@ -47,10 +47,14 @@ impl Cursor {
         }
         self.queue_indexes = store_state.indexes.queue_indexes.len();
         self.numbers = store_state.catalogue.write(self.numbers, out);
-        if !std::mem::replace(&mut self.clock, true)
-            && let Some((at, ahead_us)) = store_state.clock
-        {
-            record::clock(out, at, ahead_us);
+        if !std::mem::replace(&mut self.clock, true) {
+            if let Some((at, ahead_us)) = store_state.clock {
+                record::clock(out, at, ahead_us);
+            }
+            // What was written later, the log says.
+            if store_state.runs.last_message() > 0 {
+                record::last_message(out, store_state.runs.last_message());
+            }
         }
     }
 
@@ -79,14 +83,12 @@ impl Cursor {
 
     /// The next runs and their messages, about `most` runs. False when there are no more.
     pub(super) fn write_runs(&mut self, store_state: &StoreState, most: usize, out: &mut Vec<u8>) -> bool {
-        let mut written = 0;
-        for slot in store_state.runs.behind(self.run) {
+        for (written, slot) in store_state.runs.behind(self.run).enumerate() {
             if written >= most.max(1) || out.len() > CHUNK_BYTES {
                 return true;
             }
             slot.write(out);
             self.run = Some(slot.run.id);
-            written += 1;
         }
         false
     }

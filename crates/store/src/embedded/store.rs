@@ -48,6 +48,8 @@ pub(super) struct Running {
 pub struct Status {
     /// How many jobs it has.
     pub jobs: usize,
+    /// How many runs it has.
+    pub runs: usize,
     /// How often it has flushed since it was opened.
     pub flushes: u64,
     /// The length of the newest snapshot, in bytes; 0 where there is none.
@@ -82,6 +84,7 @@ impl Embedded {
         let written = self.shared.written();
         Status {
             jobs: core.store_state.slots.len(),
+            runs: core.store_state.runs.len(),
             flushes: written.flushes,
             snapshot_bytes: core.base.bytes,
             log_bytes: written.appended.saturating_sub(core.base.at),

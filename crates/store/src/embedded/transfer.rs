@@ -8,10 +8,11 @@ use super::open::{Folder, finish};
 use super::options::Options;
 use super::queue_index::QueueIndex;
 use super::read::Reader;
+use super::runs::RunSlot;
 use super::store::Embedded;
 use super::store_state::StoreState;
-use crate::transfer::{CopyError, PAGE_BYTES, PAGE_JOBS, Portable, QueueMark, Source, Target};
-use crate::{JobId, StoreError, StoreFuture};
+use crate::transfer::{CopyError, PAGE_BYTES, PAGE_JOBS, Portable, PortableRun, QueueMark, Source, Target};
+use crate::{JobId, RunId, StoreError, StoreFuture};
 use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,6 +76,18 @@ impl Source for FolderSource {
 
     fn after(&mut self, last: Option<JobId>) -> StoreFuture<'_, Vec<Portable>> {
         Box::pin(ready(Ok(self.page(last))))
+    }
+
+    fn runs_after(&mut self, last: Option<RunId>) -> StoreFuture<'_, Vec<PortableRun>> {
+        let mut bytes = 0;
+        let page = self.store_state.runs.behind(last).take(PAGE_JOBS).take_while(|slot| {
+            let fits = bytes <= PAGE_BYTES;
+            bytes += slot.bytes();
+            fits
+        });
+        let portable =
+            |slot: &RunSlot| PortableRun { run: slot.run.clone(), messages: slot.inbox.values().cloned().collect() };
+        Box::pin(ready(Ok(page.map(portable).collect())))
     }
 }
 
@@ -172,6 +185,13 @@ impl Source for FolderTarget {
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
+
+    fn runs_after(&mut self, last: Option<RunId>) -> StoreFuture<'_, Vec<PortableRun>> {
+        match self.reading() {
+            Ok(source) => source.runs_after(last),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
 }
 
 impl Target for FolderTarget {
@@ -188,6 +208,15 @@ impl Target for FolderTarget {
     fn add(&mut self, jobs: Vec<Portable>) -> StoreFuture<'_, ()> {
         match self.filling() {
             Ok(store) => store.answer(|store_state| jobs.into_iter().try_for_each(|moved| store_state.restore(moved))),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    fn add_runs(&mut self, runs: Vec<PortableRun>) -> StoreFuture<'_, ()> {
+        match self.filling() {
+            Ok(store) => {
+                store.answer(|store_state| runs.into_iter().try_for_each(|moved| store_state.restore_run(moved)))
+            }
             Err(error) => Box::pin(ready(Err(error))),
         }
     }

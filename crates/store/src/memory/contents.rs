@@ -144,7 +144,7 @@ impl Contents {
 
     /// Writes a step of a run: all of it, or nothing.
     pub(super) fn advance(&mut self, step: &RunStep, now: Moment) -> Stepped {
-        self.runs.check(step)?;
+        self.runs.check_revision(step)?;
         let child_of = |child: u64| Some(Parent { run: step.id, child });
         for (index, (child, new)) in step.jobs.iter().enumerate() {
             let foreign = self.jobs.get(&new.id).is_some_and(|stored| stored.job().parent != child_of(*child));
@@ -152,6 +152,7 @@ impl Contents {
                 return Err(RunRefusal::JobIdTaken(new.id));
             }
         }
+        self.runs.check_ids(step)?;
         let mut pending = self.runs.write(step, now);
         let mut transitions = Vec::new();
         for (child, new) in &step.jobs {

@@ -52,17 +52,24 @@ impl Runs {
         due.into_iter().take(pending.limit).map(read).collect()
     }
 
-    /// The run that a step is for, where the step may be written.
-    pub(super) fn check(&self, step: &RunStep) -> Result<&Run, RunRefusal> {
-        let run = self.runs.get(&step.id).ok_or(RunRefusal::NotFound)?;
-        if run.revision != step.revision {
-            return Err(RunRefusal::Changed(run.revision));
+    /// Whether a step was computed from the run as it is.
+    pub(super) fn check_revision(&self, step: &RunStep) -> Result<(), RunRefusal> {
+        match self.runs.get(&step.id) {
+            None => Err(RunRefusal::NotFound),
+            Some(run) if run.revision != step.revision => Err(RunRefusal::Changed(run.revision)),
+            Some(_) => Ok(()),
         }
-        let foreign = |new: &&NewRun| self.runs.get(&new.id).is_some_and(|stored| stored.parent != new.parent);
-        match step.runs.iter().find(foreign) {
-            Some(taken) => Err(RunRefusal::RunIdTaken(taken.id)),
-            None => Ok(run),
+    }
+
+    /// Whether the runs that a step starts are new, or are there already as what they are to be.
+    pub(super) fn check_ids(&self, step: &RunStep) -> Result<(), RunRefusal> {
+        for (index, new) in step.runs.iter().enumerate() {
+            let foreign = self.runs.get(&new.id).is_some_and(|stored| stored.parent != new.parent);
+            if foreign || step.runs[..index].iter().any(|earlier| earlier.id == new.id) {
+                return Err(RunRefusal::RunIdTaken(new.id));
+            }
         }
+        Ok(())
     }
 
     /// Writes a step that was checked, except for what it does to jobs. Answers the runs that got a message or
@@ -70,10 +77,6 @@ impl Runs {
     pub(super) fn write(&mut self, step: &RunStep, now: Moment) -> Vec<RunId> {
         let mut touched = vec![step.id];
         self.messages.retain(|(run, message)| *run != step.id || !step.consumed.contains(&message.number));
-        for new in &step.runs {
-            self.runs.entry(new.id).or_insert_with(|| fresh(new, now));
-            touched.push(new.id);
-        }
         let Some(run) = self.runs.get_mut(&step.id) else { return Vec::new() };
         let before = run.end.take();
         run.revision += 1;
@@ -90,6 +93,10 @@ impl Runs {
         if let Some((parent, RunEnd { succeeded, result, .. })) = told {
             let body = MessageBody::RunEnded { child: parent.child, id: step.id, succeeded, result };
             touched.extend(self.leave(parent.run, body, now));
+        }
+        for new in &step.runs {
+            self.runs.entry(new.id).or_insert_with(|| Run { key: None, ..fresh(new, now) });
+            touched.push(new.id);
         }
         for (to, signal) in &step.signals {
             touched.extend(self.leave(*to, MessageBody::Signal(signal.clone()), now));
@@ -161,7 +168,7 @@ impl Runs {
     }
 
     fn since(&self, run: &Run) -> Option<Moment> {
-        let first = self.inbox(run.id).map(|message| message.at).min();
+        let first = self.inbox(run.id).next().map(|message| message.at);
         let start = if run.revision == 0 { Some(run.created) } else { None };
         first.into_iter().chain(start).chain(run.timer).min()
     }

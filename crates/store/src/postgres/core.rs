@@ -8,6 +8,7 @@ use super::notifier::Notifier;
 use super::options::Options;
 use super::pool::{Pool, Session};
 use super::read::{Damaged, Found};
+use super::run::Messages;
 use super::settling::{Settling, Written};
 use super::source::Sources;
 use super::sql;
@@ -130,6 +131,28 @@ impl Core {
         order: [Table; 3],
         wanted: Wanted,
     ) -> Result<Locked, DbError> {
+        self.lock_by(session, ids, order, wanted, true).await
+    }
+
+    /// As [`Core::lock`], in the transaction that is open.
+    pub(super) async fn lock_more(
+        &self,
+        session: &mut Session,
+        ids: &[JobId],
+        order: [Table; 3],
+        wanted: Wanted,
+    ) -> Result<Locked, DbError> {
+        self.lock_by(session, ids, order, wanted, false).await
+    }
+
+    async fn lock_by(
+        &self,
+        session: &mut Session,
+        ids: &[JobId],
+        order: [Table; 3],
+        wanted: Wanted,
+        begin: bool,
+    ) -> Result<Locked, DbError> {
         let mut locked = Locked::default();
         let mut missing = uuids(ids);
         // A job that moves between the tables meanwhile is found in none of them; the next round finds it.
@@ -141,8 +164,11 @@ impl Core {
                 (Table::Ended, Wanted::Unended) => &sql::READ_ENDED,
             };
             let statement = Statement::new(statement, vec![Box::new(missing)]);
-            let rows =
-                if look == 0 { session.begin(BEGIN, &statement).await? } else { session.query(&statement).await? };
+            let rows = if begin && look == 0 {
+                session.begin(BEGIN, &statement).await?
+            } else {
+                session.query(&statement).await?
+            };
             let found = self.read_locked(session, &rows).await?;
             locked.jobs.extend(found.jobs.into_iter().map(|stored| (stored.job.id, stored)));
             locked.newer.extend(found.newer);
@@ -155,16 +181,30 @@ impl Core {
         Ok(locked)
     }
 
-    /// Writes what has changed of locked jobs, and commits.
+    /// Writes what has changed of locked jobs and what their runs have to learn of it, and commits.
     pub(super) async fn commit(
         &self,
         session: &mut Session,
         jobs: &[&StoredRow],
         blocks: &Blocks,
+        messages: &Messages,
+    ) -> Result<Written, DbError> {
+        self.commit_with(session, jobs, blocks, messages.statement()).await
+    }
+
+    /// Writes what has changed of locked jobs, and commits. Further statements, which answer nothing, come first.
+    pub(super) async fn commit_with<'j>(
+        &self,
+        session: &mut Session,
+        jobs: &[&'j StoredRow],
+        blocks: &Blocks,
+        further: impl IntoIterator<Item = Statement<'j>>,
     ) -> Result<Written, DbError> {
         let (mut statements, settling) = {
             let queue = self.catalogue.queue_numbers();
-            (write::changes(jobs, &queue)?, Settling::of(jobs, blocks, &queue)?)
+            let mut statements: Vec<Statement<'j>> = further.into_iter().collect();
+            statements.extend(write::changes(jobs, &queue)?);
+            (statements, Settling::of(jobs, blocks, &Messages::default(), &queue)?)
         };
         let settling = settling.map(|settling| {
             let Settling { statement, claims } = settling;

@@ -24,6 +24,7 @@ mod privileges;
 mod queues;
 mod read;
 mod row;
+mod run;
 mod schema;
 mod settling;
 mod source;

@@ -114,7 +114,8 @@ impl Options {
         format!(
             "SET search_path = \"{}\"; SET synchronous_commit = on; SET enable_seqscan = off; \
              SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
-             SET jit = off; SET plan_cache_mode = force_generic_plan; SET max_parallel_workers_per_gather = 0; SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '10s'",
+             SET jit = off; SET plan_cache_mode = force_generic_plan; SET max_parallel_workers_per_gather = 0; \
+             SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '10s'",
             self.schema
         )
     }

@@ -2,6 +2,7 @@
 
 use super::block::{self, Block, Blocks, NewBlock, new_blocks};
 use super::db_error::DbError;
+use super::run::Messages;
 use super::stored_row::{Place, StoredRow};
 use super::value::{Reader, Statement};
 use super::write::{self, QueueNumber};
@@ -40,10 +41,11 @@ impl Written {
 }
 
 impl<'j> Settling<'j> {
-    /// For jobs of these claims that have changed; none where no job has.
+    /// For jobs of these claims that have changed, and for what their runs learn of it; none where no job has.
     pub(super) fn of(
         jobs: &[&'j StoredRow],
         blocks: &Blocks,
+        messages: &Messages,
         queue: &QueueNumber<'_>,
     ) -> Result<Option<Self>, DbError> {
         let mut left: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
@@ -87,7 +89,13 @@ impl<'j> Settling<'j> {
             again_from.extend(new.iter().map(|_| no));
             again.extend(new);
         }
+        let claim = |id: JobId| {
+            let stored = jobs.iter().find(|stored| stored.job.id == id)?;
+            if let Place::Claim(no, _) = stored.place { Some(no) } else { None }
+        };
+        let told = messages.params_of_claims(claim);
         let shape = sql::Shape {
+            told: told.is_some(),
             whole: !whole.is_empty(),
             part: !part.is_empty(),
             ended: !over.is_empty(),
@@ -122,6 +130,7 @@ impl<'j> Settling<'j> {
             params.extend(block::params(&mut again));
             params.push(Box::new(again_from));
         }
+        params.extend(told.into_iter().flatten());
         Ok(Some(Self { statement: Statement::new(sql::settle(shape), params), claims: Claims { after, again } }))
     }
 }

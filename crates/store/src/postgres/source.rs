@@ -11,7 +11,8 @@ const JOBS: i64 = 256;
 pub(super) struct Sources(AtomicI64);
 
 impl Default for Sources {
-    /// Nodes begin with any source, at its first job. Where two of them meet, they share sources, which costs time only.
+    /// Nodes begin with any source, at its first job. Where two of them meet, they share sources, which costs time
+    /// only.
     fn default() -> Self {
         let mut bytes = [0; 8];
         // Without randomness, from the beginning.

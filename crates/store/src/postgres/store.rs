@@ -7,12 +7,13 @@ use super::db_error::DbError;
 use super::notifier::{self, Change};
 use super::options::Options;
 use super::verbs::runs::RunAnswer;
-use super::verbs::{self, claim, enqueue, inbox, list, manage, runs, sweep};
-use super::{pooler, privileges, queues, schema, vacuum};
+use super::verbs::{self, claim, enqueue, inbox, list, manage, remove, runs, sweep};
+use super::{pooler, privileges, queues, run, schema, vacuum};
 use crate::rules;
 use crate::{
     Claim, Decider, Decoder, Drained, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing,
-    NewJob, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Settled, Settlement, Standstill, Store, StoreError,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
+    RunId, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
     StoreFuture, Transition,
 };
 use redrive_policy::{Moment, Span};
@@ -30,6 +31,7 @@ pub struct Postgres {
     enqueues: Batcher<enqueue::Call, enqueue::Reply>,
     claims: Batcher<claim::Call, Vec<Job>>,
     runs: Batcher<runs::Call, runs::Answers>,
+    removals: Batcher<remove::Call, remove::Answer>,
     clock: Arc<DatabaseClock>,
     /// Inbox entries are read one batch at a time: their transaction needs a second connection for a moment, and
     /// two of them could wait for each other.
@@ -51,11 +53,12 @@ impl Postgres {
         }
         tokio::spawn(clock::follow(Arc::clone(&clock), Arc::downgrade(&core)));
         tokio::spawn(vacuum::run(Arc::clone(&core.vacuum), Arc::downgrade(&core)));
-        let (for_enqueues, for_claims, for_runs) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
+        let [for_enqueues, for_claims, for_runs, for_removals] = [(); 4].map(|()| Arc::clone(&core));
         Ok(Self {
             enqueues: Batcher::open(move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
             claims: Batcher::open(move |calls| claim::batch(Arc::clone(&for_claims), calls)),
             runs: Batcher::open(move |calls| runs::batch(Arc::clone(&for_runs), calls)),
+            removals: Batcher::open(move |calls| remove::batch(Arc::clone(&for_removals), calls)),
             core,
             clock,
             receiving: tokio::sync::Mutex::default(),
@@ -154,7 +157,7 @@ impl Store for Postgres {
     }
 
     fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
-        answer!(self, |core| manage::remove(core, id))
+        Box::pin(self.removals.call(remove::Call(id)))
     }
 
     fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
@@ -191,6 +194,42 @@ impl Store for Postgres {
 
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
         answer!(self, |core| sweep::next_wake(core, held))
+    }
+
+    fn start_runs(&self, runs: Vec<NewRun>, now: Moment) -> StoreFuture<'_, Result<Vec<Run>, StartRefusal>> {
+        Box::pin(async move { Ok(run::start(&self.core, &runs, now).await?) })
+    }
+
+    fn pending_runs(&self, pending: PendingRuns, now: Moment) -> StoreFuture<'_, Vec<PendingRun>> {
+        answer!(self, |core| run::pending(core, &pending, now))
+    }
+
+    fn advance(&self, steps: Vec<RunStep>, now: Moment) -> StoreFuture<'_, Vec<Stepped>> {
+        Box::pin(async move { Ok(run::advance(&self.core, &steps, now).await?) })
+    }
+
+    fn signal(&self, id: RunId, signal: Signal, now: Moment) -> StoreFuture<'_, Result<Run, RunRefusal>> {
+        answer!(self, |core| run::signal(core, id, &signal, now))
+    }
+
+    fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
+        answer!(self, |core| run::get(core, id))
+    }
+
+    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
+        answer!(self, |core| run::of_key(core, &key))
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {
+        answer!(self, |core| run::list(core, &filter, limit))
+    }
+
+    fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>> {
+        answer!(self, |core| run::next(core, &programs))
+    }
+
+    fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
+        answer!(self, |core| run::prune(core, age, limit, now))
     }
 
     fn drain_inbox<'a>(&'a self, open: &'a Decoder<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Drained> {

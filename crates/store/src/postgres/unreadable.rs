@@ -17,8 +17,8 @@ use std::sync::OnceLock;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-/// Jobs that wait. The row leaves its table, and with it every index that claims and sweeps go by. Its spec stays, so that the id and
-/// the idempotency key are not used again.
+/// Jobs that wait. The row leaves its table, and with it every index that claims and sweeps go by. Its spec stays, so
+/// that the id and the idempotency key are not used again.
 const SET_ASIDE: &str = "WITH u AS (SELECT * FROM unnest($1::uuid[], $2::text[]) AS u (id, reason)), \
      waiting AS (DELETE FROM live j USING u WHERE j.id = u.id \
        RETURNING j.id, j.queue, j.state AS was, u.reason, to_jsonb(j) AS row), \

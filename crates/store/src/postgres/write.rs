@@ -10,7 +10,6 @@ use super::value::{Param, Statement};
 use super::{block, ended, sql, text};
 use crate::{Job, NewJob};
 use redrive_policy::{Moment, Span};
-use uuid::Uuid;
 
 /// Returns the number of a queue.
 pub(super) type QueueNumber<'q> = dyn Fn(&str) -> Option<i32> + 'q;
@@ -54,13 +53,15 @@ pub(super) fn redriven<'j>(
     Ok(statement)
 }
 
-/// The statement that removes a locked job that has ended.
-pub(super) fn removed(stored: &StoredRow, queue: &QueueNumber<'_>) -> Result<Statement<'static>, DbError> {
+/// The statement that removes locked jobs that have ended.
+pub(super) fn removed(jobs: &[StoredRow], queue: &QueueNumber<'_>) -> Result<Statement<'static>, DbError> {
     let mut tally = Tally::default();
-    tally.add(number(queue, &stored.job.spec.queue)?, Some(stored.was), None);
-    let id: Param<'static> = Box::new(Uuid::from_bytes(stored.job.id.to_bytes()));
-    let mut statement = tallied(&sql::REMOVE, vec![id], tally);
-    statement.params.push(Box::new(stored.tid()));
+    for stored in jobs {
+        tally.add(number(queue, &stored.job.spec.queue)?, Some(stored.was), None);
+    }
+    let ids: Param<'static> = Box::new(uuids(jobs.iter().map(|stored| &stored.job.id)));
+    let mut statement = tallied(&sql::REMOVE, vec![ids], tally);
+    statement.params.push(tids(jobs.iter()));
     Ok(statement)
 }
 

@@ -24,6 +24,11 @@ pub(crate) fn created(new: &NewRun, now: Moment) -> Run {
     }
 }
 
+/// A run that a step has just started. It is known by its id, and has no key.
+pub(crate) fn child(new: &NewRun, now: Moment) -> Run {
+    Run { key: None, ..created(new, now) }
+}
+
 /// The run after a step, without what the step does to others.
 pub(crate) fn advance(run: &Run, step: &RunStep, now: Moment) -> Result<Run, RunRefusal> {
     if run.revision != step.revision {

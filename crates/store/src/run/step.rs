@@ -15,7 +15,8 @@ pub struct PendingRuns {
     pub programs: Vec<(Arc<str>, u32)>,
     /// Only these, as far as they are pending; absent, all.
     pub only: Option<Vec<RunId>>,
-    /// At most so many runs: those first that have been pending longest, then by id.
+    /// At most so many runs: those first that have been pending longest, then by id. What a run waits with is the
+    /// message that has the lowest number.
     pub limit: usize,
     /// At most so many messages of each run, those with the lowest numbers.
     pub messages: usize,
@@ -62,7 +63,7 @@ pub struct RunStep {
     /// Jobs of this run to cancel unless a worker has them. Those that are active, have ended, or are not its own, are
     /// left as they are.
     pub withdrawn: Vec<JobId>,
-    /// Runs to start. A run that is stored already as this child is left as it is.
+    /// Runs to start, without keys. A run that is stored already with the same parent is left as it is.
     pub runs: Vec<NewRun>,
     /// Messages to other runs. Runs that are not stored any more get none.
     pub signals: Vec<(RunId, Signal)>,

@@ -1,9 +1,10 @@
 //! Two stores, read side by side in the order of ids.
 
-use super::{CopyError, Portable, QueueMark, Source};
-use crate::JobId;
+use super::{CopyError, Portable, PortableRun, QueueMark, Source};
+use crate::{JobId, RunId, StoreFuture};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::fmt;
 
 /// Compares everything. Neither side is ever in memory as a whole.
 pub(super) async fn compare(
@@ -12,7 +13,16 @@ pub(super) async fn compare(
     seen: &mut (dyn FnMut(usize) + Send),
 ) -> Result<(), CopyError> {
     same_queues(&one.queues().await?, &other.queues().await?)?;
-    let (mut left, mut right) = (Pages::default(), Pages::default());
+    compare_items::<Portable>(one, other, seen).await?;
+    compare_items::<PortableRun>(one, other, &mut |_| {}).await
+}
+
+async fn compare_items<T: Item>(
+    one: &mut (dyn Source + '_),
+    other: &mut (dyn Source + '_),
+    seen: &mut (dyn FnMut(usize) + Send),
+) -> Result<(), CopyError> {
+    let (mut left, mut right) = (Pages::<T>::new(), Pages::<T>::new());
     let mut done = 0_usize;
     loop {
         left.fill(one).await?;
@@ -21,13 +31,28 @@ pub(super) async fn compare(
             match (left.page.pop_front(), right.page.pop_front()) {
                 (Some(expected), Some(found)) if expected == found => done += 1,
                 (Some(expected), Some(found)) => return Err(CopyError::Differs(difference(&expected, &found))),
-                (Some(expected), None) => return Err(CopyError::Differs(missing(expected.job.id))),
-                (None, Some(found)) => return Err(CopyError::Differs(surplus(found.job.id))),
+                (Some(expected), None) => return Err(CopyError::Differs(missing(&expected))),
+                (None, Some(found)) => return Err(CopyError::Differs(surplus(&found))),
                 (None, None) => return Ok(()),
             }
         }
         seen(done);
     }
+}
+
+/// What is compared one by one.
+trait Item: PartialEq + Send + Sized {
+    type Id: Copy + Ord + fmt::Display + Send;
+
+    /// What it is called.
+    const WHAT: &'static str;
+
+    fn id(&self) -> Self::Id;
+
+    fn after<'s>(from: &'s mut (dyn Source + '_), last: Option<Self::Id>) -> StoreFuture<'s, Vec<Self>>;
+
+    /// The names of its parts, and whether each is the same. Only those that differ are named, never their contents.
+    fn parts(&self, other: &Self) -> Vec<(&'static str, bool)>;
 }
 
 fn same_queues(one: &[QueueMark], other: &[QueueMark]) -> Result<(), CopyError> {
@@ -40,56 +65,104 @@ fn same_queues(one: &[QueueMark], other: &[QueueMark]) -> Result<(), CopyError> 
     }
 }
 
-fn missing(id: JobId) -> String {
-    format!("job {id} is missing")
+fn missing<T: Item>(item: &T) -> String {
+    format!("{} {} is missing", T::WHAT, item.id())
 }
 
-fn surplus(id: JobId) -> String {
-    format!("job {id} was not there before")
+fn surplus<T: Item>(item: &T) -> String {
+    format!("{} {} was not there before", T::WHAT, item.id())
 }
 
-/// What is different, by the names of the parts: the contents of jobs are not shown.
-fn difference(expected: &Portable, found: &Portable) -> String {
-    let (one, other) = (&expected.job, &found.job);
-    match one.id.cmp(&other.id) {
-        Ordering::Less => return missing(one.id),
-        Ordering::Greater => return surplus(other.id),
+/// What is different, by the names of the parts.
+fn difference<T: Item>(one: &T, other: &T) -> String {
+    match one.id().cmp(&other.id()) {
+        Ordering::Less => return missing(one),
+        Ordering::Greater => return surplus(other),
         Ordering::Equal => {}
     }
-    let parts = [
-        ("idempotency key", expected.idempotency_key == found.idempotency_key),
-        ("policy", one.spec.policy == other.spec.policy),
-        ("other specification", one.spec == other.spec || one.spec.policy != other.spec.policy),
-        ("state", one.state == other.state),
-        ("history", one.history == other.history),
-        ("lease", one.lease == other.lease && one.settled == other.settled),
-        ("times", one.times == other.times && one.due == other.due && one.last_delay == other.last_delay),
-        ("failures", one.failures == other.failures),
-        ("revisions", one.revisions == other.revisions),
-        ("result", one.result == other.result),
-    ];
-    let named: Vec<&str> = parts.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect();
+    let named: Vec<&str> = one.parts(other).into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect();
     let named = if named.is_empty() { "counts".to_owned() } else { named.join(", ") };
-    format!("job {} has another {named}", one.id)
+    format!("{} {} has another {named}", T::WHAT, one.id())
 }
 
-/// The jobs of one side, a page at a time.
-#[derive(Default)]
-struct Pages {
-    page: VecDeque<Portable>,
-    last: Option<JobId>,
+impl Item for Portable {
+    type Id = JobId;
+
+    const WHAT: &'static str = "job";
+
+    fn id(&self) -> JobId {
+        self.job.id
+    }
+
+    fn after<'s>(from: &'s mut (dyn Source + '_), last: Option<JobId>) -> StoreFuture<'s, Vec<Self>> {
+        from.after(last)
+    }
+
+    fn parts(&self, found: &Self) -> Vec<(&'static str, bool)> {
+        let (one, other) = (&self.job, &found.job);
+        vec![
+            ("idempotency key", self.idempotency_key == found.idempotency_key),
+            ("policy", one.spec.policy == other.spec.policy),
+            ("other specification", one.spec == other.spec || one.spec.policy != other.spec.policy),
+            ("state", one.state == other.state),
+            ("history", one.history == other.history),
+            ("lease", one.lease == other.lease && one.settled == other.settled),
+            ("times", one.times == other.times && one.due == other.due && one.last_delay == other.last_delay),
+            ("failures", one.failures == other.failures),
+            ("revisions", one.revisions == other.revisions),
+            ("result", one.result == other.result),
+            ("run", one.parent == other.parent),
+        ]
+    }
+}
+
+impl Item for PortableRun {
+    type Id = RunId;
+
+    const WHAT: &'static str = "run";
+
+    fn id(&self) -> RunId {
+        self.run.id
+    }
+
+    fn after<'s>(from: &'s mut (dyn Source + '_), last: Option<RunId>) -> StoreFuture<'s, Vec<Self>> {
+        from.runs_after(last)
+    }
+
+    fn parts(&self, found: &Self) -> Vec<(&'static str, bool)> {
+        let (one, other) = (&self.run, &found.run);
+        vec![
+            ("program", one.program == other.program && one.version == other.version),
+            ("state", one.state == other.state && one.revision == other.revision),
+            ("times", (one.timer, one.created, one.advanced) == (other.timer, other.created, other.advanced)),
+            ("key", one.key == other.key),
+            ("parent", one.parent == other.parent),
+            ("end", one.end == other.end),
+            ("messages", self.messages == found.messages),
+        ]
+    }
+}
+
+/// The items of one side, a page at a time.
+struct Pages<T: Item> {
+    page: VecDeque<T>,
+    last: Option<T::Id>,
     over: bool,
 }
 
-impl Pages {
+impl<T: Item> Pages<T> {
+    const fn new() -> Self {
+        Self { page: VecDeque::new(), last: None, over: false }
+    }
+
     fn needs_more(&self) -> bool {
         self.page.is_empty() && !self.over
     }
 
     async fn fill(&mut self, from: &mut (dyn Source + '_)) -> Result<(), CopyError> {
         if self.needs_more() {
-            self.page = from.after(self.last).await?.into();
-            self.last = self.page.back().map(|moved| moved.job.id);
+            self.page = T::after(from, self.last).await?.into();
+            self.last = self.page.back().map(Item::id);
             self.over = self.page.is_empty();
         }
         Ok(())
@@ -99,8 +172,9 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::samples;
     use crate::rules;
-    use crate::{NewJob, Spec, StoreFuture};
+    use crate::{NewJob, Run, Spec};
     use redrive_policy::{Moment, Policy};
     use std::future::{Future, ready};
     use std::sync::Arc;
@@ -108,7 +182,7 @@ mod tests {
 
     /// A store that is a list, read in pages of this length.
     #[derive(Clone)]
-    struct Fixed(Vec<QueueMark>, Vec<Portable>, usize);
+    struct Fixed(Vec<QueueMark>, Vec<Portable>, usize, Vec<PortableRun>);
 
     impl Source for Fixed {
         fn queues(&mut self) -> StoreFuture<'_, Vec<QueueMark>> {
@@ -123,6 +197,11 @@ mod tests {
             let rest = self.1.iter().filter(|moved| last.is_none_or(|last| moved.job.id > last));
             Box::pin(ready(Ok(rest.take(self.2).cloned().collect())))
         }
+
+        fn runs_after(&mut self, last: Option<RunId>) -> StoreFuture<'_, Vec<PortableRun>> {
+            let rest = self.3.iter().filter(|moved| last.is_none_or(|last| moved.run.id > last));
+            Box::pin(ready(Ok(rest.take(self.2).cloned().collect())))
+        }
     }
 
     fn portable(number: u128) -> Portable {
@@ -134,7 +213,11 @@ mod tests {
 
     fn store(page: usize) -> Fixed {
         let queue = QueueMark { name: "q".into(), paused: false, created: Moment::ORIGIN };
-        Fixed(vec![queue], (1..=10).map(portable).collect(), page)
+        let run = |number| PortableRun {
+            run: Run { id: RunId::new(Moment::ORIGIN, number), ..samples::runs().swap_remove(1) },
+            messages: samples::messages(),
+        };
+        Fixed(vec![queue], (1..=10).map(portable).collect(), page, (1..=5).map(run).collect())
     }
 
     fn compared(mut one: Fixed, mut other: Fixed) -> Result<(), CopyError> {
@@ -156,7 +239,7 @@ mod tests {
     #[test]
     fn every_difference_is_found_and_named() {
         type Change = fn(&mut Fixed);
-        let changes: [(Change, &str); 9] = [
+        let changes: [(Change, &str); 14] = [
             (|store| drop(store.1.remove(9)), "is missing"),
             (|store| drop(store.1.remove(0)), "is missing"),
             (|store| store.1.push(portable(11)), "was not there before"),
@@ -169,6 +252,11 @@ mod tests {
                 "another state, times",
             ),
             (|store| store.1[2].job.leases = 1, "another counts"),
+            (|store| store.1[3].job.parent = store.3[0].run.parent.or(samples::job().parent), "another run"),
+            (|store| drop(store.3.remove(2)), "is missing"),
+            (|store| drop(store.3[1].messages.pop()), "another messages"),
+            (|store| store.3[4].run.state = Arc::from(*b"other"), "another state"),
+            (|store| store.3[0].run.children = 9, "another counts"),
         ];
         for (change, words) in changes {
             let mut other = store(4);

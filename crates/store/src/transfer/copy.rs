@@ -40,6 +40,10 @@ pub struct Copied {
     pub queues: usize,
     /// How many of those are closed for claims.
     pub paused: usize,
+    /// How many runs there are.
+    pub runs: usize,
+    /// How many messages wait in their inboxes.
+    pub messages: usize,
     /// How many jobs applications have left in the inbox of the source meanwhile. They are not in the copy.
     pub left_behind: usize,
 }
@@ -68,6 +72,15 @@ pub async fn copy(
         jobs.iter().for_each(|moved| copied.note(moved));
         to.add(jobs).await?;
         told(Phase::Copying, done);
+    }
+    let mut last = None;
+    loop {
+        let runs = from.runs_after(last).await?;
+        let Some(newest) = runs.last() else { break };
+        last = Some(newest.run.id);
+        copied.runs += runs.len();
+        copied.messages += runs.iter().map(|moved| moved.messages.len()).sum::<usize>();
+        to.add_runs(runs).await?;
     }
     to.seal().await?;
     compare(from, &mut *to, &mut |done| told(Phase::Verifying, done)).await?;

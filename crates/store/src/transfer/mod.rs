@@ -1,8 +1,8 @@
 //! Whole stores on their way from one place to another.
 //!
 //! Everything of a job travels as it stands: its state, lease and token, what its policy remembers, its
-//! failures, its result, and its idempotency key. So does every queue. A copy is read again
-//! and compared, job by job, before it becomes a store.
+//! failures, its result, and its idempotency key. So does every queue, and every run with its messages. A copy is read
+//! again and compared, job by job and run by run, before it becomes a store.
 
 mod compare;
 mod copy;
@@ -11,7 +11,7 @@ mod error;
 pub use copy::{Copied, CopyProgress, Phase, copy};
 pub use error::CopyError;
 
-use crate::{Job, JobId, StoreFuture};
+use crate::{Job, JobId, Message, Run, RunId, StoreFuture};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -27,6 +27,15 @@ pub struct Portable {
     pub job: Job,
     /// Its idempotency key.
     pub idempotency_key: Option<Arc<str>>,
+}
+
+/// A run with its inbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortableRun {
+    /// The run as it stands.
+    pub run: Run,
+    /// Its messages, in the order of their numbers.
+    pub messages: Vec<Message>,
 }
 
 /// A queue apart from its jobs.
@@ -52,6 +61,9 @@ pub trait Source: Send {
     /// in memory at once, and none only after the last.
     fn after(&mut self, last: Option<JobId>) -> StoreFuture<'_, Vec<Portable>>;
 
+    /// The runs after this id, or the first ones, in the order of their ids, likewise.
+    fn runs_after(&mut self, last: Option<RunId>) -> StoreFuture<'_, Vec<PortableRun>>;
+
     /// How many jobs applications have left to be taken in since the reading began. They stay where they are.
     fn left_behind(&mut self) -> StoreFuture<'_, usize> {
         Box::pin(async { Ok(0) })
@@ -66,6 +78,9 @@ pub trait Target: Source {
 
     /// Stores jobs as they are. Their queues are there already.
     fn add(&mut self, jobs: Vec<Portable>) -> StoreFuture<'_, ()>;
+
+    /// Stores runs as they are, with their messages.
+    fn add_runs(&mut self, runs: Vec<PortableRun>) -> StoreFuture<'_, ()>;
 
     /// There is nothing to come. From now on the target can be read.
     fn seal(&mut self) -> StoreFuture<'_, ()>;

@@ -20,11 +20,16 @@ struct Sample {
 const SHORT: Options = Options { segment_bytes: 4 << 10, ..SMALL };
 
 impl Sample {
-    /// With a last frame of about this many bytes.
+    /// With a last frame of about this many bytes, behind another one in the same segment.
     fn new(last_bytes: usize) -> Self {
+        let samples = (0..).map(|seed| Self::of_seed(seed, last_bytes));
+        samples.into_iter().find(|sample| magics(&sample.disk.bytes(&sample.last_segment())).nth(1).is_some()).unwrap()
+    }
+
+    fn of_seed(seed: u64, last_bytes: usize) -> Self {
         let disk = SimDisk::default();
         let (store, _) = open(&disk, SHORT).unwrap();
-        let mut workload = Workload::new(3);
+        let mut workload = Workload::new(seed);
         let mut states = Vec::new();
         for op in workload.ops(40) {
             op.play(&store).unwrap();
@@ -190,10 +195,14 @@ fn a_last_write_that_was_acknowledged_is_never_cut_off() {
     }
 }
 
+/// Where frames begin.
+fn magics(bytes: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+    (0..bytes.len().saturating_sub(3)).filter(|at| bytes[*at..*at + 4] == [0xf5, b'r', b'd', b'f'])
+}
+
 /// The length of the frame that ends at the end of `bytes`.
 fn last_frame(bytes: &[u8]) -> usize {
-    let start = bytes.windows(4).rposition(|magic| magic == [0xf5, b'r', b'd', b'f']).unwrap();
-    bytes.len() - start
+    bytes.len() - magics(bytes).next_back().unwrap()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use redrive_policy::{Moment, Span};
 use redrive_store::conformance::block_on;
 use redrive_store::embedded::{self, Embedded, OpenError, check_on};
 use redrive_store::{
-    Claim, Filter, LeaseRef, Page, Retention, RunOutcome, Settlement, State, Store, StoreError, Token,
+    Claim, Filter, LeaseRef, Page, Retention, RunFilter, RunOutcome, Settlement, State, Store, StoreError, Token,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -82,7 +82,7 @@ fn closing_is_orderly_and_happens_once() {
 fn opening_reports_what_it_found() {
     let disk = SimDisk::default();
     let (store, _) = open(&disk, SMALL).unwrap();
-    for op in Workload::new(33).ops(600) {
+    for op in Workload::new(35).ops(600) {
         op.play(&store).unwrap();
     }
     let page = Page::new(0, 0);
@@ -90,9 +90,12 @@ fn opening_reports_what_it_found() {
     let expected = State::ALL.map(|state| count(Filter { state: Some(state), ..Filter::default() }));
     let dead = count(Filter { dead: Some(true), ..Filter::default() });
     assert!(dead > 0 && expected.iter().all(|count| *count > 0), "{expected:?}, {dead}");
+    let runs = block_on(store.runs(RunFilter::default(), usize::MAX)).unwrap().len();
+    assert_eq!((store.status().runs, runs > 0), (runs, true));
     drop(store);
     let findings = check_on(&disk, DIR, &mut |_| {}).unwrap();
-    assert_eq!((findings.jobs, findings.dead, findings.queues), (expected, dead, 3));
+    assert_eq!((findings.jobs, findings.dead, findings.queues, findings.runs), (expected, dead, 3, runs));
+    assert!(findings.messages > 0, "{findings:?}");
     let (_store, opened) = open(&disk, SMALL).unwrap();
     assert_eq!((opened.jobs, opened.dead), (expected, dead));
 }

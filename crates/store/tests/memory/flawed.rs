@@ -5,8 +5,9 @@ use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
     Claim, Decider, DuplicateId, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
-    NewJob, Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Settled, Settlement,
-    Standstill, State, Store, StoreError, StoreFuture, Token, Transition,
+    NewJob, NewRun, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
+    RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, State,
+    Stepped, Store, StoreError, StoreFuture, Token, Transition,
 };
 use std::sync::Arc;
 
@@ -67,10 +68,47 @@ pub(crate) enum Flaw {
     ForgetsVerdicts,
     ForgetsThePolicyOfTheWorker,
     ForgetsWhyRunsWereOverdue,
+    ForgetsParents,
+    IgnoresKeysOfRuns,
+    StartsRunsOneByOne,
+    CallsRunsEarly,
+    ReadsRunsOfNewerVersions,
+    ReadsRunsThatWereNotNamed,
+    ReadsTheNewestMessages,
+    PassesOverNewRuns,
+    ReadsNewestRunsFirst,
+    TellsNoRunOfExpiries,
+    TellsNoRunOfCancellations,
+    TellsNoRunOfRedrives,
+    TellsNoRunOfItsRuns,
+    RefusesTheRestOfABatch,
+    IgnoresRevisions,
+    ForgetsToConsume,
+    ConsumesEverything,
+    ForgetsTheSignalsOfAStep,
+    ForgetsTheRunsOfAStep,
+    ForgetsTimers,
+    WritesPartOfARefusedStep,
+    CancelsForeignJobs,
+    ForgetsWhatIsPending,
+    ForgetsTheJobsOfAStep,
+    TakesSignalsWithoutLimit,
+    CountsNoChildren,
+    KeepsTheFirstStateOfRuns,
+    EndsRunsAtTheirLastStep,
+    ListsRunsOfAllPrograms,
+    ListsEndedRunsToo,
+    BeginsEveryListOfRunsAnew,
+    ListsRunsOldestFirst,
+    WakesForNewerVersions,
+    PrunesRunsEarly,
+    PrunesRunsWithoutLimit,
+    LosesTimersAtRestart,
+    LosesMessagesAtRestart,
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 54] = [
+    pub(crate) const ALL: [Self; 91] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -125,6 +163,43 @@ impl Flaw {
         Self::ForgetsVerdicts,
         Self::ForgetsThePolicyOfTheWorker,
         Self::ForgetsWhyRunsWereOverdue,
+        Self::ForgetsParents,
+        Self::IgnoresKeysOfRuns,
+        Self::StartsRunsOneByOne,
+        Self::CallsRunsEarly,
+        Self::ReadsRunsOfNewerVersions,
+        Self::ReadsRunsThatWereNotNamed,
+        Self::ReadsTheNewestMessages,
+        Self::PassesOverNewRuns,
+        Self::ReadsNewestRunsFirst,
+        Self::TellsNoRunOfExpiries,
+        Self::TellsNoRunOfCancellations,
+        Self::TellsNoRunOfRedrives,
+        Self::TellsNoRunOfItsRuns,
+        Self::RefusesTheRestOfABatch,
+        Self::IgnoresRevisions,
+        Self::ForgetsToConsume,
+        Self::ConsumesEverything,
+        Self::ForgetsTheSignalsOfAStep,
+        Self::ForgetsTheRunsOfAStep,
+        Self::ForgetsTimers,
+        Self::WritesPartOfARefusedStep,
+        Self::CancelsForeignJobs,
+        Self::ForgetsWhatIsPending,
+        Self::ForgetsTheJobsOfAStep,
+        Self::TakesSignalsWithoutLimit,
+        Self::CountsNoChildren,
+        Self::KeepsTheFirstStateOfRuns,
+        Self::EndsRunsAtTheirLastStep,
+        Self::ListsRunsOfAllPrograms,
+        Self::ListsEndedRunsToo,
+        Self::BeginsEveryListOfRunsAnew,
+        Self::ListsRunsOldestFirst,
+        Self::WakesForNewerVersions,
+        Self::PrunesRunsEarly,
+        Self::PrunesRunsWithoutLimit,
+        Self::LosesTimersAtRestart,
+        Self::LosesMessagesAtRestart,
     ];
 }
 
@@ -153,14 +228,14 @@ impl Subject for FlawedSubject {
 }
 
 /// The reference model with a flaw at its rim.
-struct Flawed {
-    flaw: Flaw,
+pub(crate) struct Flawed {
+    pub(crate) flaw: Flaw,
     restarted: bool,
-    memory: Memory,
+    pub(crate) memory: Memory,
 }
 
 impl Flawed {
-    fn has(&self, flaw: Flaw) -> bool {
+    pub(crate) fn has(&self, flaw: Flaw) -> bool {
         self.flaw == flaw
     }
 
@@ -179,7 +254,7 @@ impl Flawed {
                 self.memory.settle(vec![Settlement { lease_ref, report }], job.times.created).await?;
             }
         }
-        Ok(())
+        self.lose_of_runs().await
     }
 
     /// How many due jobs these queues have.
@@ -196,6 +271,9 @@ impl Flawed {
         }
         if self.has(Flaw::LosesResultsAtRestart) && self.restarted {
             job.result = None;
+        }
+        if self.has(Flaw::ForgetsParents) {
+            job.parent = None;
         }
         if self.has(Flaw::ForgetsRevisions) {
             job.revisions.clear();
@@ -484,5 +562,41 @@ impl Store for Flawed {
             let held = if self.has(Flaw::WakesForHeldJobs) { &none } else { held };
             Ok(self.memory.next_wake(held).await?.filter(|_| !self.has(Flaw::NeverWakes)))
         })
+    }
+
+    fn start_runs(&self, runs: Vec<NewRun>, now: Moment) -> StoreFuture<'_, Result<Vec<Run>, StartRefusal>> {
+        self.start_flawed(runs, now)
+    }
+
+    fn pending_runs(&self, pending: PendingRuns, now: Moment) -> StoreFuture<'_, Vec<PendingRun>> {
+        self.pending_flawed(pending, now)
+    }
+
+    fn advance(&self, steps: Vec<RunStep>, now: Moment) -> StoreFuture<'_, Vec<Stepped>> {
+        self.advance_flawed(steps, now)
+    }
+
+    fn signal(&self, id: RunId, signal: Signal, now: Moment) -> StoreFuture<'_, Result<Run, RunRefusal>> {
+        self.signal_flawed(id, signal, now)
+    }
+
+    fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
+        Box::pin(async move { Ok(self.memory.run(id).await?.map(|run| self.shown_run(run))) })
+    }
+
+    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
+        self.memory.run_of_key(key)
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {
+        self.runs_flawed(filter, limit)
+    }
+
+    fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>> {
+        self.next_run_flawed(programs)
+    }
+
+    fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
+        self.prune_runs_flawed(age, limit, now)
     }
 }

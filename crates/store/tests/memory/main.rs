@@ -1,6 +1,7 @@
 //! The reference model passes the suite; stores with one flaw each do not.
 
 mod flawed;
+mod flawed_runs;
 mod model;
 mod suite;
 

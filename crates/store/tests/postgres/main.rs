@@ -21,6 +21,7 @@ mod nodes;
 mod pooler;
 mod privileges;
 mod rollbacks;
+mod runs;
 #[path = "../common/scratch.rs"]
 mod scratch;
 mod subject;

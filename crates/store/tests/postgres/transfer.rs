@@ -43,8 +43,15 @@ async fn all(source: &mut dyn Source) -> String {
     let mut last = None;
     loop {
         let page = source.after(last).await.unwrap();
-        let Some(newest) = page.last() else { return text };
+        let Some(newest) = page.last() else { break };
         last = Some(newest.job.id);
+        text.push_str(&format!("{page:?}"));
+    }
+    let mut last = None;
+    loop {
+        let page = source.runs_after(last).await.unwrap();
+        let Some(newest) = page.last() else { return text };
+        last = Some(newest.run.id);
         text.push_str(&format!("{page:?}"));
     }
 }
@@ -53,13 +60,14 @@ async fn all(source: &mut dyn Source) -> String {
 #[derive(Default)]
 struct Tally {
     jobs: [usize; 8],
-    others: [usize; 5],
+    others: [usize; 7],
 }
 
 impl AddAssign<&Copied> for Tally {
     fn add_assign(&mut self, copied: &Copied) {
         self.jobs.iter_mut().zip(copied.jobs).for_each(|(sum, count)| *sum += count);
-        let others = [copied.dead, copied.failures, copied.keys, copied.queues, copied.paused];
+        let Copied { dead, failures, keys, queues, paused, runs, messages, .. } = *copied;
+        let others = [dead, failures, keys, queues, paused, runs, messages];
         self.others.iter_mut().zip(others).for_each(|(sum, count)| *sum += count);
     }
 }

@@ -135,6 +135,22 @@ impl HttpClient {
         self.send(Method::POST, path, body, within).await
     }
 
+    /// Puts a document in place of what is there.
+    ///
+    /// # Errors
+    /// As for [`HttpClient::get`].
+    pub async fn put(&self, path: &str, body: Vec<u8>, within: Duration) -> Result<HttpResponse, ClientError> {
+        self.send(Method::PUT, path, body, within).await
+    }
+
+    /// Sends a change of what is there.
+    ///
+    /// # Errors
+    /// As for [`HttpClient::get`].
+    pub async fn patch(&self, path: &str, body: Vec<u8>, within: Duration) -> Result<HttpResponse, ClientError> {
+        self.send(Method::PATCH, path, body, within).await
+    }
+
     async fn send(
         &self,
         method: Method,

@@ -1,4 +1,4 @@
-//! Pictures of schedules and simulations: SVG and HTML for pages, blocks for terminals.
+//! Pictures of schedules, simulations and graphs of steps: SVG and HTML for pages, blocks for terminals.
 //!
 //! Everything is plain text made here. A picture loads nothing, runs no script, and follows the
 //! reader's choice of a light or a dark page.
@@ -6,6 +6,7 @@
 mod axis;
 mod escape;
 mod frame;
+mod graph_svg;
 mod schedule_svg;
 mod schedule_text;
 mod simulation_html;
@@ -21,6 +22,7 @@ use super::simulate::Outcome;
 use crate::Policy;
 
 pub use escape::escape;
+pub use graph_svg::{Step, StepState, graph_svg};
 pub use schedule_svg::schedule_svg;
 pub use schedule_text::schedule_text;
 pub use simulation_html::simulation_html;

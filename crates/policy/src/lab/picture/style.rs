@@ -33,6 +33,16 @@ pub(super) const STYLE: &str = "
 .r-mark{fill:#1d4ed8;stroke:#ffffff;stroke-width:1.5}
 .r-tag{font-size:12px;font-weight:600;fill:#29323f}
 .r-tag,.r-limit-label{paint-order:stroke;stroke:#ffffff;stroke-width:3.5px;stroke-linejoin:round}
+.r-step{stroke-width:1.4}
+.r-step-waiting{fill:#f6f8fa;stroke:#c3cad4;stroke-dasharray:4 3}
+.r-step-running{fill:#dbeafe;stroke:#2563eb}
+.r-step-retrying{fill:#ffedd5;stroke:#ea580c}
+.r-step-completed{fill:#dcfce7;stroke:#16a34a}
+.r-step-failed{fill:#fee2e2;stroke:#dc2626}
+.r-step-cancelled{fill:#eef0f3;stroke:#7a8494}
+.r-step~.r-tag{stroke:none}
+.r-edge{fill:none;stroke:#9aa4b2;stroke-width:1.4;stroke-linejoin:round}
+.r-arrow{fill:#9aa4b2}
 @media (prefers-color-scheme:dark){
 .r-paper{fill:#11161d;stroke:#2a323d}
 .r-title,.r-name{fill:#eef2f7}
@@ -57,5 +67,13 @@ pub(super) const STYLE: &str = "
 .r-tries{fill:#60a5fa;fill-opacity:.3}
 .r-tries-line{stroke:#60a5fa}
 .r-served{fill:#22c55e;fill-opacity:.6}
+.r-step-waiting{fill:#161c25;stroke:#3d4856}
+.r-step-running{fill:#172554;stroke:#60a5fa}
+.r-step-retrying{fill:#431407;stroke:#fb923c}
+.r-step-completed{fill:#052e16;stroke:#22c55e}
+.r-step-failed{fill:#450a0a;stroke:#f87171}
+.r-step-cancelled{fill:#1b222c;stroke:#8b96a6}
+.r-edge{stroke:#566173}
+.r-arrow{fill:#566173}
 }
 ";

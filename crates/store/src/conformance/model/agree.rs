@@ -2,6 +2,7 @@
 
 use super::answer::StepAnswer;
 use super::plan::{self, HeldPlan, JobPlan, ListPlan, SpecPlan, StartPlan};
+use super::run_plan::RunsStep;
 use super::sound::unsound;
 use super::step::Step;
 use super::world::World;
@@ -84,8 +85,12 @@ fn final_reads() -> Vec<Step> {
             Step::List(ListPlan { dead: Some(true), ..ListPlan::ALL }),
             Step::Queues,
             Step::NextWake(HeldPlan::None),
+            Step::Runs(RunsStep::ALL),
+            Step::Runs(RunsStep::ALL_PENDING),
+            Step::Runs(RunsStep::Next(u8::MAX)),
         ];
-        reads.into_iter().chain((0..8).map(Step::Get))
+        let keys = (0..plan::FEW).map(|key| Step::Runs(RunsStep::OfKey(key)));
+        reads.into_iter().chain((0..8).map(Step::Get)).chain(keys)
     };
     let keys = (0..plan::FEW).map(|key| {
         let plan = JobPlan { id: None, spec: SpecPlan::default(), start: StartPlan::Pending, key: Some(key) };

@@ -1,6 +1,9 @@
 //! The answers of all operations, in one type that can be compared.
 
-use crate::{DuplicateId, Enqueued, Job, Listed, Queue, QueueRefusal, Refusal, Settled, Transition};
+use crate::{
+    DuplicateId, Enqueued, Job, Listed, MessageBody, Queue, QueueRefusal, Refusal, Run, RunRefusal, Settled,
+    StartRefusal, Stepped, Transition,
+};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -37,6 +40,18 @@ pub enum StepAnswer {
     Queues(Vec<Queue>),
     /// To a question for the next wake.
     Wake(Option<Moment>),
+    /// To new runs.
+    Started(Result<Vec<Run>, StartRefusal>),
+    /// To steps of runs.
+    Stepped(Vec<Stepped>),
+    /// To a signal.
+    Signalled(Result<Run, RunRefusal>),
+    /// To a question for what is pending: the messages without their numbers.
+    Pending(Vec<(Run, Vec<(Moment, MessageBody)>)>),
+    /// To a read of one run.
+    Run(Option<Run>),
+    /// To a list of runs.
+    Runs(Vec<Run>),
     /// To a step that asks nothing.
     Nothing,
 }
@@ -54,6 +69,10 @@ impl StepAnswer {
             Self::Settled(answers) => answers.iter().flatten().map(Settled::job).collect(),
             Self::Transition(Ok(transition)) => vec![&transition.job],
             Self::Listed(listed) => listed.jobs.iter().collect(),
+            Self::Stepped(answers) => {
+                let transitions = answers.iter().flatten().flat_map(|advanced| &advanced.transitions);
+                transitions.map(|transition| &transition.job).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! The steps of a random history, and how they are drawn.
 
 use super::plan::{self, End, FEW, HeldPlan, JobPlan, LeasePlan, ListPlan, SpecPlan, limit, wait_ms};
+use super::run_plan::{self, RunsStep};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -64,6 +65,8 @@ pub enum Step {
     Paused,
     /// Ask for the next wake.
     NextWake(HeldPlan),
+    /// Something about runs.
+    Runs(RunsStep),
     /// Advance the clock by this many milliseconds.
     Pass(u32),
     /// Advance the clock to the next wake, so that boundaries are hit exactly.
@@ -79,7 +82,12 @@ pub enum Step {
 /// Random histories of up to `most` scripts: single steps, and sometimes several cycles of ordinary work,
 /// without which no job would get far.
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
-    let script = prop_oneof![75 => step().prop_map(|step| vec![step]), 4 => work_cycles(3), 1 => work_cycles(40)];
+    let script = prop_oneof![
+        75 => step().prop_map(|step| vec![step]),
+        4 => work_cycles(3),
+        1 => work_cycles(40),
+        10 => run_plan::cycle(),
+    ];
     vec(script, 1..=most.max(1)).prop_map(|scripts| scripts.concat())
 }
 
@@ -123,6 +131,7 @@ fn step() -> impl Strategy<Value = Step> {
         20 => worker_steps(),
         12 => clock_steps(),
         8 => operator_steps(),
+        12 => run_plan::steps().prop_map(Step::Runs),
         3 => read_steps(),
         2 => Just(Step::Restart),
     ]
@@ -163,10 +172,10 @@ fn operator_steps() -> impl Strategy<Value = Step> {
         8 => (plan::back(), option::weighted(0.3, plan::spec())).prop_map(|(job, spec)| Step::Redrive(job, spec)),
         2 => plan::back().prop_map(Step::Remove),
         2 => (wait_ms(), wait_ms(), limit()).prop_map(|(ended, dead, limit)| Step::Prune(ended, dead, limit)),
-        2 => (0..=FEW, any::<bool>(), any::<bool>())
+        3 => (0..=FEW, any::<bool>(), any::<bool>())
             .prop_map(|(queue, paused, only_known)| Step::Pause(queue, paused, only_known)),
         1 => (0..=FEW).prop_map(Step::ForgetQueue),
-        1 => wait_ms().prop_map(Step::PruneQueues),
+        5 => wait_ms().prop_map(Step::PruneQueues),
     ]
 }
 

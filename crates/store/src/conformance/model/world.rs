@@ -3,27 +3,31 @@
 use super::answer::StepAnswer;
 use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, SpecPlan, StartPlan, TokenPlan};
 use super::policies::policies;
+use super::run_plan::RunsStep;
 use super::step::Step;
 use crate::conformance::harness::walked;
 use crate::{
     Claim, Decision, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Missing, NewJob, Overdue, Page, Redrive,
-    Retention, RunOutcome, Settlement, Spec, Standstill, Start, Store, StoreError, Token,
+    Retention, RunId, RunOutcome, Settlement, Spec, Standstill, Start, Store, StoreError, Token,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
 
 /// What both stores of a history share.
 pub(super) struct World {
-    now: Moment,
-    ids: Vec<JobId>,
-    enqueued: u32,
+    pub(super) now: Moment,
+    pub(super) ids: Vec<JobId>,
+    pub(super) enqueued: u32,
+    pub(super) runs: Vec<RunId>,
+    pub(super) started: u32,
     leases: Vec<(JobId, LeaseToken)>,
     policies: Vec<Arc<Policy>>,
 }
 
 impl World {
     pub(super) fn new() -> Result<Self, Problems> {
-        Ok(Self { now: START, ids: Vec::new(), enqueued: 0, leases: Vec::new(), policies: policies()? })
+        let (ids, runs, leases) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { now: START, ids, enqueued: 0, runs, started: 0, leases, policies: policies()? })
     }
 
     /// Applies a step to one of the stores.
@@ -85,6 +89,7 @@ impl World {
             }
             Step::ForgetQueue(queue) => StepAnswer::Forgotten(store.forget_queue(any_queue(*queue)).await?),
             Step::PruneQueues(age) => StepAnswer::Names(store.prune_queues(Span::from_millis(*age), now).await?),
+            Step::Runs(step) => self.apply_to_runs(store, step).await?,
             _ => self.look(store, step).await?,
         })
     }
@@ -121,30 +126,35 @@ impl World {
             self.ids.extend(new);
             self.enqueued = self.enqueued.saturating_add(u32::try_from(plans.len()).unwrap_or(u32::MAX));
         }
+        if let Step::Runs(step) = step {
+            self.record_runs(step);
+        }
         if let (Step::Claim { .. }, StepAnswer::Jobs(jobs)) = (step, answer) {
             self.leases.extend(jobs.iter().filter_map(|job| Some((job.id, job.lease.as_ref()?.token))));
         }
         self.now = match (step, answer) {
             (Step::Pass(ms), _) => moved(self.now, i64::from(*ms)),
             (Step::StepBack(ms), _) => moved(self.now, -i64::from(*ms)),
-            (Step::PassToNextWake, StepAnswer::Wake(Some(wake))) => self.now.max(*wake),
+            (Step::PassToNextWake | Step::Runs(RunsStep::PassToNext), StepAnswer::Wake(Some(wake))) => {
+                self.now.max(*wake)
+            }
             _ => self.now,
         };
     }
 
     /// The id of a job that was enqueued, counted back from the last; an unknown id before the first.
-    fn id(&self, back: u8) -> JobId {
+    pub(super) fn id(&self, back: u8) -> JobId {
         let known = self.ids.iter().rev().nth(back.into()).copied();
         known.unwrap_or_else(|| JobId::new(START, u128::MAX - u128::from(back)))
     }
 
     /// An id for the job at an index of a batch. Ids do not sort by the time of the enqueue.
-    fn new_id(&self, place: u32) -> JobId {
+    pub(super) fn new_id(&self, place: u32) -> JobId {
         let number = self.enqueued.wrapping_add(place).wrapping_mul(0x9e37_79b1);
         JobId::new(START, u128::from(number))
     }
 
-    fn new_job(&self, place: u32, plan: &JobPlan) -> NewJob {
+    pub(super) fn new_job(&self, place: u32, plan: &JobPlan) -> NewJob {
         let start = match plan.start {
             StartPlan::Available => Start::Available,
             StartPlan::Pending => Start::Pending,
@@ -195,7 +205,7 @@ impl World {
 }
 
 /// The time at which every history starts.
-const START: Moment = Moment::from_micros(1_700_000_000_000_000);
+pub(super) const START: Moment = Moment::from_micros(1_700_000_000_000_000);
 
 /// The policy's decision. The error contains a digest of the job that was decided on, so that stores that pass a
 /// different one disagree. About half of the decisions come with a policy besides the job's own.
@@ -226,10 +236,10 @@ fn any_queue(number: u8) -> Arc<str> {
     if number < FEW { word("queue", number) } else { "queue-without-jobs".into() }
 }
 
-fn word(what: &str, number: u8) -> Arc<str> {
+pub(super) fn word(what: &str, number: u8) -> Arc<str> {
     format!("{what}-{}", number % FEW).into()
 }
 
-fn moved(moment: Moment, ms: i64) -> Moment {
+pub(super) fn moved(moment: Moment, ms: i64) -> Moment {
     Moment::from_micros(moment.micros() + ms * 1_000)
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::State;
-use crate::codec::samples::job;
+use crate::codec::samples::{job, messages, runs};
 use crate::embedded::frame::Frame;
 use crate::embedded::header::{FileHeader, Kind};
 use std::path::Path;
@@ -26,6 +26,15 @@ fn all(job: &Job) -> Vec<u8> {
     }
     respec(&mut out, job.id, &SpecRecord { shared_spec: 1, expires: None, body: b"" });
     delete(&mut out, job.id);
+    for each in runs() {
+        run(&mut out, &each);
+        run_gone(&mut out, each.id);
+    }
+    for each in messages() {
+        message(&mut out, runs()[0].id, &each);
+        message_gone(&mut out, runs()[0].id, each.number);
+    }
+    last_message(&mut out, 300);
     clock(&mut out, Moment::from_micros(1), -5);
     sealed(&mut out);
     closed(&mut out);
@@ -67,10 +76,21 @@ fn every_record_comes_back_as_it_was() {
     let spec = SpecRecord { shared_spec: 1, expires: None, body: b"" };
     assert_eq!(records.next(), Some(Record::Respec { id: job.id, spec }));
     assert_eq!(records.next(), Some(Record::Delete { id: job.id }));
+    for run in runs() {
+        let id = run.id;
+        assert_eq!(records.next(), Some(Record::Run(run)));
+        assert_eq!(records.next(), Some(Record::RunGone { id }));
+    }
+    for message in messages() {
+        let (run, number) = (runs()[0].id, message.number);
+        assert_eq!(records.next(), Some(Record::Message { run, message }));
+        assert_eq!(records.next(), Some(Record::MessageGone { run, number }));
+    }
     let rest: Vec<_> = records.collect();
     assert_eq!(
         rest,
         [
+            Record::LastMessage { number: 300 },
             Record::Clock { at: created, ahead_us: -5 },
             Record::Sealed,
             Record::Closed,

@@ -1,9 +1,9 @@
-//! Jobs and queues that are copied from another store.
+//! Jobs, queues and runs that are copied from another store.
 
 use crate::StoreError;
 use crate::embedded::record;
 use crate::embedded::store_state::StoreState;
-use crate::transfer::{Portable, QueueMark};
+use crate::transfer::{Portable, PortableRun, QueueMark};
 use std::sync::Arc;
 
 impl StoreState {
@@ -28,6 +28,19 @@ impl StoreState {
         for revision in &job.revisions {
             record::revision(self.frame.records(), job.id, revision);
         }
+        Ok(())
+    }
+
+    /// Stores a run as it is, with its messages.
+    pub(in crate::embedded) fn restore_run(&mut self, moved: PortableRun) -> Result<(), StoreError> {
+        let PortableRun { run, messages } = moved;
+        let id = run.id;
+        let taken = run.key.as_deref().and_then(|key| self.runs.of_key(key)).is_some();
+        if taken || self.runs.get(id).is_some() {
+            return Err(StoreError::Broken(format!("the id or the key of run {id} is there twice")));
+        }
+        self.put_run(run);
+        messages.into_iter().for_each(|message| self.put_message(id, message));
         Ok(())
     }
 }

@@ -49,7 +49,7 @@ impl StoreState {
         self.put_run(after.clone());
         for new in &step.runs {
             if self.runs.get(new.id).is_none() {
-                self.put_run(run_rules::created(new, now));
+                self.put_run(run_rules::child(new, now));
             }
             touched.push(new.id);
         }
@@ -82,11 +82,14 @@ impl StoreState {
                 return Err(RunRefusal::JobIdTaken(new.id));
             }
         }
-        let foreign = |new: &&NewRun| self.runs.get(new.id).is_some_and(|slot| slot.run.parent != new.parent);
-        match step.runs.iter().find(foreign) {
-            Some(taken) => Err(RunRefusal::RunIdTaken(taken.id)),
-            None => Ok((before, after)),
+        let mut ids = HashSet::new();
+        for new in &step.runs {
+            let foreign = self.runs.get(new.id).is_some_and(|slot| slot.run.parent != new.parent);
+            if foreign || !ids.insert(new.id) {
+                return Err(RunRefusal::RunIdTaken(new.id));
+            }
         }
+        Ok((before, after))
     }
 
     fn cancel_child(&mut self, run: RunId, id: JobId, even_active: bool, now: Moment) -> Option<Transition> {
@@ -135,11 +138,15 @@ impl StoreState {
     /// Leaves a message, where the run is stored; answers the run then.
     fn leave(&mut self, to: RunId, body: MessageBody, at: Moment) -> Option<RunId> {
         self.runs.get(to)?;
-        let message = Message { number: self.runs.next_message(), at, body };
+        self.put_message(to, Message { number: self.runs.next_message(), at, body });
+        Some(to)
+    }
+
+    /// Stores a message to a run that is stored.
+    pub(in crate::embedded) fn put_message(&mut self, to: RunId, message: Message) {
         record::message(self.frame.records(), to, &message);
         let bytes = self.runs.put_message(to, message);
         self.weigh(bytes);
-        Some(to)
     }
 
     pub(in crate::embedded) fn put_run(&mut self, run: Run) {

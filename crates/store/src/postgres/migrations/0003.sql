@@ -233,8 +233,8 @@ BEGIN
 END $body$;
 
 -- Every job in words. A column that has to be read from bytes costs some 20 microseconds for each row; columns that
--- are not asked for cost nothing. Conditions on the id go by index; that the row of several jobs has the id is said twice, and that
--- the clock is one row, so that the planner expects few rows and compiles nothing.
+-- are not asked for cost nothing. Conditions on the id go by index; that the row of several jobs has the id is said
+-- twice, and that the clock is one row, so that the planner expects few rows and compiles nothing.
 CREATE VIEW jobs AS
 SELECT
     j.id,

@@ -61,7 +61,7 @@ const CLAIMS: Blocks = Blocks {
     ],
 };
 /// How many parameters claims take.
-const PARAMETERS: usize = CLAIMS.parameters();
+pub(super) const CLAIM_PARAMETERS: usize = CLAIMS.parameters();
 
 /// Inserts claims, and returns their numbers and first jobs.
 pub(super) fn insert_claims(from: usize, which: Option<&str>) -> String {
@@ -72,8 +72,8 @@ statements! {
     /// Claims of jobs that are locked in `live`.
     CLAIM_BLOCKS = format!(
         "WITH gone AS (DELETE FROM live WHERE ctid = ANY (${tids}::tid[])), counted AS ({}) {}",
-        counted_from(PARAMETERS + 2), insert_claims(1, None), tids = PARAMETERS + 1
+        counted_from(CLAIM_PARAMETERS + 2), insert_claims(1, None), tids = CLAIM_PARAMETERS + 1
     );
     /// Claims of another store.
-    ARRIVE_ACTIVE = format!("WITH counted AS ({}) {}", counted_from(PARAMETERS + 1), insert_claims(1, None));
+    ARRIVE_ACTIVE = format!("WITH counted AS ({}) {}", counted_from(CLAIM_PARAMETERS + 1), insert_claims(1, None));
 }

@@ -74,10 +74,17 @@ statements! {
             counted_from(10), leave("($1::uuid[])[1]", "$14::tid")
         )
     };
-    /// Deletes the job $1. The row at the place $6, which has it, is locked.
+    /// Deletes the jobs $1. The rows at the places $6, which have them, are locked.
     REMOVE = format!(
-        "WITH counted AS ({}), {} DELETE FROM specs WHERE id = $1::uuid",
-        counted_from(2), leave("$1::uuid", "$6::tid")
+        "WITH counted AS ({}), \
+         leaving AS MATERIALIZED (SELECT tid, array_agg(id) AS ids, count(*)::smallint AS jobs \
+           FROM unnest($1::uuid[], $6::tid[]) AS u (id, tid) GROUP BY tid), \
+         part AS (UPDATE ended o SET jobs = o.jobs - l.jobs, \
+             gone = o.gone || ARRAY(SELECT array_position(o.ids, e.id)::smallint FROM unnest(l.ids) AS e (id)) \
+           FROM leaving l WHERE o.ctid = l.tid AND o.jobs > l.jobs), \
+         last AS (DELETE FROM ended o USING leaving l WHERE o.ctid = l.tid AND o.jobs = l.jobs) \
+         DELETE FROM specs WHERE id = ANY ($1::uuid[])",
+        counted_from(2)
     );
     /// Sets aside the job $1 for the reason $2. The row at the place $3, which has it, is locked.
     SET_ASIDE_ENDED = format!(

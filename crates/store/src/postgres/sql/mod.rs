@@ -80,7 +80,7 @@ macro_rules! statements {
             std::sync::LazyLock::new(|| $text);)*
     };
 }
-use statements;
+pub(super) use statements;
 
 /// The columns of a waiting job, as they are written.
 const WAITING: [(&str, &str); 9] = [

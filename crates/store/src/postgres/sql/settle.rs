@@ -2,6 +2,7 @@
 //! written it meanwhile, and what becomes of its jobs is written if and only if that holds.
 
 use super::{WAITING, blocks, ended, unnested_from, waiting_columns};
+use crate::postgres::run::insert_of_claims;
 use std::sync::OnceLock;
 
 /// What the statement has to do. What is not needed is left out of it: each part costs, even with nothing to do.
@@ -17,14 +18,16 @@ pub(in crate::postgres) struct Shape {
     pub(in crate::postgres) back: bool,
     /// Jobs whose leases were extended, in new claims.
     pub(in crate::postgres) again: bool,
+    /// Messages to the runs of jobs.
+    pub(in crate::postgres) told: bool,
 }
 
 /// The statement. It returns the numbers of the claims that were written, and for each new claim its number and its
 /// first job.
 pub(in crate::postgres) fn settle(shape: Shape) -> &'static str {
-    static TEXTS: [OnceLock<String>; 32] = [const { OnceLock::new() }; 32];
-    let Shape { whole, part, ended, back, again } = shape;
-    let flags = [whole, part, ended, back, again];
+    static TEXTS: [OnceLock<String>; 64] = [const { OnceLock::new() }; 64];
+    let Shape { whole, part, ended, back, again, told } = shape;
+    let flags = [whole, part, ended, back, again, told];
     let place = flags.iter().fold(0, |sum, flag| 2 * sum + usize::from(*flag));
     TEXTS[place].get_or_init(|| text(shape))
 }
@@ -78,6 +81,10 @@ fn text(shape: Shape) -> String {
     if shape.again {
         parts.push(format!("again AS ({})", blocks::insert_claims(from, Some(WRITTEN))));
         answer.push_str(" UNION ALL SELECT no, first FROM again");
+        from += blocks::CLAIM_PARAMETERS + 1;
+    }
+    if shape.told {
+        parts.push(format!("told AS ({})", insert_of_claims(from, WRITTEN)));
     }
     format!("WITH {} {answer}", parts.join(", "))
 }

@@ -6,8 +6,8 @@ use super::core::Core;
 use super::db_error::DbError;
 use super::options::Options;
 use super::schema;
-use crate::transfer::{CopyError, Portable, QueueMark, Source, Target};
-use crate::{JobId, StoreError, StoreFuture};
+use crate::transfer::{CopyError, Portable, PortableRun, QueueMark, Source, Target};
+use crate::{JobId, RunId, StoreError, StoreFuture};
 use transaction::Transaction;
 
 /// The other store may take long between two statements.
@@ -64,11 +64,13 @@ impl DatabaseTarget {
         let found =
             async { Ok((transaction.count().await?, transaction.queues().await?.len(), transaction.entries().await?)) };
         let (jobs, queues, (waiting, refused)) = found.await.map_err(failed)?;
+        let runs = transaction.runs_after(None).await.map_err(failed)?.len();
         let entries = waiting + refused;
         // A job that was set aside still has its spec, and is counted with the others.
-        if jobs + queues + entries > 0 {
+        if jobs + queues + entries + runs > 0 {
+            let many = if runs > 0 { "runs, " } else { "" };
             return Err(CopyError::Refused(format!(
-                "found {jobs} jobs, {queues} queues and {entries} inbox entries in {place}; allowed is an empty \
+                "found {many}{jobs} jobs, {queues} queues and {entries} inbox entries in {place}; allowed is an empty \
                  store: name another schema (?schema=name), or drop this one"
             )));
         }
@@ -100,6 +102,10 @@ impl Source for DatabaseSource {
         answer!(self.0.after(last))
     }
 
+    fn runs_after(&mut self, last: Option<RunId>) -> StoreFuture<'_, Vec<PortableRun>> {
+        answer!(self.0.runs_after(last))
+    }
+
     /// Ends the snapshot, so that entries that came after it can be seen.
     fn left_behind(&mut self) -> StoreFuture<'_, usize> {
         answer!(async {
@@ -121,6 +127,10 @@ impl Source for DatabaseTarget {
     fn after(&mut self, last: Option<JobId>) -> StoreFuture<'_, Vec<Portable>> {
         answer!(self.0.after(last))
     }
+
+    fn runs_after(&mut self, last: Option<RunId>) -> StoreFuture<'_, Vec<PortableRun>> {
+        answer!(self.0.runs_after(last))
+    }
 }
 
 impl Target for DatabaseTarget {
@@ -132,8 +142,12 @@ impl Target for DatabaseTarget {
         answer!(self.0.add(jobs))
     }
 
+    fn add_runs(&mut self, runs: Vec<PortableRun>) -> StoreFuture<'_, ()> {
+        answer!(self.0.add_runs(runs))
+    }
+
     fn seal(&mut self) -> StoreFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
+        answer!(self.0.use_numbers())
     }
 
     fn finish(mut self: Box<Self>) -> StoreFuture<'static, ()> {

@@ -1,6 +1,5 @@
 //! The only connection to a store, in one transaction from its begin to its commit.
 
-use crate::JobId;
 use crate::postgres::catalogue::StoredPolicy;
 use crate::postgres::core::Core;
 use crate::postgres::db_error::DbError;
@@ -8,8 +7,9 @@ use crate::postgres::pool::Session;
 use crate::postgres::row::encode_revisions;
 use crate::postgres::stored_row::{StoredRow, uuids};
 use crate::postgres::value::{Param, Reader, Statement, limit};
-use crate::postgres::{inbox, read, schema, text, unreadable, write};
-use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, QueueMark};
+use crate::postgres::{inbox, read, run, schema, text, unreadable, write};
+use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, PortableRun, QueueMark};
+use crate::{JobId, Run, RunId};
 use redrive_policy::{Moment, Span};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -123,6 +123,24 @@ impl Transaction {
             self.session.query(&statement).await?;
         }
         Ok(())
+    }
+
+    pub(super) async fn runs_after(&mut self, last: Option<RunId>) -> Result<Vec<PortableRun>, DbError> {
+        run::portable(&mut self.session, last).await
+    }
+
+    pub(super) async fn add_runs(&mut self, runs: Vec<PortableRun>) -> Result<(), DbError> {
+        let new: Vec<&Run> = runs.iter().map(|moved| &moved.run).collect();
+        self.session.query(&run::insert(&new)).await?;
+        for moved in runs.iter().filter(|moved| !moved.messages.is_empty()) {
+            self.session.query(&run::messages_as_they_are(moved)).await?;
+        }
+        Ok(())
+    }
+
+    /// New messages get numbers that are free.
+    pub(super) async fn use_numbers(&mut self) -> Result<(), DbError> {
+        self.session.query(&Statement::new(&run::NUMBERS_USED, Vec::new())).await.map(drop)
     }
 }
 

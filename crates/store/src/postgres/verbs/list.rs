@@ -41,7 +41,8 @@ pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Jo
 }
 
 /// A list is read in steps: statements that look at a few jobs each, and none of them in a transaction that is open
-/// for longer. One that is open keeps old versions of rows from being cleaned up, which writers would have to pass over.
+/// for longer. One that is open keeps old versions of rows from being cleaned up, which writers would have to pass
+/// over.
 pub(in crate::postgres) async fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listed, DbError> {
     let total = if filter.is_counted() { Some(counts::fitting(core, filter).await?) } else { None };
     if filter.is_by_end() && filter.state.is_some_and(|state| state != State::Discarded) {
@@ -91,7 +92,8 @@ async fn gather(core: &Core, filter: &Filter, page: &mut Gathering<JobId>) -> Re
     }
 }
 
-/// The jobs of a page, as of one moment. Those that were changed since they were found, and no longer fit, are left out.
+/// The jobs of a page, as of one moment. Those that were changed since they were found, and no longer fit, are left
+/// out.
 async fn read_page(core: &Core, filter: &Filter, page: Page, ids: &[JobId]) -> Result<Vec<Job>, DbError> {
     let mut session = core.session().await?;
     session.begin_by(BEGIN_SNAPSHOT).await?;

@@ -4,6 +4,7 @@ use super::super::core::{Core, Wanted};
 use super::super::db_error::DbError;
 use super::super::queues;
 use super::super::row::encode_revisions;
+use super::super::run::Messages;
 use super::super::tally::number;
 use super::super::value::{Param, Statement};
 use super::super::{sql, text, write};
@@ -22,7 +23,8 @@ pub(in crate::postgres) async fn change(
     let mut session = core.session().await?;
     let mut locked = core.lock_rows(&mut session, &[id], Wanted::Unended).await?;
     let answer = locked.job(id).and_then(|stored| stored.change(rule));
-    core.commit(&mut session, &locked.jobs.values().collect::<Vec<_>>(), &locked.blocks).await?;
+    let messages = Messages::of(&answer);
+    core.commit(&mut session, &locked.jobs.values().collect::<Vec<_>>(), &locked.blocks, &messages).await?;
     Ok(answer)
 }
 
@@ -61,29 +63,11 @@ pub(in crate::postgres) async fn redrive(
         ];
         statements.push(Statement::new(sql::UPDATE_SPEC, params));
     }
+    statements.extend(Messages::of(&answer).statement());
     session.commit(&statements).await?;
     core.catalogue.note_queue(queue, &job.spec.queue);
     core.tell(std::iter::once(job));
     Ok(answer)
-}
-
-pub(in crate::postgres) async fn remove(core: &Core, id: JobId) -> Result<Result<Job, Refusal>, DbError> {
-    let mut session = core.session().await?;
-    let mut locked = core.lock_rows(&mut session, &[id], Wanted::Ended).await?;
-    let found = locked.job(id).and_then(|stored| match stored.job.state {
-        state if state.is_terminal() => Ok(stored),
-        state => Err(Refusal::WrongState(state)),
-    });
-    match found {
-        Ok(stored) => {
-            session.commit(&[write::removed(stored, &|name| core.catalogue.queue(name))?]).await?;
-            Ok(Ok(Job::clone(&stored.job)))
-        }
-        Err(refusal) => {
-            session.roll_back().await?;
-            Ok(Err(refusal))
-        }
-    }
 }
 
 pub(in crate::postgres) async fn pause(

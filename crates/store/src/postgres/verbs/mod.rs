@@ -7,5 +7,6 @@ pub(super) mod inbox;
 pub(super) mod list;
 pub(super) mod manage;
 pub(super) mod queues;
+pub(super) mod remove;
 pub(super) mod runs;
 pub(super) mod sweep;

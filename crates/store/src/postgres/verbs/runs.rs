@@ -5,12 +5,13 @@ use super::super::block::Blocks;
 use super::super::core::{ACTIVE_FIRST, Core, Locked, Wanted};
 use super::super::db_error::DbError;
 use super::super::read;
+use super::super::run::Messages;
 use super::super::settling::{Settling, Written};
 use super::super::stored_row::{Changed, StoredRow};
 use crate::rules;
-use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError};
+use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError, Transition};
 use redrive_policy::{Moment, Span};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// What workers say about the runs that they hold, and when.
@@ -48,6 +49,14 @@ impl RunAnswer {
         match self {
             Self::Extended(job) => *job,
             Self::Settled(settled) => settled.into_job(),
+        }
+    }
+
+    /// What happened to the job, where its run ended.
+    fn transition(&self) -> Option<&Transition> {
+        match self {
+            Self::Extended(_) => None,
+            Self::Settled(settled) => settled.transition(),
         }
     }
 
@@ -105,9 +114,9 @@ impl Word<'_> {
 
 /// Takes the words of several callers together, one after the other.
 pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Answers, StoreError>> {
-    let mut run_call = Vec::new();
+    let (mut run_call, mut callers) = (Vec::new(), Vec::new());
     let mut lengths = Vec::with_capacity(calls.len());
-    for Call { run_call: said, now } in &calls {
+    for (caller, Call { run_call: said, now }) in calls.iter().enumerate() {
         let before = run_call.len();
         match said {
             RunCall::Alive(lease_refs, span) => {
@@ -116,8 +125,9 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
             RunCall::Ended(settlements) => run_call.extend(settlements.iter().map(|each| Word::Ended(each, *now))),
         }
         lengths.push(run_call.len() - before);
+        callers.resize(run_call.len(), caller);
     }
-    match heard(&core, &run_call).await {
+    match heard(&core, &run_call, &callers).await {
         Ok(answers) => {
             let mut answers = answers.into_iter();
             lengths.into_iter().map(|length| answers.by_ref().take(length).collect()).collect()
@@ -134,11 +144,12 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
 async fn heard(
     core: &Core,
     run_call: &[Word<'_>],
+    callers: &[usize],
 ) -> Result<Vec<Result<Result<RunAnswer, Refusal>, StoreError>>, DbError> {
     let mut ids: Vec<JobId> = run_call.iter().map(|word| word.id()).collect();
     ids.sort_unstable();
     ids.dedup();
-    let answers = short(core, run_call, &ids).await?;
+    let answers = short(core, run_call, callers, &ids).await?;
     let mut answers: Vec<_> = answers.into_iter().map(|answer| answer.map(|answer| Ok(Ok(answer)))).collect();
     let is_open = |(place, _): &(usize, Word<'_>)| answers[*place].is_none();
     let open: Vec<(usize, Word<'_>)> = run_call.iter().copied().enumerate().filter(is_open).collect();
@@ -163,9 +174,11 @@ async fn long(core: &Core, run_call: &[(usize, Word<'_>)]) -> Result<Placed, DbE
         Some(why) => Err(StoreError::from(read::newer(word.id(), why))),
         None => Ok(locked.job(word.id()).and_then(|stored| stored.change(|job| word.apply(job)))),
     };
-    let answers = run_call.iter().map(|(place, word)| (*place, answer(*word))).collect();
+    let answers: Placed = run_call.iter().map(|(place, word)| (*place, answer(*word))).collect();
     let Locked { jobs, blocks, .. } = locked;
-    let written = core.commit(&mut session, &jobs.values().collect::<Vec<_>>(), &blocks).await?;
+    let settled = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()?.as_ref().ok()?.transition());
+    let messages = Messages::of(settled);
+    let written = core.commit(&mut session, &jobs.values().collect::<Vec<_>>(), &blocks, &messages).await?;
     core.lease_cache.keep(
         active(jobs.into_values(), &written),
         blocks.into_iter().filter(|(no, _)| !written.claims.contains_key(no)),
@@ -185,7 +198,12 @@ fn active(jobs: impl IntoIterator<Item = StoredRow>, written: &Written) -> impl 
 /// meanwhile. Whatever is refused has to be looked at again: the job may have moved on.
 ///
 /// The answers are at the places of their words; none where the word goes the long way. The ids are in order.
-async fn short(core: &Core, run_call: &[Word<'_>], ids: &[JobId]) -> Result<Vec<Option<RunAnswer>>, DbError> {
+async fn short(
+    core: &Core,
+    run_call: &[Word<'_>],
+    callers: &[usize],
+    ids: &[JobId],
+) -> Result<Vec<Option<RunAnswer>>, DbError> {
     let mut answers: Vec<Option<RunAnswer>> = run_call.iter().map(|_| None).collect();
     let mut taken = core.lease_cache.take(ids).await;
     let jobs = std::mem::take(&mut taken.jobs);
@@ -199,8 +217,17 @@ async fn short(core: &Core, run_call: &[Word<'_>], ids: &[JobId]) -> Result<Vec<
             (*answer, *slot) = (Some(accepted), Some(stored));
         }
     }
+    // Runs learn of the jobs of one call in its order: where one of them goes the long way, those of runs do too.
+    let late: HashSet<usize> =
+        answers.iter().zip(callers).filter(|(answer, _)| answer.is_none()).map(|(_, caller)| *caller).collect();
+    for (word, _) in run_call.iter().zip(callers).filter(|(_, caller)| late.contains(caller)) {
+        let Ok(at) = jobs.binary_search_by_key(&word.id(), |(id, _)| *id) else { continue };
+        jobs[at].1.take_if(|stored| stored.job.parent.is_some());
+    }
+    // Of jobs that are refused after all, no claim is written, and no message.
+    let messages = Messages::of(answers.iter().flatten().filter_map(RunAnswer::transition));
     let mut jobs: Vec<StoredRow> = jobs.into_iter().filter_map(|(_, stored)| stored).collect();
-    let written = write(core, &jobs, &taken.blocks).await?;
+    let written = write(core, &jobs, &taken.blocks, &messages).await?;
     jobs.retain(|stored| stored.changed && written.has(stored.place));
     core.vacuum.wrote(jobs.len());
     core.tell(jobs.iter().map(|stored| &*stored.job));
@@ -215,9 +242,9 @@ async fn short(core: &Core, run_call: &[Word<'_>], ids: &[JobId]) -> Result<Vec<
 }
 
 /// Writes what has become of these jobs, where their claims are as they are here.
-async fn write(core: &Core, jobs: &[StoredRow], blocks: &Blocks) -> Result<Written, DbError> {
+async fn write(core: &Core, jobs: &[StoredRow], blocks: &Blocks, messages: &Messages) -> Result<Written, DbError> {
     let sound: Vec<&StoredRow> = jobs.iter().collect();
-    let settling = Settling::of(&sound, blocks, &core.catalogue.queue_numbers())?;
+    let settling = Settling::of(&sound, blocks, messages, &core.catalogue.queue_numbers())?;
     let Some(settling) = settling else { return Ok(Written::default()) };
     match core.session().await?.write(&settling.statement).await {
         Ok(rows) => settling.claims.written(&rows),

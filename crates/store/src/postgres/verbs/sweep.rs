@@ -5,6 +5,7 @@ use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::read::Found;
 use super::super::row::micros;
+use super::super::run::Messages;
 use super::super::sql;
 use super::super::stored_row::StoredRow;
 use super::super::value::{Param, Reader, Statement, limit};
@@ -36,8 +37,8 @@ pub(in crate::postgres) async fn reclaim(
     jobs.sort_by_key(|StoredRow { job, .. }| (rules::overdue(job, &grace, now).map(|(since, _)| since), job.id));
     jobs.truncate(most);
     let reclaimed = |stored: StoredRow| stored.changed_by(|job| rules::reclaim(job, decide, &grace, now)).ok();
-    let (ended, jobs): (_, Vec<StoredRow>) = jobs.into_iter().filter_map(reclaimed).unzip();
-    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks).await?;
+    let (ended, jobs): (Vec<Transition>, Vec<StoredRow>) = jobs.into_iter().filter_map(reclaimed).unzip();
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks, &Messages::of(&ended)).await?;
     Ok(ended)
 }
 
@@ -61,7 +62,7 @@ pub(in crate::postgres) async fn promote(
         moved.push(transition);
         jobs.push(stored);
     }
-    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &Blocks::new()).await?;
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &Blocks::new(), &Messages::of(&moved)).await?;
     Ok(moved)
 }
 

@@ -20,7 +20,7 @@ use redrive_engine::{
 };
 use redrive_ojs::{Envelopes, body, is_same, key_reused, max_attempts};
 use redrive_policy::Span;
-use redrive_store::{Enqueued, JobId, Redrive, Refusal, State};
+use redrive_store::{Enqueued, JobId, Redrive, Refusal, RunRefusal, State};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -253,6 +253,11 @@ fn refusal(error: EngineError) -> ClientError {
             ClientError::refused(404, "not_found", error)
         }
         EngineError::Refused(..) | EngineError::QueueHasJobs(_) => ClientError::refused(409, "conflict", error),
+        EngineError::RefusedRun(_, RunRefusal::NotFound) => ClientError::refused(404, "not_found", error),
+        EngineError::RunKeyTaken(_) => ClientError::refused(409, "duplicate", error),
+        EngineError::RefusedRun(..) => ClientError::refused(409, "conflict", error),
+        EngineError::NoSuchProgram(_) => ClientError::refused(409, "not_configured", error),
+        EngineError::RunTooLarge { .. } => ClientError::refused(413, "payload_too_large", error),
         EngineError::Store(_) => ClientError::Unreachable(error.to_string()),
     }
 }

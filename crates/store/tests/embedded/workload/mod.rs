@@ -1,132 +1,19 @@
 //! Random operations as data, so that the same ones can be applied to several stores.
 
+mod operation;
+
+pub(crate) use operation::{Op, everything};
+
+use operation::{Ending, Verb, all_pending};
 use redrive_policy::{
-    AttemptLimit, Backoff, Disposition, Draw, Failure, Jitter, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched,
-    decide,
+    AttemptLimit, Backoff, Disposition, Jitter, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched,
 };
 use redrive_store::conformance::block_on;
 use redrive_store::{
-    Claim, Decision, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Missing, NewJob, Overdue, Page, Redrive,
-    Retention, RunOutcome, Settlement, Spec, Start, Store, StoreError, Token,
+    Claim, Filter, JobId, LeaseRef, LeaseToken, Memory, NewJob, NewRun, Page, Parent, PendingRuns, Retention, RunId,
+    RunStep, Signal, Spec, Start, Store, Token,
 };
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
-
-/// An operation with its arguments.
-#[derive(Clone, Debug)]
-pub(crate) struct Op {
-    now: Moment,
-    verb: Verb,
-}
-
-#[derive(Clone, Debug)]
-enum Verb {
-    Enqueue(Vec<NewJob>),
-    Claim(Claim),
-    Extend(Vec<LeaseRef>, Option<Span>),
-    Settle(Vec<(LeaseRef, Ending)>),
-    Reclaim(usize),
-    Promote(usize),
-    Cancel(JobId),
-    Activate(JobId),
-    Redrive(JobId, Option<Arc<Spec>>),
-    Remove(JobId),
-    Prune(Retention, usize),
-    Pause(Arc<str>, bool),
-    Get(JobId),
-    List(Filter, Page),
-    Queues,
-    NextWake,
-}
-
-#[derive(Clone, Debug)]
-enum Ending {
-    Done(Option<Arc<[u8]>>),
-    Failed(f64),
-    Released(Span),
-}
-
-/// The answer of a store as text, or its error.
-pub(crate) type VerbFuture<'a> = Pin<Box<dyn Future<Output = Result<String, StoreError>> + 'a>>;
-
-impl Op {
-    /// Calls the operation at once; the answer can be awaited later.
-    pub(crate) fn call<'a>(&self, store: &'a dyn Store) -> VerbFuture<'a> {
-        macro_rules! call {
-            ($answer:expr) => {{
-                let answer = $answer;
-                Box::pin(async move { answer.await.map(|answer| format!("{answer:?}")) })
-            }};
-        }
-        let now = self.now;
-        match self.verb.clone() {
-            Verb::Enqueue(jobs) => call!(store.enqueue(jobs, now)),
-            Verb::Claim(claim) => call!(store.claim(claim, now)),
-            Verb::Extend(lease_refs, span) => call!(store.extend(lease_refs, span, now)),
-            Verb::Settle(list) => {
-                let settlements =
-                    list.into_iter().map(|(lease_ref, ending)| Settlement { lease_ref, report: ending.report(now) });
-                call!(store.settle(settlements.collect(), now))
-            }
-            Verb::Reclaim(limit) => call!(store.reclaim(&decide_overdue, limit, now)),
-            Verb::Promote(limit) => call!(store.promote(&HELD, limit, now)),
-            Verb::Cancel(id) => call!(store.cancel(id, now)),
-            Verb::Activate(id) => call!(store.activate(id, now)),
-            Verb::Redrive(id, spec) => call!(store.redrive(id, Redrive { spec, by: "ada".into() }, now)),
-            Verb::Remove(id) => call!(store.remove(id)),
-            Verb::Prune(retention, limit) => call!(store.prune(retention, limit, now)),
-            Verb::Pause(queue, paused) => call!(store.pause(queue, paused, Missing::Create, now)),
-            Verb::Get(id) => call!(store.get(id)),
-            // Stores may end a page after the last job that matches, or after the last one that was read.
-            Verb::List(filter, page) => {
-                let listed = store.list(filter, page);
-                call!(async move { listed.await.map(|listed| (listed.jobs, listed.total)) })
-            }
-            Verb::Queues => call!(store.queues()),
-            Verb::NextWake => call!(store.next_wake(&HELD)),
-        }
-    }
-
-    /// Calls the operation and waits for the answer.
-    pub(crate) fn play(&self, store: &dyn Store) -> Result<String, StoreError> {
-        block_on(self.call(store))
-    }
-}
-
-impl Ending {
-    fn report(self, now: Moment) -> RunOutcome {
-        match self {
-            Self::Done(result) => RunOutcome::Done(result),
-            Self::Failed(draw) => RunOutcome::Failed(Box::new(move |job| decision(job, now, draw))),
-            Self::Released(delay) => RunOutcome::Released { delay, most: 2 },
-        }
-    }
-}
-
-fn decision(job: &Job, now: Moment, draw: f64) -> Decision {
-    let failure = Failure::of_type(if draw < 0.2 { "fatal" } else { "error" });
-    let verdict = decide(&job.spec.policy, &job.history, &failure, now, Draw::try_from(draw).unwrap());
-    let error = format!("{{\"draw\":{draw}}}").into_bytes().into();
-    Decision { verdict, due: now.after(verdict.delay().unwrap_or_default()), error, policy: None }
-}
-
-fn decide_overdue(job: &Job, why: Overdue) -> Decision {
-    let until = job.lease.as_ref().unwrap().until;
-    decision(job, until, if why == Overdue::Stalled { 0.3 } else { 0.9 })
-}
-
-/// One of the queues, always.
-static HELD: LazyLock<Held> = LazyLock::new(|| Held::of_queues(["three".into()]));
-
-/// The whole contents of a store, as text.
-pub(crate) fn everything(store: &dyn Store) -> Result<String, StoreError> {
-    block_on(async {
-        let all = store.list(Filter::default(), Page::new(0, usize::MAX)).await?;
-        let (queues, wake) = (store.queues().await?, store.next_wake(&HELD).await?);
-        Ok(format!("{all:?}\n{queues:?}\n{wake:?}"))
-    })
-}
+use std::sync::Arc;
 
 /// Some jobs need several sectors, and some more than a segment has in the smallest stores.
 const LARGEST_BODY: usize = 5_000;
@@ -137,6 +24,9 @@ pub(crate) struct Workload {
     now: Moment,
     ids: Vec<JobId>,
     policies: Vec<Arc<Policy>>,
+    runs: Vec<RunId>,
+    /// What a store contains that has done the same: steps of runs are computed from it.
+    model: Memory,
 }
 
 impl Workload {
@@ -162,6 +52,8 @@ impl Workload {
             now: Moment::from_micros(1_700_000_000_000_000),
             ids: Vec::new(),
             policies: policies.into(),
+            runs: Vec::new(),
+            model: Memory::new(),
         }
     }
 
@@ -173,7 +65,7 @@ impl Workload {
         if self.random.u8(..4) > 0 {
             self.now = self.now.after(Span::from_millis(self.random.u32(..400)));
         }
-        let verb = match self.random.u8(..32) {
+        let verb = match self.random.u8(..42) {
             0..8 => self.enqueue(),
             8..14 => self.claim(),
             14..20 => self.settle(),
@@ -194,9 +86,71 @@ impl Workload {
             }
             29 => Verb::Pause(self.queue(), self.random.bool()),
             30 => self.read(),
-            _ => Verb::Get(self.id()),
+            31 => Verb::Get(self.id()),
+            32..34 => Verb::StartRuns((0..self.random.usize(1..3)).map(|_| self.new_run(None)).collect()),
+            34..39 => Verb::Advance((0..self.random.usize(1..3)).map(|_| self.step()).collect()),
+            39 => Verb::Signal(self.run(), self.signal()),
+            40 => Verb::PruneRuns(Span::from_millis(self.random.u32(..2_000)), self.random.usize(..4)),
+            _ => Verb::PendingRuns(all_pending()),
         };
-        Op { now: self.now, verb }
+        let op = Op { now: self.now, verb };
+        op.play(&self.model).unwrap();
+        op
+    }
+
+    fn run(&mut self) -> RunId {
+        let known = self.random.choice(&self.runs).copied();
+        known.unwrap_or_else(|| RunId::new(self.now, 0))
+    }
+
+    fn signal(&mut self) -> Signal {
+        let length = if self.random.u8(..4) == 0 { self.random.usize(..LARGEST_BODY) } else { 20 };
+        Signal { name: "go".into(), body: vec![b's'; length].into() }
+    }
+
+    fn new_run(&mut self, parent: Option<Parent>) -> NewRun {
+        let id = if self.random.u8(..12) == 0 { self.run() } else { RunId::new(self.now, self.random.u128(..)) };
+        self.runs.push(id);
+        NewRun {
+            id,
+            program: ["flow", "cron"][self.random.usize(..2)].into(),
+            version: self.random.u32(..2),
+            state: vec![b'i'; self.random.usize(..200)].into(),
+            key: (self.random.u8(..4) == 0).then(|| format!("key {}", self.random.u8(..2)).into()),
+            parent,
+            depth: parent.map_or(0, |_| 1),
+            seed: self.random.u64(..),
+        }
+    }
+
+    /// A step of a run as it is now, or once was.
+    fn step(&mut self) -> RunStep {
+        let id = self.run();
+        let only = PendingRuns { only: Some(vec![id]), ..all_pending() };
+        let (run, mut pending) = block_on(async {
+            (self.model.run(id).await.unwrap(), self.model.pending_runs(only, self.now).await.unwrap())
+        });
+        let late = self.random.u8(..10) == 0;
+        let revision = run.as_ref().map_or(0, |run| run.revision) + u64::from(late);
+        let messages = pending.pop().map(|pending| pending.messages).unwrap_or_default();
+        let read = self.random.usize(..=messages.len());
+        let timer = self.random.bool().then(|| self.now.after(Span::from_millis(self.random.u32(..900))));
+        let jobs = (0..self.random.u64(..3)).map(|_| (self.random.u64(..1_000), self.job())).collect();
+        let parent = Parent { run: id, child: 1_000 + self.random.u64(..1_000) };
+        RunStep {
+            id,
+            revision,
+            version: 1,
+            state: vec![b's'; self.random.usize(..300)].into(),
+            timer,
+            end: (self.random.u8(..4) == 0).then(|| (self.random.bool(), Arc::from(*b"end"))),
+            consumed: messages.into_iter().take(read).map(|message| message.number).collect(),
+            jobs,
+            cancelled: (0..self.random.usize(..2)).map(|_| self.id()).collect(),
+            withdrawn: (0..self.random.usize(..2)).map(|_| self.id()).collect(),
+            runs: (0..self.random.usize(..2)).map(|_| self.new_run(Some(parent))).collect(),
+            signals: (0..self.random.usize(..2)).map(|_| (self.run(), self.signal())).collect(),
+        }
     }
 
     /// New jobs with bodies of this many bytes, which can run at once.
@@ -231,7 +185,7 @@ impl Workload {
             expires: None,
         };
         let id = JobId::new(self.now, self.random.u128(..));
-        NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None }
+        NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None, parent: None }
     }
 
     fn enqueue(&mut self) -> Verb {
@@ -249,7 +203,7 @@ impl Workload {
             _ => Start::Available,
         };
         let key = (self.random.u8(..3) == 0).then(|| format!("key {}", self.random.u8(..12)).into());
-        NewJob { id, spec: self.spec(), start, idempotency_key: key }
+        NewJob { id, spec: self.spec(), start, idempotency_key: key, parent: None }
     }
 
     fn spec(&mut self) -> Arc<Spec> {

@@ -1,0 +1,108 @@
+//! Reading runs.
+
+use super::rows::{self, Row, uuids};
+use super::sql;
+use crate::postgres::core::Core;
+use crate::postgres::db_error::DbError;
+use crate::postgres::pool::Session;
+use crate::postgres::text;
+use crate::postgres::value::{Param, Reader, Statement, limit};
+use crate::transfer::{PAGE_JOBS, PortableRun};
+use crate::{Message, PendingRun, PendingRuns, Run, RunFilter, RunId};
+use redrive_policy::Moment;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use uuid::Uuid;
+
+pub(super) fn runs(rows: &[Row]) -> Result<Vec<Run>, DbError> {
+    rows.iter().map(|row| rows::run(&mut Reader::new(row))).collect()
+}
+
+async fn read(core: &Core, statement: Statement<'_>) -> Result<Vec<Run>, DbError> {
+    runs(&core.session().await?.query(&statement).await?)
+}
+
+pub(in crate::postgres) async fn get(core: &Core, id: RunId) -> Result<Option<Run>, DbError> {
+    Ok(read(core, Statement::new(&sql::READ, vec![Box::new(uuids([&id]))])).await?.pop())
+}
+
+pub(in crate::postgres) async fn of_key(core: &Core, key: &str) -> Result<Option<Run>, DbError> {
+    Ok(read(core, Statement::new(&sql::OF_KEY, vec![Box::new(key.as_bytes())])).await?.pop())
+}
+
+pub(in crate::postgres) async fn list(core: &Core, filter: &RunFilter, most: usize) -> Result<Vec<Run>, DbError> {
+    let params: Vec<Param<'_>> = vec![
+        Box::new(filter.program.as_deref().map(text::stored)),
+        Box::new(filter.ended),
+        Box::new(filter.after.map(rows::uuid)),
+        Box::new(limit(most)),
+    ];
+    read(core, Statement::new(&sql::LIST, params)).await
+}
+
+/// The names of programs, each once with its newest version.
+fn known<'p>(programs: &[(Arc<str>, u32)]) -> [Param<'p>; 2] {
+    let mut newest: BTreeMap<&str, u32> = BTreeMap::new();
+    for (program, version) in programs {
+        let known = newest.entry(program).or_insert(*version);
+        *known = (*known).max(*version);
+    }
+    let names: Vec<String> = newest.keys().map(|program| text::stored(program).into_owned()).collect();
+    let versions: Vec<i64> = newest.values().map(|version| i64::from(*version)).collect();
+    [Box::new(names), Box::new(versions)]
+}
+
+/// Runs that are pending, and their messages. The messages may be newer than the run: a step that was computed from an
+/// older one is refused.
+pub(in crate::postgres) async fn pending(
+    core: &Core,
+    pending: &PendingRuns,
+    now: Moment,
+) -> Result<Vec<PendingRun>, DbError> {
+    let mut session = core.session().await?;
+    let mut params: Vec<Param<'_>> = known(&pending.programs).into();
+    params.extend([Box::new(now.micros()) as Param<'_>, Box::new(limit(pending.limit))]);
+    let statement = match &pending.only {
+        None => Statement::new(&sql::PENDING, params),
+        Some(only) => {
+            params.push(Box::new(uuids(only)));
+            Statement::new(&sql::PENDING_ONLY, params)
+        }
+    };
+    let found = runs(&session.query(&statement).await?)?;
+    with_messages(&mut session, found, pending.messages).await
+}
+
+async fn with_messages(session: &mut Session, runs: Vec<Run>, most: usize) -> Result<Vec<PendingRun>, DbError> {
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = uuids(runs.iter().map(|run| &run.id));
+    let rows = session.query(&Statement::new(&sql::MESSAGES, vec![Box::new(ids), Box::new(limit(most))])).await?;
+    let mut messages: HashMap<RunId, Vec<Message>> = HashMap::new();
+    for row in &rows {
+        let mut row = Reader::new(row);
+        let id = rows::id(&mut row)?;
+        messages.entry(id).or_default().push(rows::message(id, &mut row)?);
+    }
+    let with = |run: Run| PendingRun { messages: messages.remove(&run.id).unwrap_or_default(), run };
+    Ok(runs.into_iter().map(with).collect())
+}
+
+pub(in crate::postgres) async fn next(core: &Core, programs: &[(Arc<str>, u32)]) -> Result<Option<Moment>, DbError> {
+    let statement = Statement::new(&sql::NEXT, known(programs).into());
+    let rows = core.session().await?.query(&statement).await?;
+    Ok(rows.first().map(|row| Reader::new(row).moment()).transpose()?.flatten())
+}
+
+/// The runs behind an id with all their messages, in the snapshot that is open.
+pub(in crate::postgres) async fn portable(
+    session: &mut Session,
+    last: Option<RunId>,
+) -> Result<Vec<PortableRun>, DbError> {
+    let last = last.map_or(Uuid::nil(), rows::uuid);
+    let params: Vec<Param<'_>> = vec![Box::new(last), Box::new(limit(PAGE_JOBS))];
+    let found = runs(&session.query(&Statement::new(&sql::PAGE, params)).await?)?;
+    let found = with_messages(session, found, usize::MAX).await?;
+    Ok(found.into_iter().map(|PendingRun { run, messages }| PortableRun { run, messages }).collect())
+}

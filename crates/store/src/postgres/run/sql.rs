@@ -1,0 +1,124 @@
+//! The statements on runs.
+
+use crate::postgres::sql::statements;
+
+/// Runs whose bytes this program reads, by the version, which comes first. Newer ones are left to nodes that can.
+const READABLE: &str = "r.body < '\\x02'::bytea";
+
+/// The programs $1 that the caller has, each with its newest version $2.
+const KNOWN: &str =
+    "JOIN unnest($1::text[], $2::bigint[]) AS p (program, version) ON p.program = r.program AND r.version <= p.version";
+
+/// Runs that have messages: one look into the index for each, however many messages it has.
+const TOLD: &str = "told AS (\
+       (SELECT run FROM run_messages ORDER BY run LIMIT 1) UNION ALL \
+       SELECT (SELECT m.run FROM run_messages m WHERE m.run > t.run ORDER BY m.run LIMIT 1) FROM told t \
+       WHERE t.run IS NOT NULL)";
+
+/// When the message of a run with the lowest number was written.
+const FIRST: &str = "(SELECT m.at_us FROM run_messages m WHERE m.run = r.id ORDER BY m.number LIMIT 1)";
+
+/// The columns of a run, as they are written.
+const COLUMNS: [(&str, &str); 12] = [
+    ("id", "uuid"),
+    ("program", "text"),
+    ("version", "bigint"),
+    ("revision", "bigint"),
+    ("timer_us", "bigint"),
+    ("created_us", "bigint"),
+    ("advanced_us", "bigint"),
+    ("ended_us", "bigint"),
+    ("succeeded", "boolean"),
+    ("parent", "uuid"),
+    ("key", "bytea"),
+    ("body", "bytea"),
+];
+
+fn unnested() -> String {
+    let arrays = (1..).zip(COLUMNS).map(|(place, (_, kind))| format!("${place}::{kind}[]"));
+    format!("unnest({}) AS u ({})", arrays.collect::<Vec<_>>().join(", "), names().join(", "))
+}
+
+fn names() -> [&'static str; 12] {
+    COLUMNS.map(|(name, _)| name)
+}
+
+/// The runs `c` that may be pending at $3, those first that have been so longest, at most $4.
+fn pending(with: &str, candidates: &str) -> String {
+    format!(
+        "{with} SELECT r.id, r.body FROM ({candidates}) c JOIN run_states r ON r.id = c.id AND {READABLE} {KNOWN} \
+         CROSS JOIN LATERAL (SELECT least(CASE WHEN r.revision = 0 THEN r.created_us END, r.timer_us, {FIRST}) AS us) \
+           AS since \
+         WHERE since.us <= $3 ORDER BY since.us, r.id LIMIT $4"
+    )
+}
+
+statements! {
+    LOCK = "SELECT id, body FROM run_states WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE".to_owned();
+    READ = "SELECT id, body FROM run_states WHERE id = ANY ($1::uuid[])".to_owned();
+    OF_KEY = "SELECT id, body FROM run_states WHERE key IS NOT NULL AND sha256(key) = sha256($1::bytea)".to_owned();
+    /// Runs that have one of the ids $1, or one of the keys $2.
+    LOOK_UP = "SELECT id, key FROM run_states WHERE id = ANY ($1::uuid[]) UNION \
+         SELECT id, key FROM run_states WHERE key IS NOT NULL \
+           AND sha256(key) = ANY (ARRAY(SELECT sha256(k) FROM unnest($2::bytea[]) AS u (k)))".to_owned();
+    INSERT = format!("INSERT INTO run_states ({}) SELECT * FROM {}", names().join(", "), unnested());
+    UPDATE = {
+        let set: Vec<String> = names()[2..].iter().map(|name| format!("{name} = u.{name}")).collect();
+        format!("UPDATE run_states r SET {} FROM {} WHERE r.id = u.id", set.join(", "), unnested())
+    };
+    PENDING = pending(
+        &format!("WITH RECURSIVE {TOLD}"),
+        "SELECT run AS id FROM told WHERE run IS NOT NULL UNION SELECT id FROM run_states WHERE revision = 0 UNION \
+         SELECT id FROM run_states WHERE timer_us <= $3",
+    );
+    /// The same among the runs $5.
+    PENDING_ONLY = pending("", "SELECT DISTINCT id FROM unnest($5::uuid[]) AS n (id)");
+    /// When the next run is pending.
+    NEXT = format!(
+        "WITH RECURSIVE {TOLD} SELECT least(\
+           (SELECT min(r.created_us) FROM run_states r {KNOWN} WHERE r.revision = 0 AND {READABLE}), \
+           (SELECT r.timer_us FROM run_states r {KNOWN} WHERE r.timer_us IS NOT NULL AND {READABLE} \
+              ORDER BY r.timer_us LIMIT 1), \
+           (SELECT min({FIRST}) FROM told t JOIN run_states r ON r.id = t.run AND {READABLE} {KNOWN}))"
+    );
+    /// The messages of the runs $1, at most $2 of each.
+    MESSAGES = "SELECT r.id, m.number, m.body FROM unnest($1::uuid[]) AS r (id) CROSS JOIN LATERAL (\
+           SELECT number, body FROM run_messages m WHERE m.run = r.id ORDER BY number LIMIT $2) m \
+         ORDER BY m.number".to_owned();
+    /// The first messages of the runs $1, of each as many as $2 says.
+    INBOXES = "SELECT r.id, m.number, m.at_us FROM unnest($1::uuid[], $2::bigint[]) AS r (id, most) \
+         CROSS JOIN LATERAL (SELECT number, at_us FROM run_messages m WHERE m.run = r.id ORDER BY number LIMIT r.most) m"
+        .to_owned();
+    /// The messages $2 of the runs $1 were read.
+    CONSUME = "DELETE FROM run_messages m USING unnest($1::uuid[], $2::bigint[]) AS u (run, number) \
+         WHERE m.run = u.run AND m.number = u.number".to_owned();
+    /// Messages to runs that are stored, numbered in the order in which they are given.
+    INSERT_MESSAGES = "INSERT INTO run_messages (run, at_us, body) SELECT u.run, u.at_us, u.body \
+         FROM unnest($1::uuid[], $2::bigint[], $3::bytea[]) WITH ORDINALITY AS u (run, at_us, body, place) \
+         WHERE EXISTS (SELECT FROM run_states r WHERE r.id = u.run) ORDER BY u.place".to_owned();
+    /// Messages of another store, with their numbers.
+    INSERT_MESSAGES_AS_THEY_ARE = "INSERT INTO run_messages (run, number, at_us, body) \
+         SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bytea[])".to_owned();
+    /// Messages get numbers above those that are used.
+    NUMBERS_USED = "SELECT setval(pg_get_serial_sequence('run_messages', 'number'), \
+         greatest(max(number), 1)) FROM run_messages".to_owned();
+    /// The run $1, and how many messages it has, counted up to $2.
+    SIGNALLED = "SELECT r.id, r.body, (SELECT count(*) FROM (\
+           SELECT FROM run_messages m WHERE m.run = r.id LIMIT $2) m) FROM run_states r WHERE r.id = $1".to_owned();
+    /// Runs that match: of the program $1, ended or not $2, behind $3, at most $4.
+    LIST = format!(
+        "SELECT r.id, r.body FROM run_states r WHERE ($1::text IS NULL OR r.program = $1) \
+           AND ($2::boolean IS NULL OR (r.ended_us IS NOT NULL) = $2) AND ($3::uuid IS NULL OR r.id < $3) AND {READABLE} \
+         ORDER BY r.id DESC LIMIT $4"
+    );
+    /// The runs behind $1 in the order of their ids, at most $2.
+    PAGE = "SELECT id, body FROM run_states WHERE id > $1 ORDER BY id LIMIT $2".to_owned();
+    /// Deletes runs that ended until $1 and have no messages, at most $2; and messages whose runs were deleted while
+    /// they were written.
+    PRUNE = "WITH lost AS (DELETE FROM run_messages m \
+             WHERE NOT EXISTS (SELECT FROM run_states r WHERE r.id = m.run)), \
+         gone AS (DELETE FROM run_states WHERE id = ANY (ARRAY(SELECT id FROM run_states r WHERE ended_us <= $1 \
+             AND NOT EXISTS (SELECT FROM run_messages m WHERE m.run = r.id) \
+             ORDER BY ended_us, id LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING id) \
+         SELECT count(*) FROM gone".to_owned();
+}

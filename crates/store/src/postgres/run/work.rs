@@ -1,0 +1,182 @@
+//! What steps of runs make of what is stored: worked out in memory, so that a step that is refused leaves nothing.
+
+use super::messages::Messages;
+use crate::postgres::stored_row::StoredRow;
+use crate::run::rules as run_rules;
+use crate::{
+    Advanced, EventKind, Job, JobId, MessageBody, NewJob, NewRun, Parent, Run, RunId, RunRefusal, RunStep, State,
+    Stepped, Transition, rules,
+};
+use redrive_policy::Moment;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The runs and jobs that a batch of steps is about.
+pub(super) struct Work {
+    pub(super) now: Moment,
+    pub(super) runs: HashMap<RunId, Entry>,
+    /// Jobs that are stored, and locked where they have not ended.
+    pub(super) jobs: HashMap<JobId, StoredRow>,
+    /// Ids of jobs that are stored.
+    pub(super) taken: HashSet<JobId>,
+    /// Jobs that the steps enqueue, each with what it is made of.
+    pub(super) created: Vec<(NewJob, Job)>,
+    /// Those of them that later steps have cancelled.
+    pub(super) cancelled: Vec<JobId>,
+    pub(super) messages: Messages,
+    pub(super) consumed: Vec<(RunId, u64)>,
+}
+
+/// A run, and what is known of its inbox.
+pub(super) struct Entry {
+    pub(super) run: Run,
+    pub(super) inbox: Inbox,
+    pub(super) state: EntryState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EntryState {
+    Stored,
+    Changed,
+    New,
+}
+
+/// When messages were written: the first ones, up to one that the steps do not read.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    pub(super) stored: BTreeMap<u64, Moment>,
+    /// The first that this batch writes. Its number is higher.
+    added: Option<Moment>,
+}
+
+impl Entry {
+    pub(super) const fn stored(run: Run) -> Self {
+        Self { run, inbox: Inbox { stored: BTreeMap::new(), added: None }, state: EntryState::Stored }
+    }
+
+    fn new(run: Run) -> Self {
+        Self { state: EntryState::New, ..Self::stored(run) }
+    }
+
+    fn set(&mut self, run: Run) {
+        self.run = run;
+        if self.state == EntryState::Stored {
+            self.state = EntryState::Changed;
+        }
+    }
+
+    fn is_pending(&self, now: Moment) -> bool {
+        let first = self.inbox.stored.values().next().copied().or(self.inbox.added);
+        run_rules::pending_since(&self.run, first).is_some_and(|since| since <= now)
+    }
+}
+
+impl Work {
+    /// Does one step: all of it, or nothing.
+    pub(super) fn step(&mut self, step: &RunStep) -> Stepped {
+        let before = self.runs.get(&step.id).ok_or(RunRefusal::NotFound)?.run.clone();
+        let after = run_rules::advance(&before, step, self.now)?;
+        self.check_jobs(step)?;
+        self.check_runs(step)?;
+        let mut touched = vec![step.id];
+        touched.extend(run_rules::end_message(&before, &after).and_then(|(to, body)| self.leave(to, body)));
+        if let Some(entry) = self.runs.get_mut(&step.id) {
+            for number in &step.consumed {
+                entry.inbox.stored.remove(number);
+                self.consumed.push((step.id, *number));
+            }
+            entry.set(after.clone());
+        }
+        for new in &step.runs {
+            self.runs.entry(new.id).or_insert_with(|| Entry::new(run_rules::child(new, self.now)));
+            touched.push(new.id);
+        }
+        for (to, signal) in &step.signals {
+            touched.extend(self.leave(*to, MessageBody::Signal(signal.clone())));
+        }
+        let mut transitions = self.enqueue(step);
+        let ended = step.cancelled.iter().map(|id| (*id, true)).chain(step.withdrawn.iter().map(|id| (*id, false)));
+        transitions.extend(ended.filter_map(|(id, active)| self.cancel(step.id, id, active)));
+        touched.retain(|id| self.runs.get(id).is_some_and(|entry| entry.is_pending(self.now)));
+        touched.sort_unstable();
+        touched.dedup();
+        Ok(Advanced { run: after, transitions, pending: touched })
+    }
+
+    fn check_jobs(&self, step: &RunStep) -> Result<(), RunRefusal> {
+        let mut ids = HashSet::new();
+        for (child, new) in &step.jobs {
+            let here = self.job(new.id).map(|job| job.parent);
+            let foreign = match here {
+                Some(parent) => parent != Some(Parent { run: step.id, child: *child }),
+                // Its id is known, and it is not: it was set aside because it cannot be read.
+                None => self.taken.contains(&new.id),
+            };
+            if foreign || !ids.insert(new.id) {
+                return Err(RunRefusal::JobIdTaken(new.id));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_runs(&self, step: &RunStep) -> Result<(), RunRefusal> {
+        let mut ids = HashSet::new();
+        let taken = |new: &&NewRun| {
+            let foreign = self.runs.get(&new.id).is_some_and(|entry| entry.run.parent != new.parent);
+            foreign || !ids.insert(new.id)
+        };
+        match step.runs.iter().find(taken) {
+            Some(new) => Err(RunRefusal::RunIdTaken(new.id)),
+            None => Ok(()),
+        }
+    }
+
+    /// A job that is stored, or is by the steps so far.
+    fn job(&self, id: JobId) -> Option<&Job> {
+        let stored = self.jobs.get(&id).map(|stored| &*stored.job);
+        stored.or_else(|| self.created.iter().find(|(_, job)| job.id == id).map(|(_, job)| job))
+    }
+
+    fn enqueue(&mut self, step: &RunStep) -> Vec<Transition> {
+        let mut transitions = Vec::new();
+        for (child, new) in &step.jobs {
+            if self.job(new.id).is_some() {
+                continue;
+            }
+            let parent = Some(Parent { run: step.id, child: *child });
+            let new = NewJob { idempotency_key: None, parent, ..new.clone() };
+            let job = rules::created(&new, self.now);
+            transitions.push(Transition::new(job.clone(), EventKind::Enqueued, None, self.now));
+            self.created.push((new, job));
+        }
+        transitions
+    }
+
+    /// Cancels a job of the run, also one that a worker has where `active` says so.
+    fn cancel(&mut self, run: RunId, id: JobId, active: bool) -> Option<Transition> {
+        let own = |job: &&Job| job.parent.is_some_and(|parent| parent.run == run);
+        self.job(id).filter(own).filter(|job| active || job.state != State::Active)?;
+        let now = self.now;
+        let transition = match self.jobs.get_mut(&id) {
+            Some(stored) => stored.change(|job| rules::cancel(job, now)).ok()?,
+            None => {
+                let (_, job) = self.created.iter_mut().find(|(_, job)| job.id == id)?;
+                let transition = rules::cancel(job.clone(), now).ok()?;
+                job.clone_from(&transition.job);
+                self.cancelled.push(id);
+                transition
+            }
+        };
+        if let Some((to, body)) = transition.message() {
+            self.leave(to, body);
+        }
+        Some(transition)
+    }
+
+    /// Leaves a message, where the run is stored; answers the run then.
+    fn leave(&mut self, to: RunId, body: MessageBody) -> Option<RunId> {
+        let entry = self.runs.get_mut(&to)?;
+        entry.inbox.added.get_or_insert(self.now);
+        self.messages.push(to, self.now, body);
+        Some(to)
+    }
+}

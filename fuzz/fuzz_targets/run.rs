@@ -1,0 +1,5 @@
+//! Bytes as a run.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| redrive_store::fuzz::run(bytes));
