@@ -57,7 +57,10 @@ impl Tally {
             ("DELETE", "/ojs/v1/dead-letter", 200) | ("POST", "/ojs/v1/admin/jobs/bulk/delete", 200) => {
                 -count(&body["succeeded"])
             }
+            ("DELETE", "/ojs/v1/admin/dead-letter", 200) => -count(&body["succeeded"]),
+            ("DELETE", path, 200) if path.starts_with("/ojs/v1/admin/queues/") => -count(&body["succeeded"]),
             ("DELETE", path, 200) if path.starts_with("/ojs/v1/dead-letter/") && body["deleted"] == true => -1,
+            ("DELETE", path, 204) if path.starts_with("/ojs/v1/admin/dead-letter/") => -1,
             _ => 0,
         };
     }

@@ -147,6 +147,7 @@ fn a_full_disk_is_reported_leaves_nothing_half_written_and_is_forgotten_when_the
                 let Err(StoreError::Unavailable(why)) = &refused else { panic!("{step:?}: {refused:?}") };
                 assert!(why.contains("53100"), "{step:?}: {why}");
                 trigger::arm(&client, &schema, "53100", 0).await;
+                trigger::wait_for_rollback(&client, &schema).await;
                 assert_eq!(everything(&store).await, before, "{step:?} left something behind");
                 assert_eq!(jobs.apply(&store, step).await.as_deref(), Ok(expected), "{step:?}, with room again");
             }

@@ -38,6 +38,13 @@ pub(crate) async fn arm(client: &Client, schema: &str, code: &str, times: u32) {
     client.batch_execute(&format!("{}{count}", function(schema, code))).await.unwrap();
 }
 
+/// Waits for the end of transactions that hold locks on jobs: a caller is answered with an error before its transaction
+/// is rolled back, and claims pass over rows that are locked.
+pub(crate) async fn wait_for_rollback(client: &Client, schema: &str) {
+    let tables = ["live", "claims", "ended"].map(|table| format!("{schema}.{table}")).join(", ");
+    client.batch_execute(&format!("BEGIN; LOCK TABLE {tables} IN EXCLUSIVE MODE; COMMIT")).await.unwrap();
+}
+
 /// Whether all faults that were requested have occurred.
 pub(crate) async fn is_spent(client: &Client, schema: &str) -> bool {
     let sql = format!("SELECT last_value >= 0 FROM {schema}.fault");
