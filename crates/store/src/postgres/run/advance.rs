@@ -17,6 +17,7 @@ use crate::postgres::{queues, read, write};
 use crate::{Job, JobId, NewJob, Run, RunId, RunStep, Stepped, rules};
 use redrive_policy::Moment;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// Which of these ids are those of jobs.
 const KNOWN_JOBS: &str = "SELECT id FROM specs WHERE id = ANY ($1::uuid[])";
@@ -64,15 +65,17 @@ async fn advanced(core: &Core, steps: &[RunStep], now: Moment) -> Result<Vec<Ste
     Ok(answers)
 }
 
-/// How the policies of new jobs are stored, by the id of the job.
-async fn policies(
-    core: &Core,
-    session: &mut Session,
-    steps: &[RunStep],
-) -> Result<HashMap<JobId, StoredPolicy>, DbError> {
+/// How the policies of new jobs are stored, by the specification of the job: two steps may name one id.
+type Policies = HashMap<usize, StoredPolicy>;
+
+fn place(new: &NewJob) -> usize {
+    Arc::as_ptr(&new.spec).addr()
+}
+
+async fn policies(core: &Core, session: &mut Session, steps: &[RunStep]) -> Result<Policies, DbError> {
     let new: Vec<&NewJob> = steps.iter().flat_map(|step| &step.jobs).map(|(_, new)| new).collect();
     let policies = write::policies(session, &core.catalogue, &new).await?;
-    Ok(new.into_iter().map(|new| new.id).zip(policies).collect())
+    Ok(new.into_iter().map(place).zip(policies).collect())
 }
 
 /// The other runs that the steps name.
@@ -146,7 +149,7 @@ async fn written(
     mut session: Session,
     work: Work,
     mut blocks: Blocks,
-    policies: &HashMap<JobId, StoredPolicy>,
+    policies: &Policies,
 ) -> Result<(), DbError> {
     let Work { now, runs, mut jobs, created, cancelled, messages, consumed, .. } = work;
     let numbers = enqueue(core, &mut session, &created, policies, now).await?;
@@ -193,16 +196,16 @@ async fn enqueue(
     core: &Core,
     session: &mut Session,
     created: &[(NewJob, Job)],
-    policies: &HashMap<JobId, StoredPolicy>,
+    policies: &Policies,
     now: Moment,
-) -> Result<Vec<(i32, std::sync::Arc<str>)>, DbError> {
+) -> Result<Vec<(i32, Arc<str>)>, DbError> {
     if created.is_empty() {
         return Ok(Vec::new());
     }
     let new: Vec<&NewJob> = created.iter().map(|(new, _)| new).collect();
     // As they begin, whatever later steps have made of them.
     let stored: Vec<Job> = new.iter().map(|new| rules::created(new, now)).collect();
-    let policies: Option<Vec<StoredPolicy>> = new.iter().map(|new| policies.get(&new.id).cloned()).collect();
+    let policies: Option<Vec<StoredPolicy>> = new.iter().map(|new| policies.get(&place(new)).cloned()).collect();
     let policies = policies.ok_or_else(|| DbError::Broken("a new job has no policy".to_owned()))?;
     let (queues, numbers) = queues::of(session, &new, now).await?;
     session.query(&write::enqueued(&new, &stored, policies, queues, core.sources.next(new.len()))).await?;
