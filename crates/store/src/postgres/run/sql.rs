@@ -111,16 +111,16 @@ statements! {
            AND ($2::boolean IS NULL OR (r.ended_us IS NULL) = $2) AND ($3::uuid IS NULL OR r.id < $3) AND {READABLE} \
          ORDER BY r.id DESC LIMIT $4"
     );
-    /// Runs of the program $1 behind $2, at most $3, of the kinds $4: those that go on, those that have ended. Each kind
-    /// is one range of the index.
+    /// Runs of the program $1 behind $2, at most $3, of the kinds $4: those that go on, those that have ended. Each
+    /// kind is one range of the index.
     LIST_OF_PROGRAM = format!(
         "SELECT l.id, l.body FROM unnest($4::boolean[]) AS k (goes_on) CROSS JOIN LATERAL (\
            SELECT r.id, r.body FROM run_states r WHERE r.program = $1::text AND (r.ended_us IS NULL) = k.goes_on \
              AND r.id < $2::uuid AND {READABLE} ORDER BY r.id DESC LIMIT $3) l \
          ORDER BY l.id DESC LIMIT $3"
     );
-    /// Runs with keys from $1 on and below $2, by key, at most $3, of the program $4, that go on or not $5, behind $6. The
-    /// index has the beginnings of keys, because it cannot have whole keys of any length.
+    /// Runs with keys from $1 on and below $2, by key, at most $3, of the program $4, that go on or not $5, behind $6.
+    /// The index has the beginnings of keys, because it cannot have whole keys of any length.
     LIST_OF_KEYS = format!(
         "SELECT r.id, r.body FROM run_states r WHERE r.key IS NOT NULL \
            AND substring(r.key FROM 1 FOR 600) >= substring($1::bytea FROM 1 FOR 600) \
