@@ -43,7 +43,7 @@ pub use memory::Memory;
 pub use postgres::Postgres;
 pub use run::{
     Advanced, ChildEnd, Message, MessageBody, NewRun, Parent, PendingRun, PendingRuns, Run, RunEnd, RunFilter, RunId,
-    RunRefusal, RunStep, Signal, StartRefusal, Stepped,
+    RunKeys, RunRefusal, RunStep, Signal, StartRefusal, Stepped,
 };
 pub use standstill::Standstill;
 pub use step::end_step;

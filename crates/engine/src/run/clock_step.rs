@@ -12,7 +12,8 @@ impl Engine {
     /// meanwhile needs no telling: its program has seen the new time.
     pub(crate) async fn tell_clock_stepped(&self) -> Result<(), EngineError> {
         for program in self.runs.programs.values().filter(|program| program.follows_wall_clock()) {
-            let mut filter = RunFilter { program: Some(program.kind().into()), ended: Some(false), after: None };
+            let mut filter =
+                RunFilter { program: Some(program.kind().into()), ended: Some(false), ..RunFilter::default() };
             loop {
                 let (runs, now) = (self.store.runs(filter.clone(), RUNS).await?, self.clock.now());
                 let Some(last) = runs.last() else { break };

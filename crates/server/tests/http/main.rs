@@ -27,6 +27,7 @@ mod progress;
 mod queues;
 mod redrive;
 mod repeats;
+mod runs_admin;
 #[path = "../../../store/tests/common/scratch.rs"]
 mod scratch;
 mod socket;
