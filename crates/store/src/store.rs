@@ -240,7 +240,7 @@ impl Claim {
 pub struct Claimed {
     /// The jobs.
     pub jobs: Vec<Job>,
-    /// Groups that allowed no further run, so that jobs were passed over.
+    /// Groups that allowed no further run, so that jobs were passed over; all of them where no job was claimed.
     pub full: Vec<Full>,
 }
 

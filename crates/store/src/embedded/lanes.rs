@@ -115,9 +115,4 @@ impl Lanes {
     pub(super) fn counts(&self, group: &Group) -> Counts {
         self.counts.get(group).copied().unwrap_or_default()
     }
-
-    /// The groups that have available or active jobs.
-    pub(super) fn groups(&self) -> impl Iterator<Item = &Group> {
-        self.counts.keys()
-    }
 }

@@ -79,12 +79,6 @@ impl QueueIndex {
             .flat_map(|(priority, waiting)| waiting.iter().map(|((since, id), slot)| ((*priority, *since, *id), *slot)))
     }
 
-    /// How many jobs wait: those that have not ended and are not active.
-    pub(super) fn depth(&self) -> usize {
-        let waits = |state: &&State| !state.is_terminal() && **state != State::Active;
-        State::ALL.iter().filter(waits).map(|state| self.id_indexes[*state as usize].len()).sum()
-    }
-
     /// How many jobs are in a state that has no dead letters.
     pub(super) fn count(&self, state: State) -> usize {
         self.id_indexes[state as usize].len()

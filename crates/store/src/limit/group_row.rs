@@ -30,6 +30,7 @@ impl GroupRow {
     }
 
     /// How many runs of jobs with these bounds may start at once; or why none.
+    #[cfg(feature = "postgres")]
     pub(crate) fn most(&self, own: Bounds, active: usize, now: Moment) -> Result<usize, Room> {
         match self.room(own, active, now) {
             Room::Open => {}

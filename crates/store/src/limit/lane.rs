@@ -1,6 +1,6 @@
 //! Jobs that are limited alike: where one of them has to wait, all of them have to.
 
-use super::{Group, Limits, OnLimit};
+use super::{Group, Limits};
 use crate::{Bounds, Spec};
 use std::sync::Arc;
 
@@ -24,9 +24,5 @@ impl Lane {
         let own = self.limits.own.as_ref().map(|own| (Group::Key(Arc::clone(&own.key)), own.bounds));
         let kind = self.kind.as_ref().map(|kind| (Group::Kind(Arc::clone(kind)), Bounds::default()));
         own.into_iter().chain(kind)
-    }
-
-    pub(crate) fn on_limit(&self) -> OnLimit {
-        self.limits.own.as_ref().map_or(OnLimit::Wait, |own| own.on_limit)
     }
 }

@@ -27,6 +27,7 @@ const ACTIVE_IN_QUEUE: &str = "SELECT coalesce(sum((SELECT count(*) FROM generat
 const WRITE: &str = "INSERT INTO limit_groups (name, body, over_us) \
      SELECT * FROM unnest($1::text[], $2::bytea[], $3::bigint[]) AS u (name, body, over_us) \
      ON CONFLICT (name) DO UPDATE SET body = excluded.body, over_us = excluded.over_us";
+const PRUNE: &str = "DELETE FROM limit_groups WHERE over_us <= $1";
 
 /// The lane of a job as it is stored; none where it has no limits of its own.
 pub(super) fn lane(spec: &Spec) -> Option<Vec<u8>> {
@@ -189,6 +190,11 @@ pub(super) async fn read(session: &mut Session, groups: &BTreeSet<Group>) -> Res
         found.extend(Group::parse(&text::read(name)).map(|group| (group, stored)));
     }
     Ok(found)
+}
+
+/// Deletes what does not matter any more.
+pub(super) async fn prune(session: &mut Session, now: Moment) -> Result<(), DbError> {
+    session.write(&Statement::new(PRUNE, vec![Box::new(now.micros())])).await.map(drop)
 }
 
 /// The statement that stores what groups have.
