@@ -8,6 +8,8 @@
 #[cfg(feature = "engine")]
 pub mod cron;
 mod document;
+#[cfg(feature = "store")]
+pub mod events;
 mod invalid;
 #[cfg(feature = "store")]
 mod jobs;

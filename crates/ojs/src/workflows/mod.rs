@@ -5,6 +5,7 @@
 //! done. Everything that a workflow does is the answer to the end of a job.
 
 mod document;
+mod events;
 mod machine;
 mod program;
 mod request;

@@ -315,6 +315,7 @@ impl Reader<'_> {
             callback: None,
             job_type: String::new(),
             job: None,
+            enqueued_us: None,
             result: None,
             error: None,
         });

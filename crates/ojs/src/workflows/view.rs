@@ -239,7 +239,7 @@ fn node_word(node: &Node, job: Option<&Job>) -> &'static str {
     }
 }
 
-const fn kind_name(kind: Kind) -> &'static str {
+pub(super) const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Job => "job",
         Kind::Chain => "chain",

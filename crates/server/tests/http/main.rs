@@ -14,6 +14,7 @@ mod cron;
 mod dead;
 mod discards;
 mod envelope;
+mod events;
 mod faults;
 mod faulty;
 mod headers;

@@ -116,6 +116,7 @@ impl World {
             withdrawn: plan.withdrawn.iter().map(|job| self.id(*job)).collect(),
             runs: runs.collect(),
             signals: plan.signals.iter().map(|(run, name)| (self.run_id(*run), signal(*name))).collect(),
+            events: Vec::new(),
         })
     }
 
