@@ -98,6 +98,7 @@ impl Backend {
         let engine = Engine::new(self.store(), self.clock(), randomness, settings);
         let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         engine.recall_pauses().await?;
+        engine.recall_limits().await?;
         #[cfg(feature = "postgres")]
         if let Self::Postgres(store) = self {
             connect(store, &engine);
@@ -144,10 +145,14 @@ fn connect(store: &redrive_store::Postgres, engine: &Arc<Engine>) {
             Change::Pauses | Change::Anything | Change::Nothing => {
                 runtime.spawn(async move {
                     // Where nothing was heard, the next look comes by itself.
-                    if let Err(error) = engine.recall_pauses().await
+                    let recalled = match engine.recall_pauses().await {
+                        Ok(()) => engine.recall_limits().await,
+                        failed => failed,
+                    };
+                    if let Err(error) = recalled
                         && change != Change::Nothing
                     {
-                        tracing::error!("cannot read which queues are paused: {error}");
+                        tracing::error!("cannot read which queues are paused, and which types are limited: {error}");
                     }
                     engine.notified_anything();
                 });

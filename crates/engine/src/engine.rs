@@ -3,6 +3,7 @@
 use crate::admission::Admission;
 use crate::discards::Discards;
 use crate::events::EventLog;
+use crate::limits::LimitedKinds;
 use crate::policies::Policies;
 use crate::progress::Watch;
 use crate::run::{Program, RunLimits, Runs};
@@ -57,6 +58,7 @@ pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) policies: Policies,
     pub(crate) admission: Admission,
+    pub(crate) limited_kinds: LimitedKinds,
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
     pub(crate) throttle: Throttle,
@@ -86,6 +88,7 @@ impl Engine {
             settings,
             policies: Policies::default(),
             admission: Admission::default(),
+            limited_kinds: LimitedKinds::default(),
             event_log: EventLog::default(),
             discards: Discards::default(),
             throttle: Throttle::default(),

@@ -12,6 +12,7 @@ mod engine;
 mod error;
 mod events;
 mod layers;
+mod limits;
 mod notifications;
 mod other_events;
 mod policies;

@@ -4,7 +4,7 @@ use crate::layers::{Effective, PolicyDocument};
 use crate::wall::shown_job;
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Blob, Enqueued, EventKind, JobId, Limits, NewJob, OwnLimit, Spec, Start, Transition};
+use redrive_store::{Blob, Enqueued, EventKind, JobId, NewJob, OwnLimit, Spec, Start, Transition};
 use std::sync::Arc;
 
 /// A job as a producer enqueues it: `Submission { priority: 5, ..Submission::new(kind, queue, body) }`.
@@ -111,7 +111,7 @@ impl Engine {
             JobPolicy::Own(written) => resolve(Some(written))?.policy,
             JobPolicy::Effective(effective) => Arc::clone(&effective.policy),
         };
-        let limits = limit.map(|own| Arc::new(Limits { own: Some(own), by_kind: false }));
+        let limits = self.limits_of(&kind, limit);
         let spec = Spec { kind, queue, priority, body, policy, timeout, lease, expires, limits };
         let id = id.unwrap_or_else(|| ids.next_id());
         Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key, parent: None })

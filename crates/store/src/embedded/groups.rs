@@ -26,6 +26,10 @@ impl Groups {
         !self.rows.is_empty() && self.rows.contains_key(&Group::Queue(Arc::clone(name)))
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Group, &GroupRow)> {
+        self.rows.iter()
+    }
+
     /// Stores a row; an empty one is removed.
     pub(super) fn put(&mut self, group: Group, row: GroupRow) {
         if let Some(over) = self.rows.get(&group).and_then(GroupRow::over) {

@@ -1,7 +1,7 @@
 //! The limits of the reference model: all starts there ever were, and a look at every job.
 
 use crate::limit::Room;
-use crate::{Bounds, Group, Job, Rate, Setting, Spec, State};
+use crate::{Bounds, Group, Job, Rate, Setting, Spec, Standing, State};
 use redrive_policy::Moment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,6 +69,43 @@ impl Ledger {
             if timed(own) || timed(set) {
                 self.starts.push((group, now));
             }
+        }
+    }
+
+    /// The groups of which something is set, or was stored that still matters.
+    pub(super) fn known(&self, now: Moment) -> impl Iterator<Item = Group> {
+        let held = self.held.iter().filter(move |(_, until)| **until > now).map(|(group, _)| group);
+        let started = self.starts.iter().map(|(group, _)| group);
+        self.settings.keys().chain(held).chain(started).cloned()
+    }
+
+    /// How a group stands.
+    pub(super) fn standing<'j>(
+        &self,
+        group: Group,
+        jobs: impl Iterator<Item = &'j Job> + Clone,
+        now: Moment,
+    ) -> Standing {
+        let mine = || jobs.clone().filter(|job| is_in(&job.spec, &group));
+        let count = |state| mine().filter(|job| job.state == state).count();
+        let own = mine().flat_map(|job| groups(&job.spec)).find(|(of, _)| *of == group).map(|(_, own)| own);
+        let bounds = self.bounds(&group, own.unwrap_or_default(), now);
+        let within = |rate: Rate| self.starts(&group).filter(|at| at.after(rate.period) > now).count() as u64;
+        let timed = Bounds { concurrency: None, ..bounds };
+        let unheld = Self { held: BTreeMap::new(), settings: BTreeMap::new(), starts: self.starts.clone() };
+        let opens = match unheld.room(&group, timed, 0, now) {
+            Room::Until(opens) => Some(opens),
+            Room::Open | Room::Busy => None,
+        };
+        Standing {
+            bounds,
+            active: count(State::Active),
+            waiting: count(State::Available),
+            started: bounds.rate.map_or(0, within),
+            opens,
+            held: self.held.get(&group).copied().filter(|held| *held > now),
+            setting: self.settings.get(&group).cloned(),
+            group,
         }
     }
 

@@ -4,10 +4,10 @@ use crate::MemorySubject;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed, Memory,
-    Missing, NewJob, NewRun, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention,
-    Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal,
-    State, Stepped, Store, StoreError, StoreFuture, Token, Transition,
+    Claim, Claimed, Decider, DuplicateId, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
+    Memory, Missing, NewJob, NewRun, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal,
+    Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing,
+    Standstill, StartRefusal, State, Stepped, Store, StoreError, StoreFuture, Token, Transition,
 };
 use std::sync::Arc;
 
@@ -524,6 +524,22 @@ impl Store for Flawed {
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         let age = if self.has(Flaw::ForgetsNewQueues) { Span::ZERO } else { age };
         self.memory.prune_queues(age, now)
+    }
+
+    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
+        self.memory.set_limit(group, setting, now)
+    }
+
+    fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
+        self.memory.hold_group(group, until, now)
+    }
+
+    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
+        self.memory.settings()
+    }
+
+    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
+        self.memory.standings(group, now)
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
