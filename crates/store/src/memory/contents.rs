@@ -218,6 +218,7 @@ impl Contents {
         let mut ended = self.in_time(|job| over(job, false, retention.finished));
         ended.extend(self.in_time(|job| over(job, true, retention.dead)));
         ended.truncate(limit);
+        self.limits.prune(now);
         for (_, id) in &ended {
             self.forget(*id);
         }
@@ -269,7 +270,7 @@ impl Contents {
         let unended = |job: &&Job| matches!(job.state, State::Available | State::Active);
         let of_jobs = self.all().filter(unended).flat_map(|job| limits::groups(&job.spec)).map(|(group, _)| group);
         let of_jobs = of_jobs.filter(|group| !matches!(group, Group::Queue(_)));
-        let known: BTreeSet<Group> = self.limits.known(now).chain(of_jobs).collect();
+        let known: BTreeSet<Group> = self.limits.known().chain(of_jobs).collect();
         let wanted = known.into_iter().filter(|known| group.as_ref().is_none_or(|group| group == known));
         wanted.map(|group| self.limits.standing(group, self.all(), now)).collect()
     }

@@ -29,6 +29,9 @@ pub(crate) enum Flaw {
     ClaimsNewestFirst,
     ClaimsOneTooMany,
     ClaimsTooManyBytes,
+    ForgetsLimits,
+    IgnoresSettings,
+    ForgetsHeldGroups,
     ExtendsByItsOwnSpan,
     ShortensLeases,
     ReclaimsLate,
@@ -109,7 +112,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 92] = [
+    pub(crate) const ALL: [Self; 95] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -125,6 +128,9 @@ impl Flaw {
         Self::ClaimsNewestFirst,
         Self::ClaimsOneTooMany,
         Self::ClaimsTooManyBytes,
+        Self::ForgetsLimits,
+        Self::IgnoresSettings,
+        Self::ForgetsHeldGroups,
         Self::ExtendsByItsOwnSpan,
         Self::ShortensLeases,
         Self::ReclaimsLate,
@@ -363,6 +369,11 @@ impl Store for Flawed {
             if self.has(Flaw::ForgetsKeys) {
                 jobs.iter_mut().for_each(|job| job.idempotency_key = None);
             }
+            if self.has(Flaw::ForgetsLimits) {
+                for job in &mut jobs {
+                    job.spec = Arc::new(redrive_store::Spec { limits: None, ..(*job.spec).clone() });
+                }
+            }
             if !self.has(Flaw::EnqueuesOneByOne) {
                 return self.memory.enqueue(jobs, now).await;
             }
@@ -527,10 +538,12 @@ impl Store for Flawed {
     }
 
     fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
+        let setting = setting.filter(|_| !self.has(Flaw::IgnoresSettings));
         self.memory.set_limit(group, setting, now)
     }
 
     fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
+        let until = if self.has(Flaw::ForgetsHeldGroups) { now } else { until };
         self.memory.hold_group(group, until, now)
     }
 

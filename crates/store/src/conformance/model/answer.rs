@@ -1,7 +1,7 @@
 //! The answers of all operations, in one type that can be compared.
 
 use crate::{
-    DuplicateId, Enqueued, Job, Listed, MessageBody, Queue, QueueRefusal, Refusal, Run, RunRefusal, Settled,
+    DuplicateId, Enqueued, Job, Listed, MessageBody, Queue, QueueRefusal, Refusal, Run, RunRefusal, Settled, Standing,
     StartRefusal, Stepped, Transition,
 };
 use redrive_policy::Moment;
@@ -36,6 +36,8 @@ pub enum StepAnswer {
     Job(Option<Job>),
     /// To a list.
     Listed(Listed),
+    /// To a question for how groups stand.
+    Standings(Vec<Standing>),
     /// To a list of the queues.
     Queues(Vec<Queue>),
     /// To a question for the next wake.
