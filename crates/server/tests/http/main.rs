@@ -25,6 +25,7 @@ mod lists;
 mod local;
 mod progress;
 mod queues;
+mod rate_limits;
 mod redrive;
 mod repeats;
 mod runs_admin;
