@@ -85,6 +85,9 @@ impl Engine {
     }
 
     async fn claim_now(&self, request: &ClaimRequest) -> Result<Vec<Job>, EngineError> {
+        if self.is_under_maintenance() {
+            return Ok(Vec::new());
+        }
         let claim = Claim {
             queues: request.queues.clone(),
             held: self.admission.held(),
