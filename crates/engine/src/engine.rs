@@ -127,6 +127,7 @@ impl Engine {
         self.history.count(transitions.clone(), self.clock.wall().ahead_us);
         self.watch.forget(transitions.clone());
         self.runs.wake(transitions.clone().filter_map(Transition::told_run));
+        self.admission.ended(transitions.clone());
         self.wake(transitions.map(|transition| &transition.job));
     }
 
