@@ -3,7 +3,9 @@
 use crate::admission::Admission;
 use crate::discards::Discards;
 use crate::events::EventLog;
+use crate::history::History;
 use crate::limits::LimitedKinds;
+use crate::maintenance::{self, MaintenanceProgram};
 use crate::policies::Policies;
 use crate::progress::Watch;
 use crate::run::{Program, RunLimits, Runs};
@@ -61,6 +63,8 @@ pub struct Engine {
     pub(crate) limited_kinds: LimitedKinds,
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
+    pub(crate) history: History,
+    pub(crate) maintenance: maintenance::Known,
     pub(crate) throttle: Throttle,
     pub(crate) watch: Watch,
     pub(crate) workers: Workers,
@@ -91,6 +95,8 @@ impl Engine {
             limited_kinds: LimitedKinds::default(),
             event_log: EventLog::default(),
             discards: Discards::default(),
+            history: History::default(),
+            maintenance: maintenance::Known::default(),
             throttle: Throttle::default(),
             watch: Watch::default(),
             workers: Workers::default(),
@@ -102,6 +108,7 @@ impl Engine {
     /// The same engine with programs, so that it can advance their runs, and what those may not exceed.
     #[must_use]
     pub fn with_programs(mut self, programs: impl IntoIterator<Item = Arc<dyn Program>>, limits: RunLimits) -> Self {
+        self.runs.add(Arc::new(MaintenanceProgram));
         programs.into_iter().for_each(|program| self.runs.add(program));
         self.runs.limits = limits;
         self
@@ -120,6 +127,7 @@ impl Engine {
         }
         self.event_log.append(transitions.clone());
         self.discards.count(transitions.clone());
+        self.history.count(transitions.clone(), self.clock.wall().ahead_us);
         self.watch.forget(transitions.clone());
         self.runs.wake(transitions.clone().filter_map(Transition::told_run));
         self.admission.ended(transitions.clone());
