@@ -50,7 +50,7 @@ async fn a_limit_is_overridden_for_a_time() {
     let harness = Harness::new();
     enqueue(&harness, json!({ "key": "api", "concurrency": 5 })).await;
     let held = json!({ "concurrency": 0, "expires_at": "2099-01-01T00:00:00Z" });
-    let standing = harness.call("PUT", "/ojs/v1/rate-limits/api", held).await.expect(200);
+    let standing = harness.call("PUT", "/ojs/v1/rate-limits/api", &held).await.expect(200);
     assert_eq!(standing["concurrency"]["limit"], 0);
     assert_eq!(fetched(&harness, 9).await.len(), 0);
     harness.call_text("DELETE", "/ojs/v1/rate-limits/api", "").await.expect(200);
@@ -62,14 +62,14 @@ async fn a_queue_is_configured_and_its_limit_holds() {
     let harness = Harness::new();
     let config = json!({ "concurrency": 1, "rate_limit": { "limit": 100, "period": "PT1M" } });
     let path = "/ojs/v1/admin/queues/default/config";
-    let answer = harness.call("PUT", path, config.clone()).await.expect(200);
+    let answer = harness.call("PUT", path, &config).await.expect(200);
     assert_eq!(answer["configuration"]["concurrency"], 1);
     harness.enqueue_with(json!({})).await;
     harness.enqueue_with(json!({})).await;
     assert_eq!((fetched(&harness, 9).await.len(), fetched(&harness, 9).await.len()), (1, 0));
     let read = harness.get("/queues/default/config").await.expect(200);
     assert_eq!(read["configuration"]["rate_limit"], json!({ "limit": 100, "period": "PT60S" }));
-    harness.call("PUT", path, json!({})).await.expect(200);
+    harness.call("PUT", path, &json!({})).await.expect(200);
     assert_eq!(fetched(&harness, 9).await.len(), 1, "without a limit");
 }
 
@@ -77,7 +77,7 @@ async fn a_queue_is_configured_and_its_limit_holds() {
 async fn the_limit_of_a_type_applies_to_jobs_from_then_on() {
     let harness = Harness::new();
     let path = "/ojs/v1/admin/types/a.b/rate-limit";
-    harness.call("PUT", path, json!({ "concurrency": 1 })).await.expect(200);
+    harness.call("PUT", path, &json!({ "concurrency": 1 })).await.expect(200);
     for _ in 0..2 {
         harness.post("/jobs", json!({ "type": "a.b", "args": [] })).await.expect(201);
         harness.post("/jobs", json!({ "type": "c.d", "args": [] })).await.expect(201);
@@ -109,7 +109,7 @@ async fn what_is_wrong_with_a_limit_is_listed() {
         assert_eq!(refused["error"]["details"]["problems"][0]["path"], path, "{refused}");
     }
     let elsewhere = json!({ "default_timeout": 5, "concurency": 1 });
-    let refused = harness.call("PUT", "/ojs/v1/admin/queues/default/config", elsewhere).await.expect(400);
+    let refused = harness.call("PUT", "/ojs/v1/admin/queues/default/config", &elsewhere).await.expect(400);
     let message = refused["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("default_timeout") && message.contains("concurency"), "{message}");
 }

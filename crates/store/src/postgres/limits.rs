@@ -67,6 +67,10 @@ impl LimitedQueues {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(queue)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     pub(super) fn note(&self, queue: &Arc<str>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(queue));
     }
@@ -83,7 +87,7 @@ pub(super) struct Ledger {
 }
 
 /// The groups of a job, each with the bounds that it brings.
-fn groups(spec: &Spec) -> Vec<(Group, Bounds)> {
+pub(super) fn groups(spec: &Spec) -> Vec<(Group, Bounds)> {
     let own = Lane::of(spec);
     let queue = (Group::Queue(Arc::clone(&spec.queue)), Bounds::default());
     std::iter::once(queue).chain(own.iter().flat_map(Lane::groups)).collect()
