@@ -63,8 +63,10 @@ pub(in crate::postgres) async fn redrive(
         ];
         statements.push(Statement::new(sql::UPDATE_SPEC, params));
     }
-    statements.extend(Messages::of(&answer).statement());
+    let messages = Messages::of(&answer);
+    statements.extend(messages.statement());
     session.commit(&statements).await?;
+    core.tell_of(&messages);
     core.catalogue.note_queue(queue, &job.spec.queue);
     core.tell(std::iter::once(job));
     Ok(answer)
