@@ -93,7 +93,7 @@ fn a_node_is_notified_of_runs_that_have_something_to_do_and_pays_nothing_for_job
         there.advance(vec![step], now()).await.unwrap().remove(0).unwrap();
         there.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
         assert_eq!(next(&mut changes, is_notification).await, Change::Available("q".into(), 1));
-        let claimed = there.claim(claim("q", 1, 1), now()).await.unwrap().remove(0);
+        let claimed = there.claim(claim("q", 1, 1), now()).await.unwrap().jobs.remove(0);
         there.cancel(claimed.id, now()).await.unwrap().unwrap();
         there.enqueue(vec![job("r")], now()).await.unwrap().unwrap();
         assert_eq!(next(&mut changes, is_notification).await, Change::Available("r".into(), 1));
