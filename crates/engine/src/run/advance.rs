@@ -20,11 +20,15 @@ struct Written {
 }
 
 impl Engine {
-    /// Advances all runs that are pending; answers how many steps were written.
+    /// Advances all runs that are pending, unless the server is under maintenance; answers how many steps were
+    /// written.
     ///
     /// # Errors
     /// The store did not answer.
     pub async fn advance(&self) -> Result<usize, EngineError> {
+        if self.is_under_maintenance() {
+            return Ok(0);
+        }
         let mut steps = 0;
         for _ in 0..TURNS {
             let Written { steps: written, .. } = self.advance_some(None).await?;

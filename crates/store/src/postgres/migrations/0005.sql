@@ -3,6 +3,10 @@
 CREATE INDEX run_states_by_program ON run_states (program, (ended_us IS NULL), id);
 CREATE INDEX run_states_in_order_of_keys ON run_states (substring(key FROM 1 FOR 600)) WHERE key IS NOT NULL;
 
+-- Timers in the order in which runs are called: many schedules are due at the same moment.
+DROP INDEX run_states_timer;
+CREATE INDEX run_states_timer ON run_states (timer_us, id) WHERE timer_us IS NOT NULL;
+
 -- Limits on runs.
 
 -- Whether claims of a queue have to look at limits: some are set for it, or a job with limits of its own was enqueued.
