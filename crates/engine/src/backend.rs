@@ -142,6 +142,7 @@ fn connect(store: &redrive_store::Postgres, engine: &Arc<Engine>) {
             Change::Available(queue, jobs) => engine.notified_available(&queue, jobs),
             Change::Opened(group, runs) => engine.notified_opened(&group, runs),
             Change::Inbox => engine.notified_inbox(),
+            Change::Runs => engine.notified_runs(),
             // A pause or its end may be among the notifications that were lost, or that a node did not send before it
             // ended.
             Change::Pauses | Change::Anything | Change::Nothing => {

@@ -28,6 +28,8 @@ mod rate_limits;
 mod record;
 mod redrive;
 mod release;
+mod run_limits;
+mod runs;
 mod submit;
 mod sweep;
 mod sweeper;

@@ -169,13 +169,14 @@ statements! {
          WHERE q.name <> ALL ($3::text[]) ORDER BY j.due_us, j.id LIMIT $2",
         readable = *READABLE
     );
-    /// How many jobs have rows of a newer version.
+    /// How many jobs and runs have rows of a newer version.
     COUNT_NEWER = format!(
         "SELECT (SELECT count(*) FROM live WHERE NOT {readable}) \
            + (SELECT count(*) FROM ended o CROSS JOIN LATERAL unnest(o.rests) WITH ORDINALITY AS e (rest, place) \
               WHERE NOT {readable} AND {OVER}) \
            + (SELECT count(*) FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
-              WHERE NOT {READABLE_CLAIM} AND {HERE})",
+              WHERE NOT {READABLE_CLAIM} AND {HERE}) \
+           + (SELECT count(*) FROM run_states WHERE body >= '\\x02'::bytea)",
         readable = *READABLE, HERE = active::HERE, OVER = ended::HERE
     );
 }
