@@ -38,6 +38,12 @@ impl Engine {
         }
     }
 
+    /// Advances the runs that listen and were told of something.
+    pub(super) async fn advance_told(&self) -> Result<(), EngineError> {
+        let told = self.runs.take_told();
+        self.advance_only(told).await.map(drop)
+    }
+
     /// Advances these runs, and those that get messages from them, until none of them has anything to do.
     pub(crate) async fn advance_only(&self, runs: Vec<RunId>) -> Result<usize, EngineError> {
         let (mut runs, mut steps) = (runs, 0);
@@ -89,6 +95,7 @@ impl Engine {
         for ((pending, events), answer) in pending.iter().zip(events).zip(answers) {
             match answer {
                 Ok(advanced) => {
+                    self.runs.note_interest(&advanced.run);
                     written.push(advanced);
                     told.extend(events);
                 }
@@ -98,7 +105,7 @@ impl Engine {
             }
         }
         self.publish(written.iter().flat_map(|advanced| &advanced.transitions));
-        self.event_log.tell(told, now);
+        self.tell(told);
         Ok(written)
     }
 

@@ -57,6 +57,7 @@ pub async fn advance_runs(engine: Arc<Engine>, stopped: impl Future<Output = ()>
 /// Advances what has got messages, and now and then all that is pending; answers for how long nothing is.
 async fn turn(engine: &Engine, idle: &mut Span, looked: &mut Option<Instant>) -> Result<Span, EngineError> {
     engine.advance_woken().await;
+    engine.advance_told().await?;
     // Timers are looked at when nothing arrives, and often enough when something always does.
     if looked.is_some_and(|at| at.elapsed() < SHORTEST_INTERVAL.into()) {
         return Ok(SHORTEST_INTERVAL);

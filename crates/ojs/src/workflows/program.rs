@@ -58,7 +58,8 @@ impl Program for Workflows {
                     machine.job_ended(index, Ended::Failed(failure("invalid_request", why, None)));
                 }
             }
-            Input::TimerDue | Input::Message(MessageBody::Signal(_) | MessageBody::RunEnded { .. }) => {}
+            Input::TimerDue
+            | Input::Message(MessageBody::Signal(_) | MessageBody::RunEnded { .. } | MessageBody::Event { .. }) => {}
         }
         let Machine { state, effects, .. } = machine;
         Ok(ProgramStep { state: state.write(), effects })

@@ -34,6 +34,7 @@ mod socket;
 mod streams;
 mod typos;
 mod values;
+mod webhooks;
 mod workers;
 mod workers_admin;
 mod workflows;

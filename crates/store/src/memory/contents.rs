@@ -4,10 +4,11 @@
 use super::event::{Event, Run};
 use super::recorded::Recorded;
 use super::runs::Runs;
+use crate::run::queue_paused;
 use crate::{
-    Advanced, Claim, Decider, DuplicateId, Enqueued, EventKind, Filter, Held, Job, JobId, Lease, LeaseRef, Listed,
-    Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, RunRefusal,
-    RunStep, Settled, Settlement, Standstill, State, Stepped, Token, Transition,
+    Advanced, Claim, Decider, DuplicateId, Enqueued, EventBody, EventKind, Filter, Held, Job, JobId, Lease, LeaseRef,
+    Listed, Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome,
+    RunRefusal, RunStep, Settled, Settlement, Standstill, State, Stepped, Token, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -55,6 +56,11 @@ impl Contents {
         }
         self.jobs.extend(created);
         self.keys.extend(keys);
+        for answer in &answers {
+            if let Enqueued::Created(job) = answer {
+                self.runs.learn(&Transition::new(job.clone(), EventKind::Enqueued, None, now));
+            }
+        }
         Ok(answers)
     }
 
@@ -160,7 +166,9 @@ impl Contents {
             if !self.jobs.contains_key(&new.id) {
                 let recorded = Recorded::new(&new, now);
                 self.standing(&new.spec.queue, now);
-                transitions.push(Transition::new(recorded.job().clone(), EventKind::Enqueued, None, now));
+                let enqueued = Transition::new(recorded.job().clone(), EventKind::Enqueued, None, now);
+                self.runs.learn(&enqueued);
+                transitions.push(enqueued);
                 self.jobs.insert(new.id, recorded);
             }
         }
@@ -171,6 +179,9 @@ impl Contents {
             if own && (even_active || job.state != State::Active) {
                 transitions.extend(self.happen(*id, Event::Cancelled, now));
             }
+        }
+        for event in &step.events {
+            self.runs.tell(EventBody::Other(event.clone()), now);
         }
         pending.retain(|id| self.runs.is_pending(*id, now));
         pending.sort_unstable();
@@ -207,8 +218,11 @@ impl Contents {
             return None;
         }
         let standing = self.standing(name, now);
-        standing.paused = paused;
+        let was = std::mem::replace(&mut standing.paused, paused);
         let standing = *standing;
+        if was != paused {
+            self.runs.tell(EventBody::Other(queue_paused(name, paused)), now);
+        }
         Some(self.queue(name, standing))
     }
 

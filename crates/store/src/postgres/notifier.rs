@@ -57,6 +57,8 @@ pub(super) struct Notifier {
 struct Notifications {
     available: HashMap<Arc<str>, usize>,
     pauses: bool,
+    /// Something that has no line of its own.
+    anything: bool,
 }
 
 impl Notifier {
@@ -78,6 +80,14 @@ impl Notifier {
         }
     }
 
+    /// Which runs listen has changed, or something else that is rare.
+    pub(super) fn anything(&self) {
+        if self.on.load(Ordering::Acquire) {
+            self.notifications.lock().unwrap_or_else(PoisonError::into_inner).anything = true;
+            self.notified.notify_one();
+        }
+    }
+
     fn take(&self) -> Notifications {
         std::mem::take(&mut *self.notifications.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -92,7 +102,7 @@ impl Notifications {
         let written = lines.join("\n");
         // A queue with a line break in its name would be read as two.
         let readable = self.available.keys().all(|queue| !queue.contains('\n'));
-        if readable && written.len() <= LONGEST { written } else { ANYTHING.to_owned() }
+        if readable && !self.anything && written.len() <= LONGEST { written } else { ANYTHING.to_owned() }
     }
 }
 

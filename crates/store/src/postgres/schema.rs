@@ -23,7 +23,8 @@ const MIGRATIONS: [Migration; 5] = [
     Migration { version: 3, needs: 1, sql: include_str!("migrations/0003.sql") },
     // Nodes that do not know runs would end their jobs without a word to them.
     Migration { version: 4, needs: 4, sql: include_str!("migrations/0004.sql") },
-    Migration { version: 5, needs: 4, sql: include_str!("migrations/0005.sql") },
+    // Nodes that do not know runs which listen would leave events out without a word.
+    Migration { version: 5, needs: 5, sql: include_str!("migrations/0005.sql") },
 ];
 
 /// Migrates the tables. Where they are up to date, no privilege but to read them is needed.

@@ -2,7 +2,7 @@
 
 use crate::embedded::store_state::StoreState;
 use crate::rules;
-use crate::{Claim, Job, LeaseRef, Refusal, Settled, Settlement};
+use crate::{Claim, EventKind, Job, LeaseRef, Refusal, Settled, Settlement, State, Transition};
 use redrive_policy::{Moment, Span};
 
 impl StoreState {
@@ -28,7 +28,12 @@ impl StoreState {
             let line = queue_index.line().filter(|place| !point_lost(place));
             let next: Vec<u32> = line.take(wanted).take_while(fits).collect();
             for place in next {
-                claimed.extend(self.change(place, |job| rules::claim(job, claim, now)));
+                let Ok(job) = self.change(place, |job| rules::claim(job, claim, now)) else { continue };
+                if self.runs.has_listeners() {
+                    let started = Transition::new(job.clone(), EventKind::Claimed, Some(State::Available), now);
+                    self.tell_change(&started);
+                }
+                claimed.push(job);
             }
         }
         claimed

@@ -53,6 +53,7 @@ async fn advanced(core: &Core, steps: &[RunStep], now: Moment) -> Result<Vec<Ste
         created: Vec::new(),
         cancelled: Vec::new(),
         messages: Messages::default(),
+        listening: core.listeners.all(),
         consumed: Vec::new(),
     };
     inboxes(&mut session, steps, &mut work).await?;
@@ -188,6 +189,10 @@ async fn written(
         core.catalogue.note_queue(*number, name);
     }
     core.tell(created.iter().map(|(_, job)| job));
+    let news = runs.values().filter(|entry| core.listeners.note(entry.run.id, entry.run.interest.as_ref()));
+    if news.count() > 0 {
+        core.notifier.anything();
+    }
     Ok(())
 }
 

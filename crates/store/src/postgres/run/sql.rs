@@ -3,7 +3,7 @@
 use crate::postgres::sql::statements;
 
 /// Runs whose bytes this program reads, by the version, which comes first. Newer ones are left to nodes that can.
-const READABLE: &str = "r.body < '\\x02'::bytea";
+const READABLE: &str = "r.body < '\\x03'::bytea";
 
 /// The programs $1 that the caller has, each with its newest version $2.
 const KNOWN: &str =
@@ -19,7 +19,7 @@ const TOLD: &str = "told AS (\
 const FIRST: &str = "(SELECT m.at_us FROM run_messages m WHERE m.run = r.id ORDER BY m.number LIMIT 1)";
 
 /// The columns of a run, as they are written.
-const COLUMNS: [(&str, &str); 12] = [
+const COLUMNS: [(&str, &str); 13] = [
     ("id", "uuid"),
     ("program", "text"),
     ("version", "bigint"),
@@ -32,6 +32,7 @@ const COLUMNS: [(&str, &str); 12] = [
     ("parent", "uuid"),
     ("key", "bytea"),
     ("body", "bytea"),
+    ("listens", "boolean"),
 ];
 
 fn unnested() -> String {
@@ -39,7 +40,7 @@ fn unnested() -> String {
     format!("unnest({}) AS u ({})", arrays.collect::<Vec<_>>().join(", "), names().join(", "))
 }
 
-fn names() -> [&'static str; 12] {
+fn names() -> [&'static str; 13] {
     COLUMNS.map(|(name, _)| name)
 }
 
@@ -55,6 +56,8 @@ fn pending(with: &str, candidates: &str) -> String {
 
 statements! {
     LOCK = "SELECT id, body FROM run_states WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE".to_owned();
+    /// The runs that listen to events.
+    LISTENING = format!("SELECT r.id, r.body FROM run_states r WHERE r.listens AND {READABLE}");
     READ = "SELECT id, body FROM run_states WHERE id = ANY ($1::uuid[])".to_owned();
     OF_KEY = "SELECT id, body FROM run_states WHERE key IS NOT NULL AND sha256(key) = sha256($1::bytea)".to_owned();
     /// Runs that have one of the ids $1, or one of the keys $2.

@@ -11,7 +11,7 @@ use super::super::tally::Tally;
 use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{sql, text, write};
 use crate::rules;
-use crate::{Claim, Job, JobId, StoreError};
+use crate::{Claim, EventKind, Job, JobId, StoreError};
 use redrive_policy::Moment;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -124,7 +124,11 @@ async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, Store
     let mut params = block::params(&mut blocks);
     params.push(write::tids(taken.iter().map(|(_, stored)| stored)));
     let statement = write::tallied(&sql::CLAIM_BLOCKS, params, tally);
-    let rows = session.commit(&[statement]).await?;
+    let mut statements = vec![statement];
+    let claimed = taken.iter().map(|(_, stored)| &*stored.job);
+    statements.extend(core.messages_of_jobs(EventKind::Claimed, claimed).statement());
+    let rows = session.commit(&statements).await?;
+    drop(statements);
     let numbers = block::numbered(&rows, &blocks)?;
     let mut places: HashMap<JobId, Place> = HashMap::with_capacity(taken.len());
     for (block, no) in blocks.iter().zip(&numbers) {

@@ -5,7 +5,6 @@ use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::read::Found;
 use super::super::row::micros;
-use super::super::run::Messages;
 use super::super::sql;
 use super::super::stored_row::StoredRow;
 use super::super::value::{Param, Reader, Statement, limit};
@@ -38,7 +37,7 @@ pub(in crate::postgres) async fn reclaim(
     jobs.truncate(most);
     let reclaimed = |stored: StoredRow| stored.changed_by(|job| rules::reclaim(job, decide, &grace, now)).ok();
     let (ended, jobs): (Vec<Transition>, Vec<StoredRow>) = jobs.into_iter().filter_map(reclaimed).unzip();
-    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks, &Messages::of(&ended)).await?;
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks, &core.messages(&ended)).await?;
     Ok(ended)
 }
 
@@ -62,7 +61,7 @@ pub(in crate::postgres) async fn promote(
         moved.push(transition);
         jobs.push(stored);
     }
-    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &Blocks::new(), &Messages::of(&moved)).await?;
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &Blocks::new(), &core.messages(&moved)).await?;
     Ok(moved)
 }
 
