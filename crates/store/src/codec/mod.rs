@@ -3,6 +3,7 @@
 mod event;
 #[cfg(test)]
 mod golden;
+pub(crate) mod limits;
 pub(crate) mod revision;
 pub(crate) mod row;
 pub(crate) mod run;

@@ -37,6 +37,22 @@ macro_rules! for_each_conformance_case {
                 claim_numbers_the_leases_of_a_job,
                 claim_goes_by_the_lease_and_timeout_of_the_job_before_its_own,
             }
+            limits {
+                limit_of_concurrency_holds_until_a_run_ends,
+                limit_of_concurrency_makes_room_however_a_run_ends,
+                limit_of_zero_holds_the_group,
+                limit_of_a_rate_counts_starts_of_any_period,
+                limit_of_a_throttle_spaces_starts_evenly,
+                limit_requires_all_bounds_together,
+                limit_delays_no_job_of_other_groups,
+                limit_keeps_the_order_among_all_lanes,
+                limit_of_a_key_spans_queues,
+                limit_is_the_one_that_each_job_brings,
+                limit_counts_again_what_is_retried_and_redriven,
+                limit_leaves_no_room_for_what_has_expired,
+                limit_survives_a_restart,
+                limit_ends_with_the_bytes_of_a_claim,
+            }
             lease {
                 ret_13_a_heartbeat_extends_the_lease,
                 extend_with_a_span_of_its_own_counts_for_one_heartbeat,
@@ -159,6 +175,7 @@ macro_rules! for_each_conformance_case {
             }
             view {
                 get_of_an_unknown_job_returns_nothing,
+                get_many_answers_jobs_of_all_states_in_the_order_asked_for,
                 list_is_newest_first_and_in_pages,
                 list_continues_after_an_entry_whatever_was_added_or_removed,
                 list_of_dead_letters_begins_with_what_died_last,
@@ -206,6 +223,7 @@ macro_rules! for_each_conformance_case {
             run_pending {
                 run_is_pending_until_its_first_step,
                 run_is_pending_while_it_has_messages,
+                run_that_is_named_is_pending_with_messages_that_another_clock_has_from_later,
                 run_is_pending_from_the_time_of_its_timer_on,
                 run_that_is_pending_longest_comes_first,
                 run_messages_are_read_in_order_and_up_to_a_limit,

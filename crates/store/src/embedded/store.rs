@@ -7,10 +7,10 @@ use super::options::Options;
 use super::store_state::StoreState;
 use super::waiter::Durable;
 use crate::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun, Page,
-    PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
-    RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError, StoreFuture,
-    Transition,
+    Claim, Claimed, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
+    NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId,
+    RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
+    StoreFuture, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -199,7 +199,7 @@ impl Store for Embedded {
         self.answer(|store_state| store_state.enqueue(&jobs, now))
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Claimed> {
         self.answer(|store_state| Ok(store_state.claim(&claim, now)))
     }
 
@@ -269,6 +269,13 @@ impl Store for Embedded {
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
         self.answer(|store_state| Ok(store_state.find(id).and_then(|place| store_state.job(place))))
+    }
+
+    fn get_many(&self, ids: Vec<JobId>) -> StoreFuture<'_, Vec<Job>> {
+        self.answer(move |store_state| {
+            let places = ids.into_iter().filter_map(|id| store_state.find(id));
+            Ok(places.filter_map(|place| store_state.job(place)).collect())
+        })
     }
 
     fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {

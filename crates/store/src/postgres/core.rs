@@ -4,6 +4,7 @@ use super::block::Blocks;
 use super::catalogue::Catalogue;
 use super::db_error::DbError;
 use super::lease_cache::LeaseCache;
+use super::limits::LimitedQueues;
 use super::listeners::Listeners;
 use super::notifier::Notifier;
 use super::options::Options;
@@ -49,6 +50,7 @@ pub(super) struct Core {
     pub(super) listeners: Listeners,
     pub(super) sources: Sources,
     pub(super) vacuum: Arc<Vacuum>,
+    pub(super) limited: LimitedQueues,
     grace: Mutex<Grace>,
 }
 
@@ -62,6 +64,7 @@ impl Core {
             listeners: Listeners::default(),
             sources: Sources::default(),
             vacuum: Arc::default(),
+            limited: LimitedQueues::default(),
             grace: Mutex::default(),
         })
     }
@@ -212,7 +215,9 @@ impl Core {
         blocks: &Blocks,
         messages: &Messages,
     ) -> Result<Written, DbError> {
-        self.commit_with(session, jobs, blocks, messages.statement()).await
+        let written = self.commit_with(session, jobs, blocks, messages.statement()).await?;
+        self.tell_of(messages);
+        Ok(written)
     }
 
     /// Writes what has changed of locked jobs, and commits. Further statements, which answer nothing, come first.
@@ -241,6 +246,14 @@ impl Core {
         self.lease_cache.note(&written);
         self.tell(changed().map(|stored| &*stored.job));
         Ok(written)
+    }
+
+    /// Notifies other nodes of messages to runs that were written: should this node end before it advances them, others
+    /// do it soon.
+    pub(super) fn tell_of(&self, messages: &Messages) {
+        if !messages.is_empty() {
+            self.notifier.runs();
+        }
     }
 
     /// Notifies other nodes of jobs that are available.

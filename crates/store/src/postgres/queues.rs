@@ -20,6 +20,9 @@ pub(super) const PAUSE_OR_CREATE: &str = "INSERT INTO queue_names (name, paused,
 /// Whether a queue is paused, which stays so until the transaction is over.
 pub(super) const WAS_PAUSED: &str = "SELECT paused FROM queue_names WHERE name = $1 FOR UPDATE";
 
+/// Claims of a queue have to look at limits from now on.
+pub(super) const LIMITED: &str = "UPDATE queue_names SET limited = true WHERE id = $1 AND NOT limited";
+
 /// The queues that are paused.
 const PAUSED: &str = "SELECT name FROM queue_names WHERE paused ORDER BY name";
 

@@ -7,7 +7,7 @@ use super::super::row::encode_revisions;
 use super::super::run::Messages;
 use super::super::tally::number;
 use super::super::value::{Param, Reader, Statement};
-use super::super::{sql, text, write};
+use super::super::{limits, sql, text, write};
 use crate::rules;
 use crate::run::queue_paused;
 use crate::{EventBody, Job, JobId, Missing, Queue, Redrive, Refusal, Transition};
@@ -61,11 +61,17 @@ pub(in crate::postgres) async fn redrive(
             Box::new(spec.timeout.map(Span::ms)),
             Box::new(spec.lease.map(Span::ms)),
             Box::new(encode_revisions(job)),
+            Box::new(limits::limits(spec)),
         ];
         statements.push(Statement::new(sql::UPDATE_SPEC, params));
     }
-    statements.extend(core.messages(&answer).statement());
+    if job.spec.limits.is_some() {
+        statements.push(Statement::new(queues::LIMITED, vec![Box::new(queue)]));
+    }
+    let messages = core.messages(&answer);
+    statements.extend(messages.statement());
     session.commit(&statements).await?;
+    core.tell_of(&messages);
     core.catalogue.note_queue(queue, &job.spec.queue);
     core.tell(std::iter::once(job));
     Ok(answer)
