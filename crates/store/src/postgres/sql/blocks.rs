@@ -58,6 +58,8 @@ const CLAIMS: Blocks = Blocks {
         ("priority", "integer"),
         ("version", "smallint"),
         ("gone", "bytea"),
+        ("state", "smallint"),
+        ("jobs", "smallint"),
     ],
 };
 /// How many parameters claims take.

@@ -4,6 +4,7 @@ mod active;
 mod blocks;
 mod ended;
 mod list;
+mod retry;
 mod settle;
 
 pub(super) use active::{LOCK_ACTIVE, NEXT_WAKE, OVERDUE, READ_ACTIVE, READ_ACTIVE_BARE, SET_ASIDE_ACTIVE};
@@ -12,6 +13,7 @@ pub(super) use ended::{
     ARRIVE_ENDED, END, LOCK_ENDED, PRUNE_DEAD, PRUNE_FINISHED, READ_ENDED, REDRIVE, REMOVE, SET_ASIDE_ENDED,
 };
 pub(super) use list::{LIST, LIST_DEAD, LIST_DEAD_OF_QUEUE};
+pub(super) use retry::{DUE_BLOCKS, DUE_QUEUES, EXPIRED_BLOCKS};
 pub(super) use settle::{Shape, settle};
 
 use crate::codec::row;
@@ -169,13 +171,6 @@ statements! {
              SELECT ctid AS tid, * FROM live WHERE queue = q.queue AND {DUE_NOW} AND {readable} AND (due_us, id) > (q.due_us, q.id) \
              ORDER BY due_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j) j JOIN specs s ON s.id = j.id",
         columns = job_columns(), readable = *READABLE
-    );
-    /// The queues that have due jobs at $1, the earliest job first, at most $2, without those named in $3.
-    DUE_QUEUES = format!(
-        "SELECT q.id FROM queue_names q CROSS JOIN LATERAL (\
-           SELECT due_us, id FROM live WHERE queue = q.id AND {DUE_NOW} AND {readable} ORDER BY due_us, id LIMIT 1) j \
-         WHERE q.name <> ALL ($3::text[]) ORDER BY j.due_us, j.id LIMIT $2",
-        readable = *READABLE
     );
     /// How many jobs have rows of a newer version.
     COUNT_NEWER = format!(
