@@ -6,6 +6,7 @@ mod codec;
 pub mod conformance;
 pub mod embedded;
 mod error;
+mod event;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -28,6 +29,7 @@ mod transition;
 
 pub use embedded::Embedded;
 pub use error::{DuplicateId, Refusal, StoreError};
+pub use event::{EventBody, JOB_EVENT_TYPES, JobEvent, OtherEvent};
 pub use held::Held;
 pub use id::{JobId, LeaseToken};
 pub use inbox::{Decoder, Drained, InboxEntry};
@@ -41,7 +43,7 @@ pub use memory::Memory;
 pub use postgres::Postgres;
 pub use run::{
     Advanced, ChildEnd, Message, MessageBody, NewRun, Parent, PendingRun, PendingRuns, Run, RunEnd, RunFilter, RunId,
-    RunRefusal, RunStep, Signal, StartRefusal, Stepped,
+    RunKeys, RunRefusal, RunStep, Signal, StartRefusal, Stepped,
 };
 pub use standstill::Standstill;
 pub use step::end_step;

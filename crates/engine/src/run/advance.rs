@@ -3,7 +3,7 @@
 use super::draft::{Draft, failed};
 use crate::{Engine, EngineError};
 use redrive_policy::Moment;
-use redrive_store::{Advanced, PendingRun, PendingRuns, RunId, RunRefusal, RunStep};
+use redrive_store::{Advanced, OtherEvent, PendingRun, PendingRuns, RunId, RunRefusal, RunStep};
 
 /// How many runs are advanced in a single step of the store.
 const RUNS: usize = 100;
@@ -81,18 +81,24 @@ impl Engine {
         if pending.is_empty() {
             return Ok(Vec::new());
         }
-        let steps = pending.iter().map(|pending| self.step(pending, now)).collect();
+        let steps: Vec<RunStep> = pending.iter().map(|pending| self.step(pending, now)).collect();
+        let events: Vec<Vec<OtherEvent>> = steps.iter().map(|step| step.events.clone()).collect();
         let answers = self.store.advance(steps, now).await?;
         let mut written = Vec::with_capacity(answers.len());
-        for (pending, answer) in pending.iter().zip(answers) {
+        let mut told = Vec::new();
+        for ((pending, events), answer) in pending.iter().zip(events).zip(answers) {
             match answer {
-                Ok(advanced) => written.push(advanced),
+                Ok(advanced) => {
+                    written.push(advanced);
+                    told.extend(events);
+                }
                 // Another node was faster, and has seen the same messages.
                 Err(RunRefusal::Changed(_) | RunRefusal::NotFound) => {}
                 Err(refusal) => written.extend(self.fail(pending, &refusal, now).await?),
             }
         }
         self.publish(written.iter().flat_map(|advanced| &advanced.transitions));
+        self.event_log.tell(told, now);
         Ok(written)
     }
 
