@@ -244,6 +244,7 @@ impl From<RunsError> for ApiError {
                 let message = format!("{message}; PUT /ojs/v1/cron/{name} changes it, DELETE removes it");
                 Self::new(Code::Conflict, message).with_details(json!({ "cron": name, "reason": "name_taken" }))
             }
+            RunsError::WorkflowExists(_) => Self::new(Code::Duplicate, message),
             RunsError::WorkflowOver(..) => Self::new(Code::Conflict, message),
             RunsError::Unreadable(_) => Self::new(Code::InternalError, message),
             RunsError::Engine(error) => error.into(),

@@ -27,6 +27,8 @@ pub enum RunsError {
     NoSuchSchedule(String, Option<String>),
     /// A schedule has this name already.
     ScheduleExists(String),
+    /// A workflow, or another run, has this id already.
+    WorkflowExists(RunId),
     /// There is no workflow of this id, as the caller wrote it.
     NoSuchWorkflow(String),
     /// The workflow is in this state, and cannot be cancelled any more.
@@ -46,6 +48,7 @@ impl fmt::Display for RunsError {
                 write!(f, "there is no schedule \"{name}\"; did you mean \"{near}\"?")
             }
             Self::ScheduleExists(name) => write!(f, "a schedule \"{name}\" exists already"),
+            Self::WorkflowExists(id) => write!(f, "a workflow {id} exists already; an id is used once"),
             Self::NoSuchWorkflow(id) => write!(f, "there is no workflow \"{id}\""),
             Self::WorkflowOver(id, state) => {
                 write!(f, "the workflow {id} is {state} already, and what is {state} cannot be cancelled")

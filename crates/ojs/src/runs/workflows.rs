@@ -4,7 +4,7 @@ use super::RunsError;
 use crate::json::Members;
 use crate::workflows::{CANCEL, WORKFLOW, WorkflowLimits, WorkflowRequest, WorkflowState, push_workflow};
 use redrive_engine::{Engine, EngineError, RunRequest};
-use redrive_store::{Blob, Job, Run, RunFilter, RunId, Signal};
+use redrive_store::{Blob, Job, Run, RunFilter, RunId, RunRefusal, Signal};
 
 /// A workflow as it stands.
 #[derive(Debug)]
@@ -57,8 +57,10 @@ impl Workflow {
 pub async fn start(engine: &Engine, document: &Members<'_>, limits: WorkflowLimits) -> Result<Workflow, RunsError> {
     let request = WorkflowRequest::read(document, engine, limits, engine.now())?;
     let state = Blob::from(request.state.write());
-    let run = engine.start_run(RunRequest { id: request.id, program: WORKFLOW, state, key: None }).await?;
-    Workflow::whole(engine, run).await
+    match engine.start_run(RunRequest { id: request.id, program: WORKFLOW, state, key: None }).await {
+        Err(EngineError::RefusedRun(id, RunRefusal::RunIdTaken(_))) => Err(RunsError::WorkflowExists(id)),
+        answer => Workflow::whole(engine, answer?).await,
+    }
 }
 
 /// One workflow.
