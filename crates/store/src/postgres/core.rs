@@ -2,6 +2,7 @@
 
 use super::block::Blocks;
 use super::catalogue::Catalogue;
+use super::claiming::Claiming;
 use super::db_error::DbError;
 use super::lease_cache::LeaseCache;
 use super::notifier::Notifier;
@@ -9,7 +10,7 @@ use super::options::Options;
 use super::pool::{Pool, Session};
 use super::read::{Damaged, Found};
 use super::run::Messages;
-use super::settling::{Settling, Written};
+use super::settling::{Promoted, Settling, Written};
 use super::source::Sources;
 use super::sql;
 use super::stored_row::{StoredRow, uuids};
@@ -45,6 +46,7 @@ pub(super) struct Core {
     pub(super) catalogue: Catalogue,
     pub(super) notifier: Arc<Notifier>,
     pub(super) lease_cache: LeaseCache,
+    pub(super) claiming: Claiming,
     pub(super) sources: Sources,
     pub(super) vacuum: Arc<Vacuum>,
     grace: Mutex<Grace>,
@@ -57,6 +59,7 @@ impl Core {
             catalogue: Catalogue::default(),
             notifier: Arc::default(),
             lease_cache: LeaseCache::default(),
+            claiming: Claiming::default(),
             sources: Sources::default(),
             vacuum: Arc::default(),
             grace: Mutex::default(),
@@ -189,7 +192,7 @@ impl Core {
         blocks: &Blocks,
         messages: &Messages,
     ) -> Result<Written, DbError> {
-        self.commit_with(session, jobs, blocks, messages.statement()).await
+        self.commit_with(session, jobs, blocks, messages.statement(), Promoted::Alone).await
     }
 
     /// Writes what has changed of locked jobs, and commits. Further statements, which answer nothing, come first.
@@ -199,12 +202,13 @@ impl Core {
         jobs: &[&'j StoredRow],
         blocks: &Blocks,
         further: impl IntoIterator<Item = Statement<'j>>,
+        promoted: Promoted,
     ) -> Result<Written, DbError> {
         let (mut statements, settling) = {
             let queue = self.catalogue.queue_numbers();
             let mut statements: Vec<Statement<'j>> = further.into_iter().collect();
             statements.extend(write::changes(jobs, &queue)?);
-            (statements, Settling::of(jobs, blocks, &Messages::default(), &queue)?)
+            (statements, Settling::of(jobs, blocks, &Messages::default(), &queue, promoted)?)
         };
         let settling = settling.map(|settling| {
             let Settling { statement, claims } = settling;

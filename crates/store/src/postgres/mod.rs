@@ -9,6 +9,7 @@ mod aside;
 mod batcher;
 mod block;
 mod catalogue;
+mod claiming;
 mod clock;
 mod core;
 mod counts;

@@ -59,6 +59,7 @@ const CLAIMS: Blocks = Blocks {
         ("version", "smallint"),
         ("gone", "bytea"),
         ("state", "smallint"),
+        ("available_us", "bigint"),
         ("jobs", "smallint"),
     ],
 };

@@ -13,7 +13,7 @@ pub(super) use ended::{
     ARRIVE_ENDED, END, LOCK_ENDED, PRUNE_DEAD, PRUNE_FINISHED, READ_ENDED, REDRIVE, REMOVE, SET_ASIDE_ENDED,
 };
 pub(super) use list::{LIST, LIST_DEAD, LIST_DEAD_OF_QUEUE};
-pub(super) use retry::{DUE_BLOCKS, DUE_QUEUES, EXPIRED_BLOCKS};
+pub(super) use retry::{ARE_TOGETHER, CLAIM_TOGETHER, DUE_BLOCKS, DUE_QUEUES, EXPIRED_BLOCKS, LEAVE};
 pub(super) use settle::{Shape, settle};
 
 use crate::codec::row;
@@ -29,11 +29,12 @@ pub(super) const LARGE: i32 = 16 << 10;
 
 /// The columns of a job, without those that can be large where they are.
 fn unless_large() -> String {
-    let mut columns = job_columns();
-    for large in ["s.body", "j.failures", "s.revisions"] {
-        columns = columns.replace(large, &format!("CASE WHEN j.bytes + {SAID_SIZE} <= {LARGE} THEN {large} END"));
-    }
-    columns
+    let may_be_large = |column: &str| ["s.body", "j.failures", "s.revisions"].contains(&column);
+    let shown = |column: &str| match may_be_large(column) {
+        true => format!("CASE WHEN j.bytes + {SAID_SIZE} <= {LARGE} THEN {column} END"),
+        false => column.to_owned(),
+    };
+    job_columns().split(", ").map(shown).collect::<Vec<_>>().join(", ")
 }
 
 /// The positions of two columns that refer to other tables by number, and of the first of a claim.
@@ -144,9 +145,12 @@ statements! {
     READ_BARE = bare(&READ);
     /// The next jobs of the queues $1, in the order of the queues, at most $2, as of $3. The rows come in
     /// the order of the loops, so that no more are locked than are asked for. Behind the columns of a job are the time
-    /// since when it is available, and its size; large ones come without their bodies, failures and revisions.
+    /// since when it is available, its size, and whether there are jobs that wait together; large ones come without
+    /// their bodies, failures and revisions.
     CLAIM = format!(
-        "SELECT {columns}, j.available_us, j.bytes + {SAID_SIZE} FROM (\
+        "SELECT {columns}, j.available_us, j.bytes + {SAID_SIZE}, \
+           (SELECT EXISTS (SELECT FROM claims c WHERE c.state = 2 AND c.queue = ANY (ARRAY(\
+              SELECT n.id FROM queue_names n WHERE n.name = ANY ($1::text[]))))) FROM (\
            SELECT j.* FROM unnest($1::text[]) AS q (name) CROSS JOIN LATERAL (\
              SELECT ctid AS tid, *, {SIZE} AS bytes FROM live \
              WHERE queue = (SELECT n.id FROM queue_names n WHERE n.name = q.name AND NOT n.paused) AND state = 2 \

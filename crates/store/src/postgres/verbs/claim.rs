@@ -1,7 +1,7 @@
 //! Claiming jobs.
 
 use super::super::batcher::Weigh;
-use super::super::block::{self, Block, NewBlock};
+use super::super::block::{self, Block, Blocks, NewBlock};
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::pool::Session;
@@ -14,7 +14,7 @@ use crate::rules;
 use crate::{Claim, Job, JobId, StoreError};
 use redrive_policy::Moment;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio_postgres::Row;
 
@@ -50,6 +50,9 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
     // Each with the place of its caller.
     let mut taken: Vec<(usize, StoredRow)> = Vec::new();
     let mut left: Vec<Arc<str>> = Vec::new();
+    // The rows of those that wait together.
+    let mut blocks = Blocks::new();
+    let mut turn = None;
     let mut session = core.session().await?;
     let mut begun = false;
     for (queues, places) in groups {
@@ -71,14 +74,28 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
         let budget = Budget { bytes: bytes.saturating_add(again), jobs: places.len() + taken.len() };
         let params: Vec<Param<'_>> =
             vec![Box::new(names), Box::new(limit(count.saturating_add(taken.len()))), Box::new(now.micros())];
-        let statement = Statement::new(&sql::CLAIM, params);
+        let wanted = count.saturating_add(taken.len());
+        let mut statement = Statement::new(&sql::CLAIM, params);
         let mut found = Vec::new();
         for _ in 0..LOOKS {
+            statement.sql = &sql::CLAIM;
             let rows = if begun { session.query(&statement).await? } else { session.begin(BEGIN, &statement).await? };
             begun = true;
-            let read = read_some(core, &mut session, rows, &budget, &queues).await?;
+            let look_together = are_together(&rows)?;
+            let mut read = read_some(core, &mut session, rows, &budget, &queues).await?;
+            if look_together {
+                turn.get_or_insert_with(|| core.claiming.begin()).hold();
+                statement.sql = &sql::CLAIM_TOGETHER;
+                let rows = session.query(&statement).await?;
+                read.extend(core.read_locked(&mut session, &rows).await?);
+                blocks.extend(read.blocks);
+            }
             found = read.jobs;
-            if read.damaged.is_empty() {
+            let others_hold_some = match &turn {
+                Some(turn) if look_together && found.len() < wanted => turn.others().await,
+                _ => false,
+            };
+            if read.damaged.is_empty() && !others_hold_some {
                 break;
             }
         }
@@ -102,17 +119,26 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
             }
         }
     }
-    commit(core, &mut session, taken).await?;
+    left.extend(commit(core, &mut session, taken, &blocks).await?);
+    drop(turn);
     // Other nodes have skipped rows that were locked here and not claimed after all.
     left.iter().for_each(|queue| core.notifier.available(queue, 1));
     Ok(answers)
 }
 
-/// Moves the jobs into claims, one for each caller, and commits.
-async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, StoredRow)>) -> Result<(), DbError> {
+/// Moves the jobs into claims, one for each caller, and commits. Answers the queues of jobs that wait with some of them
+/// and were not claimed: `ready` are the rows of those that waited together.
+async fn commit(
+    core: &Core,
+    session: &mut Session,
+    mut taken: Vec<(usize, StoredRow)>,
+    ready: &Blocks,
+) -> Result<Vec<Arc<str>>, DbError> {
     if taken.is_empty() {
-        return session.commit(&[]).await.map(drop);
+        session.commit(&[]).await?;
+        return Ok(Vec::new());
     }
+    let (leave, left) = left_by(&taken, ready)?;
     let mut blocks = Vec::new();
     let tally = {
         let queue = core.catalogue.queue_numbers();
@@ -124,7 +150,9 @@ async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, Store
     let mut params = block::params(&mut blocks);
     params.push(write::tids(taken.iter().map(|(_, stored)| stored)));
     let statement = write::tallied(&sql::CLAIM_BLOCKS, params, tally);
-    let rows = session.commit(&[statement]).await?;
+    let statements: Vec<Statement<'_>> = leave.into_iter().chain([statement]).collect();
+    let rows = session.commit(&statements).await?;
+    drop(statements);
     let numbers = block::numbered(&rows, &blocks)?;
     let mut places: HashMap<JobId, Place> = HashMap::with_capacity(taken.len());
     for (block, no) in blocks.iter().zip(&numbers) {
@@ -138,7 +166,53 @@ async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, Store
         stored.was = counted(&stored.job);
     }
     core.lease_cache.keep(taken.into_iter().map(|(_, stored)| stored), claims);
-    Ok(())
+    Ok(left)
+}
+
+/// The statement by which jobs leave the rows in which they waited together, where some do, and the queues of those
+/// that go on waiting there.
+fn left_by(
+    taken: &[(usize, StoredRow)],
+    ready: &Blocks,
+) -> Result<(Option<Statement<'static>>, Vec<Arc<str>>), DbError> {
+    let mut leaving: BTreeMap<i64, (Vec<usize>, &StoredRow)> = BTreeMap::new();
+    for (_, stored) in taken {
+        if let Place::Claim(no, place) = stored.place {
+            leaving.entry(no).or_insert_with(|| (Vec::new(), stored)).0.push(place);
+        }
+    }
+    if leaving.is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    let mut left = Vec::new();
+    let (mut whole, mut part) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+    let (mut gone, mut jobs) = (Vec::new(), Vec::new());
+    for (no, (places, stored)) in leaving {
+        let missing = || DbError::Broken("a row of jobs that wait together was not read".to_owned());
+        let before = ready.get(&no).ok_or_else(missing)?;
+        let (sources, numbers) = match before.without(places) {
+            None => &mut whole,
+            Some(after) => {
+                jobs.push(after.left());
+                gone.push(after.gone);
+                left.push(Arc::clone(&stored.job.spec.queue));
+                &mut part
+            }
+        };
+        sources.push(before.source);
+        numbers.push(no);
+    }
+    let params: Vec<Param<'static>> =
+        vec![Box::new(whole.0), Box::new(whole.1), Box::new(part.0), Box::new(part.1), Box::new(gone), Box::new(jobs)];
+    Ok((Some(Statement::new(&sql::LEAVE, params)), left))
+}
+
+/// Whether jobs that wait together have to be looked at, by the rows of others: none says nothing.
+fn are_together(rows: &[Row]) -> Result<bool, DbError> {
+    let Some(row) = rows.first() else { return Ok(true) };
+    let mut row = Reader::new(row);
+    row.skip_to(sql::BLOCK + 2);
+    row.next()
 }
 
 /// Of which jobs bodies are read: of those that begin within so many bytes, and in any case of so many.
