@@ -4,7 +4,7 @@ use crate::layers::{Effective, PolicyDocument};
 use crate::wall::shown_job;
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Blob, Enqueued, EventKind, JobId, NewJob, Spec, Start, Transition};
+use redrive_store::{Blob, Enqueued, EventKind, JobId, Limits, NewJob, OwnLimit, Spec, Start, Transition};
 use std::sync::Arc;
 
 /// A job as a producer enqueues it: `Submission { priority: 5, ..Submission::new(kind, queue, body) }`.
@@ -30,6 +30,8 @@ pub struct Submission {
     pub policy: JobPolicy,
     /// A second job with the same key is not enqueued.
     pub idempotency_key: Option<Arc<str>>,
+    /// The limit that it brings.
+    pub limit: Option<OwnLimit>,
     /// Everything else about it, one JSON object; the engine does not read it.
     pub body: Blob,
 }
@@ -48,6 +50,7 @@ impl Submission {
             lease: None,
             policy: JobPolicy::Configured,
             idempotency_key: None,
+            limit: None,
             body,
         }
     }
@@ -100,15 +103,16 @@ impl Engine {
 
     /// The job that a submission asks for.
     pub(crate) fn new_job(&self, submission: Submission, ids: &mut NewIds) -> Result<NewJob, EngineError> {
-        let Submission { kind, queue, priority, start, expires, timeout, lease, policy, idempotency_key, id, body } =
-            submission;
+        let Submission { kind, queue, priority, start, expires, timeout, lease, policy, id, body, .. } = submission;
+        let (idempotency_key, limit) = (submission.idempotency_key, submission.limit);
         let resolve = |own| self.settings.layers.resolve(own, &kind, &queue).map_err(EngineError::InvalidPolicy);
         let policy = match policy {
             JobPolicy::Configured => resolve(None)?.policy,
             JobPolicy::Own(written) => resolve(Some(written))?.policy,
             JobPolicy::Effective(effective) => Arc::clone(&effective.policy),
         };
-        let spec = Spec { kind, queue, priority, body, policy, timeout, lease, expires };
+        let limits = limit.map(|own| Arc::new(Limits { own: Some(own), by_kind: false }));
+        let spec = Spec { kind, queue, priority, body, policy, timeout, lease, expires, limits };
         let id = id.unwrap_or_else(|| ids.next_id());
         Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key, parent: None })
     }

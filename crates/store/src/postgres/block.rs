@@ -2,6 +2,7 @@
 //! due together, wait in such a row too, until they are claimed again.
 
 use super::db_error::DbError;
+use super::limits;
 use super::row::{alive, due, encode, encode_failures, lease_us, state_number};
 use super::stored_row::{Place, StoredRow, uuids};
 use super::tally::number;
@@ -92,7 +93,7 @@ pub(super) struct NewBlock<'j> {
 
 /// What all jobs of a claim have in common. A node reads a claim only if it can read all its jobs, so that rows of
 /// different versions are never in the same.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Shared {
     source: i64,
     queue: i32,
@@ -102,6 +103,7 @@ struct Shared {
     alive: i64,
     lease: i64,
     version: u8,
+    lane: Option<Vec<u8>>,
     state: i16,
     /// Since when, of jobs that are available.
     available: Option<i64>,
@@ -119,6 +121,7 @@ impl Shared {
             alive: alive(job).map_or(i64::MAX, Moment::micros),
             lease: lease_us(job).unwrap_or(i64::MAX),
             version,
+            lane: limits::lane(&job.spec),
             state: state_number(job.state),
             available: job.times.available.filter(|_| job.state == State::Available).map(Moment::micros),
         })
@@ -211,7 +214,7 @@ pub(super) fn params<'j>(blocks: &mut [NewBlock<'j>]) -> Vec<Param<'j>> {
         rests.append(&mut block.rests);
     }
     let failures: Vec<Option<Vec<u8>>> = jobs.iter().map(|stored| encode_failures(&stored.job)).collect();
-    let shared = || blocks.iter().map(|block| block.shared);
+    let shared = || blocks.iter().map(|block| &block.shared);
     vec![
         Box::new(firsts),
         Box::new(lasts),
@@ -224,6 +227,7 @@ pub(super) fn params<'j>(blocks: &mut [NewBlock<'j>]) -> Vec<Param<'j>> {
         Box::new(shared().map(|shared| shared.priority).collect::<Vec<_>>()),
         Box::new(shared().map(|shared| i16::from(shared.version)).collect::<Vec<_>>()),
         Box::new(gone),
+        Box::new(shared().map(|shared| shared.lane.clone()).collect::<Vec<_>>()),
         Box::new(shared().map(|shared| shared.state).collect::<Vec<_>>()),
         Box::new(shared().map(|shared| shared.available).collect::<Vec<_>>()),
         Box::new(blocks.iter().map(|block| block.block().left()).collect::<Vec<_>>()),

@@ -2,9 +2,9 @@
 
 use super::block::Blocks;
 use super::catalogue::Catalogue;
-use super::claiming::Claiming;
 use super::db_error::DbError;
 use super::lease_cache::LeaseCache;
+use super::limits::LimitedQueues;
 use super::notifier::Notifier;
 use super::options::Options;
 use super::pool::{Pool, Session};
@@ -14,6 +14,7 @@ use super::settling::{Promoted, Settling, Written};
 use super::source::Sources;
 use super::sql;
 use super::stored_row::{StoredRow, uuids};
+use super::turns::Turns;
 use super::vacuum::Vacuum;
 use super::value::Statement;
 use super::{read, unreadable, write};
@@ -46,9 +47,10 @@ pub(super) struct Core {
     pub(super) catalogue: Catalogue,
     pub(super) notifier: Arc<Notifier>,
     pub(super) lease_cache: LeaseCache,
-    pub(super) claiming: Claiming,
+    pub(super) turns: Turns,
     pub(super) sources: Sources,
     pub(super) vacuum: Arc<Vacuum>,
+    pub(super) limited: LimitedQueues,
     grace: Mutex<Grace>,
 }
 
@@ -59,9 +61,10 @@ impl Core {
             catalogue: Catalogue::default(),
             notifier: Arc::default(),
             lease_cache: LeaseCache::default(),
-            claiming: Claiming::default(),
+            turns: Turns::default(),
             sources: Sources::default(),
             vacuum: Arc::default(),
+            limited: LimitedQueues::default(),
             grace: Mutex::default(),
         })
     }

@@ -71,7 +71,9 @@ impl<'j> Settling<'j> {
             match stored.job.state {
                 State::Active => active.entry(no).or_default().push(*stored),
                 State::Retryable => retries.entry(no).or_default().push(*stored),
-                State::Available if promoted == Promoted::Together => ready.entry(no).or_default().push(*stored),
+                State::Available if promoted == Promoted::Together && stored.job.spec.limits.is_none() => {
+                    ready.entry(no).or_default().push(*stored)
+                }
                 state if state.is_terminal() => {
                     over.push((Some(no), *stored));
                 }

@@ -5,7 +5,9 @@ use crate::blocks::{assert_counted, settle};
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{claim, failed, job, later, now};
 use redrive_policy::Moment;
-use redrive_store::{Filter, Held, Job, JobId, NewJob, Page, Postgres, RunOutcome, Spec, State, Store};
+use redrive_store::{
+    Bounds, Filter, Held, Job, JobId, Limits, NewJob, OnLimit, OwnLimit, Page, Postgres, RunOutcome, Spec, State, Store,
+};
 use std::sync::Arc;
 use tokio_postgres::Client;
 
@@ -22,7 +24,7 @@ async fn fail_together(store: &Postgres, jobs: Vec<NewJob>, at: Moment) -> Vec<J
     let count = jobs.len();
     let ids = jobs.iter().map(|job| job.id).collect();
     store.enqueue(jobs, now()).await.unwrap().unwrap();
-    let runs = store.claim(claim("q", count, 1), now()).await.unwrap();
+    let runs = store.claim(claim("q", count, 1), now()).await.unwrap().jobs;
     assert_eq!(runs.len(), count);
     let reports = runs.iter().map(|run| settle(run, failed(at))).collect();
     assert!(store.settle(reports, at).await.unwrap().iter().all(Result::is_ok));
@@ -61,12 +63,12 @@ fn jobs_that_fail_together_leave_their_row_in_every_way_and_in_order() {
         assert_eq!(rows(&client, &schema).await, (vec![(2, 2, 7)], 4));
         assert_counted(&client, &schema).await;
 
-        let first = there.claim(claim("q", 2, 2), later(1_002)).await.unwrap();
+        let first = there.claim(claim("q", 2, 2), later(1_002)).await.unwrap().jobs;
         assert_eq!(ids(&first), [all[0], all[2]]);
-        let second = here.claim(claim("q", 7, 3), later(1_002)).await.unwrap();
+        let second = here.claim(claim("q", 7, 3), later(1_002)).await.unwrap().jobs;
         assert_eq!(ids(&second), all[3..10]);
         here.cancel(all[10], later(1_003)).await.unwrap().unwrap();
-        let third = there.claim(claim("q", 9, 4), later(1_004)).await.unwrap();
+        let third = there.claim(claim("q", 9, 4), later(1_004)).await.unwrap().jobs;
         assert_eq!(ids(&third), [all[11]]);
         assert_eq!(third[0].failures.len(), 1);
         for run in first.iter().chain(&second).chain(&third) {
@@ -94,13 +96,46 @@ fn jobs_that_wait_together_expire_and_rows_whose_ids_overlap_are_claimed_in_the_
         assert_eq!(rows(&client, &schema).await, (vec![(4, 2, 8)], 0));
         assert_eq!(store.promote(&Held::new(), 6, later(1_000)).await.unwrap().len(), 6);
         assert_eq!(rows(&client, &schema).await, (vec![(2, 1, 3), (4, 2, 2)], 3), "one of two rows that overlap");
-        assert_eq!(ids(&store.claim(claim("q", 3, 2), later(1_000)).await.unwrap()), all[..3]);
+        assert_eq!(ids(&store.claim(claim("q", 3, 2), later(1_000)).await.unwrap().jobs), all[..3]);
         // Of those that expire one is available in a row of its own or with others, and one waits for its retry.
         let expired = store.promote(&Held::new(), 99, later(5_000)).await.unwrap();
         let ended: Vec<JobId> =
             expired.iter().filter(|one| one.job.state == State::Discarded).map(|one| one.job.id).collect();
         assert_eq!(ended, [all[4], all[6]]);
-        assert_eq!(ids(&store.claim(claim("q", 9, 3), later(5_001)).await.unwrap()), [all[3], all[5], all[7]]);
+        assert_eq!(ids(&store.claim(claim("q", 9, 3), later(5_001)).await.unwrap().jobs), [all[3], all[5], all[7]]);
+        assert_counted(&client, &schema).await;
+    });
+}
+
+/// Limits are looked at in rows of single jobs.
+#[test]
+fn jobs_that_wait_together_are_claimed_from_a_queue_that_has_got_limits_since() {
+    let schema = new_schema();
+    let (here, there) = (open(&schema), open(&schema));
+    runtime().block_on(async {
+        let client = plain_client().await;
+        let all = fail_together(&here, (0..6).map(|_| job("q")).collect(), now()).await;
+        assert_eq!(here.promote(&Held::new(), 99, later(1_000)).await.unwrap().len(), 6);
+        assert_eq!(rows(&client, &schema).await, (vec![(2, 1, 6)], 0));
+        let new = |place: u32| {
+            let plain = job("q");
+            let bounds = Bounds { concurrency: Some(1), ..Bounds::default() };
+            let own = Some(OwnLimit { key: "k".into(), bounds, on_limit: OnLimit::default() });
+            let limits = Some(Arc::new(Limits { own, by_kind: place == 2 }));
+            NewJob { spec: Arc::new(Spec { limits, ..(*plain.spec).clone() }), ..plain }
+        };
+        let limited: Vec<NewJob> = (0..2).map(new).collect();
+        let first = limited[0].id;
+        there.enqueue(limited, later(1_001)).await.unwrap().unwrap();
+        let runs = here.claim(claim("q", 4, 2), later(1_002)).await.unwrap().jobs;
+        assert_eq!(ids(&runs), all[..4]);
+        assert_eq!(rows(&client, &schema).await, (vec![(3, 1, 4)], 4));
+        let runs = here.claim(claim("q", 9, 3), later(1_002)).await.unwrap().jobs;
+        assert_eq!(ids(&runs), [all[4], all[5], first], "one of the two that are limited");
+        // Retries of limited jobs wait together, and do not count as active.
+        let reports = runs.iter().map(|run| settle(run, failed(later(1_002)))).collect();
+        assert!(here.settle(reports, later(1_002)).await.unwrap().iter().all(Result::is_ok));
+        assert_eq!(there.claim(claim("q", 9, 4), later(1_003)).await.unwrap().jobs.len(), 1);
         assert_counted(&client, &schema).await;
     });
 }
@@ -116,7 +151,7 @@ fn claims_at_the_same_time_find_all_jobs_that_wait_together() {
             assert_eq!(store.promote(&Held::new(), 99, later(1_000)).await.unwrap().len(), 40);
             let claims = (0..40).map(|seed| {
                 let store = Arc::clone(&store);
-                tokio::spawn(async move { store.claim(claim("q", 1, seed), later(1_000)).await.unwrap() })
+                tokio::spawn(async move { store.claim(claim("q", 1, seed), later(1_000)).await.unwrap().jobs })
             });
             let mut claimed = 0;
             for one in claims.collect::<Vec<_>>() {

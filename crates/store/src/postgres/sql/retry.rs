@@ -39,11 +39,19 @@ statements! {
     CLAIM_TOGETHER = read(
         &format!(
             "(SELECT b.* FROM unnest($1::text[]) AS q (name) CROSS JOIN LATERAL (SELECT * FROM claims \
-               WHERE queue = (SELECT n.id FROM queue_names n WHERE n.name = q.name AND NOT n.paused) AND state = 2 \
+               WHERE queue = (SELECT n.id FROM queue_names n WHERE n.name = q.name AND NOT n.paused AND NOT n.limited) AND state = 2 \
                  AND (expires_us IS NULL OR expires_us > $3) AND {READABLE_CLAIM} \
                ORDER BY priority DESC, available_us, ids[1] LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) b)"
         ),
         "true LIMIT $2"
+    );
+    /// Jobs of the queue $1 that wait together and are available, some rows of them.
+    READY_OF_QUEUE = read(
+        &format!(
+            "(SELECT * FROM claims WHERE queue = (SELECT id FROM queue_names WHERE name = $1) AND state = 2 \
+               AND {READABLE_CLAIM} ORDER BY priority DESC, available_us, ids[1] LIMIT 16 FOR NO KEY UPDATE SKIP LOCKED)"
+        ),
+        "true"
     );
     /// Whether jobs wait together in one of the queues $1 with the priority $2 that are available since $3.
     ARE_TOGETHER = "SELECT EXISTS (SELECT FROM unnest($1::integer[], $2::integer[]) AS u (queue, priority) \

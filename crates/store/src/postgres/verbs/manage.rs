@@ -7,7 +7,7 @@ use super::super::row::encode_revisions;
 use super::super::run::Messages;
 use super::super::tally::number;
 use super::super::value::{Param, Statement};
-use super::super::{sql, text, write};
+use super::super::{limits, sql, text, write};
 use crate::rules;
 use crate::{Job, JobId, Missing, Queue, Redrive, Refusal, Transition};
 use redrive_policy::{Moment, Span};
@@ -60,8 +60,12 @@ pub(in crate::postgres) async fn redrive(
             Box::new(spec.timeout.map(Span::ms)),
             Box::new(spec.lease.map(Span::ms)),
             Box::new(encode_revisions(job)),
+            Box::new(limits::limits(spec)),
         ];
         statements.push(Statement::new(sql::UPDATE_SPEC, params));
+    }
+    if job.spec.limits.is_some() {
+        statements.push(Statement::new(queues::LIMITED, vec![Box::new(queue)]));
     }
     statements.extend(Messages::of(&answer).statement());
     session.commit(&statements).await?;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
-pub(super) struct Claiming {
+pub(super) struct Turns {
     running: Mutex<Running>,
     ended: Notify,
 }
@@ -21,11 +21,11 @@ struct Running {
 /// A claim that is being made. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Turn<'c> {
-    claiming: &'c Claiming,
+    turns: &'c Turns,
     number: u64,
 }
 
-impl Claiming {
+impl Turns {
     fn running(&self) -> MutexGuard<'_, Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -34,32 +34,32 @@ impl Claiming {
     pub(super) fn begin(&self) -> Turn<'_> {
         let mut running = self.running();
         running.next += 1;
-        Turn { claiming: self, number: running.next }
+        Turn { turns: self, number: running.next }
     }
 }
 
 impl Turn<'_> {
     /// It is about to lock rows of jobs that wait together.
     pub(super) fn hold(&self) {
-        self.claiming.running().holding.insert(self.number);
+        self.turns.running().holding.insert(self.number);
     }
 
     /// Waits until the others that may hold rows now have ended, or wait as well; answers whether there are any. This
     /// one has taken all jobs of the rows that it has locked, and nobody has to wait for it.
     pub(super) async fn others(&self) -> bool {
         let others = {
-            let mut running = self.claiming.running();
+            let mut running = self.turns.running();
             running.holding.remove(&self.number);
             running.holding.clone()
         };
-        self.claiming.ended.notify_waiters();
+        self.turns.ended.notify_waiters();
         if others.is_empty() {
             return false;
         }
         loop {
-            let mut ended = std::pin::pin!(self.claiming.ended.notified());
+            let mut ended = std::pin::pin!(self.turns.ended.notified());
             ended.as_mut().enable();
-            if self.claiming.running().holding.is_disjoint(&others) {
+            if self.turns.running().holding.is_disjoint(&others) {
                 return true;
             }
             ended.await;
@@ -69,8 +69,8 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.claiming.running().holding.remove(&self.number);
-        self.claiming.ended.notify_waiters();
+        self.turns.running().holding.remove(&self.number);
+        self.turns.ended.notify_waiters();
     }
 }
 
@@ -80,8 +80,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_claim_waits_for_those_that_hold_rows_and_not_for_those_that_wait() {
-        let claiming = Claiming::default();
-        let (first, second) = (claiming.begin(), claiming.begin());
+        let turns = Turns::default();
+        let (first, second) = (turns.begin(), turns.begin());
         first.hold();
         second.hold();
         // Each waits for the other one; the later one to wait goes on at once.
@@ -89,7 +89,7 @@ mod tests {
         assert!(one && !two);
         drop(first);
         assert!(!second.others().await);
-        let third = claiming.begin();
+        let third = turns.begin();
         third.hold();
         let waiting = second.others();
         tokio::pin!(waiting);
