@@ -204,9 +204,11 @@ impl Claiming<'_> {
             let look_together = are_together(&rows)?;
             let mut read = read_some(self.core, &mut self.session, rows, budget, queues).await?;
             if look_together {
-                self.turn.get_or_insert_with(|| self.core.turns.begin()).hold();
+                let turn = self.turn.get_or_insert_with(|| self.core.turns.begin());
+                turn.hold();
                 statement.sql = &sql::CLAIM_TOGETHER;
                 let rows = self.session.query(&statement).await?;
+                turn.looked(!rows.is_empty());
                 read.extend(self.core.read_locked(&mut self.session, &rows).await?);
                 self.blocks.extend(read.blocks);
             }
