@@ -98,6 +98,7 @@ impl Backend {
         let engine = Engine::new(self.store(), self.clock(), randomness, settings);
         let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         engine.recall_pauses().await?;
+        engine.recall_maintenance().await?;
         #[cfg(feature = "postgres")]
         if let Self::Postgres(store) = self {
             connect(store, &engine);

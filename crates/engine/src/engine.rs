@@ -3,6 +3,8 @@
 use crate::admission::Admission;
 use crate::discards::Discards;
 use crate::events::EventLog;
+use crate::history::History;
+use crate::maintenance::{self, MaintenanceProgram};
 use crate::policies::Policies;
 use crate::progress::Watch;
 use crate::run::{Program, RunLimits, Runs};
@@ -59,6 +61,8 @@ pub struct Engine {
     pub(crate) admission: Admission,
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
+    pub(crate) history: History,
+    pub(crate) maintenance: maintenance::Known,
     pub(crate) throttle: Throttle,
     pub(crate) watch: Watch,
     pub(crate) workers: Workers,
@@ -88,6 +92,8 @@ impl Engine {
             admission: Admission::default(),
             event_log: EventLog::default(),
             discards: Discards::default(),
+            history: History::default(),
+            maintenance: maintenance::Known::default(),
             throttle: Throttle::default(),
             watch: Watch::default(),
             workers: Workers::default(),
@@ -99,6 +105,7 @@ impl Engine {
     /// The same engine with programs, so that it can advance their runs, and what those may not exceed.
     #[must_use]
     pub fn with_programs(mut self, programs: impl IntoIterator<Item = Arc<dyn Program>>, limits: RunLimits) -> Self {
+        self.runs.add(Arc::new(MaintenanceProgram));
         programs.into_iter().for_each(|program| self.runs.add(program));
         self.runs.limits = limits;
         self
@@ -117,6 +124,7 @@ impl Engine {
         }
         self.event_log.append(transitions.clone());
         self.discards.count(transitions.clone());
+        self.history.count(transitions.clone(), self.clock.wall().ahead_us);
         self.watch.forget(transitions.clone());
         self.runs.wake(transitions.clone().filter_map(Transition::told_run));
         self.admission.ended(transitions.clone());

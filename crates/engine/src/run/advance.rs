@@ -11,11 +11,15 @@ const RUNS: usize = 100;
 const TURNS: usize = 100;
 
 impl Engine {
-    /// Advances all runs that are pending; answers how many steps were written.
+    /// Advances all runs that are pending, unless the server is under maintenance; answers how many steps were
+    /// written.
     ///
     /// # Errors
     /// The store did not answer.
     pub async fn advance(&self) -> Result<usize, EngineError> {
+        if self.is_under_maintenance() {
+            return Ok(0);
+        }
         let mut steps = 0;
         for _ in 0..TURNS {
             let written = self.advance_some(None).await?;

@@ -34,7 +34,15 @@ impl fmt::Display for AdvanceNotice<'_> {
 pub async fn advance_runs(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report: impl Fn(AdvanceNotice<'_>)) {
     tokio::pin!(stopped);
     let (mut idle, mut pruned, mut looked) = (SHORTEST_INTERVAL, Instant::now(), None::<Instant>);
+    let mut recalled = Instant::now();
     loop {
+        if recalled.elapsed() >= LONGEST_INTERVAL.into() {
+            recalled = Instant::now();
+            // Another node may have begun maintenance, or ended it.
+            if let Err(error) = engine.recall_maintenance().await {
+                report(AdvanceNotice::Failed(&error));
+            }
+        }
         let turn = turn(&engine, &mut idle, &mut looked).await;
         let interval = turn.unwrap_or_else(|error| {
             report(AdvanceNotice::Failed(&error));

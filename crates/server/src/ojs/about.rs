@@ -72,6 +72,9 @@ pub(crate) async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> J
         "backend": { "type": app.backend, "status": backend, "latency_ms": latency_ms },
         "clock": clock(app.engine.wall(), app.engine.now()),
     });
+    if app.engine.maintenance().is_some() {
+        health["maintenance"] = true.into();
+    }
     let insider = app.keys.admit(&headers);
     if let Some(local) = app.local.get() {
         health["store"] = local.health(insider);

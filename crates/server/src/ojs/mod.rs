@@ -80,6 +80,7 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .get("/ojs/v1/jobs/{id}/events", streams::PARAMETERS_OF_ONE, streams::of_job)
         .get("/ojs/v1/queues/{name}/events", streams::PARAMETERS_OF_ONE, streams::of_queue)
         .get("/ojs/v1/admin/stats", &[], admin::stats)
+        .get("/ojs/v1/admin/stats/history", admin::HISTORY_PARAMETERS, admin::history)
         .get("/ojs/v1/admin/queues", lists::NUMBERED, admin::queues)
         .get("/ojs/v1/admin/queues/{name}", &[], admin::queue)
         .post("/ojs/v1/admin/queues/{name}/pause", &[], admin::pause)
@@ -107,6 +108,8 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .get("/ojs/v1/admin/crons", cron::NUMBERED_PARAMETERS, cron::list_numbered)
         .get("/ojs/v1/admin/workflows", workflows::NUMBERED_PARAMETERS, workflows::list_numbered)
         .get("/ojs/v1/admin/system/config", &[], admin::config)
+        .get("/ojs/v1/admin/system/maintenance", &[], admin::maintenance)
+        .post("/ojs/v1/admin/system/maintenance", &[], admin::set_maintenance)
         .post("/ojs/v1/admin/backup", &[], backup::backup)
         .finish(no_such_path)
 }

@@ -23,6 +23,7 @@ mod keys;
 mod limits;
 mod lists;
 mod local;
+mod maintenance;
 mod progress;
 mod queues;
 mod redrive;

@@ -1,5 +1,5 @@
 //! Claims as they are stored: the jobs that one worker claimed at once, in one row. Those that fail together, and are
-//! due together, wait in such a row too, until they are claimed again.
+//! due together, wait in such a row too.
 
 use super::db_error::DbError;
 use super::limits;
@@ -105,8 +105,6 @@ struct Shared {
     version: u8,
     lane: Option<Vec<u8>>,
     state: i16,
-    /// Since when, of jobs that are available.
-    available: Option<i64>,
 }
 
 impl Shared {
@@ -123,7 +121,6 @@ impl Shared {
             version,
             lane: limits::lane(&job.spec),
             state: state_number(job.state),
-            available: job.times.available.filter(|_| job.state == State::Available).map(Moment::micros),
         })
     }
 }
@@ -165,9 +162,9 @@ pub(super) fn new_blocks<'j>(
     Ok(blocks)
 }
 
-/// Rows for jobs that leave one claim and wait, and those of them that have no company, or are too large to
+/// Rows for jobs that leave one claim and wait for a retry, and those of them that have no company, or are too large to
 /// be read with others.
-pub(super) fn waiting_blocks<'j>(
+pub(super) fn retry_blocks<'j>(
     mut jobs: Vec<&'j StoredRow>,
     queue: &QueueNumber<'_>,
 ) -> Result<(Vec<NewBlock<'j>>, Vec<&'j StoredRow>), DbError> {
@@ -183,23 +180,6 @@ pub(super) fn waiting_blocks<'j>(
         }
     }
     Ok((blocks, alone))
-}
-
-/// Rows of available jobs, each with the claim that its jobs leave: those that can be claimed one after the other, and
-/// those whose ids lie among the ids of others that are claimed at the same time. The ids of each are in order.
-#[expect(clippy::type_complexity, reason = "the same twice")]
-pub(super) fn apart<'j>(mut ready: Vec<(i64, NewBlock<'j>)>) -> (Vec<(i64, NewBlock<'j>)>, Vec<(i64, NewBlock<'j>)>) {
-    let first = |block: &NewBlock<'_>| block.jobs.first().map(|stored| stored.job.id);
-    let turn = |block: &NewBlock<'_>| (block.shared.queue, block.shared.priority, block.shared.available);
-    ready.sort_by_key(|(_, block)| (turn(block), first(block)));
-    let mut reached = None;
-    ready.into_iter().partition(|(_, block)| {
-        let is_apart = reached.is_none_or(|(last, id)| last != turn(block) || id < first(block));
-        if is_apart {
-            reached = Some((turn(block), block.jobs.last().map(|stored| stored.job.id)));
-        }
-        is_apart
-    })
 }
 
 /// The parameters that write claims, in the order in which the statement takes them.
@@ -229,7 +209,6 @@ pub(super) fn params<'j>(blocks: &mut [NewBlock<'j>]) -> Vec<Param<'j>> {
         Box::new(gone),
         Box::new(shared().map(|shared| shared.lane.clone()).collect::<Vec<_>>()),
         Box::new(shared().map(|shared| shared.state).collect::<Vec<_>>()),
-        Box::new(shared().map(|shared| shared.available).collect::<Vec<_>>()),
         Box::new(blocks.iter().map(|block| block.block().left()).collect::<Vec<_>>()),
         Box::new(uuids(jobs.iter().map(|stored| &stored.job.id))),
         Box::new(rests),

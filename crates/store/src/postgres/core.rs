@@ -10,11 +10,10 @@ use super::options::Options;
 use super::pool::{Pool, Session};
 use super::read::{Damaged, Found};
 use super::run::Messages;
-use super::settling::{Promoted, Settling, Written};
+use super::settling::{Settling, Written};
 use super::source::Sources;
 use super::sql;
 use super::stored_row::{StoredRow, uuids};
-use super::turns::Turns;
 use super::vacuum::Vacuum;
 use super::value::Statement;
 use super::{read, unreadable, write};
@@ -47,7 +46,6 @@ pub(super) struct Core {
     pub(super) catalogue: Catalogue,
     pub(super) notifier: Arc<Notifier>,
     pub(super) lease_cache: LeaseCache,
-    pub(super) turns: Turns,
     pub(super) sources: Sources,
     pub(super) vacuum: Arc<Vacuum>,
     pub(super) limited: LimitedQueues,
@@ -61,7 +59,6 @@ impl Core {
             catalogue: Catalogue::default(),
             notifier: Arc::default(),
             lease_cache: LeaseCache::default(),
-            turns: Turns::default(),
             sources: Sources::default(),
             vacuum: Arc::default(),
             limited: LimitedQueues::default(),
@@ -195,7 +192,7 @@ impl Core {
         blocks: &Blocks,
         messages: &Messages,
     ) -> Result<Written, DbError> {
-        self.commit_with(session, jobs, blocks, messages.statement(), Promoted::Alone).await
+        self.commit_with(session, jobs, blocks, messages.statement()).await
     }
 
     /// Writes what has changed of locked jobs, and commits. Further statements, which answer nothing, come first.
@@ -205,13 +202,12 @@ impl Core {
         jobs: &[&'j StoredRow],
         blocks: &Blocks,
         further: impl IntoIterator<Item = Statement<'j>>,
-        promoted: Promoted,
     ) -> Result<Written, DbError> {
         let (mut statements, settling) = {
             let queue = self.catalogue.queue_numbers();
             let mut statements: Vec<Statement<'j>> = further.into_iter().collect();
             statements.extend(write::changes(jobs, &queue)?);
-            (statements, Settling::of(jobs, blocks, &Messages::default(), &queue, promoted)?)
+            (statements, Settling::of(jobs, blocks, &Messages::default(), &queue)?)
         };
         let settling = settling.map(|settling| {
             let Settling { statement, claims } = settling;

@@ -37,7 +37,6 @@ mod tally;
 mod text;
 mod tls;
 mod transfer;
-mod turns;
 mod unreadable;
 mod vacuum;
 mod value;

@@ -1,6 +1,6 @@
 //! Writing what became of runs: their jobs leave their claims.
 
-use super::block::{self, Block, Blocks, NewBlock, new_blocks, waiting_blocks};
+use super::block::{self, Block, Blocks, NewBlock, new_blocks, retry_blocks};
 use super::db_error::DbError;
 use super::run::Messages;
 use super::stored_row::{Place, StoredRow};
@@ -16,15 +16,6 @@ use tokio_postgres::Row;
 pub(super) struct Settling<'j> {
     pub(super) statement: Statement<'j>,
     pub(super) claims: Claims<'j>,
-}
-
-/// How jobs are stored that wait together and are available now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Promoted {
-    /// Each in a row of its own.
-    Alone,
-    /// In rows of several, so that claims take them at once.
-    Together,
 }
 
 /// What a statement makes of claims.
@@ -57,12 +48,10 @@ impl<'j> Settling<'j> {
         blocks: &Blocks,
         messages: &Messages,
         queue: &QueueNumber<'_>,
-        promoted: Promoted,
     ) -> Result<Option<Self>, DbError> {
         let mut left: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         let (mut over, mut back, mut active) = (Vec::new(), Vec::new(), BTreeMap::<i64, Vec<&'j StoredRow>>::new());
         let (mut back_from, mut retries) = (Vec::new(), BTreeMap::<i64, Vec<&'j StoredRow>>::new());
-        let mut ready = BTreeMap::<i64, Vec<&'j StoredRow>>::new();
         let mut moves = Moves::default();
         for stored in jobs.iter().filter(|stored| stored.changed) {
             let Place::Claim(no, place) = stored.place else { continue };
@@ -71,9 +60,6 @@ impl<'j> Settling<'j> {
             match stored.job.state {
                 State::Active => active.entry(no).or_default().push(*stored),
                 State::Retryable => retries.entry(no).or_default().push(*stored),
-                State::Available if promoted == Promoted::Together && stored.job.spec.limits.is_none() => {
-                    ready.entry(no).or_default().push(*stored)
-                }
                 state if state.is_terminal() => {
                     over.push((Some(no), *stored));
                 }
@@ -109,27 +95,11 @@ impl<'j> Settling<'j> {
             again.extend(new);
         }
         for (no, jobs) in retries {
-            let (new, alone) = waiting_blocks(jobs, queue)?;
+            let (new, alone) = retry_blocks(jobs, queue)?;
             again_from.extend(new.iter().map(|_| no));
             again.extend(new);
             back_from.extend(alone.iter().map(|_| no));
             back.extend(alone);
-        }
-        let mut apart = Vec::new();
-        for (no, jobs) in ready {
-            let (new, alone) = waiting_blocks(jobs, queue)?;
-            apart.extend(new.into_iter().map(|block| (no, block)));
-            back_from.extend(alone.iter().map(|_| no));
-            back.extend(alone);
-        }
-        let (apart, mixed) = block::apart(apart);
-        for (no, block) in apart {
-            again_from.push(no);
-            again.push(block);
-        }
-        for (no, block) in mixed {
-            back_from.extend(block.jobs.iter().map(|_| no));
-            back.extend(block.jobs);
         }
         let claim = |id: JobId| {
             let stored = jobs.iter().find(|stored| stored.job.id == id)?;

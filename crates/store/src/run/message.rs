@@ -108,15 +108,8 @@ impl Transition {
     /// The run that learns of this event; `None` where the job has none, or the event concerns none.
     #[must_use]
     pub fn told_run(&self) -> Option<RunId> {
-        let told = matches!(
-            self.event,
-            EventKind::Completed
-                | EventKind::Discarded
-                | EventKind::Expired
-                | EventKind::Cancelled
-                | EventKind::Redriven
-        );
-        self.job.parent.filter(|_| told).map(|parent| parent.run)
+        let parent = self.job.parent?;
+        (self.event == EventKind::Redriven || self.end().is_some()).then_some(parent.run)
     }
 
     /// What the run of the job has to learn of this event; `None` where the job has no run, or the event concerns

@@ -1,5 +1,4 @@
-//! Jobs that fail together and are due together wait in one row, and are promoted, claimed, cancelled and expired as
-//! others are.
+//! Jobs that fail together and are due together wait in one row, and are promoted, cancelled and expired as others are.
 
 use crate::blocks::{assert_counted, settle};
 use crate::subject::{new_schema, open, plain_client, runtime};
@@ -55,12 +54,11 @@ fn jobs_that_fail_together_leave_their_row_in_every_way_and_in_order() {
         let promoted = here.promote(&Held::new(), 3, later(1_000)).await.unwrap();
         let moved: Vec<JobId> = promoted.iter().map(|one| one.job.id).collect();
         assert_eq!(moved, [all[0], all[2], all[3]]);
-        assert_eq!(rows(&client, &schema).await, (vec![(2, 1, 3), (4, 1, 8)], 0));
-        // Others that are available since the same moment are in rows of their own, because they may have to mix.
+        assert_eq!(rows(&client, &schema).await, (vec![(4, 1, 8)], 3));
         assert_eq!(there.promote(&Held::new(), 4, later(1_000)).await.unwrap().len(), 4);
-        assert_eq!(rows(&client, &schema).await, (vec![(2, 1, 3), (4, 1, 4)], 4));
+        assert_eq!(rows(&client, &schema).await, (vec![(4, 1, 4)], 7));
         assert_eq!(there.promote(&Held::new(), 99, later(1_001)).await.unwrap().len(), 4);
-        assert_eq!(rows(&client, &schema).await, (vec![(2, 2, 7)], 4));
+        assert_eq!(rows(&client, &schema).await, (Vec::new(), 11));
         assert_counted(&client, &schema).await;
 
         let first = there.claim(claim("q", 2, 2), later(1_002)).await.unwrap().jobs;
@@ -82,7 +80,7 @@ fn jobs_that_fail_together_leave_their_row_in_every_way_and_in_order() {
 }
 
 #[test]
-fn jobs_that_wait_together_expire_and_rows_whose_ids_overlap_are_claimed_in_the_order_of_ids() {
+fn jobs_that_wait_together_expire_and_rows_whose_ids_overlap_are_promoted_in_the_order_of_ids() {
     let schema = new_schema();
     let store = open(&schema);
     runtime().block_on(async {
@@ -95,9 +93,9 @@ fn jobs_that_wait_together_expire_and_rows_whose_ids_overlap_are_claimed_in_the_
         let all = fail_together(&store, (0..8).map(|place| new(place % 2 == 0)).collect(), now()).await;
         assert_eq!(rows(&client, &schema).await, (vec![(4, 2, 8)], 0));
         assert_eq!(store.promote(&Held::new(), 6, later(1_000)).await.unwrap().len(), 6);
-        assert_eq!(rows(&client, &schema).await, (vec![(2, 1, 3), (4, 2, 2)], 3), "one of two rows that overlap");
+        assert_eq!(rows(&client, &schema).await, (vec![(4, 2, 2)], 6));
         assert_eq!(ids(&store.claim(claim("q", 3, 2), later(1_000)).await.unwrap().jobs), all[..3]);
-        // Of those that expire one is available in a row of its own or with others, and one waits for its retry.
+        // Of those that expire one is available, and one waits for its retry.
         let expired = store.promote(&Held::new(), 99, later(5_000)).await.unwrap();
         let ended: Vec<JobId> =
             expired.iter().filter(|one| one.job.state == State::Discarded).map(|one| one.job.id).collect();
@@ -107,60 +105,30 @@ fn jobs_that_wait_together_expire_and_rows_whose_ids_overlap_are_claimed_in_the_
     });
 }
 
-/// Limits are looked at in rows of single jobs.
 #[test]
-fn jobs_that_wait_together_are_claimed_from_a_queue_that_has_got_limits_since() {
+fn jobs_with_limits_that_wait_together_do_not_count_as_active() {
     let schema = new_schema();
-    let (here, there) = (open(&schema), open(&schema));
+    let store = open(&schema);
     runtime().block_on(async {
         let client = plain_client().await;
-        let all = fail_together(&here, (0..6).map(|_| job("q")).collect(), now()).await;
-        assert_eq!(here.promote(&Held::new(), 99, later(1_000)).await.unwrap().len(), 6);
-        assert_eq!(rows(&client, &schema).await, (vec![(2, 1, 6)], 0));
-        let new = |place: u32| {
+        let new = |_| {
             let plain = job("q");
-            let bounds = Bounds { concurrency: Some(1), ..Bounds::default() };
+            let bounds = Bounds { concurrency: Some(2), ..Bounds::default() };
             let own = Some(OwnLimit { key: "k".into(), bounds, on_limit: OnLimit::default() });
-            let limits = Some(Arc::new(Limits { own, by_kind: place == 2 }));
+            let limits = Some(Arc::new(Limits { own, by_kind: false }));
             NewJob { spec: Arc::new(Spec { limits, ..(*plain.spec).clone() }), ..plain }
         };
-        let limited: Vec<NewJob> = (0..2).map(new).collect();
-        let first = limited[0].id;
-        there.enqueue(limited, later(1_001)).await.unwrap().unwrap();
-        let runs = here.claim(claim("q", 4, 2), later(1_002)).await.unwrap().jobs;
-        assert_eq!(ids(&runs), all[..4]);
-        assert_eq!(rows(&client, &schema).await, (vec![(3, 1, 4)], 4));
-        let runs = here.claim(claim("q", 9, 3), later(1_002)).await.unwrap().jobs;
-        assert_eq!(ids(&runs), [all[4], all[5], first], "one of the two that are limited");
-        // Retries of limited jobs wait together, and do not count as active.
-        let reports = runs.iter().map(|run| settle(run, failed(later(1_002)))).collect();
-        assert!(here.settle(reports, later(1_002)).await.unwrap().iter().all(Result::is_ok));
-        assert_eq!(there.claim(claim("q", 9, 4), later(1_003)).await.unwrap().jobs.len(), 1);
+        let jobs: Vec<NewJob> = (0..4).map(new).collect();
+        let all: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+        store.enqueue(jobs, now()).await.unwrap().unwrap();
+        let runs = store.claim(claim("q", 9, 1), now()).await.unwrap().jobs;
+        assert_eq!(ids(&runs), all[..2]);
+        let reports = runs.iter().map(|run| settle(run, failed(now()))).collect();
+        assert!(store.settle(reports, now()).await.unwrap().iter().all(Result::is_ok));
+        assert_eq!(rows(&client, &schema).await, (vec![(4, 1, 2)], 2));
+        assert_eq!(ids(&store.claim(claim("q", 9, 2), later(1)).await.unwrap().jobs), all[2..]);
+        assert_eq!(store.promote(&Held::new(), 9, later(1_000)).await.unwrap().len(), 2);
+        assert!(store.claim(claim("q", 9, 3), later(1_000)).await.unwrap().jobs.is_empty());
         assert_counted(&client, &schema).await;
-    });
-}
-
-/// A claim locks the row of jobs that wait together, and takes one of them; others must not miss the rest.
-#[test]
-fn claims_at_the_same_time_find_all_jobs_that_wait_together() {
-    let schema = new_schema();
-    let store = Arc::new(open(&schema));
-    runtime().block_on(async {
-        for round in 0..10 {
-            fail_together(&store, (0..40).map(|_| job("q")).collect(), now()).await;
-            assert_eq!(store.promote(&Held::new(), 99, later(1_000)).await.unwrap().len(), 40);
-            let claims = (0..40).map(|seed| {
-                let store = Arc::clone(&store);
-                tokio::spawn(async move { store.claim(claim("q", 1, seed), later(1_000)).await.unwrap().jobs })
-            });
-            let mut claimed = 0;
-            for one in claims.collect::<Vec<_>>() {
-                let runs = one.await.unwrap();
-                claimed += runs.len();
-                let reports = runs.iter().map(|run| settle(run, RunOutcome::Done(None))).collect();
-                store.settle(reports, later(1_000)).await.unwrap();
-            }
-            assert_eq!(claimed, 40, "in round {round}");
-        }
     });
 }

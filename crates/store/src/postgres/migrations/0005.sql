@@ -3,6 +3,10 @@
 CREATE INDEX run_states_by_program ON run_states (program, (ended_us IS NULL), id);
 CREATE INDEX run_states_in_order_of_keys ON run_states (substring(key FROM 1 FOR 600)) WHERE key IS NOT NULL;
 
+-- Timers in the order in which runs are called: many schedules are due at the same moment.
+DROP INDEX run_states_timer;
+CREATE INDEX run_states_timer ON run_states (timer_us, id) WHERE timer_us IS NOT NULL;
+
 -- Limits on runs.
 
 -- Whether claims of a queue have to look at limits: some are set for it, or a job with limits of its own was enqueued.
@@ -33,21 +37,17 @@ CREATE TABLE limit_groups (
 );
 CREATE INDEX limit_groups_over ON limit_groups (over_us) WHERE over_us IS NOT NULL;
 
--- Retries in blocks: jobs that fail together and are due at the same time wait together, in one row of `claims`, until
--- they are claimed again. The column `state` says what the jobs of a row are: 3 active, 4 retryable, or 2 available.
--- The ids of jobs that wait are in order.
+-- Retries in blocks: jobs that fail together and are due at the same time wait together, in one row of `claims`. The
+-- column `state` says what the jobs of a row are: 3 active, or 4 retryable, and `due_us` when they are due then.
 ALTER TABLE claims
     ADD COLUMN state smallint NOT NULL DEFAULT 3,
-    -- Since when, of jobs that are available.
-    ADD COLUMN available_us bigint,
     -- How many jobs have not left a row of jobs that wait.
     ADD COLUMN jobs smallint NOT NULL DEFAULT 0;
 DROP INDEX claims_due;
 CREATE INDEX claims_due ON claims (due_us) WHERE state = 3;
 -- By queue, so that a queue whose jobs are held back is passed over without reading them.
 CREATE INDEX claims_retry ON claims (queue, due_us) WHERE state = 4;
-CREATE INDEX claims_ready ON claims (queue, priority DESC, available_us, (ids[1])) WHERE state = 2;
-CREATE INDEX claims_expires ON claims (expires_us) WHERE state <> 3 AND expires_us IS NOT NULL;
+CREATE INDEX claims_expires ON claims (expires_us) WHERE state = 4 AND expires_us IS NOT NULL;
 
 CREATE OR REPLACE VIEW jobs AS
 SELECT
@@ -79,8 +79,8 @@ FROM (
         l.expires_us, NULL::bigint AS finished_us, false AS dead, l.rest, l.failures
     FROM live l JOIN specs s ON s.id = l.id
     UNION ALL
-    SELECT s.id, s.kind, s.body, s.policy, s.own_policy, c.queue, c.priority, c.state, c.available_us,
-        CASE WHEN c.state <> 2 THEN c.due_us END, c.expires_us, NULL, false, e.rest, e.failures
+    SELECT s.id, s.kind, s.body, s.policy, s.own_policy, c.queue, c.priority, c.state, NULL, c.due_us, c.expires_us,
+        NULL, false, e.rest, e.failures
     FROM claims c CROSS JOIN LATERAL unnest(c.ids, c.rests, c.failures)
         WITH ORDINALITY AS e (id, rest, failures, place)
     JOIN specs s ON s.id = e.id AND s.source = c.source AND c.ids @> ARRAY[s.id]

@@ -11,7 +11,6 @@ use crate::postgres::catalogue::StoredPolicy;
 use crate::postgres::core::{BEGIN, Core, Locked, WAITING_FIRST, Wanted};
 use crate::postgres::db_error::DbError;
 use crate::postgres::pool::Session;
-use crate::postgres::settling::Promoted;
 use crate::postgres::stored_row::{StoredRow, uuids as job_uuids};
 use crate::postgres::value::{Param, Reader, Statement, limit};
 use crate::postgres::{queues, read, write};
@@ -184,7 +183,7 @@ async fn written(
     statements.extend(messages.statement());
     let mut changed: Vec<&StoredRow> = jobs.values().filter(|stored| stored.changed).collect();
     changed.sort_by_key(|stored| stored.job.id);
-    core.commit_with(&mut session, &changed, &blocks, statements, Promoted::Alone).await?;
+    core.commit_with(&mut session, &changed, &blocks, statements).await?;
     for (number, name) in &numbers {
         core.catalogue.note_queue(*number, name);
     }

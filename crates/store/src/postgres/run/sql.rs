@@ -43,14 +43,21 @@ fn names() -> [&'static str; 12] {
     COLUMNS.map(|(name, _)| name)
 }
 
-/// The runs `c` that may be pending at $3, those first that have been so longest, at most $4.
+/// The runs `c` that may be pending at $3, those first that have been so longest, at most $4. Each is looked up by its
+/// id: the planner knows nothing of their number, and would rather read all runs.
 fn pending(with: &str, candidates: &str) -> String {
     format!(
-        "{with} SELECT r.id, r.body FROM ({candidates}) c JOIN run_states r ON r.id = c.id AND {READABLE} {KNOWN} \
+        "{with} SELECT r.id, r.body FROM ({candidates}) c CROSS JOIN LATERAL (\
+           SELECT * FROM run_states r WHERE r.id = c.id AND {READABLE} OFFSET 0) r {KNOWN} \
          CROSS JOIN LATERAL (SELECT least(CASE WHEN r.revision = 0 THEN r.created_us END, r.timer_us, {FIRST}) AS us) \
            AS since \
          WHERE since.us <= $3 ORDER BY since.us, r.id LIMIT $4"
     )
+}
+
+/// The runs of known programs to which a condition applies, the first $4 by a time.
+fn first(condition: &str, time: &str) -> String {
+    format!("SELECT r.id FROM run_states r {KNOWN} WHERE {condition} AND {READABLE} ORDER BY {time}, r.id LIMIT $4")
 }
 
 statements! {
@@ -66,10 +73,14 @@ statements! {
         let set: Vec<String> = names()[2..].iter().map(|name| format!("{name} = u.{name}")).collect();
         format!("UPDATE run_states r SET {} FROM {} WHERE r.id = u.id", set.join(", "), unnested())
     };
+    /// What has been pending longest is among the first of the new ones, or of those with timers, or has messages.
     PENDING = pending(
         &format!("WITH RECURSIVE {TOLD}"),
-        "SELECT run AS id FROM told WHERE run IS NOT NULL UNION SELECT id FROM run_states WHERE revision = 0 UNION \
-         SELECT id FROM run_states WHERE timer_us <= $3",
+        &format!(
+            "SELECT run AS id FROM told WHERE run IS NOT NULL UNION ({}) UNION ({})",
+            first("r.revision = 0", "r.created_us"),
+            first("r.timer_us <= $3", "r.timer_us")
+        ),
     );
     /// The same among the runs $5.
     PENDING_ONLY = pending("", "SELECT DISTINCT id FROM unnest($5::uuid[]) AS n (id)");
@@ -112,11 +123,14 @@ statements! {
          ORDER BY r.id DESC LIMIT $4"
     );
     /// Runs of the program $1 behind $2, at most $3, of the kinds $4: those that go on, those that have ended. Each
-    /// kind is one range of the index.
+    /// kind is one range of the index. It is written without equations: by these the index of ids would be in order
+    /// too, and the planner would take it, and look at the runs of all programs.
     LIST_OF_PROGRAM = format!(
         "SELECT l.id, l.body FROM unnest($4::boolean[]) AS k (goes_on) CROSS JOIN LATERAL (\
-           SELECT r.id, r.body FROM run_states r WHERE r.program = $1::text AND (r.ended_us IS NULL) = k.goes_on \
-             AND r.id < $2::uuid AND {READABLE} ORDER BY r.id DESC LIMIT $3) l \
+           SELECT r.id, r.body FROM run_states r \
+           WHERE (r.program, (r.ended_us IS NULL), r.id) < ($1::text, k.goes_on, $2::uuid) \
+             AND (r.program, (r.ended_us IS NULL)) >= ($1, k.goes_on) AND {READABLE} \
+           ORDER BY r.program DESC, (r.ended_us IS NULL) DESC, r.id DESC LIMIT $3) l \
          ORDER BY l.id DESC LIMIT $3"
     );
     /// Runs with keys from $1 on and below $2, by key, at most $3, of the program $4, that go on or not $5, behind $6.

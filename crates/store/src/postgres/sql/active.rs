@@ -65,7 +65,7 @@ statements! {
            (SELECT min({overdue}) FROM claims WHERE state = 3 AND {READABLE_CLAIM} AND due_us <= \
              (SELECT {overdue} FROM claims WHERE state = 3 AND {READABLE_CLAIM} ORDER BY due_us LIMIT 1)), \
            (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND {readable} ORDER BY expires_us, id LIMIT 1), \
-           (SELECT expires_us FROM claims WHERE state <> 3 AND expires_us IS NOT NULL AND {READABLE_CLAIM} \
+           (SELECT expires_us FROM claims WHERE state = 4 AND expires_us IS NOT NULL AND {READABLE_CLAIM} \
               ORDER BY expires_us LIMIT 1), \
            (SELECT min(j.due_us) FROM queue_names q CROSS JOIN LATERAL (\
               (SELECT due_us FROM live WHERE queue = q.id AND due_us IS NOT NULL AND {readable} \
@@ -83,7 +83,7 @@ statements! {
          r AS MATERIALIZED (SELECT e.id, c.queue, c.state AS was, u.reason, jsonb_build_object('id', e.id, 'source', c.source, \
              'version', c.version, 'queue', c.queue, 'priority', c.priority, 'expires_us', c.expires_us, \
              'due_us', c.due_us, 'alive_us', c.alive_us, 'lease_us', c.lease_us, 'rest', e.rest, \
-             'failures', e.failures, 'lane', c.lane, 'state', c.state, 'available_us', c.available_us) AS row \
+             'failures', e.failures, 'lane', c.lane, 'state', c.state) AS row \
            FROM b JOIN claims c ON c.source = b.source AND c.no = b.no \
            CROSS JOIN LATERAL unnest(c.ids, c.rests, c.failures) WITH ORDINALITY AS e (id, rest, failures, place) \
            JOIN unnest($1::uuid[], $2::text[]) AS u (id, reason) ON u.id = e.id WHERE {HERE}), \

@@ -60,7 +60,6 @@ const CLAIMS: Blocks = Blocks {
         ("gone", "bytea"),
         ("lane", "bytea"),
         ("state", "smallint"),
-        ("available_us", "bigint"),
         ("jobs", "smallint"),
     ],
 };

@@ -15,7 +15,7 @@ pub(super) use ended::{
 };
 pub(super) use limited::{CLAIM_LIMITED, LANES};
 pub(super) use list::{LIST, LIST_DEAD, LIST_DEAD_OF_QUEUE};
-pub(super) use retry::{ARE_TOGETHER, CLAIM_TOGETHER, DUE_BLOCKS, DUE_QUEUES, EXPIRED_BLOCKS, LEAVE, READY_OF_QUEUE};
+pub(super) use retry::{DUE_BLOCKS, DUE_QUEUES, EXPIRED_BLOCKS};
 pub(super) use settle::{Shape, settle};
 
 use crate::codec::row;
@@ -135,13 +135,10 @@ statements! {
     READ_BARE = bare(&READ);
     /// The next jobs of the queues $1, in the order of the queues, at most $2, as of $3. The rows come in
     /// the order of the loops, so that no more are locked than are asked for. Behind the columns of a job are the time
-    /// since when it is available, its size, and whether there are jobs that wait together; large ones come without
-    /// their bodies, failures and revisions. Queues with limits are left out: for each of them there is a row with its
-    /// number and nothing else.
+    /// since when it is available, and its size; large ones come without their bodies, failures and revisions. Queues
+    /// with limits are left out: for each of them there is a row with its number and nothing else.
     CLAIM = format!(
-        "SELECT {columns}, j.available_us, j.bytes + {SAID_SIZE}, \
-           (SELECT EXISTS (SELECT FROM claims c WHERE c.state = 2 AND c.queue = ANY (ARRAY(\
-              SELECT n.id FROM queue_names n WHERE n.name = ANY ($1::text[]))))) FROM (\
+        "SELECT {columns}, j.available_us, j.bytes + {SAID_SIZE} FROM (\
            SELECT j.* FROM unnest($1::text[]) AS q (name) CROSS JOIN LATERAL (\
              SELECT ctid AS tid, *, {SIZE} AS bytes FROM live \
              WHERE queue = (SELECT n.id FROM queue_names n WHERE n.name = q.name AND NOT n.paused AND NOT n.limited) AND state = 2 \
@@ -244,7 +241,6 @@ fn limited_queue() -> String {
         "bigint",
         "bigint",
         "integer",
-        "boolean",
     ];
     let column = |kind: &str| if kind.is_empty() { "n.id".to_owned() } else { format!("NULL::{kind}") };
     kinds.map(column).join(", ")

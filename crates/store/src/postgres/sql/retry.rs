@@ -1,4 +1,4 @@
-//! Statements on jobs that wait together after a failure, in rows of `claims`.
+//! Statements on jobs that wait for a retry together, in rows of `claims`.
 
 use super::active::{HERE, read};
 use super::{DUE_NOW, READABLE, READABLE_CLAIM, statements};
@@ -26,7 +26,7 @@ fn first(column: &str, counted: &str, which: &str) -> String {
 
 statements! {
     /// Jobs that have expired at $1, the first $2 and more.
-    EXPIRED_BLOCKS = locked(&first("expires_us", "true", "state <> 3 AND expires_us <= $1"));
+    EXPIRED_BLOCKS = locked(&first("expires_us", "true", "state = 4 AND expires_us <= $1"));
     /// The next jobs that are due at $1 in each of the queues $3, of each the first $2 and more of those that are not
     /// due before $4. $5 is not needed.
     DUE_BLOCKS = locked(&format!(
@@ -34,36 +34,6 @@ statements! {
          CROSS JOIN LATERAL ({}) n",
         first("due_us", "due_us > q.seen_us", &format!("queue = q.queue AND state = 4 AND {DUE_NOW} AND due_us >= q.seen_us"))
     ));
-    /// The next jobs of the queues $1 that wait together, as [`super::CLAIM`] finds others. The rows come in the order
-    /// of the loops, so that no more are locked than are asked for.
-    CLAIM_TOGETHER = read(
-        &format!(
-            "(SELECT b.* FROM unnest($1::text[]) AS q (name) CROSS JOIN LATERAL (SELECT * FROM claims \
-               WHERE queue = (SELECT n.id FROM queue_names n WHERE n.name = q.name AND NOT n.paused AND NOT n.limited) AND state = 2 \
-                 AND (expires_us IS NULL OR expires_us > $3) AND {READABLE_CLAIM} \
-               ORDER BY priority DESC, available_us, ids[1] LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) b)"
-        ),
-        "true LIMIT $2"
-    );
-    /// Jobs of the queue $1 that wait together and are available, some rows of them.
-    READY_OF_QUEUE = read(
-        &format!(
-            "(SELECT * FROM claims WHERE queue = (SELECT id FROM queue_names WHERE name = $1) AND state = 2 \
-               AND {READABLE_CLAIM} ORDER BY priority DESC, available_us, ids[1] LIMIT 16 FOR NO KEY UPDATE SKIP LOCKED)"
-        ),
-        "true"
-    );
-    /// Whether jobs wait together in one of the queues $1 with the priority $2 that are available since $3.
-    ARE_TOGETHER = "SELECT EXISTS (SELECT FROM unnest($1::integer[], $2::integer[]) AS u (queue, priority) \
-        CROSS JOIN LATERAL (SELECT FROM claims c WHERE c.queue = u.queue AND c.state = 2 AND c.priority = u.priority \
-          AND c.available_us = $3 LIMIT 1) c)".to_owned();
-    /// Jobs leave rows that are locked: the rows $2 of the sources $1 altogether; the rows $4 of the sources $3 in part,
-    /// of which $5 have left then, and in which $6 are left.
-    LEAVE = "WITH whole AS (DELETE FROM claims c USING (SELECT unnest($1::bigint[]) AS source, unnest($2::bigint[]) AS no) u \
-           WHERE c.source = u.source AND c.no = u.no) \
-         UPDATE claims c SET revision = c.revision + 1, gone = u.gone, jobs = u.jobs \
-         FROM (SELECT unnest($3::bigint[]) AS source, unnest($4::bigint[]) AS no, unnest($5::bytea[]) AS gone, \
-           unnest($6::smallint[]) AS jobs) u WHERE c.source = u.source AND c.no = u.no".to_owned();
     /// The queues that have due jobs at $1, the earliest job first, at most $2, without those named in $3.
     DUE_QUEUES = format!(
         "SELECT q.id FROM queue_names q CROSS JOIN LATERAL (\

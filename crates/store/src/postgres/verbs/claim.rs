@@ -1,7 +1,7 @@
 //! Claiming jobs.
 
 use super::super::batcher::Weigh;
-use super::super::block::{self, Block, Blocks, NewBlock};
+use super::super::block::{self, Block, NewBlock};
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::limits::{self, Ledger};
@@ -9,7 +9,6 @@ use super::super::pool::Session;
 use super::super::read::Found;
 use super::super::stored_row::{Place, StoredRow, counted, uuids};
 use super::super::tally::Tally;
-use super::super::turns::Turn;
 use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{sql, text, write};
 use super::limited;
@@ -18,7 +17,7 @@ use crate::rules;
 use crate::{Claim, Claimed, Group, JobId, StoreError};
 use redrive_policy::Moment;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -53,9 +52,6 @@ struct Claiming<'c> {
     begun: bool,
     /// What limits allow, once a queue has some.
     ledger: Option<Ledger>,
-    /// The rows of jobs that wait together, and the turn in which they are taken.
-    blocks: Blocks,
-    turn: Option<Turn<'c>>,
 }
 
 async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Claimed>, DbError> {
@@ -67,8 +63,7 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Claimed>, DbError> {
     // Each with the place of its caller.
     let mut taken: Vec<(usize, StoredRow)> = Vec::new();
     let mut left: Vec<Arc<str>> = Vec::new();
-    let session = core.session().await?;
-    let mut claiming = Claiming { core, session, begun: false, ledger: None, blocks: Blocks::new(), turn: None };
+    let mut claiming = Claiming { core, session: core.session().await?, begun: false, ledger: None };
     for (queues, places) in groups {
         let sum = |part: fn(&Claim) -> usize| {
             places.iter().fold(0_usize, |total, place| total.saturating_add(part(&calls[*place].0)))
@@ -110,10 +105,8 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Claimed>, DbError> {
             }
         }
     }
-    let Claiming { mut session, ledger, blocks, turn, .. } = claiming;
-    let starts = ledger.and_then(|ledger| ledger.statement());
-    left.extend(commit(core, &mut session, taken, starts, &blocks).await?);
-    drop(turn);
+    let Claiming { mut session, ledger, .. } = claiming;
+    commit(core, &mut session, taken, ledger.and_then(|ledger| ledger.statement())).await?;
     // Other nodes have skipped rows that were locked here and not claimed after all.
     left.iter().for_each(|queue| core.notifier.available(queue, 1));
     Ok(answers)
@@ -148,7 +141,6 @@ impl Claiming<'_> {
                 jobs.extend(self.without_limits(&[queue], count, budget, now).await?);
                 continue;
             }
-            limited::put_apart(self.core, &mut self.session, queue).await?;
             for _ in 0..LOOKS {
                 let ledger = self.ledger.get_or_insert_default();
                 let found = limited::candidates(&mut self.session, ledger, queue, count, now).await?;
@@ -178,10 +170,9 @@ impl Claiming<'_> {
             }
         }
         let params: Vec<Param<'_>> = vec![Box::new(names), Box::new(limit(count)), Box::new(now.micros())];
-        let mut statement = Statement::new(&sql::CLAIM, params);
+        let statement = Statement::new(&sql::CLAIM, params);
         let mut found = Vec::new();
         for _ in 0..LOOKS {
-            statement.sql = &sql::CLAIM;
             let mut rows = match std::mem::replace(&mut self.begun, true) {
                 true => self.session.query(&statement).await?,
                 false => self.session.begin(BEGIN, &statement).await?,
@@ -201,23 +192,9 @@ impl Claiming<'_> {
                     self.core.limited.note(&name);
                 }
             }
-            let look_together = are_together(&rows)?;
-            let mut read = read_some(self.core, &mut self.session, rows, budget, queues).await?;
-            if look_together {
-                let turn = self.turn.get_or_insert_with(|| self.core.turns.begin());
-                turn.hold();
-                statement.sql = &sql::CLAIM_TOGETHER;
-                let rows = self.session.query(&statement).await?;
-                turn.looked(!rows.is_empty());
-                read.extend(self.core.read_locked(&mut self.session, &rows).await?);
-                self.blocks.extend(read.blocks);
-            }
+            let read = read_some(self.core, &mut self.session, rows, budget, queues).await?;
             found = read.jobs;
-            let others_hold_some = match &self.turn {
-                Some(turn) if look_together && found.len() < count => turn.others().await,
-                _ => false,
-            };
-            if read.damaged.is_empty() && !others_hold_some {
+            if read.damaged.is_empty() {
                 break;
             }
         }
@@ -225,20 +202,16 @@ impl Claiming<'_> {
     }
 }
 
-/// Moves the jobs into claims, one for each caller, and commits. Answers the queues of jobs that wait with some of them
-/// and were not claimed: `ready` are the rows of those that waited together.
+/// Moves the jobs into claims, one for each caller, and commits.
 async fn commit(
     core: &Core,
     session: &mut Session,
     mut taken: Vec<(usize, StoredRow)>,
     starts: Option<Statement<'_>>,
-    ready: &Blocks,
-) -> Result<Vec<Arc<str>>, DbError> {
+) -> Result<(), DbError> {
     if taken.is_empty() {
-        session.commit(&[]).await?;
-        return Ok(Vec::new());
+        return session.commit(&[]).await.map(drop);
     }
-    let (leave, left) = left_by(&taken, ready)?;
     let mut blocks = Vec::new();
     let tally = {
         let queue = core.catalogue.queue_numbers();
@@ -250,7 +223,7 @@ async fn commit(
     let mut params = block::params(&mut blocks);
     params.push(write::tids(taken.iter().map(|(_, stored)| stored)));
     let statement = write::tallied(&sql::CLAIM_BLOCKS, params, tally);
-    let statements: Vec<Statement<'_>> = starts.into_iter().chain(leave).chain([statement]).collect();
+    let statements: Vec<Statement<'_>> = starts.into_iter().chain([statement]).collect();
     let rows = session.commit(&statements).await?;
     drop(statements);
     let numbers = block::numbered(&rows, &blocks)?;
@@ -266,53 +239,7 @@ async fn commit(
         stored.was = counted(&stored.job);
     }
     core.lease_cache.keep(taken.into_iter().map(|(_, stored)| stored), claims);
-    Ok(left)
-}
-
-/// The statement by which jobs leave the rows in which they waited together, where some do, and the queues of those
-/// that go on waiting there.
-fn left_by(
-    taken: &[(usize, StoredRow)],
-    ready: &Blocks,
-) -> Result<(Option<Statement<'static>>, Vec<Arc<str>>), DbError> {
-    let mut leaving: BTreeMap<i64, (Vec<usize>, &StoredRow)> = BTreeMap::new();
-    for (_, stored) in taken {
-        if let Place::Claim(no, place) = stored.place {
-            leaving.entry(no).or_insert_with(|| (Vec::new(), stored)).0.push(place);
-        }
-    }
-    if leaving.is_empty() {
-        return Ok((None, Vec::new()));
-    }
-    let mut left = Vec::new();
-    let (mut whole, mut part) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
-    let (mut gone, mut jobs) = (Vec::new(), Vec::new());
-    for (no, (places, stored)) in leaving {
-        let missing = || DbError::Broken("a row of jobs that wait together was not read".to_owned());
-        let before = ready.get(&no).ok_or_else(missing)?;
-        let (sources, numbers) = match before.without(places) {
-            None => &mut whole,
-            Some(after) => {
-                jobs.push(after.left());
-                gone.push(after.gone);
-                left.push(Arc::clone(&stored.job.spec.queue));
-                &mut part
-            }
-        };
-        sources.push(before.source);
-        numbers.push(no);
-    }
-    let params: Vec<Param<'static>> =
-        vec![Box::new(whole.0), Box::new(whole.1), Box::new(part.0), Box::new(part.1), Box::new(gone), Box::new(jobs)];
-    Ok((Some(Statement::new(&sql::LEAVE, params)), left))
-}
-
-/// Whether jobs that wait together have to be looked at, by the rows of others: none says nothing.
-fn are_together(rows: &[Row]) -> Result<bool, DbError> {
-    let Some(row) = rows.first() else { return Ok(true) };
-    let mut row = Reader::new(row);
-    row.skip_to(sql::BLOCK + 2);
-    row.next()
+    Ok(())
 }
 
 /// Of which jobs bodies are read: of those that begin within so many bytes, and in any case of so many.

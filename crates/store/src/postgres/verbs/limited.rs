@@ -4,10 +4,6 @@ use super::super::core::Core;
 use super::super::db_error::DbError;
 use super::super::limits::{self, Ledger};
 use super::super::pool::Session;
-use super::super::read::Found;
-use super::super::run::Messages;
-use super::super::settling::{Promoted, Settling};
-use super::super::stored_row::StoredRow;
 use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{sql, text};
 use crate::limit::{Lane, Room};
@@ -67,30 +63,6 @@ pub(super) async fn candidates(
     ];
     found.rows = session.query(&Statement::new(&sql::CLAIM_LIMITED, params)).await?;
     Ok(found)
-}
-
-/// Puts available jobs of a queue that wait together into rows of their own, where limits are looked at. There are some
-/// where the queue has got limits since they failed.
-pub(super) async fn put_apart(core: &Core, session: &mut Session, queue: &Arc<str>) -> Result<(), DbError> {
-    loop {
-        let rows = session.query(&Statement::new(&sql::READY_OF_QUEUE, vec![Box::new(text::stored(queue))])).await?;
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let Found { mut jobs, blocks, damaged, .. } = core.read_locked(session, &rows).await?;
-        // What only newer nodes can read stays where it is.
-        if jobs.is_empty() && damaged.is_empty() {
-            return Ok(());
-        }
-        jobs.iter_mut().for_each(|stored| stored.changed = true);
-        let jobs: Vec<&StoredRow> = jobs.iter().collect();
-        let (messages, numbers) = (Messages::default(), core.catalogue.queue_numbers());
-        let settling = Settling::of(&jobs, &blocks, &messages, &numbers, Promoted::Alone)?;
-        drop(numbers);
-        if let Some(Settling { statement, .. }) = settling {
-            session.query(&statement).await?;
-        }
-    }
 }
 
 /// Takes the lock of limits, which lasts until the transaction is over.

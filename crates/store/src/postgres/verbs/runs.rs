@@ -6,7 +6,7 @@ use super::super::core::{ACTIVE_FIRST, Core, Locked, Wanted};
 use super::super::db_error::DbError;
 use super::super::read;
 use super::super::run::Messages;
-use super::super::settling::{Promoted, Settling, Written};
+use super::super::settling::{Settling, Written};
 use super::super::stored_row::{Changed, StoredRow};
 use crate::rules;
 use crate::{Job, JobId, LeaseRef, Refusal, Settled, Settlement, State, StoreError, Transition};
@@ -244,7 +244,7 @@ async fn short(
 /// Writes what has become of these jobs, where their claims are as they are here.
 async fn write(core: &Core, jobs: &[StoredRow], blocks: &Blocks, messages: &Messages) -> Result<Written, DbError> {
     let sound: Vec<&StoredRow> = jobs.iter().collect();
-    let settling = Settling::of(&sound, blocks, messages, &core.catalogue.queue_numbers(), Promoted::Alone)?;
+    let settling = Settling::of(&sound, blocks, messages, &core.catalogue.queue_numbers())?;
     let Some(settling) = settling else { return Ok(Written::default()) };
     match core.session().await?.write(&settling.statement).await {
         Ok(rows) => settling.claims.written(&rows),

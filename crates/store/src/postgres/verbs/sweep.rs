@@ -2,19 +2,16 @@
 
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
-use super::super::pool::Session;
 use super::super::read::Found;
 use super::super::row::micros;
 use super::super::run::Messages;
-use super::super::settling::Promoted;
-use super::super::stored_row::{Place, StoredRow};
-use super::super::tally::number;
+use super::super::stored_row::StoredRow;
 use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{limits, sql};
 use super::due::{in_turn, names};
 use crate::rules;
 use crate::standstill::Grace;
-use crate::{Decider, Held, Retention, Spec, State, Transition};
+use crate::{Decider, Held, Retention, Transition};
 use redrive_policy::{Moment, Span};
 
 /// No run is granted more than this, so that the database can add it to any time: 100 years.
@@ -70,32 +67,8 @@ pub(in crate::postgres) async fn promote(
         moved.push(transition);
         jobs.push(stored);
     }
-    let promoted = together(core, &mut session, &jobs, now).await?;
-    let messages = Messages::of(&moved).statement();
-    core.commit_with(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks, messages, promoted).await?;
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks, &Messages::of(&moved)).await?;
     Ok(moved)
-}
-
-/// How to store jobs that waited together. They are claimed in the order of their ids; where others are available since
-/// the same moment, each is on its own, so that they mix.
-async fn together(core: &Core, session: &mut Session, jobs: &[StoredRow], now: Moment) -> Result<Promoted, DbError> {
-    let waited = jobs.iter().filter(|stored| matches!(stored.place, Place::Claim(..)));
-    let available = waited.filter(|stored| stored.job.state == State::Available);
-    let mut turns: Vec<(i32, i32)> = {
-        let queue = core.catalogue.queue_numbers();
-        let turn = |spec: &Spec| Ok::<_, DbError>((number(&queue, &spec.queue)?, spec.priority));
-        available.map(|stored| turn(&stored.job.spec)).collect::<Result<_, _>>()?
-    };
-    if turns.is_empty() {
-        return Ok(Promoted::Alone);
-    }
-    turns.sort_unstable();
-    turns.dedup();
-    let (queues, priorities): (Vec<_>, Vec<_>) = turns.into_iter().unzip();
-    let params: Vec<Param<'_>> = vec![Box::new(queues), Box::new(priorities), Box::new(now.micros())];
-    let rows = session.query(&Statement::new(&sql::ARE_TOGETHER, params)).await?;
-    let others: Option<bool> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
-    Ok(if others == Some(false) { Promoted::Together } else { Promoted::Alone })
 }
 
 /// Deletes jobs that ended long enough ago.
