@@ -9,7 +9,6 @@ mod aside;
 mod batcher;
 mod block;
 mod catalogue;
-
 mod clock;
 mod core;
 mod counts;
