@@ -104,7 +104,7 @@ fn watch_store(backend: &Backend, stopper: Arc<watch::Sender<bool>>) {
         Backend::Postgres(store) => store.watch_unreadable(|id, why| {
             error!(
                 job_id = %id,
-                "job {id} cannot be read and was set aside: {why}; `redrive store unreadable` lists such jobs"
+                "{id} cannot be read and was set aside: {why}; `redrive store unreadable` lists what was"
             );
         }),
         _ => {}

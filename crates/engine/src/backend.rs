@@ -140,6 +140,7 @@ fn connect(store: &redrive_store::Postgres, engine: &Arc<Engine>) {
         match change {
             Change::Available(queue, jobs) => engine.notified_available(&queue, jobs),
             Change::Inbox => engine.notified_inbox(),
+            Change::Runs => engine.notified_runs(),
             // A pause or its end may be among the notifications that were lost, or that a node did not send before it
             // ended.
             Change::Pauses | Change::Anything | Change::Nothing => {

@@ -10,6 +10,15 @@ const RUNS: usize = 100;
 /// How often a run is advanced in a row because of what its own steps have left for it, before others have their turn.
 const TURNS: usize = 100;
 
+/// What became of some steps.
+#[derive(Default)]
+struct Written {
+    /// Those that were written.
+    steps: Vec<Advanced>,
+    /// The runs that another node has advanced meanwhile.
+    raced: Vec<RunId>,
+}
+
 impl Engine {
     /// Advances all runs that are pending, unless the server is under maintenance; answers how many steps were
     /// written.
@@ -22,7 +31,7 @@ impl Engine {
         }
         let mut steps = 0;
         for _ in 0..TURNS {
-            let written = self.advance_some(None).await?;
+            let Written { steps: written, .. } = self.advance_some(None).await?;
             if written.is_empty() {
                 break;
             }
@@ -42,7 +51,8 @@ impl Engine {
         }
     }
 
-    /// Advances these runs, and those that get messages from them, until none of them has anything to do.
+    /// Advances these runs, and those that get messages from them, until none of them has anything to do. What they had to
+    /// do when this was called is done then, by this node or by another.
     pub(crate) async fn advance_only(&self, runs: Vec<RunId>) -> Result<usize, EngineError> {
         let (mut runs, mut steps) = (runs, 0);
         for _ in 0..TURNS {
@@ -51,9 +61,10 @@ impl Engine {
             }
             let mut next = Vec::new();
             for some in runs.chunks(RUNS) {
-                let written = self.advance_some(Some(some.to_vec())).await?;
+                let Written { steps: written, raced } = self.advance_some(Some(some.to_vec())).await?;
                 steps += written.len();
                 next.extend(written.into_iter().flat_map(|advanced| advanced.pending));
+                next.extend(raced);
             }
             next.sort_unstable();
             next.dedup();
@@ -78,30 +89,31 @@ impl Engine {
     }
 
     /// One step of each of some runs that are pending: of these, or of any.
-    async fn advance_some(&self, only: Option<Vec<RunId>>) -> Result<Vec<Advanced>, EngineError> {
+    async fn advance_some(&self, only: Option<Vec<RunId>>) -> Result<Written, EngineError> {
         let (now, programs) = (self.clock.now(), self.runs.known());
         let wanted = PendingRuns { programs, only, limit: RUNS, messages: self.runs.limits.messages };
         let pending = self.store.pending_runs(wanted, now).await?;
         if pending.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Written::default());
         }
         let steps: Vec<RunStep> = pending.iter().map(|pending| self.step(pending, now)).collect();
         let events: Vec<Vec<OtherEvent>> = steps.iter().map(|step| step.events.clone()).collect();
         let answers = self.store.advance(steps, now).await?;
-        let mut written = Vec::with_capacity(answers.len());
+        let mut written = Written::default();
         let mut told = Vec::new();
         for ((pending, events), answer) in pending.iter().zip(events).zip(answers) {
             match answer {
                 Ok(advanced) => {
-                    written.push(advanced);
+                    written.steps.push(advanced);
                     told.extend(events);
                 }
-                // Another node was faster, and has seen the same messages.
-                Err(RunRefusal::Changed(_) | RunRefusal::NotFound) => {}
-                Err(refusal) => written.extend(self.fail(pending, &refusal, now).await?),
+                // Another node was faster. It may have seen the same messages, or not all of them.
+                Err(RunRefusal::Changed(_)) => written.raced.push(pending.run.id),
+                Err(RunRefusal::NotFound) => {}
+                Err(refusal) => written.steps.extend(self.fail(pending, &refusal, now).await?),
             }
         }
-        self.publish(written.iter().flat_map(|advanced| &advanced.transitions));
+        self.publish(written.steps.iter().flat_map(|advanced| &advanced.transitions));
         self.event_log.tell(told, now);
         Ok(written)
     }

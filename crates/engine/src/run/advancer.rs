@@ -8,10 +8,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// However quiet it is, runs are looked for this often: other nodes write, and end before they advance what they left.
+/// Their notifications may get lost.
 const LONGEST_INTERVAL: Span = Span::from_secs(1);
 /// How soon runs are looked for again when what is pending could not be advanced. Each further time in a row the
 /// interval doubles.
 const SHORTEST_INTERVAL: Span = Span::from_millis(5);
+/// How soon runs are looked for that got something to do on another node, which is to do it first.
+const LEFT_TO_OTHERS: Duration = Duration::from_millis(100);
 /// How often runs that have ended are pruned.
 const PRUNE_EVERY: Duration = Duration::from_secs(2);
 
@@ -57,9 +60,17 @@ pub async fn advance_runs(engine: Arc<Engine>, stopped: impl Future<Output = ()>
         tokio::select! {
             () = &mut stopped => return,
             () = engine.runs.woken.notified() => {}
+            () = left_by_others(&engine) => {}
             () = tokio::time::sleep(interval.into()) => {}
         }
     }
+}
+
+/// Waits until another node has left something to do, and has had the time to do it. Where this is interrupted, runs are
+/// looked for at once.
+async fn left_by_others(engine: &Engine) {
+    engine.runs.elsewhere.notified().await;
+    tokio::time::sleep(LEFT_TO_OTHERS).await;
 }
 
 /// Advances what has got messages, and now and then all that is pending; answers for how long nothing is.

@@ -5,6 +5,7 @@ use crate::wall::{moved, shown_message};
 use crate::{Engine, Submission};
 use redrive_policy::{Entropy, Moment, Seeded};
 use redrive_store::{Blob, JobId, MessageBody, NewJob, NewRun, Parent, PendingRun, Run, RunId, RunStep, Signal};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -47,41 +48,45 @@ impl<'e> Draft<'e> {
     /// What a run does when the wall clock was set. Its messages stay for later.
     pub(super) fn clock_stepped(mut self) -> RunStep {
         let signal = Signal { name: CLOCK_STEPPED.into(), body: Blob::default() };
-        match self.input(&Input::Message(&MessageBody::Signal(signal))) {
-            Ok(()) => self.step,
+        match self.input(&[Input::Message(&MessageBody::Signal(signal))]) {
+            Ok(_) => self.step,
             Err(why) => failed(&self.run, Vec::new(), &why),
         }
     }
 
     fn inputs(&mut self, pending: &PendingRun) -> Result<(), String> {
-        if self.run.revision == 0 {
-            self.input(&Input::Started)?;
-        }
-        for message in &pending.messages {
-            self.input(&Input::Message(&shown_message(&message.body, self.ahead_us)))?;
+        let messages: Vec<Cow<'_, MessageBody>> =
+            pending.messages.iter().map(|message| shown_message(&message.body, self.ahead_us)).collect();
+        let start = (self.run.revision == 0).then_some(Input::Started);
+        let inputs: Vec<Input<'_>> =
+            start.into_iter().chain(messages.iter().map(|message| Input::Message(message))).collect();
+        let mut rest = inputs.as_slice();
+        while !rest.is_empty() {
+            let taken = self.input(rest)?;
+            rest = rest.get(taken.max(1)..).unwrap_or_default();
         }
         if self.step.timer.is_some_and(|timer| timer <= self.now) {
             self.step.timer = None;
-            self.input(&Input::TimerDue)?;
+            self.input(&[Input::TimerDue])?;
         }
         Ok(())
     }
 
-    /// One call of the program, and what follows from it at once.
-    fn input(&mut self, input: &Input<'_>) -> Result<(), String> {
-        self.call(input)?;
+    /// One call of the program, and what follows from it at once; how many of the inputs it has taken.
+    fn input(&mut self, inputs: &[Input<'_>]) -> Result<usize, String> {
+        let taken = self.call(inputs)?;
         let mut told = 0;
         while let Some((child, why)) = self.refused.pop_front() {
             told += 1;
             if told > MOST_REFUSALS {
                 return Err(format!("more than {MOST_REFUSALS} jobs of one step cannot be enqueued; the last: {why}"));
             }
-            self.call(&Input::JobRefused { child, why: &why })?;
+            self.call(&[Input::JobRefused { child, why: &why }])?;
         }
-        Ok(())
+        Ok(taken)
     }
 
-    fn call(&mut self, input: &Input<'_>) -> Result<(), String> {
+    fn call(&mut self, inputs: &[Input<'_>]) -> Result<usize, String> {
         let state = Arc::clone(&self.step.state);
         let context = Context {
             id: self.run.id,
@@ -93,14 +98,15 @@ impl<'e> Draft<'e> {
             ended: self.step.end.is_some(),
             seed: self.run.seed,
         };
-        let ProgramStep { state, effects } = self.program.step(&context, input)?;
+        let (taken, ProgramStep { state, effects }) = self.program.steps(&context, inputs)?;
         let most = self.limits().state_bytes;
         if state.len() > most {
             return Err(format!("the state has {} bytes; at most {most} are allowed (runs.state_bytes)", state.len()));
         }
         self.step.state = Blob::from(state);
         self.version = self.step.version;
-        effects.into_iter().try_for_each(|effect| self.effect(effect))
+        effects.into_iter().try_for_each(|effect| self.effect(effect))?;
+        Ok(taken)
     }
 
     fn effect(&mut self, effect: Effect) -> Result<(), String> {

@@ -37,6 +37,17 @@ pub trait Program: Send + Sync {
     /// Why the state cannot be read. The run fails with this.
     fn step(&self, context: &Context<'_>, input: &Input<'_>) -> Result<ProgramStep, String>;
 
+    /// What the run does with the first of these inputs, of which there is at least one, or with as many more as it
+    /// takes at once; and how many it has taken. A program whose state is large reads and writes it once for many
+    /// messages.
+    ///
+    /// # Errors
+    /// As for [`Program::step`].
+    fn steps(&self, context: &Context<'_>, inputs: &[Input<'_>]) -> Result<(usize, ProgramStep), String> {
+        let first = inputs.first().ok_or("there is nothing to do")?;
+        Ok((1, self.step(context, first)?))
+    }
+
     /// A job that the program has asked for, as the engine takes it. `document` is what the effect has.
     ///
     /// # Errors
@@ -184,6 +195,8 @@ pub(crate) struct Runs {
     /// Runs that got a message and have not been looked at since.
     pending: Mutex<BTreeSet<RunId>>,
     woken: Notify,
+    /// Other nodes have left something for runs to do.
+    pub(crate) elsewhere: Notify,
     /// Held while runs that got messages are advanced. All that get some meanwhile are advanced together afterwards.
     turn: tokio::sync::Mutex<()>,
 }

@@ -254,8 +254,10 @@ impl<'c> Turn<'c> {
         self.ended(number)
     }
 
+    /// From when intervals are counted: a whole millisecond, as the numbers of slots are.
     const fn anchor(&self) -> Moment {
-        Moment::from_micros(self.state.anchor)
+        let anchor = self.state.anchor;
+        Moment::from_micros(anchor - anchor.rem_euclid(1_000))
     }
 }
 

@@ -39,6 +39,11 @@ impl RunSlot {
         rules::pending_since(&self.run, self.inbox.values().next().map(|message| message.at))
     }
 
+    /// Whether it is pending whatever time it is.
+    fn has_work(&self) -> bool {
+        self.run.revision == 0 || !self.inbox.is_empty()
+    }
+
     /// About how many bytes its records take.
     pub(super) fn bytes(&self) -> usize {
         usize::try_from(self.weight()).unwrap_or(usize::MAX)
@@ -166,7 +171,8 @@ impl Runs {
             Some(only) => {
                 let slots = only.iter().filter_map(|id| self.slots.get(id)).filter(known);
                 let due = slots.filter_map(|slot| Some((slot.pending_since()?, slot)));
-                let mut due: Vec<(Moment, &RunSlot)> = due.filter(|(since, _)| *since <= now).collect();
+                let is_due = |since: Moment, slot: &RunSlot| since <= now || slot.has_work();
+                let mut due: Vec<(Moment, &RunSlot)> = due.filter(|(since, slot)| is_due(*since, slot)).collect();
                 due.sort_by_key(|(since, slot)| (*since, slot.run.id));
                 due.dedup_by_key(|(_, slot)| slot.run.id);
                 due.into_iter().take(pending.limit).map(|(_, slot)| read(slot)).collect()

@@ -43,7 +43,9 @@ impl Runs {
             named && pending.knows(&run.program, run.version)
         };
         let due = self.runs.values().filter(wanted).filter_map(|run| Some((self.since(run)?, run)));
-        let mut due: Vec<(Moment, &Run)> = due.filter(|(since, _)| *since <= now).collect();
+        let has_work = |run: &Run| run.revision == 0 || self.inbox(run.id).next().is_some();
+        let is_due = |since: Moment, run: &Run| since <= now || pending.only.is_some() && has_work(run);
+        let mut due: Vec<(Moment, &Run)> = due.filter(|(since, run)| is_due(*since, run)).collect();
         due.sort_by_key(|(since, run)| (*since, run.id));
         let read = |(_, run): (Moment, &Run)| {
             let messages = self.inbox(run.id).take(pending.messages).cloned().collect();

@@ -192,7 +192,9 @@ impl Core {
         blocks: &Blocks,
         messages: &Messages,
     ) -> Result<Written, DbError> {
-        self.commit_with(session, jobs, blocks, messages.statement()).await
+        let written = self.commit_with(session, jobs, blocks, messages.statement()).await?;
+        self.tell_of(messages);
+        Ok(written)
     }
 
     /// Writes what has changed of locked jobs, and commits. Further statements, which answer nothing, come first.
@@ -221,6 +223,14 @@ impl Core {
         self.lease_cache.note(&written);
         self.tell(changed().map(|stored| &*stored.job));
         Ok(written)
+    }
+
+    /// Notifies other nodes of messages to runs that were written: should this node end before it advances them, others
+    /// do it soon.
+    pub(super) fn tell_of(&self, messages: &Messages) {
+        if !messages.is_empty() {
+            self.notifier.runs();
+        }
     }
 
     /// Notifies other nodes of jobs that are available.

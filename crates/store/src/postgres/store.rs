@@ -180,6 +180,10 @@ impl Store for Postgres {
         answer!(self, |core| list::get(core, id))
     }
 
+    fn get_many(&self, ids: Vec<JobId>) -> StoreFuture<'_, Vec<Job>> {
+        answer!(self, |core| list::get_many(core, &ids))
+    }
+
     fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
         answer!(self, |core| list::list(core, &filter, page))
     }

@@ -13,7 +13,8 @@ pub struct PendingRuns {
     /// The programs that the caller has, each with its newest version. Runs of other programs, and of newer versions,
     /// are left to other nodes.
     pub programs: Vec<(Arc<str>, u32)>,
-    /// Only these, as far as they are pending; absent, all.
+    /// Only these, as far as they are pending; absent, all. Of these, a first step and messages count whatever their
+    /// times are: the clocks of nodes differ a little, and a caller that has left a message wants it to be read.
     pub only: Option<Vec<RunId>>,
     /// At most so many runs: those first that have been pending longest, then by id. What a run waits with is the
     /// message that has the lowest number.

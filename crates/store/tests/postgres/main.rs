@@ -30,6 +30,7 @@ mod tls;
 mod transfer;
 mod trigger;
 mod unreadable;
+mod unreadable_runs;
 mod versions;
 mod views;
 mod work;

@@ -1,7 +1,7 @@
 //! Steps of runs: one transaction for all steps of a call.
 
 use super::messages::Messages;
-use super::read::runs;
+use super::read::Found;
 use super::rows::{self, insert, number, update, uuids};
 use super::sql;
 use super::start::{LOOKS, taken};
@@ -41,13 +41,16 @@ async fn advanced(core: &Core, steps: &[RunStep], now: Moment) -> Result<Vec<Ste
     let ids: BTreeSet<RunId> = steps.iter().map(|step| step.id).collect();
     // The order prevents two callers from waiting for each other.
     let rows = session.begin(BEGIN, &Statement::new(&sql::LOCK, vec![Box::new(uuids(&ids))])).await?;
-    let own = runs(&rows)?;
+    // What cannot be read any more is as good as gone for its own step.
+    let own = Found::of(&rows)?.runs;
     let others = others(&mut session, steps, &own).await?;
-    let known = own.into_iter().chain(others).map(|run| (run.id, Entry::stored(run))).collect();
+    let unread = others.unread().collect();
+    let known = own.into_iter().chain(others.runs).map(|run| (run.id, Entry::stored(run))).collect();
     let (taken, locked) = jobs(core, &mut session, steps).await?;
     let mut work = Work {
         now,
         runs: known,
+        unread,
         jobs: locked.jobs,
         taken,
         created: Vec::new(),
@@ -79,7 +82,7 @@ async fn policies(core: &Core, session: &mut Session, steps: &[RunStep]) -> Resu
 }
 
 /// The other runs that the steps name.
-async fn others(session: &mut Session, steps: &[RunStep], own: &[Run]) -> Result<Vec<Run>, DbError> {
+async fn others(session: &mut Session, steps: &[RunStep], own: &[Run]) -> Result<Found, DbError> {
     let mut ids: BTreeSet<RunId> = own.iter().filter_map(|run| run.parent).map(|parent| parent.run).collect();
     for step in steps {
         ids.extend(step.runs.iter().flat_map(|new| [Some(new.id), new.parent.map(|parent| parent.run)]).flatten());
@@ -87,9 +90,9 @@ async fn others(session: &mut Session, steps: &[RunStep], own: &[Run]) -> Result
     }
     ids.retain(|id| own.iter().all(|run| run.id != *id));
     if ids.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Found::default());
     }
-    runs(&session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(&ids))])).await?)
+    Found::of(&session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(&ids))])).await?)
 }
 
 /// The jobs that the steps name and that are stored: their ids, and the jobs, locked where they have not ended.
@@ -188,6 +191,9 @@ async fn written(
         core.catalogue.note_queue(*number, name);
     }
     core.tell(created.iter().map(|(_, job)| job));
+    if !messages.is_empty() || runs.values().any(Entry::has_more_to_do) {
+        core.notifier.runs();
+    }
     Ok(())
 }
 

@@ -40,6 +40,10 @@ impl Messages {
         self.0.push(NewMessage { job: None, run, at, body });
     }
 
+    pub(in crate::postgres) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The statement that writes them in an open transaction.
     pub(in crate::postgres) fn statement(&self) -> Option<Statement<'static>> {
         (!self.0.is_empty()).then(|| Statement::new(&sql::INSERT_MESSAGES, params(self.0.iter())))

@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 pub(super) struct Work {
     pub(super) now: Moment,
     pub(super) runs: HashMap<RunId, Entry>,
+    /// Runs that the steps name and that cannot be read. They get their messages all the same.
+    pub(super) unread: HashSet<RunId>,
     /// Jobs that are stored, and locked where they have not ended.
     pub(super) jobs: HashMap<JobId, StoredRow>,
     /// Ids of jobs that are stored.
@@ -64,6 +66,11 @@ impl Entry {
         }
     }
 
+    /// Whether it was left with a timer, or with its first step to take.
+    pub(super) fn has_more_to_do(&self) -> bool {
+        self.state == EntryState::New || self.state == EntryState::Changed && self.run.timer.is_some()
+    }
+
     fn is_pending(&self, now: Moment) -> bool {
         let first = self.inbox.stored.values().next().copied().or(self.inbox.added);
         run_rules::pending_since(&self.run, first).is_some_and(|since| since <= now)
@@ -86,7 +93,7 @@ impl Work {
             }
             entry.set(after.clone());
         }
-        for new in &step.runs {
+        for new in step.runs.iter().filter(|new| !self.unread.contains(&new.id)) {
             self.runs.entry(new.id).or_insert_with(|| Entry::new(run_rules::child(new, self.now)));
             touched.push(new.id);
         }
@@ -172,10 +179,13 @@ impl Work {
         Some(transition)
     }
 
-    /// Leaves a message, where the run is stored; answers the run then.
+    /// Leaves a message, where the run is stored; answers the run then. Another node may read it that can.
     fn leave(&mut self, to: RunId, body: MessageBody) -> Option<RunId> {
-        let entry = self.runs.get_mut(&to)?;
-        entry.inbox.added.get_or_insert(self.now);
+        if let Some(entry) = self.runs.get_mut(&to) {
+            entry.inbox.added.get_or_insert(self.now);
+        } else if !self.unread.contains(&to) {
+            return None;
+        }
         self.messages.push(to, self.now, body);
         Some(to)
     }

@@ -165,13 +165,14 @@ statements! {
              ORDER BY due_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j) j JOIN specs s ON s.id = j.id",
         columns = job_columns(), readable = *READABLE
     );
-    /// How many jobs have rows of a newer version.
+    /// How many jobs and runs have rows of a newer version.
     COUNT_NEWER = format!(
         "SELECT (SELECT count(*) FROM live WHERE NOT {readable}) \
            + (SELECT count(*) FROM ended o CROSS JOIN LATERAL unnest(o.rests) WITH ORDINALITY AS e (rest, place) \
               WHERE NOT {readable} AND {OVER}) \
            + (SELECT count(*) FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
-              WHERE NOT {READABLE_CLAIM} AND {HERE})",
+              WHERE NOT {READABLE_CLAIM} AND {HERE}) \
+           + (SELECT count(*) FROM run_states WHERE body >= '\\x02'::bytea)",
         readable = *READABLE, HERE = active::HERE, OVER = ended::HERE
     );
 }

@@ -67,8 +67,10 @@ pub(in crate::postgres) async fn redrive(
     if job.spec.limits.is_some() {
         statements.push(Statement::new(queues::LIMITED, vec![Box::new(queue)]));
     }
-    statements.extend(Messages::of(&answer).statement());
+    let messages = Messages::of(&answer);
+    statements.extend(messages.statement());
     session.commit(&statements).await?;
+    core.tell_of(&messages);
     core.catalogue.note_queue(queue, &job.spec.queue);
     core.tell(std::iter::once(job));
     Ok(answer)

@@ -247,7 +247,10 @@ async fn write(core: &Core, jobs: &[StoredRow], blocks: &Blocks, messages: &Mess
     let settling = Settling::of(&sound, blocks, messages, &core.catalogue.queue_numbers())?;
     let Some(settling) = settling else { return Ok(Written::default()) };
     match core.session().await?.write(&settling.statement).await {
-        Ok(rows) => settling.claims.written(&rows),
+        Ok(rows) => {
+            core.tell_of(messages);
+            settling.claims.written(&rows)
+        }
         // Rolled back: the long way locks in order.
         Err(DbError::Collided(_) | DbError::Taken) => Ok(Written::default()),
         Err(db_error) => Err(db_error),
