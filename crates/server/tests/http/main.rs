@@ -38,3 +38,4 @@ mod values;
 mod workers;
 mod workers_admin;
 mod workflows;
+mod workflows_redriven;
