@@ -57,8 +57,8 @@ impl Engine {
         self.advance_only(told).await.map(drop)
     }
 
-    /// Advances these runs, and those that get messages from them, until none of them has anything to do. What they had to
-    /// do when this was called is done then, by this node or by another.
+    /// Advances these runs, and those that get messages from them, until none of them has anything to do. What they had
+    /// to do when this was called is done then, by this node or by another.
     pub(crate) async fn advance_only(&self, runs: Vec<RunId>) -> Result<usize, EngineError> {
         let (mut runs, mut steps) = (runs, 0);
         for _ in 0..TURNS {

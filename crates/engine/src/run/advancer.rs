@@ -66,8 +66,8 @@ pub async fn advance_runs(engine: Arc<Engine>, stopped: impl Future<Output = ()>
     }
 }
 
-/// Waits until another node has left something to do, and has had the time to do it. Where this is interrupted, runs are
-/// looked for at once.
+/// Waits until another node has left something to do, and has had the time to do it. Where this is interrupted, runs
+/// are looked for at once.
 async fn left_by_others(engine: &Engine) {
     engine.runs.elsewhere.notified().await;
     tokio::time::sleep(LEFT_TO_OTHERS).await;

@@ -39,3 +39,4 @@ mod webhooks;
 mod workers;
 mod workers_admin;
 mod workflows;
+mod workflows_redriven;

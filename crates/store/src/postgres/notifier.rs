@@ -1,6 +1,6 @@
-//! Notifications between nodes, by `NOTIFY`: that jobs are available, or that runs have something to do. They are sent outside of the transactions
-//! that they are about, because a notification in a transaction serialises all commits of the database. They may
-//! get lost; so listeners are notified periodically that anything may have happened.
+//! Notifications between nodes, by `NOTIFY`: that jobs are available, or that runs have something to do. They are sent
+//! outside of the transactions that they are about, because a notification in a transaction serialises all commits of
+//! the database. They may get lost; so listeners are notified periodically that anything may have happened.
 
 use super::db_error::DbError;
 use super::options::Options;

@@ -132,7 +132,7 @@ statements! {
            AND ($2::boolean IS NULL OR (r.ended_us IS NULL) = $2) AND ($3::uuid IS NULL OR r.id < $3) AND {READABLE} \
          ORDER BY r.id DESC LIMIT $4"
     );
-    /// Sets the runs $1 aside, for the reasons $2. They stay where they are, with their messages, and go on to get more.
+    /// Sets the runs $1 aside, for the reasons $2. They stay where they are, with their messages, and get more.
     SET_ASIDE = "INSERT INTO unreadable (id, queue, origin, reason, row) \
          SELECT r.id, 0, 'run_states', u.reason, to_jsonb(r) FROM unnest($1::uuid[], $2::text[]) AS u (id, reason) \
          JOIN run_states r ON r.id = u.id ON CONFLICT DO NOTHING RETURNING id".to_owned();
