@@ -13,7 +13,7 @@ use crate::throttle::Throttle;
 use crate::workers::Workers;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Job, JobId, Refusal, Retention, Store, Transition};
+use redrive_store::{EventBody, Job, JobEvent, JobId, OtherEvent, Refusal, Retention, Store, Transition};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -126,12 +126,26 @@ impl Engine {
             self.throttle.note_event();
         }
         self.event_log.append(transitions.clone());
+        if self.runs.has_listeners() {
+            let events = transitions.clone().flat_map(|one| JobEvent::of(one, 0));
+            let events: Vec<EventBody> = events.map(|event| EventBody::Job(Box::new(event))).collect();
+            self.runs.wake_listeners(&events);
+        }
         self.discards.count(transitions.clone());
         self.history.count(transitions.clone(), self.clock.wall().ahead_us);
         self.watch.forget(transitions.clone());
         self.runs.wake(transitions.clone().filter_map(Transition::told_run));
         self.admission.ended(transitions.clone());
         self.wake(transitions.map(|transition| &transition.job));
+    }
+
+    /// Publishes what happened to something other than a job.
+    pub(crate) fn tell(&self, events: impl IntoIterator<Item = OtherEvent>) {
+        let events: Vec<EventBody> = events.into_iter().map(EventBody::Other).collect();
+        if self.runs.has_listeners() {
+            self.runs.wake_listeners(&events);
+        }
+        self.event_log.tell(events, self.clock.now());
     }
 
     /// These jobs have changed: admission decides who is woken.

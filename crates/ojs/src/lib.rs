@@ -22,6 +22,8 @@ pub mod queues;
 pub mod runs;
 pub mod time;
 #[cfg(feature = "engine")]
+pub mod webhooks;
+#[cfg(feature = "engine")]
 pub mod workflows;
 
 pub use document::{JobDocument, JobOptions, When};

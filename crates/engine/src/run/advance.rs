@@ -51,8 +51,14 @@ impl Engine {
         }
     }
 
-    /// Advances these runs, and those that get messages from them, until none of them has anything to do. What they had to
-    /// do when this was called is done then, by this node or by another.
+    /// Advances the runs that listen and were told of something.
+    pub(super) async fn advance_told(&self) -> Result<(), EngineError> {
+        let told = self.runs.take_told();
+        self.advance_only(told).await.map(drop)
+    }
+
+    /// Advances these runs, and those that get messages from them, until none of them has anything to do. What they had
+    /// to do when this was called is done then, by this node or by another.
     pub(crate) async fn advance_only(&self, runs: Vec<RunId>) -> Result<usize, EngineError> {
         let (mut runs, mut steps) = (runs, 0);
         for _ in 0..TURNS {
@@ -104,6 +110,7 @@ impl Engine {
         for ((pending, events), answer) in pending.iter().zip(events).zip(answers) {
             match answer {
                 Ok(advanced) => {
+                    self.runs.note_interest(&advanced.run);
                     written.steps.push(advanced);
                     told.extend(events);
                 }
@@ -114,7 +121,7 @@ impl Engine {
             }
         }
         self.publish(written.steps.iter().flat_map(|advanced| &advanced.transitions));
-        self.event_log.tell(told, now);
+        self.tell(told);
         Ok(written)
     }
 

@@ -66,8 +66,8 @@ pub async fn advance_runs(engine: Arc<Engine>, stopped: impl Future<Output = ()>
     }
 }
 
-/// Waits until another node has left something to do, and has had the time to do it. Where this is interrupted, runs are
-/// looked for at once.
+/// Waits until another node has left something to do, and has had the time to do it. Where this is interrupted, runs
+/// are looked for at once.
 async fn left_by_others(engine: &Engine) {
     engine.runs.elsewhere.notified().await;
     tokio::time::sleep(LEFT_TO_OTHERS).await;
@@ -76,6 +76,7 @@ async fn left_by_others(engine: &Engine) {
 /// Advances what has got messages, and now and then all that is pending; answers for how long nothing is.
 async fn turn(engine: &Engine, idle: &mut Span, looked: &mut Option<Instant>) -> Result<Span, EngineError> {
     engine.advance_woken().await;
+    engine.advance_told().await?;
     // Timers are looked at when nothing arrives, and often enough when something always does.
     if looked.is_some_and(|at| at.elapsed() < SHORTEST_INTERVAL.into()) {
         return Ok(SHORTEST_INTERVAL);

@@ -28,7 +28,7 @@ impl Engine {
                 let told: Vec<OtherEvent> = told.collect();
                 let written: Vec<Advanced> = answers.into_iter().flatten().collect();
                 self.publish(written.iter().flat_map(|advanced| &advanced.transitions));
-                self.event_log.tell(told, now);
+                self.tell(told);
                 self.runs.wake(written.into_iter().flat_map(|advanced| advanced.pending));
             }
         }

@@ -26,6 +26,8 @@ pub(super) struct Draft<'e> {
     ahead_us: i64,
     /// Jobs that cannot be enqueued, of which the program has to learn.
     refused: VecDeque<(u64, String)>,
+    /// Whether there may be more messages than were read.
+    more_waits: bool,
 }
 
 impl<'e> Draft<'e> {
@@ -33,11 +35,23 @@ impl<'e> Draft<'e> {
         let step = RunStep { version: program.version(), ..RunStep::of(&run) };
         let draws = Seeded::new(run.seed ^ run.revision.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let ahead_us = engine.wall().ahead_us;
-        Self { engine, program, version: run.version, run, step, draws, now, ahead_us, refused: VecDeque::new() }
+        Self {
+            engine,
+            program,
+            version: run.version,
+            run,
+            step,
+            draws,
+            now,
+            ahead_us,
+            refused: VecDeque::new(),
+            more_waits: false,
+        }
     }
 
     /// Everything that there is for a run to do.
     pub(super) fn of(mut self, pending: &PendingRun) -> RunStep {
+        self.more_waits = pending.messages.len() >= self.limits().messages;
         self.step.consumed = pending.messages.iter().map(|message| message.number).collect();
         match self.inputs(pending) {
             Ok(()) => self.step,
@@ -97,6 +111,7 @@ impl<'e> Draft<'e> {
             draw: self.draws.draw(),
             ended: self.step.end.is_some(),
             seed: self.run.seed,
+            more_waits: self.more_waits,
         };
         let (taken, ProgramStep { state, effects }) = self.program.steps(&context, inputs)?;
         let most = self.limits().state_bytes;
@@ -131,6 +146,7 @@ impl<'e> Draft<'e> {
                 self.step.timer = None;
             }
             Effect::Resume => self.step.end = None,
+            Effect::Listen(interest) => self.step.interest = interest.map(Arc::new),
             Effect::Emit { event, with } => {
                 let refused = with.is_some_and(|child| self.refused.iter().any(|(number, _)| *number == child));
                 self.step.events.extend(Some(event).filter(|_| !refused));

@@ -69,7 +69,7 @@ impl Program for Cron {
             Input::Message(MessageBody::JobEnded { child, .. }) => turn.ended(*child)?,
             Input::Message(MessageBody::JobRedriven { child, .. }) => turn.redriven(*child),
             Input::Message(MessageBody::Signal(signal)) => turn.signal(signal)?,
-            Input::Message(MessageBody::RunEnded { .. }) => {}
+            Input::Message(MessageBody::RunEnded { .. } | MessageBody::Event { .. }) => {}
         }
         turn.done()
     }

@@ -1,5 +1,6 @@
 //! How a workflow goes on: nodes start, end, and take the nodes around them along.
 
+use super::links::Links;
 use super::state::{Callback, Kind, NodeError, Status, WorkflowState};
 use crate::json::{Members, member, push_key};
 use redrive_engine::{Child, Context, Effect};
@@ -15,28 +16,6 @@ pub(super) struct Machine<'c> {
     ended: bool,
     /// Worked out when it is needed first.
     links: Option<Links>,
-}
-
-/// How the nodes of graphs depend on each other, so that the end of a node does not look at all others.
-struct Links {
-    /// The nodes that depend on each node.
-    after: Vec<Vec<u32>>,
-    /// How many nodes that each one depends on have not completed.
-    missing: Vec<usize>,
-}
-
-impl Links {
-    fn of(state: &WorkflowState) -> Self {
-        let mut after = vec![Vec::new(); state.nodes.len()];
-        let mut missing = vec![0; state.nodes.len()];
-        for (index, node) in state.nodes.iter().enumerate() {
-            for before in &node.after {
-                after[*before as usize].push(index as u32);
-                missing[index] += usize::from(state.node(*before).status != Status::Completed);
-            }
-        }
-        Self { after, missing }
-    }
 }
 
 /// How a job ended, for its workflow.

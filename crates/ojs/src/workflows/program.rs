@@ -76,7 +76,8 @@ fn take(machine: &mut Machine<'_>, input: &Input<'_>) {
                 machine.job_ended(index, Ended::Failed(failure("invalid_request", why, None)));
             }
         }
-        Input::TimerDue | Input::Message(MessageBody::Signal(_) | MessageBody::RunEnded { .. }) => {}
+        Input::TimerDue
+        | Input::Message(MessageBody::Signal(_) | MessageBody::RunEnded { .. } | MessageBody::Event { .. }) => {}
     }
 }
 

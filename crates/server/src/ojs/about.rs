@@ -41,7 +41,8 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>) -> JsonResponse {
 }
 
 /// What goes beyond the specification.
-const EXTENSIONS: [&str; 13] = [
+const EXTENSIONS: [&str; 14] = [
+    "urn:ojs:ext:webhooks",
     "urn:ojs:ext:progress",
     "urn:ojs:ext:admin-api",
     "urn:ojs:ext:graceful-shutdown",

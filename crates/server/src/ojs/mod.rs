@@ -22,6 +22,7 @@ mod rate_limits;
 mod repeat;
 mod settle;
 mod streams;
+mod webhooks;
 mod workers;
 mod workflows;
 
@@ -82,6 +83,17 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .put("/ojs/v1/cron/{name}", &[], cron::replace)
         .patch("/ojs/v1/cron/{name}", &[], cron::switch)
         .delete("/ojs/v1/cron/{name}", &[], cron::delete)
+        .get("/ojs/v1/webhooks/subscriptions", &[], webhooks::list)
+        .post("/ojs/v1/webhooks/subscriptions", &[], webhooks::create)
+        .get("/ojs/v1/webhooks/subscriptions/{id}", &[], webhooks::show)
+        .patch("/ojs/v1/webhooks/subscriptions/{id}", &[], webhooks::change)
+        .delete("/ojs/v1/webhooks/subscriptions/{id}", &[], webhooks::delete)
+        .post("/ojs/v1/webhooks/subscriptions/{id}/test", &[], webhooks::test)
+        .post("/ojs/v1/webhooks/subscriptions/{id}/rotate-secret", &[], webhooks::rotate)
+        .get("/ojs/v1/webhooks/deliveries", webhooks::DELIVERIES, webhooks::deliveries)
+        .get("/ojs/v1/webhooks/deliveries/{id}", &[], webhooks::show_delivery)
+        .delete("/ojs/v1/webhooks/deliveries/{id}", &[], webhooks::drop_delivery)
+        .post("/ojs/v1/webhooks/deliveries/{id}/retry", &[], webhooks::retry)
         .get("/ojs/v1/events", &["types", "queues", "after", "limit"], events::list)
         .get("/ojs/v1/events/stream", streams::PARAMETERS, streams::of_channel)
         .get("/ojs/v1/jobs/{id}/events", streams::PARAMETERS_OF_ONE, streams::of_job)

@@ -36,6 +36,8 @@ mod socket;
 mod streams;
 mod typos;
 mod values;
+mod webhooks;
 mod workers;
 mod workers_admin;
 mod workflows;
+mod workflows_redriven;

@@ -3,15 +3,15 @@
 use crate::common::{Harness, text};
 use serde_json::{Value, json};
 
-fn job(kind: &str) -> Value {
+pub(crate) fn job(kind: &str) -> Value {
     json!({ "type": kind, "args": [] })
 }
 
-fn failing(kind: &str) -> Value {
+pub(crate) fn failing(kind: &str) -> Value {
     json!({ "type": kind, "args": [], "options": { "retry": { "max_attempts": 1, "on_exhaustion": "dead_letter" } } })
 }
 
-async fn create(harness: &Harness, workflow: Value) -> String {
+pub(crate) async fn create(harness: &Harness, workflow: Value) -> String {
     text(&harness.post("/workflows", workflow).await.expect(201)["workflow"]["id"])
 }
 
@@ -19,12 +19,12 @@ async fn show(harness: &Harness, id: &str) -> Value {
     harness.get(&format!("/workflows/{id}")).await.expect(200)["workflow"].clone()
 }
 
-async fn state(harness: &Harness, id: &str) -> String {
+pub(crate) async fn state(harness: &Harness, id: &str) -> String {
     text(&show(harness, id).await["state"])
 }
 
 /// The types of all jobs that can be claimed now; they are claimed.
-async fn claimable(harness: &Harness) -> Vec<(String, Value)> {
+pub(crate) async fn claimable(harness: &Harness) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     while let Some(job) = harness.fetch().await {
         found.push((text(&job["type"]), job));
@@ -44,7 +44,7 @@ async fn ack(harness: &Harness, job: &Value, result: Value) {
     harness.post("/workers/ack", json!({ "job_id": job["id"], "result": result })).await.expect(200);
 }
 
-async fn complete(harness: &Harness, kind: &str, result: Value) -> Value {
+pub(crate) async fn complete(harness: &Harness, kind: &str, result: Value) -> Value {
     let job = claim(harness, kind).await;
     ack(harness, &job, result).await;
     job
@@ -122,39 +122,6 @@ async fn redriving_the_dead_step_of_a_chain_goes_on_with_it() {
     let workflow = show(&harness, &id).await;
     assert_eq!(workflow["state"], "completed");
     assert_eq!(workflow.get("errors"), None);
-}
-
-#[tokio::test]
-async fn a_graph_of_which_one_of_two_failed_steps_is_redriven_goes_on_after_it_and_ends() {
-    let harness = Harness::new();
-    let step = |id: &str, after: Value, job: Value| {
-        let mut step = job;
-        (step["id"], step["depends_on"]) = (id.into(), after);
-        step
-    };
-    let steps_of_graph = [
-        step("a", json!([]), failing("a.one")),
-        step("b", json!([]), failing("a.two")),
-        step("c", json!(["a"]), job("a.three")),
-        step("d", json!(["b"]), job("a.four")),
-        step("e", json!(["c", "d"]), job("a.five")),
-    ];
-    let id = create(&harness, json!({ "steps": steps_of_graph })).await;
-    let first = claimable(&harness).await;
-    for (_, job) in &first {
-        harness.fail(&text(&job["id"])).await;
-    }
-    assert_eq!(state(&harness, &id).await, "failed");
-    harness.post(&format!("/dead-letter/{}/retry", text(&first[0].1["id"])), json!({})).await.expect(200);
-    assert_eq!(state(&harness, &id).await, "running");
-    complete(&harness, "a.one", json!(1)).await;
-    complete(&harness, "a.three", json!(2)).await;
-    assert_eq!(state(&harness, &id).await, "failed", "nothing waits for the other one");
-    harness.post(&format!("/dead-letter/{}/retry", text(&first[1].1["id"])), json!({})).await.expect(200);
-    for kind in ["a.two", "a.four", "a.five"] {
-        complete(&harness, kind, json!(3)).await;
-    }
-    assert_eq!(state(&harness, &id).await, "completed");
 }
 
 #[tokio::test]

@@ -261,6 +261,16 @@ macro_rules! for_each_conformance_case {
                 run_step_with_the_id_of_another_run_is_refused,
                 run_step_sends_signals,
             }
+            run_events {
+                run_that_listens_learns_of_what_every_verb_does,
+                run_that_listens_learns_of_the_other_ends,
+                run_learns_of_what_it_wants_only,
+                run_learns_of_pauses_that_change_something,
+                run_learns_of_the_steps_of_others,
+                run_learns_nothing_of_reserved_queues,
+                run_listens_until_it_is_told_otherwise,
+                run_learns_once_of_a_job_that_is_enqueued_again,
+            }
             run_messages {
                 run_learns_of_success_and_its_result,
                 run_learns_of_a_failure_that_stops_the_job,

@@ -2,7 +2,10 @@
 
 use super::record;
 use crate::run::rules;
-use crate::{ChildEnd, FailedRun, Message, MessageBody, PendingRun, PendingRuns, Run, RunFilter, RunId, RunKeys};
+use crate::{
+    ChildEnd, EventBody, FailedRun, Interest, Message, MessageBody, PendingRun, PendingRuns, Run, RunFilter, RunId,
+    RunKeys,
+};
 use redrive_policy::{Moment, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -19,6 +22,8 @@ pub(super) struct Runs {
     pending: BTreeSet<(Moment, RunId)>,
     /// When runs ended.
     ended: BTreeSet<(Moment, RunId)>,
+    /// The runs that listen, and which events they want.
+    listeners: BTreeMap<RunId, Arc<Interest>>,
     /// The number of the last message.
     last_message: u64,
 }
@@ -70,6 +75,10 @@ fn message_weight(message: &Message) -> i64 {
         MessageBody::RunEnded { result, .. } => result.len(),
         MessageBody::Signal(signal) => signal.body.len(),
         MessageBody::JobRedriven { .. } => 0,
+        MessageBody::Event { event: EventBody::Other(event), .. } => event.data.len(),
+        MessageBody::Event { event: EventBody::Job(event), .. } => {
+            [&event.error, &event.result].into_iter().flatten().map(|part| part.len()).sum()
+        }
     };
     (body + RECORD_BYTES) as i64
 }
@@ -106,6 +115,16 @@ impl Runs {
         self.index(&slot);
         self.slots.insert(id, slot);
         bytes - replaced
+    }
+
+    /// Whether any run listens.
+    pub(super) fn has_listeners(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
+    /// The runs that want an event, by id.
+    pub(super) fn listeners(&self, event: &EventBody) -> Vec<RunId> {
+        self.listeners.iter().filter(|(_, interest)| interest.fits(event)).map(|(id, _)| *id).collect()
     }
 
     /// Removes a run and its messages.
@@ -251,6 +270,7 @@ impl Runs {
         let run = &slot.run;
         self.pending.extend(slot.pending_since().map(|since| (since, run.id)));
         self.ended.extend(run.end.as_ref().map(|end| (end.at, run.id)));
+        self.listeners.extend(run.interest.as_ref().map(|interest| (run.id, Arc::clone(interest))));
         self.keys.extend(run.key.as_ref().map(|key| (Arc::clone(key), run.id)));
         if !self.of_programs.contains_key(&run.program) {
             self.of_programs.insert(Arc::clone(&run.program), Default::default());
@@ -268,6 +288,7 @@ impl Runs {
         if let Some(end) = &run.end {
             self.ended.remove(&(end.at, run.id));
         }
+        self.listeners.remove(&run.id);
         if let Some(of_program) = self.of_programs.get_mut(&run.program) {
             of_program[usize::from(run.end.is_some())].remove(&run.id);
         }

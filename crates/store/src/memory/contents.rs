@@ -5,9 +5,10 @@ use super::event::{Event, Run};
 use super::limits::{self, Ledger};
 use super::recorded::Recorded;
 use super::runs::Runs;
+use crate::run::queue_paused;
 use crate::{
-    Advanced, Claim, Claimed, Decider, DuplicateId, Enqueued, EventKind, Filter, Group, Held, Job, JobId, Lease,
-    LeaseRef, Listed, Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention,
+    Advanced, Claim, Claimed, Decider, DuplicateId, Enqueued, EventBody, EventKind, Filter, Group, Held, Job, JobId,
+    Lease, LeaseRef, Listed, Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention,
     RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Spec, Standing, Standstill, State, Stepped, Token,
     Transition,
 };
@@ -58,6 +59,11 @@ impl Contents {
         }
         self.jobs.extend(created);
         self.keys.extend(keys);
+        for answer in &answers {
+            if let Enqueued::Created(job) = answer {
+                self.runs.learn(&Transition::new(job.clone(), EventKind::Enqueued, None, now));
+            }
+        }
         Ok(answers)
     }
 
@@ -182,7 +188,9 @@ impl Contents {
             if !self.jobs.contains_key(&new.id) {
                 let recorded = Recorded::new(&new, now);
                 self.named(&new.spec.queue, now);
-                transitions.push(Transition::new(recorded.job().clone(), EventKind::Enqueued, None, now));
+                let enqueued = Transition::new(recorded.job().clone(), EventKind::Enqueued, None, now);
+                self.runs.learn(&enqueued);
+                transitions.push(enqueued);
                 self.jobs.insert(new.id, recorded);
             }
         }
@@ -193,6 +201,9 @@ impl Contents {
             if own && (even_active || job.state != State::Active) {
                 transitions.extend(self.happen(*id, Event::Cancelled, now));
             }
+        }
+        for event in &step.events {
+            self.runs.tell(EventBody::Other(event.clone()), now);
         }
         pending.retain(|id| self.runs.is_pending(*id, now));
         pending.sort_unstable();
@@ -230,8 +241,11 @@ impl Contents {
             return None;
         }
         let standing = self.named(name, now);
-        standing.paused = paused;
+        let was = std::mem::replace(&mut standing.paused, paused);
         let standing = *standing;
+        if was != paused {
+            self.runs.tell(EventBody::Other(queue_paused(name, paused)), now);
+        }
         Some(self.queue(name, standing))
     }
 

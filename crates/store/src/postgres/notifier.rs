@@ -1,6 +1,6 @@
-//! Notifications between nodes, by `NOTIFY`: that jobs are available, or that runs have something to do. They are sent outside of the transactions
-//! that they are about, because a notification in a transaction serialises all commits of the database. They may
-//! get lost; so listeners are notified periodically that anything may have happened.
+//! Notifications between nodes, by `NOTIFY`: that jobs are available, or that runs have something to do. They are sent
+//! outside of the transactions that they are about, because a notification in a transaction serialises all commits of
+//! the database. They may get lost; so listeners are notified periodically that anything may have happened.
 
 use super::db_error::DbError;
 use super::options::Options;
@@ -68,6 +68,8 @@ struct Notifications {
     available: HashMap<Arc<str>, usize>,
     opened: HashMap<Group, usize>,
     pauses: bool,
+    /// Something that has no line of its own.
+    anything: bool,
     runs: bool,
 }
 
@@ -100,6 +102,14 @@ impl Notifier {
         }
     }
 
+    /// Which runs listen has changed, or something else that is rare.
+    pub(super) fn anything(&self) {
+        if self.on.load(Ordering::Acquire) {
+            self.notifications.lock().unwrap_or_else(PoisonError::into_inner).anything = true;
+            self.notified.notify_one();
+        }
+    }
+
     /// Runs have something to do. The node that has written it does it; others look after a while.
     pub(super) fn runs(&self) {
         if self.on.load(Ordering::Acquire) {
@@ -126,7 +136,7 @@ impl Notifications {
         // A queue with a line break in its name would be read as two.
         let readable = self.available.keys().all(|queue| !queue.contains('\n'))
             && self.opened.keys().all(|group| !group.to_string().contains('\n'));
-        if readable && written.len() <= LONGEST { written } else { ANYTHING.to_owned() }
+        if readable && !self.anything && written.len() <= LONGEST { written } else { ANYTHING.to_owned() }
     }
 }
 

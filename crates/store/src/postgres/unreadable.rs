@@ -35,10 +35,11 @@ const RESTORE: &str = "WITH back AS (\
      waiting AS (INSERT INTO live SELECT j.* FROM back, jsonb_populate_record(NULL::live, back.row) j \
        WHERE back.origin = 'live'), \
      active AS (INSERT INTO claims (source, due_us, alive_us, lease_us, expires_us, queue, priority, version, gone, ids, \
-         rests, failures, lane) \
+         rests, failures, lane, state, jobs) \
        SELECT j.source, j.due_us, j.alive_us, j.lease_us, j.expires_us, j.queue, j.priority, j.version, '\\x00', \
-         ARRAY[j.id], ARRAY[j.rest], ARRAY[j.failures], j.lane \
+         ARRAY[j.id], ARRAY[j.rest], ARRAY[j.failures], j.lane, j.state, 1 \
        FROM back, jsonb_to_record(back.row) AS j (id uuid, source bigint, version smallint, queue integer, \
+         state smallint, \
          priority integer, expires_us bigint, due_us bigint, alive_us bigint, lease_us bigint, rest bytea, \
          failures bytea, lane bytea) WHERE back.origin = 'claims'), \
      over AS (INSERT INTO ended (source, finished_us, expires_us, queue, priority, bytes, state, dead, jobs, ids, \
@@ -106,6 +107,7 @@ pub(super) async fn set_aside(session: &mut Session, damaged: &[Damaged], blocks
         let mut params = params_of(&active);
         params.push(Box::new(after.keys().copied().collect::<Vec<_>>()));
         params.push(Box::new(after.values().map(left).collect::<Vec<_>>()));
+        params.push(Box::new(after.values().map(Block::left).collect::<Vec<_>>()));
         let rows = session.query(&Statement::new(&sql::SET_ASIDE_ACTIVE, params)).await?;
         note(session, &rows, &active)?;
         blocks.extend(after);

@@ -1,7 +1,7 @@
 //! What can arrive in the inbox of a run.
 
 use crate::run::RunId;
-use crate::{Blob, EventKind, FailedRun, JobEnd, JobId, Transition};
+use crate::{Blob, EventBody, EventKind, FailedRun, JobEnd, JobId, Transition};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -53,6 +53,13 @@ pub enum MessageBody {
     },
     /// A signal, from outside or from another run.
     Signal(Signal),
+    /// Something happened that the run wants to learn of.
+    Event {
+        /// When.
+        at: Moment,
+        /// What.
+        event: EventBody,
+    },
 }
 
 /// A message that a caller sends to a run.

@@ -1,6 +1,6 @@
 //! How a run goes on: what is pending, and what a step writes.
 
-use crate::run::{Message, NewRun, Run, RunId, Signal};
+use crate::run::{Interest, Message, NewRun, Run, RunId, Signal};
 use crate::{Blob, JobId, NewJob, OtherEvent, Transition};
 use redrive_policy::Moment;
 use std::fmt;
@@ -68,6 +68,8 @@ pub struct RunStep {
     pub runs: Vec<NewRun>,
     /// Messages to other runs. Runs that are not stored any more get none.
     pub signals: Vec<(RunId, Signal)>,
+    /// Which events the run learns of from now on.
+    pub interest: Option<Arc<Interest>>,
     /// What the run tells of itself. Those who listen learn of it if and only if the step is written.
     pub events: Vec<OtherEvent>,
 }
@@ -89,6 +91,7 @@ impl RunStep {
             withdrawn: Vec::new(),
             runs: Vec::new(),
             signals: Vec::new(),
+            interest: run.interest.clone(),
             events: Vec::new(),
         }
     }

@@ -20,6 +20,7 @@ mod model;
 mod nodes;
 mod pooler;
 mod privileges;
+mod retries;
 mod rollbacks;
 mod runs;
 #[path = "../common/scratch.rs"]

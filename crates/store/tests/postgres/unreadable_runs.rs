@@ -127,8 +127,8 @@ fn a_run_that_was_set_aside_still_gets_messages_and_goes_on_when_it_is_put_back(
         // The child does not depend on its parent.
         let end = RunStep { end: Some((true, Blob::default())), ..RunStep::of(&child) };
         database.store.advance(vec![end], now()).await.unwrap().remove(0).unwrap();
-        let mended = before.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        database.set("run_states", "id", &parent, &format!("'\\x{mended}'::bytea")).await;
+        let repaired = before.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        database.set("run_states", "id", &parent, &format!("'\\x{repaired}'::bytea")).await;
         assert_eq!(database.pending_ids().await, [], "it is put back by people");
         assert_eq!(database.aside().await.restore(None).await.unwrap().len(), 1);
         let pending = database.pending().await.remove(0);

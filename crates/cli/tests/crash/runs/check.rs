@@ -24,8 +24,8 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     pub(crate) fn of(server: &Server) -> Self {
-        let (mut steps, mut slots): (HashMap<_, Vec<Value>>, HashMap<String, BTreeMap<_, Vec<Value>>>) =
-            (HashMap::new(), HashMap::new());
+        let mut steps: HashMap<_, Vec<Value>> = HashMap::new();
+        let mut slots: HashMap<String, BTreeMap<_, Vec<Value>>> = HashMap::new();
         for job in crate::check::all_jobs(server) {
             match Place::of(&job) {
                 Place::Step(id, step) => steps.entry((id, step)).or_default().push(job),

@@ -78,7 +78,7 @@ impl WorkflowPlan {
             }
             step.failing = if random.u8(..4) == 0 { random.u32(1..3) } else { 0 };
             // Callbacks succeed, so that a batch is over when they are.
-            step.doomed = random.u8(..12) == 0 && !(shape == Shape::Batch && !step.after.is_empty());
+            step.doomed = random.u8(..12) == 0 && (shape != Shape::Batch || step.after.is_empty());
         }
         Self { shape, steps }
     }

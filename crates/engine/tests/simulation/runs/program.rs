@@ -178,5 +178,6 @@ fn told(errand: &mut Errand, context: &Context<'_>, message: &MessageBody, effec
             effects.push(Effect::Timer(None));
         }
         MessageBody::Signal(signal) => errand.notes += u64::from(&*signal.name == NOTE),
+        MessageBody::Event { .. } => {}
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::embedded::store_state::StoreState;
 use crate::rules;
-use crate::{DuplicateId, Enqueued, NewJob, StoreError};
+use crate::{DuplicateId, Enqueued, EventKind, NewJob, StoreError, Transition};
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -38,6 +38,9 @@ impl StoreState {
                     let Some(shared_spec) = shared_spec.next() else { break };
                     let job = rules::created(new, now);
                     self.insert(&job, shared_spec, new.idempotency_key.clone());
+                    if self.runs.has_listeners() {
+                        self.tell_change(&Transition::new(job.clone(), EventKind::Enqueued, None, now));
+                    }
                     Enqueued::Created(job)
                 }
                 Plan::Kept(place) => match self.job(place) {

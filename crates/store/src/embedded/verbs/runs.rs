@@ -2,10 +2,10 @@
 
 use crate::embedded::record;
 use crate::embedded::store_state::StoreState;
-use crate::run::{INBOX_MESSAGES, rules as run_rules};
+use crate::run::{INBOX_MESSAGES, events_of, rules as run_rules};
 use crate::{
-    Advanced, EventKind, JobId, Message, MessageBody, NewJob, NewRun, Parent, Refusal, Run, RunId, RunRefusal, RunStep,
-    Signal, StartRefusal, State, Stepped, StoreError, Transition, rules,
+    Advanced, EventBody, EventKind, JobId, Message, MessageBody, NewJob, NewRun, Parent, Refusal, Run, RunId,
+    RunRefusal, RunStep, Signal, StartRefusal, State, Stepped, StoreError, Transition, rules,
 };
 use redrive_policy::{Moment, Span};
 use std::collections::HashSet;
@@ -60,10 +60,15 @@ impl StoreState {
         for (new, shared_spec) in new.into_iter().zip(shared_specs) {
             let job = rules::created(new, now);
             self.insert(&job, shared_spec, None);
-            transitions.push(Transition::new(job, EventKind::Enqueued, None, now));
+            let enqueued = Transition::new(job, EventKind::Enqueued, None, now);
+            self.tell_change(&enqueued);
+            transitions.push(enqueued);
         }
         let ended = step.cancelled.iter().map(|id| (*id, true)).chain(step.withdrawn.iter().map(|id| (*id, false)));
         transitions.extend(ended.filter_map(|(id, even_active)| self.cancel_child(step.id, id, even_active, now)));
+        for event in &step.events {
+            self.tell(EventBody::Other(event.clone()), now);
+        }
         touched.retain(|id| self.runs.is_pending(*id, now));
         touched.sort_unstable();
         touched.dedup();
@@ -132,6 +137,21 @@ impl StoreState {
     pub(in crate::embedded) fn learn(&mut self, transition: &Transition) {
         if let Some((run, body)) = transition.message() {
             self.leave(run, body, transition.at);
+        }
+        self.tell_change(transition);
+    }
+
+    /// Tells runs that listen what happened to a job.
+    pub(in crate::embedded) fn tell_change(&mut self, transition: &Transition) {
+        if self.runs.has_listeners() {
+            events_of(transition).for_each(|event| self.tell(event, transition.at));
+        }
+    }
+
+    /// Leaves an event in the inboxes of the runs that want it.
+    pub(in crate::embedded) fn tell(&mut self, event: EventBody, at: Moment) {
+        for run in self.runs.listeners(&event) {
+            self.leave(run, MessageBody::Event { at, event: event.clone() }, at);
         }
     }
 

@@ -56,6 +56,7 @@ async fn advanced(core: &Core, steps: &[RunStep], now: Moment) -> Result<Vec<Ste
         created: Vec::new(),
         cancelled: Vec::new(),
         messages: Messages::default(),
+        listening: core.listeners.all(),
         consumed: Vec::new(),
     };
     inboxes(&mut session, steps, &mut work).await?;
@@ -193,6 +194,10 @@ async fn written(
     core.tell(created.iter().map(|(_, job)| job));
     if !messages.is_empty() || runs.values().any(Entry::has_more_to_do) {
         core.notifier.runs();
+    }
+    let news = runs.values().filter(|entry| core.listeners.note(entry.run.id, entry.run.interest.as_ref()));
+    if news.count() > 0 {
+        core.notifier.anything();
     }
     Ok(())
 }

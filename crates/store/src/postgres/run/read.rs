@@ -10,7 +10,7 @@ use crate::postgres::pool::Session;
 use crate::postgres::text;
 use crate::postgres::value::{Param, Reader, Statement, limit};
 use crate::transfer::{PAGE_JOBS, PortableRun};
-use crate::{JobId, Message, PendingRun, PendingRuns, Run, RunFilter, RunId, RunKeys};
+use crate::{Interest, JobId, Message, PendingRun, PendingRuns, Run, RunFilter, RunId, RunKeys};
 use redrive_policy::Moment;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -69,6 +69,12 @@ async fn read(core: &Core, statement: Statement<'_>) -> Result<Vec<Run>, DbError
 
 pub(in crate::postgres) async fn get(core: &Core, id: RunId) -> Result<Option<Run>, DbError> {
     Ok(read(core, Statement::new(&sql::READ, vec![Box::new(uuids([&id]))])).await?.pop())
+}
+
+/// The runs that listen to events, and which they want.
+pub(in crate::postgres) async fn listening(core: &Core) -> Result<BTreeMap<RunId, Arc<Interest>>, DbError> {
+    let found = read(core, Statement::new(&sql::LISTENING, Vec::new())).await?;
+    Ok(found.into_iter().filter_map(|run| Some((run.id, run.interest?))).collect())
 }
 
 pub(in crate::postgres) async fn of_key(core: &Core, key: &str) -> Result<Option<Run>, DbError> {

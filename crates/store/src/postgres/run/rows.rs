@@ -42,6 +42,7 @@ fn params(runs: &[&Run]) -> Vec<Param<'static>> {
             bytes::encode(run, &mut out);
             out
         })),
+        Box::new(each(runs, |run| run.interest.is_some())),
     ]
 }
 

@@ -4,7 +4,7 @@ use crate::postgres::sql::statements;
 
 /// Runs whose bytes this program reads, by the version, which comes first. Newer ones are left to nodes that can, and
 /// those that were set aside to people.
-const READABLE: &str = "r.body < '\\x02'::bytea AND NOT EXISTS (SELECT FROM unreadable u WHERE u.id = r.id)";
+const READABLE: &str = "r.body < '\\x03'::bytea AND NOT EXISTS (SELECT FROM unreadable u WHERE u.id = r.id)";
 
 /// The programs $1 that the caller has, each with its newest version $2.
 const KNOWN: &str =
@@ -18,11 +18,11 @@ const TOLD: &str = "told AS (\
 
 /// When the message of a run with the lowest number was written. One of a newer version is left to nodes that can read
 /// it.
-const FIRST: &str = "(SELECT CASE WHEN m.body < '\\x02'::bytea THEN m.at_us END FROM run_messages m \
+const FIRST: &str = "(SELECT CASE WHEN m.body < '\\x03'::bytea THEN m.at_us END FROM run_messages m \
      WHERE m.run = r.id ORDER BY m.number LIMIT 1)";
 
 /// The columns of a run, as they are written.
-const COLUMNS: [(&str, &str); 12] = [
+const COLUMNS: [(&str, &str); 13] = [
     ("id", "uuid"),
     ("program", "text"),
     ("version", "bigint"),
@@ -35,6 +35,7 @@ const COLUMNS: [(&str, &str); 12] = [
     ("parent", "uuid"),
     ("key", "bytea"),
     ("body", "bytea"),
+    ("listens", "boolean"),
 ];
 
 fn unnested() -> String {
@@ -42,7 +43,7 @@ fn unnested() -> String {
     format!("unnest({}) AS u ({})", arrays.collect::<Vec<_>>().join(", "), names().join(", "))
 }
 
-fn names() -> [&'static str; 12] {
+fn names() -> [&'static str; 13] {
     COLUMNS.map(|(name, _)| name)
 }
 
@@ -66,6 +67,8 @@ fn first(condition: &str, time: &str) -> String {
 
 statements! {
     LOCK = "SELECT id, body FROM run_states WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE".to_owned();
+    /// The runs that listen to events.
+    LISTENING = format!("SELECT r.id, r.body FROM run_states r WHERE r.listens AND {READABLE}");
     READ = "SELECT id, body FROM run_states WHERE id = ANY ($1::uuid[])".to_owned();
     OF_KEY = "SELECT id, body FROM run_states WHERE key IS NOT NULL AND sha256(key) = sha256($1::bytea)".to_owned();
     /// Runs that have one of the ids $1, or one of the keys $2.
@@ -129,7 +132,7 @@ statements! {
            AND ($2::boolean IS NULL OR (r.ended_us IS NULL) = $2) AND ($3::uuid IS NULL OR r.id < $3) AND {READABLE} \
          ORDER BY r.id DESC LIMIT $4"
     );
-    /// Sets the runs $1 aside, for the reasons $2. They stay where they are, with their messages, and go on to get more.
+    /// Sets the runs $1 aside, for the reasons $2. They stay where they are, with their messages, and get more.
     SET_ASIDE = "INSERT INTO unreadable (id, queue, origin, reason, row) \
          SELECT r.id, 0, 'run_states', u.reason, to_jsonb(r) FROM unnest($1::uuid[], $2::text[]) AS u (id, reason) \
          JOIN run_states r ON r.id = u.id ON CONFLICT DO NOTHING RETURNING id".to_owned();

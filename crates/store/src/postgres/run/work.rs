@@ -1,14 +1,16 @@
 //! What steps of runs make of what is stored: worked out in memory, so that a step that is refused leaves nothing.
 
 use super::messages::Messages;
+use crate::postgres::listeners::Listening;
 use crate::postgres::stored_row::StoredRow;
-use crate::run::rules as run_rules;
+use crate::run::{events_of, rules as run_rules};
 use crate::{
-    Advanced, EventKind, Job, JobId, MessageBody, NewJob, NewRun, Parent, Run, RunId, RunRefusal, RunStep, State,
-    Stepped, Transition, rules,
+    Advanced, EventBody, EventKind, Interest, Job, JobId, MessageBody, NewJob, NewRun, Parent, Run, RunId, RunRefusal,
+    RunStep, State, Stepped, Transition, rules,
 };
 use redrive_policy::Moment;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 /// The runs and jobs that a batch of steps is about.
 pub(super) struct Work {
@@ -25,6 +27,8 @@ pub(super) struct Work {
     /// Those of them that later steps have cancelled.
     pub(super) cancelled: Vec<JobId>,
     pub(super) messages: Messages,
+    /// The runs that listen, before the steps.
+    pub(super) listening: Listening,
     pub(super) consumed: Vec<(RunId, u64)>,
 }
 
@@ -101,8 +105,12 @@ impl Work {
             touched.extend(self.leave(*to, MessageBody::Signal(signal.clone())));
         }
         let mut transitions = self.enqueue(step);
+        transitions.iter().for_each(|transition| self.tell_change(transition));
         let ended = step.cancelled.iter().map(|id| (*id, true)).chain(step.withdrawn.iter().map(|id| (*id, false)));
         transitions.extend(ended.filter_map(|(id, active)| self.cancel(step.id, id, active)));
+        for event in &step.events {
+            self.tell(None, &EventBody::Other(event.clone()));
+        }
         touched.retain(|id| self.runs.get(id).is_some_and(|entry| entry.is_pending(self.now)));
         touched.sort_unstable();
         touched.dedup();
@@ -176,7 +184,34 @@ impl Work {
         if let Some((to, body)) = transition.message() {
             self.leave(to, body);
         }
+        self.tell_change(&transition);
         Some(transition)
+    }
+
+    /// Tells runs that listen what happened to a job.
+    fn tell_change(&mut self, transition: &Transition) {
+        for event in events_of(transition) {
+            self.tell(Some(transition.job.id), &event);
+        }
+    }
+
+    /// Leaves an event in the inboxes of the runs that want it, by the steps so far.
+    fn tell(&mut self, job: Option<JobId>, event: &EventBody) {
+        let now = self.now;
+        let mut listening: BTreeMap<RunId, Arc<Interest>> = BTreeMap::clone(&self.listening);
+        for (id, entry) in &self.runs {
+            match &entry.run.interest {
+                Some(interest) => listening.insert(*id, Arc::clone(interest)),
+                None => listening.remove(id),
+            };
+        }
+        listening.retain(|_, interest| interest.fits(event));
+        for id in listening.keys() {
+            if let Some(entry) = self.runs.get_mut(id) {
+                entry.inbox.added.get_or_insert(now);
+            }
+        }
+        self.messages.tell(job, event, now, &Arc::new(listening));
     }
 
     /// Leaves a message, where the run is stored; answers the run then. Another node may read it that can.
