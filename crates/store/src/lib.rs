@@ -25,9 +25,10 @@ mod step;
 mod store;
 pub mod transfer;
 mod transition;
+mod unique;
 
 pub use embedded::Embedded;
-pub use error::{DuplicateId, Refusal, StoreError};
+pub use error::{EnqueueRefusal, Refusal, StoreError};
 pub use held::Held;
 pub use id::{JobId, LeaseToken};
 pub use inbox::{Decoder, Drained, InboxEntry};
@@ -50,3 +51,4 @@ pub use store::{
     Settlement, Store, StoreFuture, Token,
 };
 pub use transition::{JobEnd, Settled, Transition};
+pub use unique::{Duplicate, MOST_REPLACED, OnConflict, States, Unique, UniqueKey};

@@ -1,7 +1,7 @@
 //! The verbs of a store. Each is atomic, and each is given the time.
 
 use crate::{
-    Blob, Decoder, Drained, DuplicateId, Filter, Held, Job, JobId, LeaseToken, Listed, NewJob, NewRun, Page,
+    Blob, Decoder, Drained, EnqueueRefusal, Filter, Held, Job, JobId, LeaseToken, Listed, NewJob, NewRun, Page,
     PendingRun, PendingRuns, Redrive, Refusal, Run, RunFilter, RunId, RunRefusal, RunStep, Settled, Signal, Standstill,
     StartRefusal, State, Stepped, StoreError, Transition,
 };
@@ -22,7 +22,12 @@ pub trait Store: Send + Sync {
     ///
     /// Where a stored job, or an earlier job of the batch, has the same idempotency key, the answer is that job. The
     /// key is checked before the id, so that a request that is sent twice with both is no duplicate.
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>>;
+    ///
+    /// A job that must be unique is a duplicate of the jobs with its key, stored or earlier in the batch, that are in
+    /// one of its states and younger than its period: of the one that was created first, then of the lowest id. What
+    /// happens then is up to its policy. An answer says how a job was when it was stored, even if a later job of the
+    /// batch replaced it.
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>>;
 
     /// Claims available jobs under leases: queues in the order given, in each the highest priority first, then what
     /// became available first, then by id. A job that has expired is not claimed. The run counts from here on. A job
@@ -87,6 +92,9 @@ pub trait Store: Send + Sync {
     /// Makes a job that has ended run again as if it were new, with another specification where the redrive brings
     /// one. Without a new expiry, the job does not expire any more. Its failures stay, a body that is replaced is
     /// stored as a revision, and leases are counted on.
+    ///
+    /// A job that must be unique is refused while another job makes it a duplicate, whatever its policy says about
+    /// conflicts.
     fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>>;
 
     /// Removes a job that has ended, and its idempotency key.
@@ -197,6 +205,39 @@ pub enum Enqueued {
     Created(Job),
     /// A job with the same idempotency key was there before; it is unchanged.
     Existing(Job),
+    /// It is a duplicate of this job, which is unchanged, and its policy is to ignore it then.
+    Ignored(Job),
+    /// It is stored, in the place of others that were cancelled.
+    Replaced {
+        /// The job.
+        job: Job,
+        /// What happened to the others.
+        replaced: Vec<Transition>,
+    },
+}
+
+impl Enqueued {
+    /// The job that is stored: the new one, or the one that was there before.
+    #[must_use]
+    pub const fn job(&self) -> &Job {
+        match self {
+            Self::Created(job) | Self::Existing(job) | Self::Ignored(job) | Self::Replaced { job, .. } => job,
+        }
+    }
+
+    /// The job that is stored: the new one, or the one that was there before.
+    #[must_use]
+    pub fn into_job(self) -> Job {
+        match self {
+            Self::Created(job) | Self::Existing(job) | Self::Ignored(job) | Self::Replaced { job, .. } => job,
+        }
+    }
+
+    /// Whether the job was not there before.
+    #[must_use]
+    pub const fn is_new(&self) -> bool {
+        matches!(self, Self::Created(_) | Self::Replaced { .. })
+    }
 }
 
 /// A worker's request for jobs.

@@ -2,7 +2,7 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun, Page,
+    Claim, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun, Page,
     PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
     RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError, StoreFuture,
     Transition,
@@ -87,7 +87,7 @@ impl<A: Around> Wrapped<A> {
 }
 
 impl<A: Around> Store for Wrapped<A> {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         self.around(Verb::Enqueue, move |store| store.enqueue(jobs, now))
     }
 

@@ -2,7 +2,7 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing, NewJob, NewRun,
+    Claim, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing, NewJob, NewRun,
     Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
     RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError, StoreFuture,
     Transition,
@@ -42,7 +42,7 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         self.tried(self.inner.enqueue(jobs, now))
     }
 

@@ -7,8 +7,8 @@ use super::options::Options;
 use super::store_state::StoreState;
 use super::waiter::Durable;
 use crate::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun, Page,
-    PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
+    Claim, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun,
+    Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
     RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError, StoreFuture,
     Transition,
 };
@@ -195,7 +195,7 @@ impl Drop for Embedded {
 }
 
 impl Store for Embedded {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         self.answer(|store_state| store_state.enqueue(&jobs, now))
     }
 

@@ -5,9 +5,10 @@ use super::event::{Event, Run};
 use super::recorded::Recorded;
 use super::runs::Runs;
 use crate::{
-    Advanced, Claim, Decider, DuplicateId, Enqueued, EventKind, Filter, Held, Job, JobId, Lease, LeaseRef, Listed,
-    Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, RunRefusal,
-    RunStep, Settled, Settlement, Standstill, State, Stepped, Token, Transition,
+    Advanced, Claim, Decider, Duplicate, EnqueueRefusal, Enqueued, EventKind, Filter, Held, Job, JobId, Lease,
+    LeaseRef, Listed, Missing, NewJob, OnConflict, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal,
+    Retention, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Standstill, Start, State, Stepped, Token,
+    Transition, Unique, UniqueKey,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -23,6 +24,17 @@ pub(super) struct Contents {
     pub(super) runs: Runs,
 }
 
+/// Jobs as they were before a batch changed them; absent, they were not there.
+type Changed = Vec<(JobId, Option<Recorded>)>;
+
+/// What becomes of a new job.
+enum Decided {
+    /// It is not stored: this one is there.
+    Ignore(Box<Job>),
+    /// It is stored, and these are cancelled.
+    Store(NewJob, Vec<JobId>),
+}
+
 /// What is known of a queue beside its jobs.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
@@ -31,31 +43,133 @@ struct Standing {
 }
 
 impl Contents {
-    pub(super) fn enqueue(&mut self, jobs: &[NewJob], now: Moment) -> Result<Vec<Enqueued>, DuplicateId> {
-        let mut created: BTreeMap<JobId, Recorded> = BTreeMap::new();
-        let mut keys: BTreeMap<Arc<str>, JobId> = BTreeMap::new();
+    pub(super) fn enqueue(&mut self, jobs: &[NewJob], now: Moment) -> Result<Vec<Enqueued>, EnqueueRefusal> {
+        let mut changed = Changed::default();
         let mut answers = Vec::new();
         for (index, new) in jobs.iter().enumerate() {
-            let key = new.idempotency_key.as_ref();
-            let existing = key.and_then(|key| self.keys.get(key).or_else(|| keys.get(key)));
-            if let Some(job) = existing.and_then(|id| self.jobs.get(id).or_else(|| created.get(id))) {
-                answers.push(Enqueued::Existing(job.job().clone()));
-                continue;
+            match self.enqueue_one(index, new, &mut changed, now) {
+                Ok(answer) => answers.push(answer),
+                Err(refusal) => {
+                    self.take_back(changed);
+                    return Err(refusal);
+                }
             }
-            if self.jobs.contains_key(&new.id) || created.contains_key(&new.id) {
-                return Err(DuplicateId { index, id: new.id });
+        }
+        for answer in &answers {
+            if answer.is_new() {
+                self.standing(&answer.job().spec.queue, now);
             }
-            let job = Recorded::new(new, now);
-            keys.extend(key.map(|key| (Arc::clone(key), new.id)));
-            answers.push(Enqueued::Created(job.job().clone()));
-            created.insert(new.id, job);
+            if let Enqueued::Replaced { replaced, .. } = answer {
+                for transition in replaced {
+                    self.runs.learn(transition);
+                }
+            }
         }
-        for job in created.values() {
-            self.standing(&job.job().spec.queue, now);
-        }
-        self.jobs.extend(created);
-        self.keys.extend(keys);
         Ok(answers)
+    }
+
+    fn enqueue_one(
+        &mut self,
+        index: usize,
+        new: &NewJob,
+        changed: &mut Changed,
+        now: Moment,
+    ) -> Result<Enqueued, EnqueueRefusal> {
+        let key = new.idempotency_key.as_ref();
+        if let Some(job) = key.and_then(|key| self.keys.get(key)).and_then(|id| self.jobs.get(id)) {
+            return Ok(Enqueued::Existing(job.job().clone()));
+        }
+        if self.jobs.contains_key(&new.id) {
+            return Err(EnqueueRefusal::IdTaken { index, id: new.id });
+        }
+        match self.decide(new, now).map_err(|duplicate| EnqueueRefusal::Duplicate { index, duplicate })? {
+            Decided::Ignore(job) => Ok(Enqueued::Ignored(*job)),
+            Decided::Store(new, cancelled) => {
+                self.keys.extend(key.map(|key| (Arc::clone(key), new.id)));
+                let (job, replaced) = self.put(&new, cancelled, changed, now);
+                Ok(if replaced.is_empty() { Enqueued::Created(job) } else { Enqueued::Replaced { job, replaced } })
+            }
+        }
+    }
+
+    /// Stores a job in the place of others. Their runs do not learn of it yet.
+    fn put(
+        &mut self,
+        new: &NewJob,
+        cancelled: Vec<JobId>,
+        changed: &mut Changed,
+        now: Moment,
+    ) -> (Job, Vec<Transition>) {
+        let mut replaced = Vec::new();
+        for id in cancelled {
+            changed.push((id, self.jobs.get(&id).cloned()));
+            replaced.extend(self.recorded(id).and_then(|job| job.happen(Event::Cancelled, now)));
+        }
+        let recorded = Recorded::new(new, now);
+        let job = recorded.job().clone();
+        changed.push((new.id, None));
+        self.jobs.insert(new.id, recorded);
+        (job, replaced)
+    }
+
+    /// Makes jobs what they were, the last change first.
+    fn take_back(&mut self, changed: Changed) {
+        for (id, before) in changed.into_iter().rev() {
+            match before {
+                Some(recorded) => drop(self.jobs.insert(id, recorded)),
+                None => self.forget(id),
+            }
+        }
+    }
+
+    /// What becomes of a new job: it is a duplicate of all jobs with its key that its policy is about.
+    fn decide(&self, new: &NewJob, now: Moment) -> Result<Decided, Duplicate> {
+        let Some(unique) = &new.unique else { return Ok(Decided::Store(new.clone(), Vec::new())) };
+        let same = self.duplicates(unique, new.id, now);
+        let duplicate =
+            |job: &Job, irreplaceable| Duplicate { id: job.id, state: job.state, key: unique.key, irreplaceable };
+        match (same.first(), unique.on_conflict) {
+            (None, _) => Ok(Decided::Store(new.clone(), Vec::new())),
+            (Some(first), OnConflict::Reject) => Err(duplicate(first, false)),
+            (Some(first), OnConflict::Ignore) => Ok(Decided::Ignore(Box::new((*first).clone()))),
+            (Some(first), OnConflict::Replace | OnConflict::ReplaceExceptSchedule) => {
+                if let Some(over) = same.iter().find(|job| job.times.finished.is_some()) {
+                    return Err(duplicate(over, true));
+                }
+                if same.len() > 100 {
+                    return Err(duplicate(first, true));
+                }
+                let mut new = new.clone();
+                let scheduled = same.iter().find(|job| job.state == State::Scheduled).and_then(|job| job.due);
+                if let Some(due) = scheduled.filter(|_| unique.on_conflict == OnConflict::ReplaceExceptSchedule) {
+                    new.start = Start::Scheduled(due);
+                    new.unique = Some(Arc::new(Unique { schedule: Some(due), ..Unique::clone(unique) }));
+                }
+                Ok(Decided::Store(new, same.iter().map(|job| job.id).collect()))
+            }
+        }
+    }
+
+    /// The same for a job of a run, which would wait for ever for one that is ignored.
+    fn decide_child(&self, new: &NewJob, now: Moment) -> Result<(NewJob, Vec<JobId>), Duplicate> {
+        match self.decide(new, now)? {
+            Decided::Store(new, cancelled) => Ok((new, cancelled)),
+            Decided::Ignore(job) => {
+                let key = new.unique.as_ref().map_or(UniqueKey([0; 32]), |unique| unique.key);
+                Err(Duplicate { id: job.id, state: job.state, key, irreplaceable: false })
+            }
+        }
+    }
+
+    /// The jobs other than this one that have a key, are in one of the states and younger than the period, the first
+    /// one first.
+    fn duplicates(&self, unique: &Unique, other_than: JobId, now: Moment) -> Vec<&Job> {
+        let counts = |job: &&Job| {
+            let same = job.id != other_than && job.unique.as_ref().is_some_and(|other| other.key == unique.key);
+            let over = unique.period.is_some_and(|period| job.times.created.after(period) <= now);
+            same && !over && unique.states.iter().any(|state| state == job.state)
+        };
+        sorted(self.all().filter(counts), |job| (job.times.created, job.id))
     }
 
     pub(super) fn claim(&mut self, claim: &Claim, now: Moment) -> Vec<Job> {
@@ -137,6 +251,14 @@ impl Contents {
     }
 
     pub(super) fn redrive(&mut self, id: JobId, redrive: &Redrive, now: Moment) -> Result<Transition, Refusal> {
+        let job = self.recorded(id)?.job().clone();
+        let unique = if redrive.spec.is_some() { &redrive.unique } else { &job.unique };
+        if let (Some(unique), Some(_)) = (unique, job.times.finished)
+            && let Some(other) = self.duplicates(unique, id, now).first()
+        {
+            let (key, irreplaceable) = (unique.key, false);
+            return Err(Refusal::Duplicate(Duplicate { id: other.id, state: other.state, key, irreplaceable }));
+        }
         let redriven = self.happen(id, Event::Redriven(redrive.clone()), now)?;
         self.standing(&redriven.job.spec.queue, now);
         Ok(redriven)
@@ -153,15 +275,30 @@ impl Contents {
             }
         }
         self.runs.check_ids(step)?;
-        let mut pending = self.runs.write(step, now);
+        let mut changed = Changed::default();
         let mut transitions = Vec::new();
         for (child, new) in &step.jobs {
             let new = NewJob { parent: child_of(*child), idempotency_key: None, ..new.clone() };
-            if !self.jobs.contains_key(&new.id) {
-                let recorded = Recorded::new(&new, now);
-                self.standing(&new.spec.queue, now);
-                transitions.push(Transition::new(recorded.job().clone(), EventKind::Enqueued, None, now));
-                self.jobs.insert(new.id, recorded);
+            if self.jobs.contains_key(&new.id) {
+                continue;
+            }
+            match self.decide_child(&new, now) {
+                Ok((new, cancelled)) => {
+                    let (job, replaced) = self.put(&new, cancelled, &mut changed, now);
+                    transitions.extend(replaced);
+                    transitions.push(Transition::new(job, EventKind::Enqueued, None, now));
+                }
+                Err(duplicate) => {
+                    self.take_back(changed);
+                    return Err(RunRefusal::Duplicate(*child, duplicate));
+                }
+            }
+        }
+        let mut pending = self.runs.write(step, now);
+        for transition in &transitions {
+            match transition.event {
+                EventKind::Enqueued => drop(self.standing(&transition.job.spec.queue, now)),
+                _ => pending.extend(self.runs.learn(transition)),
             }
         }
         let ended = step.cancelled.iter().map(|id| (id, true)).chain(step.withdrawn.iter().map(|id| (id, false)));

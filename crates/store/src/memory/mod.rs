@@ -11,8 +11,8 @@ mod recorded;
 mod runs;
 
 use crate::{
-    Claim, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun, Page,
-    PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
+    Claim, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun,
+    Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
     RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreFuture, Transition,
 };
 use contents::Contents;
@@ -53,7 +53,7 @@ impl Memory {
 }
 
 impl Store for Memory {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(async move { Ok(self.contents().enqueue(&jobs, now)) })
     }
 

@@ -15,7 +15,7 @@ struct Migration {
 }
 
 /// All of them, in order. A step that has been released is never changed.
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration { version: 1, needs: 1, sql: include_str!("migrations/0001.sql") },
     // Nodes that do not know the inbox take nothing out of it, and can go on.
     Migration { version: 2, needs: 1, sql: include_str!("migrations/0002.sql") },
@@ -23,6 +23,8 @@ const MIGRATIONS: [Migration; 4] = [
     Migration { version: 3, needs: 1, sql: include_str!("migrations/0003.sql") },
     // Nodes that do not know runs would end their jobs without a word to them.
     Migration { version: 4, needs: 4, sql: include_str!("migrations/0004.sql") },
+    // Nodes that do not know unique jobs would store duplicates.
+    Migration { version: 5, needs: 5, sql: include_str!("migrations/0005.sql") },
 ];
 
 /// Migrates the tables. Where they are up to date, no privilege but to read them is needed.

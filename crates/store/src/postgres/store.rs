@@ -11,7 +11,7 @@ use super::verbs::{self, claim, enqueue, inbox, list, manage, remove, runs, swee
 use super::{pooler, privileges, queues, run, schema, vacuum};
 use crate::rules;
 use crate::{
-    Claim, Decider, Decoder, Drained, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing,
+    Claim, Decider, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing,
     NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
     RunId, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
     StoreFuture, Transition,
@@ -104,7 +104,7 @@ macro_rules! answer {
 }
 
 impl Store for Postgres {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(self.enqueues.call((jobs, now)))
     }
 

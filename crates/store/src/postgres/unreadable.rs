@@ -52,7 +52,8 @@ const RESTORE: &str = "WITH back AS (\
          CASE WHEN (row ->> 'dead')::boolean THEN 8 ELSE (row ->> 'state')::smallint END, 1 FROM back) \
      SELECT id FROM back ORDER BY id";
 const DELETE: &str = "WITH gone AS (DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id), \
-     said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id) \
+     said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id), \
+     unique_key AS (DELETE FROM unique_jobs USING gone WHERE unique_jobs.id = gone.id) \
      SELECT id FROM gone ORDER BY id";
 
 /// The listener for jobs that were set aside, called once that is committed.

@@ -1,7 +1,7 @@
 //! The answers of all operations, in one type that can be compared.
 
 use crate::{
-    DuplicateId, Enqueued, Job, Listed, MessageBody, Queue, QueueRefusal, Refusal, Run, RunRefusal, Settled,
+    EnqueueRefusal, Enqueued, Job, Listed, MessageBody, Queue, QueueRefusal, Refusal, Run, RunRefusal, Settled,
     StartRefusal, Stepped, Transition,
 };
 use redrive_policy::Moment;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepAnswer {
     /// To new jobs.
-    Enqueued(Result<Vec<Enqueued>, DuplicateId>),
+    Enqueued(Result<Vec<Enqueued>, EnqueueRefusal>),
     /// To a claim.
     Jobs(Vec<Job>),
     /// To a reclamation or a promotion.
@@ -89,8 +89,6 @@ impl StepAnswer {
     }
 }
 
-fn enqueued(answer: &Enqueued) -> &Job {
-    match answer {
-        Enqueued::Created(job) | Enqueued::Existing(job) => job,
-    }
+const fn enqueued(answer: &Enqueued) -> &Job {
+    answer.job()
 }

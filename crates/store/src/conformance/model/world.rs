@@ -1,14 +1,14 @@
 //! The state around a store: the clock, the leases so far, and the values that plans stand for.
 
 use super::answer::StepAnswer;
-use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, SpecPlan, StartPlan, TokenPlan};
+use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, SpecPlan, StartPlan, TokenPlan, UniquePlan};
 use super::policies::policies;
 use super::run_plan::RunsStep;
 use super::step::Step;
 use crate::conformance::harness::walked;
 use crate::{
     Claim, Decision, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Missing, NewJob, Overdue, Page, Redrive,
-    Retention, RunId, RunOutcome, Settlement, Spec, Standstill, Start, Store, StoreError, Token,
+    Retention, RunId, RunOutcome, Settlement, Spec, Standstill, Start, Store, StoreError, Token, Unique, UniqueKey,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
@@ -75,7 +75,9 @@ impl World {
             Step::Cancel(job) => StepAnswer::Transition(store.cancel(self.id(*job), now).await?),
             Step::Activate(job) => StepAnswer::Transition(store.activate(self.id(*job), now).await?),
             Step::Redrive(job, plan) => {
-                let redrive = Redrive { spec: plan.map(|plan| self.spec(plan)), by: word("operator", *job) };
+                // What a job must be unique in belongs to what a redrive can replace.
+                let unique = plan.filter(|plan| plan.kind == 0).map(|plan| unique(plan.queue));
+                let redrive = Redrive { spec: plan.map(|plan| self.spec(plan)), unique, by: word("operator", *job) };
                 StepAnswer::Transition(store.redrive(self.id(*job), redrive, now).await?)
             }
             Step::Remove(job) => StepAnswer::One(store.remove(self.id(*job)).await?),
@@ -162,7 +164,14 @@ impl World {
         };
         let key = plan.key.map(|key| word("key", key));
         let id = plan.id.map_or_else(|| self.new_id(place), |back| self.id(back));
-        NewJob { id, spec: self.spec(plan.spec), start, idempotency_key: key, parent: None }
+        NewJob {
+            id,
+            spec: self.spec(plan.spec),
+            start,
+            idempotency_key: key,
+            parent: None,
+            unique: plan.unique.map(UniquePlan::policy),
+        }
     }
 
     fn spec(&self, plan: SpecPlan) -> Arc<Spec> {
@@ -242,4 +251,9 @@ pub(super) fn word(what: &str, number: u8) -> Arc<str> {
 
 pub(super) fn moved(moment: Moment, ms: i64) -> Moment {
     Moment::from_micros(moment.micros() + ms * 1_000)
+}
+
+/// What a job must be unique in that is redriven with another specification.
+fn unique(key: u8) -> Arc<Unique> {
+    Arc::new(Unique::new(UniqueKey([key; 32])))
 }

@@ -5,6 +5,7 @@ mod blocks;
 mod ended;
 mod list;
 mod settle;
+mod unique;
 
 pub(super) use active::{LOCK_ACTIVE, NEXT_WAKE, OVERDUE, READ_ACTIVE, READ_ACTIVE_BARE, SET_ASIDE_ACTIVE};
 pub(super) use blocks::{ARRIVE_ACTIVE, CLAIM_BLOCKS};
@@ -13,6 +14,7 @@ pub(super) use ended::{
 };
 pub(super) use list::{LIST, LIST_DEAD, LIST_DEAD_OF_QUEUE};
 pub(super) use settle::{Shape, settle};
+pub(super) use unique::UNIQUE_HOLDERS;
 
 use crate::codec::row;
 use std::sync::LazyLock;
