@@ -2,7 +2,8 @@
 
 use super::draft::Draft;
 use crate::{Engine, EngineError};
-use redrive_store::{Advanced, RunFilter};
+use redrive_store::{Advanced, Run, RunFilter, RunRefusal};
+use std::collections::HashMap;
 
 /// How many runs are told in a single step of the store.
 const RUNS: usize = 100;
@@ -18,10 +19,20 @@ impl Engine {
                 let Some(last) = runs.last() else { break };
                 filter.after = Some(last.id);
                 // Those that have not started yet have no timer, and later versions belong to other nodes.
-                let runs = runs.into_iter().filter(|run| run.revision > 0 && run.version <= program.version());
-                let steps = runs.map(|run| Draft::new(self, program, run, now).clock_stepped()).collect();
-                let answers = self.store.advance(steps, now).await?;
-                let written: Vec<Advanced> = answers.into_iter().flatten().collect();
+                let started = |run: &Run| run.revision > 0 && run.version <= program.version();
+                let runs: Vec<Run> = runs.into_iter().filter(started).collect();
+                let step = |run: &Run, duplicates: &HashMap<u64, String>| {
+                    Draft::new(self, program, run.clone(), duplicates, now).clock_stepped()
+                };
+                let none = HashMap::new();
+                let answers = self.store.advance(runs.iter().map(|run| step(run, &none)).collect(), now).await?;
+                let mut written: Vec<Advanced> = Vec::with_capacity(answers.len());
+                for (run, mut answer) in runs.iter().zip(answers) {
+                    if let Err(RunRefusal::Duplicate(child, duplicate)) = answer {
+                        answer = self.advance_without((child, duplicate), |known| step(run, known), now).await?;
+                    }
+                    written.extend(answer.ok());
+                }
                 self.publish(written.iter().flat_map(|advanced| &advanced.transitions));
                 self.runs.wake(written.into_iter().flat_map(|advanced| advanced.pending));
             }

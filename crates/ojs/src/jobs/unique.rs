@@ -10,9 +10,12 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
-const AT: &str = "/options/unique";
+/// Where the policy is in a request: an option, or beside the options.
+const IN_OPTIONS: &str = "/options/unique";
+const AT_TOP: &str = "/unique";
 /// `key` is what some client libraries call `keys`.
 const FIELDS: [&str; 7] = ["keys", "key", "args_keys", "meta_keys", "period", "states", "on_conflict"];
+const UNIQUE: &str = "unique";
 const DIMENSIONS: [&str; 4] = ["type", "queue", "args", "meta"];
 /// How openapi.yaml calls `ignore`.
 const USE_EXISTING: &str = "use_existing";
@@ -29,17 +32,27 @@ pub(crate) struct Parts<'a> {
 
 /// Reads the policy of a new job.
 pub(crate) fn of_request(from: &Sources<'_, '_>, parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<Unique> {
-    let members = from.of("unique");
-    // As a job that need not be unique.
-    members.get("unique").filter(|value| value.get() != "null")?;
-    read(&members.object("unique", AT, problems)?, parts, problems)
+    let (members, at) = (from.of(UNIQUE), if from.is_option(UNIQUE) { IN_OPTIONS } else { AT_TOP });
+    read_within(members, at, parts, problems)
 }
 
 /// Reads the policy of a stored job again, for other parts than it had. `None` where it has none.
 pub(crate) fn of_body(body: &[u8], parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<Unique> {
     let members = Members::parse(std::str::from_utf8(body).ok()?).ok()?;
-    members.get("unique").filter(|value| value.get() != "null")?;
-    read(&members.object("unique", AT, problems)?, parts, problems)
+    read_within(&members, IN_OPTIONS, parts, problems)
+}
+
+fn read_within(
+    members: &Members<'_>,
+    at: &'static str,
+    parts: &Parts<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Unique> {
+    // A job without it need not be unique, and neither need one with `null`.
+    if !given(members, UNIQUE) {
+        return None;
+    }
+    read(&members.object(UNIQUE, at, problems)?, parts, problems)
 }
 
 fn read(policy: &Members<'_>, parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<Unique> {
@@ -52,7 +65,8 @@ fn read(policy: &Members<'_>, parts: &Parts<'_>, problems: &mut Vec<Problem>) ->
     for (list, dimension) in [("args_keys", "args"), ("meta_keys", "meta")] {
         let given = if dimension == "args" { &args_keys } else { &meta_keys };
         if given.as_ref().is_some_and(|names| !names.is_empty()) && !has(dimension) {
-            let message = format!("has no effect, because \"keys\" does not have \"{dimension}\"; add it, or leave this out");
+            let message =
+                format!("has no effect, because \"keys\" does not have \"{dimension}\"; add it, or leave this out");
             policy.add_problem(list, Problem::with_message("", message), problems);
         }
     }

@@ -31,6 +31,7 @@ mod scratch;
 mod socket;
 mod streams;
 mod typos;
+mod unique;
 mod values;
 mod workers;
 mod workers_admin;
