@@ -143,6 +143,32 @@ def round_trips(port, until, queue="other"):
     return times
 
 
+def ticks(pid):
+    """The processor time of a process so far, in ticks of the system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def backends(database, schema):
+    """The processes of PostgreSQL that serve a server, which has its schema as its name."""
+    names = f"'{schema}', 'redrive listener {schema}'"
+    return [int(pid) for pid in database.ask(f"SELECT pid FROM pg_stat_activity WHERE application_name IN ({names})")]
+
+
+def idle(servers, seconds, backends_of):
+    """The processor time of servers that nothing calls, and of their connections to PostgreSQL, in percent of a core."""
+    pids = {name: [server.process.pid, *backends_of(name)] for name, server in servers.items()}
+    before = {name: [ticks(pid) for pid in pids[name]] for name in servers}
+    time.sleep(seconds)
+    percent, found = 100 / os.sysconf("SC_CLK_TCK") / seconds, {}
+    for name in servers:
+        used = [ticks(pid) - then for pid, then in zip(pids[name], before[name])]
+        found[name] = {"server_percent": round(used[0] * percent, 2)}
+        if len(used) > 1:
+            found[name]["database_percent"] = round(sum(used[1:]) * percent, 2)
+    return found
+
+
 def quantile(times, share):
     times = sorted(times)
     return round(1e3 * times[min(len(times) - 1, int(share * len(times)))], 3)

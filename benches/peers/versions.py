@@ -36,7 +36,7 @@ def pip(name):
 
 
 def version(peer):
-    first = peer.split("-")[0]
+    first = peer.removeprefix("flows-").split("-")[0]
     if peer == "graphile-rust":
         return locked("graphile", "graphile_worker")
     if first == "apalis":

@@ -31,6 +31,28 @@ pub(crate) struct ServerArgs {
     ca: Option<PathBuf>,
 }
 
+/// What the commands that talk to a server have in common.
+#[derive(clap::Args)]
+pub(crate) struct CommonArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Print JSON for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+impl CommonArgs {
+    /// A client of the server. Nothing is sent yet.
+    pub(crate) fn client(&self) -> Result<Client, Failed> {
+        self.server.client()
+    }
+
+    /// Prints an answer: the document for programs, or the text for people.
+    pub(crate) fn print(&self, answer: &Value, text: &str) -> Result<(), Failed> {
+        if self.json { output::json(answer) } else { output::text(text) }
+    }
+}
+
 impl ServerArgs {
     pub(crate) const fn new(server: String, api_key_file: Option<PathBuf>, ca: Option<PathBuf>) -> Self {
         Self { server, api_key_file, ca }

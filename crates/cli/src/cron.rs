@@ -1,7 +1,8 @@
 //! `redrive cron`: schedules, each of which enqueues a job again and again.
 
-use crate::client::{Client, Send, ServerArgs, escaped};
+use crate::client::{Client, CommonArgs, Send, escaped};
 use crate::enqueue::{RetryFile, json_argument};
+use crate::output::word;
 use crate::pages::List;
 use crate::{exit::Failed, output, when};
 use clap::{Subcommand, ValueEnum};
@@ -15,10 +16,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON for programs
-    #[arg(long, global = true)]
-    json: bool,
+    common: CommonArgs,
 }
 
 #[derive(Subcommand)]
@@ -100,31 +98,31 @@ Examples:
   redrive cron pause daily-report";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let client = args.server.client()?;
-    let told = |answer: Value, text: String| if args.json { output::json(&answer) } else { output::text(&text) };
+    let client = args.common.client()?;
+    let told = |answer: &Value, text: String| args.common.print(answer, &text);
     match &args.command {
         Command::Add(add) => {
             let answer = register(&client, add)?;
             let cron = &answer["cron_job"];
             let next = when::relative(cron["next_run_at"].as_str(), when::now_ms());
             let text = format!("schedule {} is due {next}, at {}\n", add.name.name, word(&cron["next_run_at"]));
-            told(cron.clone(), text)
+            told(cron, text)
         }
-        Command::List => list(&client, args.json),
+        Command::List => list(&client, args.common.json),
         Command::Show(Name { name }) => {
             let answer = client.ask(Send::Get, &path(name))?;
             let text = output::listing(&facts(&answer["cron_job"]));
-            told(answer["cron_job"].clone(), text)
+            told(&answer["cron_job"], text)
         }
         Command::Pause(Name { name }) | Command::Resume(Name { name }) => {
             let enabled = matches!(args.command, Command::Resume(_));
             let answer = client.ask(Send::Patch(&json!({ "enabled": enabled })), &path(name))?;
             let cron = &answer["cron_job"];
-            told(cron.clone(), format!("schedule {name} is {}\n", word(&cron["status"])))
+            told(cron, format!("schedule {name} is {}\n", word(&cron["status"])))
         }
         Command::Delete(Name { name }) => {
             let answer = client.ask(Send::Delete, &path(name))?;
-            told(answer, format!("schedule {name} is deleted\n"))
+            told(&answer, format!("schedule {name} is deleted\n"))
         }
     }
 }
@@ -215,12 +213,4 @@ fn facts(cron: &Value) -> Vec<Vec<String>> {
     ];
     let known = FACTS.into_iter().filter(|(_, key)| !cron[*key].is_null());
     known.map(|(fact, key)| vec![fact.to_owned(), word(&cron[key])]).collect()
-}
-
-/// A value as people read it.
-fn word(value: &Value) -> String {
-    match value {
-        Value::String(text) => output::plain(text).into_owned(),
-        other => other.to_string(),
-    }
 }

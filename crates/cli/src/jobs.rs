@@ -1,6 +1,6 @@
 //! `redrive jobs`: lists jobs, and redrives those that have ended.
 
-use crate::client::ServerArgs;
+use crate::client::CommonArgs;
 use crate::dead::ended;
 use crate::pages::{List, Listed};
 use crate::{exit::Failed, output, when};
@@ -25,10 +25,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit: u32,
     #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON for programs
-    #[arg(long, global = true)]
-    json: bool,
+    common: CommonArgs,
 }
 
 #[derive(clap::Subcommand)]
@@ -53,14 +50,14 @@ fn state(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let client = args.server.client()?;
+    let client = args.common.client()?;
     if let Some(Command::Retry(retry)) = &args.command {
-        return ended::run(&client, retry, args.json);
+        return ended::run(&client, retry, args.common.json);
     }
     let filter = vec![("queue", args.queue.clone()), ("state", args.state.clone()), ("type", args.kind.clone())];
     let list = List { path: "/ojs/v1/admin/jobs", entries: "items", limit: "per_page", filter };
     let found = list.read(&client, args.limit as usize)?;
-    if args.json { output::json(&found.object("jobs")) } else { print_table(&found) }
+    if args.common.json { output::json(&found.object("jobs")) } else { print_table(&found) }
 }
 
 fn print_table(found: &Listed) -> Result<(), Failed> {

@@ -24,6 +24,7 @@ mod signals;
 mod store;
 mod when;
 mod work;
+mod workers;
 mod workflow;
 
 use clap::{Parser, Subcommand};
@@ -70,6 +71,8 @@ enum Command {
     Cron(cron::Args),
     /// Start workflows of jobs, look at them, draw them, cancel them
     Workflow(workflow::Args),
+    /// List workers and what they run; tell them to claim no more jobs, or to end
+    Workers(workers::Args),
     /// Check, back up or compact the folder of a store; copy a store between folders and databases
     Store(store::Args),
     /// Measure how fast a server is
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Command::Queues(args) => queues::run(&args),
         Command::Cron(args) => cron::run(&args),
         Command::Workflow(args) => workflow::run(&args),
+        Command::Workers(args) => workers::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Work(args) => work::run(&args),

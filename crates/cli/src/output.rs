@@ -34,6 +34,15 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
+/// A JSON value as people read it; what is absent is empty.
+pub(crate) fn word(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => plain(text).into_owned(),
+        other => other.to_string(),
+    }
+}
+
 /// Writes to standard output. A closed pipe (`| head`) is not an error.
 pub(crate) fn bytes(content: &[u8]) -> Result<(), Failed> {
     match io::stdout().lock().write_all(content) {

@@ -1,6 +1,6 @@
 //! `redrive queues`: lists queues, pauses and resumes them.
 
-use crate::client::{Client, Send, ServerArgs, escaped};
+use crate::client::{Client, CommonArgs, Send, escaped};
 use crate::{exit::Failed, output};
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -11,10 +11,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON for programs
-    #[arg(long, global = true)]
-    json: bool,
+    common: CommonArgs,
 }
 
 #[derive(Subcommand)]
@@ -53,14 +50,14 @@ const STATES: [&str; 8] =
     ["available", "active", "scheduled", "pending", "retryable", "completed", "cancelled", "discarded"];
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let client = args.server.client()?;
+    let client = args.common.client()?;
     match &args.command {
-        None => list(&client, args.json),
+        None => list(&client, args.common.json),
         Some(Command::Pause(Pause { queue, create })) => {
-            set_status(&client, &queue.name, "pause", &json!({ "create": create }), args.json)
+            set_status(&client, &queue.name, "pause", &json!({ "create": create }), args.common.json)
         }
-        Some(Command::Remove(queue)) => remove(&client, &queue.name, args.json),
-        Some(Command::Resume(queue)) => set_status(&client, &queue.name, "resume", &json!({}), args.json),
+        Some(Command::Remove(queue)) => remove(&client, &queue.name, args.common.json),
+        Some(Command::Resume(queue)) => set_status(&client, &queue.name, "resume", &json!({}), args.common.json),
     }
 }
 

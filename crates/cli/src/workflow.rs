@@ -1,6 +1,7 @@
 //! `redrive workflow`: chains, groups, batches and graphs of jobs.
 
-use crate::client::{Client, Send, ServerArgs, escaped};
+use crate::client::{Client, CommonArgs, Send, escaped};
+use crate::output::word;
 use crate::{exit::Failed, input, output, when};
 use clap::Subcommand;
 use redrive_policy::lab::picture::{Step, StepState, graph_svg};
@@ -13,10 +14,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON for programs
-    #[arg(long, global = true)]
-    json: bool,
+    common: CommonArgs,
 }
 
 #[derive(Subcommand)]
@@ -65,8 +63,8 @@ Examples:
 A workflow is an object such as {\"type\": \"chain\", \"steps\": [{\"type\": \"a.b\", \"args\": []}, …]}.";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let client = args.server.client()?;
-    let told = |answer: &Value, text: String| if args.json { output::json(answer) } else { output::text(&text) };
+    let client = args.common.client()?;
+    let told = |answer: &Value, text: String| args.common.print(answer, &text);
     match &args.command {
         Command::Start { file } => {
             let document = input::read(file, None)?;
@@ -74,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
             let workflow = &answer["workflow"];
             told(workflow, format!("{}\n", word(&workflow["id"])))
         }
-        Command::List { limit, state } => list(&client, *limit, state.as_deref(), args.json),
+        Command::List { limit, state } => list(&client, *limit, state.as_deref(), args.common.json),
         Command::Show(Id { id }) => {
             let workflow = fetched(&client, id)?;
             told(&workflow, shown(&workflow))
@@ -194,14 +192,5 @@ fn state(step: &Value) -> StepState {
         Some("retryable") => StepState::Retrying,
         Some("waiting") => StepState::Waiting,
         _ => StepState::Running,
-    }
-}
-
-/// A value as people read it; what is absent is empty.
-fn word(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => output::plain(text).into_owned(),
-        other => other.to_string(),
     }
 }

@@ -20,5 +20,7 @@ mod output;
 mod start;
 #[path = "server/store.rs"]
 mod store;
+#[path = "server/workers.rs"]
+mod workers;
 #[path = "server/workflow.rs"]
 mod workflow;

@@ -1,16 +1,19 @@
 //! The event log: what happened lately, in memory. It is bounded, and drops the oldest events.
 
 use crate::Engine;
-use redrive_policy::{Moment, Span};
-use redrive_store::{EventKind, JobId, State, Transition};
+use redrive_policy::Moment;
+use redrive_store::{EventBody, EventKind, JobEvent, OtherEvent, Transition};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// How many events are stored.
 pub const EVENTS_STORED: usize = 10_000;
 
-/// Something that happened to a job.
+/// The largest error or result of an event that is stored, in bytes.
+const LARGEST_PART: usize = 4_096;
+
+/// Something that happened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Event {
@@ -19,27 +22,15 @@ pub struct Event {
     /// When it happened.
     pub at: Moment,
     /// What happened.
-    pub kind: EventKind,
-    /// The id of the job.
-    pub job: JobId,
-    /// The type of the job.
-    pub job_type: Arc<str>,
-    /// The queue of the job.
-    pub queue: Arc<str>,
-    /// The state of the job before the event; absent for a new job.
-    pub from: Option<State>,
-    /// The state of the job after the event.
-    pub state: State,
-    /// The generation of the job that the event concerns, from 0.
-    pub generation: u32,
-    /// The attempt that the event concerns, as in [`Transition::attempt`].
-    pub attempt: u32,
-    /// How long the run took, where the event ended one.
-    pub run_time: Option<Span>,
-    /// Whether the job is a dead letter after the event.
-    pub dead: bool,
-    /// The worker of the run that the event started or ended; empty where the worker gave no name.
-    pub worker: Option<Arc<str>>,
+    pub body: EventBody,
+}
+
+impl Event {
+    /// What happened to a job, where this is the event of the change itself.
+    #[must_use]
+    pub fn change(&self) -> Option<&JobEvent> {
+        self.body.job().filter(|event| event.is_main)
+    }
 }
 
 /// What [`Engine::events_since`] found.
@@ -82,14 +73,27 @@ impl Default for EventLog {
 impl EventLog {
     /// Appends what happened.
     pub(crate) fn append<'a>(&self, transitions: impl IntoIterator<Item = &'a Transition>) {
+        let events = transitions.into_iter().flat_map(|transition| {
+            let told = JobEvent::of(transition, LARGEST_PART);
+            told.map(|event| (transition.at, EventBody::Job(Box::new(event))))
+        });
+        self.store(events);
+    }
+
+    /// Appends what happened to something other than a job.
+    pub(crate) fn tell(&self, events: impl IntoIterator<Item = OtherEvent>, at: Moment) {
+        self.store(events.into_iter().map(|event| (at, EventBody::Other(event))));
+    }
+
+    fn store(&self, bodies: impl Iterator<Item = (Moment, EventBody)>) {
         let mut log = self.log();
         let (last, events) = &mut *log;
-        for transition in transitions {
+        for (at, body) in bodies {
             *last += 1;
             if events.len() == EVENTS_STORED {
                 events.pop_front();
             }
-            events.push_back(Event::new(*last, transition));
+            events.push_back(Event { number: *last, at, body });
         }
         // Those who wait have subscribed before they looked: either they found these events, or they are counted here.
         if self.latest.receiver_count() > 0 {
@@ -106,27 +110,6 @@ impl EventLog {
 
     fn log(&self) -> MutexGuard<'_, (u64, VecDeque<Event>)> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Event {
-    fn new(number: u64, transition: &Transition) -> Self {
-        let job = &transition.job;
-        Self {
-            number,
-            at: transition.at,
-            kind: transition.event,
-            job: job.id,
-            job_type: Arc::clone(&job.spec.kind),
-            queue: Arc::clone(&job.spec.queue),
-            from: transition.from,
-            state: job.state,
-            generation: transition.generation(),
-            attempt: transition.attempt,
-            run_time: transition.run_time(),
-            dead: job.dead,
-            worker: transition.worker().map(Arc::clone),
-        }
     }
 }
 
@@ -194,9 +177,10 @@ impl Engine {
             Some(oldest) => age_ms(oldest).clamp(1_000.0, MINUTE_MS),
             None => MINUTE_MS,
         };
-        let is_counted = |event: &&Event| queue.is_none_or(|queue| *event.queue == *queue);
+        let is_counted = |event: &&JobEvent| queue.is_none_or(|queue| *event.queue == *queue);
         let (mut completed, mut failed) = (0.0, 0.0);
-        for event in log.1.iter().rev().take_while(|event| age_ms(event) < MINUTE_MS).filter(is_counted) {
+        let lately = log.1.iter().rev().take_while(|event| age_ms(event) < MINUTE_MS);
+        for event in lately.filter_map(Event::change).filter(is_counted) {
             match event.kind {
                 EventKind::Completed => completed += MINUTE_MS / covered_ms,
                 EventKind::RetryScheduled | EventKind::Discarded => failed += MINUTE_MS / covered_ms,
@@ -207,6 +191,10 @@ impl Engine {
     }
 
     fn shown_event(&self, event: &Event) -> Event {
-        Event { at: self.shown(event.at), ..event.clone() }
+        let mut event = Event { at: self.shown(event.at), ..event.clone() };
+        if let EventBody::Job(body) = &mut event.body {
+            body.times_mut().for_each(|at| *at = self.shown(*at));
+        }
+        event
     }
 }

@@ -13,6 +13,7 @@ mod error;
 mod events;
 mod layers;
 mod notifications;
+mod other_events;
 mod policies;
 mod progress;
 mod query;

@@ -1,7 +1,7 @@
 //! Looking, and what people do to single jobs and queues.
 
 use crate::engine::refused;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, other_events};
 use redrive_store::{
     EventKind, Filter, Job, JobId, Listed, Missing, Page, Queue, QueueRefusal, Redrive, Refusal, Transition,
 };
@@ -50,6 +50,7 @@ impl Engine {
     /// There is no such queue and `missing` says that none is made, or the store did not answer.
     pub async fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing) -> Result<Queue, EngineError> {
         let _pausing = self.admission.lock_pauses().await;
+        let was_paused = self.admission.held().contains_queue(&queue);
         if !paused {
             // Before the store is asked: where its answer gets lost, a hold that stays would keep the jobs of a queue
             // that is not paused. In a queue that is paused the store gives no job to a claim, held or not.
@@ -60,6 +61,9 @@ impl Engine {
         match queue.paused {
             true => self.admission.hold(&queue.name),
             false => self.admission.resume(&queue.name),
+        }
+        if queue.paused != was_paused {
+            self.event_log.tell([other_events::queue_paused(&queue.name, paused)], self.clock.now());
         }
         Ok(self.shown_queue(queue))
     }

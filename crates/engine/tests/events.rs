@@ -3,7 +3,8 @@
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use redrive_engine::{
-    ClaimRequest, Clock, Ending, Engine, FailureReport, Layers, ManualClock, Settings, Submission, SystemRandomness,
+    ClaimRequest, Clock, Ending, Engine, Event, FailureReport, Layers, ManualClock, Settings, Submission,
+    SystemRandomness,
 };
 use redrive_policy::{Moment, Signal, Span};
 use redrive_store::{EventKind, JobId, LeaseRef, Memory, State, Token};
@@ -37,14 +38,14 @@ async fn events_come_oldest_first_and_from_a_number_on() {
     engine.settle(vec![(lease_ref(), Ending::Done(None))]).await.expect("settled");
 
     let (events, more) = engine.events(0, 10, |_| true);
-    let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
+    let kinds: Vec<EventKind> = events.iter().filter_map(Event::change).map(|event| event.kind).collect();
     use EventKind::{Claimed, Completed, Enqueued, Released};
     assert_eq!(kinds, [Enqueued, Claimed, Released, Claimed, Completed]);
     assert!(!more);
     let (rest, more) = engine.events(events[1].number, 2, |_| true);
     assert_eq!(rest.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4]);
     assert!(more);
-    assert!(engine.events(0, 10, |event| event.kind == EventKind::Cancelled).0.is_empty());
+    assert!(engine.events(0, 10, |event| event.body.event_type() == "job.cancelled").0.is_empty());
 }
 
 #[tokio::test]
@@ -75,7 +76,7 @@ async fn a_repeated_ack_is_one_event() {
         assert_eq!(settled.transition().is_some(), first);
         assert_eq!(settled.job().state, State::Completed);
     }
-    let (events, _) = engine.events(0, 10, |event| event.kind == EventKind::Completed);
+    let (events, _) = engine.events(0, 10, |event| event.body.event_type() == "job.completed");
     assert_eq!(events.len(), 1);
 }
 
@@ -89,10 +90,12 @@ async fn an_event_names_the_run_that_ended() {
         engine.settle(vec![(lease_ref, ending)]).await.expect("settled").remove(0).expect("accepted");
     }
     let (events, _) = engine.events(3, 10, |_| true);
-    let found: Vec<_> = events.iter().map(|event| (event.kind, event.state, event.attempt)).collect();
+    let changes = events.iter().filter_map(Event::change);
+    let found: Vec<_> = changes.map(|event| (event.kind, event.state, event.attempt)).collect();
     let expected = [(EventKind::Claimed, State::Active, 1), (EventKind::Snoozed, State::Retryable, 1)];
     assert_eq!(found, expected, "a run that asks to be requeued has not failed");
-    assert_eq!(engine.events(2, 1, |_| true).0[0].attempt, 1, "the run that was released");
+    let released = engine.events(2, 1, |_| true).0.remove(0);
+    assert_eq!(released.change().map(|event| event.attempt), Some(1), "the run that was released");
 }
 
 fn requeue(wait: Span) -> FailureReport {

@@ -36,7 +36,7 @@ async fn what_is_missed_is_counted_and_what_does_not_fit_is_passed_over() {
     submit(&engine, "q", 5).await;
     submit(&engine, "other", 3).await;
     let numbers = |after, most_behind, limit| {
-        let found = engine.events_since(after, most_behind, limit, |event| *event.queue == *"q");
+        let found = engine.events_since(after, most_behind, limit, |event| event.body.queue() == Some("q"));
         (found.missed, found.events.iter().map(|event| event.number).collect::<Vec<_>>(), found.seen)
     };
     assert_eq!(numbers(0, EVENTS_STORED, 100), (0, vec![1, 2, 3, 4, 5], 8));
@@ -60,6 +60,7 @@ async fn events_are_announced_to_those_who_wait() {
     assert_eq!(*arrivals.borrow_and_update(), 3);
     run(&engine, "q", Ending::Done(None)).await;
     let last = engine.events_since(4, 100, 1, |_| true).events.remove(0);
+    let last = last.change().expect("an event of a job");
     assert_eq!((last.kind, last.from, last.state), (EventKind::Completed, Some(State::Active), State::Completed));
     assert_eq!(last.worker.as_deref(), Some("w"));
 }

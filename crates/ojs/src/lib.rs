@@ -1,18 +1,23 @@
 //! Open Job Spec as Redrive reads and writes it: jobs as they are enqueued, the body that is stored of them, and
-//! the envelopes that callers and workers are answered. It knows no HTTP, waits for nothing and reads no clock.
+//! the envelopes that callers and workers are answered. It knows no HTTP and reads no clock.
 //!
 //! Without the feature `store` only what a client needs is here: the document of a job to be enqueued, the rules of
-//! names, and timestamps. The feature `engine` adds the conversion of a request into what the engine takes.
+//! names, and timestamps. The feature `engine` adds the conversion of a request into what the engine takes, and what
+//! callers do with schedules and workflows.
 
 #[cfg(feature = "engine")]
 pub mod cron;
 mod document;
+#[cfg(feature = "store")]
+pub mod events;
 mod invalid;
 #[cfg(feature = "store")]
 mod jobs;
 pub mod json;
 mod limits;
 mod names;
+#[cfg(feature = "engine")]
+pub mod runs;
 pub mod time;
 #[cfg(feature = "engine")]
 pub mod workflows;

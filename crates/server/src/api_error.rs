@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use redrive_engine::EngineError;
+use redrive_ojs::runs::RunsError;
 use redrive_policy::Problem;
 use redrive_store::{Duplicate, JobId, Queue, Refusal, RunRefusal, State, StoreError};
 use serde_json::{Value, json};
@@ -231,6 +232,24 @@ impl From<EngineError> for ApiError {
             EngineError::Store(StoreError::Broken(why)) => {
                 Self::new(Code::BackendError, format!("the store is broken: {why}"))
             }
+        }
+    }
+}
+
+impl From<RunsError> for ApiError {
+    fn from(error: RunsError) -> Self {
+        let message = error.to_string();
+        match error {
+            RunsError::Invalid(invalid) => invalid.into(),
+            RunsError::NoSuchSchedule(..) | RunsError::NoSuchWorkflow(_) => Self::new(Code::NotFound, message),
+            RunsError::ScheduleExists(name) => {
+                let message = format!("{message}; PUT /ojs/v1/cron/{name} changes it, DELETE removes it");
+                Self::new(Code::Conflict, message).with_details(json!({ "cron": name, "reason": "name_taken" }))
+            }
+            RunsError::WorkflowExists(_) => Self::new(Code::Duplicate, message),
+            RunsError::WorkflowOver(..) => Self::new(Code::Conflict, message),
+            RunsError::Unreadable(_) => Self::new(Code::InternalError, message),
+            RunsError::Engine(error) => error.into(),
         }
     }
 }

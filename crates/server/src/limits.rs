@@ -71,7 +71,7 @@ impl Default for Limits {
             error_bytes,
             nesting,
             batch: 1_000,
-            workflow: 1_000,
+            workflow: redrive_ojs::workflows::WorkflowLimits::JOBS,
             fetch: 1_000,
             page: 1_000,
             answer_bytes: 8 << 20,

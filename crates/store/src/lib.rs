@@ -6,6 +6,7 @@ mod codec;
 pub mod conformance;
 pub mod embedded;
 mod error;
+mod event;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -29,6 +30,7 @@ mod unique;
 
 pub use embedded::Embedded;
 pub use error::{EnqueueRefusal, Refusal, StoreError};
+pub use event::{EventBody, JOB_EVENT_TYPES, JobEvent, OtherEvent};
 pub use held::Held;
 pub use id::{JobId, LeaseToken};
 pub use inbox::{Decoder, Drained, InboxEntry};
@@ -42,7 +44,7 @@ pub use memory::Memory;
 pub use postgres::Postgres;
 pub use run::{
     Advanced, ChildEnd, Message, MessageBody, NewRun, Parent, PendingRun, PendingRuns, Run, RunEnd, RunFilter, RunId,
-    RunRefusal, RunStep, Signal, StartRefusal, Stepped,
+    RunKeys, RunRefusal, RunStep, Signal, StartRefusal, Stepped,
 };
 pub use standstill::Standstill;
 pub use step::end_step;

@@ -175,7 +175,7 @@ pub trait Store: Send + Sync {
     /// The run that has a key.
     fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>>;
 
-    /// Runs that match a filter, by id, the newest first, at most `limit`.
+    /// Runs that match a filter, at most `limit`: by id, the newest first, or by key where the filter has keys.
     fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>>;
 
     /// When the next run of these programs, of these versions or older ones, is pending, which may be past; absent

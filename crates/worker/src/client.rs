@@ -1,10 +1,10 @@
 //! The client: enqueueing and managing jobs.
 
 use crate::dead_letters::DeadLetters;
-use crate::delay::GrowingDelay;
+use crate::delay::until_ended;
 use crate::gather::Gather;
 use crate::transport::Transport;
-use crate::{ClientError, JobInfo, NewJob};
+use crate::{ClientError, JobInfo, NewJob, Schedules, Workflows};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
@@ -49,8 +49,8 @@ impl Client {
     }
 
     /// A folder of this program, which is created if missing: a durable queue without a server.
-    /// One process at a time can have it open. Due jobs become ready by a task on the current runtime,
-    /// until the client and all its clones are dropped, or until [`Client::close`].
+    /// One process at a time can have it open. Due jobs become ready, and workflows and schedules go on, by a
+    /// task on the current runtime, until the client and all its clones are dropped, or until [`Client::close`].
     ///
     /// # Errors
     /// The folder cannot be used: it is damaged, has a newer format, or is open in another process.
@@ -125,17 +125,7 @@ impl Client {
     /// [`ClientError::TimedOut`] if it has not ended by then; there is no such job, or the server
     /// refuses. While the server is unreachable, the client tries again.
     pub async fn wait(&self, id: &str, within: Duration) -> Result<JobInfo, ClientError> {
-        let mut delay = GrowingDelay::idle();
-        let ended = async {
-            loop {
-                match self.job(id).await {
-                    Ok(job) if job.has_ended() => return Ok(job),
-                    Err(error) if !error.is_temporary() => return Err(error),
-                    Ok(_) | Err(_) => tokio::time::sleep(delay.next_delay()).await,
-                }
-            }
-        };
-        tokio::time::timeout(within, ended).await.unwrap_or(Err(ClientError::TimedOut))
+        until_ended(within, || self.job(id), JobInfo::has_ended).await
     }
 
     /// Waits for the result of a job, for at most `within`.
@@ -151,6 +141,18 @@ impl Client {
     #[must_use]
     pub fn dead_letters(&self) -> DeadLetters {
         DeadLetters::new(Arc::clone(&self.transport))
+    }
+
+    /// The workflows: start them, look at them, wait for them, cancel them.
+    #[must_use]
+    pub fn workflows(&self) -> Workflows {
+        Workflows::new(Arc::clone(&self.transport))
+    }
+
+    /// The schedules: register them, look at them, pause, resume and delete them.
+    #[must_use]
+    pub fn schedules(&self) -> Schedules {
+        Schedules::new(Arc::clone(&self.transport))
     }
 
     /// Closes the store in a folder cleanly, and unlocks the folder. Enqueued jobs are durable with or

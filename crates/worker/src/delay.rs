@@ -1,5 +1,6 @@
 //! Delays before the next try, computed by the code that schedules retries of jobs.
 
+use crate::ClientError;
 use redrive_policy::{Ambient, Backoff, Cap, CapPlace, Curve, Entropy, Jitter, Rounding, Span};
 use std::time::Duration;
 
@@ -58,6 +59,26 @@ impl GrowingDelay {
     pub(crate) fn reset(&mut self) -> bool {
         std::mem::take(&mut self.failures) > 0
     }
+}
+
+/// Asks again and again until something has ended, for at most `within`. While the server is unreachable, it is asked
+/// again too.
+pub(crate) async fn until_ended<T, F: Future<Output = Result<T, ClientError>>>(
+    within: Duration,
+    ask: impl Fn() -> F,
+    has_ended: impl Fn(&T) -> bool,
+) -> Result<T, ClientError> {
+    let mut delay = GrowingDelay::idle();
+    let ended = async {
+        loop {
+            match ask().await {
+                Ok(answer) if has_ended(&answer) => return Ok(answer),
+                Err(error) if !error.is_temporary() => return Err(error),
+                Ok(_) | Err(_) => tokio::time::sleep(delay.next_delay()).await,
+            }
+        }
+    };
+    tokio::time::timeout(within, ended).await.unwrap_or(Err(ClientError::TimedOut))
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl fmt::Display for ClientError {
         match self {
             Self::Unreachable(why) | Self::Untrusted(why) | Self::Invalid(why) | Self::Garbled(why) => f.write_str(why),
             Self::Refused(refused) => refused.fmt(f),
-            Self::TimedOut => f.write_str("timed out: the job has not ended; wait longer, or check it again"),
+            Self::TimedOut => f.write_str("timed out: it has not ended; wait longer, or check it again"),
             Self::Failed(job) => {
                 let message = job.errors().last().and_then(|error| error["message"].as_str());
                 write!(f, "job {} is {}: {}", job.id(), job.state(), message.unwrap_or("no run of it failed"))

@@ -79,6 +79,57 @@
 //! [`Retry::by_worker`] a job brings only its limit, and the delays are those of the worker
 //! ([`Builder::retry`]), as TaskHarbor has it.
 //!
+//! # Workflows and schedules
+//!
+//! Jobs with an order are a [`Workflow`]: a chain, a group, a batch with callbacks or a graph, and each of the first
+//! three inside of another. A job that is enqueued again and again belongs to a [`Schedule`]. Both are as durable as
+//! jobs, and work without a server too.
+//!
+//! ```
+//! use redrive_worker::{Client, Context, Failure, NewJob, Schedule, Worker, Workflow};
+//! # use std::time::Duration;
+//!
+//! async fn extract(source: String) -> Result<u32, Failure> {
+//!     Ok(source.len() as u32)
+//! }
+//!
+//! // The results of the steps before.
+//! async fn load(_: (), context: Context) -> Result<u32, Failure> {
+//!     let before: Vec<u32> = context.job().member("parent_results").unwrap_or_default();
+//!     Ok(before.iter().sum())
+//! }
+//!
+//! # #[cfg(not(feature = "embedded"))]
+//! # fn main() {}
+//! # #[cfg(feature = "embedded")]
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = std::env::temp_dir().join(format!("redrive-doc-runs-{}", std::process::id()));
+//! let client = Client::open(&folder).await?;
+//! let nightly = Schedule::new("nightly", "0 3 * * *", NewJob::new("data.extract", "orders")?);
+//! client.schedules().replace(nightly.timezone("Europe/Berlin")).await?;
+//!
+//! let import = Workflow::chain()
+//!     .then(NewJob::new("data.extract", "orders")?)
+//!     .then(NewJob::new("data.load", ())?)
+//!     .name("import");
+//! let import = client.workflows().start(import).await?;
+//!
+//! let worker = Worker::builder(&client).handle("data.extract", extract).handle("data.load", load).build()?;
+//! let (producer, id) = (client.clone(), import.id().to_owned());
+//! worker
+//!     .run_until(async move {
+//!         let ended = producer.workflows().wait(&id, Duration::from_secs(10)).await.unwrap();
+//!         assert_eq!(ended.state(), "completed");
+//!         assert_eq!(ended.steps().last().unwrap().result::<u32>().unwrap(), 6);
+//!     })
+//!     .await?;
+//! client.close().await?;
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Leases and cancellation
 //!
 //! A worker holds each job under a lease, and extends it from a task of its own, whatever the
@@ -133,10 +184,23 @@ mod retry;
 #[cfg(feature = "tls")]
 mod roots;
 mod run;
+mod schedule;
+mod schedules;
 #[cfg(feature = "embedded")]
 pub mod testing;
 mod transport;
 mod worker;
+mod workflow;
+mod workflows;
+
+/// The programs of the guides compile.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../../docs/guides/workflows.md")]
+    mod workflows {}
+    #[doc = include_str!("../../../docs/guides/schedules.md")]
+    mod schedules {}
+}
 
 pub use cancel::Cancelled;
 pub use client::Client;
@@ -154,4 +218,8 @@ pub use outcome::{IntoOutcome, Outcome};
 pub use retry::Retry;
 #[cfg(feature = "tls")]
 pub use roots::RootCertificates;
+pub use schedule::{Overlap, Schedule};
+pub use schedules::{ScheduleInfo, Schedules};
 pub use worker::{Builder, Summary, Worker};
+pub use workflow::{Batch, Chain, Graph, Group, Step, Workflow, WorkflowKind};
+pub use workflows::{StepInfo, WorkflowInfo, Workflows};

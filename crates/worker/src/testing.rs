@@ -34,8 +34,9 @@ use crate::transport::{Ending, RunReport, Settled};
 use crate::worker::executor::attempt;
 use crate::worker::runner::Runner;
 use crate::{Client, ClientError, Worker};
-use redrive_engine::{ClaimRequest, Clock, Engine, ManualClock, Randomness, Swept};
-use redrive_ojs::Envelopes;
+use redrive_engine::{ClaimRequest, Clock, Engine, ManualClock, Randomness, RunLimits, Swept};
+use redrive_ojs::runs::programs;
+use redrive_ojs::{Envelopes, Limits};
 use redrive_policy::{Moment, Span};
 use redrive_store::Memory;
 use std::fmt;
@@ -96,8 +97,9 @@ impl Harness {
     pub fn new() -> Result<Self, ClientError> {
         let clock = Arc::new(ManualClock::at(START));
         let (store, time) = (Arc::new(Memory::new()), Arc::clone(&clock) as _);
-        let engine = Arc::new(Engine::new(store, time, Arc::new(FixedSequence::default()), settings()?));
-        let client = Client::over(Local::without_sweeper(Arc::clone(&engine)));
+        let engine = Engine::new(store, time, Arc::new(FixedSequence::default()), settings()?);
+        let engine = Arc::new(engine.with_programs(programs(Limits::default()), RunLimits::default()));
+        let client = Client::over(Local::without_loops(Arc::clone(&engine)));
         Ok(Self { client, envelopes: envelopes(&engine), engine, clock })
     }
 
@@ -107,7 +109,8 @@ impl Harness {
         &self.client
     }
 
-    /// Advances the clock, and carries out what is due by then.
+    /// Advances the clock, and carries out what is due by then: jobs, and schedules. A schedule of which several slots
+    /// have passed enqueues one job, as after a standstill; advance by one slot at a time to see each.
     ///
     /// # Errors
     /// Never: memory always answers.
@@ -117,7 +120,8 @@ impl Harness {
     }
 
     /// Runs jobs with the handlers of a worker until none is left that could run without further action. When all jobs
-    /// that are left wait, the clock jumps to the first of them.
+    /// that are left wait, the clock jumps to the first of them. It does not jump to the next slot of a schedule, which
+    /// would never end: [`Harness::advance`] does.
     ///
     /// # Errors
     /// Some job snoozes or fails for ever. The worker cannot run a job, because it has no handler for its type or the
@@ -148,6 +152,7 @@ impl Harness {
     }
 
     async fn sweep(&self) -> Result<Swept, ClientError> {
+        self.engine.advance().await.map_err(unanswered)?;
         self.engine.sweep().await.map_err(unanswered)
     }
 

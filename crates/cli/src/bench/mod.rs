@@ -51,13 +51,17 @@ Phases:
   c1  claim and ack one by one, 50 connections
   d   every job fails twice without delay and then succeeds; the worker of c
   d1  the same with the worker of c1
+  w   workflows: chains of 10 jobs, from the first start to the last ack; the worker of c
+  g   workflows: 100 jobs at once and one after them, measured as w
+  u   as b, with unique jobs
 
 Every phase verifies its counts; a run with wrong counts prints no figures. The jobs go to queues
 of their own, and are removed when their phase is over.
 
 Examples:
   redrive bench
-  redrive bench --phases a,c --jobs 200000 --json";
+  redrive bench --phases a,c --jobs 200000 --json
+  redrive bench --phases b,u                            # what uniqueness costs";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;

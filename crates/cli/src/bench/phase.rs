@@ -1,10 +1,10 @@
 //! The phases of a run.
 
 use super::drain::{WorkerLoad, drain};
-use super::fill::{EnqueueLoad, fill};
+use super::fill::{EnqueueLoad, EnqueueRequest, fill};
 use super::http::Target;
 use super::tally::{Latencies, Ledger, process_cpu};
-use super::wire::JobTemplate;
+use super::wire::{JobTemplate, Special};
 use crate::exit::Failed;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -14,7 +14,11 @@ use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 
 /// How jobs are enqueued if that is not measured.
-const QUICK: EnqueueLoad = EnqueueLoad { connections: 4, batch: 100 };
+const QUICK: EnqueueLoad = EnqueueLoad { connections: 4, batch: 100, request: EnqueueRequest::Batch };
+/// The jobs of a chain.
+const CHAIN: usize = 10;
+/// The jobs of a group, and the one after them.
+const GROUP: usize = 101;
 
 /// What all phases share.
 #[derive(Debug)]
@@ -37,10 +41,13 @@ pub(super) enum Phase {
     ClaimSingle,
     Fail,
     FailSingle,
+    Chains,
+    Groups,
+    Unique,
 }
 
 impl Phase {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Single,
         Self::Batches,
         Self::ConcurrentBatches,
@@ -48,6 +55,9 @@ impl Phase {
         Self::ClaimSingle,
         Self::Fail,
         Self::FailSingle,
+        Self::Chains,
+        Self::Groups,
+        Self::Unique,
     ];
 
     pub(super) const fn letter(self) -> &'static str {
@@ -59,6 +69,9 @@ impl Phase {
             Self::ClaimSingle => "c1",
             Self::Fail => "d",
             Self::FailSingle => "d1",
+            Self::Chains => "w",
+            Self::Groups => "g",
+            Self::Unique => "u",
         }
     }
 
@@ -73,16 +86,30 @@ impl Phase {
             Self::ClaimSingle => "claim and ack one by one, 50 connections".to_owned(),
             Self::Fail => format!("fail twice, then succeed, {many}"),
             Self::FailSingle => "fail twice, then succeed, one by one, 50 connections".to_owned(),
+            Self::Chains => format!("chains of 10 jobs, {many}"),
+            Self::Groups => format!("100 jobs at once and one after them, {many}"),
+            Self::Unique => "enqueue unique jobs in batches of 100, one after another".to_owned(),
         }
     }
 
-    /// How the phase enqueues jobs, if that is what it measures.
-    const fn load(self) -> Option<EnqueueLoad> {
+    /// How the phase enqueues jobs.
+    const fn load(self) -> EnqueueLoad {
+        let (connections, batch, request) = match self {
+            Self::Single => (16, 1, EnqueueRequest::Job),
+            Self::Batches | Self::Unique => (1, 100, EnqueueRequest::Batch),
+            Self::Chains => (16, CHAIN, EnqueueRequest::Chain),
+            Self::Groups => (4, GROUP, EnqueueRequest::Group),
+            _ => return QUICK,
+        };
+        EnqueueLoad { connections, batch, request }
+    }
+
+    /// What the phase measures.
+    const fn measures(self) -> Measures {
         match self {
-            Self::Single => Some(EnqueueLoad { connections: 16, batch: 1 }),
-            Self::Batches => Some(EnqueueLoad { connections: 1, batch: 100 }),
-            Self::ConcurrentBatches => Some(QUICK),
-            _ => None,
+            Self::Single | Self::Batches | Self::ConcurrentBatches | Self::Unique => Measures::Filling,
+            Self::Claim | Self::ClaimSingle | Self::Fail | Self::FailSingle => Measures::Draining,
+            Self::Chains | Self::Groups => Measures::Both,
         }
     }
 
@@ -93,8 +120,12 @@ impl Phase {
         }
     }
 
-    const fn fails(self) -> bool {
-        matches!(self, Self::Fail | Self::FailSingle)
+    const fn special(self) -> Special {
+        match self {
+            Self::Fail | Self::FailSingle => Special::Fails,
+            Self::Unique => Special::Unique,
+            _ => Special::Nothing,
+        }
     }
 
     /// How many jobs the phase handles, if the fast phases handle `jobs`.
@@ -102,9 +133,23 @@ impl Phase {
         match self {
             Self::ClaimSingle | Self::Fail => jobs / 2,
             Self::FailSingle => jobs / 5,
+            Self::Chains => jobs / 2 / CHAIN * CHAIN,
+            // As many as begun hundreds: the smallest run still has a group.
+            Self::Groups => jobs.div_ceil(200) * GROUP,
             _ => jobs,
         }
     }
+}
+
+/// Which part of a phase is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measures {
+    /// Enqueueing the jobs.
+    Filling,
+    /// Claiming and settling them.
+    Draining,
+    /// From the first enqueue to the last settlement.
+    Both,
 }
 
 impl FromStr for Phase {
@@ -112,7 +157,7 @@ impl FromStr for Phase {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|phase| phase.letter() == text);
-        known.ok_or_else(|| format!("\"{text}\" is not a phase; there are a, b, b4, c, c1, d, d1"))
+        known.ok_or_else(|| format!("\"{text}\" is not a phase; there are a, b, b4, c, c1, d, d1, w, g, u"))
     }
 }
 
@@ -131,13 +176,13 @@ pub(super) struct Measured {
     pub(super) process_cpu: Option<Duration>,
 }
 
-/// Fills a queue and drains it, and measures the half that the phase is about.
+/// Fills a queue and drains it, and measures what the phase is about.
 pub(super) fn run(plan: &Plan, phase: Phase, jobs: usize) -> Result<Measured, Failed> {
     // One thread: the measuring program must not take the processors away from the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
     let jobs = phase.job_count(jobs);
-    let ledger = Rc::new(RefCell::new(Ledger::new(jobs, phase.fails())));
+    let ledger = Rc::new(RefCell::new(Ledger::new(jobs, phase.special() == Special::Fails)));
     let clients = LocalSet::new();
     let measuring = async { tokio::time::timeout(plan.limit, measure(plan, phase, jobs, &ledger)).await };
     let measured = runtime.block_on(clients.run_until(measuring));
@@ -148,21 +193,20 @@ pub(super) fn run(plan: &Plan, phase: Phase, jobs: usize) -> Result<Measured, Fa
 }
 
 async fn measure(plan: &Plan, phase: Phase, jobs: usize, ledger: &Rc<RefCell<Ledger>>) -> Result<Measured, Failed> {
-    let template = JobTemplate::new(format!("bench-{}-{}", plan.run, phase.letter()), phase.fails());
-    let (wanted, passed_over) = (Rc::default(), Rc::default());
-    let (load, of_fill, of_drain) = match phase.load() {
-        Some(load) => (load, &wanted, &passed_over),
-        None => (QUICK, &passed_over, &wanted),
+    let template = JobTemplate::new(format!("bench-{}-{}", plan.run, phase.letter()), phase.special());
+    let (of_fill, of_drain) = (Rc::default(), Rc::default());
+    let whole = Stopwatch::start();
+    fill(&plan.target, &template, jobs, phase.load(), &of_fill).await?;
+    let filled = whole.stop();
+    let drain_only = Stopwatch::start();
+    drain(&plan.target, &template, ledger, phase.worker(plan), &of_drain).await?;
+    let ((took, process_cpu), latencies) = match phase.measures() {
+        Measures::Filling => (filled, of_fill),
+        Measures::Draining => (drain_only.stop(), of_drain),
+        Measures::Both => (whole.stop(), of_drain),
     };
-    let filled = Stopwatch::start();
-    fill(&plan.target, &template, jobs, load, of_fill).await?;
-    let filled = filled.stop();
-    let drained = Stopwatch::start();
-    drain(&plan.target, &template, ledger, phase.worker(plan), of_drain).await?;
-    let drained = drained.stop();
-    let (took, process_cpu) = if phase.load().is_some() { filled } else { drained };
     let runs = ledger.borrow().runs();
-    let [p50_ms, p99_ms, max_ms] = RefCell::<Latencies>::borrow_mut(&wanted).quantiles_ms([0.5, 0.99, 1.0]);
+    let [p50_ms, p99_ms, max_ms] = RefCell::<Latencies>::borrow_mut(&latencies).quantiles_ms([0.5, 0.99, 1.0]);
     Ok(Measured { phase, queue: template.queue().to_owned(), jobs, runs, took, p50_ms, p99_ms, max_ms, process_cpu })
 }
 

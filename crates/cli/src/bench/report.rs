@@ -52,8 +52,8 @@ pub(super) fn table(plan: &Plan, measured: &[Measured]) -> String {
     };
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(measured.iter().map(row)).collect();
     format!(
-        "{}\nTimes are those of requests; in phases c and d, from the request for jobs to the answer that they are settled.\n\
-         All counts were verified: each job was completed once, after one run in a to c1 and three in d and d1.\n",
+        "{}\nTimes are those of requests; in phases c, d, w and g, from the request for jobs to the answer that they are settled.\n\
+         All counts were verified: each job was completed once, after three runs in d and d1 and one in the others.\n",
         output::table(&rows)
     )
 }

@@ -2,12 +2,26 @@
 
 use serde::Deserialize;
 use std::io::Write;
+use std::ops::Range;
 
 /// For jobs that fail twice and then succeed: three runs without delay.
 const RETRY_POLICY: &str = concat!(
     r#","retry":{"dialect":"azolla","policy":{"stop":{"max_attempts":3},"#,
     r#""wait":{"strategy":"fixed","delay":0},"retry":{"include_errors":["planned"]}}}"#
 );
+
+/// For jobs that must be the only one of their arguments.
+const UNIQUE: &str = r#","unique":{"keys":["type","args"]}"#;
+
+/// What is special about the jobs of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Special {
+    Nothing,
+    /// They fail twice and then succeed.
+    Fails,
+    /// They are unique jobs.
+    Unique,
+}
 
 /// What all jobs of a phase have in common.
 #[derive(Clone, Debug)]
@@ -18,10 +32,14 @@ pub(super) struct JobTemplate {
 }
 
 impl JobTemplate {
-    pub(super) fn new(queue: String, failing: bool) -> Self {
+    pub(super) fn new(queue: String, special: Special) -> Self {
         let note = "x".repeat(64);
-        let retry = if failing { RETRY_POLICY } else { "" };
-        let tail = format!(r#","kind":"bench","note":"{note}"}}],"options":{{"queue":"{queue}"{retry}}}}}"#);
+        let option = match special {
+            Special::Nothing => "",
+            Special::Fails => RETRY_POLICY,
+            Special::Unique => UNIQUE,
+        };
+        let tail = format!(r#","kind":"bench","note":"{note}"}}],"options":{{"queue":"{queue}"{option}}}}}"#);
         Self { queue, tail: tail.into_bytes() }
     }
 
@@ -37,15 +55,36 @@ impl JobTemplate {
     }
 
     /// A batch of jobs.
-    pub(super) fn push_batch(&self, body: &mut Vec<u8>, numbers: std::ops::Range<usize>) {
+    pub(super) fn push_batch(&self, body: &mut Vec<u8>, numbers: Range<usize>) {
         body.extend_from_slice(br#"{"jobs":["#);
+        self.push_jobs(body, numbers);
+        body.extend_from_slice(b"]}");
+    }
+
+    /// A workflow of jobs, one after the other.
+    pub(super) fn push_chain(&self, body: &mut Vec<u8>, numbers: Range<usize>) {
+        body.extend_from_slice(br#"{"type":"chain","name":"bench","steps":["#);
+        self.push_jobs(body, numbers);
+        body.extend_from_slice(b"]}");
+    }
+
+    /// A workflow of jobs at the same time; the last one runs when the others have completed.
+    pub(super) fn push_group(&self, body: &mut Vec<u8>, numbers: Range<usize>) {
+        let last = numbers.end.saturating_sub(1);
+        body.extend_from_slice(br#"{"type":"batch","name":"bench","jobs":["#);
+        self.push_jobs(body, numbers.start..last);
+        body.extend_from_slice(br#"],"callbacks":{"on_complete":"#);
+        self.push_job(body, last);
+        body.extend_from_slice(b"}}");
+    }
+
+    fn push_jobs(&self, body: &mut Vec<u8>, numbers: Range<usize>) {
         for number in numbers.clone() {
             if number != numbers.start {
                 body.push(b',');
             }
             self.push_job(body, number);
         }
-        body.extend_from_slice(b"]}");
     }
 
     /// A request for jobs, which waits for a while if there are none.
@@ -118,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_json_and_its_policy_is_valid() {
-        let template = JobTemplate::new("bench-1-d".to_owned(), true);
+        let template = JobTemplate::new("bench-1-d".to_owned(), Special::Fails);
         let mut body = Vec::new();
         template.push_batch(&mut body, 7..9);
         let batch: Value = serde_json::from_slice(&body).expect("JSON");
@@ -128,6 +167,24 @@ mod tests {
         let policy = dialect.read(&retry["policy"]).expect("valid").policy;
         assert_eq!(policy.attempts.max_runs(), Some(3));
         assert!(policy.rules[0].backoff.initial.is_zero());
+    }
+
+    #[test]
+    fn workflows_have_every_job_once() {
+        let template = JobTemplate::new("bench-1-w".to_owned(), Special::Nothing);
+        let (mut chain, mut group) = (Vec::new(), Vec::new());
+        template.push_chain(&mut chain, 10..20);
+        template.push_group(&mut group, 0..101);
+        let chain: Value = serde_json::from_slice(&chain).expect("JSON");
+        let group: Value = serde_json::from_slice(&group).expect("JSON");
+        let numbers = |jobs: &Value| jobs.as_array().expect("a list").iter().map(number_of).collect::<Vec<u64>>();
+        assert_eq!(numbers(&chain["steps"]), (10..20).collect::<Vec<u64>>());
+        assert_eq!(numbers(&group["jobs"]), (0..100).collect::<Vec<u64>>());
+        assert_eq!(number_of(&group["callbacks"]["on_complete"]), 100);
+    }
+
+    fn number_of(job: &Value) -> u64 {
+        job["args"][0]["i"].as_u64().expect("a number")
     }
 
     #[test]

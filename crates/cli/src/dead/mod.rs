@@ -4,7 +4,7 @@ mod change;
 pub(crate) mod ended;
 mod select;
 
-use crate::client::{Client, Send, ServerArgs, escaped};
+use crate::client::{Client, CommonArgs, Send, escaped};
 use crate::enqueue::{RetryFile, json_argument};
 use crate::job::{error_line, told, unwrapped};
 use crate::pages::List;
@@ -20,10 +20,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON for programs
-    #[arg(long, global = true)]
-    json: bool,
+    common: CommonArgs,
 }
 
 #[derive(Subcommand)]
@@ -105,20 +102,20 @@ Examples:
   redrive dead retry --queue mail --error-type external.timeout --since 2h --yes   redrives them";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let client = args.server.client()?;
+    let client = args.common.client()?;
     match &args.command {
-        Command::List(filter) => list(&client, filter, args.json),
+        Command::List(filter) => list(&client, filter, args.common.json),
         Command::Show(Id { id }) => {
             let job = unwrapped(client.ask(Send::Get, &format!("/ojs/v1/dead-letter/{}", escaped(id)))?);
-            if args.json { output::json(&job) } else { output::text(&told(&job)) }
+            if args.common.json { output::json(&job) } else { output::text(&told(&job)) }
         }
         Command::Retry(retry) => {
             retry.selection.check()?;
-            change::run(&client, &retry.selection, &Action::Retry(retry.revision()?), args.json)
+            change::run(&client, &retry.selection, &Action::Retry(retry.revision()?), args.common.json)
         }
         Command::Drop(selection) => {
             selection.check()?;
-            change::run(&client, selection, &Action::Drop, args.json)
+            change::run(&client, selection, &Action::Drop, args.common.json)
         }
     }
 }

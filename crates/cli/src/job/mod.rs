@@ -4,7 +4,7 @@ mod explain;
 mod show;
 mod trace;
 
-use crate::client::{Client, Send, ServerArgs, escaped};
+use crate::client::{Client, CommonArgs, Send, escaped};
 use crate::{exit::Failed, operator, output, when};
 use clap::Subcommand;
 use redrive_policy::Span;
@@ -16,7 +16,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    server: ServerArgs,
+    common: CommonArgs,
 }
 
 #[derive(Subcommand)]
@@ -35,9 +35,6 @@ enum Command {
 struct One {
     /// The id of the job
     id: String,
-    /// Print JSON for programs
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -55,21 +52,21 @@ Examples:
   redrive job cancel 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let client = args.server.client()?;
+    let client = args.common.client()?;
     match &args.command {
-        Command::Show(one) => show::run(&job(&client, &one.id)?, one.json),
-        Command::Explain(one) => explain::run(&client, &job(&client, &one.id)?, one.json),
+        Command::Show(one) => show::run(&job(&client, &one.id)?, args.common.json),
+        Command::Explain(one) => explain::run(&client, &job(&client, &one.id)?, args.common.json),
         Command::Retry(RetryArgs { one, expires }) => {
             let path = format!("/ojs/v1/admin/jobs/{}/retry", escaped(&one.id));
             let mut document = json!({ "by": operator::name() });
             if let Some(expires) = expires {
                 document["override"] = json!({ "expires_at": expires });
             }
-            changed(client.ask(Send::Post(&document), &path)?, one.json)
+            changed(client.ask(Send::Post(&document), &path)?, args.common.json)
         }
         Command::Cancel(one) => {
             let before = job(&client, &one.id)?;
-            changed(client.ask(Send::Delete, &format!("/ojs/v1/jobs/{}", escaped(&one.id)))?, one.json)?;
+            changed(client.ask(Send::Delete, &format!("/ojs/v1/jobs/{}", escaped(&one.id)))?, args.common.json)?;
             warn_of_worker(&before);
             Ok(())
         }

@@ -3,7 +3,7 @@
 use super::draft::{Draft, failed};
 use crate::{Engine, EngineError};
 use redrive_policy::Moment;
-use redrive_store::{Advanced, Duplicate, PendingRun, PendingRuns, RunId, RunRefusal, RunStep, Stepped};
+use redrive_store::{Advanced, Duplicate, OtherEvent, PendingRun, PendingRuns, RunId, RunRefusal, RunStep, Stepped};
 use std::collections::HashMap;
 
 /// How many runs are advanced in a single step of the store.
@@ -83,22 +83,28 @@ impl Engine {
             return Ok(Vec::new());
         }
         let none = HashMap::new();
-        let steps = pending.iter().map(|pending| self.step(pending, &none, now)).collect();
+        let steps: Vec<RunStep> = pending.iter().map(|pending| self.step(pending, &none, now)).collect();
+        let events: Vec<Vec<OtherEvent>> = steps.iter().map(|step| step.events.clone()).collect();
         let answers = self.store.advance(steps, now).await?;
         let mut written = Vec::with_capacity(answers.len());
-        for (pending, mut answer) in pending.iter().zip(answers) {
+        let mut told = Vec::new();
+        for ((pending, mut events), mut answer) in pending.iter().zip(events).zip(answers) {
             if let Err(RunRefusal::Duplicate(child, duplicate)) = answer {
                 let step = |duplicates: &HashMap<u64, String>| self.step(pending, duplicates, now);
-                answer = self.advance_without((child, duplicate), step, now).await?;
+                (answer, events) = self.advance_without((child, duplicate), step, now).await?;
             }
             match answer {
-                Ok(advanced) => written.push(advanced),
+                Ok(advanced) => {
+                    written.push(advanced);
+                    told.extend(events);
+                }
                 // Another node was faster, and has seen the same messages.
                 Err(RunRefusal::Changed(_) | RunRefusal::NotFound) => {}
                 Err(refusal) => written.extend(self.fail(pending, &refusal, now).await?),
             }
         }
         self.publish(written.iter().flat_map(|advanced| &advanced.transitions));
+        self.event_log.tell(told, now);
         Ok(written)
     }
 
@@ -112,22 +118,24 @@ impl Engine {
     }
 
     /// Writes the step that a run makes of it that some of its jobs are duplicates. The store names one of them at a
-    /// time. Answers the last refusal where that does not help.
+    /// time. Answers what became of it, with the events of the step, or the last refusal where that does not help.
     pub(super) async fn advance_without(
         &self,
         first: (u64, Duplicate),
         step: impl Fn(&HashMap<u64, String>) -> RunStep,
         now: Moment,
-    ) -> Result<Stepped, EngineError> {
+    ) -> Result<(Stepped, Vec<OtherEvent>), EngineError> {
         let (child, duplicate) = first;
         let mut duplicates = HashMap::from([(child, duplicate.to_string())]);
         loop {
-            let stepped = self.store.advance(vec![step(&duplicates)], now).await?.pop();
+            let step = step(&duplicates);
+            let events = step.events.clone();
+            let stepped = self.store.advance(vec![step], now).await?.pop();
             match stepped.unwrap_or(Err(RunRefusal::NotFound)) {
                 Err(RunRefusal::Duplicate(child, duplicate)) if !duplicates.contains_key(&child) => {
                     duplicates.insert(child, duplicate.to_string());
                 }
-                stepped => return Ok(stepped),
+                stepped => return Ok((stepped, events)),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use crate::{Engine, EngineError};
-use redrive_store::{Advanced, Run, RunFilter, RunRefusal};
+use redrive_store::{Advanced, OtherEvent, Run, RunFilter, RunRefusal, RunStep};
 use std::collections::HashMap;
 
 /// How many runs are told in a single step of the store.
@@ -13,7 +13,8 @@ impl Engine {
     /// meanwhile needs no telling: its program has seen the new time.
     pub(crate) async fn tell_clock_stepped(&self) -> Result<(), EngineError> {
         for program in self.runs.programs.values().filter(|program| program.follows_wall_clock()) {
-            let mut filter = RunFilter { program: Some(program.kind().into()), ended: Some(false), after: None };
+            let mut filter =
+                RunFilter { program: Some(program.kind().into()), ended: Some(false), ..RunFilter::default() };
             loop {
                 let (runs, now) = (self.store.runs(filter.clone(), RUNS).await?, self.clock.now());
                 let Some(last) = runs.last() else { break };
@@ -25,15 +26,23 @@ impl Engine {
                     Draft::new(self, program, run.clone(), duplicates, now).clock_stepped()
                 };
                 let none = HashMap::new();
-                let answers = self.store.advance(runs.iter().map(|run| step(run, &none)).collect(), now).await?;
+                let steps: Vec<RunStep> = runs.iter().map(|run| step(run, &none)).collect();
+                let events: Vec<Vec<OtherEvent>> = steps.iter().map(|step| step.events.clone()).collect();
+                let answers = self.store.advance(steps, now).await?;
                 let mut written: Vec<Advanced> = Vec::with_capacity(answers.len());
-                for (run, mut answer) in runs.iter().zip(answers) {
+                let mut told: Vec<OtherEvent> = Vec::new();
+                for ((run, mut events), mut answer) in runs.iter().zip(events).zip(answers) {
                     if let Err(RunRefusal::Duplicate(child, duplicate)) = answer {
-                        answer = self.advance_without((child, duplicate), |known| step(run, known), now).await?;
+                        let first = (child, duplicate);
+                        (answer, events) = self.advance_without(first, |known| step(run, known), now).await?;
                     }
-                    written.extend(answer.ok());
+                    if let Ok(advanced) = answer {
+                        written.push(advanced);
+                        told.extend(events);
+                    }
                 }
                 self.publish(written.iter().flat_map(|advanced| &advanced.transitions));
+                self.event_log.tell(told, now);
                 self.runs.wake(written.into_iter().flat_map(|advanced| advanced.pending));
             }
         }

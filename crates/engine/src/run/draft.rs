@@ -100,6 +100,7 @@ impl<'e> Draft<'e> {
             now: moved(self.now, self.ahead_us),
             draw: self.draws.draw(),
             ended: self.step.end.is_some(),
+            seed: self.run.seed,
         };
         let ProgramStep { state, effects } = self.program.step(&context, input)?;
         let most = self.limits().state_bytes;
@@ -133,6 +134,10 @@ impl<'e> Draft<'e> {
                 self.step.timer = None;
             }
             Effect::Resume => self.step.end = None,
+            Effect::Emit { event, with } => {
+                let refused = with.is_some_and(|child| self.refused.iter().any(|(number, _)| *number == child));
+                self.step.events.extend(Some(event).filter(|_| !refused));
+            }
         }
         Ok(())
     }

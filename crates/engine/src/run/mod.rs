@@ -16,7 +16,9 @@ pub use limits::RunLimits;
 
 use crate::{Engine, EngineError, Submission};
 use redrive_policy::{Draw, Moment};
-use redrive_store::{Blob, JobId, MessageBody, NewRun, Run, RunFilter, RunId, RunRefusal, Signal, StartRefusal};
+use redrive_store::{
+    Blob, JobId, MessageBody, NewRun, OtherEvent, Run, RunFilter, RunId, RunRefusal, Signal, StartRefusal,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
@@ -73,6 +75,16 @@ pub struct Context<'a> {
     pub draw: Draw,
     /// Whether the run has ended.
     pub ended: bool,
+    /// Random bits, from which the ids of its children are derived.
+    pub seed: u64,
+}
+
+impl Context<'_> {
+    /// The id of a job that the run has started, or would start.
+    #[must_use]
+    pub fn job_id(&self, child: Child) -> JobId {
+        JobId::of_child(child.at, self.id, self.seed, child.number)
+    }
 }
 
 /// Why a program is called.
@@ -138,6 +150,13 @@ pub enum Effect {
     },
     /// A run that had ended goes on.
     Resume,
+    /// Tells what has happened. Where `with` names a job that this step enqueues, that one has to be accepted.
+    Emit {
+        /// The event.
+        event: OtherEvent,
+        /// The number of the job.
+        with: Option<u64>,
+    },
 }
 
 /// A job or a run that a run starts. Its id follows from the run and from this, so that a program can name it again.

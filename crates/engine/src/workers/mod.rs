@@ -7,7 +7,7 @@ mod runs;
 
 pub use runs::{HeldRuns, WorkerRefusal};
 
-use crate::Engine;
+use crate::{Engine, other_events};
 use redrive_policy::{Moment, Span};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -190,11 +190,12 @@ impl Engine {
 
     /// A worker sends a heartbeat. Answers what it should do.
     pub fn note_heartbeat(&self, id: &str, report: WorkerReport) -> WorkerState {
-        let now = self.clock.now();
-        self.workers.note(id, now, |worker| {
+        let (now, mut told) = (self.clock.now(), None);
+        let wanted = self.workers.note(id, now, |worker| {
             if worker.is_other_process(&report) {
                 *worker = Worker::new(Arc::clone(&worker.id), now);
             }
+            let before = worker.last_heartbeat.map(|_| worker.state());
             worker.last_heartbeat = Some(now);
             let known = &mut worker.report;
             let WorkerReport { state, hostname, pid, queues, concurrency, labels, version, started } = report;
@@ -206,7 +207,12 @@ impl Engine {
             known.labels = labels.or_else(|| known.labels.take());
             known.version = version.or_else(|| known.version.take());
             known.started = started.or(known.started);
-        })
+            told = other_events::of_change(before, worker);
+        });
+        if told.is_some() {
+            self.event_log.tell(told, now);
+        }
+        wanted
     }
 
     /// Completes once a worker may not fetch any more. It may never do so.

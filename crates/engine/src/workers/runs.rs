@@ -2,7 +2,7 @@
 //! that is gone.
 
 use super::Worker;
-use crate::{Ending, Engine, EngineError, FailureReport};
+use crate::{Ending, Engine, EngineError, FailureReport, other_events};
 use redrive_policy::{Moment, Signal};
 use redrive_store::{Filter, Job, LeaseRef, Page, State, Token, end_step};
 use serde_json::json;
@@ -109,6 +109,7 @@ impl Engine {
             ended += self.settle(endings).await?.iter().flatten().count();
         }
         self.workers.known().remove(id);
+        self.event_log.tell([other_events::worker_removed(&worker, ended)], self.clock.now());
         Ok(ended)
     }
 }

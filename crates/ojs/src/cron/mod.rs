@@ -3,6 +3,7 @@
 mod answer;
 mod calendar;
 mod definition;
+mod events;
 mod expression;
 mod field;
 mod program;

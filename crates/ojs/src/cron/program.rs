@@ -1,7 +1,7 @@
 //! The program of schedules. Its timer is the next slot; each slot is one job, whose number is the slot.
 
 use super::state::{Refused, State};
-use super::{Definition, Overlap, Schedule};
+use super::{Definition, Overlap, Schedule, events};
 use crate::json::Members;
 use crate::{Limits, submission};
 use redrive_engine::{
@@ -25,6 +25,8 @@ pub mod signals {
     pub const REPLACE: &str = "replace";
 }
 
+/// Why a slot is skipped whose job would overlap.
+const OVERLAP: &str = "overlap_prevention";
 /// How many jobs that have not ended are remembered. More than one is there only where old ones were redriven.
 const MOST_ALIVE: usize = 100;
 /// How many slots wait for the job before them; those that come then are skipped.
@@ -59,7 +61,7 @@ impl Program for Cron {
         if context.ended {
             return Ok(ProgramStep { state: context.state.to_vec(), effects: Vec::new() });
         }
-        let mut turn = Turn::new(context)?;
+        let mut turn = Turn::new(*context)?;
         match input {
             Input::Started => turn.start(),
             Input::TimerDue => turn.due()?,
@@ -89,7 +91,8 @@ impl Program for Cron {
 }
 
 /// One call of the program.
-struct Turn {
+struct Turn<'c> {
+    context: Context<'c>,
     state: State,
     schedule: Schedule,
     now: Moment,
@@ -97,11 +100,11 @@ struct Turn {
     deleted: bool,
 }
 
-impl Turn {
-    fn new(context: &Context<'_>) -> Result<Self, String> {
+impl<'c> Turn<'c> {
+    fn new(context: Context<'c>) -> Result<Self, String> {
         let state = State::read(context.state)?;
         let schedule = state.definition.schedule()?;
-        Ok(Self { state, schedule, now: context.now, effects: Vec::new(), deleted: false })
+        Ok(Self { context, state, schedule, now: context.now, effects: Vec::new(), deleted: false })
     }
 
     /// The state, and the timer, which is set anew at each call: its time by the clock of the store may have changed.
@@ -144,9 +147,9 @@ impl Turn {
             self.state.anchor = self.now.micros();
         }
         if new.overlap != Overlap::Enqueue {
-            self.state.skipped += self.state.waiting.len() as u64;
-            self.state.last_skipped = self.state.waiting.back().copied().or(self.state.last_skipped);
-            self.state.waiting.clear();
+            for slot in std::mem::take(&mut self.state.waiting) {
+                self.skip(slot, "schedule_replaced");
+            }
         }
         self.state.definition = new;
         self.plan();
@@ -184,12 +187,12 @@ impl Turn {
         self.state.last_slot = Some(slot);
         self.plan();
         match self.state.definition.overlap {
-            Overlap::Skip if !self.state.alive.is_empty() => self.skip(slot),
+            Overlap::Skip if !self.state.alive.is_empty() => self.skip(slot, OVERLAP),
             Overlap::Enqueue if !self.state.alive.is_empty() || !self.state.waiting.is_empty() => {
                 if self.state.waiting.len() < MOST_WAITING {
                     self.state.waiting.push_back(slot)
                 } else {
-                    self.skip(slot)
+                    self.skip(slot, OVERLAP)
                 }
             }
             Overlap::CancelPrevious => {
@@ -202,14 +205,21 @@ impl Turn {
         Ok(())
     }
 
-    fn skip(&mut self, slot: i64) {
+    fn skip(&mut self, slot: i64, reason: &str) {
         self.state.skipped += 1;
         self.state.last_skipped = Some(slot);
+        let job = self.state.alive.last().map(|alive| self.context.job_id(child(*alive)));
+        let event = events::skipped(&self.state.definition, Moment::from_micros(slot), reason, job);
+        self.effects.push(Effect::Emit { event, with: None });
     }
 
     fn enqueue(&mut self, slot: i64) -> Result<(), String> {
         let document = self.state.definition.document(Moment::from_micros(slot), self.now)?;
-        self.effects.push(Effect::Enqueue { child: child(slot), document });
+        let child = child(slot);
+        self.effects.push(Effect::Enqueue { child, document });
+        let job = self.context.job_id(child);
+        let event = events::triggered(&self.state.definition, Moment::from_micros(slot), job);
+        self.effects.push(Effect::Emit { event, with: Some(child.number) });
         self.state.runs += 1;
         self.state.last_run = Some(self.now.micros());
         self.alive(slot);
@@ -239,6 +249,8 @@ impl Turn {
     fn refused(&mut self, number: u64, why: &str) -> Result<(), String> {
         self.state.runs = self.state.runs.saturating_sub(1);
         self.state.last_error = Some(Refused { slot: slot(number), why: why.to_owned() });
+        let event = events::refused(&self.state.definition, Moment::from_micros(slot(number)), why);
+        self.effects.push(Effect::Emit { event, with: None });
         self.ended(number)
     }
 

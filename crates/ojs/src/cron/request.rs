@@ -157,8 +157,9 @@ fn template<'a>(top: &Members<'a>, limits: &Limits, p: &mut Vec<Problem>) -> (&'
     if p.len() > before {
         return (at, None);
     }
+    // Without a template they are unknown members of the schedule.
     for (members, key) in [(job, "id"), (job, "idempotency_key"), (&options, "idempotency_key")] {
-        if whole && members.has(key) {
+        if (whole || std::ptr::eq(members, &options)) && members.has(key) {
             let message = "each job of a schedule has an id of its own, and is enqueued once; leave it out";
             members.add_problem(key, Problem::with_message("", message), p);
         }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 pub(super) struct Machine<'c> {
     pub(super) state: WorkflowState,
     pub(super) effects: Vec<Effect>,
-    context: &'c Context<'c>,
+    pub(super) context: &'c Context<'c>,
 }
 
 /// How a job ended, for its workflow.
@@ -27,6 +27,7 @@ impl<'c> Machine<'c> {
 
     /// The workflow begins.
     pub(super) fn begin(&mut self) {
+        self.tell_started();
         self.start(0);
     }
 
@@ -49,6 +50,10 @@ impl<'c> Machine<'c> {
             }
             Ended::Cancelled => Status::Cancelled,
         };
+        node.status = status;
+        if status == Status::Completed {
+            self.tell_step_completed(index);
+        }
         self.end(index, status);
     }
 
@@ -122,7 +127,9 @@ impl<'c> Machine<'c> {
         let document = self.document(index);
         let child = self.child(index);
         self.effects.push(Effect::Enqueue { child, document });
-        self.state.node_mut(index).job = None;
+        let now = self.context.now.micros();
+        let node = self.state.node_mut(index);
+        (node.job, node.enqueued_us) = (None, Some(now));
     }
 
     fn child(&self, index: u32) -> Child {
@@ -253,6 +260,7 @@ impl<'c> Machine<'c> {
     }
 
     fn finish(&mut self, state: &str) {
+        self.tell_over(state);
         let result = format!("{{\"state\":\"{state}\"}}").into_bytes();
         self.effects.push(Effect::Finish { succeeded: state == "completed", result });
     }

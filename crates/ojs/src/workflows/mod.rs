@@ -4,6 +4,8 @@
 //! A workflow is a tree of nodes. A leaf is a job; the others say in which order their parts run and when they are
 //! done. Everything that a workflow does is the answer to the end of a job.
 
+mod document;
+mod events;
 mod machine;
 mod program;
 mod request;

@@ -1,14 +1,16 @@
 //! A workflow as a caller creates it, in either of its forms: a `type` with `steps` or `jobs`, each of which may be a
 //! workflow itself; or `steps` with an `id` and `depends_on`.
 
+use super::document::{document, with_defaults};
 use super::state::{Callback, Kind, Node, Status, WorkflowState};
-use crate::json::{Members, items, push_key, text};
+use crate::json::{Members, items, text};
 use crate::{Invalid, Limits, submission};
 use redrive_engine::Engine;
 use redrive_policy::{Moment, Problem};
 use redrive_store::RunId;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 /// How large a workflow may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,19 @@ pub struct WorkflowLimits {
     pub depth: usize,
     /// The limits of each job.
     pub of_jobs: Limits,
+}
+
+impl WorkflowLimits {
+    /// How many jobs a workflow may have where nobody has set another limit.
+    pub const JOBS: usize = 1_000;
+    /// How many workflows may be around a job.
+    const DEPTH: usize = 8;
+
+    /// At most so many jobs, each within these limits.
+    #[must_use]
+    pub const fn new(jobs: usize, of_jobs: Limits) -> Self {
+        Self { jobs, depth: Self::DEPTH, of_jobs }
+    }
 }
 
 /// A workflow to be started.
@@ -193,6 +208,7 @@ impl Reader<'_> {
         let graph = self.push(Kind::Graph, 0);
         let Some(list) = self.list(top, "steps", "") else { return };
         let mut steps: Vec<(String, Vec<String>, Option<Callback>, u32)> = Vec::new();
+        let mut ids = HashSet::new();
         for (number, value) in list.into_iter().enumerate() {
             let path = format!("/steps/{number}");
             let Ok(members) = Members::parse(value.get()) else {
@@ -202,7 +218,7 @@ impl Reader<'_> {
             let mut problems = Vec::new();
             let id = members.text("id", &mut problems).map_or_else(|| number.to_string(), Cow::into_owned);
             let after = members.texts("depends_on", &mut problems).unwrap_or_default();
-            if steps.iter().any(|(other, ..)| *other == id) {
+            if !ids.insert(id.clone()) {
                 problems.push(Problem::new("/id", format!("\"{id}\""), "an id that no other step has"));
             }
             self.add(&path, problems);
@@ -227,11 +243,12 @@ impl Reader<'_> {
             && steps.iter().all(
                 |(_, after, callback, _)| if callback.is_some() { after.len() == plain } else { after.is_empty() },
             );
+        let by_id: HashMap<&str, u32> = steps.iter().rev().map(|(id, .., node)| (&**id, *node)).collect();
         for (number, (_, after, callback, node)) in steps.iter().enumerate() {
             let mut nodes = Vec::new();
             for (place, name) in after.iter().enumerate() {
-                match steps.iter().find(|(id, ..)| id == name) {
-                    Some((.., before)) => nodes.push(*before),
+                match by_id.get(&**name) {
+                    Some(before) => nodes.push(*before),
                     None => self.problem(
                         &format!("/steps/{number}/depends_on/{place}"),
                         format!("found \"{name}\"; allowed is the id of a step of this workflow"),
@@ -298,6 +315,7 @@ impl Reader<'_> {
             callback: None,
             job_type: String::new(),
             job: None,
+            enqueued_us: None,
             result: None,
             error: None,
         });
@@ -314,83 +332,25 @@ impl Reader<'_> {
     }
 }
 
-/// A node of a graph that depends on itself.
+/// A node of a graph that depends on itself. Each dependency is looked at once, however they are written.
 fn circle(nodes: &[Node], graph: u32) -> Option<u32> {
     let parts = &nodes[graph as usize].parts;
-    let mut done: Vec<u32> = Vec::new();
-    loop {
-        let ready = |part: &&u32| {
-            !done.contains(part) && nodes[**part as usize].after.iter().all(|before| done.contains(before))
-        };
-        match parts.iter().find(ready) {
-            Some(next) => done.push(*next),
-            None => return parts.iter().copied().find(|part| !done.contains(part)),
+    let mut missing: HashMap<u32, usize> = HashMap::new();
+    let mut behind: HashMap<u32, Vec<u32>> = HashMap::new();
+    for part in parts {
+        let after = &nodes[*part as usize].after;
+        missing.insert(*part, after.len());
+        after.iter().for_each(|before| behind.entry(*before).or_default().push(*part));
+    }
+    let mut ready: Vec<u32> = parts.iter().copied().filter(|part| missing.get(part) == Some(&0)).collect();
+    while let Some(part) = ready.pop() {
+        for next in behind.remove(&part).unwrap_or_default() {
+            let Some(left) = missing.get_mut(&next) else { continue };
+            *left -= 1;
+            if *left == 0 {
+                ready.push(next);
+            }
         }
     }
-}
-
-/// A job without what only its workflow needs, and with the names of a policy's fields as Open Job Spec has them: the
-/// JavaScript client writes them in camel case inside of workflows.
-fn document(members: &Members<'_>) -> Vec<u8> {
-    let mut out = vec![b'{'];
-    for (key, value) in members.iter().filter(|(key, _)| !matches!(&***key, "id" | "depends_on")) {
-        push_key(&mut out, key);
-        match &**key {
-            "options" => out.extend_from_slice(&renamed_in(value, "retry")),
-            "retry" => out.extend_from_slice(&renamed(value)),
-            _ => out.extend_from_slice(value.get().as_bytes()),
-        }
-    }
-    out.push(b'}');
-    out
-}
-
-fn renamed_in(object: &RawValue, key: &str) -> Vec<u8> {
-    let Ok(members) = Members::parse(object.get()) else { return object.get().as_bytes().to_vec() };
-    let mut out = vec![b'{'];
-    for (name, value) in members.iter() {
-        push_key(&mut out, name);
-        if name == key { out.extend_from_slice(&renamed(value)) } else { out.extend_from_slice(value.get().as_bytes()) }
-    }
-    out.push(b'}');
-    out
-}
-
-fn renamed(policy: &RawValue) -> Vec<u8> {
-    const NAMES: [(&str, &str); 6] = [
-        ("maxAttempts", "max_attempts"),
-        ("initialInterval", "initial_interval"),
-        ("backoffCoefficient", "backoff_coefficient"),
-        ("maxInterval", "max_interval"),
-        ("nonRetryableErrors", "non_retryable_errors"),
-        ("onExhaustion", "on_exhaustion"),
-    ];
-    let Ok(members) = Members::parse(policy.get()) else { return policy.get().as_bytes().to_vec() };
-    let mut out = vec![b'{'];
-    for (name, value) in members.iter() {
-        let known = NAMES.iter().find(|(camel, plain)| camel == name && !members.has(plain));
-        push_key(&mut out, known.map_or(name, |(_, plain)| plain));
-        out.extend_from_slice(value.get().as_bytes());
-    }
-    out.push(b'}');
-    out
-}
-
-/// A step whose options are those of the workflow where it has none of its own.
-fn with_defaults(members: &Members<'_>, defaults: Option<&str>) -> String {
-    let defaults = defaults.and_then(|text| Members::parse(text).ok()).unwrap_or_default();
-    let own = members.get("options").and_then(|options| Members::parse(options.get()).ok()).unwrap_or_default();
-    let mut out = vec![b'{'];
-    for (key, value) in members.iter().filter(|(key, _)| **key != "options") {
-        push_key(&mut out, key);
-        out.extend_from_slice(value.get().as_bytes());
-    }
-    push_key(&mut out, "options");
-    out.push(b'{');
-    for (key, value) in own.iter().chain(defaults.iter().filter(|(key, _)| !own.has(key))) {
-        push_key(&mut out, key);
-        out.extend_from_slice(value.get().as_bytes());
-    }
-    out.extend_from_slice(b"}}");
-    String::from_utf8(out).unwrap_or_default()
+    parts.iter().copied().find(|part| missing.get(part).is_some_and(|left| *left > 0))
 }

@@ -46,6 +46,9 @@ pub(crate) struct Node {
     /// The job as the caller wrote it, until it is enqueued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) job: Option<Box<RawValue>>,
+    /// When its job was enqueued, in microseconds of the wall clock.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) enqueued_us: Option<i64>,
     /// What it returned, where another job is given it.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<Box<RawValue>>,

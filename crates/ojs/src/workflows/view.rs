@@ -99,7 +99,7 @@ fn push_nodes(out: &mut Vec<u8>, run: &Run, state: &WorkflowState, jobs: &HashMa
     out.push(b'[');
     let steps: Vec<(usize, &Node)> =
         state.nodes.iter().enumerate().filter(|(_, node)| node.kind == Kind::Job).collect();
-    let place = |index: u32| steps.iter().position(|(step, _)| *step == index as usize);
+    let place = |index: u32| steps.binary_search_by_key(&(index as usize), |(step, _)| *step).ok();
     for (number, (index, node)) in steps.iter().copied().enumerate() {
         out.extend_from_slice(if number > 0 { b",{" } else { b"{" });
         member(out, "index");
@@ -239,7 +239,7 @@ fn node_word(node: &Node, job: Option<&Job>) -> &'static str {
     }
 }
 
-const fn kind_name(kind: Kind) -> &'static str {
+pub(super) const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Job => "job",
         Kind::Chain => "chain",

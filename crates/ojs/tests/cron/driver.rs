@@ -5,7 +5,7 @@ use super::{at, shown};
 use redrive_engine::{CLOCK_STEPPED, Child, Context, Effect, Input, Program, ProgramStep};
 use redrive_ojs::cron::{Cron, CronJob, Definition, Overlap};
 use redrive_policy::{Draw, Moment};
-use redrive_store::{Blob, ChildEnd, JobId, MessageBody, Run, RunId, Signal};
+use redrive_store::{Blob, ChildEnd, JobId, MessageBody, OtherEvent, Run, RunId, Signal};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -23,6 +23,8 @@ pub(super) struct Driver {
     pub(super) cancelled: Vec<String>,
     /// Whether jobs are refused.
     pub(super) refuses: bool,
+    /// What it told, and with which job.
+    pub(super) told: Vec<(OtherEvent, Option<u64>)>,
 }
 
 pub(super) fn definition(expression: &str, overlap: Overlap) -> Definition {
@@ -50,6 +52,7 @@ impl Driver {
             enqueued: Vec::new(),
             cancelled: Vec::new(),
             refuses: false,
+            told: Vec::new(),
         };
         driver.call(&Input::Started);
         driver
@@ -144,6 +147,7 @@ impl Driver {
             now: self.now(),
             draw: Draw::from_bits(1),
             ended: self.ended,
+            seed: 1,
         };
         let step = self.program.step(&context, input).unwrap();
         assert_eq!(self.program.step(&context, input).unwrap(), step, "the same input gives the same step");
@@ -166,6 +170,7 @@ impl Driver {
                     self.ended = true;
                     self.timer = None;
                 }
+                Effect::Emit { event, with } => self.told.push((event, with)),
                 other => panic!("{other:?}"),
             }
         }

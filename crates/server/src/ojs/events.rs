@@ -6,10 +6,12 @@ use crate::request::Query;
 use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::Event;
+use redrive_ojs::events::{OTHER_EVENT_TYPES, details, event_envelope, selected_types};
 use redrive_ojs::time::rfc3339;
-use redrive_policy::{Moment, Problem, Span};
-use redrive_store::{EventKind, Job, JobId, State as JobState};
+use redrive_policy::{Moment, Problem, resembling};
+use redrive_store::{EventBody, EventKind, JOB_EVENT_TYPES, Job, JobEvent, State as JobState, Transition};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How many events one answer holds where the caller does not say.
@@ -23,13 +25,15 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
         let found = format!("\"{}\"", query.get("after").unwrap_or_default());
         problems.push(Problem::new("?after", found, "the id of an event, or the cursor of an earlier answer"));
     }
+    let known: Vec<&'static str> = types().collect();
+    let types = read_types(&query, "types", &known, &mut problems);
     if !problems.is_empty() {
         return Err(ApiError::invalid(problems));
     }
-    let (types, queues) = (query.list("types"), query.list("queues"));
+    let queues = query.list("queues");
     let fits = |event: &Event| {
-        types.as_ref().is_none_or(|types| types.contains(&type_of(event.kind)))
-            && queues.as_ref().is_none_or(|queues| queues.contains(&&*event.queue))
+        types.as_ref().is_none_or(|types| types.contains(&event.body.event_type()))
+            && queues.as_ref().is_none_or(|queues| event.body.queue().is_some_and(|queue| queues.contains(&queue)))
     };
     let (events, has_more) = app.engine.events(after.unwrap_or(0), limit, fits);
     let cursor = events.last().map(|event| id_of(event.number, app.boot));
@@ -55,36 +59,34 @@ pub(super) fn parts_of(id: &str) -> Option<(u32, u64)> {
     Some((u32::from_str_radix(process, 16).ok()?, number.parse().ok()?))
 }
 
-pub(super) const fn type_of(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Enqueued => "job.enqueued",
-        EventKind::Due | EventKind::Activated => "job.available",
-        EventKind::Claimed => "job.started",
-        EventKind::Completed => "job.completed",
-        EventKind::RetryScheduled => "job.failed",
-        EventKind::Discarded => "job.discarded",
-        EventKind::Expired => "job.expired",
-        EventKind::Released | EventKind::Snoozed => "job.released",
-        EventKind::Cancelled => "job.cancelled",
-        EventKind::Redriven => "dead_letter.retried",
-        EventKind::Removed => "dead_letter.deleted",
-    }
+/// All types of events, for filters.
+pub(super) fn types() -> impl Iterator<Item = &'static str> {
+    JOB_EVENT_TYPES.into_iter().chain(OTHER_EVENT_TYPES)
 }
 
-/// All types of events, for filters.
-pub(super) const TYPES: [&str; 11] = [
-    "job.enqueued",
-    "job.available",
-    "job.started",
-    "job.completed",
-    "job.failed",
-    "job.discarded",
-    "job.expired",
-    "job.released",
-    "job.cancelled",
-    "dead_letter.retried",
-    "dead_letter.deleted",
-];
+/// The types that a parameter names. One that is misspelt would be waited for in vain.
+pub(super) fn read_types<'k>(
+    query: &Query,
+    key: &str,
+    known: &[&'k str],
+    problems: &mut Vec<Problem>,
+) -> Option<Vec<&'k str>> {
+    let mut read = |said: &&str| {
+        let found = selected_types(said, known);
+        if found.is_empty() {
+            let near = resembling(said, known).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            let allowed = format!("{}, or patterns as job.*{near}", known.join(", "));
+            problems.push(Problem::new(format!("?{key}"), format!("\"{said}\""), allowed));
+        }
+        found
+    };
+    query.list(key).map(|types| types.iter().flat_map(&mut read).collect())
+}
+
+/// The largest error or result in the state of a job in the form of an event, in bytes.
+const LARGEST_PART: usize = 4_096;
+/// The type of the event that a job was removed.
+const REMOVED: &str = "dead_letter.deleted";
 
 /// What real-time streams call every event that changes the state of a job.
 pub(super) const STATE_CHANGED: &str = "job.state_changed";
@@ -92,125 +94,64 @@ pub(super) const STATE_CHANGED: &str = "job.state_changed";
 /// An event as it is written, or the state of a job in the form of an event.
 pub(super) struct EventView<'e> {
     pub(super) id: String,
-    pub(super) type_name: &'static str,
     at: Moment,
-    job: JobId,
-    job_type: &'e str,
-    queue: &'e str,
-    from: Option<JobState>,
-    to: JobState,
-    attempt: u32,
-    worker: Option<&'e str>,
-    run_time: Option<Span>,
-    dead: Option<bool>,
+    body: Cow<'e, EventBody>,
     /// Whether it tells the state of the job, not what happened to it.
     is_current: bool,
 }
 
 impl<'e> EventView<'e> {
     pub(super) fn of(event: &'e Event, boot: u32) -> Self {
-        let timed = matches!(event.kind, EventKind::Completed | EventKind::RetryScheduled | EventKind::Discarded);
-        Self {
-            id: id_of(event.number, boot),
-            type_name: type_of(event.kind),
-            at: event.at,
-            job: event.job,
-            job_type: &event.job_type,
-            queue: &event.queue,
-            from: event.from,
-            to: event.state,
-            attempt: event.attempt,
-            worker: event.worker.as_deref().filter(|worker| !worker.is_empty()),
-            run_time: event.run_time.filter(|_| timed),
-            dead: (event.kind == EventKind::Discarded).then_some(event.dead),
-            is_current: false,
-        }
+        Self { id: id_of(event.number, boot), at: event.at, body: Cow::Borrowed(&event.body), is_current: false }
     }
 
     /// A job that has ended, under the id of the event before which that is known.
-    pub(super) fn of_ended(job: &'e Job, id: String) -> Self {
-        let (type_name, dead) = match job.state {
-            JobState::Completed => ("job.completed", None),
-            JobState::Cancelled => ("job.cancelled", None),
-            _ => ("job.discarded", Some(job.dead)),
+    pub(super) fn of_ended(job: &Job, id: String) -> Self {
+        let kind = match job.state {
+            JobState::Completed => EventKind::Completed,
+            JobState::Cancelled => EventKind::Cancelled,
+            _ => EventKind::Discarded,
         };
-        Self {
-            id,
-            type_name,
-            at: job.times.finished.unwrap_or(job.times.created),
-            job: job.id,
-            job_type: &job.spec.kind,
-            queue: &job.spec.queue,
-            from: None,
-            to: job.state,
-            attempt: job.attempt,
-            worker: None,
-            run_time: None,
-            dead,
-            is_current: true,
-        }
+        let at = job.times.finished.unwrap_or(job.times.created);
+        let event = JobEvent::main(&Transition::new(job.clone(), kind, None, at), LARGEST_PART);
+        Self { id, at, body: Cow::Owned(EventBody::Job(Box::new(event))), is_current: true }
     }
 
-    /// In the words of CloudEvents, and in those of the Python library beside them.
+    pub(super) fn type_name(&self) -> &str {
+        self.body.event_type()
+    }
+
     pub(super) fn envelope(&self) -> Value {
-        let time = rfc3339(self.at);
-        let mut data = json!({
-            "job_id": self.job.to_string(),
-            "job_type": self.job_type,
-            "queue": self.queue,
-            "state": self.to.name(),
-            "attempt": self.attempt,
-        });
-        self.add_details(&mut data);
-        json!({
-            "specversion": "1.0",
-            "id": self.id,
-            "type": self.type_name,
-            "event": self.type_name,
-            "time": time,
-            "timestamp": time,
-            "source": "/ojs/v1",
-            "subject": self.job.to_string(),
-            "data": data,
-        })
+        let mut envelope = event_envelope(&self.id, self.at, &self.body);
+        if self.is_current {
+            envelope["data"]["current"] = true.into();
+        }
+        envelope
     }
 
-    /// The name of the event for the streams of jobs and queues.
-    pub(super) fn change_name(&self) -> &'static str {
-        if self.type_name == type_of(EventKind::Removed) { self.type_name } else { STATE_CHANGED }
-    }
-
-    /// In the words of the real-time page, with the type of the event beside them.
-    pub(super) fn change(&self) -> Value {
+    /// The name and the data of the event for the streams of jobs and queues, in the words of the real-time page, with
+    /// the type of the event beside them. `None` where the event changes nothing that another one does not tell.
+    pub(super) fn change(&self) -> Option<(&str, Value)> {
+        let EventBody::Job(event) = &*self.body else { return Some((self.type_name(), self.envelope())) };
+        if !event.is_main {
+            return None;
+        }
         let mut change = json!({
-            "job_id": self.job.to_string(),
-            "queue": self.queue,
-            "type": self.job_type,
-            "to": self.to.name(),
+            "job_id": event.job.to_string(),
+            "queue": &*event.queue,
+            "type": &*event.job_type,
+            "to": event.state.name(),
             "timestamp": rfc3339(self.at),
-            "event": self.type_name,
-            "attempt": self.attempt,
+            "event": event.event_type,
+            "attempt": event.attempt,
         });
-        self.add_details(&mut change);
-        change
-    }
-
-    fn add_details(&self, data: &mut Value) {
-        if let Some(from) = self.from {
-            data["from"] = from.name().into();
-        }
-        if let Some(worker) = self.worker {
-            data["worker_id"] = worker.into();
-        }
-        if let Some(run_time) = self.run_time {
-            data["duration_ms"] = json!(run_time.ms().round() as u64);
-        }
-        if let Some(dead) = self.dead {
-            data["dead_letter"] = dead.into();
+        for (key, value) in details(event, self.at) {
+            change[key] = value;
         }
         if self.is_current {
-            data["current"] = true.into();
+            change["current"] = true.into();
         }
+        Some((if event.event_type == REMOVED { REMOVED } else { STATE_CHANGED }, change))
     }
 }
 

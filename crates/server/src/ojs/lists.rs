@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use crate::api_error::ApiError;
 use crate::limits::Limits;
 use crate::request::Query;
+use crate::response::JsonResponse;
 use redrive_ojs::json::{member, push_str, push_u64};
 use redrive_policy::Problem;
 use redrive_store::{Filter, Job, Listed, Page, end_step};
@@ -20,43 +21,66 @@ pub(super) const PARAMETERS: &[&str] = &["limit", "offset", "cursor"];
 /// The same for numbered pages.
 pub(super) const NUMBERED: &[&str] = &["page", "per_page", "cursor"];
 
-/// The page of a list that a caller asks for.
+/// How the pages of a list are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pages {
+    /// By `limit` and `offset`.
+    Plain,
+    /// By `page`, from 1, and `per_page`.
+    Numbered,
+}
+
+/// Where a page begins, and how long it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) pages: Pages,
+    pub(super) limit: usize,
+    /// How many entries come before it, where no cursor says where it begins.
+    pub(super) offset: usize,
+}
+
+impl Place {
+    pub(super) fn read(query: &Query, pages: Pages, limits: &Limits, problems: &mut Vec<Problem>) -> Self {
+        let key = if pages == Pages::Plain { "limit" } else { "per_page" };
+        let limit = query.number(key, DEFAULT, limits.page, problems).max(1);
+        let (key, said, offset, last) = match pages {
+            Pages::Plain => {
+                let offset = query.number("offset", 0, usize::MAX, problems);
+                ("?offset", offset, offset, format!("up to {MOST_OFFSET}"))
+            }
+            Pages::Numbered => {
+                let number = query.number("page", 1, usize::MAX, problems).max(1);
+                let last = format!("up to page {}", MOST_OFFSET / limit + 1);
+                ("?page", number, (number - 1).saturating_mul(limit), last)
+            }
+        };
+        if offset > MOST_OFFSET {
+            let allowed = format!("{last}; go on with the next_cursor of a page");
+            problems.push(Problem::new(key, said.to_string(), allowed));
+        }
+        Self { pages, limit, offset }
+    }
+
+    /// What an answer says about the page that begins here, or where a cursor said.
+    pub(super) const fn shown(self, before: usize, total: Total, next: Option<String>) -> Shown {
+        Shown { pages: self.pages, total, limit: self.limit, before, next }
+    }
+}
+
+/// The page of a list of jobs that a caller asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
+    place: Place,
     pub(super) page: Page,
     /// How many entries come before it, as far as is known.
-    pub(super) before: usize,
+    before: usize,
 }
 
 impl Asked {
-    /// By `limit` and `offset`, or by the `cursor` that came with the page before.
-    pub(super) fn of(query: &Query, limits: &Limits, filter: &Filter) -> Result<Self, ApiError> {
+    /// By its place, or by the `cursor` that came with the page before.
+    pub(super) fn read(query: &Query, pages: Pages, limits: &Limits, filter: &Filter) -> Result<Self, ApiError> {
         let mut problems = Vec::new();
-        let limit = limit(query, "limit", limits, &mut problems);
-        let offset = offset(query, &mut problems);
-        Self::read(query, limits, filter, (offset, limit), problems)
-    }
-
-    /// By `page`, from 1, and `per_page`, or by the `cursor` that came with the page before.
-    pub(super) fn numbered(query: &Query, limits: &Limits, filter: &Filter) -> Result<Self, ApiError> {
-        let mut problems = Vec::new();
-        let limit = limit(query, "per_page", limits, &mut problems);
-        let number = query.number("page", 1, usize::MAX, &mut problems).max(1);
-        let offset = (number - 1).saturating_mul(limit);
-        if offset > MOST_OFFSET {
-            let allowed = format!("up to page {}; go on with the next_cursor of a page", MOST_OFFSET / limit + 1);
-            problems.push(Problem::new("?page", number.to_string(), allowed));
-        }
-        Self::read(query, limits, filter, (offset, limit), problems)
-    }
-
-    fn read(
-        query: &Query,
-        limits: &Limits,
-        filter: &Filter,
-        (offset, limit): (usize, usize),
-        mut problems: Vec<Problem>,
-    ) -> Result<Self, ApiError> {
+        let place = Place::read(query, pages, limits, &mut problems);
         let cursor = query.get("cursor").map(|text| (text, Cursor::parse(text, filter)));
         if let Some((text, None)) = cursor {
             problems.push(Problem::new("?cursor", format!("\"{text}\""), "the next_cursor of a page of this list"));
@@ -64,17 +88,33 @@ impl Asked {
         if !problems.is_empty() {
             return Err(ApiError::invalid(problems));
         }
-        let page = Page { bytes: limits.answer_bytes, ..Page::new(offset, limit) };
+        let page = Page { bytes: limits.answer_bytes, ..Page::new(place.offset, place.limit) };
         Ok(match cursor.and_then(|(_, cursor)| cursor) {
             Some(Cursor { before, after, offset }) => {
-                Self { page: Page { after: Some(after), offset, ..page }, before }
+                Self { place, page: Page { after: Some(after), offset, ..page }, before }
             }
-            None => Self { page, before: offset },
+            None => Self { place, page, before: place.offset },
         })
     }
 
+    /// The answer: the jobs that were found under `name`, as far as it has room, and where the list goes on.
+    pub(super) async fn answer(
+        &self,
+        name: &str,
+        filter: &Filter,
+        found: &Listed,
+        push: impl Fn(&mut Vec<u8>, &Job),
+    ) -> JsonResponse {
+        let mut out = vec![b'{'];
+        member(&mut out, name);
+        let shown = self.push_jobs(&mut out, filter, found, push).await;
+        shown.push(&mut out);
+        out.push(b'}');
+        JsonResponse::ok(out)
+    }
+
     /// Writes the jobs that were found as an array, as far as the answer has room, and answers where the list goes on.
-    pub(super) async fn push_jobs(
+    async fn push_jobs(
         &self,
         out: &mut Vec<u8>,
         filter: &Filter,
@@ -94,7 +134,7 @@ impl Asked {
             _ => None,
         };
         let total = found.total.or(counted).map_or(Total::AtLeast(written), Total::Exactly);
-        Shown { total, limit: self.page.limit, before: self.before, next: goes_on.map(|cursor| cursor.to_string()) }
+        self.place.shown(self.before, total, goes_on.map(|cursor| cursor.to_string()))
     }
 }
 
@@ -119,20 +159,6 @@ async fn push_fitting(out: &mut Vec<u8>, jobs: &[Job], most_bytes: usize, push: 
     jobs.len()
 }
 
-fn limit(query: &Query, key: &str, limits: &Limits, problems: &mut Vec<Problem>) -> usize {
-    query.number(key, DEFAULT, limits.page, problems).max(1)
-}
-
-/// How many entries a caller passes over.
-fn offset(query: &Query, problems: &mut Vec<Problem>) -> usize {
-    let offset = query.number("offset", 0, usize::MAX, problems);
-    if offset > MOST_OFFSET {
-        let allowed = format!("up to {MOST_OFFSET}; go on with the next_cursor of a page");
-        problems.push(Problem::new("?offset", offset.to_string(), allowed));
-    }
-    offset
-}
-
 /// How many entries a list has.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Total {
@@ -144,26 +170,22 @@ pub(super) enum Total {
 /// What an answer says about its page.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
-    pub(super) total: Total,
-    pub(super) limit: usize,
+    pages: Pages,
+    total: Total,
+    limit: usize,
     /// How many entries come before the page.
-    pub(super) before: usize,
+    before: usize,
     /// The cursor of the page behind this one, where there may be one.
-    pub(super) next: Option<String>,
+    next: Option<String>,
 }
 
 impl Shown {
     /// Writes which page this was, of how many entries.
     pub(super) fn push(&self, out: &mut Vec<u8>) {
-        self.push_with(out, [("limit", self.limit), ("offset", self.before)]);
-    }
-
-    /// The same for lists with numbered pages.
-    pub(super) fn push_numbered(&self, out: &mut Vec<u8>) {
-        self.push_with(out, [("page", self.before / self.limit + 1), ("per_page", self.limit)]);
-    }
-
-    fn push_with(&self, out: &mut Vec<u8>, place: [(&str, usize); 2]) {
+        let place = match self.pages {
+            Pages::Plain => [("limit", self.limit), ("offset", self.before)],
+            Pages::Numbered => [("page", self.before / self.limit + 1), ("per_page", self.limit)],
+        };
         member(out, "pagination");
         out.push(b'{');
         let (total, is_exact) = match self.total {
@@ -192,44 +214,21 @@ impl Shown {
 /// A page of a list that is in memory, whose entries have names. Its cursors are the names.
 pub(super) fn named_page<'a, T>(
     query: &Query,
+    pages: Pages,
     limits: &Limits,
     entries: &'a [T],
     name: impl Fn(&T) -> &str,
 ) -> Result<(&'a [T], Shown), ApiError> {
     let mut problems = Vec::new();
-    let limit = limit(query, "limit", limits, &mut problems);
-    let offset = offset(query, &mut problems);
-    page_in_memory(query, entries, name, (offset, limit), problems)
-}
-
-/// The same by `page` and `per_page`.
-pub(super) fn numbered_page<'a, T>(
-    query: &Query,
-    limits: &Limits,
-    entries: &'a [T],
-    name: impl Fn(&T) -> &str,
-) -> Result<(&'a [T], Shown), ApiError> {
-    let mut problems = Vec::new();
-    let limit = limit(query, "per_page", limits, &mut problems);
-    let number = query.number("page", 1, usize::MAX, &mut problems).max(1);
-    page_in_memory(query, entries, name, ((number - 1).saturating_mul(limit), limit), problems)
-}
-
-fn page_in_memory<'a, T>(
-    query: &Query,
-    entries: &'a [T],
-    name: impl Fn(&T) -> &str,
-    (offset, limit): (usize, usize),
-    problems: Vec<Problem>,
-) -> Result<(&'a [T], Shown), ApiError> {
+    let place = Place::read(query, pages, limits, &mut problems);
     if !problems.is_empty() {
         return Err(ApiError::invalid(problems));
     }
     let before = match query.get("cursor") {
         Some(last) => entries.partition_point(|entry| name(entry) <= last),
-        None => offset.min(entries.len()),
+        None => place.offset.min(entries.len()),
     };
-    let page = &entries[before..entries.len().min(before.saturating_add(limit))];
+    let page = &entries[before..entries.len().min(before.saturating_add(place.limit))];
     let next = page.last().filter(|_| before + page.len() < entries.len()).map(|last| name(last).to_owned());
-    Ok((page, Shown { total: Total::Exactly(entries.len()), limit, before, next }))
+    Ok((page, place.shown(before, Total::Exactly(entries.len()), next)))
 }

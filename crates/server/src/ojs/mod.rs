@@ -104,6 +104,8 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .get("/ojs/v1/admin/dead-letter/{id}", &[], dead::show)
         .delete("/ojs/v1/admin/dead-letter/{id}", &[], dead::delete_silently)
         .post("/ojs/v1/admin/dead-letter/{id}/retry", &[], dead::retry)
+        .get("/ojs/v1/admin/crons", cron::NUMBERED_PARAMETERS, cron::list_numbered)
+        .get("/ojs/v1/admin/workflows", workflows::NUMBERED_PARAMETERS, workflows::list_numbered)
         .get("/ojs/v1/admin/system/config", &[], admin::config)
         .post("/ojs/v1/admin/backup", &[], backup::backup)
         .finish(no_such_path)

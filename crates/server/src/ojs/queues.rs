@@ -1,6 +1,6 @@
 //! Queues: listing, counting, closing and opening.
 
-use super::lists::named_page;
+use super::lists::{Pages, named_page};
 use super::names::queue_in_path;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
@@ -19,7 +19,7 @@ use tracing::info;
 
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let queues = app.engine.queues().await?;
-    let (page, shown) = named_page(&query, &app.limits, &queues, |queue| &queue.name)?;
+    let (page, shown) = named_page(&query, Pages::Plain, &app.limits, &queues, |queue| &queue.name)?;
     let mut out = b"{\"queues\":[".to_vec();
     for (index, queue) in page.iter().enumerate() {
         out.extend_from_slice(if index > 0 { b",{" } else { b"{" });

@@ -1,119 +1,147 @@
-//! Workflows: create, look at, list, cancel.
+//! Workflows: start, look at, list, cancel.
 
-use crate::api_error::{ApiError, Code};
+use super::lists::{Pages, Place, Total};
+use crate::api_error::ApiError;
 use crate::app::App;
 use crate::request::{Payload, Query};
 use crate::response::JsonResponse;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use redrive_engine::RunRequest;
 use redrive_ojs::json::{member, push_str};
-use redrive_ojs::workflows::{CANCEL, WORKFLOW, WorkflowLimits, WorkflowRequest, WorkflowState, push_workflow};
+use redrive_ojs::runs::workflows::{self, Workflow};
+use redrive_ojs::workflows::WorkflowLimits;
 use redrive_policy::Problem;
-use redrive_store::{Blob, Job, Run, RunFilter, RunId, Signal};
+use redrive_store::RunId;
 use std::sync::Arc;
 
 /// What a list is asked for with.
 pub(super) const LIST_PARAMETERS: &[&str] = &["limit", "after", "state"];
+/// The same for numbered pages.
+pub(super) const NUMBERED_PARAMETERS: &[&str] = &["page", "per_page", "cursor", "state"];
 /// How many workflows a page holds where the caller does not say.
 const DEFAULT_PAGE: usize = 50;
-/// How many workflows may be around a job.
-const DEPTH: usize = 8;
 
 pub(crate) async fn create(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
-    let limits = WorkflowLimits { jobs: app.limits.workflow, depth: DEPTH, of_jobs: app.limits.of_jobs() };
-    let members = payload.members()?;
-    let request = WorkflowRequest::read(&members, &app.engine, limits, app.engine.now())?;
-    let state = Blob::from(request.state.write());
-    let run = app.engine.start_run(RunRequest { id: request.id, program: WORKFLOW, state, key: None }).await?;
-    let location = format!("/ojs/v1/workflows/{}", run.id);
-    Ok(answer(&app, &run).await?.status(StatusCode::CREATED).location(&location))
+    let limits = WorkflowLimits::new(app.limits.workflow, app.limits.of_jobs());
+    let workflow = workflows::start(&app.engine, &payload.members()?, limits).await?;
+    let location = format!("/ojs/v1/workflows/{}", workflow.id());
+    Ok(answer(&workflow).status(StatusCode::CREATED).location(&location))
 }
 
 pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
-    let run = workflow(&app, &id).await?;
-    answer(&app, &run).await
+    Ok(answer(&workflows::show(&app.engine, &id).await?))
 }
 
 pub(crate) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
-    let run = workflow(&app, &id).await?;
-    if let Some(word) = state(&run)?.over(&run) {
-        return Err(over(run.id, word));
-    }
-    let signal = Signal { name: CANCEL.into(), body: Blob::default() };
-    let run = app.engine.signal_run(run.id, signal).await?;
-    // It may have ended before the signal arrived.
-    match state(&run)?.over(&run) {
-        Some(word) if word != "cancelled" => Err(over(run.id, word)),
-        _ => answer(&app, &run).await,
-    }
+    Ok(answer(&workflows::cancel(&app.engine, &id).await?))
 }
 
 /// The newest first; `after` is the id of the last workflow of the page before.
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let mut problems = Vec::new();
     let limit = query.number("limit", DEFAULT_PAGE, app.limits.page, &mut problems).max(1);
-    let after = query.get("after").map(|text| (text, text.parse::<RunId>()));
-    if let Some((text, Err(_))) = &after {
-        problems.push(Problem::new("?after", format!("\"{text}\""), "the id of a workflow"));
-    }
-    let ended = match query.get("state") {
-        None => None,
-        Some("running") => Some(false),
-        Some("ended") => Some(true),
-        Some(other) => {
-            problems.push(Problem::new("?state", format!("\"{other}\""), "running or ended"));
-            None
-        }
-    };
+    let (ended, after) = (ended(&query, &mut problems), id(&query, "after", &mut problems));
     if !problems.is_empty() {
         return Err(ApiError::invalid(problems));
     }
-    let after = after.and_then(|(_, id)| id.ok());
-    let filter = RunFilter { program: Some(WORKFLOW.into()), ended, after };
-    let runs = app.engine.list_runs(filter, limit).await?;
     let mut out = b"{\"workflows\":[".to_vec();
-    for (index, run) in runs.iter().enumerate() {
-        out.extend_from_slice(if index > 0 { b",{" } else { b"{" });
-        push_workflow(&mut out, run, &state(run)?, &[]);
-        out.push(b'}');
-    }
+    let next = push_page(&app, &mut out, ended, after, limit).await?.next;
     out.push(b']');
-    if let Some(last) = runs.last().filter(|_| runs.len() == limit) {
+    if let Some(next) = next {
         member(&mut out, "next_after");
-        push_str(&mut out, &last.id.to_string());
+        push_str(&mut out, &next);
     }
     out.push(b'}');
     Ok(JsonResponse::ok(out))
 }
 
-/// The run of a workflow. A run of another program is none.
-async fn workflow(app: &App, text: &str) -> Result<Run, ApiError> {
-    let missing = || ApiError::new(Code::NotFound, format!("there is no workflow \"{text}\""));
-    let id: RunId = text.parse().map_err(|_| missing())?;
-    let run = app.engine.run(id).await.map_err(|error| match error {
-        redrive_engine::EngineError::RefusedRun(..) => missing(),
-        other => other.into(),
-    })?;
-    if *run.program == *WORKFLOW { Ok(run) } else { Err(missing()) }
+/// `GET /admin/workflows`: the same by numbered pages.
+pub(crate) async fn list_numbered(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
+    let mut problems = Vec::new();
+    let place = Place::read(&query, Pages::Numbered, &app.limits, &mut problems);
+    let (ended, mut after) = (ended(&query, &mut problems), id(&query, "cursor", &mut problems));
+    if !problems.is_empty() {
+        return Err(ApiError::invalid(problems));
+    }
+    let passed = if after.is_some() { 0 } else { place.offset };
+    let mut out = b"{\"items\":[".to_vec();
+    let list = async {
+        let mut left = passed;
+        while left > 0 {
+            let some = workflows::list(&app.engine, ended, after, left.min(DEFAULT_PAGE)).await?;
+            let Some(last) = some.last() else { break };
+            (after, left) = (Some(last.id()), left - some.len());
+        }
+        push_page(&app, &mut out, ended, after, place.limit).await
+    };
+    let Written { count, next } = app.engine.throttled(list).await?;
+    out.push(b']');
+    let total = match next {
+        None if query.get("cursor").is_none() && (count > 0 || passed == 0) => Total::Exactly(passed + count),
+        _ => Total::AtLeast(count),
+    };
+    place.shown(passed, total, next).push(&mut out);
+    out.push(b'}');
+    Ok(JsonResponse::ok(out))
 }
 
-fn state(run: &Run) -> Result<WorkflowState, ApiError> {
-    WorkflowState::read(&run.state).map_err(|why| ApiError::new(Code::InternalError, why))
+/// What was written of a page.
+struct Written {
+    count: usize,
+    /// The last id, where there may be more.
+    next: Option<String>,
 }
 
-fn over(id: RunId, word: &str) -> ApiError {
-    ApiError::new(
-        Code::Conflict,
-        format!("the workflow {id} is {word} already, and what is {word} cannot be cancelled"),
-    )
+/// Writes workflows, as far as the answer has room; the first is always there.
+async fn push_page(
+    app: &App,
+    out: &mut Vec<u8>,
+    ended: Option<bool>,
+    after: Option<RunId>,
+    limit: usize,
+) -> Result<Written, ApiError> {
+    let found = workflows::list(&app.engine, ended, after, limit).await?;
+    let mut count = 0;
+    for workflow in &found {
+        let end = out.len();
+        if count > 0 {
+            out.push(b',');
+        }
+        workflow.push(out);
+        if out.len() > app.limits.answer_bytes && count > 0 {
+            out.truncate(end);
+            break;
+        }
+        count += 1;
+    }
+    let goes_on = count < found.len() || found.len() == limit;
+    let next = found[..count].last().filter(|_| goes_on).map(|last| last.id().to_string());
+    Ok(Written { count, next })
+}
+
+fn id(query: &Query, key: &str, problems: &mut Vec<Problem>) -> Option<RunId> {
+    let text = query.get(key)?;
+    let id = text.parse().ok();
+    if id.is_none() {
+        problems.push(Problem::new(format!("?{key}"), format!("\"{text}\""), "the id of a workflow"));
+    }
+    id
+}
+
+fn ended(query: &Query, problems: &mut Vec<Problem>) -> Option<bool> {
+    match query.get("state")? {
+        "running" => Some(false),
+        "ended" => Some(true),
+        other => {
+            problems.push(Problem::new("?state", format!("\"{other}\""), "running or ended"));
+            None
+        }
+    }
 }
 
 /// A workflow both ways: its members at the top, and under `workflow`. Client libraries read one or the other.
-async fn answer(app: &App, run: &Run) -> Result<JsonResponse, ApiError> {
-    let state = state(run)?;
-    let jobs: Vec<Job> = app.engine.jobs(state.enqueued(run)).await?;
+fn answer(workflow: &Workflow) -> JsonResponse {
     let mut members = Vec::with_capacity(1_024);
-    push_workflow(&mut members, run, &state, &jobs);
-    Ok(JsonResponse::ok([b"{", &members[..], b",\"workflow\":{", &members[..], b"}}"].concat()))
+    workflow.push_members(&mut members);
+    JsonResponse::ok([b"{", &members[..], b",\"workflow\":{", &members[..], b"}}"].concat())
 }

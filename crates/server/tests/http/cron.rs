@@ -109,13 +109,29 @@ async fn lists_are_by_name_in_pages_and_filtered() {
     assert_eq!(names(&harness, "?enabled=true").await, ["a", "c"]);
     assert_eq!(names(&harness, "?enabled=false").await, ["b"]);
     let first = harness.get("/cron?limit=2").await.expect(200);
-    assert_eq!((&first["count"], &first["pagination"]["total"]), (&json!(2), &json!(3)));
-    let cursor = text(&first["pagination"]["next_cursor"]);
-    assert_eq!(names(&harness, &format!("?limit=2&cursor={cursor}")).await, ["c"]);
+    let pagination = json!({
+        "total": 2, "limit": 2, "offset": 0, "total_at_least": true, "has_more": true, "next_cursor": "b",
+    });
+    assert_eq!((&first["count"], &first["pagination"]), (&json!(2), &pagination), "only the page is read");
+    assert_eq!(names(&harness, "?limit=2&cursor=b").await, ["c"]);
+    assert_eq!(names(&harness, "?limit=1&offset=1").await, ["b"]);
+    assert_eq!(names(&harness, "?limit=1&offset=1&enabled=true").await, ["c"]);
+    assert_eq!(names(&harness, "?cursor=bb").await, ["c"], "a name that none has any more");
+    let whole = harness.get("/cron?limit=3").await.expect(200);
+    assert_eq!((&whole["pagination"]["total"], &whole["pagination"]["has_more"]), (&json!(3), &json!(false)));
     harness.get("/cron?enabled=maybe").await.expect(400);
     harness.get("/cron?enabeld=true").await.expect(400);
     let missing = harness.get("/cron/daily").await.expect(404);
     assert_eq!(missing["error"]["code"], "not_found");
+}
+
+#[tokio::test]
+async fn jobs_of_schedules_have_no_idempotency_keys() {
+    let harness = Harness::new();
+    let mut body = flat("keyed", "@daily");
+    body["options"] = json!({ "idempotency_key": "k" });
+    let refused = harness.post("/cron", body).await.expect(400);
+    assert!(text(&refused["error"]["message"]).contains("idempotency_key"), "{refused}");
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod cron;
 mod dead;
 mod discards;
 mod envelope;
+mod events;
 mod faults;
 mod faulty;
 mod headers;
@@ -26,6 +27,7 @@ mod progress;
 mod queues;
 mod redrive;
 mod repeats;
+mod runs_admin;
 #[path = "../../../store/tests/common/scratch.rs"]
 mod scratch;
 mod socket;

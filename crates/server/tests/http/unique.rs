@@ -228,3 +228,38 @@ async fn priorities_have_names() {
         assert_eq!(refused["error"]["details"]["problems"][0]["path"], "/options/priority");
     }
 }
+
+#[tokio::test]
+async fn the_job_of_the_guide_is_refused_as_the_guide_says() {
+    const GUIDE: &str = include_str!("../../../../docs/guides/unique-jobs.md");
+    let mut blocks = GUIDE.split("```json\n").skip(1).map(|rest| rest.split_once("```").expect("it ends").0);
+    let (body, refusal) = (blocks.next().expect("a job"), blocks.next().expect("a refusal"));
+    let refusal: Value = serde_json::from_str(refusal).unwrap();
+    let harness = Harness::new();
+    let first = harness.call_text("POST", "/ojs/v1/jobs", body).await.expect(201);
+    let other = body.replace("pdf", "html");
+    let refused = harness.call_text("POST", "/ojs/v1/jobs", &other).await.expect(409);
+    let (details, told) = (&refused["error"]["details"], &refusal["error"]["details"]);
+    assert_eq!(
+        (&refused["error"]["code"], &details["existing_job_id"]),
+        (&refusal["error"]["code"], &first["job"]["id"])
+    );
+    assert_eq!(details["existing_job_state"], told["existing_job_state"]);
+    assert_eq!(details["uniqueness_key"], told["uniqueness_key"]);
+    harness.advance_ms(3_600_000.0).await;
+    harness.call_text("POST", "/ojs/v1/jobs", &other).await.expect(201);
+    // The policies of the table of examples are valid.
+    let (_, examples) = GUIDE.split_once("## Examples").expect("examples");
+    let policies = examples.split_once("##").expect("they end").0.lines().filter_map(|line| line.split('`').nth(1));
+    let mut checked = 0;
+    for policy in policies {
+        let unique: Value = serde_json::from_str(policy).unwrap();
+        let job = json!({
+            "type": format!("example.n{checked}"), "args": [{ "user": 1 }], "meta": { "tenant": "a" },
+            "options": { "unique": unique },
+        });
+        harness.post("/jobs", job).await.expect(201);
+        checked += 1;
+    }
+    assert_eq!(checked, 6);
+}

@@ -346,6 +346,21 @@ async fn workflows_are_listed_the_newest_first() {
 }
 
 #[tokio::test]
+async fn a_dense_graph_is_accepted_in_any_order_and_a_circle_in_it_is_found() {
+    let harness = Harness::new();
+    let name = |number: usize| format!("{number:x}");
+    let step = |number: usize| {
+        let after: Vec<String> = (0..number).rev().map(name).collect();
+        json!({ "id": name(number), "type": "a", "args": [], "depends_on": after })
+    };
+    let mut steps: Vec<Value> = (0..400).rev().map(step).collect();
+    create(&harness, json!({ "steps": steps })).await;
+    steps[399]["depends_on"] = json!([name(399)]);
+    let refused = harness.post("/workflows", json!({ "steps": steps })).await.expect(400);
+    assert!(text(&refused["error"]["message"]).contains("depends on itself"), "{refused}");
+}
+
+#[tokio::test]
 async fn what_is_no_workflow_is_not_found() {
     let harness = Harness::new();
     for id in ["nonsense", "01975a3b-0000-7000-8000-000000000000"] {

@@ -273,6 +273,7 @@ macro_rules! for_each_conformance_case {
             }
             run_view {
                 runs_are_listed_newest_first_by_what_fits,
+                runs_are_listed_by_their_keys,
                 runs_that_have_ended_are_pruned,
                 restart_keeps_runs_and_their_messages,
                 restart_keeps_when_runs_are_pending,

@@ -3,7 +3,9 @@
 use super::harness::{Harness, QUEUE, START, lease_of, stopped};
 use super::run_harness::{PROGRAM, blob, no_run, programs, said};
 use super::{CaseResult, Violation, same};
-use crate::{MessageBody, NewRun, Parent, Run, RunFilter, RunOutcome, RunRefusal, RunStep, Settlement, StartRefusal};
+use crate::{
+    MessageBody, NewRun, Parent, Run, RunFilter, RunKeys, RunOutcome, RunRefusal, RunStep, Settlement, StartRefusal,
+};
 use redrive_policy::{Disposition, Span};
 
 /// A run of a program that has ended.
@@ -27,13 +29,51 @@ pub(super) async fn runs_are_listed_newest_first_by_what_fits(harness: &mut Harn
         (RunFilter { ended: Some(false), ..RunFilter::default() }, vec![d, a]),
         (RunFilter { after: Some(d), ..RunFilter::default() }, vec![c, b, a]),
         (RunFilter { after: Some(no_run()), ..RunFilter::default() }, vec![d, c, b, a]),
-        (RunFilter { program: program(PROGRAM), ended: Some(true), after: Some(d) }, vec![c]),
+        (RunFilter { program: program(PROGRAM), ended: Some(true), after: Some(d), keys: None }, vec![c]),
+        (RunFilter { program: program(PROGRAM), after: Some(c), ..RunFilter::default() }, vec![a]),
     ] {
         same!(harness.listed_runs(filter.clone()).await?, expected, "{filter:?}");
     }
     let some = harness.store().runs(RunFilter { after: Some(d), ..RunFilter::default() }, 2).await?;
     same!(some, [harness.run(c).await?, harness.run(b).await?], "the first two after the newest");
     same!(harness.store().runs(RunFilter::default(), 0).await?, [], "none");
+    Ok(())
+}
+
+pub(super) async fn runs_are_listed_by_their_keys(harness: &mut Harness<'_>) -> CaseResult {
+    let long = format!("a:{}", "z".repeat(700));
+    // In the order of their bytes: longer than what an index takes, and beyond ASCII too.
+    let keys = ["a", "a:", "a:b", "a:bb", "a:c", &long, &format!("{long}y"), "a:ü", "b:a"];
+    let mut ids = Vec::new();
+    for key in keys.iter().rev() {
+        let new = NewRun { key: Some((*key).into()), ..harness.new_run() };
+        ids.insert(0, harness.start_new(new).await?.id);
+    }
+    harness.new_started().await?;
+    let other = NewRun { program: "other".into(), key: Some("a:other".into()), ..harness.new_run() };
+    let other = harness.start_new(other).await?;
+    let gone = NewRun { key: Some("a:gone".into()), ..harness.new_run() };
+    let gone = harness.start_new(gone).await?;
+    harness.stepped(RunStep { end: Some((true, blob("1"))), ..RunStep::of(&gone) }).await?;
+    let keyed = |prefix: &str, after: Option<&str>| RunFilter {
+        program: Some(PROGRAM.into()),
+        keys: Some(RunKeys { prefix: prefix.into(), after: after.map(Into::into) }),
+        ..RunFilter::default()
+    };
+    same!(harness.listed_runs(keyed("a:", None)).await?, ids[1..8], "all keys that begin alike");
+    same!(harness.listed_runs(keyed("a:", Some("a:b"))).await?, ids[3..8], "those behind one of them");
+    same!(harness.listed_runs(keyed("a:", Some("a:d"))).await?, ids[5..8], "those behind a key that none has");
+    same!(harness.listed_runs(keyed("a:", Some(&long))).await?, ids[6..8], "those behind a long key");
+    same!(harness.listed_runs(keyed("a:", Some("0"))).await?, ids[1..8], "those behind what comes before all");
+    same!(harness.listed_runs(keyed("a:", Some("b"))).await?, [], "those behind all");
+    same!(harness.listed_runs(keyed("c", None)).await?, [], "keys that none has");
+    same!(harness.listed_runs(keyed("", None)).await?, ids, "all keys");
+    let all = RunFilter { program: None, ..keyed("a:o", None) };
+    same!(harness.listed_runs(all).await?, [other.id], "of any program");
+    let ended = RunFilter { ended: Some(true), ..keyed("", None) };
+    same!(harness.listed_runs(ended).await?, [], "a run that has ended has no key");
+    let some = harness.store().runs(keyed("a:", Some("a:")), 2).await?;
+    same!(some.iter().map(|run| run.id).collect::<Vec<_>>(), ids[2..4], "at most two");
     Ok(())
 }
 

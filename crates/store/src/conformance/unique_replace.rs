@@ -78,8 +78,11 @@ pub(super) async fn unique_replaces_all_of_which_it_is_a_duplicate(harness: &mut
     harness.enqueue(batch).await??;
     let new = unique(harness, 1, replacing);
     let refused = harness.enqueue(vec![new]).await?;
-    let irreplaceable = |refusal: &EnqueueRefusal| matches!(refusal, EnqueueRefusal::Duplicate { duplicate, .. } if duplicate.irreplaceable);
-    ensure!(refused.as_ref().is_err_and(irreplaceable), "a job that would replace too many is answered by {refused:?}");
+    let irreplaceable = match &refused {
+        Err(EnqueueRefusal::Duplicate { duplicate, .. }) => duplicate.irreplaceable,
+        _ => false,
+    };
+    ensure!(irreplaceable, "a job that would replace too many is answered by {refused:?}");
     same!(harness.get(ids[0]).await?.state, State::Available, "one of them");
     Ok(())
 }

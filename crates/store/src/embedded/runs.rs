@@ -2,16 +2,19 @@
 
 use super::record;
 use crate::run::rules;
-use crate::{ChildEnd, FailedRun, Message, MessageBody, PendingRun, PendingRuns, Run, RunFilter, RunId};
+use crate::{ChildEnd, FailedRun, Message, MessageBody, PendingRun, PendingRuns, Run, RunFilter, RunId, RunKeys};
 use redrive_policy::{Moment, Span};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 /// All runs.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     slots: BTreeMap<RunId, RunSlot>,
-    keys: HashMap<Arc<str>, RunId>,
+    keys: BTreeMap<Arc<str>, RunId>,
+    /// The runs of each program: those that go on, and those that have ended.
+    of_programs: BTreeMap<Arc<str>, [BTreeSet<RunId>; 2]>,
     /// Since when runs are pending, or from when on.
     pending: BTreeSet<(Moment, RunId)>,
     /// When runs ended.
@@ -82,7 +85,6 @@ impl Runs {
 
     /// The runs behind an id.
     pub(super) fn behind(&self, id: Option<RunId>) -> impl Iterator<Item = &RunSlot> {
-        use std::ops::Bound::{Excluded, Unbounded};
         let begin = id.map_or(Unbounded, Excluded);
         self.slots.range((begin, Unbounded)).map(|(_, slot)| slot)
     }
@@ -185,10 +187,38 @@ impl Runs {
     }
 
     pub(super) fn list(&self, filter: &RunFilter, limit: usize) -> Vec<Run> {
-        use std::ops::Bound::{Excluded, Unbounded};
+        match (&filter.keys, &filter.program) {
+            (Some(keys), _) => self.list_keys(keys, filter, limit),
+            (None, Some(program)) => self.list_program(program, filter, limit),
+            (None, None) => {
+                let end = filter.after.map_or(Unbounded, Excluded);
+                let slots = self.slots.range((Unbounded, end)).rev().map(|(_, slot)| &slot.run);
+                slots.filter(|run| filter.fits(run)).take(limit).cloned().collect()
+            }
+        }
+    }
+
+    fn list_keys(&self, keys: &RunKeys, filter: &RunFilter, limit: usize) -> Vec<Run> {
+        let begin = match &keys.after {
+            Some(after) if **after >= *keys.prefix => Excluded(&**after),
+            _ => Included(&*keys.prefix),
+        };
+        let keyed = self.keys.range::<str, _>((begin, Unbounded));
+        let keyed = keyed.take_while(|(key, _)| key.starts_with(&*keys.prefix));
+        let runs = keyed.filter_map(|(_, id)| self.slots.get(id)).map(|slot| &slot.run);
+        runs.filter(|run| filter.fits(run)).take(limit).cloned().collect()
+    }
+
+    fn list_program(&self, program: &str, filter: &RunFilter, limit: usize) -> Vec<Run> {
+        let Some([going, ended]) = self.of_programs.get(program) else { return Vec::new() };
         let end = filter.after.map_or(Unbounded, Excluded);
-        let slots = self.slots.range((Unbounded, end)).rev().map(|(_, slot)| &slot.run);
-        slots.filter(|run| filter.fits(run)).take(limit).cloned().collect()
+        let wanted = |ids: &BTreeSet<RunId>, ended| -> Vec<RunId> {
+            let some = if filter.ended.is_none_or(|wanted| wanted == ended) { limit } else { 0 };
+            ids.range((Unbounded, end)).rev().take(some).copied().collect()
+        };
+        let mut ids = [wanted(going, false), wanted(ended, true)].concat();
+        ids.sort_unstable_by(|one, other| other.cmp(one));
+        ids.into_iter().take(limit).filter_map(|id| self.slots.get(&id)).map(|slot| slot.run.clone()).collect()
     }
 
     /// Those that ended long enough ago, and have no messages.
@@ -216,6 +246,12 @@ impl Runs {
         self.pending.extend(slot.pending_since().map(|since| (since, run.id)));
         self.ended.extend(run.end.as_ref().map(|end| (end.at, run.id)));
         self.keys.extend(run.key.as_ref().map(|key| (Arc::clone(key), run.id)));
+        if !self.of_programs.contains_key(&run.program) {
+            self.of_programs.insert(Arc::clone(&run.program), Default::default());
+        }
+        if let Some(of_program) = self.of_programs.get_mut(&run.program) {
+            of_program[usize::from(run.end.is_some())].insert(run.id);
+        }
     }
 
     fn unindex(&mut self, slot: &RunSlot) {
@@ -225,6 +261,9 @@ impl Runs {
         }
         if let Some(end) = &run.end {
             self.ended.remove(&(end.at, run.id));
+        }
+        if let Some(of_program) = self.of_programs.get_mut(&run.program) {
+            of_program[usize::from(run.end.is_some())].remove(&run.id);
         }
         // A record that is read again may be of the time when another run had the key.
         if let Some(key) = run.key.as_ref().filter(|key| self.keys.get(*key) == Some(&run.id)) {

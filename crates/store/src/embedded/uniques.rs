@@ -29,8 +29,8 @@ impl Uniques {
 }
 
 impl StoreState {
-    /// The jobs of which a job with this policy is a duplicate, in the order of their creation, then by id. Of more than
-    /// one job replaces, not all.
+    /// The jobs of which a job with this policy is a duplicate, in the order of their creation, then by id; where they
+    /// are more than one job replaces, not all.
     pub(in crate::embedded) fn holders(&self, unique: &Unique, now: Moment) -> Vec<Holder> {
         const LAST: JobId = JobId::from_bytes([u8::MAX; 16]);
         let since = Moment::from_micros(unique.since(now));

@@ -1,14 +1,14 @@
 //! All jobs of a store, and what the verbs do with them. Nothing is indexed: each verb looks at every
 //! job, takes those that it is about, sorts them by its order, and lets happen to them what it is for.
 
+use super::enqueue::Changed;
 use super::event::{Event, Run};
 use super::recorded::Recorded;
 use super::runs::Runs;
 use crate::{
-    Advanced, Claim, Decider, Duplicate, EnqueueRefusal, Enqueued, EventKind, Filter, Held, Job, JobId, Lease,
-    LeaseRef, Listed, Missing, NewJob, OnConflict, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal,
-    Retention, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Standstill, Start, State, Stepped, Token,
-    Transition, Unique, UniqueKey,
+    Advanced, Claim, Decider, Duplicate, EventKind, Filter, Held, Job, JobId, Lease, LeaseRef, Listed, Missing, NewJob,
+    Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, RunRefusal, RunStep, Settled,
+    Settlement, Standstill, State, Stepped, Token, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -18,160 +18,20 @@ use std::sync::Arc;
 /// The whole contents of a store.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    jobs: BTreeMap<JobId, Recorded>,
-    keys: BTreeMap<Arc<str>, JobId>,
+    pub(super) jobs: BTreeMap<JobId, Recorded>,
+    pub(super) keys: BTreeMap<Arc<str>, JobId>,
     queues: BTreeMap<Arc<str>, Standing>,
     pub(super) runs: Runs,
 }
 
-/// Jobs as they were before a batch changed them; absent, they were not there.
-type Changed = Vec<(JobId, Option<Recorded>)>;
-
-/// What becomes of a new job.
-enum Decided {
-    /// It is not stored: this one is there.
-    Ignore(Box<Job>),
-    /// It is stored, and these are cancelled.
-    Store(NewJob, Vec<JobId>),
-}
-
 /// What is known of a queue beside its jobs.
 #[derive(Clone, Copy, Debug)]
-struct Standing {
+pub(super) struct Standing {
     paused: bool,
     created: Moment,
 }
 
 impl Contents {
-    pub(super) fn enqueue(&mut self, jobs: &[NewJob], now: Moment) -> Result<Vec<Enqueued>, EnqueueRefusal> {
-        let mut changed = Changed::default();
-        let mut answers = Vec::new();
-        for (index, new) in jobs.iter().enumerate() {
-            match self.enqueue_one(index, new, &mut changed, now) {
-                Ok(answer) => answers.push(answer),
-                Err(refusal) => {
-                    self.take_back(changed);
-                    return Err(refusal);
-                }
-            }
-        }
-        for answer in &answers {
-            if answer.is_new() {
-                self.standing(&answer.job().spec.queue, now);
-            }
-            if let Enqueued::Replaced { replaced, .. } = answer {
-                for transition in replaced {
-                    self.runs.learn(transition);
-                }
-            }
-        }
-        Ok(answers)
-    }
-
-    fn enqueue_one(
-        &mut self,
-        index: usize,
-        new: &NewJob,
-        changed: &mut Changed,
-        now: Moment,
-    ) -> Result<Enqueued, EnqueueRefusal> {
-        let key = new.idempotency_key.as_ref();
-        if let Some(job) = key.and_then(|key| self.keys.get(key)).and_then(|id| self.jobs.get(id)) {
-            return Ok(Enqueued::Existing(job.job().clone()));
-        }
-        if self.jobs.contains_key(&new.id) {
-            return Err(EnqueueRefusal::IdTaken { index, id: new.id });
-        }
-        match self.decide(new, now).map_err(|duplicate| EnqueueRefusal::Duplicate { index, duplicate })? {
-            Decided::Ignore(job) => Ok(Enqueued::Ignored(*job)),
-            Decided::Store(new, cancelled) => {
-                self.keys.extend(key.map(|key| (Arc::clone(key), new.id)));
-                let (job, replaced) = self.put(&new, cancelled, changed, now);
-                Ok(if replaced.is_empty() { Enqueued::Created(job) } else { Enqueued::Replaced { job, replaced } })
-            }
-        }
-    }
-
-    /// Stores a job in the place of others. Their runs do not learn of it yet.
-    fn put(
-        &mut self,
-        new: &NewJob,
-        cancelled: Vec<JobId>,
-        changed: &mut Changed,
-        now: Moment,
-    ) -> (Job, Vec<Transition>) {
-        let mut replaced = Vec::new();
-        for id in cancelled {
-            changed.push((id, self.jobs.get(&id).cloned()));
-            replaced.extend(self.recorded(id).and_then(|job| job.happen(Event::Cancelled, now)));
-        }
-        let recorded = Recorded::new(new, now);
-        let job = recorded.job().clone();
-        changed.push((new.id, None));
-        self.jobs.insert(new.id, recorded);
-        (job, replaced)
-    }
-
-    /// Makes jobs what they were, the last change first.
-    fn take_back(&mut self, changed: Changed) {
-        for (id, before) in changed.into_iter().rev() {
-            match before {
-                Some(recorded) => drop(self.jobs.insert(id, recorded)),
-                None => self.forget(id),
-            }
-        }
-    }
-
-    /// What becomes of a new job: it is a duplicate of all jobs with its key that its policy is about.
-    fn decide(&self, new: &NewJob, now: Moment) -> Result<Decided, Duplicate> {
-        let Some(unique) = &new.unique else { return Ok(Decided::Store(new.clone(), Vec::new())) };
-        let same = self.duplicates(unique, new.id, now);
-        let duplicate =
-            |job: &Job, irreplaceable| Duplicate { id: job.id, state: job.state, key: unique.key, irreplaceable };
-        match (same.first(), unique.on_conflict) {
-            (None, _) => Ok(Decided::Store(new.clone(), Vec::new())),
-            (Some(first), OnConflict::Reject) => Err(duplicate(first, false)),
-            (Some(first), OnConflict::Ignore) => Ok(Decided::Ignore(Box::new((*first).clone()))),
-            (Some(first), OnConflict::Replace | OnConflict::ReplaceExceptSchedule) => {
-                if let Some(over) = same.iter().find(|job| job.times.finished.is_some()) {
-                    return Err(duplicate(over, true));
-                }
-                if same.len() > 100 {
-                    return Err(duplicate(first, true));
-                }
-                let mut new = new.clone();
-                let scheduled = same.iter().find(|job| job.state == State::Scheduled).and_then(|job| job.due);
-                if let Some(due) = scheduled.filter(|_| unique.on_conflict == OnConflict::ReplaceExceptSchedule) {
-                    new.start = Start::Scheduled(due);
-                    new.unique = Some(Arc::new(Unique { schedule: Some(due), ..Unique::clone(unique) }));
-                }
-                Ok(Decided::Store(new, same.iter().map(|job| job.id).collect()))
-            }
-        }
-    }
-
-    /// The same for a job of a run, which would wait for ever for one that is ignored.
-    fn decide_child(&self, new: &NewJob, now: Moment) -> Result<(NewJob, Vec<JobId>), Duplicate> {
-        match self.decide(new, now)? {
-            Decided::Store(new, cancelled) => Ok((new, cancelled)),
-            Decided::Ignore(job) => {
-                let key = new.unique.as_ref().map_or(UniqueKey([0; 32]), |unique| unique.key);
-                Err(Duplicate { id: job.id, state: job.state, key, irreplaceable: false })
-            }
-        }
-    }
-
-    /// The jobs other than this one that have a key, are in one of the states and younger than the period, the first
-    /// one first.
-    fn duplicates(&self, unique: &Unique, other_than: JobId, now: Moment) -> Vec<&Job> {
-        let counts = |job: &&Job| {
-            let same = job.id != other_than && job.unique.as_ref().is_some_and(|other| other.key == unique.key);
-            let over = unique.period.is_some_and(|period| job.times.created.after(period) <= now);
-            same && !over && unique.states.iter().any(|state| state == job.state)
-        };
-        sorted(self.all().filter(counts), |job| (job.times.created, job.id))
-    }
-
     pub(super) fn claim(&mut self, claim: &Claim, now: Moment) -> Vec<Job> {
         let (mut claimed, mut bytes) = (Vec::new(), 0_usize);
         for queue in claim.queues.iter().filter(|queue| !claim.held.contains_queue(queue)) {
@@ -403,7 +263,7 @@ impl Contents {
         due.chain(expires).chain(self.all().filter_map(|job| overdue(job, standstills))).min()
     }
 
-    fn recorded(&mut self, id: JobId) -> Result<&mut Recorded, Refusal> {
+    pub(super) fn recorded(&mut self, id: JobId) -> Result<&mut Recorded, Refusal> {
         self.jobs.get_mut(&id).ok_or(Refusal::NotFound)
     }
 
@@ -413,7 +273,7 @@ impl Contents {
         Ok(transition)
     }
 
-    fn all(&self) -> impl Iterator<Item = &Job> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Job> {
         self.jobs.values().map(Recorded::job)
     }
 
@@ -447,7 +307,7 @@ impl Contents {
     }
 
     /// A queue's standing; what is not known yet is known from now on.
-    fn standing(&mut self, name: &Arc<str>, now: Moment) -> &mut Standing {
+    pub(super) fn standing(&mut self, name: &Arc<str>, now: Moment) -> &mut Standing {
         self.queues.entry(Arc::clone(name)).or_insert(Standing { paused: false, created: now })
     }
 
@@ -457,13 +317,13 @@ impl Contents {
         Queue { name: Arc::clone(name), paused, created, counts: State::ALL.map(count) }
     }
 
-    fn forget(&mut self, id: JobId) {
+    pub(super) fn forget(&mut self, id: JobId) {
         self.jobs.remove(&id);
         self.keys.retain(|_, kept| *kept != id);
     }
 }
 
-fn sorted<T, K: Ord>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
+pub(super) fn sorted<T, K: Ord>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut items: Vec<T> = items.collect();
     items.sort_by_key(key);
     items

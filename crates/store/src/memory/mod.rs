@@ -6,6 +6,7 @@
 
 mod contents;
 mod derived;
+mod enqueue;
 mod event;
 mod recorded;
 mod runs;

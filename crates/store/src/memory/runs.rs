@@ -134,7 +134,11 @@ impl Runs {
     }
 
     pub(super) fn list(&self, filter: &RunFilter, limit: usize) -> Vec<Run> {
-        self.runs.values().rev().filter(|run| filter.fits(run)).take(limit).cloned().collect()
+        let mut fitting: Vec<&Run> = self.runs.values().rev().filter(|run| filter.fits(run)).collect();
+        if filter.keys.is_some() {
+            fitting.sort_by(|one, other| one.key.cmp(&other.key));
+        }
+        fitting.into_iter().take(limit).cloned().collect()
     }
 
     pub(super) fn next(&self, programs: Vec<(Arc<str>, u32)>) -> Option<Moment> {

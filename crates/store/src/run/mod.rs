@@ -134,7 +134,7 @@ pub struct RunEnd {
     pub result: Blob,
 }
 
-/// Which runs to list: the newest first. What is absent fits all.
+/// Which runs to list: by their keys where keys are given, else the newest first. What is absent fits all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFilter {
     /// Of this program.
@@ -143,6 +143,25 @@ pub struct RunFilter {
     pub ended: Option<bool>,
     /// Only runs that come after this one in the list, which need not exist any more.
     pub after: Option<RunId>,
+    /// Only runs that have such a key, in the order of the bytes of their keys.
+    pub keys: Option<RunKeys>,
+}
+
+/// Keys of runs, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunKeys {
+    /// They begin like this.
+    pub prefix: Arc<str>,
+    /// They come after this one, which need not exist any more.
+    pub after: Option<Arc<str>>,
+}
+
+impl RunKeys {
+    /// Whether a key is one of them.
+    #[must_use]
+    pub fn fit(&self, key: &str) -> bool {
+        key.starts_with(&*self.prefix) && self.after.as_ref().is_none_or(|after| *key > **after)
+    }
 }
 
 impl RunFilter {
@@ -152,6 +171,7 @@ impl RunFilter {
         self.program.as_ref().is_none_or(|program| *program == run.program)
             && self.ended.is_none_or(|ended| ended == run.end.is_some())
             && self.after.is_none_or(|after| run.id < after)
+            && self.keys.as_ref().is_none_or(|keys| run.key.as_ref().is_some_and(|key| keys.fit(key)))
     }
 }
 

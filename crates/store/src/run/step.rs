@@ -1,7 +1,7 @@
 //! How a run goes on: what is pending, and what a step writes.
 
 use crate::run::{Message, NewRun, Run, RunId, Signal};
-use crate::{Blob, Duplicate, JobId, NewJob, Transition};
+use crate::{Blob, Duplicate, JobId, NewJob, OtherEvent, Transition};
 use redrive_policy::Moment;
 use std::fmt;
 use std::sync::Arc;
@@ -68,6 +68,8 @@ pub struct RunStep {
     pub runs: Vec<NewRun>,
     /// Messages to other runs. Runs that are not stored any more get none.
     pub signals: Vec<(RunId, Signal)>,
+    /// What the run tells of itself. Those who listen learn of it if and only if the step is written.
+    pub events: Vec<OtherEvent>,
 }
 
 impl RunStep {
@@ -87,6 +89,7 @@ impl RunStep {
             withdrawn: Vec::new(),
             runs: Vec::new(),
             signals: Vec::new(),
+            events: Vec::new(),
         }
     }
 }

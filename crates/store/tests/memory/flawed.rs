@@ -70,6 +70,7 @@ pub(crate) enum Flaw {
     ForgetsWhyRunsWereOverdue,
     ForgetsParents,
     IgnoresKeysOfRuns,
+    ListsKeysFromTheirBeginning,
     StartsRunsOneByOne,
     CallsRunsEarly,
     ReadsRunsOfNewerVersions,
@@ -108,7 +109,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 91] = [
+    pub(crate) const ALL: [Self; 92] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -165,6 +166,7 @@ impl Flaw {
         Self::ForgetsWhyRunsWereOverdue,
         Self::ForgetsParents,
         Self::IgnoresKeysOfRuns,
+        Self::ListsKeysFromTheirBeginning,
         Self::StartsRunsOneByOne,
         Self::CallsRunsEarly,
         Self::ReadsRunsOfNewerVersions,

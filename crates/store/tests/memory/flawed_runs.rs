@@ -165,6 +165,9 @@ impl Flawed {
             if self.has(Flaw::BeginsEveryListOfRunsAnew) {
                 filter.after = None;
             }
+            if let (true, Some(keys)) = (self.has(Flaw::ListsKeysFromTheirBeginning), &mut filter.keys) {
+                keys.after = None;
+            }
             let mut runs = self.memory.runs(filter, limit).await?;
             if self.has(Flaw::ListsRunsOldestFirst) {
                 runs.reverse();

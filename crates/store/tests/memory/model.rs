@@ -70,7 +70,7 @@ fn the_histories_reach_every_state_and_every_refusal() {
 
 #[test]
 fn every_flaw_is_found_by_some_history() {
-    let histories = histories(400);
+    let histories = histories(800);
     // No history fills an inbox.
     for flaw in Flaw::ALL.into_iter().filter(|flaw| *flaw != Flaw::TakesSignalsWithoutLimit) {
         let found = histories.iter().position(|history| agree(&FlawedSubject::new(flaw), history).is_err());

@@ -20,6 +20,8 @@ const STEPS: [&str; 4] = [
     include_str!("../../src/postgres/migrations/0003.sql"),
     include_str!("../../src/postgres/migrations/0004.sql"),
 ];
+/// The newest migration. Of the last one there is no dump before it is released.
+const NEWEST: i32 = 5;
 /// The schema in the dumps.
 const SCHEMA: &str = "redrive_fixture";
 
@@ -53,7 +55,7 @@ fn tables_of_every_migration_are_brought_up_to_date_and_read_as_they_were() {
             let client = plain_client().await;
             let seen = client.query(&format!("SELECT version FROM {schema}.migrations ORDER BY 1"), &[]).await.unwrap();
             let seen: Vec<i32> = seen.iter().map(|row| row.get(0)).collect();
-            assert_eq!(seen, (1..).take(STEPS.len()).collect::<Vec<i32>>());
+            assert_eq!(seen, (1..=NEWEST).collect::<Vec<i32>>());
             let shown = client.query(&format!("SELECT * FROM {schema}.jobs"), &[]).await.unwrap();
             assert_eq!(shown.len(), expected.lines().filter(|line| line.contains(" policy ")).count());
         });

@@ -3,7 +3,7 @@
 use crate::{NewJob, Retry};
 use redrive_ojs::{JobDocument, JobOptions, When};
 
-pub(super) fn document(job: &NewJob) -> JobDocument<'_> {
+pub(crate) fn document(job: &NewJob) -> JobDocument<'_> {
     JobDocument {
         kind: &job.kind,
         args: &job.args,

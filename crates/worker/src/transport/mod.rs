@@ -1,11 +1,15 @@
 //! The interface between this crate and what stores the jobs: a server, or an engine in this process.
 
+mod ask;
 #[cfg(any(feature = "embedded", feature = "http"))]
 mod document;
 #[cfg(feature = "embedded")]
 pub(crate) mod embedded;
 #[cfg(feature = "http")]
 pub(crate) mod http;
+
+pub(crate) use ask::Ask;
+pub(crate) use document::document as job_document;
 
 use crate::info::JobData;
 use crate::run::Run;
@@ -63,6 +67,9 @@ pub(crate) trait Transport: Send + Sync + 'static {
 
     /// Deletes a dead letter.
     fn delete_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, ()>;
+
+    /// Workflows and schedules; returns the document that is asked for.
+    fn ask<'a>(&'a self, ask: Ask<'a>) -> TransportFuture<'a, serde_json::Value>;
 
     /// Whether a fetch can wait for a job. If it cannot, the worker polls.
     fn supports_long_poll(&self) -> bool;

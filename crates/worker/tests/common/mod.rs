@@ -4,7 +4,7 @@
 
 pub(crate) mod proxy;
 
-use redrive_engine::{Engine, Layers, Settings, SystemClock, SystemRandomness, sweeper};
+use redrive_engine::{Engine, Layers, RunLimits, Settings, SystemClock, SystemRandomness, advance_runs, sweeper};
 use redrive_server::{Limits, Server, ServerSettings};
 use redrive_store::{Memory, Store};
 use redrive_worker::{Builder, Client, ClientError, Event, Summary};
@@ -35,7 +35,9 @@ impl TestServer {
     pub(crate) async fn on(store: Arc<dyn Store>, address: Option<SocketAddr>) -> Self {
         let settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
         let (clock, randomness) = (SystemClock::default(), SystemRandomness::default());
-        let engine = Arc::new(Engine::new(store, Arc::new(clock), Arc::new(randomness), settings));
+        let engine = Engine::new(store, Arc::new(clock), Arc::new(randomness), settings);
+        let programs = redrive_server::programs(&Limits::default());
+        let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         let address = address.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
         let listener = TcpListener::bind(address).await.expect("a loopback port");
         let address = listener.local_addr().expect("an address");
@@ -44,8 +46,9 @@ impl TestServer {
         let server = Server::new(Arc::clone(&engine), settings);
         let (stop, stopping) = watch::channel(false);
         let sweeping = sweeper::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});
+        let advancing = advance_runs(Arc::clone(&engine), ended(stopping.clone()), |_| {});
         let serving = tokio::spawn(async move {
-            tokio::join!(sweeping, server.serve(listener, ended(stopping)));
+            tokio::join!(sweeping, advancing, server.serve(listener, ended(stopping)));
         });
         Self { address, engine, stop, serving }
     }

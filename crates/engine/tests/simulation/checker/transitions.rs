@@ -3,7 +3,8 @@
 use super::Case;
 use crate::ledger::{Answered, Ended, Settle, short};
 use redrive_engine::Event;
-use redrive_store::{EventKind, JobId, State, Transition};
+use redrive_policy::Moment;
+use redrive_store::{EventKind, JobEvent, JobId, State, Transition};
 use std::collections::HashMap;
 
 const CHECK: &str = "transitions";
@@ -82,16 +83,22 @@ fn repeats(case: &mut Case<'_>) {
 /// What identifies an event; a run that was released may be released again, as the same attempt at the same time.
 type Key = (EventKind, u32, u32, State, i64);
 
-fn key_of(event: &Event) -> Key {
-    (event.kind, event.generation, event.attempt, event.state, event.at.micros())
+fn key_of(at: Moment, event: &JobEvent) -> Key {
+    (event.kind, event.generation, event.attempt, event.state, at.micros())
+}
+
+/// What a log says of a job; second events of one change are left out.
+fn changes(log: &[Event], id: JobId) -> impl Iterator<Item = (Moment, &JobEvent)> {
+    let changes = log.iter().filter_map(|event| Some((event.at, event.change()?)));
+    changes.filter(move |(_, event)| event.job == id)
 }
 
 /// What a server answers, it has published.
 fn published(case: &mut Case<'_>, id: JobId) {
     for (deaths, log) in case.ledger.event_logs.iter().enumerate() {
         let mut counts: HashMap<Key, i64> = HashMap::new();
-        for event in log.iter().filter(|event| event.job == id) {
-            *counts.entry(key_of(event)).or_default() += 1;
+        for (at, event) in changes(log, id) {
+            *counts.entry(key_of(at, event)).or_default() += 1;
         }
         for Answered { transition, .. } in case.account.transitions.iter().filter(|answered| answered.deaths == deaths)
         {
@@ -108,7 +115,7 @@ fn published(case: &mut Case<'_>, id: JobId) {
 /// Every event can happen, and a run ends once.
 fn events(case: &mut Case<'_>, id: JobId) {
     let mut ends: HashMap<(u32, u32), usize> = HashMap::new();
-    for event in case.ledger.event_logs.iter().flatten().filter(|event| event.job == id) {
+    for (_, event) in case.ledger.event_logs.iter().flat_map(|log| changes(log, id)) {
         let possible = match event.kind {
             EventKind::Enqueued => matches!(event.state, State::Scheduled | State::Pending | State::Available),
             EventKind::Removed => event.state.is_terminal(),

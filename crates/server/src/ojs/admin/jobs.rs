@@ -3,7 +3,7 @@
 use crate::api_error::ApiError;
 use crate::app::App;
 use crate::ojs::envelope::{push_bare_job, push_job, push_members};
-use crate::ojs::lists::Asked;
+use crate::ojs::lists::{Asked, Pages};
 use crate::ojs::names::id_in_path;
 use crate::ojs::{dead, jobs as data_plane};
 use crate::request::{Payload, Query};
@@ -30,15 +30,11 @@ pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<Js
     }
     let name = |key: &str| query.get(key).map(Arc::from);
     let filter = Filter { queue: name("queue"), kind: name("type"), state, ..Filter::default() };
-    let asked = Asked::numbered(&query, &app.limits, &filter)?;
+    let asked = Asked::read(&query, Pages::Numbered, &app.limits, &filter)?;
     let list = async {
         let found = app.engine.list(filter.clone(), Page { payloads, ..asked.page }).await?;
-        let mut out = b"{\"items\":".to_vec();
         let push = if payloads { push_job } else { push_bare_job };
-        let shown = asked.push_jobs(&mut out, &filter, &found, |out, job| push(out, job, &app)).await;
-        shown.push_numbered(&mut out);
-        out.push(b'}');
-        Ok(JsonResponse::ok(out))
+        Ok(asked.answer("items", &filter, &found, |out, job| push(out, job, &app)).await)
     };
     app.engine.throttled(list).await
 }

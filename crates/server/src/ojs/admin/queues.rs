@@ -2,7 +2,7 @@
 
 use crate::api_error::ApiError;
 use crate::app::App;
-use crate::ojs::lists::numbered_page;
+use crate::ojs::lists::{Pages, named_page};
 use crate::ojs::names::queue_in_path;
 use crate::ojs::queues::{changed_at, counts, no_such_queue, pause_named, resume_named, status};
 use crate::request::{Payload, Query};
@@ -16,11 +16,11 @@ use std::sync::Arc;
 /// `GET /admin/queues`.
 pub(crate) async fn queues(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let queues = app.engine.queues().await?;
-    let (page, shown) = numbered_page(&query, &app.limits, &queues, |queue| &queue.name)?;
+    let (page, shown) = named_page(&query, Pages::Numbered, &app.limits, &queues, |queue| &queue.name)?;
     let items: Vec<Value> = page.iter().map(|queue| shown_queue(&app, queue)).collect();
     let mut out = b"{\"items\":".to_vec();
     out.extend_from_slice(Value::from(items).to_string().as_bytes());
-    shown.push_numbered(&mut out);
+    shown.push(&mut out);
     out.push(b'}');
     Ok(JsonResponse::ok(out))
 }

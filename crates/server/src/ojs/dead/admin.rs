@@ -2,11 +2,10 @@
 
 use super::bulk::{Action, BulkRequest, applied};
 use super::select::Selection;
-use super::{delete_many, delete_one};
+use super::{delete_many, delete_one, list_by};
 use crate::api_error::ApiError;
 use crate::app::App;
-use crate::ojs::envelope::push_job;
-use crate::ojs::lists::Asked;
+use crate::ojs::lists::Pages;
 use crate::ojs::names::queue_in_path;
 use crate::request::{Payload, Query};
 use crate::response::JsonResponse;
@@ -24,17 +23,7 @@ pub(crate) const NUMBERED_PARAMETERS: &[&str] =
 
 /// `GET /admin/dead-letter`: the list of dead letters, by numbered pages.
 pub(crate) async fn list_numbered(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
-    let selection = Selection::of_query(&query)?;
-    let asked = Asked::numbered(&query, &app.limits, selection.filter())?;
-    let list = async {
-        let found = selection.page(&app, asked.page).await?;
-        let mut out = b"{\"items\":".to_vec();
-        let shown = asked.push_jobs(&mut out, selection.filter(), &found, |out, job| push_job(out, job, &app)).await;
-        shown.push_numbered(&mut out);
-        out.push(b'}');
-        Ok(JsonResponse::ok(out))
-    };
-    app.engine.throttled(list).await
+    list_by(&app, &query, Pages::Numbered, "items").await
 }
 
 /// `DELETE /admin/dead-letter/{id}`.

@@ -12,7 +12,7 @@ pub(crate) use select::FILTER;
 pub(crate) use stats::stats;
 
 use super::envelope::{flattened, push_job, push_members};
-use super::lists::Asked;
+use super::lists::{Asked, Pages};
 use super::names::id_in_path;
 use crate::api_error::ApiError;
 use crate::app::App;
@@ -34,15 +34,16 @@ pub(crate) const DELETE_PARAMETERS: &[&str] =
     &["queue", "type", "error_type", "since", "until", "all", "confirm", "dry_run"];
 
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
-    let selection = Selection::of_query(&query)?;
-    let asked = Asked::of(&query, &app.limits, selection.filter())?;
+    list_by(&app, &query, Pages::Plain, "jobs").await
+}
+
+/// A page of dead letters, under `name`.
+async fn list_by(app: &App, query: &Query, pages: Pages, name: &str) -> Result<JsonResponse, ApiError> {
+    let selection = Selection::of_query(query)?;
+    let asked = Asked::read(query, pages, &app.limits, selection.filter())?;
     let list = async {
-        let found = selection.page(&app, asked.page).await?;
-        let mut out = b"{\"jobs\":".to_vec();
-        let shown = asked.push_jobs(&mut out, selection.filter(), &found, |out, job| push_job(out, job, &app)).await;
-        shown.push(&mut out);
-        out.push(b'}');
-        Ok(JsonResponse::ok(out))
+        let found = selection.page(app, asked.page).await?;
+        Ok(asked.answer(name, selection.filter(), &found, |out, job| push_job(out, job, app)).await)
     };
     app.engine.throttled(list).await
 }

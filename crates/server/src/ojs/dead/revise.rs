@@ -20,14 +20,12 @@ pub(in crate::ojs) fn redrive(app: &App, members: &Members<'_>, job: &Job) -> Re
     Ok(Redrive { spec, unique: unique.flatten(), by })
 }
 
+/// A specification, and what the job must be unique in.
+type Revised = (Arc<Spec>, Option<Arc<Unique>>);
+
 /// What is said about the job from now on, and what it must be unique in; `None` where nothing changes but that it does
 /// not expire.
-fn spec(
-    app: &App,
-    members: &Members<'_>,
-    job: &Job,
-    mut invalid: Invalid,
-) -> Result<Option<(Arc<Spec>, Option<Arc<Unique>>)>, ApiError> {
+fn spec(app: &App, members: &Members<'_>, job: &Job, mut invalid: Invalid) -> Result<Option<Revised>, ApiError> {
     let p = &mut invalid.request;
     members.only(&["override", "by"], p);
     let Some(revised) = members.object("override", "/override", p) else {

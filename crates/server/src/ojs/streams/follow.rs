@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::listen::stop_of;
 use crate::ojs::events::EventView;
 use axum::body::Bytes;
-use redrive_engine::{EngineError, Progress, RecentEvents};
+use redrive_engine::{EngineError, Event, Progress, RecentEvents};
 use redrive_store::{Job, JobId, Refusal};
 use serde_json::json;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Opening {
                 return None;
             }
             push_recent(&mut text, app, wanted, after, &recent);
-            last_state = recent.events.last().map(|event| event.state);
+            last_state = recent.events.iter().rev().find_map(Event::change).map(|event| event.state);
             seen = recent.seen;
         }
         if last_state != Some(job.state) {
@@ -145,8 +145,8 @@ impl EventStream {
             push_recent(&mut text, &self.app, &self.wanted, self.seen, &recent);
             self.seen = recent.seen;
             let last = recent.events.last();
-            self.ended =
-                matches!(self.wanted.channel, Channel::Job(_)) && last.is_some_and(|event| event.state.is_terminal());
+            let has_ended = |event: &Event| event.change().is_some_and(|change| change.state.is_terminal());
+            self.ended = matches!(self.wanted.channel, Channel::Job(_)) && last.is_some_and(has_ended);
             if let Channel::Job(id) = self.wanted.channel
                 && !self.ended
             {
@@ -226,11 +226,15 @@ fn push_ended(text: &mut String, app: &App, wanted: &Wanted, job: &Job, seen: u6
 }
 
 fn push_view(text: &mut String, wanted: &Wanted, view: &EventView<'_>) {
-    if !wanted.is_of_type(view.type_name) {
+    if !wanted.is_of_type(view.type_name()) {
         return;
     }
     match wanted.words {
-        Words::Events => push_event(text, &view.id, view.type_name, &view.envelope()),
-        Words::Changes => push_event(text, &view.id, view.change_name(), &view.change()),
+        Words::Events => push_event(text, &view.id, view.type_name(), &view.envelope()),
+        Words::Changes => {
+            if let Some((name, data)) = view.change() {
+                push_event(text, &view.id, name, &data);
+            }
+        }
     }
 }

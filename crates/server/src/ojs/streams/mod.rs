@@ -5,7 +5,7 @@ mod follow;
 mod progress;
 mod resume;
 
-use super::events::{STATE_CHANGED, TYPES, id_of};
+use super::events::{STATE_CHANGED, id_of, read_types, types as all_types};
 use super::names::{id_in_path, queue_in_path};
 use super::queues::no_such_queue;
 use crate::api_error::{ApiError, Code};
@@ -20,7 +20,7 @@ use body::Unfolded;
 use follow::{EventStream, Opening};
 use progress::PROGRESS;
 use redrive_engine::Event;
-use redrive_policy::{Problem, resembling};
+use redrive_policy::Problem;
 use redrive_store::{Job, JobId};
 use resume::Start;
 use std::sync::Arc;
@@ -63,8 +63,8 @@ impl Channel {
     fn fits(&self, event: &Event) -> bool {
         match self {
             Self::All => true,
-            Self::Queue(name) => event.queue == *name,
-            Self::Job(id) => event.job == *id,
+            Self::Queue(name) => event.body.queue() == Some(name),
+            Self::Job(id) => event.body.job().is_some_and(|event| event.job == *id),
         }
     }
 }
@@ -168,7 +168,7 @@ async fn ended_job(app: &App, channel: &Channel) -> Result<Option<Job>, ApiError
     }
 }
 
-/// The types that are wanted. One that is misspelt would be waited for in vain.
+/// The types that are wanted.
 fn types(query: &Query, channel: &Channel) -> Result<Option<Vec<&'static str>>, ApiError> {
     let mut problems = Vec::new();
     if query.get("types").is_some() && query.get("event_types").is_some() {
@@ -177,19 +177,8 @@ fn types(query: &Query, channel: &Channel) -> Result<Option<Vec<&'static str>>, 
     let key = if query.get("types").is_some() { "types" } else { "event_types" };
     // Progress is told in the stream of a job only.
     let progress = Some(PROGRESS).filter(|_| matches!(channel, Channel::Job(_)));
-    let known: Vec<&'static str> = TYPES.into_iter().chain([STATE_CHANGED]).chain(progress).collect();
-    let types = query.list(key).map(|types| {
-        let read = |said: &&str| {
-            let found = known.iter().find(|known| *known == said).copied();
-            if found.is_none() {
-                let near = resembling(said, &known).map_or_else(String::new, |near| format!("; did you mean {near}?"));
-                let allowed = format!("{}{near}", known.join(", "));
-                problems.push(Problem::new(format!("?{key}"), format!("\"{said}\""), allowed));
-            }
-            found
-        };
-        types.iter().filter_map(read).collect()
-    });
+    let known: Vec<&'static str> = all_types().chain([STATE_CHANGED]).chain(progress).collect();
+    let types = read_types(query, key, &known, &mut problems);
     if problems.is_empty() { Ok(types) } else { Err(ApiError::invalid(problems)) }
 }
 

@@ -5,7 +5,7 @@ mod listed;
 
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::ojs::lists::numbered_page;
+use crate::ojs::lists::{Pages, named_page};
 use crate::request::{Payload, Query};
 use crate::response::JsonResponse;
 use axum::extract::{Path, State};
@@ -28,7 +28,7 @@ const MOST_LISTED: usize = 1_000;
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
     let (workers, is_cut) = all(&app).await?;
     let now = app.engine.now();
-    let (page, shown) = numbered_page(&query, &app.limits, &workers, |worker| &worker.worker.id)?;
+    let (page, shown) = named_page(&query, Pages::Numbered, &app.limits, &workers, |worker| &worker.worker.id)?;
     let items: Vec<Value> = page.iter().map(|worker| worker.json(now)).collect();
     let count = |fits: &dyn Fn(&Listed) -> bool| workers.iter().filter(|worker| fits(worker)).count();
     let is_stale = |worker: &Listed| worker.worker.is_stale(now);
@@ -47,7 +47,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
     out.extend_from_slice(Value::from(items).to_string().as_bytes());
     member(&mut out, "summary");
     out.extend_from_slice(summary.to_string().as_bytes());
-    shown.push_numbered(&mut out);
+    shown.push(&mut out);
     out.push(b'}');
     Ok(JsonResponse::ok(out))
 }

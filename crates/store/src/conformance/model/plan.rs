@@ -224,7 +224,7 @@ pub(super) fn job() -> impl Strategy<Value = JobPlan> {
 }
 
 fn unique() -> impl Strategy<Value = UniquePlan> {
-    let states = prop_oneof![3 => Just(States::UNENDED.bits()), 1 => any::<u8>()];
+    let states = prop_oneof![3 => Just(States::UNENDED.bits()), 1 => Just(u8::MAX), 1 => any::<u8>()];
     let on_conflict = proptest::sample::select(&OnConflict::ALL[..]);
     (0..FEW, states, option::weighted(0.3, wait_ms()), on_conflict)
         .prop_map(|(key, states, period_ms, on_conflict)| UniquePlan { key, states, period_ms, on_conflict })

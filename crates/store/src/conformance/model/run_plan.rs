@@ -45,6 +45,8 @@ pub enum RunsStep {
         /// At most this many.
         limit: usize,
     },
+    /// List runs by their keys, behind one, at most so many.
+    ListKeys(Option<u8>, usize),
     /// Prune runs that ended this many milliseconds ago.
     Prune(u32, usize),
 }
@@ -155,6 +157,7 @@ fn reads() -> impl Strategy<Value = RunsStep> {
         1 => back().prop_map(RunsStep::Get),
         1 => (0..FEW).prop_map(RunsStep::OfKey),
         2 => list,
+        1 => (option::weighted(0.5, 0..FEW), limit()).prop_map(|(after, limit)| RunsStep::ListKeys(after, limit)),
     ]
 }
 

@@ -5,7 +5,7 @@ use super::plan::FEW;
 use super::run_plan::{AdvancePlan, RunPlan, RunsStep};
 use super::world::{START, World, moved, word};
 use crate::{
-    Blob, JobId, NewRun, Parent, PendingRun, PendingRuns, RunFilter, RunId, RunStep, Signal, Store, StoreError,
+    Blob, JobId, NewRun, Parent, PendingRun, PendingRuns, RunFilter, RunId, RunKeys, RunStep, Signal, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -45,7 +45,13 @@ impl World {
                     program: program.map(|program| word("program", program)),
                     ended: *ended,
                     after: after.map(|after| self.run_id(after)),
+                    keys: None,
                 };
+                StepAnswer::Runs(store.runs(filter, *limit).await?)
+            }
+            RunsStep::ListKeys(after, limit) => {
+                let keys = RunKeys { prefix: "run-".into(), after: after.map(|after| word("run-key", after)) };
+                let filter = RunFilter { keys: Some(keys), ..RunFilter::default() };
                 StepAnswer::Runs(store.runs(filter, *limit).await?)
             }
             RunsStep::Prune(age_ms, limit) => {
@@ -110,6 +116,7 @@ impl World {
             withdrawn: plan.withdrawn.iter().map(|job| self.id(*job)).collect(),
             runs: runs.collect(),
             signals: plan.signals.iter().map(|(run, name)| (self.run_id(*run), signal(*name))).collect(),
+            events: Vec::new(),
         })
     }
 

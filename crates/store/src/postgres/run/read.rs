@@ -8,7 +8,7 @@ use crate::postgres::pool::Session;
 use crate::postgres::text;
 use crate::postgres::value::{Param, Reader, Statement, limit};
 use crate::transfer::{PAGE_JOBS, PortableRun};
-use crate::{Message, PendingRun, PendingRuns, Run, RunFilter, RunId};
+use crate::{Message, PendingRun, PendingRuns, Run, RunFilter, RunId, RunKeys};
 use redrive_policy::Moment;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -31,13 +31,46 @@ pub(in crate::postgres) async fn of_key(core: &Core, key: &str) -> Result<Option
 }
 
 pub(in crate::postgres) async fn list(core: &Core, filter: &RunFilter, most: usize) -> Result<Vec<Run>, DbError> {
-    let params: Vec<Param<'_>> = vec![
-        Box::new(filter.program.as_deref().map(text::stored)),
-        Box::new(filter.ended),
-        Box::new(filter.after.map(rows::uuid)),
-        Box::new(limit(most)),
-    ];
-    read(core, Statement::new(&sql::LIST, params)).await
+    let program = filter.program.as_deref().map(text::stored);
+    let (goes_on, after) = (filter.ended.map(|ended| !ended), filter.after.map(rows::uuid));
+    let statement = match (&filter.keys, program) {
+        (Some(keys), program) => {
+            let (from, below) = bounds(keys);
+            let params: Vec<Param<'_>> = vec![
+                Box::new(from),
+                Box::new(below),
+                Box::new(limit(most)),
+                Box::new(program),
+                Box::new(goes_on),
+                Box::new(after),
+            ];
+            Statement::new(&sql::LIST_OF_KEYS, params)
+        }
+        (None, Some(program)) => {
+            let kinds = goes_on.map_or_else(|| vec![true, false], |goes_on| vec![goes_on]);
+            let after = after.unwrap_or(Uuid::max());
+            let params: Vec<Param<'_>> =
+                vec![Box::new(program), Box::new(after), Box::new(limit(most)), Box::new(kinds)];
+            Statement::new(&sql::LIST_OF_PROGRAM, params)
+        }
+        (None, None) => {
+            let params: Vec<Param<'_>> =
+                vec![Box::new(None::<&str>), Box::new(goes_on), Box::new(after), Box::new(limit(most))];
+            Statement::new(&sql::LIST, params)
+        }
+    };
+    read(core, statement).await
+}
+
+/// The bytes that the wanted keys begin with, and those that they are below.
+fn bounds(keys: &RunKeys) -> (Vec<u8>, Vec<u8>) {
+    let from = match &keys.after {
+        // The first text behind another one is that with a zero at its end.
+        Some(after) if **after >= *keys.prefix => [after.as_bytes(), &[0]].concat(),
+        _ => keys.prefix.as_bytes().to_vec(),
+    };
+    // No text has this byte.
+    (from, [keys.prefix.as_bytes(), &[0xff]].concat())
 }
 
 /// The names of programs, each once with its newest version.

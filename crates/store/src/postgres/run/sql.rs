@@ -105,11 +105,29 @@ statements! {
     /// The run $1, and how many messages it has, counted up to $2.
     SIGNALLED = "SELECT r.id, r.body, (SELECT count(*) FROM (\
            SELECT FROM run_messages m WHERE m.run = r.id LIMIT $2) m) FROM run_states r WHERE r.id = $1".to_owned();
-    /// Runs that match: of the program $1, ended or not $2, behind $3, at most $4.
+    /// Runs that match: of the program $1, that go on or not $2, behind $3, at most $4.
     LIST = format!(
         "SELECT r.id, r.body FROM run_states r WHERE ($1::text IS NULL OR r.program = $1) \
-           AND ($2::boolean IS NULL OR (r.ended_us IS NOT NULL) = $2) AND ($3::uuid IS NULL OR r.id < $3) AND {READABLE} \
+           AND ($2::boolean IS NULL OR (r.ended_us IS NULL) = $2) AND ($3::uuid IS NULL OR r.id < $3) AND {READABLE} \
          ORDER BY r.id DESC LIMIT $4"
+    );
+    /// Runs of the program $1 behind $2, at most $3, of the kinds $4: those that go on, those that have ended. Each
+    /// kind is one range of the index.
+    LIST_OF_PROGRAM = format!(
+        "SELECT l.id, l.body FROM unnest($4::boolean[]) AS k (goes_on) CROSS JOIN LATERAL (\
+           SELECT r.id, r.body FROM run_states r WHERE r.program = $1::text AND (r.ended_us IS NULL) = k.goes_on \
+             AND r.id < $2::uuid AND {READABLE} ORDER BY r.id DESC LIMIT $3) l \
+         ORDER BY l.id DESC LIMIT $3"
+    );
+    /// Runs with keys from $1 on and below $2, by key, at most $3, of the program $4, that go on or not $5, behind $6.
+    /// The index has the beginnings of keys, because it cannot have whole keys of any length.
+    LIST_OF_KEYS = format!(
+        "SELECT r.id, r.body FROM run_states r WHERE r.key IS NOT NULL \
+           AND substring(r.key FROM 1 FOR 600) >= substring($1::bytea FROM 1 FOR 600) \
+           AND substring(r.key FROM 1 FOR 600) < $2::bytea AND r.key >= $1 \
+           AND ($4::text IS NULL OR r.program = $4) AND ($5::boolean IS NULL OR (r.ended_us IS NULL) = $5) \
+           AND ($6::uuid IS NULL OR r.id < $6) AND {READABLE} \
+         ORDER BY substring(r.key FROM 1 FOR 600), r.key LIMIT $3"
     );
     /// The runs behind $1 in the order of their ids, at most $2.
     PAGE = "SELECT id, body FROM run_states WHERE id > $1 ORDER BY id LIMIT $2".to_owned();

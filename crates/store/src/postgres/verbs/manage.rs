@@ -83,8 +83,8 @@ pub(in crate::postgres) async fn redrive(
     Ok(answer)
 }
 
-/// What a locked job is a duplicate of if it is redriven. The lock of its key is taken behind that of its row, other than
-/// elsewhere: it has ended, and those who have the lock of a key lock no job that has.
+/// What a locked job is a duplicate of if it is redriven. The lock of its key is taken behind that of its row, other
+/// than elsewhere: it has ended, and those who have the lock of a key lock no job that has.
 async fn duplicate(
     session: &mut Session,
     job: &Job,

@@ -149,7 +149,8 @@ impl NewJobs {
         Self { now, holders, admission: Admission::default(), jobs: Vec::new(), policies: Vec::new() }
     }
 
-    /// Decides about the next job, whose policy is stored so. Answers the job of which it is a duplicate, where it is to be ignored then.
+    /// Decides about the next job, whose policy is stored so. Answers the job of which it is a duplicate, where it is
+    /// to be ignored then.
     pub(super) fn admit(&mut self, new: &NewJob, policy: &StoredPolicy) -> Result<Option<Duplicate>, Duplicate> {
         let admitted = match &new.unique {
             None => Admitted::Stored,

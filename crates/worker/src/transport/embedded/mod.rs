@@ -2,23 +2,26 @@
 
 mod dead;
 mod report;
+mod runs;
 mod stored;
 mod submit;
 
 pub(crate) use stored::Stored;
 
 use super::{
-    DeadFilter, DeadPage, Delivery, FetchRequest, HeartbeatAnswer, Lease, ProgressUpdate, ReportDefaults, RunReport,
-    Settled, Start, Token, Transport, TransportFuture,
+    Ask, DeadFilter, DeadPage, Delivery, FetchRequest, HeartbeatAnswer, Lease, ProgressUpdate, ReportDefaults,
+    RunReport, Settled, Start, Token, Transport, TransportFuture,
 };
 use crate::info::JobData;
 use crate::job::Text;
 use crate::run::Run;
 use crate::{Cancelled, ClientError, Job, NewJob};
 use redrive_engine::{
-    Backend, ClaimRequest, Engine, EngineError, Layers, ProgressReport, Settings, SystemRandomness, sweeper,
+    AdvanceNotice, Backend, ClaimRequest, Engine, EngineError, Layers, ProgressReport, Settings, SystemRandomness,
+    advance_runs, sweeper,
 };
-use redrive_ojs::{Envelopes, body, is_same, key_reused, max_attempts};
+use redrive_ojs::runs::programs;
+use redrive_ojs::{Envelopes, Limits, body, is_same, key_reused, max_attempts};
 use redrive_policy::Span;
 use redrive_store::{Enqueued, JobId, Redrive, Refusal, RunRefusal, State};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,32 +34,37 @@ pub(crate) struct Local {
     envelopes: Arc<Envelopes>,
     /// Where the jobs are stored; absent for a store in memory.
     backend: Option<Backend>,
-    /// Makes due jobs available; absent if a test moves the clock itself.
-    sweeper: Mutex<Option<JoinHandle<()>>>,
+    /// Makes due jobs available, and advances workflows and schedules; absent if a test moves the clock itself.
+    loops: Mutex<Option<JoinHandle<()>>>,
     stop: watch::Sender<bool>,
 }
 
 impl Local {
-    /// An engine with a sweeper on the runtime of the caller.
+    /// An engine with its loops on the runtime of the caller.
     pub(crate) async fn open(backend: Backend) -> Result<Self, ClientError> {
-        let engine =
-            backend.engine(Arc::new(SystemRandomness::default()), settings()?, Vec::new()).await.map_err(refusal)?;
-        let (stop, mut stopping) = watch::channel(false);
-        let stopped = async move {
+        let (randomness, programs) = (Arc::new(SystemRandomness::default()), programs(Limits::default()));
+        let engine = backend.engine(randomness, settings()?, programs).await.map_err(refusal)?;
+        let (stop, stopping) = watch::channel(false);
+        let stopped = |mut stopping: watch::Receiver<bool>| async move {
             // Without a sender, the client is gone.
             let _ = stopping.wait_for(|stop| *stop).await;
         };
-        // The next request reports that the store does not answer; the sweeps continue.
+        // The next request reports that the store does not answer; the loops continue.
         let log = |notice: sweeper::Notice<'_>| tracing::warn!("{notice}");
-        let sweeper = tokio::spawn(sweeper::run(Arc::clone(&engine), stopped, log));
+        let sweeping = sweeper::run(Arc::clone(&engine), stopped(stopping.clone()), log);
+        let log = |notice: AdvanceNotice<'_>| tracing::warn!("{notice}");
+        let advancing = advance_runs(Arc::clone(&engine), stopped(stopping), log);
+        let loops = tokio::spawn(async move {
+            tokio::join!(sweeping, advancing);
+        });
         let (envelopes, backend) = (envelopes(&engine), Some(backend));
-        Ok(Self { engine, envelopes, backend, sweeper: Mutex::new(Some(sweeper)), stop })
+        Ok(Self { engine, envelopes, backend, loops: Mutex::new(Some(loops)), stop })
     }
 
-    /// An engine that sweeps only when the caller asks it to.
-    pub(crate) fn without_sweeper(engine: Arc<Engine>) -> Self {
+    /// An engine that sweeps and advances only when the caller asks it to.
+    pub(crate) fn without_loops(engine: Arc<Engine>) -> Self {
         let stop = watch::channel(false).0;
-        Self { envelopes: envelopes(&engine), engine, backend: None, sweeper: Mutex::new(None), stop }
+        Self { envelopes: envelopes(&engine), engine, backend: None, loops: Mutex::new(None), stop }
     }
 
     pub(super) fn job_data(&self, job: redrive_store::Job) -> JobData {
@@ -188,6 +196,10 @@ impl Transport for Local {
         })
     }
 
+    fn ask<'a>(&'a self, ask: Ask<'a>) -> TransportFuture<'a, serde_json::Value> {
+        Box::pin(runs::ask(&self.engine, ask))
+    }
+
     fn supports_long_poll(&self) -> bool {
         true
     }
@@ -199,9 +211,9 @@ impl Transport for Local {
     fn close(&self) -> TransportFuture<'_, ()> {
         Box::pin(async move {
             self.stop.send_replace(true);
-            let sweeper = self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(sweeper) = sweeper {
-                let _ = sweeper.await;
+            let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(loops) = loops {
+                let _ = loops.await;
             }
             let Some(backend) = &self.backend else { return Ok(()) };
             backend.close().await.map_err(|error| refusal(EngineError::Store(error)))

@@ -8,7 +8,7 @@ use redrive_ojs::{Invalid, Limits};
 use redrive_policy::{Moment, Problem};
 
 /// The longest document of one job, in bytes: the longest request that a server accepts.
-const MAX_BYTES: usize = 1 << 20;
+pub(super) const MAX_BYTES: usize = 1 << 20;
 
 /// Jobs as the engine takes them.
 ///
@@ -30,7 +30,7 @@ pub(super) fn submissions(engine: &Engine, jobs: &[NewJob]) -> Result<Vec<Submis
             Err(other) => invalid.add(&format!("/jobs/{index}"), other),
         }
     }
-    if invalid.is_empty() { Ok(read) } else { Err(refusal(invalid)) }
+    if invalid.is_empty() { Ok(read) } else { Err(refused(invalid)) }
 }
 
 fn submission(engine: &Engine, text: &str, now: Moment) -> Result<Submission, Invalid> {
@@ -40,7 +40,7 @@ fn submission(engine: &Engine, text: &str, now: Moment) -> Result<Submission, In
     redrive_ojs::submission(engine, &members, None, &Limits::default(), now)
 }
 
-fn refusal(invalid: Invalid) -> ClientError {
+pub(super) fn refused(invalid: Invalid) -> ClientError {
     let (status, code) = if invalid.is_policy_alone() { (422, "validation_error") } else { (400, "invalid_request") };
     ClientError::refused(status, code, invalid.message())
 }

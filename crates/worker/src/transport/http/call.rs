@@ -19,6 +19,14 @@ impl Caller {
         Ok(accepted(self.0.delete(path, within).await?)?.body)
     }
 
+    pub(super) async fn put(&self, path: &str, body: Vec<u8>, within: Duration) -> Result<Bytes, ClientError> {
+        Ok(accepted(self.0.put(path, body, within).await?)?.body)
+    }
+
+    pub(super) async fn patch(&self, path: &str, body: Vec<u8>, within: Duration) -> Result<Bytes, ClientError> {
+        Ok(accepted(self.0.patch(path, body, within).await?)?.body)
+    }
+
     pub(super) async fn post(&self, path: &str, body: Vec<u8>, within: Duration) -> Result<Bytes, ClientError> {
         self.post_for(path, body, within).await.map(|(_, answer)| answer)
     }

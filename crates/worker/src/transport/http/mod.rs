@@ -3,11 +3,12 @@
 mod call;
 mod manifest;
 mod read;
+mod runs;
 mod write;
 
 use super::{
-    DeadFilter, DeadPage, Delivery, FetchRequest, HeartbeatAnswer, ProgressUpdate, ReportDefaults, RunReport, Settled,
-    Start, Transport, TransportFuture,
+    Ask, DeadFilter, DeadPage, Delivery, FetchRequest, HeartbeatAnswer, ProgressUpdate, ReportDefaults, RunReport,
+    Settled, Start, Transport, TransportFuture,
 };
 use crate::http::{HttpClient, escaped};
 use crate::info::JobData;
@@ -194,6 +195,10 @@ impl Transport for Http {
             let path = format!("/ojs/v1/dead-letter/{}", escaped(id));
             self.caller.delete(&path, ANSWER).await.map(drop)
         })
+    }
+
+    fn ask<'a>(&'a self, ask: Ask<'a>) -> TransportFuture<'a, serde_json::Value> {
+        Box::pin(runs::ask(&self.caller, ask))
     }
 
     fn supports_long_poll(&self) -> bool {
