@@ -10,8 +10,9 @@
 //! resumed it, before this one hears of that.
 
 use crate::waiting::{PlaceInLine, Waiting};
+use crate::windows::Windows;
 use redrive_policy::Moment;
-use redrive_store::{EventKind, Held, Job};
+use redrive_store::{EventKind, Full, Group, Held, Job, Spec, Transition};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{Mutex, MutexGuard, Notify};
@@ -24,6 +25,8 @@ pub(crate) struct Admission {
     /// leave a hold on a queue that is not paused.
     pausing: Mutex<()>,
     waiting: Waiting,
+    /// When groups open for which somebody waits.
+    windows: Windows,
     /// When the sweeper looks next, in microseconds; the end of time while it is looking, so that whatever comes in
     /// between wakes it.
     planned: AtomicI64,
@@ -37,6 +40,7 @@ impl Default for Admission {
             held: RwLock::default(),
             pausing: Mutex::default(),
             waiting: Waiting::default(),
+            windows: Windows::default(),
             planned: AtomicI64::new(i64::MAX),
             earlier: Notify::new(),
         }
@@ -49,9 +53,9 @@ impl Admission {
         Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gets in line for the jobs of some queues.
-    pub(crate) fn register<'a>(&'a self, queues: &'a [Arc<str>]) -> PlaceInLine<'a> {
-        self.waiting.register(queues)
+    /// Gets in line for the jobs of some queues, and of groups that allow no run yet.
+    pub(crate) fn register(&self, lines: &Arc<[Arc<str>]>) -> PlaceInLine<'_> {
+        self.waiting.register(Arc::clone(lines))
     }
 
     /// These jobs have changed. Wakes workers that wait, one for each job that can be claimed, and the sweeper where
@@ -62,6 +66,48 @@ impl Admission {
             self.wake_sweeper();
         }
         self.waiting.wake_for(jobs.filter(|job| !held.contains(&job.spec)));
+    }
+
+    /// Runs have ended: their groups may allow others.
+    pub(crate) fn ended<'a>(&self, transitions: impl Iterator<Item = &'a Transition>) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        for transition in transitions.filter(|transition| transition.lease.is_some()) {
+            groups(&transition.job.spec).for_each(|group| self.opened(&line_of(&group), 1));
+        }
+    }
+
+    /// A group allows runs again that it did not allow.
+    pub(crate) fn opened(&self, line: &Arc<str>, runs: usize) {
+        self.waiting.wake_some(line, runs);
+        self.waiting.wake_some(&any_group(), usize::MAX);
+    }
+
+    /// The lines of a worker that waits for these queues and found these groups full. One that found many of them is
+    /// woken for all.
+    pub(crate) fn lines(&self, queues: &[Arc<str>], full: &[Full]) -> Arc<[Arc<str>]> {
+        if full.len() > MOST_LINES {
+            full.iter().for_each(|full| full.opens.iter().for_each(|at| self.windows.note(*at, &any_group())));
+            return queues.iter().map(Arc::clone).chain([any_group()]).collect();
+        }
+        let line = |full: &Full| {
+            let line = line_of(&full.group);
+            full.opens.iter().for_each(|at| self.windows.note(*at, &line));
+            line
+        };
+        queues.iter().map(Arc::clone).chain(full.iter().map(line)).collect()
+    }
+
+    /// Wakes those who wait for groups that have opened by now: one for each, which passes the call on where it finds
+    /// a job.
+    pub(crate) fn open_windows(&self, now: Moment) {
+        self.windows.take(now).iter().for_each(|line| self.opened(line, 1));
+    }
+
+    /// When the next group opens for which somebody waits.
+    pub(crate) const fn windows(&self) -> &Windows {
+        &self.windows
     }
 
     /// Another node made so many jobs of a queue available.
@@ -131,6 +177,27 @@ impl Admission {
     fn change<T>(&self, change: impl FnOnce(&mut Held) -> T) {
         change(Arc::make_mut(&mut self.held.write().unwrap_or_else(PoisonError::into_inner)));
     }
+}
+
+/// A worker that found more groups full than this waits for any of them.
+const MOST_LINES: usize = 64;
+
+/// The line of those who wait for a group. No queue is named like that.
+pub(crate) fn line_of(group: &Group) -> Arc<str> {
+    format!("\u{1}{group}").into()
+}
+
+/// The line of those who wait for more groups than they could name.
+fn any_group() -> Arc<str> {
+    "\u{1}".into()
+}
+
+/// The groups of a job.
+fn groups(spec: &Spec) -> impl Iterator<Item = Group> {
+    let limits = spec.limits.as_deref();
+    let key = limits.and_then(|limits| limits.own.as_ref()).map(|own| Group::Key(Arc::clone(&own.key)));
+    let kind = limits.filter(|limits| limits.by_kind).map(|_| Group::Kind(Arc::clone(&spec.kind)));
+    [Some(Group::Queue(Arc::clone(&spec.queue))), key, kind].into_iter().flatten()
 }
 
 /// When something happens to a job by itself next. That it is due is nothing where it is held.

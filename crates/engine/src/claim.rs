@@ -5,7 +5,7 @@ use crate::waiting::PlaceInLine;
 use crate::wall::shown_job;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
-use redrive_store::{Claim, EventKind, Job, LeaseRef, State, Transition};
+use redrive_store::{Claim, Claimed, EventKind, Full, Job, LeaseRef, State, Transition};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,21 +55,28 @@ impl Engine {
         stopped: impl Future<Output = ()>,
     ) -> Result<Vec<Job>, EngineError> {
         if request.wait.is_zero() {
-            return self.claim_now(request).await;
+            return self.claim_now(request).await.map(|claimed| claimed.0);
         }
         let deadline = tokio::time::sleep(request.wait);
         tokio::pin!(deadline, stopped);
         let mut called: Option<PlaceInLine<'_>> = None;
+        let mut lines: Arc<[Arc<str>]> = request.queues.as_slice().into();
         loop {
             // In line before looking, so that a job that comes in between is not missed.
-            let place = self.admission.register(&request.queues);
-            let jobs = self.claim_now(request).await?;
+            let place = self.admission.register(&lines);
+            let (jobs, full) = self.claim_now(request).await?;
             // Only now is a call answered: a caller that goes away before it has looked passes it on.
             if let Some(called) = called.take() {
                 called.give_up(&jobs);
             }
             if !jobs.is_empty() {
                 return Ok(jobs);
+            }
+            let further = self.admission.lines(&request.queues, &full);
+            if further.iter().any(|line| !lines.contains(line)) {
+                // A group that is full may open before the place in its line is taken: look once more.
+                lines = further;
+                continue;
             }
             tokio::select! {
                 () = place.called() => {}
@@ -84,7 +91,8 @@ impl Engine {
         }
     }
 
-    async fn claim_now(&self, request: &ClaimRequest) -> Result<Vec<Job>, EngineError> {
+    /// The jobs that can be claimed now, and the groups that allowed no further run.
+    async fn claim_now(&self, request: &ClaimRequest) -> Result<(Vec<Job>, Vec<Full>), EngineError> {
         let claim = Claim {
             queues: request.queues.clone(),
             held: self.admission.held(),
@@ -96,11 +104,11 @@ impl Engine {
             seed: self.randomness.bits(),
         };
         let now = self.clock.now();
-        let jobs = self.store.claim(claim, now).await?;
+        let Claimed { jobs, full } = self.store.claim(claim, now).await?;
         let started = |job| Transition::new(job, EventKind::Claimed, Some(State::Available), now);
         let claimed: Vec<Transition> = jobs.into_iter().map(started).collect();
         self.publish(claimed.iter());
-        Ok(self.shown_jobs(claimed.into_iter().map(|transition| transition.job)))
+        Ok((self.shown_jobs(claimed.into_iter().map(|transition| transition.job)), full))
     }
 
     /// A heartbeat for several jobs; each is answered separately.

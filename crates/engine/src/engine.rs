@@ -119,6 +119,7 @@ impl Engine {
         self.discards.count(transitions.clone());
         self.watch.forget(transitions.clone());
         self.runs.wake(transitions.clone().filter_map(Transition::told_run));
+        self.admission.ended(transitions.clone());
         self.wake(transitions.map(|transition| &transition.job));
     }
 

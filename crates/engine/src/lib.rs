@@ -28,6 +28,7 @@ pub mod testing;
 mod throttle;
 mod waiting;
 mod wall;
+mod windows;
 mod workers;
 
 pub use backend::Backend;

@@ -4,7 +4,9 @@ use crate::layers::{Effective, PolicyDocument};
 use crate::wall::{shown_job, shown_transition};
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Blob, EnqueueRefusal, Enqueued, EventKind, JobId, NewJob, Spec, Start, Transition, Unique};
+use redrive_store::{
+    Blob, EnqueueRefusal, Enqueued, EventKind, JobId, Limits, NewJob, OwnLimit, Spec, Start, Transition, Unique,
+};
 use std::sync::Arc;
 
 /// A job as a producer enqueues it: `Submission { priority: 5, ..Submission::new(kind, queue, body) }`.
@@ -32,6 +34,8 @@ pub struct Submission {
     pub idempotency_key: Option<Arc<str>>,
     /// What it must be unique in.
     pub unique: Option<Arc<Unique>>,
+    /// The limit that it brings.
+    pub limit: Option<OwnLimit>,
     /// Everything else about it, one JSON object; the engine does not read it.
     pub body: Blob,
 }
@@ -51,6 +55,7 @@ impl Submission {
             policy: JobPolicy::Configured,
             idempotency_key: None,
             unique: None,
+            limit: None,
             body,
         }
     }
@@ -99,14 +104,15 @@ impl Engine {
     /// The job that a submission asks for.
     pub(crate) fn new_job(&self, submission: Submission, ids: &mut NewIds) -> Result<NewJob, EngineError> {
         let Submission { kind, queue, priority, start, expires, timeout, lease, policy, id, body, .. } = submission;
-        let (idempotency_key, unique) = (submission.idempotency_key, submission.unique);
+        let (idempotency_key, unique, limit) = (submission.idempotency_key, submission.unique, submission.limit);
         let resolve = |own| self.settings.layers.resolve(own, &kind, &queue).map_err(EngineError::InvalidPolicy);
         let policy = match policy {
             JobPolicy::Configured => resolve(None)?.policy,
             JobPolicy::Own(written) => resolve(Some(written))?.policy,
             JobPolicy::Effective(effective) => Arc::clone(&effective.policy),
         };
-        let spec = Spec { kind, queue, priority, body, policy, timeout, lease, expires };
+        let limits = limit.map(|own| Arc::new(Limits { own: Some(own), by_kind: false }));
+        let spec = Spec { kind, queue, priority, body, policy, timeout, lease, expires, limits };
         let id = id.unwrap_or_else(|| ids.next_id());
         Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key, parent: None, unique })
     }

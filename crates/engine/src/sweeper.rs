@@ -133,13 +133,38 @@ pub async fn run(engine: Arc<Engine>, stopped: impl Future<Output = ()>, report:
                 LONGEST_INTERVAL
             }
         };
-        tokio::select! {
-            () = &mut stopped => break,
-            () = tokio::time::sleep(interval.into()) => {}
-            () = engine.admission.earlier() => {}
+        let nap = tokio::time::sleep(interval.into());
+        tokio::pin!(nap);
+        let ends = loop {
+            tokio::select! {
+                () = &mut stopped => break true,
+                () = &mut nap => break false,
+                () = engine.admission.earlier() => break false,
+                () = next_window(&engine) => engine.admission.open_windows(engine.clock.now()),
+            }
+        };
+        if ends {
+            break;
         }
     }
     engine.clock.save();
+}
+
+/// Completes when a group opens for which somebody waits.
+async fn next_window(engine: &Engine) {
+    let windows = engine.admission.windows();
+    loop {
+        let opens = async {
+            match windows.first() {
+                Some(at) => tokio::time::sleep(at.since(engine.clock.now()).into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = opens => return,
+            () = windows.earlier() => {}
+        }
+    }
 }
 
 /// For how long no worker could be heard, where that is longer than from one turn to the next. Before the start, none

@@ -26,20 +26,25 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Gets in line for some queues.
-    pub(crate) fn register<'a>(&'a self, queues: &'a [Arc<str>]) -> PlaceInLine<'a> {
+    /// Gets in some lines.
+    pub(crate) fn register(&self, queues: Arc<[Arc<str>]>) -> PlaceInLine<'_> {
         let waiter = Arc::<Waiter>::default();
         let mut lines = self.lines();
         self.count.fetch_add(1, Ordering::SeqCst);
-        for queue in queues {
+        for queue in &*queues {
             lines.entry(Arc::clone(queue)).or_default().push_back(Arc::clone(&waiter));
         }
         PlaceInLine { waiting: self, queues, waiter, answered: false }
     }
 
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
     /// Wakes one worker for each of these jobs that is available.
     pub(crate) fn wake_for<'a>(&self, jobs: impl Iterator<Item = &'a Job>) {
-        if self.count.load(Ordering::SeqCst) == 0 {
+        if self.is_empty() {
             return;
         }
         let mut lines = self.lines();
@@ -50,7 +55,7 @@ impl Waiting {
 
     /// Wakes the longest waiting workers of a queue, at most so many.
     pub(crate) fn wake_some(&self, queue: &Arc<str>, most: usize) {
-        if self.count.load(Ordering::SeqCst) > 0 {
+        if !self.is_empty() {
             let mut lines = self.lines();
             (0..most).take_while(|_| wake_one(&mut lines, queue)).for_each(drop);
         }
@@ -88,7 +93,7 @@ fn wake_one(lines: &mut Lines, queue: &Arc<str>) -> bool {
 #[derive(Debug)]
 pub(crate) struct PlaceInLine<'a> {
     waiting: &'a Waiting,
-    queues: &'a [Arc<str>],
+    queues: Arc<[Arc<str>]>,
     waiter: Arc<Waiter>,
     answered: bool,
 }
@@ -116,7 +121,7 @@ impl Drop for PlaceInLine<'_> {
     fn drop(&mut self) {
         let mut lines = self.waiting.lines();
         self.waiting.count.fetch_sub(1, Ordering::SeqCst);
-        for queue in self.queues {
+        for queue in &*self.queues {
             let Some(line) = lines.get_mut(queue) else { continue };
             line.retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter));
             if line.is_empty() {
@@ -133,7 +138,7 @@ impl Drop for PlaceInLine<'_> {
 mod tests {
     use super::*;
 
-    fn queues(names: &[&str]) -> Vec<Arc<str>> {
+    fn queues(names: &[&str]) -> Arc<[Arc<str>]> {
         names.iter().map(|name| Arc::from(*name)).collect()
     }
 
@@ -141,7 +146,8 @@ mod tests {
     fn the_longest_waiting_worker_is_woken_and_only_for_its_queues() {
         let waiting = Waiting::default();
         let (a, b, both) = (queues(&["a"]), queues(&["b"]), queues(&["a", "b"]));
-        let (first, other, last) = (waiting.register(&a), waiting.register(&b), waiting.register(&both));
+        let (first, other, last) =
+            (waiting.register(Arc::clone(&a)), waiting.register(Arc::clone(&b)), waiting.register(Arc::clone(&both)));
         let woken = || [first.is_called(), other.is_called(), last.is_called()];
         assert!(wake_one(&mut waiting.lines(), &a[0]));
         assert_eq!(woken(), [true, false, false]);
@@ -157,7 +163,12 @@ mod tests {
     fn as_many_are_woken_as_there_are_jobs_on_another_node_or_all() {
         let waiting = Waiting::default();
         let (a, b) = (queues(&["a"]), queues(&["b"]));
-        let places = [waiting.register(&a), waiting.register(&a), waiting.register(&a), waiting.register(&b)];
+        let places = [
+            waiting.register(Arc::clone(&a)),
+            waiting.register(Arc::clone(&a)),
+            waiting.register(Arc::clone(&a)),
+            waiting.register(Arc::clone(&b)),
+        ];
         let woken = || places.iter().map(PlaceInLine::is_called).collect::<Vec<_>>();
         waiting.wake_some(&a[0], 2);
         assert_eq!(woken(), [true, true, false, false]);
@@ -170,7 +181,7 @@ mod tests {
     fn a_call_that_is_not_answered_goes_to_the_next() {
         let waiting = Waiting::default();
         let a = queues(&["a"]);
-        let [first, second, third, fourth] = std::array::from_fn(|_| waiting.register(&a));
+        let [first, second, third, fourth] = std::array::from_fn(|_| waiting.register(Arc::clone(&a)));
         drop(first);
         wake_one(&mut waiting.lines(), &a[0]);
         assert!(second.is_called() && !third.is_called());

@@ -1,6 +1,6 @@
 //! What is stored of a job.
 
-use crate::{JobId, LeaseToken, Parent, State, Unique};
+use crate::{JobId, LeaseToken, Limits, Parent, State, Unique};
 use redrive_policy::{History, Moment, Policy, Span, Verdict};
 use std::sync::Arc;
 
@@ -27,13 +27,15 @@ pub struct Spec {
     /// When the job expires: no run, first or later, starts at this time or after it. A redrive that brings no other
     /// expiry clears it.
     pub expires: Option<Moment>,
+    /// The limits of its runs besides that of its queue; most jobs have none.
+    pub limits: Option<Arc<Limits>>,
 }
 
 impl Spec {
     /// A specification without limits of its own.
     pub fn new(kind: impl Into<Arc<str>>, queue: impl Into<Arc<str>>, body: Blob, policy: Arc<Policy>) -> Self {
         let (kind, queue) = (kind.into(), queue.into());
-        Self { kind, queue, priority: 0, body, policy, timeout: None, lease: None, expires: None }
+        Self { kind, queue, priority: 0, body, policy, timeout: None, lease: None, expires: None, limits: None }
     }
 }
 

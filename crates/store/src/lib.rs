@@ -15,6 +15,7 @@ mod id;
 mod inbox;
 mod job;
 mod lifecycle;
+mod limit;
 mod listing;
 mod memory;
 #[cfg(feature = "postgres")]
@@ -38,6 +39,7 @@ pub use job::{
     Blob, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, NewJob, Redrive, Revision, Spec, Start, Times,
 };
 pub use lifecycle::{EventKind, State};
+pub use limit::{Bounds, Group, Limits, OnLimit, OwnLimit, Rate, Setting, Standing};
 pub use listing::{Entry, Filter, Listed, Page};
 pub use memory::Memory;
 #[cfg(feature = "postgres")]
@@ -49,8 +51,8 @@ pub use run::{
 pub use standstill::Standstill;
 pub use step::end_step;
 pub use store::{
-    Claim, Decider, Decision, Enqueued, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention, RunOutcome,
-    Settlement, Store, StoreFuture, Token,
+    Claim, Claimed, Decider, Decision, Enqueued, Full, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention,
+    RunOutcome, Settlement, Store, StoreFuture, Token,
 };
 pub use transition::{JobEnd, Settled, Transition};
 pub use unique::{Duplicate, MOST_REPLACED, OnConflict, States, Unique, UniqueKey};

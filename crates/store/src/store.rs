@@ -1,7 +1,8 @@
 //! The verbs of a store. Each is atomic, and each is given the time.
 
+use crate::limit::Room;
 use crate::{
-    Blob, Decoder, Drained, EnqueueRefusal, Filter, Held, Job, JobId, LeaseToken, Listed, NewJob, NewRun, Page,
+    Blob, Decoder, Drained, EnqueueRefusal, Filter, Group, Held, Job, JobId, LeaseToken, Listed, NewJob, NewRun, Page,
     PendingRun, PendingRuns, Redrive, Refusal, Run, RunFilter, RunId, RunRefusal, RunStep, Settled, Signal, Standstill,
     StartRefusal, State, Stepped, StoreError, Transition,
 };
@@ -35,7 +36,11 @@ pub trait Store: Send + Sync {
     ///
     /// Queues that are held, and queues that are paused, are passed over as a whole. Whether a queue is paused is
     /// the store's own knowledge, whatever the caller holds: another server on the same store may have paused it.
-    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>>;
+    ///
+    /// A job is passed over where a limit of one of its groups allows no further run, and the next that is allowed is
+    /// claimed in its place. Limits are checked in the atomic step that claims, against all that is stored: active
+    /// jobs, and the starts of runs, which are stored with it.
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Claimed>;
 
     /// A heartbeat: each lease lasts `span` from now, or else its own span, and no less than the job asks for. Its
     /// deadline stays.
@@ -268,6 +273,45 @@ impl Claim {
     pub fn new(queues: Vec<Arc<str>>, lease: Span, seed: u64) -> Self {
         let (held, worker) = (Arc::default(), Arc::default());
         Self { queues, held, count: 1, bytes: usize::MAX, worker, lease, timeout: None, seed }
+    }
+}
+
+/// What came of a claim.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claimed {
+    /// The jobs.
+    pub jobs: Vec<Job>,
+    /// Groups that allowed no further run, so that jobs were passed over; all of them where no job was claimed.
+    pub full: Vec<Full>,
+}
+
+/// A group that allows no further run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// The group.
+    pub group: Group,
+    /// When it may allow one; absent where that takes the end of a run.
+    pub opens: Option<Moment>,
+}
+
+impl Claimed {
+    /// Jobs, and nothing was passed over.
+    #[must_use]
+    pub const fn of(jobs: Vec<Job>) -> Self {
+        Self { jobs, full: Vec::new() }
+    }
+
+    /// A job was passed over because of this group, for which other limits apply from `until` on.
+    pub(crate) fn pass(&mut self, group: Group, room: Room, until: Option<Moment>) {
+        let opens = match room {
+            Room::Open | Room::Busy => until,
+            Room::Until(opens) => until.into_iter().chain([opens]).min(),
+        };
+        match self.full.iter_mut().find(|full| full.group == group) {
+            // Another of its jobs brings other limits.
+            Some(full) => full.opens = full.opens.into_iter().chain(opens).min(),
+            None => self.full.push(Full { group, opens }),
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing, NewJob,
-    NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId,
-    RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
+    RunId, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
     StoreFuture, Transition,
 };
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Store for Interrupted {
             signal(id: RunId, signal: Signal, now: Moment) -> Result<Run, RunRefusal>;
         }
         read {
-            claim(claim: Claim, now: Moment) -> Vec<Job>;
+            claim(claim: Claim, now: Moment) -> Claimed;
             extend(refs: Vec<LeaseRef>, span: Option<Span>, now: Moment) -> Vec<Result<Job, Refusal>>;
             stood_still(standstill: Standstill) -> ();
             activate(id: JobId, now: Moment) -> Result<Transition, Refusal>;

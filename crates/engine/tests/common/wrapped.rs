@@ -2,10 +2,10 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun,
-    Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
-    RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError, StoreFuture,
-    Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
+    NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId,
+    RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
+    StoreFuture, Transition,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -91,7 +91,7 @@ impl<A: Around> Store for Wrapped<A> {
         self.around(Verb::Enqueue, move |store| store.enqueue(jobs, now))
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Claimed> {
         self.around(Verb::Claim, move |store| store.claim(claim, now))
     }
 

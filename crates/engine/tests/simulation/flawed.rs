@@ -5,10 +5,10 @@ use super::flaw::Flaw;
 use super::store_kind::StoreKind;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
-    Claim, Decider, Decision, EnqueueRefusal, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed, Memory,
-    Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
-    RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, State,
-    Stepped, Store, StoreFuture, Token, Transition,
+    Claim, Claimed, Decider, Decision, EnqueueRefusal, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed,
+    Memory, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention,
+    Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal,
+    State, Stepped, Store, StoreFuture, Token, Transition,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -157,20 +157,21 @@ impl Store for FlawedStore {
         })
     }
 
-    fn claim(&self, mut claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+    fn claim(&self, mut claim: Claim, now: Moment) -> StoreFuture<'_, Claimed> {
         Box::pin(async move {
             if self.flaw == Flaw::IgnoresPauses {
                 claim.held = Arc::default();
             }
             let looks_back = if self.flaw == Flaw::IgnoresExpiry { 400_000_000 } else { 0 };
-            let mut jobs = self.inner.claim(claim, Moment::from_micros(now.micros() - looks_back)).await?;
+            let mut claimed = self.inner.claim(claim, Moment::from_micros(now.micros() - looks_back)).await?;
+            let jobs = &mut claimed.jobs;
             jobs.iter_mut().for_each(|job| job.times.started = Some(now));
             let mut last = self.last.lock().expect("no panic before");
             if self.errs(Flaw::HandsOutTwice, 20) {
                 jobs.extend(last.take());
             }
             *last = jobs.last().cloned().or(last.take());
-            Ok(jobs)
+            Ok(claimed)
         })
     }
 

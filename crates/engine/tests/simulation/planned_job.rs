@@ -77,6 +77,7 @@ impl PlannedJob {
 
     pub(crate) fn submission(&self) -> Submission {
         Submission {
+            limit: None,
             id: self.id,
             kind: self.kind.into(),
             queue: self.queue.into(),

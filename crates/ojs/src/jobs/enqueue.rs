@@ -1,17 +1,17 @@
 //! A job as a caller enqueues it: read, checked, and written as the body that is stored.
 
 use super::schedule::{self, Spans, Times, WrittenTime};
-use super::{PolicyOrigin, body, unique};
+use super::{PolicyOrigin, body, rate_limit, unique};
 use crate::json::{Members, check_nested, member, push_key, text};
 use crate::{Invalid, Limits};
 use redrive_policy::{Moment, Problem, Problems, Span};
-use redrive_store::{JobId, Start, Unique};
+use redrive_store::{JobId, OwnLimit, Start, Unique};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 /// Members that are read under `options`, or, where it does not have them, at the top.
-const OPTIONS: [&str; 14] = [
+const OPTIONS: [&str; 15] = [
     "queue",
     "priority",
     "timeout_ms",
@@ -26,6 +26,7 @@ const OPTIONS: [&str; 14] = [
     "tags",
     "pending",
     "idempotency_key",
+    "rate_limit",
 ];
 
 /// Members that the server manages; a value that a caller sends there is ignored.
@@ -118,6 +119,10 @@ pub struct JobRequest<'a> {
     pub idempotency_key: Option<Cow<'a, str>>,
     /// What it must be unique in.
     pub unique: Option<Unique>,
+    /// The limit that it brings.
+    pub limit: Option<OwnLimit>,
+    /// The same as it was written.
+    written_limit: Option<&'a RawValue>,
     /// Its arguments, JSON text.
     pub args: &'a str,
     meta: Option<&'a str>,
@@ -163,6 +168,7 @@ impl<'a> JobRequest<'a> {
         let idempotency_key = idempotency_key(&from, key, limits, p);
         let parts = unique::Parts { kind: &kind, queue: &queue, args, meta };
         let unique = unique::of_request(&from, &parts, p);
+        let limit = rate_limit::read(from.of("rate_limit"), &queue, limits, p);
         Self {
             id,
             kind,
@@ -174,6 +180,8 @@ impl<'a> JobRequest<'a> {
             lease,
             idempotency_key,
             unique,
+            written_limit: limit.as_ref().and_then(|_| from.of("rate_limit").get("rate_limit")),
+            limit,
             args,
             meta,
             tags: valid_tags.and(tags.get("tags")).map(RawValue::get),
@@ -211,13 +219,18 @@ impl<'a> JobRequest<'a> {
     #[must_use]
     pub fn body(&self, origin: &PolicyOrigin) -> Vec<u8> {
         const TIMES: usize = 100;
+        let limit = self.written_limit.map_or(0, |limit| limit.get().len() + 16);
         let others: usize = self.others.iter().map(|(key, value)| key.len() + value.get().len() + 4).sum();
-        let mut out = body::begin(origin, self.args, self.meta, self.tags, TIMES + others);
+        let mut out = body::begin(origin, self.args, self.meta, self.tags, TIMES + limit + others);
         for (key, said) in &self.times {
             if let Some(said) = said {
                 member(&mut out, key);
                 said.push(&mut out);
             }
+        }
+        if let Some(limit) = self.written_limit {
+            member(&mut out, "rate_limit");
+            out.extend_from_slice(limit.get().as_bytes());
         }
         for (key, value) in &self.others {
             push_key(&mut out, key);

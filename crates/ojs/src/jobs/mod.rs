@@ -7,6 +7,7 @@ mod envelope;
 mod explanation;
 mod policy;
 mod progress;
+mod rate_limit;
 mod repeat;
 mod revise;
 mod run_error;

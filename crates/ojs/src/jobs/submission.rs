@@ -34,6 +34,7 @@ pub fn submission<'a>(
         policy: JobPolicy::Effective(effective),
         idempotency_key: request.idempotency_key.as_deref().map(Arc::from),
         unique: request.unique.map(Arc::new),
+        limit: request.limit,
     })
 }
 

@@ -2,9 +2,9 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing, NewJob,
-    NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId,
-    RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
+    RunId, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
     StoreFuture, Transition,
 };
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,7 @@ impl Store for Faulty {
         self.tried(self.inner.enqueue(jobs, now))
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Claimed> {
         self.tried(self.inner.claim(claim, now))
     }
 

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod golden;
+pub(crate) mod limits;
 pub(crate) mod revision;
 pub(crate) mod row;
 pub(crate) mod run;

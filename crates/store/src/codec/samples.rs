@@ -31,6 +31,7 @@ pub(crate) fn job() -> Job {
             timeout: Some(Span::MAX),
             lease: None,
             expires: Some(at(i64::MAX)),
+            limits: None,
         }),
         state: State::Active,
         attempt: 300,

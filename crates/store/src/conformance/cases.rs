@@ -63,6 +63,22 @@ macro_rules! for_each_conformance_case {
                 claim_numbers_the_leases_of_a_job,
                 claim_goes_by_the_lease_and_timeout_of_the_job_before_its_own,
             }
+            limits {
+                limit_of_concurrency_holds_until_a_run_ends,
+                limit_of_concurrency_makes_room_however_a_run_ends,
+                limit_of_zero_holds_the_group,
+                limit_of_a_rate_counts_starts_of_any_period,
+                limit_of_a_throttle_spaces_starts_evenly,
+                limit_requires_all_bounds_together,
+                limit_delays_no_job_of_other_groups,
+                limit_keeps_the_order_among_all_lanes,
+                limit_of_a_key_spans_queues,
+                limit_is_the_one_that_each_job_brings,
+                limit_counts_again_what_is_retried_and_redriven,
+                limit_leaves_no_room_for_what_has_expired,
+                limit_survives_a_restart,
+                limit_ends_with_the_bytes_of_a_claim,
+            }
             lease {
                 ret_13_a_heartbeat_extends_the_lease,
                 extend_with_a_span_of_its_own_counts_for_one_heartbeat,

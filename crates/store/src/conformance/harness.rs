@@ -4,8 +4,8 @@ pub(super) use super::failures::{decision, decision_of, failed, failed_run, poli
 
 use super::{Subject, Violation};
 use crate::{
-    Claim, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Listed, Memory, NewJob, Page,
-    Queue, Redrive, Refusal, RunOutcome, Settled, Settlement, Spec, Start, State, Store, StoreError, StoreFuture,
+    Claim, Claimed, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Listed, Memory, NewJob,
+    Page, Queue, Redrive, Refusal, RunOutcome, Settled, Settlement, Spec, Start, State, Store, StoreError, StoreFuture,
     Token, Transition,
 };
 use redrive_policy::{AttemptLimit, Disposition, Moment, Policy, Span};
@@ -30,8 +30,8 @@ pub(super) type StoreView = (Listed, Vec<Queue>, Option<Moment>);
 /// A store under test, and the time of the case.
 pub struct Harness<'s> {
     subject: &'s dyn Subject,
-    store: Box<dyn Store>,
-    now: Moment,
+    pub(super) store: Box<dyn Store>,
+    pub(super) now: Moment,
     ids: u32,
     policy: Arc<Policy>,
 }
@@ -95,6 +95,7 @@ impl<'s> Harness<'s> {
             timeout: None,
             lease: None,
             expires: None,
+            limits: None,
         };
         change(&mut spec);
         NewJob::new(self.new_id(), Arc::new(spec))
@@ -137,7 +138,12 @@ impl<'s> Harness<'s> {
     }
 
     pub(super) async fn claim_with(&self, claim: Claim) -> Result<Vec<Job>, Violation> {
-        Ok(self.store.claim(claim, self.now).await?)
+        Ok(self.store.claim(claim, self.now).await?.jobs)
+    }
+
+    /// As [`Harness::claim`], with what was passed over.
+    pub(super) async fn claim_whole(&self, count: usize) -> Result<Claimed, Violation> {
+        Ok(self.store.claim(self.claim_request(&[QUEUE], count), self.now).await?)
     }
 
     pub(super) async fn claim(&self, count: usize) -> Result<Vec<Job>, Violation> {

@@ -11,6 +11,7 @@ mod failure;
 mod failures;
 mod harness;
 mod lease;
+mod limits;
 pub mod model;
 mod promote;
 mod queues;

@@ -12,7 +12,7 @@ pub(super) async fn race_of_two_workers_for_one_job(harness: &mut Harness<'_>) -
             let worker = format!("worker-{index}").into();
             store.claim(Claim { worker, seed: index as u64, ..harness.claim_request(&[QUEUE], 1) }, START)
         })?;
-        let winners: Vec<Job> = claimed.into_iter().flatten().collect();
+        let winners: Vec<Job> = claimed.into_iter().flat_map(|claimed| claimed.jobs).collect();
         same!(ids(&winners), [job.id], "the job, claimed once");
         same!(harness.get(job.id).await?, winners[0], "the job as the winner got it");
     }
@@ -26,7 +26,7 @@ pub(super) async fn race_of_many_workers_claims_every_job_once(harness: &mut Har
     let claimed = harness.together(6, |index, store| {
         store.claim(Claim { seed: index as u64, ..harness.claim_request(&[QUEUE], 13) }, START)
     })?;
-    let claimed: Vec<Job> = claimed.into_iter().flatten().collect();
+    let claimed: Vec<Job> = claimed.into_iter().flat_map(|claimed| claimed.jobs).collect();
     same!(claimed.len(), 60, "how many jobs were claimed");
     same!(ids(&claimed).into_iter().collect::<BTreeSet<_>>(), names, "which");
     Ok(())

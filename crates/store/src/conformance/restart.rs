@@ -2,7 +2,10 @@
 
 use super::harness::{DELAY_MS, Harness, LEASE_MS, QUEUE, decision, failed_run, ids, lease_of, token};
 use super::{CaseResult, Violation, same};
-use crate::{Blob, Enqueued, Job, Missing, NewJob, Redrive, Refusal, Retention, RunOutcome, Spec, Start, State};
+use crate::{
+    Blob, Bounds, Enqueued, Job, Limits, Missing, NewJob, OnLimit, OwnLimit, Rate, Redrive, Refusal, Retention,
+    RunOutcome, Spec, Start, State,
+};
 use redrive_policy::{
     AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Disposition, Jitter, Matcher, Parts, Pattern, Policy,
     Rounding, Rule, Span, Unmatched,
@@ -30,6 +33,14 @@ pub(super) async fn restart_keeps_a_job_in_every_state(harness: &mut Harness<'_>
     Ok(())
 }
 
+/// Limits that have something in every place.
+fn elaborate_limits() -> Limits {
+    let rate = |limit| Some(Rate { limit, period: Span::saturating_ms(0.3) });
+    let bounds = Bounds { concurrency: Some(u32::MAX), rate: rate(1), throttle: rate(u32::MAX) };
+    let own = OwnLimit { key: "tenant:1".into(), bounds, on_limit: OnLimit::Drop };
+    Limits { own: Some(own), by_kind: true }
+}
+
 pub(super) async fn restart_keeps_the_whole_spec_of_a_job(harness: &mut Harness<'_>) -> CaseResult {
     let policy = Arc::new(Policy::new(elaborate()).map_err(|problems| Violation::new(format!("{problems}")))?);
     let spec = Spec {
@@ -41,6 +52,7 @@ pub(super) async fn restart_keeps_the_whole_spec_of_a_job(harness: &mut Harness<
         timeout: Some(Span::saturating_ms(0.1)),
         lease: Some(Span::MAX),
         expires: Some(harness.later(u32::MAX)),
+        limits: Some(Arc::new(elaborate_limits())),
     };
     let new = harness.job_with(|said| *said = spec.clone());
     let job = harness.enqueue_new(NewJob { start: Start::Pending, ..new }).await?;

@@ -187,7 +187,7 @@ impl Compactor {
         record::begin(frame.records(), rotated.next_sequence);
         frame.records().extend_from_slice(common);
         let mut draft = Draft::create(&*self.disk, &self.dir, rotated.segment)?;
-        if let Err(why) = self.fill(&mut draft, frame, *cursor) {
+        if let Err(why) = self.fill(&mut draft, frame, cursor.clone()) {
             // The next opening removes it, where this does not.
             let _ = draft.discard();
             return Err(why);

@@ -1,13 +1,14 @@
 //! Indexes, by which jobs are found without reading all of them.
 
 use super::due::Due;
-use super::queue_index::{Filled, QueueIndex, Timeline, id_index};
+use super::lanes::{Lanes, UNLIMITED};
+use super::queue_index::{Filled, QueueIndex, Ready, Timeline, id_index};
 use super::slot::{IndexKeys, Slot};
 use crate::JobId;
 use crate::standstill::Grace;
 use redrive_policy::Moment;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// All indexes but the one by id.
@@ -17,6 +18,8 @@ pub(super) struct Indexes {
     pub(super) queue_indexes: Vec<QueueIndex>,
     by_name: BTreeMap<Arc<str>, u32>,
     free: Vec<u32>,
+    /// The lanes of jobs with limits of their own.
+    pub(super) lanes: Lanes,
     /// How often a free number was reused.
     pub(super) retaken: u64,
     /// Scheduled and retryable jobs by the time at which they may run.
@@ -78,6 +81,9 @@ impl Indexes {
     }
 
     pub(super) fn insert(&mut self, id: JobId, slot: u32, places: &IndexKeys) {
+        if places.lane != UNLIMITED {
+            self.lanes.enter(places.lane, places.state);
+        }
         self.queue_indexes[places.queue_index as usize].insert(id, slot, places);
         if let Some(at) = places.due {
             self.due.insert(places.queue_index, (at, id), slot);
@@ -90,6 +96,9 @@ impl Indexes {
     }
 
     pub(super) fn remove(&mut self, id: JobId, places: &IndexKeys) {
+        if places.lane != UNLIMITED {
+            self.lanes.leave(places.lane, places.state);
+        }
         self.queue_indexes[places.queue_index as usize].remove(id, places);
         if let Some(at) = places.due {
             self.due.remove(places.queue_index, &(at, id));
@@ -126,7 +135,11 @@ impl Indexes {
             let queue_index = &mut queue_indexes[places.queue_index as usize];
             queue_index.id_indexes[id_index(&places)].push((job.id, slot));
             if let Some(since) = places.ready {
-                queue_index.ready.entry(Reverse(places.priority)).or_default().push(((since, job.id), slot));
+                let ready = queue_index.ready.entry(places.lane).or_default();
+                ready.entry(Reverse(places.priority)).or_default().push(((since, job.id), slot));
+            }
+            if places.lane != UNLIMITED {
+                self.lanes.enter(places.lane, places.state);
             }
             queue_index.due.extend(places.due.map(|due| ((due, job.id), slot)));
             if let Some(finished) = places.finished.filter(|_| places.dead) {
@@ -141,9 +154,14 @@ impl Indexes {
         let mut due = Vec::with_capacity(queue_indexes.len());
         for (queue_index, draft) in self.queue_indexes.iter_mut().zip(queue_indexes) {
             due.push(draft.due.into_iter().collect());
-            let ready = draft.ready.into_iter().map(|(priority, line)| (priority, line.into_iter().collect()));
+            let filled = |ready: ReadyDraft| -> Ready {
+                ready.into_iter().map(|(priority, line)| (priority, line.into_iter().collect())).collect()
+            };
+            let mut lanes: HashMap<u64, Ready> =
+                draft.ready.into_iter().map(|(lane, ready)| (lane, filled(ready))).collect();
             queue_index.fill(Filled {
-                ready: ready.collect(),
+                ready: lanes.remove(&UNLIMITED).unwrap_or_default(),
+                lanes,
                 id_indexes: draft.id_indexes.map(|id_index| id_index.into_iter().collect()),
                 dead: draft.dead.into_iter().collect(),
             });
@@ -156,11 +174,14 @@ impl Indexes {
 /// A timeline as a plain list.
 type TimelineDraft = Vec<((Moment, JobId), u32)>;
 
+type ReadyDraft = BTreeMap<Reverse<i32>, TimelineDraft>;
+
 /// The indexes of a queue as plain lists.
 #[derive(Default)]
 struct QueueIndexDraft {
     id_indexes: [Vec<(JobId, u32)>; 9],
-    ready: BTreeMap<Reverse<i32>, TimelineDraft>,
+    /// By lane.
+    ready: HashMap<u64, ReadyDraft>,
     due: TimelineDraft,
     dead: TimelineDraft,
 }

@@ -1,5 +1,6 @@
 //! From records to the state in memory.
 
+use super::groups::Groups;
 use super::ids::Ids;
 use super::indexes::Indexes;
 use super::record::{Record, SharedSpecRecord, SpecRecord};
@@ -24,6 +25,7 @@ pub(super) struct Loader {
     catalogue: CatalogueReader,
     keys: HashMap<u32, Arc<str>>,
     runs: Runs,
+    groups: Groups,
     /// Jobs that records refer to before they are known. A snapshot leaves out what is deleted while
     /// it is being written, so the log may still speak of them, up to their deletion.
     unknown: HashSet<JobId>,
@@ -153,6 +155,10 @@ impl Loader {
                 self.runs.set_last_message(number);
                 Ok(())
             }
+            Record::Group { group, row } => {
+                self.groups.put(group, row);
+                Ok(())
+            }
             Record::Clock { at, ahead_us } => {
                 self.happened([Some(at)]);
                 self.clock = Some((at, ahead_us));
@@ -204,7 +210,7 @@ impl Loader {
         });
         let queue = Arc::clone(&self.indexes.queue_indexes[queue_index as usize].name);
         self.catalogue
-            .shared_spec(record, queue, queue_index)
+            .shared_spec(record, queue, queue_index, &mut self.indexes.lanes)
             .ok_or_else(|| "a shared specification with a policy that is not known".to_owned())
     }
 
@@ -290,7 +296,9 @@ impl Loader {
             return Err("two jobs with one idempotency key".to_owned());
         }
         let catalogue = self.catalogue.finish().ok_or("two numbers for the same shared specification")?;
-        let mut store_state = StoreState::new(self.slots, self.ids, self.indexes, catalogue, keys, self.runs);
+        self.indexes.lanes.sweep();
+        let mut store_state =
+            StoreState::new(self.slots, self.ids, self.indexes, catalogue, keys, self.runs, self.groups);
         // The latest moment is known by now, and is not to be forgotten when those jobs are.
         store_state.clock = self.latest.map(|latest| (latest, self.clock.map_or(0, |(_, ahead_us)| ahead_us)));
         Ok(store_state)

@@ -14,10 +14,12 @@ mod frame;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
 mod gather;
+mod groups;
 mod header;
 mod high_water;
 mod ids;
 mod indexes;
+mod lanes;
 mod load;
 mod log;
 mod names;

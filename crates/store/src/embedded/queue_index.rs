@@ -1,16 +1,20 @@
 //! A queue and the indexes of its jobs.
 
+use super::lanes::UNLIMITED;
 use super::slot::IndexKeys;
 use crate::{JobId, Queue, State};
 use redrive_policy::Moment;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Jobs by id.
 pub(super) type IdIndex = BTreeMap<JobId, u32>;
 /// Jobs by time, then by id.
 pub(super) type Timeline = BTreeMap<(Moment, JobId), u32>;
+
+/// Available jobs by priority, then the longest waiting first.
+pub(super) type Ready = BTreeMap<Reverse<i32>, Timeline>;
 
 /// The index of dead letters, after those of the eight states.
 const DEAD: usize = State::ALL.len();
@@ -21,8 +25,10 @@ pub(super) struct QueueIndex {
     pub(super) name: Arc<str>,
     pub(super) paused: bool,
     pub(super) created: Moment,
-    /// The available jobs of each priority, the longest waiting first.
-    ready: BTreeMap<Reverse<i32>, Timeline>,
+    /// The available jobs without limits of their own.
+    ready: Ready,
+    /// Those of lanes. A lane without any is not here.
+    lanes: HashMap<u64, Ready>,
     id_indexes: [IdIndex; DEAD + 1],
     /// The dead letters by their end.
     dead: Timeline,
@@ -31,14 +37,16 @@ pub(super) struct QueueIndex {
 /// The indexes of a queue, built in bulk.
 #[derive(Debug, Default)]
 pub(super) struct Filled {
-    pub(super) ready: BTreeMap<Reverse<i32>, Timeline>,
+    pub(super) ready: Ready,
+    pub(super) lanes: HashMap<u64, Ready>,
     pub(super) id_indexes: [IdIndex; DEAD + 1],
     pub(super) dead: Timeline,
 }
 
 impl QueueIndex {
     pub(super) fn new(name: Arc<str>, paused: bool, created: Moment) -> Self {
-        Self { name, paused, created, ready: BTreeMap::new(), id_indexes: Default::default(), dead: Timeline::new() }
+        let (ready, lanes, dead) = (Ready::new(), HashMap::new(), Timeline::new());
+        Self { name, paused, created, ready, lanes, id_indexes: Default::default(), dead }
     }
 
     /// The dead letters by their end.
@@ -46,9 +54,34 @@ impl QueueIndex {
         &self.dead
     }
 
-    /// The available jobs in the order in which they are claimed.
+    /// The available jobs without limits of their own, in the order in which they are claimed.
     pub(super) fn line(&self) -> impl Iterator<Item = u32> {
         self.ready.values().flat_map(|waiting| waiting.values().copied())
+    }
+
+    /// Whether jobs with limits of their own are available.
+    pub(super) fn has_lanes(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
+    /// The numbers of the lanes that have available jobs.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = u64> {
+        let unlimited = (!self.ready.is_empty()).then_some(UNLIMITED);
+        unlimited.into_iter().chain(self.lanes.keys().copied())
+    }
+
+    /// The available jobs of a lane in the order in which they are claimed, each with its place in that order.
+    pub(super) fn lane(&self, number: u64) -> impl Iterator<Item = (Turn, u32)> {
+        let ready = if number == UNLIMITED { Some(&self.ready) } else { self.lanes.get(&number) };
+        ready
+            .into_iter()
+            .flatten()
+            .flat_map(|(priority, waiting)| waiting.iter().map(|((since, id), slot)| ((*priority, *since, *id), *slot)))
+    }
+
+    /// How many jobs are in a state that has no dead letters.
+    pub(super) fn count(&self, state: State) -> usize {
+        self.id_indexes[state as usize].len()
     }
 
     /// The jobs in a state, dead letters or not as `dead` says; absent, both.
@@ -77,7 +110,11 @@ impl QueueIndex {
             self.dead.insert((finished, id), slot);
         }
         if let Some(since) = places.ready {
-            self.ready.entry(Reverse(places.priority)).or_default().insert((since, id), slot);
+            let ready = match places.lane {
+                UNLIMITED => &mut self.ready,
+                lane => self.lanes.entry(lane).or_default(),
+            };
+            ready.entry(Reverse(places.priority)).or_default().insert((since, id), slot);
         }
     }
 
@@ -86,19 +123,33 @@ impl QueueIndex {
         if let Some(finished) = places.finished.filter(|_| places.dead) {
             self.dead.remove(&(finished, id));
         }
-        if let Some(since) = places.ready
-            && let Some(waiting) = self.ready.get_mut(&Reverse(places.priority))
-        {
-            waiting.remove(&(since, id));
-            if waiting.is_empty() {
-                self.ready.remove(&Reverse(places.priority));
+        let Some(since) = places.ready else { return };
+        if places.lane == UNLIMITED {
+            unready(&mut self.ready, places.priority, &(since, id));
+        } else if let Some(ready) = self.lanes.get_mut(&places.lane) {
+            unready(ready, places.priority, &(since, id));
+            if ready.is_empty() {
+                self.lanes.remove(&places.lane);
             }
         }
     }
 
     /// Takes over indexes that were built in bulk.
     pub(super) fn fill(&mut self, filled: Filled) {
-        (self.ready, self.id_indexes, self.dead) = (filled.ready, filled.id_indexes, filled.dead);
+        (self.ready, self.lanes) = (filled.ready, filled.lanes);
+        (self.id_indexes, self.dead) = (filled.id_indexes, filled.dead);
+    }
+}
+
+/// The place of an available job in the order in which they are claimed.
+pub(super) type Turn = (Reverse<i32>, Moment, JobId);
+
+fn unready(ready: &mut Ready, priority: i32, key: &(Moment, JobId)) {
+    if let Some(waiting) = ready.get_mut(&Reverse(priority)) {
+        waiting.remove(key);
+        if waiting.is_empty() {
+            ready.remove(&Reverse(priority));
+        }
     }
 }
 

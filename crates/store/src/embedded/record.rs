@@ -2,9 +2,11 @@
 //! one, as long as the newest is read in the end.
 
 use crate::codec::row::{self, Row};
-use crate::codec::{Decoder, Encode, Malformed, Unreadable, revision, run, verdict};
-use crate::{FailedRun, Job, JobId, Message, Revision, Run, RunId};
+use crate::codec::{Decoder, Encode, Malformed, Unreadable, limits, revision, run, verdict};
+use crate::limit::GroupRow;
+use crate::{FailedRun, Group, Job, JobId, Limits, Message, Revision, Run, RunId};
 use redrive_policy::{Moment, Span};
+use std::sync::Arc;
 
 /// What many jobs have in common, by the number under which their records refer to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +19,7 @@ pub(super) struct SharedSpecRecord<'a> {
     pub(super) policy: u64,
     pub(super) timeout: Option<Span>,
     pub(super) lease: Option<Span>,
+    pub(super) limits: Option<Arc<Limits>>,
 }
 
 /// The part of a specification that belongs to one job alone.
@@ -97,6 +100,11 @@ pub(super) enum Record<'a> {
     LastMessage {
         number: u64,
     },
+    /// What is stored of a group of jobs that is limited.
+    Group {
+        group: Group,
+        row: GroupRow,
+    },
     /// The time, and how far the wall clock was ahead of it, in microseconds.
     Clock {
         at: Moment,
@@ -137,6 +145,7 @@ mod tag {
     pub(super) const MESSAGE: u8 = 18;
     pub(super) const MESSAGE_GONE: u8 = 19;
     pub(super) const LAST_MESSAGE: u8 = 20;
+    pub(super) const GROUP: u8 = 30;
 }
 
 pub(super) fn policy(out: &mut Vec<u8>, number: u64, text: &[u8]) {
@@ -152,9 +161,13 @@ pub(super) fn shared_spec(out: &mut Vec<u8>, shared_spec: &SharedSpecRecord<'_>)
     out.text(shared_spec.queue);
     out.raw(&shared_spec.priority.to_le_bytes());
     out.count(shared_spec.policy);
-    out.byte(u8::from(shared_spec.timeout.is_some()) | u8::from(shared_spec.lease.is_some()) << 1);
+    let parts = [shared_spec.timeout.is_some(), shared_spec.lease.is_some(), shared_spec.limits.is_some()];
+    out.byte((0..).zip(parts).map(|(place, part)| u8::from(part) << place).sum());
     for span in [shared_spec.timeout, shared_spec.lease].into_iter().flatten() {
         out.span(span);
+    }
+    if let Some(limits) = &shared_spec.limits {
+        limits::encode(limits, out);
     }
 }
 
@@ -240,6 +253,12 @@ pub(super) fn last_message(out: &mut Vec<u8>, number: u64) {
     out.count(number);
 }
 
+pub(super) fn group(out: &mut Vec<u8>, group: &Group, row: &GroupRow) {
+    out.byte(tag::GROUP);
+    out.text(&group.to_string());
+    limits::encode_group(row, out);
+}
+
 pub(super) fn clock(out: &mut Vec<u8>, at: Moment, ahead_us: i64) {
     out.byte(tag::CLOCK);
     out.moment(at);
@@ -303,6 +322,10 @@ impl<'a> Record<'a> {
             }
             tag::MESSAGE_GONE => Ok(Self::MessageGone { run: decode_run_id(from)?, number: from.count()? }),
             tag::LAST_MESSAGE => Ok(Self::LastMessage { number: from.count()? }),
+            tag::GROUP => {
+                let group = Group::parse(from.text()?).ok_or(Malformed("a group is of an unknown kind"))?;
+                Ok(Self::Group { group, row: limits::decode_group(from)? })
+            }
             tag::CLOCK => Ok(Self::Clock { at: from.moment()?, ahead_us: from.moment()?.micros() }),
             tag::SEALED => Ok(Self::Sealed),
             tag::CLOSED => Ok(Self::Closed),
@@ -326,12 +349,13 @@ fn decode_shared_spec<'a>(from: &mut Decoder<'a>) -> Result<SharedSpecRecord<'a>
     let priority = from.array().map(i32::from_le_bytes)?;
     let policy = from.count()?;
     let flags = from.byte()?;
-    if flags > 3 {
+    if flags > 7 {
         return Err(Malformed("a shared specification has parts that this format does not know"));
     }
     let timeout = if flags & 1 != 0 { Some(from.span()?) } else { None };
     let lease = if flags & 2 != 0 { Some(from.span()?) } else { None };
-    Ok(SharedSpecRecord { number, kind, queue, priority, policy, timeout, lease })
+    let limits = if flags & 4 != 0 { Some(Arc::new(limits::decode(from)?)) } else { None };
+    Ok(SharedSpecRecord { number, kind, queue, priority, policy, timeout, lease, limits })
 }
 
 fn decode_spec<'a>(from: &mut Decoder<'a>) -> Result<SpecRecord<'a>, Unreadable> {

@@ -1,6 +1,8 @@
 //! What many jobs have in common, stored once: kind, queue, priority, policy and limits.
 
+use super::lanes::{Lanes, NumberedLane, UNLIMITED};
 use super::record::{self, SharedSpecRecord};
+use crate::limit::Lane;
 use crate::{Blob, Spec, StoreError};
 use redrive_policy::{Moment, Policy, Span};
 use std::collections::hash_map::Entry;
@@ -28,9 +30,16 @@ pub(super) struct SharedSpec {
     policy: Arc<SharedPolicy>,
     timeout: Option<Span>,
     lease: Option<Span>,
+    /// Where jobs with limits of their own wait.
+    pub(super) lane: Option<Arc<NumberedLane>>,
 }
 
 impl SharedSpec {
+    /// The number of the lane.
+    pub(super) fn lane_number(&self) -> u64 {
+        self.lane.as_ref().map_or(UNLIMITED, |lane| lane.number)
+    }
+
     /// Together with the part that belongs to one job alone.
     pub(super) fn spec(&self, body: &Blob, expires: Option<Moment>) -> Spec {
         Spec {
@@ -42,6 +51,7 @@ impl SharedSpec {
             timeout: self.timeout,
             lease: self.lease,
             expires,
+            limits: self.lane.as_ref().map(|lane| Arc::clone(&lane.lane.limits)),
         }
     }
 
@@ -54,6 +64,7 @@ impl SharedSpec {
             policy: self.policy.number,
             timeout: self.timeout,
             lease: self.lease,
+            limits: self.lane.as_ref().map(|lane| Arc::clone(&lane.lane.limits)),
         }
     }
 
@@ -64,6 +75,7 @@ impl SharedSpec {
             priority: self.priority,
             policy: self.policy.number,
             spans: [self.timeout, self.lease].map(bits),
+            limits: self.lane.as_ref().map(|lane| Arc::clone(lane.bytes())),
         }
     }
 }
@@ -76,6 +88,7 @@ struct Key {
     priority: i32,
     policy: u64,
     spans: [Option<u64>; 2],
+    limits: Option<Arc<[u8]>>,
 }
 
 fn bits(span: Option<Span>) -> Option<u64> {
@@ -106,15 +119,18 @@ impl Catalogue {
         &mut self,
         spec: &Spec,
         queue_index: u32,
+        lanes: &mut Lanes,
         out: &mut Vec<u8>,
     ) -> Result<Arc<SharedSpec>, StoreError> {
         let policy = self.policy(&spec.policy, out)?;
+        let lane = lanes.of(spec);
         let key = Key {
             kind: Arc::clone(&spec.kind),
             queue: Arc::clone(&spec.queue),
             priority: spec.priority,
             policy: policy.number,
             spans: [spec.timeout, spec.lease].map(bits),
+            limits: lane.as_ref().map(|lane| Arc::clone(lane.bytes())),
         };
         if let Some(shared_spec) = self.shared_spec.get(&key) {
             return Ok(Arc::clone(shared_spec));
@@ -128,6 +144,7 @@ impl Catalogue {
             policy,
             timeout: spec.timeout,
             lease: spec.lease,
+            lane,
         });
         self.next_shared_spec += 1;
         record::shared_spec(out, &shared_spec.record());
@@ -136,8 +153,8 @@ impl Catalogue {
         Ok(shared_spec)
     }
 
-    /// A job gives up its shared specification. One that no other job has is removed.
-    pub(super) fn release(&mut self, shared_spec: Arc<SharedSpec>) {
+    /// A job gives up its shared specification. One that no other job has is removed, and gives up its lane.
+    pub(super) fn release(&mut self, shared_spec: Arc<SharedSpec>, lanes: &mut Lanes) {
         // Two in the catalogue, one for the job: no other reference outlives a verb.
         if Arc::strong_count(&shared_spec) > 3 {
             return;
@@ -151,6 +168,9 @@ impl Catalogue {
             self.by_address.remove(&address(&policy.policy));
             self.numbered_policies.remove(&policy.number);
         }
+        let lane = shared_spec.lane.clone();
+        drop(shared_spec);
+        lane.into_iter().for_each(|lane| lanes.release(lane));
     }
 
     /// Writes everything with a number from `shared_spec` and `policies` on; answers the next numbers.
@@ -217,17 +237,24 @@ impl CatalogueReader {
         record: &SharedSpecRecord<'_>,
         queue: Arc<str>,
         queue_index: u32,
+        lanes: &mut Lanes,
     ) -> Option<()> {
         if !self.shared_spec.contains_key(&record.number) {
+            let kind: Arc<str> = record.kind.into();
+            let lane = record.limits.as_ref().map(|limits| {
+                let kind = limits.by_kind.then(|| Arc::clone(&kind));
+                lanes.numbered(Lane { limits: Arc::clone(limits), kind })
+            });
             let shared_spec = Arc::new(SharedSpec {
                 number: record.number,
-                kind: record.kind.into(),
+                kind,
                 queue,
                 queue_index,
                 priority: record.priority,
                 policy: Arc::clone(self.policies.get(&record.policy)?),
                 timeout: record.timeout,
                 lease: record.lease,
+                lane,
             });
             self.catalogue.next_shared_spec = self.catalogue.next_shared_spec.max(record.number.saturating_add(1));
             self.shared_spec.insert(record.number, shared_spec);
@@ -277,25 +304,25 @@ mod tests {
 
     #[test]
     fn equal_shared_spec_are_kept_once_and_forgotten_with_their_last_job() {
-        let mut catalogue = Catalogue::default();
+        let (mut catalogue, mut lanes) = (Catalogue::default(), Lanes::default());
         let mut out = Vec::new();
         // Equal, and not the same in memory.
-        let first = catalogue.shared_spec_of(&spec("a", policy(3)), 0, &mut out).unwrap();
+        let first = catalogue.shared_spec_of(&spec("a", policy(3)), 0, &mut lanes, &mut out).unwrap();
         let written = out.len();
-        let second = catalogue.shared_spec_of(&spec("a", policy(3)), 0, &mut out).unwrap();
+        let second = catalogue.shared_spec_of(&spec("a", policy(3)), 0, &mut lanes, &mut out).unwrap();
         assert!(Arc::ptr_eq(&first, &second) && out.len() == written);
-        let other = catalogue.shared_spec_of(&spec("b", policy(3)), 0, &mut out).unwrap();
+        let other = catalogue.shared_spec_of(&spec("b", policy(3)), 0, &mut lanes, &mut out).unwrap();
         assert_eq!((other.number, other.policy.number), (1, 0));
-        catalogue.release(first);
+        catalogue.release(first, &mut lanes);
         assert_eq!(catalogue.shared_spec.len(), 2);
-        catalogue.release(second);
+        catalogue.release(second, &mut lanes);
         assert_eq!((catalogue.shared_spec.len(), catalogue.policies.len()), (1, 1));
-        catalogue.release(other);
+        catalogue.release(other, &mut lanes);
         assert!(catalogue.shared_spec.is_empty() && catalogue.numbered_shared_spec.is_empty());
         assert!(catalogue.policies.is_empty() && catalogue.by_address.is_empty());
         assert!(catalogue.numbered_policies.is_empty());
         // Numbers are not given out twice.
-        let again = catalogue.shared_spec_of(&spec("a", policy(3)), 0, &mut out).unwrap();
+        let again = catalogue.shared_spec_of(&spec("a", policy(3)), 0, &mut lanes, &mut out).unwrap();
         assert_eq!((again.number, again.policy.number), (2, 1));
     }
 }

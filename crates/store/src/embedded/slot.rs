@@ -41,6 +41,7 @@ struct Past {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IndexKeys {
     pub(super) queue_index: u32,
+    pub(super) lane: u64,
     pub(super) priority: i32,
     pub(super) state: State,
     pub(super) dead: bool,
@@ -99,6 +100,7 @@ impl Slot {
         };
         IndexKeys {
             queue_index: self.shared_spec.queue_index,
+            lane: self.shared_spec.lane_number(),
             priority: self.shared_spec.priority,
             state,
             dead: self.is_dead(),

@@ -11,7 +11,7 @@ use super::header::{FIRST_FRAME, FileHeader, Kind, fresh_salt};
 use super::names::Name;
 use super::record;
 use super::store_state::StoreState;
-use crate::RunId;
+use crate::{Group, RunId};
 use std::path::{Path, PathBuf};
 
 /// How much is written before it is flushed, so that the flushes of the log never wait for long.
@@ -20,7 +20,7 @@ const FLUSH_BYTES: u64 = 16 << 20;
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// What a snapshot has of the state so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cursor {
     /// The next numbers of shared specifications and policies.
     numbers: (u64, u64),
@@ -32,6 +32,10 @@ pub(super) struct Cursor {
     pub(super) jobs: u64,
     /// The last run.
     run: Option<RunId>,
+    /// The last group.
+    group: Option<Group>,
+    /// Whether all runs are written.
+    runs: bool,
 }
 
 impl Cursor {
@@ -81,16 +85,21 @@ impl Cursor {
         end < store_state.slots.places()
     }
 
-    /// The next runs and their messages, about `most` runs. False when there are no more.
+    /// The next runs and their messages, about `most` runs, then what is stored of limited groups. False when there
+    /// are no more.
     pub(super) fn write_runs(&mut self, store_state: &StoreState, most: usize, out: &mut Vec<u8>) -> bool {
-        for (written, slot) in store_state.runs.behind(self.run).enumerate() {
-            if written >= most.max(1) || out.len() > CHUNK_BYTES {
-                return true;
+        if !self.runs {
+            for (written, slot) in store_state.runs.behind(self.run).enumerate() {
+                if written >= most.max(1) || out.len() > CHUNK_BYTES {
+                    return true;
+                }
+                slot.write(out);
+                self.run = Some(slot.run.id);
             }
-            slot.write(out);
-            self.run = Some(slot.run.id);
+            self.runs = true;
         }
-        false
+        self.group = store_state.groups.write(self.group.take(), most, out);
+        self.group.is_some()
     }
 }
 

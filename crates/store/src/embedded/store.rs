@@ -7,10 +7,10 @@ use super::options::Options;
 use super::store_state::StoreState;
 use super::waiter::Durable;
 use crate::{
-    Claim, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun,
-    Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
-    RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError, StoreFuture,
-    Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
+    NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId,
+    RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
+    StoreFuture, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -199,7 +199,7 @@ impl Store for Embedded {
         self.answer(|store_state| store_state.enqueue(&jobs, now))
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Claimed> {
         self.answer(|store_state| Ok(store_state.claim(&claim, now)))
     }
 

@@ -1,6 +1,7 @@
 //! The state of the store in memory, and the records of what changed.
 
 use super::frame::Frame;
+use super::groups::Groups;
 use super::ids::Ids;
 use super::indexes::Indexes;
 use super::record::{self, SpecRecord};
@@ -29,6 +30,7 @@ pub(super) struct StoreState {
     keys: Keys,
     pub(super) uniques: Uniques,
     pub(super) runs: Runs,
+    pub(super) groups: Groups,
     /// About how many bytes a snapshot takes.
     pub(super) live_bytes: u64,
     /// What changed since the last frame was taken away.
@@ -78,13 +80,14 @@ impl StoreState {
         catalogue: Catalogue,
         keys: Keys,
         runs: Runs,
+        groups: Groups,
     ) -> Self {
         let grace = Grace::default();
         indexes.build(slots.iter(), &grace);
         let uniques = Uniques::build(slots.iter().map(|(_, slot)| slot));
         let live_bytes = slots.iter().map(|(_, slot)| slot.weight() as u64).sum::<u64>() + runs.bytes();
         let (frame, clock) = (Frame::new(), None);
-        Self { slots, ids, indexes, catalogue, keys, uniques, runs, live_bytes, frame, clock, grace }
+        Self { slots, ids, indexes, catalogue, keys, uniques, runs, groups, live_bytes, frame, clock, grace }
     }
 
     pub(super) fn find(&self, id: JobId) -> Option<u32> {
@@ -133,7 +136,7 @@ impl StoreState {
 
     pub(super) fn shared_spec(&mut self, spec: &Spec, now: Moment) -> Result<Arc<SharedSpec>, StoreError> {
         let queue_index = self.queue_index(&spec.queue, now);
-        self.catalogue.shared_spec_of(spec, queue_index, self.frame.records())
+        self.catalogue.shared_spec_of(spec, queue_index, &mut self.indexes.lanes, self.frame.records())
     }
 
     /// Stores a job whose id and key are not taken.
@@ -178,6 +181,7 @@ impl StoreState {
         let (from, weight) = (slot.places(&self.grace), slot.weight() as u64);
         let unique = slot.unique_entry();
         let out = self.frame.records();
+        let mut released = None;
         if let Some(shared_spec) = shared_spec {
             let body = &job.spec.body;
             record::respec(
@@ -186,7 +190,7 @@ impl StoreState {
                 &SpecRecord { shared_spec: shared_spec.number, expires: job.spec.expires, body },
             );
             (slot.body, slot.expires) = (Arc::clone(body), job.spec.expires);
-            self.catalogue.release(std::mem::replace(&mut slot.shared_spec, shared_spec));
+            released = Some(std::mem::replace(&mut slot.shared_spec, shared_spec));
         }
         let row = Row::of(job);
         if slot.row() != Some(&row) {
@@ -206,6 +210,8 @@ impl StoreState {
         self.live_bytes = self.live_bytes - weight + slot.weight() as u64;
         self.uniques.shift(unique, slot.unique_entry());
         self.indexes.shift(job.id, place, &from, &slot.places(&self.grace));
+        // Only now, because the indexes count by the lane.
+        released.into_iter().for_each(|spec| self.catalogue.release(spec, &mut self.indexes.lanes));
     }
 
     /// Removes a job.
@@ -218,7 +224,7 @@ impl StoreState {
         self.indexes.remove(slot.id, &slot.places(&self.grace));
         self.ids.remove(slot.id);
         self.keys.remove(place);
-        self.catalogue.release(slot.shared_spec);
+        self.catalogue.release(slot.shared_spec, &mut self.indexes.lanes);
         Some(job)
     }
 }

@@ -3,12 +3,13 @@
 
 use super::enqueue::Changed;
 use super::event::{Event, Run};
+use super::limits::Ledger;
 use super::recorded::Recorded;
 use super::runs::Runs;
 use crate::{
-    Advanced, Claim, Decider, Duplicate, EventKind, Filter, Held, Job, JobId, Lease, LeaseRef, Listed, Missing, NewJob,
-    Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, RunRefusal, RunStep, Settled,
-    Settlement, Standstill, State, Stepped, Token, Transition,
+    Advanced, Claim, Claimed, Decider, Duplicate, EventKind, Filter, Group, Held, Job, JobId, Lease, LeaseRef, Listed,
+    Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, RunRefusal,
+    RunStep, Settled, Settlement, Spec, Standstill, State, Stepped, Token, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -22,6 +23,7 @@ pub(super) struct Contents {
     pub(super) keys: BTreeMap<Arc<str>, JobId>,
     queues: BTreeMap<Arc<str>, Standing>,
     pub(super) runs: Runs,
+    pub(super) limits: Ledger,
 }
 
 /// What is known of a queue beside its jobs.
@@ -32,16 +34,35 @@ pub(super) struct Standing {
 }
 
 impl Contents {
-    pub(super) fn claim(&mut self, claim: &Claim, now: Moment) -> Vec<Job> {
-        let (mut claimed, mut bytes) = (Vec::new(), 0_usize);
+    pub(super) fn claim(&mut self, claim: &Claim, now: Moment) -> Claimed {
+        let (mut claimed, mut bytes) = (Claimed::default(), 0_usize);
         for queue in claim.queues.iter().filter(|queue| !claim.held.contains_queue(queue)) {
+            let mut passed: Vec<Arc<Spec>> = Vec::new();
             for id in self.line(queue, now) {
-                bytes = bytes.saturating_add(self.jobs.get(&id).map_or(0, |job| job.job().bytes()));
-                if claimed.len() >= claim.count || (bytes > claim.bytes && !claimed.is_empty()) {
+                let Some(job) = self.jobs.get(&id).map(Recorded::job) else { continue };
+                if claimed.jobs.len() >= claim.count {
                     return claimed;
                 }
+                if passed.iter().any(|spec| limited_alike(spec, &job.spec)) {
+                    continue;
+                }
+                if let Some((group, room)) = self.limits.holds(&job.spec, self.all(), now) {
+                    let whole_queue = matches!(group, Group::Queue(_));
+                    let until = self.limits.until(&group, now);
+                    claimed.pass(group, room, until);
+                    if whole_queue {
+                        break;
+                    }
+                    passed.push(Arc::clone(&job.spec));
+                    continue;
+                }
+                bytes = bytes.saturating_add(job.bytes());
+                if bytes > claim.bytes && !claimed.jobs.is_empty() {
+                    return claimed;
+                }
+                self.limits.started(&Arc::clone(&job.spec), now);
                 let claimed_job = self.happen(id, Event::Claimed(Run::of(claim)), now);
-                claimed.extend(claimed_job.map(|transition| transition.job));
+                claimed.jobs.extend(claimed_job.map(|transition| transition.job));
             }
         }
         claimed
@@ -273,7 +294,7 @@ impl Contents {
         Ok(transition)
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Job> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Job> + Clone {
         self.jobs.values().map(Recorded::job)
     }
 
@@ -321,6 +342,12 @@ impl Contents {
         self.jobs.remove(&id);
         self.keys.retain(|_, kept| *kept != id);
     }
+}
+
+/// Whether two jobs of a queue are held to the same limits.
+fn limited_alike(one: &Spec, other: &Spec) -> bool {
+    let by_kind = one.limits.as_ref().is_some_and(|limits| limits.by_kind);
+    one.limits == other.limits && (!by_kind || one.kind == other.kind)
 }
 
 pub(super) fn sorted<T, K: Ord>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {

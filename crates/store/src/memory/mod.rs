@@ -8,13 +8,15 @@ mod contents;
 mod derived;
 mod enqueue;
 mod event;
+mod limits;
 mod recorded;
 mod runs;
 
 use crate::{
-    Claim, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, NewRun,
-    Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal,
-    RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreFuture, Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
+    NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId,
+    RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreFuture,
+    Transition,
 };
 use contents::Contents;
 use redrive_policy::{Moment, Span};
@@ -58,7 +60,7 @@ impl Store for Memory {
         Box::pin(async move { Ok(self.contents().enqueue(&jobs, now)) })
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Claimed> {
         Box::pin(async move { Ok(self.contents().claim(&claim, now)) })
     }
 

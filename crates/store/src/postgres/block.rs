@@ -1,6 +1,7 @@
 //! Claims as they are stored: the jobs that one worker claimed at once, in one row.
 
 use super::db_error::DbError;
+use super::limits;
 use super::row::{alive, due, encode, encode_failures, lease_us};
 use super::stored_row::{Place, StoredRow, uuids};
 use super::tally::number;
@@ -80,7 +81,7 @@ pub(super) struct NewBlock<'j> {
 
 /// What all jobs of a claim have in common. A node reads a claim only if it can read all its jobs, so that rows of
 /// different versions are never in the same.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Shared {
     source: i64,
     queue: i32,
@@ -90,6 +91,7 @@ struct Shared {
     alive: i64,
     lease: i64,
     version: u8,
+    lane: Option<Vec<u8>>,
 }
 
 impl Shared {
@@ -104,6 +106,7 @@ impl Shared {
             alive: alive(job).map_or(i64::MAX, Moment::micros),
             lease: lease_us(job).unwrap_or(i64::MAX),
             version,
+            lane: limits::lane(&job.spec),
         })
     }
 }
@@ -152,7 +155,7 @@ pub(super) fn params<'j>(blocks: &mut [NewBlock<'j>]) -> Vec<Param<'j>> {
         rests.append(&mut block.rests);
     }
     let failures: Vec<Option<Vec<u8>>> = jobs.iter().map(|stored| encode_failures(&stored.job)).collect();
-    let shared = || blocks.iter().map(|block| block.shared);
+    let shared = || blocks.iter().map(|block| &block.shared);
     vec![
         Box::new(firsts),
         Box::new(lasts),
@@ -165,6 +168,7 @@ pub(super) fn params<'j>(blocks: &mut [NewBlock<'j>]) -> Vec<Param<'j>> {
         Box::new(shared().map(|shared| shared.priority).collect::<Vec<_>>()),
         Box::new(shared().map(|shared| i16::from(shared.version)).collect::<Vec<_>>()),
         Box::new(gone),
+        Box::new(shared().map(|shared| shared.lane.clone()).collect::<Vec<_>>()),
         Box::new(uuids(jobs.iter().map(|stored| &stored.job.id))),
         Box::new(rests),
         Box::new(failures.iter().any(Option::is_some).then_some(failures)),

@@ -4,6 +4,7 @@ use super::block::Blocks;
 use super::catalogue::Catalogue;
 use super::db_error::DbError;
 use super::lease_cache::LeaseCache;
+use super::limits::LimitedQueues;
 use super::notifier::Notifier;
 use super::options::Options;
 use super::pool::{Pool, Session};
@@ -47,6 +48,7 @@ pub(super) struct Core {
     pub(super) lease_cache: LeaseCache,
     pub(super) sources: Sources,
     pub(super) vacuum: Arc<Vacuum>,
+    pub(super) limited: LimitedQueues,
     grace: Mutex<Grace>,
 }
 
@@ -59,6 +61,7 @@ impl Core {
             lease_cache: LeaseCache::default(),
             sources: Sources::default(),
             vacuum: Arc::default(),
+            limited: LimitedQueues::default(),
             grace: Mutex::default(),
         })
     }

@@ -16,6 +16,7 @@ mod db_error;
 mod ended;
 mod inbox;
 mod lease_cache;
+mod limits;
 mod notifier;
 mod options;
 mod pool;

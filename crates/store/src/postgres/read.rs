@@ -7,7 +7,7 @@ use super::pool::Session;
 use super::stored_row::{Place, StoredRow, uuids};
 use super::value::{Reader, Statement, Tid};
 use super::{row, sql, text};
-use crate::codec::{self, Unreadable};
+use crate::codec::{self, Decoder, Unreadable};
 use crate::{JobId, Spec};
 use redrive_policy::Policy;
 use std::collections::{HashMap, HashSet};
@@ -210,6 +210,7 @@ fn job(id: JobId, row: &mut Reader<'_>, common: &mut Common<'_>) -> Result<Store
     let (kind, body): (&str, &[u8]) = (row.next()?, row.next()?);
     let (number, own): (Option<i32>, Option<&[u8]>) = (row.next()?, row.next()?);
     let (timeout, lease) = (row.span()?, row.span()?);
+    let limits: Option<&[u8]> = row.next()?;
     let (revisions, source) = (row.next()?, row.next()?);
     // First, because it has the version: what a newer program wrote is not damaged.
     let decoded = row::decode(rest, failures, revisions)?;
@@ -222,6 +223,7 @@ fn job(id: JobId, row: &mut Reader<'_>, common: &mut Common<'_>) -> Result<Store
         policy: common.policy(number, own)?,
         timeout,
         lease,
+        limits: limits.map(|bytes| codec::limits::decode(&mut Decoder::new(bytes)).map(Arc::new)).transpose()?,
     };
     let job = decoded.into_job(id, Arc::new(spec));
     let tid = tid.unwrap_or_default();

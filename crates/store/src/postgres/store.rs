@@ -11,10 +11,10 @@ use super::verbs::{self, claim, enqueue, inbox, list, manage, remove, runs, swee
 use super::{pooler, privileges, queues, run, schema, vacuum};
 use crate::rules;
 use crate::{
-    Claim, Decider, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing,
-    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
-    RunId, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
-    StoreFuture, Transition,
+    Claim, Claimed, Decider, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed,
+    Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
+    RunFilter, RunId, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store,
+    StoreError, StoreFuture, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const LEAST_CONNECTIONS: usize = 2;
 pub struct Postgres {
     core: Arc<Core>,
     enqueues: Batcher<enqueue::Call, enqueue::Reply>,
-    claims: Batcher<claim::Call, Vec<Job>>,
+    claims: Batcher<claim::Call, Claimed>,
     runs: Batcher<runs::Call, runs::Answers>,
     removals: Batcher<remove::Call, remove::Answer>,
     clock: Arc<DatabaseClock>,
@@ -108,7 +108,7 @@ impl Store for Postgres {
         Box::pin(self.enqueues.call((jobs, now)))
     }
 
-    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Claimed> {
         Box::pin(self.claims.call((claim, now)))
     }
 

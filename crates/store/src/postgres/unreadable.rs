@@ -35,12 +35,12 @@ const RESTORE: &str = "WITH back AS (\
      waiting AS (INSERT INTO live SELECT j.* FROM back, jsonb_populate_record(NULL::live, back.row) j \
        WHERE back.origin = 'live'), \
      active AS (INSERT INTO claims (source, due_us, alive_us, lease_us, expires_us, queue, priority, version, gone, ids, \
-         rests, failures) \
+         rests, failures, lane) \
        SELECT j.source, j.due_us, j.alive_us, j.lease_us, j.expires_us, j.queue, j.priority, j.version, '\\x00', \
-         ARRAY[j.id], ARRAY[j.rest], ARRAY[j.failures] \
+         ARRAY[j.id], ARRAY[j.rest], ARRAY[j.failures], j.lane \
        FROM back, jsonb_to_record(back.row) AS j (id uuid, source bigint, version smallint, queue integer, \
          priority integer, expires_us bigint, due_us bigint, alive_us bigint, lease_us bigint, rest bytea, \
-         failures bytea) WHERE back.origin = 'claims'), \
+         failures bytea, lane bytea) WHERE back.origin = 'claims'), \
      over AS (INSERT INTO ended (source, finished_us, expires_us, queue, priority, bytes, state, dead, jobs, ids, \
          rests, failures) \
        SELECT j.source, j.finished_us, j.expires_us, j.queue, j.priority, \

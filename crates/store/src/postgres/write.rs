@@ -7,7 +7,7 @@ use super::row::{encode, encode_failures, state_number};
 use super::stored_row::{Place, StoredRow, counted, uuids};
 use super::tally::{Tally, number};
 use super::value::{Param, Statement};
-use super::{block, ended, sql, text};
+use super::{block, ended, limits, sql, text};
 use crate::{Job, NewJob};
 use redrive_policy::{Moment, Span};
 
@@ -115,6 +115,7 @@ pub(super) fn waiting<'j>(jobs: &[&'j StoredRow], queue: &QueueNumber<'_>) -> Re
         Box::new(moments(jobs, |job| job.spec.expires)),
         Box::new(queues?),
         Box::new(jobs.iter().map(|stored| stored.job.spec.priority).collect::<Vec<_>>()),
+        Box::new(jobs.iter().map(|stored| limits::lane(&stored.job.spec)).collect::<Vec<_>>()),
     ])
 }
 
@@ -148,6 +149,7 @@ pub(super) fn enqueued<'j>(
         Box::new(own),
         Box::new(spans(|new| new.spec.timeout)),
         Box::new(spans(|new| new.spec.lease)),
+        Box::new(jobs.iter().map(|new| limits::limits(&new.spec)).collect::<Vec<_>>()),
         Box::new(jobs.iter().map(|new| new.idempotency_key.as_deref().map(str::as_bytes)).collect::<Vec<_>>()),
         Box::new(sources),
         Box::new(moments(|job| job.times.available)),
@@ -157,8 +159,10 @@ pub(super) fn enqueued<'j>(
         Box::new(jobs.iter().map(|new| new.spec.priority).collect::<Vec<_>>()),
         Box::new(stored.iter().map(|job| state_number(job.state)).collect::<Vec<_>>()),
         Box::new(stored.iter().map(encode).collect::<Vec<_>>()),
+        Box::new(jobs.iter().map(|new| limits::lane(&new.spec)).collect::<Vec<_>>()),
     ];
-    tallied(&sql::ENQUEUE, params, tally)
+    let limited = jobs.iter().any(|new| new.spec.limits.is_some());
+    tallied(if limited { &sql::ENQUEUE_LIMITED } else { &sql::ENQUEUE }, params, tally)
 }
 
 /// How the policies of new jobs are stored.

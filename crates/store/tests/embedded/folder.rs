@@ -138,7 +138,7 @@ fn work(store: &dyn Store, seed: u64) {
         let now = Moment::from_micros(1_700_000_000_000_000 + round);
         let seed = seed << 32 | round as u64;
         let claim = Claim { count: 3, ..Claim::new(vec!["one".into()], Span::from_secs(60), seed) };
-        let claimed = block_on(store.claim(claim, now)).unwrap();
+        let claimed = block_on(store.claim(claim, now)).unwrap().jobs;
         if claimed.is_empty() {
             return;
         }
@@ -231,7 +231,7 @@ fn a_decision_that_panics_changes_nothing() {
     workload.batch_of_bytes(3, 10).play(&store).unwrap();
     let now = Moment::from_micros(1_800_000_000_000_000);
     let claim = Claim { count: 3, ..Claim::new(vec!["one".into()], Span::from_secs(60), 1) };
-    let claimed = block_on(store.claim(claim, now)).unwrap();
+    let claimed = block_on(store.claim(claim, now)).unwrap().jobs;
     let lease_ref = |index: usize| LeaseRef { id: claimed[index].id, token: Token::None };
     let settlements = vec![
         Settlement { lease_ref: lease_ref(0), report: RunOutcome::Done(None) },

@@ -4,10 +4,10 @@ use crate::MemorySubject;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
-    Claim, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
-    NewJob, NewRun, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
-    RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, State,
-    Stepped, Store, StoreError, StoreFuture, Token, Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed, Memory,
+    Missing, NewJob, NewRun, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention,
+    Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal,
+    State, Stepped, Store, StoreError, StoreFuture, Token, Transition,
 };
 use std::sync::Arc;
 
@@ -385,7 +385,7 @@ impl Store for Flawed {
         })
     }
 
-    fn claim(&self, mut claim: Claim, now: Moment) -> StoreFuture<'_, Vec<Job>> {
+    fn claim(&self, mut claim: Claim, now: Moment) -> StoreFuture<'_, Claimed> {
         Box::pin(async move {
             let open = self.memory.queues().await?.into_iter().filter(|queue| queue.paused);
             let paused: Vec<Queue> = open.filter(|_| self.has(Flaw::ClaimsFromPausedQueues)).collect();
@@ -409,9 +409,10 @@ impl Store for Flawed {
                 self.memory.pause(Arc::clone(&queue.name), true, Missing::Refuse, now).await?;
             }
             if self.has(Flaw::ClaimsNewestFirst) {
-                claimed.reverse();
+                claimed.jobs.reverse();
             }
-            Ok(claimed.into_iter().map(|job| self.shown(job)).collect())
+            claimed.jobs = claimed.jobs.into_iter().map(|job| self.shown(job)).collect();
+            Ok(claimed)
         })
     }
 

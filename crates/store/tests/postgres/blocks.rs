@@ -54,7 +54,7 @@ fn jobs_of_one_claim_leave_it_in_every_way_and_through_any_node() {
     runtime().block_on(async {
         let client = plain_client().await;
         here.enqueue((0..20).map(|_| job("q")).collect(), now()).await.unwrap().unwrap();
-        let runs = here.claim(claim("q", 20, 1), now()).await.unwrap();
+        let runs = here.claim(claim("q", 20, 1), now()).await.unwrap().jobs;
         assert_eq!((runs.len(), claims(&client, &schema).await), (20, 1));
         for (place, node) in [&here, &there, &here, &there, &there].into_iter().enumerate() {
             let report = if place == 2 { failed(now()) } else { RunOutcome::Done(None) };
@@ -108,7 +108,7 @@ fn jobs_that_differ_are_claimed_at_once_into_rows_of_their_own() {
         };
         here.enqueue(vec![new("a", 1), new("b", 2), new("a", 3)], now()).await.unwrap().unwrap();
         let both = redrive_store::Claim { queues: vec!["b".into(), "a".into()], ..claim("a", 9, 4) };
-        let runs = here.claim(both, now()).await.unwrap();
+        let runs = here.claim(both, now()).await.unwrap().jobs;
         assert_eq!(runs.iter().map(|run| run.spec.priority).collect::<Vec<_>>(), [2, 3, 1]);
         let client = plain_client().await;
         assert_eq!(claims(&client, &schema).await, 3);
@@ -141,7 +141,7 @@ fn sums_of_what_was_counted_stay_the_same_when_nodes_add_them_up() {
                 for round in 0..700 {
                     let queue = format!("q{}", round % 3);
                     node.enqueue(vec![job(&queue)], now()).await.unwrap().unwrap();
-                    for run in node.claim(claim(&queue, 2, seed as u64), now()).await.unwrap() {
+                    for run in node.claim(claim(&queue, 2, seed as u64), now()).await.unwrap().jobs {
                         node.settle(vec![settle(&run, RunOutcome::Done(None))], now()).await.unwrap();
                     }
                 }

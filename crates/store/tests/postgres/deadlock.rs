@@ -32,7 +32,7 @@ async fn settled_against_another_session(schema: &str, claims: &Postgres, settle
     let ids: Vec<JobId> = jobs.iter().map(|new| new.id).collect();
     claims.enqueue(jobs, now()).await.unwrap().unwrap();
     for _ in 0..3 {
-        assert_eq!(claims.claim(claim("q", 1, 1), now()).await.unwrap().len(), 1, "each in a claim of its own");
+        assert_eq!(claims.claim(claim("q", 1, 1), now()).await.unwrap().jobs.len(), 1, "each in a claim of its own");
     }
 
     let (watcher, other) = (plain_client().await, plain_client().await);

@@ -27,7 +27,7 @@ async fn acked(store: &Postgres, queue: &str, count: usize, at: Moment) -> Vec<J
 }
 
 async fn again(store: &Postgres, queue: &str, count: usize, at: Moment) {
-    let runs = store.claim(claim(queue, count, 1), now()).await.unwrap();
+    let runs = store.claim(claim(queue, count, 1), now()).await.unwrap().jobs;
     let acks = runs.iter().map(|run| settle(run, RunOutcome::Done(None))).collect();
     let answers = store.settle(acks, at).await.unwrap();
     assert!(answers.len() == count && answers.iter().all(Result::is_ok), "{answers:?}");
@@ -150,7 +150,7 @@ fn dead_letters_are_listed_in_the_order_of_their_ends_whatever_rows_they_are_in(
         for (turn, queue) in ["a", "b", "a"].into_iter().enumerate() {
             let at = later(100 + 10 * u32::try_from(turn / 2).unwrap());
             store.enqueue((0..4).map(|_| frail(queue)).collect(), now()).await.unwrap().unwrap();
-            let runs = store.claim(claim(queue, 4, 1), now()).await.unwrap();
+            let runs = store.claim(claim(queue, 4, 1), now()).await.unwrap().jobs;
             let fail = |run| settle(run, failed(at));
             let ended = store.settle(runs.iter().map(fail).collect(), at).await.unwrap();
             assert!(ended.iter().all(|end| end.as_ref().unwrap().job().dead));
@@ -216,7 +216,7 @@ fn large_jobs_are_in_rows_of_their_own() {
     let store = open(&schema);
     runtime().block_on(async {
         store.enqueue((0..6).map(|_| job("q")).collect(), now()).await.unwrap().unwrap();
-        let runs = store.claim(claim("q", 6, 1), now()).await.unwrap();
+        let runs = store.claim(claim("q", 6, 1), now()).await.unwrap().jobs;
         let result = format!("\"{}\"", "x".repeat(30_000));
         let acks = runs.iter().map(|run| settle(run, RunOutcome::Done(Some(result.as_bytes().into()))));
         assert!(store.settle(acks.collect(), later(1)).await.unwrap().iter().all(Result::is_ok));

@@ -43,7 +43,8 @@ async fn worker(store: Arc<Postgres>, seed: u64, stop: Arc<AtomicBool>) -> Ackno
         if told(store.enqueue(vec![new.clone()], now()).await, &mut record.failures).is_some() {
             record.kept.insert(new.id);
         }
-        let claimed = told(store.claim(claim("q", 2, seed), now()).await, &mut record.failures).unwrap_or_default();
+        let claimed =
+            told(store.claim(claim("q", 2, seed), now()).await, &mut record.failures).unwrap_or_default().jobs;
         let settlements = claimed.iter().map(done).collect();
         for answer in told(store.settle(settlements, now()).await, &mut record.failures).unwrap_or_default() {
             record.done.push(answer.expect("a worker may settle its job").job().id);
@@ -91,7 +92,7 @@ fn a_database_that_crashes_is_reported_and_found_again_with_all_that_was_stored(
         let store = Postgres::open(Options::read(&cluster.address).unwrap()).await.unwrap();
         let waiting = job("q");
         store.enqueue(vec![waiting.clone(), job("q")], now()).await.unwrap().unwrap();
-        let held = store.claim(claim("q", 1, 7), now()).await.unwrap();
+        let held = store.claim(claim("q", 1, 7), now()).await.unwrap().jobs;
         let before = store.clock().now();
 
         tokio::task::block_in_place(|| cluster.order("stop"));
@@ -108,7 +109,7 @@ fn a_database_that_crashes_is_reported_and_found_again_with_all_that_was_stored(
         tokio::task::block_in_place(|| cluster.order("start"));
         let settled = store.settle(held.iter().map(done).collect(), now()).await.unwrap();
         assert_eq!(settled[0].as_ref().map(|settled| settled.job().state), Ok(State::Completed));
-        let left = store.claim(claim("q", 9, 9), now()).await.unwrap();
+        let left = store.claim(claim("q", 9, 9), now()).await.unwrap().jobs;
         assert_eq!(left.len(), 1, "one job was left, and nothing of what was refused is there");
     });
 }

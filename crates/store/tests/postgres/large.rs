@@ -28,18 +28,18 @@ fn large_jobs_are_claimed_in_their_order_and_up_to_the_limit_in_bytes() {
         let names: Vec<JobId> = jobs.iter().map(|new| new.id).collect();
         // Each job counts 1 KiB more than its body.
         let both = Claim { queues: vec!["b".into(), "a".into()], bytes: 73 * kib, ..claim("a", 9, 1) };
-        let taken = store.claim(both, now()).await.unwrap();
+        let taken = store.claim(both, now()).await.unwrap().jobs;
         assert_eq!(ids(&taken), [first.id, names[0]], "the next one would be one byte too many");
         assert!(taken.iter().all(|job| job.spec.body.len() >= 20 * kib));
-        let taken = store.claim(Claim { bytes: 43 * kib, ..claim("a", 9, 2) }, now()).await.unwrap();
+        let taken = store.claim(Claim { bytes: 43 * kib, ..claim("a", 9, 2) }, now()).await.unwrap().jobs;
         assert_eq!(ids(&taken), names[1..3]);
-        let taken = store.claim(Claim { bytes: 0, ..claim("a", 9, 3) }, now()).await.unwrap();
+        let taken = store.claim(Claim { bytes: 0, ..claim("a", 9, 3) }, now()).await.unwrap().jobs;
         assert_eq!(ids(&taken), names[3..4], "the first one always fits");
 
         let client = plain_client().await;
         let damage = format!("UPDATE {schema}.live SET rest = '' WHERE id = '{}'", names[4]);
         client.batch_execute(&damage).await.unwrap();
-        let taken = store.claim(claim("a", 9, 4), now()).await.unwrap();
+        let taken = store.claim(claim("a", 9, 4), now()).await.unwrap().jobs;
         assert_eq!(ids(&taken), names[5..], "a large one that cannot be read is set aside");
         assert_eq!(taken[1].spec.body.len(), 20 * kib);
     });

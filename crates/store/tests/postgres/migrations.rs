@@ -77,7 +77,7 @@ fn jobs_of_every_migration_can_be_run() {
                     .pause(std::sync::Arc::clone(&queue.name), false, redrive_store::Missing::Refuse, now)
                     .await
                     .unwrap();
-                for run in store.claim(claim(&queue.name, 100, 1), now).await.unwrap() {
+                for run in store.claim(claim(&queue.name, 100, 1), now).await.unwrap().jobs {
                     let token = Token::Lease(run.lease.as_ref().unwrap().token);
                     let lease_ref = LeaseRef { id: run.id, token };
                     let ack = Settlement { lease_ref, report: RunOutcome::Done(None) };

@@ -123,7 +123,7 @@ fn nodes_share_the_work_and_every_job_is_done_once() {
 async fn worker(node: Arc<Postgres>, seed: u64) -> Vec<Job> {
     let mut done = Vec::new();
     loop {
-        let jobs = node.claim(claim("q", 7, seed), now()).await.unwrap();
+        let jobs = node.claim(claim("q", 7, seed), now()).await.unwrap().jobs;
         if jobs.is_empty() {
             return done;
         }

@@ -62,7 +62,7 @@ fn behind_a_pooler_in_session_mode_everything_works() {
         assert_eq!(heard.recv().await, Some(Change::Anything), "it listens");
         here.enqueue(vec![job("mail")], now()).await.unwrap().unwrap();
         while heard.recv().await.unwrap() != Change::Available("mail".into(), 1) {}
-        let taken = there.claim(claim("mail", 1, 7), now()).await.unwrap();
+        let taken = there.claim(claim("mail", 1, 7), now()).await.unwrap().jobs;
         let lease_ref = LeaseRef { id: taken[0].id, token: Token::Lease(taken[0].lease.as_ref().unwrap().token) };
         let settled = here.settle(vec![Settlement { lease_ref, report: RunOutcome::Done(None) }], now()).await.unwrap();
         assert_eq!(settled[0].as_ref().map(|settled| settled.job().state), Ok(State::Completed));

@@ -65,11 +65,11 @@ impl Jobs {
                 many(store.enqueue(vec![first.clone(), second.clone()], now()).await?.unwrap().len())
             }
             Step::EnqueueOneMore => many(store.enqueue(vec![third.clone()], now()).await?.unwrap().len()),
-            Step::Claim => many(store.claim(claim("q", 1, 1), now()).await?.len()),
+            Step::Claim => many(store.claim(claim("q", 1, 1), now()).await?.jobs.len()),
             Step::Extend => state(store.extend(vec![lease_ref(first.id)], None, later(500)).await?),
             Step::Fail => state(settled(store, first.id, failed(now())).await?),
             Step::Promote => many(store.promote(&Held::new(), 9, later(2_000)).await?.len()),
-            Step::ClaimAll => many(store.claim(claim("q", 9, 2), later(2_000)).await?.len()),
+            Step::ClaimAll => many(store.claim(claim("q", 9, 2), later(2_000)).await?.jobs.len()),
             Step::Succeed => state(settled(store, second.id, RunOutcome::Done(None)).await?),
             Step::Reclaim => many(store.reclaim(&|job, _| decision(job, later(60_000)), 9, later(60_000)).await?.len()),
             Step::Cancel | Step::CancelAgain => {

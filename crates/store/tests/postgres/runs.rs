@@ -70,7 +70,7 @@ fn jobs_that_end_on_one_node_are_told_to_runs_that_advance_on_another() {
         let new = started(&one, 1).await;
         let jobs = (0..40).map(|child| (child, job("q"))).collect();
         let mut run = stepped(&one, RunStep { jobs, ..RunStep::of(&new) }).await;
-        let claimed = one.claim(claim("q", 40, 3), later(1)).await.unwrap();
+        let claimed = one.claim(claim("q", 40, 3), later(1)).await.unwrap().jobs;
         let done = |job: &redrive_store::Job| Settlement {
             lease_ref: LeaseRef { id: job.id, token: Token::Lease(job.lease.as_ref().unwrap().token) },
             report: RunOutcome::Done(None),

@@ -86,7 +86,7 @@ async fn connections(cluster: &Cluster, name: &str) -> (i64, i64) {
 /// Enqueues a job, claims it and settles it.
 async fn work(store: &Postgres) {
     store.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
-    let claimed = store.claim(claim("q", 1, 7), now()).await.unwrap().remove(0);
+    let claimed = store.claim(claim("q", 1, 7), now()).await.unwrap().jobs.remove(0);
     let token = Token::Lease(claimed.lease.expect("a claimed job has a lease").token);
     let settlement = Settlement { lease_ref: LeaseRef { id: claimed.id, token }, report: RunOutcome::Done(None) };
     let settled = store.settle(vec![settlement], now()).await.unwrap().remove(0);

@@ -107,7 +107,7 @@ fn filled(dir: &std::path::Path, jobs: usize) -> redrive_store::Job {
     runtime().block_on(async {
         let new: Vec<NewJob> = (0..jobs).map(|_| job("q")).collect();
         store.enqueue(new, now()).await.unwrap().unwrap();
-        store.claim(claim("q", 1, 7), now()).await.unwrap().remove(0)
+        store.claim(claim("q", 1, 7), now()).await.unwrap().jobs.remove(0)
     })
 }
 
@@ -127,7 +127,7 @@ fn an_old_token_settles_on_the_copy() {
         let settled =
             store.settle(vec![Settlement { lease_ref, report: RunOutcome::Done(None) }], now()).await.unwrap();
         assert_eq!(settled[0].as_ref().map(|settled| settled.job().state), Ok(State::Completed));
-        assert_eq!(store.claim(claim("q", 9, 8), now()).await.unwrap().len(), 2);
+        assert_eq!(store.claim(claim("q", 9, 8), now()).await.unwrap().jobs.len(), 2);
     });
 }
 

@@ -58,7 +58,7 @@ impl Database {
     }
 
     async fn claimed(&self, claim: Claim) -> Vec<JobId> {
-        ids(&self.store.claim(claim, now()).await.unwrap())
+        ids(&self.store.claim(claim, now()).await.unwrap().jobs)
     }
 
     async fn aside(&self) -> Vec<(JobId, String)> {
@@ -154,7 +154,7 @@ fn sweeps_and_lists_pass_over_damaged_rows() {
 async fn settled(database: &Database, count: usize) -> Vec<JobId> {
     let jobs: Vec<NewJob> = (0..count).map(|_| job("done")).collect();
     database.enqueue(&jobs).await;
-    let runs = database.store.claim(claim("done", count, 9), now()).await.unwrap();
+    let runs = database.store.claim(claim("done", count, 9), now()).await.unwrap().jobs;
     let acks = runs.iter().map(|run| settle(run, RunOutcome::Done(None))).collect();
     assert!(database.store.settle(acks, now()).await.unwrap().iter().all(Result::is_ok));
     ids(&runs)
@@ -230,7 +230,7 @@ fn a_row_of_a_newer_version_is_left_to_newer_nodes() {
         database.enqueue(&jobs).await;
         database.make_newer("live", jobs[0].id).await;
         database.make_newer("live", jobs[1].id).await;
-        let runs = database.store.claim(claim("q", 1, 1), now()).await.unwrap();
+        let runs = database.store.claim(claim("q", 1, 1), now()).await.unwrap().jobs;
         assert_eq!(ids(&runs), [jobs[2].id], "the newer one comes first, and uses up no claim");
         assert_eq!(database.store.promote(&Held::new(), 10, later(5)).await.unwrap(), []);
         let wake = database.store.next_wake(&Held::new()).await.unwrap();
@@ -255,8 +255,8 @@ fn the_report_on_a_job_that_a_newer_node_wrote_fails_and_others_in_the_batch_do_
     runtime().block_on(async {
         let database = Database::new().await;
         database.enqueue(&[job("q"), job("q")]).await;
-        let mut runs = database.store.claim(claim("q", 1, 1), now()).await.unwrap();
-        runs.extend(database.store.claim(claim("q", 1, 1), now()).await.unwrap());
+        let mut runs = database.store.claim(claim("q", 1, 1), now()).await.unwrap().jobs;
+        runs.extend(database.store.claim(claim("q", 1, 1), now()).await.unwrap().jobs);
         // A newer node has written it.
         let newer = "version = 2, rests[1] = set_byte(rests[1], 0, 2), revision = revision + 1";
         database.set_active(runs[0].id, newer).await;

@@ -17,7 +17,7 @@ fn settle(job: &Job, report: RunOutcome) -> Settlement {
 /// Enqueues a job in a queue of its own, claims it, and reports how it ended.
 async fn ran(store: &Postgres, new: NewJob, report: impl FnOnce() -> RunOutcome) -> Job {
     store.enqueue(vec![new.clone()], now()).await.unwrap().unwrap();
-    let run = store.claim(claim(&new.spec.queue, 1, 5), later(7)).await.unwrap().remove(0);
+    let run = store.claim(claim(&new.spec.queue, 1, 5), later(7)).await.unwrap().jobs.remove(0);
     store.settle(vec![settle(&run, report())], later(900)).await.unwrap().remove(0).unwrap();
     store.get(new.id).await.unwrap().unwrap()
 }
@@ -48,7 +48,7 @@ async fn every_state(store: &Postgres) -> Vec<JobId> {
     let (available, active, cancelled) = (job("available"), job("active"), job("cancelled"));
     let all = [&scheduled, &pending, &available, &active, &cancelled].map(Clone::clone);
     store.enqueue(all.to_vec(), now()).await.unwrap().unwrap();
-    store.claim(claim("active", 1, 1), later(3)).await.unwrap();
+    store.claim(claim("active", 1, 1), later(3)).await.unwrap().jobs;
     store.cancel(cancelled.id, later(4)).await.unwrap().unwrap();
     let mut ids: Vec<JobId> = all.iter().map(|new| new.id).collect();
     ids.push(ran(store, job("retryable"), || error("{\"type\":\"timeout\",\"message\":\"too slow\"}")).await.id);
@@ -56,7 +56,7 @@ async fn every_state(store: &Postgres) -> Vec<JobId> {
     ids.push(ran(store, job("dead"), || RunOutcome::Failed(Box::new(dead_letter))).await.id);
     let redriven = ran(store, job("redriven"), || RunOutcome::Failed(Box::new(dead_letter))).await.id;
     store.redrive(redriven, Redrive::default(), later(2_000)).await.unwrap().unwrap();
-    let again = store.claim(claim("redriven", 1, 6), later(2_001)).await.unwrap().remove(0);
+    let again = store.claim(claim("redriven", 1, 6), later(2_001)).await.unwrap().jobs.remove(0);
     store.settle(vec![settle(&again, failed(later(2_002)))], later(2_002)).await.unwrap().remove(0).unwrap();
     ids.push(redriven);
     ids

@@ -42,6 +42,7 @@ pub(crate) fn job(queue: &str) -> NewJob {
         timeout: None,
         lease: None,
         expires: None,
+        limits: None,
     };
     let id = JobId::new(now(), u128::from(number));
     NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None, parent: None, unique: None }

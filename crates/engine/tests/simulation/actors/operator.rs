@@ -110,6 +110,7 @@ async fn redrive(world: &World, rng: &Seeded, account: usize, id: JobId) {
                 let layers = &engine.settings().layers;
                 let effective = layers.resolve(own, planned.kind, planned.queue).map_err(EngineError::InvalidPolicy)?;
                 Ok::<_, EngineError>(Arc::new(Spec {
+                    limits: None,
                     kind: planned.kind.into(),
                     queue: planned.queue.into(),
                     priority: planned.priority,

@@ -49,7 +49,7 @@ impl World {
                     timeout: timeout_ms.map(Span::from_millis),
                     seed: *seed,
                 };
-                StepAnswer::Jobs(store.claim(claim, now).await?)
+                StepAnswer::Jobs(store.claim(claim, now).await?.jobs)
             }
             Step::Extend(plans, span_ms) => {
                 let lease_refs = plans.iter().map(|plan| self.lease_ref(*plan)).collect();
@@ -184,6 +184,7 @@ impl World {
             timeout: plan.timeout_ms.map(Span::from_millis),
             lease: plan.lease_ms.map(Span::from_millis),
             expires: plan.expires_ms.map(|ms| moved(self.now, ms.into())),
+            limits: None,
         })
     }
 

@@ -11,7 +11,16 @@ fn all(job: &Job) -> Vec<u8> {
     policy(&mut out, 300, b"{}");
     let timeout = Some(Span::from_secs(1));
     for (timeout, lease) in [(timeout, None), (None, timeout), (None, None)] {
-        let record = SharedSpecRecord { number: 1, kind: "k", queue: "q", priority: -1, policy: 300, timeout, lease };
+        let record = SharedSpecRecord {
+            number: 1,
+            kind: "k",
+            queue: "q",
+            priority: -1,
+            policy: 300,
+            timeout,
+            lease,
+            limits: None,
+        };
         shared_spec(&mut out, &record);
     }
     queue(&mut out, "q", true, Moment::from_micros(1));

@@ -2,6 +2,7 @@
 //! apply, and in which order.
 
 mod enqueue;
+mod limited;
 pub(super) mod list;
 mod manage;
 mod restore;

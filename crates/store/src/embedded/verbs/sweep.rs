@@ -2,6 +2,7 @@
 
 use crate::embedded::queue_index::Timeline;
 use crate::embedded::store_state::StoreState;
+use crate::limit::GroupRow;
 use crate::rules;
 use crate::{Decider, Held, Retention, Standstill, Transition};
 use redrive_policy::{Moment, Span};
@@ -48,6 +49,10 @@ impl StoreState {
         };
         let mut ended = over(&self.indexes.finished, retention.finished, limit);
         ended.extend(over(&self.indexes.dead, retention.dead, limit - ended.len()));
+        for group in self.groups.over(limit, now) {
+            self.groups.put(group.clone(), GroupRow::EMPTY);
+            self.write_group(&group);
+        }
         ended.into_iter().filter_map(|place| self.remove(place)).count()
     }
 

@@ -1,34 +1,35 @@
 //! What workers do: claim, extend, settle.
 
+use super::limited::Budget;
 use crate::embedded::store_state::StoreState;
 use crate::rules;
-use crate::{Claim, Job, LeaseRef, Refusal, Settled, Settlement};
+use crate::{Claim, Claimed, Job, LeaseRef, Refusal, Settled, Settlement};
 use redrive_policy::{Moment, Span};
 
 impl StoreState {
-    pub(in crate::embedded) fn claim(&mut self, claim: &Claim, now: Moment) -> Vec<Job> {
-        let (mut claimed, mut bytes, mut is_full) = (Vec::new(), 0_usize, false);
+    pub(in crate::embedded) fn claim(&mut self, claim: &Claim, now: Moment) -> Claimed {
+        let (mut claimed, mut budget) = (Claimed::default(), Budget { bytes: 0, is_full: false });
         for queue in &claim.queues {
-            let wanted = claim.count.saturating_sub(claimed.len());
-            let Some(queue_index) = self.indexes.queue_index(queue) else { continue };
-            let queue_index = &self.indexes.queue_indexes[queue_index as usize];
-            if queue_index.paused || claim.held.contains_queue(queue) || wanted == 0 || is_full {
+            let wanted = claim.count.saturating_sub(claimed.jobs.len());
+            let Some(place) = self.indexes.queue_index(queue) else { continue };
+            let queue_index = &self.indexes.queue_indexes[place as usize];
+            if queue_index.paused || claim.held.contains_queue(queue) || wanted == 0 || budget.is_full {
+                continue;
+            }
+            if self.is_limited(place) {
+                self.claim_limited(place, claim, &mut budget, &mut claimed, now);
                 continue;
             }
             let point_lost = |place: &u32| {
                 let expires = self.slots.get(*place).and_then(|slot| slot.expires);
                 expires.is_some_and(|expires| expires <= now)
             };
-            let fits = |place: &u32| {
-                let first = bytes == 0;
-                bytes = bytes.saturating_add(self.slots.get(*place).map_or(0, |slot| slot.bytes(true)));
-                is_full = bytes > claim.bytes && !first;
-                !is_full
-            };
+            let bytes = |place: &u32| self.slots.get(*place).map_or(0, |slot| slot.bytes(true));
+            let fits = |place: &u32| budget.takes(bytes(place), claim.bytes);
             let line = queue_index.line().filter(|place| !point_lost(place));
             let next: Vec<u32> = line.take(wanted).take_while(fits).collect();
             for place in next {
-                claimed.extend(self.change(place, |job| rules::claim(job, claim, now)));
+                claimed.jobs.extend(self.change(place, |job| rules::claim(job, claim, now)));
             }
         }
         claimed

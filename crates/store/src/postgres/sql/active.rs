@@ -78,7 +78,7 @@ statements! {
          r AS MATERIALIZED (SELECT e.id, c.queue, u.reason, jsonb_build_object('id', e.id, 'source', c.source, \
              'version', c.version, 'queue', c.queue, 'priority', c.priority, 'expires_us', c.expires_us, \
              'due_us', c.due_us, 'alive_us', c.alive_us, 'lease_us', c.lease_us, 'rest', e.rest, \
-             'failures', e.failures, 'state', 3) AS row \
+             'failures', e.failures, 'lane', c.lane, 'state', 3) AS row \
            FROM b JOIN claims c ON c.source = b.source AND c.no = b.no \
            CROSS JOIN LATERAL unnest(c.ids, c.rests, c.failures) WITH ORDINALITY AS e (id, rest, failures, place) \
            JOIN unnest($1::uuid[], $2::text[]) AS u (id, reason) ON u.id = e.id WHERE {HERE}), \

@@ -58,6 +58,7 @@ const CLAIMS: Blocks = Blocks {
         ("priority", "integer"),
         ("version", "smallint"),
         ("gone", "bytea"),
+        ("lane", "bytea"),
     ],
 };
 /// How many parameters claims take.

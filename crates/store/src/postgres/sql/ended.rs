@@ -66,12 +66,12 @@ statements! {
     LOCK_ENDED = by_id("ORDER BY source, finished_us, ctid FOR NO KEY UPDATE");
     /// Jobs that have ended, by id.
     READ_ENDED = by_id("");
-    /// A job that is redriven. The row at the place $14, which has it, is locked.
+    /// A job that is redriven. The row at the place $15, which has it, is locked.
     REDRIVE = {
         let (columns, jobs) = (waiting_columns(), unnested(&super::WAITING));
         format!(
             "WITH counted AS ({}), {} INSERT INTO live ({columns}) SELECT * FROM {jobs}",
-            counted_from(10), leave("($1::uuid[])[1]", "$14::tid")
+            counted_from(11), leave("($1::uuid[])[1]", "$15::tid")
         )
     };
     /// Deletes the jobs $1. The rows at the places $6, which have them, are locked.

@@ -3,6 +3,7 @@
 mod active;
 mod blocks;
 mod ended;
+mod limited;
 mod list;
 mod settle;
 mod unique;
@@ -12,6 +13,7 @@ pub(super) use blocks::{ARRIVE_ACTIVE, CLAIM_BLOCKS};
 pub(super) use ended::{
     ARRIVE_ENDED, END, LOCK_ENDED, PRUNE_DEAD, PRUNE_FINISHED, READ_ENDED, REDRIVE, REMOVE, SET_ASIDE_ENDED,
 };
+pub(super) use limited::{CLAIM_LIMITED, LANES};
 pub(super) use list::{LIST, LIST_DEAD, LIST_DEAD_OF_QUEUE};
 pub(super) use settle::{Shape, settle};
 pub(super) use unique::UNIQUE_HOLDERS;
@@ -22,7 +24,8 @@ use std::sync::LazyLock;
 /// What is read of a job, in the order in which it is read: of its row, then of its spec. Of a job that is active,
 /// its claim and its place there follow.
 const ROW: [&str; 7] = ["id", "tid", "expires_us", "queue", "priority", "rest", "failures"];
-const SAID: [&str; 8] = ["kind", "body", "policy", "own_policy", "timeout_ms", "lease_ms", "revisions", "source"];
+const SAID: [&str; 9] =
+    ["kind", "body", "policy", "own_policy", "timeout_ms", "lease_ms", "limits", "revisions", "source"];
 
 /// Jobs above this size are read when it is known that they are claimed.
 pub(super) const LARGE: i32 = 16 << 10;
@@ -85,7 +88,7 @@ macro_rules! statements {
 pub(super) use statements;
 
 /// The columns of a waiting job, as they are written.
-const WAITING: [(&str, &str); 9] = [
+const WAITING: [(&str, &str); 10] = [
     ("id", "uuid"),
     ("state", "smallint"),
     ("rest", "bytea"),
@@ -95,6 +98,7 @@ const WAITING: [(&str, &str); 9] = [
     ("expires_us", "bigint"),
     ("queue", "integer"),
     ("priority", "integer"),
+    ("lane", "bytea"),
 ];
 /// Their names.
 fn waiting_columns() -> String {
@@ -104,26 +108,12 @@ fn waiting_columns() -> String {
 statements! {
     /// New jobs: their specs and their rows, in one statement. Their queues are protected from being removed
     /// meanwhile; where one is gone already, the row has no queue, which the table does not take.
-    ENQUEUE = {
-        let columns = [
-            ("id", "uuid"), ("kind", "text"), ("body", "bytea"), ("policy", "integer"), ("own_policy", "bytea"),
-            ("timeout_ms", "double precision"), ("lease_ms", "double precision"), ("key", "bytea"), ("source", "bigint"),
-            ("available_us", "bigint"), ("due_us", "bigint"), ("expires_us", "bigint"),
-            ("queue", "integer"), ("priority", "integer"), ("state", "smallint"), ("rest", "bytea"),
-        ];
-        let names = columns.map(|(name, _)| name);
-        let row: Vec<&str> = names[9..].iter().copied().filter(|name| *name != "queue").collect();
-        format!(
-            "WITH u AS MATERIALIZED (SELECT * FROM {}), said AS (\
-               INSERT INTO specs ({said}) SELECT {said} FROM u), \
-             q AS MATERIALIZED (SELECT id AS queue FROM queue_names \
-               WHERE id = ANY (ARRAY(SELECT DISTINCT queue FROM u)) FOR KEY SHARE), \
-             counted AS ({counted}) \
-             INSERT INTO live (id, queue, {row}) \
-             SELECT u.id, q.queue, {row} FROM u LEFT JOIN q ON q.queue = u.queue",
-            unnested(&columns), said = names[..9].join(", "), row = row.join(", "), counted = counted_from(17)
-        )
-    };
+    ENQUEUE = enqueue("");
+    /// The same where jobs have limits of their own: claims of their queues have to look at them from now on.
+    ENQUEUE_LIMITED = enqueue(
+        "flagged AS (UPDATE queue_names SET limited = true WHERE NOT limited \
+           AND id = ANY (ARRAY(SELECT DISTINCT queue FROM u WHERE lane IS NOT NULL))), "
+    );
     /// What became of jobs that wait and go on waiting. They are locked.
     CHANGE = format!(
         "WITH counted AS ({counted}) \
@@ -134,7 +124,7 @@ statements! {
     /// Jobs of another store that wait, unchanged.
     ARRIVE_LIVE = format!(
         "WITH counted AS ({counted}) INSERT INTO live ({columns}) SELECT * FROM {}",
-        unnested(&WAITING), columns = waiting_columns(), counted = counted_from(10)
+        unnested(&WAITING), columns = waiting_columns(), counted = counted_from(11)
     );
     /// Jobs that wait, by id, for a change. The order prevents two callers from waiting for each other.
     LOCK_LIVE = format!("{} ORDER BY j.id FOR NO KEY UPDATE OF j", waiting_by_id());
@@ -144,16 +134,18 @@ statements! {
     READ_BARE = bare(&READ);
     /// The next jobs of the queues $1, in the order of the queues, at most $2, as of $3. The rows come in
     /// the order of the loops, so that no more are locked than are asked for. Behind the columns of a job are the time
-    /// since when it is available, and its size; large ones come without their bodies, failures and revisions.
+    /// since when it is available, and its size; large ones come without their bodies, failures and revisions. Queues
+    /// with limits are left out: for each of them there is a row with its number and nothing else.
     CLAIM = format!(
         "SELECT {columns}, j.available_us, j.bytes + {SAID_SIZE} FROM (\
            SELECT j.* FROM unnest($1::text[]) AS q (name) CROSS JOIN LATERAL (\
              SELECT ctid AS tid, *, {SIZE} AS bytes FROM live \
-             WHERE queue = (SELECT n.id FROM queue_names n WHERE n.name = q.name AND NOT n.paused) AND state = 2 \
-               AND (expires_us IS NULL OR expires_us > $3) AND {readable} \
+             WHERE queue = (SELECT n.id FROM queue_names n WHERE n.name = q.name AND NOT n.paused AND NOT n.limited) AND state = 2 \
+               AND lane IS NULL AND (expires_us IS NULL OR expires_us > $3) AND {readable} \
              ORDER BY priority DESC, available_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j \
-           LIMIT $2) j JOIN specs s ON s.id = j.id",
-        columns = unless_large(), readable = *READABLE
+           LIMIT $2) j JOIN specs s ON s.id = j.id \
+         UNION ALL SELECT {limited} FROM queue_names n WHERE n.name = ANY ($1) AND n.limited AND NOT n.paused",
+        columns = unless_large(), limited = limited_queue(), readable = *READABLE
     );
     /// Jobs that wait, by id, which are locked.
     READ_LIVE = waiting_by_id();
@@ -190,10 +182,74 @@ statements! {
     );
 }
 
+fn enqueue(further: &str) -> String {
+    let columns = [
+        ("id", "uuid"),
+        ("kind", "text"),
+        ("body", "bytea"),
+        ("policy", "integer"),
+        ("own_policy", "bytea"),
+        ("timeout_ms", "double precision"),
+        ("lease_ms", "double precision"),
+        ("limits", "bytea"),
+        ("key", "bytea"),
+        ("source", "bigint"),
+        ("available_us", "bigint"),
+        ("due_us", "bigint"),
+        ("expires_us", "bigint"),
+        ("queue", "integer"),
+        ("priority", "integer"),
+        ("state", "smallint"),
+        ("rest", "bytea"),
+        ("lane", "bytea"),
+    ];
+    let names = columns.map(|(name, _)| name);
+    let row: Vec<&str> = names[10..].iter().copied().filter(|name| *name != "queue").collect();
+    format!(
+        "WITH u AS MATERIALIZED (SELECT * FROM {}), said AS (\
+           INSERT INTO specs ({said}) SELECT {said} FROM u), \
+         q AS MATERIALIZED (SELECT id AS queue FROM queue_names \
+           WHERE id = ANY (ARRAY(SELECT DISTINCT queue FROM u)) FOR KEY SHARE), \
+         {further}counted AS ({counted}) \
+         INSERT INTO live (id, queue, {row}) \
+         SELECT u.id, q.queue, {row} FROM u LEFT JOIN q ON q.queue = u.queue",
+        unnested(&columns),
+        said = names[..10].join(", "),
+        row = row.join(", "),
+        counted = counted_from(19)
+    )
+}
+
 /// Jobs that wait, by id.
 fn waiting_by_id() -> String {
     let columns = job_columns().replace("j.tid", "j.ctid");
     format!("SELECT {columns} FROM live j JOIN specs s ON s.id = j.id WHERE j.id = ANY ($1::uuid[])")
+}
+
+/// A row of a claim that has no job, but the number of a queue `n`.
+fn limited_queue() -> String {
+    let kinds = [
+        "uuid",
+        "tid",
+        "bigint",
+        "",
+        "integer",
+        "bytea",
+        "bytea",
+        "text",
+        "bytea",
+        "integer",
+        "bytea",
+        "double precision",
+        "double precision",
+        "bytea",
+        "bytea",
+        "bigint",
+        "bigint",
+        "integer",
+    ];
+    let column = |kind: &str| if kind.is_empty() { "n.id".to_owned() } else { format!("NULL::{kind}") };
+    kinds.map(column).join(", ")
 }
 
 /// What is due at $1. What has expired by then is not.
@@ -209,4 +265,4 @@ const SIZE: &str = "octet_length(rest) + coalesce(octet_length(failures), 0)";
 const SAID_SIZE: &str = "octet_length(s.body) + coalesce(octet_length(s.revisions), 0)";
 
 pub(super) const UPDATE_SPEC: &str = "UPDATE specs SET kind = $2, body = $3, policy = $4, own_policy = $5, \
-     timeout_ms = $6, lease_ms = $7, revisions = $8 WHERE id = $1";
+     timeout_ms = $6, lease_ms = $7, revisions = $8, limits = $9 WHERE id = $1";

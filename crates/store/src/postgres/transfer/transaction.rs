@@ -7,7 +7,7 @@ use crate::postgres::pool::Session;
 use crate::postgres::row::encode_revisions;
 use crate::postgres::stored_row::{StoredRow, uuids};
 use crate::postgres::value::{Param, Reader, Statement, limit};
-use crate::postgres::{inbox, read, run, schema, text, unique, unreadable, write};
+use crate::postgres::{inbox, limits, read, run, schema, text, unique, unreadable, write};
 use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, PortableRun, QueueMark};
 use crate::{JobId, Run, RunId};
 use redrive_policy::{Moment, Span};
@@ -31,9 +31,10 @@ const NAMES: &str = "SELECT id, key FROM (\
 const INSERT_QUEUES: &str = "INSERT INTO queue_names (name, paused, created_us) \
      SELECT * FROM unnest($1::text[], $2::boolean[], $3::bigint[])";
 const INSERT_SPECS: &str = "INSERT INTO specs (id, kind, body, policy, own_policy, timeout_ms, lease_ms, key, \
-       revisions, source) \
+       revisions, limits, source) \
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::integer[], $5::bytea[], $6::double precision[], \
-     $7::double precision[], $8::bytea[], $9::bytea[], $10::bigint[])";
+     $7::double precision[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[])";
+const LIMITED: &str = "UPDATE queue_names SET limited = true WHERE NOT limited AND name = ANY ($1::text[])";
 
 impl Transaction {
     pub(super) async fn open(core: Arc<Core>, begin: &str) -> Result<Self, DbError> {
@@ -117,6 +118,11 @@ impl Transaction {
         }
         let sources = self.core.sources.next(jobs.len());
         self.session.query(&specs(&jobs, policies, sources.clone())).await?;
+        let limited = jobs.iter().map(|moved| &moved.job.spec).filter(|spec| spec.limits.is_some());
+        let limited: Vec<_> = limited.map(|spec| text::stored(&spec.queue).into_owned()).collect();
+        if !limited.is_empty() {
+            self.session.query(&Statement::new(LIMITED, vec![Box::new(limited)])).await?;
+        }
         let arrived = |(moved, source): (Portable, i64)| StoredRow::arrived(moved.job, source);
         let arrived: Vec<StoredRow> = jobs.into_iter().zip(sources).map(arrived).collect();
         if let Some(keys) = unique::stored(arrived.iter().map(|stored| &*stored.job)) {
@@ -165,6 +171,7 @@ fn specs(jobs: &[Portable], policies: Vec<StoredPolicy>, sources: Vec<i64>) -> S
         Box::new(spec().map(|spec| spec.lease.map(Span::ms)).collect::<Vec<_>>()),
         Box::new(keys.collect::<Vec<_>>()),
         Box::new(jobs.iter().map(|moved| encode_revisions(&moved.job)).collect::<Vec<_>>()),
+        Box::new(spec().map(limits::limits).collect::<Vec<_>>()),
         Box::new(sources),
     ];
     Statement::new(INSERT_SPECS, params)

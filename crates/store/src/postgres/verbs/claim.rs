@@ -4,19 +4,23 @@ use super::super::batcher::Weigh;
 use super::super::block::{self, Block, NewBlock};
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
+use super::super::limits::{self, Ledger};
 use super::super::pool::Session;
 use super::super::read::Found;
 use super::super::stored_row::{Place, StoredRow, counted, uuids};
 use super::super::tally::Tally;
 use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{sql, text, write};
+use super::limited;
+use crate::limit::Room;
 use crate::rules;
-use crate::{Claim, Job, JobId, StoreError};
+use crate::{Claim, Claimed, Group, JobId, StoreError};
 use redrive_policy::Moment;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_postgres::Row;
+use uuid::Uuid;
 
 /// A worker's request, and when it came.
 pub(in crate::postgres) type Call = (Claim, Moment);
@@ -31,7 +35,7 @@ impl Weigh for Call {
 const LOOKS: usize = 16;
 
 /// Serves several requests in one transaction.
-pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Vec<Job>, StoreError>> {
+pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Claimed, StoreError>> {
     match core.repeat(|| claimed(&core, &calls)).await {
         Ok(answers) => answers.into_iter().map(Ok).collect(),
         Err(db_error) => {
@@ -41,8 +45,17 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
     }
 }
 
-async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> {
-    let mut answers: Vec<Vec<Job>> = calls.iter().map(|_| Vec::new()).collect();
+/// A transaction that claims.
+struct Claiming<'c> {
+    core: &'c Core,
+    session: Session,
+    begun: bool,
+    /// What limits allow, once a queue has some.
+    ledger: Option<Ledger>,
+}
+
+async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Claimed>, DbError> {
+    let mut answers: Vec<Claimed> = calls.iter().map(|_| Claimed::default()).collect();
     let groups = groups(calls);
     if groups.is_empty() {
         return Ok(answers);
@@ -50,8 +63,7 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
     // Each with the place of its caller.
     let mut taken: Vec<(usize, StoredRow)> = Vec::new();
     let mut left: Vec<Arc<str>> = Vec::new();
-    let mut session = core.session().await?;
-    let mut begun = false;
+    let mut claiming = Claiming { core, session: core.session().await?, begun: false, ledger: None };
     for (queues, places) in groups {
         let sum = |part: fn(&Claim) -> usize| {
             places.iter().fold(0_usize, |total, place| total.saturating_add(part(&calls[*place].0)))
@@ -60,27 +72,13 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
         // Calls of one batch come at nearly the same time. The latest prevents what expires in between from
         // being claimed by any of them.
         let now = places.iter().map(|place| calls[*place].1).max().unwrap_or_default();
-        let mut names: Vec<_> = Vec::with_capacity(queues.len());
-        for name in queues.iter().map(|name| text::stored(name)) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
         // Jobs that earlier groups of this transaction have claimed are found again: they are not written yet.
         let again: usize = taken.iter().map(|(_, stored)| stored.job.bytes()).sum();
         let budget = Budget { bytes: bytes.saturating_add(again), jobs: places.len() + taken.len() };
-        let params: Vec<Param<'_>> =
-            vec![Box::new(names), Box::new(limit(count.saturating_add(taken.len()))), Box::new(now.micros())];
-        let statement = Statement::new(&sql::CLAIM, params);
-        let mut found = Vec::new();
-        for _ in 0..LOOKS {
-            let rows = if begun { session.query(&statement).await? } else { session.begin(BEGIN, &statement).await? };
-            begun = true;
-            let read = read_some(core, &mut session, rows, &budget, &queues).await?;
-            found = read.jobs;
-            if read.damaged.is_empty() {
-                break;
-            }
+        let count = count.saturating_add(taken.len());
+        let (mut found, full) = claiming.find(&queues, count, &budget, now).await?;
+        if let Some(ledger) = &claiming.ledger {
+            places.iter().for_each(|place| limited::pass(&mut answers[*place], &full, ledger, now));
         }
         found.retain(|stored| !taken.iter().any(|(_, other)| other.job.id == stored.job.id));
         sort(&mut found, &queues);
@@ -88,28 +86,129 @@ async fn claimed(core: &Core, calls: &[Call]) -> Result<Vec<Vec<Job>>, DbError> 
         for place in places {
             let (claim, now) = &calls[place];
             let (answer, mut bytes) = (&mut answers[place], 0_usize);
-            while let Some(stored) = found.peek().filter(|_| answer.len() < claim.count) {
+            while let Some(stored) = found.peek().filter(|_| answer.jobs.len() < claim.count) {
+                if claiming.ledger.as_ref().is_some_and(|ledger| ledger.holds(&stored.job, answer, *now)) {
+                    found.next();
+                    continue;
+                }
                 bytes = bytes.saturating_add(stored.job.bytes());
-                if bytes > claim.bytes && !answer.is_empty() {
+                if bytes > claim.bytes && !answer.jobs.is_empty() {
                     left.push(Arc::clone(&stored.job.spec.queue));
                     break;
                 }
                 let Some(stored) = found.next() else { break };
                 if let Ok((job, stored)) = stored.changed_by(|job| rules::claim(job, claim, *now)) {
-                    answer.push(job);
+                    claiming.ledger.iter_mut().for_each(|ledger| ledger.start(&job, *now));
+                    answer.jobs.push(job);
                     taken.push((place, stored));
                 }
             }
         }
     }
-    commit(core, &mut session, taken).await?;
+    let Claiming { mut session, ledger, .. } = claiming;
+    commit(core, &mut session, taken, ledger.and_then(|ledger| ledger.statement())).await?;
     // Other nodes have skipped rows that were locked here and not claimed after all.
     left.iter().for_each(|queue| core.notifier.available(queue, 1));
     Ok(answers)
 }
 
+impl Claiming<'_> {
+    /// The next jobs of some queues, and the groups that are full.
+    async fn find(
+        &mut self,
+        queues: &[&Arc<str>],
+        count: usize,
+        budget: &Budget,
+        now: Moment,
+    ) -> Result<(Vec<StoredRow>, Vec<(Group, Room)>), DbError> {
+        if !limited::has_limits(self.core, queues) {
+            let found = self.without_limits(queues, count, budget, now).await?;
+            // The statement names queues that have got limits meanwhile.
+            if !limited::has_limits(self.core, queues) {
+                return Ok((found, Vec::new()));
+            }
+        }
+        if self.ledger.is_none() {
+            if !std::mem::replace(&mut self.begun, true) {
+                self.session.begin(BEGIN, &Statement::new(limits::LOCK, Vec::new())).await?;
+            } else {
+                limited::lock(&mut self.session).await?;
+            }
+        }
+        let (mut jobs, mut full) = (Vec::new(), Vec::new());
+        for queue in queues {
+            if !self.core.limited.has(queue) {
+                jobs.extend(self.without_limits(&[queue], count, budget, now).await?);
+                continue;
+            }
+            for _ in 0..LOOKS {
+                let ledger = self.ledger.get_or_insert_default();
+                let found = limited::candidates(&mut self.session, ledger, queue, count, now).await?;
+                let read = read_some(self.core, &mut self.session, found.rows, budget, &[queue]).await?;
+                if read.damaged.is_empty() {
+                    jobs.extend(read.jobs);
+                    full.extend(found.full);
+                    break;
+                }
+            }
+        }
+        Ok((jobs, full))
+    }
+
+    /// The next jobs of queues without limits.
+    async fn without_limits(
+        &mut self,
+        queues: &[&Arc<str>],
+        count: usize,
+        budget: &Budget,
+        now: Moment,
+    ) -> Result<Vec<StoredRow>, DbError> {
+        let mut names: Vec<_> = Vec::with_capacity(queues.len());
+        for name in queues.iter().map(|name| text::stored(name)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let params: Vec<Param<'_>> = vec![Box::new(names), Box::new(limit(count)), Box::new(now.micros())];
+        let statement = Statement::new(&sql::CLAIM, params);
+        let mut found = Vec::new();
+        for _ in 0..LOOKS {
+            let mut rows = match std::mem::replace(&mut self.begun, true) {
+                true => self.session.query(&statement).await?,
+                false => self.session.begin(BEGIN, &statement).await?,
+            };
+            let mut limited: Vec<i32> = Vec::new();
+            rows.retain(|row| match row.try_get::<_, Option<Uuid>>(0) {
+                // Not a job, but a queue that has limits.
+                Ok(None) => {
+                    limited.extend(row.try_get::<_, i32>(sql::QUEUE).ok());
+                    false
+                }
+                _ => true,
+            });
+            if !limited.is_empty() {
+                self.core.catalogue.learn_queues(&mut self.session, &limited).await?;
+                for name in limited.iter().filter_map(|number| self.core.catalogue.queue_name(*number)) {
+                    self.core.limited.note(&name);
+                }
+            }
+            let read = read_some(self.core, &mut self.session, rows, budget, queues).await?;
+            found = read.jobs;
+            if read.damaged.is_empty() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
 /// Moves the jobs into claims, one for each caller, and commits.
-async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, StoredRow)>) -> Result<(), DbError> {
+async fn commit(
+    core: &Core,
+    session: &mut Session,
+    mut taken: Vec<(usize, StoredRow)>,
+    starts: Option<Statement<'_>>,
+) -> Result<(), DbError> {
     if taken.is_empty() {
         return session.commit(&[]).await.map(drop);
     }
@@ -124,7 +223,9 @@ async fn commit(core: &Core, session: &mut Session, mut taken: Vec<(usize, Store
     let mut params = block::params(&mut blocks);
     params.push(write::tids(taken.iter().map(|(_, stored)| stored)));
     let statement = write::tallied(&sql::CLAIM_BLOCKS, params, tally);
-    let rows = session.commit(&[statement]).await?;
+    let statements: Vec<Statement<'_>> = starts.into_iter().chain([statement]).collect();
+    let rows = session.commit(&statements).await?;
+    drop(statements);
     let numbers = block::numbered(&rows, &blocks)?;
     let mut places: HashMap<JobId, Place> = HashMap::with_capacity(taken.len());
     for (block, no) in blocks.iter().zip(&numbers) {

@@ -9,7 +9,7 @@ use super::super::run::Messages;
 use super::super::tally::number;
 use super::super::unique::{self, Holders};
 use super::super::value::{Param, Statement};
-use super::super::{sql, text, write};
+use super::super::{limits, sql, text, write};
 use crate::rules;
 use crate::{Duplicate, Job, JobId, Missing, Queue, Redrive, Refusal, Transition};
 use redrive_policy::{Moment, Span};
@@ -69,8 +69,12 @@ pub(in crate::postgres) async fn redrive(
             Box::new(spec.timeout.map(Span::ms)),
             Box::new(spec.lease.map(Span::ms)),
             Box::new(encode_revisions(job)),
+            Box::new(limits::limits(spec)),
         ];
         statements.push(Statement::new(sql::UPDATE_SPEC, params));
+    }
+    if job.spec.limits.is_some() {
+        statements.push(Statement::new(queues::LIMITED, vec![Box::new(queue)]));
     }
     statements.extend(match unique::stored([job]) {
         Some(statement) => Some(statement),

@@ -4,6 +4,7 @@ pub(super) mod claim;
 mod due;
 pub(super) mod enqueue;
 pub(super) mod inbox;
+mod limited;
 pub(super) mod list;
 pub(super) mod manage;
 pub(super) mod queues;

@@ -6,9 +6,9 @@ use super::super::db_error::DbError;
 use super::super::read::Found;
 use super::super::row::micros;
 use super::super::run::Messages;
-use super::super::sql;
 use super::super::stored_row::StoredRow;
 use super::super::value::{Param, Reader, Statement, limit};
+use super::super::{limits, sql};
 use super::due::{in_turn, names};
 use crate::rules;
 use crate::standstill::Grace;
@@ -81,6 +81,7 @@ pub(in crate::postgres) async fn prune(
         let count: Option<i64> = rows.first().map(|row| Reader::new(row).next()).transpose()?;
         pruned += count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
     }
+    limits::prune(&mut session, now).await?;
     Ok(pruned)
 }
 

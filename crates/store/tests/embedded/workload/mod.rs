@@ -10,8 +10,8 @@ use redrive_policy::{
 };
 use redrive_store::conformance::block_on;
 use redrive_store::{
-    Claim, Filter, JobId, LeaseRef, LeaseToken, Memory, NewJob, NewRun, Page, Parent, PendingRuns, Retention, RunId,
-    RunStep, Signal, Spec, Start, Store, Token,
+    Bounds, Claim, Filter, JobId, LeaseRef, LeaseToken, Limits, Memory, NewJob, NewRun, Page, Parent, PendingRuns,
+    Rate, Retention, RunId, RunStep, Signal, Spec, Start, Store, Token,
 };
 use std::sync::Arc;
 
@@ -184,6 +184,7 @@ impl Workload {
             timeout: None,
             lease: None,
             expires: None,
+            limits: None,
         };
         let id = JobId::new(self.now, self.random.u128(..));
         NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None, parent: None, unique: None }
@@ -220,7 +221,20 @@ impl Workload {
             timeout: short(&mut self.random),
             lease: short(&mut self.random),
             expires: short(&mut self.random).map(|span| self.now.after(span.times(4.0))),
+            limits: self.limits(),
         })
+    }
+
+    /// Few jobs have any.
+    fn limits(&mut self) -> Option<Arc<Limits>> {
+        let rate = Rate { limit: self.random.u32(1..4), period: Span::from_millis(self.random.u32(1..900)) };
+        let bounds = match self.random.u8(..16) {
+            0 => Bounds { concurrency: Some(self.random.u32(..3)), ..Bounds::default() },
+            1 => Bounds { rate: Some(rate), ..Bounds::default() },
+            2 => Bounds { throttle: Some(rate), ..Bounds::default() },
+            _ => return None,
+        };
+        Some(Arc::new(Limits::own(["a", "b"][self.random.usize(..2)], bounds)))
     }
 
     fn queue(&mut self) -> Arc<str> {

@@ -1,0 +1,59 @@
+//! What is stored of limited groups besides their jobs: what is set for them, and when runs started.
+
+use super::record;
+use crate::Group;
+use crate::limit::GroupRow;
+use redrive_policy::Moment;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
+
+/// All groups of which something is stored.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    rows: BTreeMap<Group, GroupRow>,
+    /// When nothing of them matters any more.
+    over: BTreeSet<(Moment, Group)>,
+}
+
+impl Groups {
+    pub(super) fn get(&self, group: &Group) -> Option<&GroupRow> {
+        self.rows.get(group)
+    }
+
+    /// Whether limits are set for a queue.
+    pub(super) fn limits_queue(&self, name: &Arc<str>) -> bool {
+        !self.rows.is_empty() && self.rows.contains_key(&Group::Queue(Arc::clone(name)))
+    }
+
+    /// Stores a row; an empty one is removed.
+    pub(super) fn put(&mut self, group: Group, row: GroupRow) {
+        if let Some(over) = self.rows.get(&group).and_then(GroupRow::over) {
+            self.over.remove(&(over, group.clone()));
+        }
+        if row == GroupRow::default() {
+            self.rows.remove(&group);
+            return;
+        }
+        self.over.extend(row.over().map(|over| (over, group.clone())));
+        self.rows.insert(group, row);
+    }
+
+    /// Those of which nothing matters at `now`, at most so many.
+    pub(super) fn over(&self, limit: usize, now: Moment) -> Vec<Group> {
+        let over = self.over.iter().take_while(|(over, _)| *over <= now);
+        over.take(limit).map(|(_, group)| group.clone()).collect()
+    }
+
+    /// Writes those behind a group, about `most`; answers the last where there are more.
+    pub(super) fn write(&self, behind: Option<Group>, most: usize, out: &mut Vec<u8>) -> Option<Group> {
+        let from = behind.as_ref().map_or(Unbounded, Excluded);
+        let mut rows = self.rows.range((from, Unbounded)).peekable();
+        let mut last = None;
+        for (group, row) in rows.by_ref().take(most.max(1)) {
+            record::group(out, group, row);
+            last = Some(group.clone());
+        }
+        rows.peek().and(last)
+    }
+}
