@@ -5,7 +5,7 @@
 
 use crate::{Job, JobId, NewJob, Start, State};
 use redrive_policy::{Moment, Span};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -203,8 +203,8 @@ impl Admitted {
 /// What the jobs of a batch do to each other, which is not stored yet.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
-    replaced: HashSet<JobId>,
-    created: HashMap<UniqueKey, Vec<Holder>>,
+    /// The jobs that it has stored or replaced, as they are by now.
+    touched: HashMap<UniqueKey, Vec<Holder>>,
 }
 
 impl Admission {
@@ -217,12 +217,13 @@ impl Admission {
         stored: impl IntoIterator<Item = Holder>,
         now: Moment,
     ) -> Result<Admitted, Duplicate> {
-        let fresh = self.created.get(&unique.key).into_iter().flatten();
-        let fresh = fresh.filter(|holder| unique.counts(holder.state, holder.created, now)).copied();
-        let mut holders: Vec<Holder> = stored.into_iter().chain(fresh).collect();
-        holders.retain(|holder| !self.replaced.contains(&holder.id));
+        let touched = self.touched.entry(unique.key).or_default();
+        let stored = stored.into_iter().filter(|holder| touched.iter().all(|other| other.id != holder.id));
+        let mut holders: Vec<Holder> = stored.chain(touched.iter().copied()).collect();
+        holders.retain(|holder| unique.counts(holder.state, holder.created, now));
+        holders.sort_by_key(|holder| (holder.created, holder.id));
         let Some(first) = holders.first() else {
-            self.created.entry(unique.key).or_default().push(Holder::of(job));
+            touched.push(Holder::of(job));
             return Ok(Admitted::Stored);
         };
         let duplicate = |holder: &Holder, irreplaceable| Duplicate {
@@ -250,9 +251,9 @@ impl Admission {
             false => (State::Available, None),
         });
         let replaced: Vec<JobId> = holders.iter().map(|holder| holder.id).collect();
-        self.replaced.extend(&replaced);
-        let created = Holder { state, due: due_from_now, ..Holder::of(job) };
-        self.created.entry(unique.key).or_default().push(created);
+        touched.retain(|holder| !replaced.contains(&holder.id));
+        touched.extend(holders.iter().map(|holder| Holder { state: State::Cancelled, due: None, ..*holder }));
+        touched.push(Holder { state, due: due_from_now, ..Holder::of(job) });
         Ok(Admitted::Replacing(replaced, due))
     }
 }

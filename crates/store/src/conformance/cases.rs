@@ -39,6 +39,7 @@ macro_rules! for_each_conformance_case {
             unique_replace {
                 unique_replaces_a_job_in_any_state_that_has_not_ended,
                 unique_does_not_replace_what_has_ended,
+                unique_counts_what_an_earlier_job_of_the_batch_has_replaced,
                 unique_replaces_all_of_which_it_is_a_duplicate,
                 unique_keeps_the_schedule_of_the_job_that_it_replaces,
                 unique_tells_the_run_of_a_job_that_is_replaced,

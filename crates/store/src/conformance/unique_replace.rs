@@ -63,6 +63,20 @@ pub(super) async fn unique_does_not_replace_what_has_ended(harness: &mut Harness
     Ok(())
 }
 
+pub(super) async fn unique_counts_what_an_earlier_job_of_the_batch_has_replaced(
+    harness: &mut Harness<'_>,
+) -> CaseResult {
+    let held = unique(harness, 1, |_| {});
+    let held = harness.enqueue_new(held).await?;
+    let cancelled = unique(harness, 1, |unique| unique.states = States::from_iter([State::Cancelled]));
+    let batch = vec![unique(harness, 1, replacing), cancelled];
+    let duplicate = Duplicate { id: held.id, state: State::Cancelled, key: key(1), irreplaceable: false };
+    let refused = harness.enqueue(batch).await?;
+    same!(refused, Err(EnqueueRefusal::Duplicate { index: 1, duplicate }), "a duplicate of what was just replaced");
+    same!(harness.get(held.id).await?, held, "the job after the refusal");
+    Ok(())
+}
+
 pub(super) async fn unique_replaces_all_of_which_it_is_a_duplicate(harness: &mut Harness<'_>) -> CaseResult {
     let unseen = |unique: &mut Unique| unique.states = States::from_iter([State::Cancelled]);
     let mut batch: Vec<NewJob> = (0..3).map(|_| unique(harness, 1, unseen)).collect();
