@@ -9,6 +9,7 @@ mod cron;
 mod dead;
 mod descriptors;
 mod enqueue;
+mod events;
 mod exit;
 mod input;
 mod job;
@@ -22,6 +23,7 @@ mod queues;
 mod serve;
 mod signals;
 mod store;
+mod webhook;
 mod when;
 mod work;
 mod workers;
@@ -71,6 +73,10 @@ enum Command {
     Cron(cron::Args),
     /// Start workflows of jobs, look at them, draw them, cancel them
     Workflow(workflow::Args),
+    /// Show what happened lately, and follow what happens
+    Events(events::Args),
+    /// Send events to endpoints: subscribe them, test them, look at deliveries
+    Webhook(webhook::Args),
     /// List workers and what they run; tell them to claim no more jobs, or to end
     Workers(workers::Args),
     /// Check, back up or compact the folder of a store; copy a store between folders and databases
@@ -102,6 +108,8 @@ fn main() -> ExitCode {
         Command::Queues(args) => queues::run(&args),
         Command::Cron(args) => cron::run(&args),
         Command::Workflow(args) => workflow::run(&args),
+        Command::Events(args) => events::run(&args),
+        Command::Webhook(args) => webhook::run(&args),
         Command::Workers(args) => workers::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),

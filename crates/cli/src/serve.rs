@@ -66,6 +66,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
         hosts: config.hosts,
         test_directives: config.test_directives,
         backend: backend.name(),
+        webhooks: config.webhooks,
     };
     let local = match &backend {
         Backend::Folder { store, .. } => Some(LocalStore::new(Arc::clone(store), config.backups)),
@@ -82,6 +83,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     tokio::join!(
         server.serve(listener, wait_for(stop.clone())),
         server.log_discarded(wait_for(stop.clone())),
+        server.deliver_webhooks(wait_for(stop.clone())),
         drain_inbox(&backend, &server, stop),
     );
     finish.send_replace(true);
@@ -104,7 +106,7 @@ fn watch_store(backend: &Backend, stopper: Arc<watch::Sender<bool>>) {
         Backend::Postgres(store) => store.watch_unreadable(|id, why| {
             error!(
                 job_id = %id,
-                "job {id} cannot be read and was set aside: {why}; `redrive store unreadable` lists such jobs"
+                "{id} cannot be read and was set aside: {why}; `redrive store unreadable` lists what was"
             );
         }),
         _ => {}

@@ -98,6 +98,7 @@ impl Backend {
         let engine = Engine::new(self.store(), self.clock(), randomness, settings);
         let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         engine.recall_pauses().await?;
+        engine.recall_maintenance().await?;
         #[cfg(feature = "postgres")]
         if let Self::Postgres(store) = self {
             connect(store, &engine);
@@ -139,6 +140,7 @@ fn connect(store: &redrive_store::Postgres, engine: &Arc<Engine>) {
         match change {
             Change::Available(queue, jobs) => engine.notified_available(&queue, jobs),
             Change::Inbox => engine.notified_inbox(),
+            Change::Runs => engine.notified_runs(),
             // A pause or its end may be among the notifications that were lost, or that a node did not send before it
             // ended.
             Change::Pauses | Change::Anything | Change::Nothing => {

@@ -93,6 +93,9 @@ impl Engine {
 
     /// The jobs that can be claimed now, and the groups that allowed no further run.
     async fn claim_now(&self, request: &ClaimRequest) -> Result<(Vec<Job>, Vec<Full>), EngineError> {
+        if self.is_under_maintenance() {
+            return Ok((Vec::new(), Vec::new()));
+        }
         let claim = Claim {
             queues: request.queues.clone(),
             held: self.admission.held(),

@@ -3,6 +3,8 @@
 use crate::admission::Admission;
 use crate::discards::Discards;
 use crate::events::EventLog;
+use crate::history::History;
+use crate::maintenance::{self, MaintenanceProgram};
 use crate::policies::Policies;
 use crate::progress::Watch;
 use crate::run::{Program, RunLimits, Runs};
@@ -10,7 +12,7 @@ use crate::throttle::Throttle;
 use crate::workers::Workers;
 use crate::{Clock, EngineError, Layers, Randomness};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Job, JobId, Refusal, Retention, Store, Transition};
+use redrive_store::{EventBody, Job, JobEvent, JobId, OtherEvent, Refusal, Retention, Store, Transition};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -59,6 +61,8 @@ pub struct Engine {
     pub(crate) admission: Admission,
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
+    pub(crate) history: History,
+    pub(crate) maintenance: maintenance::Known,
     pub(crate) throttle: Throttle,
     pub(crate) watch: Watch,
     pub(crate) workers: Workers,
@@ -88,6 +92,8 @@ impl Engine {
             admission: Admission::default(),
             event_log: EventLog::default(),
             discards: Discards::default(),
+            history: History::default(),
+            maintenance: maintenance::Known::default(),
             throttle: Throttle::default(),
             watch: Watch::default(),
             workers: Workers::default(),
@@ -99,6 +105,7 @@ impl Engine {
     /// The same engine with programs, so that it can advance their runs, and what those may not exceed.
     #[must_use]
     pub fn with_programs(mut self, programs: impl IntoIterator<Item = Arc<dyn Program>>, limits: RunLimits) -> Self {
+        self.runs.add(Arc::new(MaintenanceProgram));
         programs.into_iter().for_each(|program| self.runs.add(program));
         self.runs.limits = limits;
         self
@@ -116,11 +123,26 @@ impl Engine {
             self.throttle.note_event();
         }
         self.event_log.append(transitions.clone());
+        if self.runs.has_listeners() {
+            let events = transitions.clone().flat_map(|one| JobEvent::of(one, 0));
+            let events: Vec<EventBody> = events.map(|event| EventBody::Job(Box::new(event))).collect();
+            self.runs.wake_listeners(&events);
+        }
         self.discards.count(transitions.clone());
+        self.history.count(transitions.clone(), self.clock.wall().ahead_us);
         self.watch.forget(transitions.clone());
         self.runs.wake(transitions.clone().filter_map(Transition::told_run));
         self.admission.ended(transitions.clone());
         self.wake(transitions.map(|transition| &transition.job));
+    }
+
+    /// Publishes what happened to something other than a job.
+    pub(crate) fn tell(&self, events: impl IntoIterator<Item = OtherEvent>) {
+        let events: Vec<EventBody> = events.into_iter().map(EventBody::Other).collect();
+        if self.runs.has_listeners() {
+            self.runs.wake_listeners(&events);
+        }
+        self.event_log.tell(events, self.clock.now());
     }
 
     /// These jobs have changed: admission decides who is woken.

@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use redrive_policy::Moment;
-use redrive_store::{EventBody, EventKind, JobEvent, OtherEvent, Transition};
+use redrive_store::{EventBody, EventKind, JobEvent, Transition};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -81,8 +81,8 @@ impl EventLog {
     }
 
     /// Appends what happened to something other than a job.
-    pub(crate) fn tell(&self, events: impl IntoIterator<Item = OtherEvent>, at: Moment) {
-        self.store(events.into_iter().map(|event| (at, EventBody::Other(event))));
+    pub(crate) fn tell(&self, events: Vec<EventBody>, at: Moment) {
+        self.store(events.into_iter().map(|event| (at, event)));
     }
 
     fn store(&self, bodies: impl Iterator<Item = (Moment, EventBody)>) {

@@ -13,6 +13,12 @@ impl Engine {
     pub fn notified_anything(&self) {
         self.admission.anything_elsewhere();
         self.inbox.notify_one();
+        self.notified_runs();
+    }
+
+    /// Runs got something to do on another node. It does it itself, unless it has ended: they are looked for soon.
+    pub fn notified_runs(&self) {
+        self.runs.elsewhere.notify_one();
     }
 
     /// An application has left something in the store.

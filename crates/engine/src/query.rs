@@ -63,7 +63,7 @@ impl Engine {
             false => self.admission.resume(&queue.name),
         }
         if queue.paused != was_paused {
-            self.event_log.tell([other_events::queue_paused(&queue.name, paused)], self.clock.now());
+            self.tell([other_events::queue_paused(&queue.name, paused)]);
         }
         Ok(self.shown_queue(queue))
     }

@@ -45,7 +45,10 @@ impl Engine {
         let step = self.sweep_step();
         let decide = |job: &_, why| decide::overdue(job, why, now, self.randomness.draw());
         let reclaimed = self.store.reclaim(&decide, step, now).await?;
-        let promoted = self.store.promote(&self.admission.held(), step, now).await?;
+        let promoted = match self.is_under_maintenance() {
+            true => Vec::new(),
+            false => self.store.promote(&self.admission.held(), step, now).await?,
+        };
         self.publish(reclaimed.iter().chain(&promoted));
         swept.reclaimed += reclaimed.len();
         swept.promoted += promoted.len();

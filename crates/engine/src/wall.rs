@@ -6,8 +6,8 @@
 use crate::{Engine, Wall};
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    ChildEnd, Entry, FailedRun, Filter, Job, Lease, Listed, MessageBody, NewJob, Page, Queue, Run, Settled, Spec,
-    Start, Transition, Unique,
+    ChildEnd, Entry, EventBody, FailedRun, Filter, Job, Lease, Listed, MessageBody, NewJob, Page, Queue, Run, Settled,
+    Spec, Start, Transition, Unique,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -147,6 +147,12 @@ pub(crate) fn shown_message(body: &MessageBody, by_us: i64) -> Cow<'_, MessageBo
         return Cow::Borrowed(body);
     }
     let mut body = body.clone();
+    if let MessageBody::Event { at, event } = &mut body {
+        *at = moved(*at, by_us);
+        if let EventBody::Job(event) = event {
+            event.times_mut().for_each(|at| *at = moved(*at, by_us));
+        }
+    }
     if let MessageBody::JobEnded { end, .. } = &mut body {
         let failure = match end {
             ChildEnd::Completed { .. } => None,

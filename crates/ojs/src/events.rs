@@ -2,7 +2,7 @@
 
 use crate::time::rfc3339;
 use redrive_policy::Moment;
-use redrive_store::{Blob, EventBody, EventKind, JobEvent};
+use redrive_store::{Blob, EventBody, EventKind, JobEvent, RESERVED_QUEUES};
 use serde_json::{Value, json};
 
 /// The types of events that do not concern a single job.
@@ -19,6 +19,16 @@ pub const OTHER_EVENT_TYPES: [&str; 12] = [
     "worker.started",
     "worker.quiet",
     "worker.stopped",
+];
+
+/// The types of events of webhooks. They are told, and not delivered.
+pub const WEBHOOK_EVENT_TYPES: [&str; 6] = [
+    "webhook.delivered",
+    "webhook.failed",
+    "webhook.dead",
+    "webhook.disabled",
+    "webhook.subscription.created",
+    "webhook.subscription.deleted",
 ];
 
 /// The types that a name or a pattern selects: `job.*` all that begin so, `*` all. None where there is no such type.
@@ -94,6 +104,14 @@ pub fn details(event: &JobEvent, at: Moment) -> Vec<(&'static str, Value)> {
             told.extend(result.map(|result: Value| ("result", result)));
         }
         "job.failed" => told.push(("error", error(event.error.as_ref(), event.kind))),
+        "webhook.delivered" | "webhook.failed" | "webhook.dead" => {
+            let run = event.queue.strip_prefix(RESERVED_QUEUES).unwrap_or_default();
+            told.push(("subscription_id", format!("sub_{run}").into()));
+            told.push(("delivery_id", format!("del_{}", event.job).into()));
+            if event.error.is_some() {
+                told.push(("error", error(event.error.as_ref(), event.kind)));
+            }
+        }
         "job.retrying" => {
             told.extend(event.most_attempts.map(|most| ("max_attempts", most.into())));
             told.extend(due().map(|due| ("next_retry_at", due)));

@@ -20,6 +20,8 @@ mod names;
 pub mod runs;
 pub mod time;
 #[cfg(feature = "engine")]
+pub mod webhooks;
+#[cfg(feature = "engine")]
 pub mod workflows;
 
 pub use document::{JobDocument, JobOptions, When};

@@ -2,7 +2,8 @@
 
 use crate::edge::Edge;
 use crate::listen::{Bounds, Connections};
-use crate::{ApiKeys, Hosts, Limits, LocalStore, edge, ojs};
+use crate::webhooks::Sender;
+use crate::{ApiKeys, Hosts, Limits, LocalStore, WebhookSettings, edge, ojs};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
 use redrive_ojs::Envelopes;
@@ -26,6 +27,8 @@ pub struct ServerSettings {
     pub test_directives: bool,
     /// What the store is called, such as `embedded`.
     pub backend: &'static str,
+    /// Where events may be sent.
+    pub webhooks: WebhookSettings,
 }
 
 impl ServerSettings {
@@ -34,7 +37,7 @@ impl ServerSettings {
     #[must_use]
     pub fn new(backend: &'static str) -> Self {
         let (limits, keys, hosts) = (Limits::default(), ApiKeys::default(), Hosts::default());
-        Self { limits, keys, hosts, test_directives: false, backend }
+        Self { limits, keys, hosts, test_directives: false, backend, webhooks: WebhookSettings::default() }
     }
 }
 
@@ -51,7 +54,7 @@ impl Server {
     #[must_use]
     pub fn new(engine: Arc<Engine>, settings: ServerSettings) -> Self {
         let (stop, stopping) = watch::channel(false);
-        let ServerSettings { limits, keys, hosts, test_directives, backend } = settings;
+        let ServerSettings { limits, keys, hosts, test_directives, backend, webhooks } = settings;
         let bounds = Bounds {
             most: limits.connections,
             most_of_network: limits.connections_per_address,
@@ -71,6 +74,7 @@ impl Server {
             test_directives,
             backend,
             stopping,
+            webhooks: Sender::new(webhooks),
             local: OnceLock::new(),
         };
         Self { app: Arc::new(app), stop, connections }
@@ -122,6 +126,8 @@ pub(crate) struct App {
     /// Tells the ids of this process from those of another.
     pub(crate) boot: u32,
     requests: AtomicU64,
+    /// Sends events.
+    pub(crate) webhooks: Sender,
     /// The store, where it is in a folder of this machine.
     pub(crate) local: OnceLock<LocalStore>,
 }

@@ -14,6 +14,7 @@ mod ojs;
 mod programs;
 mod request;
 mod response;
+mod webhooks;
 
 pub use app::{Server, ServerSettings};
 pub use auth::{ApiKeys, SHORTEST_KEY};
@@ -21,3 +22,4 @@ pub use hosts::Hosts;
 pub use limits::Limits;
 pub use local::LocalStore;
 pub use programs::programs;
+pub use webhooks::WebhookSettings;

@@ -9,7 +9,8 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 use redrive_ojs::json::{Members, unknown};
-use redrive_policy::Problem;
+use redrive_ojs::time::parse_rfc3339;
+use redrive_policy::{Moment, Problem};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -106,6 +107,17 @@ impl Query {
 
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// A timestamp.
+    pub(crate) fn moment(&self, key: &str, problems: &mut Vec<Problem>) -> Option<Moment> {
+        let said = self.get(key)?;
+        let at = parse_rfc3339(said);
+        if at.is_none() {
+            let allowed = "a timestamp such as \"2026-02-13T10:00:00Z\"";
+            problems.push(Problem::new(format!("?{key}"), format!("\"{said}\""), allowed));
+        }
+        at
     }
 
     /// `true` or `false`.

@@ -112,6 +112,13 @@ impl EventBody {
     }
 }
 
+/// How the names of queues begin that only the server itself uses. What happens to their jobs is told as what happens
+/// to deliveries of events.
+pub const RESERVED_QUEUES: &str = "webhook:";
+
+/// The types of the events of deliveries.
+pub const DELIVERY_EVENT_TYPES: [&str; 3] = ["webhook.delivered", "webhook.failed", "webhook.dead"];
+
 /// The types of the events of jobs.
 pub const JOB_EVENT_TYPES: [&str; 13] = [
     "job.enqueued",
@@ -147,11 +154,25 @@ const fn types_of(kind: EventKind, state: State) -> (Option<&'static str>, &'sta
     }
 }
 
+/// The type of the event of a delivery, where it has one.
+const fn of_delivery(kind: EventKind) -> Option<&'static str> {
+    match kind {
+        EventKind::Completed => Some("webhook.delivered"),
+        EventKind::RetryScheduled => Some("webhook.failed"),
+        EventKind::Discarded => Some("webhook.dead"),
+        _ => None,
+    }
+}
+
 impl JobEvent {
     /// The events of a change, in their order. Errors and results of more than `most_bytes` are left out.
     pub fn of(transition: &Transition, most_bytes: usize) -> impl Iterator<Item = Self> {
-        let (before, main, after) = types_of(transition.event, transition.job.state);
-        let types = [before.map(|one| (one, false)), Some((main, true)), after.map(|one| (one, false))];
+        let types = if transition.job.spec.queue.starts_with(RESERVED_QUEUES) {
+            [None, of_delivery(transition.event).map(|one| (one, true)), None]
+        } else {
+            let (before, main, after) = types_of(transition.event, transition.job.state);
+            [before.map(|one| (one, false)), Some((main, true)), after.map(|one| (one, false))]
+        };
         types.into_iter().flatten().map(move |(one, is_main)| Self::new(one, is_main, transition, most_bytes))
     }
 

@@ -33,7 +33,7 @@ mod unique;
 pub use embedded::Embedded;
 pub use enqueued::Enqueued;
 pub use error::{EnqueueRefusal, Refusal, StoreError};
-pub use event::{EventBody, JOB_EVENT_TYPES, JobEvent, OtherEvent};
+pub use event::{DELIVERY_EVENT_TYPES, EventBody, JOB_EVENT_TYPES, JobEvent, OtherEvent, RESERVED_QUEUES};
 pub use held::Held;
 pub use id::{JobId, LeaseToken};
 pub use inbox::{Decoder, Drained, InboxEntry};
@@ -47,8 +47,8 @@ pub use memory::Memory;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
 pub use run::{
-    Advanced, ChildEnd, Message, MessageBody, NewRun, Parent, PendingRun, PendingRuns, Run, RunEnd, RunFilter, RunId,
-    RunKeys, RunRefusal, RunStep, Signal, StartRefusal, Stepped,
+    Advanced, ChildEnd, Interest, Message, MessageBody, NewRun, Parent, PendingRun, PendingRuns, Run, RunEnd,
+    RunFilter, RunId, RunKeys, RunRefusal, RunStep, Signal, StartRefusal, Stepped,
 };
 pub use standstill::Standstill;
 pub use step::end_step;

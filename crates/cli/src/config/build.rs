@@ -8,7 +8,7 @@ use crate::log;
 use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument, Settings};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Span, resembling};
-use redrive_server::{ApiKeys, Hosts, Limits};
+use redrive_server::{ApiKeys, Hosts, Limits, WebhookSettings};
 use redrive_store::Retention;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -26,6 +26,7 @@ pub(crate) struct ServerConfig {
     pub(crate) keys: ApiKeys,
     pub(crate) hosts: Hosts,
     pub(crate) test_directives: bool,
+    pub(crate) webhooks: WebhookSettings,
     pub(crate) limits: Limits,
     pub(crate) engine: Settings,
     pub(crate) log: log::Settings,
@@ -45,6 +46,10 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     let keys = from.keys();
     let listen = from.listen(&keys);
     let (hosts, test_directives) = (from.hosts(), from.flag("allow_test_directives"));
+    let webhooks = WebhookSettings {
+        allow_private: from.flag("webhooks.allow_private"),
+        allow_http: from.flag("webhooks.allow_http"),
+    };
     let limits = from.limits();
     let layers = from.layers();
     let engine = layers.map(|layers| Settings {
@@ -59,9 +64,19 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     let (location, threads) = (from.location(), from.number("threads"));
     let backups = Some(from.text("backups")).filter(|text| !text.is_empty()).map(PathBuf::from);
     match (engine, listen, location) {
-        (Some(engine), Some(listen), Some(location)) if from.problems.list.is_empty() => {
-            Ok(ServerConfig { listen, location, backups, threads, keys, hosts, test_directives, limits, engine, log })
-        }
+        (Some(engine), Some(listen), Some(location)) if from.problems.list.is_empty() => Ok(ServerConfig {
+            listen,
+            location,
+            backups,
+            threads,
+            keys,
+            hosts,
+            test_directives,
+            webhooks,
+            limits,
+            engine,
+            log,
+        }),
         _ => Err(from.problems),
     }
 }

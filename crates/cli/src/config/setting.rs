@@ -86,6 +86,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         "false",
         "whether a job may stop its worker, for tests of the protocol"
     ),
+    setting!("webhooks.allow_private", Kind::Flag, "false", "whether events may be sent to private addresses"),
+    setting!("webhooks.allow_http", Kind::Flag, "false", "whether events may be sent without encryption"),
     setting!("default_policy", Kind::Text, "", "a file with the retry policy of jobs that have no other"),
     setting!("threads", Kind::Count(1, 256), "2", "threads that answer requests"),
     setting!("lease", Kind::Duration, "30m", "the lease of a run, unless the job or the worker sets one"),

@@ -1,4 +1,4 @@
-//! `redrive store unreadable`: jobs in a database that a server could not read and has set aside.
+//! `redrive store unreadable`: jobs and runs in a database that a server could not read and has set aside.
 
 use super::aside::{self, Wanted};
 use crate::{exit::Failed, output};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 pub(super) struct Args {
     /// The store: postgres://…, or env:NAME for an address in the environment
     address: String,
-    /// Put a job back for the servers to read again; "all" for all of them
+    /// Put a job or a run back for the servers to read again; "all" for all of them
     #[arg(long, value_name = "ID", conflicts_with = "delete")]
     restore: Vec<String>,
-    /// Delete a job that was set aside; "all" for all of them
+    /// Delete a job or a run that was set aside; "all" for all of them
     #[arg(long, value_name = "ID")]
     delete: Vec<String>,
     /// How many to list
@@ -23,8 +23,8 @@ pub(super) struct Args {
 }
 
 const EXAMPLES: &str = "\
-A server that cannot read the row of a job sets it aside with the reason, and goes on with
-the others. Rows of a newer version are not set aside: they are left to newer servers, and
+A server that cannot read the row of a job, of a workflow or of a schedule sets it aside with
+the reason, and goes on with the others. Rows of a newer version are not set aside: they are left to newer servers, and
 only counted here. Servers may run meanwhile.
 Here, REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app is in the environment.
 
@@ -53,16 +53,19 @@ fn listed(list: &UnreadableList, json: bool) -> Result<(), Failed> {
         return output::json(&json!({ "total": list.total, "newer": list.newer, "jobs": jobs }));
     }
     let mut text = format!(
-        "{} jobs were set aside because they cannot be read; {} jobs have rows of a newer version\n",
+        "{} jobs and runs were set aside because they cannot be read; {} have rows of a newer version\n",
         list.total, list.newer
     );
-    for UnreadableJob { id, queue, since, reason, .. } in &list.jobs {
-        text.push_str(&aside::entry(&format!("{id}  {queue}"), *since, reason));
+    for UnreadableJob { id, is_run, queue, since, reason, .. } in &list.jobs {
+        let what = if *is_run { "a run" } else { queue };
+        text.push_str(&aside::entry(&format!("{id}  {what}"), *since, reason));
     }
     output::text(&text)
 }
 
 fn in_json(job: &UnreadableJob) -> Value {
     let row = serde_json::from_str(&job.row).unwrap_or(Value::Null);
-    json!({ "id": job.id, "queue": job.queue, "since": rfc3339(job.since), "reason": job.reason, "row": row })
+    let kind = if job.is_run { "run" } else { "job" };
+    let since = rfc3339(job.since);
+    json!({ "id": job.id, "kind": kind, "queue": job.queue, "since": since, "reason": job.reason, "row": row })
 }

@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Everything that the server has, against everything that is known.
-pub(crate) fn compared(server: &Server, ledger: &Mutex<Ledger>, when: &str) {
+/// All jobs of a server.
+pub(crate) fn all_jobs(server: &Server) -> Vec<Value> {
     let mut listed = Vec::new();
     let mut next = String::new();
     loop {
@@ -19,9 +19,14 @@ pub(crate) fn compared(server: &Server, ledger: &Mutex<Ledger>, when: &str) {
         listed.append(answer["items"].as_array_mut().expect("items"));
         match answer["pagination"]["next_cursor"].as_str() {
             Some(cursor) => next = format!("&cursor={cursor}"),
-            None => break,
+            None => return listed,
         }
     }
+}
+
+/// Everything that the server has, against everything that is known.
+pub(crate) fn compared(server: &Server, ledger: &Mutex<Ledger>, when: &str) {
+    let listed = all_jobs(server);
     let mut ledger = ledger.lock().expect("no thread panicked");
     ledger.compare(&listed);
     assert!(ledger.wrong.is_empty(), "{when}: {:#?}", ledger.wrong);

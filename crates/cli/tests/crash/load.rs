@@ -23,11 +23,6 @@ impl Load<'_> {
         self.ledger.lock().expect("no thread panicked")
     }
 
-    fn agent() -> ureq::Agent {
-        let config = ureq::Agent::config_builder().http_status_as_error(false).proxy(None);
-        config.timeout_global(Some(Duration::from_secs(30))).build().into()
-    }
-
     fn ask(&self, agent: &ureq::Agent, method: &str, path: &str, body: &Value) -> Result<Reply, Gone> {
         self.target.ask(agent, method, path, body)
     }
@@ -38,7 +33,7 @@ impl Load<'_> {
 
     /// Enqueues jobs, one by one and in batches, at most `most` requests.
     pub(crate) fn enqueue(&self, mut random: fastrand::Rng, most: usize) -> Result<(), Gone> {
-        let agent = Self::agent();
+        let agent = agent();
         for _ in 0..most {
             let size = if random.bool() { 1 } else { random.usize(2..12) };
             let batch = self.batches.fetch_add(1, Ordering::Relaxed);
@@ -80,7 +75,7 @@ impl Load<'_> {
 
     /// Claims and settles jobs, one by one and in batches; sometimes it forgets one for a while.
     pub(crate) fn work(&self, mut random: fastrand::Rng) -> Result<(), Gone> {
-        let agent = Self::agent();
+        let agent = agent();
         while !self.is_enough() {
             let many = random.bool();
             let count = if many { random.usize(1..20) } else { 1 };
@@ -102,7 +97,7 @@ impl Load<'_> {
 
     /// Repeats the reports of earlier rounds that had no answer or were never sent.
     pub(crate) fn report_missing(&self) -> Result<(), Gone> {
-        let agent = Self::agent();
+        let agent = agent();
         let mut ends = Vec::new();
         for (id, entry) in &self.ledger().jobs {
             let open = entry.runs.last().filter(|run| !matches!(run.ended, Some((Acknowledged::Yes, _))));
@@ -116,7 +111,7 @@ impl Load<'_> {
 
     /// Cancels a few jobs in whatever state they are.
     pub(crate) fn cancel_some(&self, mut random: fastrand::Rng) -> Result<(), Gone> {
-        let agent = Self::agent();
+        let agent = agent();
         for _ in 0..3 {
             let open = |(id, entry): (&String, &crate::ledger::Entry)| {
                 (entry.terminal.is_none() && entry.created == Acknowledged::Yes).then(|| id.clone())
@@ -227,8 +222,14 @@ fn document(id: &str, plan: &JobPlan) -> Value {
     document
 }
 
+/// A client that takes any status for an answer.
+pub(crate) fn agent() -> ureq::Agent {
+    let config = ureq::Agent::config_builder().http_status_as_error(false).proxy(None);
+    config.timeout_global(Some(Duration::from_secs(30))).build().into()
+}
+
 /// A name of this client's own making, so that a job can be recognised whose acceptance was never heard.
-fn new_id(random: &mut fastrand::Rng) -> String {
+pub(crate) fn new_id(random: &mut fastrand::Rng) -> String {
     let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis()) & 0xffff_ffff_ffff;
     let (a, b) = (random.u16(..0x1000), random.u64(..) & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000);
     let (high, low) = (millis >> 16, millis & 0xffff);

@@ -3,7 +3,8 @@
 //! more often than its policy allows, nothing runs early, every acknowledged failure is in the history,
 //! a job has one lease at a time, and what has ended stays ended.
 //!
-//! Once with one server on its own folder, once with three on one PostgreSQL, which crashes too.
+//! Once with one server on its own folder, once with three on one PostgreSQL, which crashes too. The same again with
+//! workflows and schedules: each step and each slot is one job.
 //!
 //! `CRASH_ROUNDS` and `CRASH_SEED` set how often and in which order; `scripts/crash` runs many more.
 //! The seed decides the jobs, the workers and the moments of the kills; where in its work a kill meets
@@ -22,6 +23,7 @@ mod ledger;
 mod load;
 mod nodes;
 mod postgres;
+mod runs;
 mod target;
 
 fn setting(name: &str, default: u64) -> u64 {

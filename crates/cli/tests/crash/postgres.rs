@@ -118,7 +118,7 @@ impl Record {
 
 /// What happens to the servers in one round. In every third one the database crashes too, before, while or
 /// after servers are gone.
-fn disturbed(nodes: &mut Nodes, round: u64, random: &mut fastrand::Rng) {
+pub(crate) fn disturbed(nodes: &mut Nodes, round: u64, random: &mut fastrand::Rng) {
     let victim = random.usize(..NODES);
     let other = random.bool().then(|| (victim + 1) % NODES);
     let database_at = if round.is_multiple_of(3) { random.u8(..4) } else { u8::MAX };

@@ -117,7 +117,7 @@ fn a_damaged_job_is_logged_once_listed_put_back_and_deleted() {
     };
     let (code, text) = command(&[]);
     assert_eq!(code, Some(0));
-    assert!(text.contains("1 jobs were set aside") && text.contains("a record ends too early"), "{text}");
+    assert!(text.contains("1 jobs and runs were set aside") && text.contains("a record ends too early"), "{text}");
     assert_eq!(command(&["--restore", &damaged]), (Some(0), format!("{damaged}\n")));
     assert_eq!(server.fetch("q", 5), Vec::<Value>::new(), "it is set aside again");
     assert_eq!(command(&["--delete", "all"]), (Some(0), format!("{damaged}\n")));

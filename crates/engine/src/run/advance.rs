@@ -11,15 +11,28 @@ const RUNS: usize = 100;
 /// How often a run is advanced in a row because of what its own steps have left for it, before others have their turn.
 const TURNS: usize = 100;
 
+/// What became of some steps.
+#[derive(Default)]
+struct Written {
+    /// Those that were written.
+    steps: Vec<Advanced>,
+    /// The runs that another node has advanced meanwhile.
+    raced: Vec<RunId>,
+}
+
 impl Engine {
-    /// Advances all runs that are pending; answers how many steps were written.
+    /// Advances all runs that are pending, unless the server is under maintenance; answers how many steps were
+    /// written.
     ///
     /// # Errors
     /// The store did not answer.
     pub async fn advance(&self) -> Result<usize, EngineError> {
+        if self.is_under_maintenance() {
+            return Ok(0);
+        }
         let mut steps = 0;
         for _ in 0..TURNS {
-            let written = self.advance_some(None).await?;
+            let Written { steps: written, .. } = self.advance_some(None).await?;
             if written.is_empty() {
                 break;
             }
@@ -39,7 +52,14 @@ impl Engine {
         }
     }
 
-    /// Advances these runs, and those that get messages from them, until none of them has anything to do.
+    /// Advances the runs that listen and were told of something.
+    pub(super) async fn advance_told(&self) -> Result<(), EngineError> {
+        let told = self.runs.take_told();
+        self.advance_only(told).await.map(drop)
+    }
+
+    /// Advances these runs, and those that get messages from them, until none of them has anything to do. What they had
+    /// to do when this was called is done then, by this node or by another.
     pub(crate) async fn advance_only(&self, runs: Vec<RunId>) -> Result<usize, EngineError> {
         let (mut runs, mut steps) = (runs, 0);
         for _ in 0..TURNS {
@@ -48,9 +68,10 @@ impl Engine {
             }
             let mut next = Vec::new();
             for some in runs.chunks(RUNS) {
-                let written = self.advance_some(Some(some.to_vec())).await?;
+                let Written { steps: written, raced } = self.advance_some(Some(some.to_vec())).await?;
                 steps += written.len();
                 next.extend(written.into_iter().flat_map(|advanced| advanced.pending));
+                next.extend(raced);
             }
             next.sort_unstable();
             next.dedup();
@@ -75,18 +96,18 @@ impl Engine {
     }
 
     /// One step of each of some runs that are pending: of these, or of any.
-    async fn advance_some(&self, only: Option<Vec<RunId>>) -> Result<Vec<Advanced>, EngineError> {
+    async fn advance_some(&self, only: Option<Vec<RunId>>) -> Result<Written, EngineError> {
         let (now, programs) = (self.clock.now(), self.runs.known());
         let wanted = PendingRuns { programs, only, limit: RUNS, messages: self.runs.limits.messages };
         let pending = self.store.pending_runs(wanted, now).await?;
         if pending.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Written::default());
         }
         let none = HashMap::new();
         let steps: Vec<RunStep> = pending.iter().map(|pending| self.step(pending, &none, now)).collect();
         let events: Vec<Vec<OtherEvent>> = steps.iter().map(|step| step.events.clone()).collect();
         let answers = self.store.advance(steps, now).await?;
-        let mut written = Vec::with_capacity(answers.len());
+        let mut written = Written::default();
         let mut told = Vec::new();
         for ((pending, mut events), mut answer) in pending.iter().zip(events).zip(answers) {
             if let Err(RunRefusal::Duplicate(child, duplicate)) = answer {
@@ -95,16 +116,18 @@ impl Engine {
             }
             match answer {
                 Ok(advanced) => {
-                    written.push(advanced);
+                    self.runs.note_interest(&advanced.run);
+                    written.steps.push(advanced);
                     told.extend(events);
                 }
-                // Another node was faster, and has seen the same messages.
-                Err(RunRefusal::Changed(_) | RunRefusal::NotFound) => {}
-                Err(refusal) => written.extend(self.fail(pending, &refusal, now).await?),
+                // Another node was faster. It may have seen the same messages, or not all of them.
+                Err(RunRefusal::Changed(_)) => written.raced.push(pending.run.id),
+                Err(RunRefusal::NotFound) => {}
+                Err(refusal) => written.steps.extend(self.fail(pending, &refusal, now).await?),
             }
         }
-        self.publish(written.iter().flat_map(|advanced| &advanced.transitions));
-        self.event_log.tell(told, now);
+        self.publish(written.steps.iter().flat_map(|advanced| &advanced.transitions));
+        self.tell(told);
         Ok(written)
     }
 

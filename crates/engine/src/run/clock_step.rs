@@ -42,7 +42,7 @@ impl Engine {
                     }
                 }
                 self.publish(written.iter().flat_map(|advanced| &advanced.transitions));
-                self.event_log.tell(told, now);
+                self.tell(told);
                 self.runs.wake(written.into_iter().flat_map(|advanced| advanced.pending));
             }
         }

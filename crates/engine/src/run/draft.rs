@@ -5,6 +5,7 @@ use crate::wall::{moved, shown_message};
 use crate::{Engine, Submission};
 use redrive_policy::{Entropy, Moment, Seeded};
 use redrive_store::{Blob, JobId, MessageBody, NewJob, NewRun, Parent, PendingRun, Run, RunId, RunStep, Signal};
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(super) struct Draft<'e> {
     refused: VecDeque<(u64, String)>,
     /// Jobs that are duplicates of others, by number: the store has refused a step with them.
     duplicates: &'e HashMap<u64, String>,
+    /// Whether there may be more messages than were read.
+    more_waits: bool,
 }
 
 impl<'e> Draft<'e> {
@@ -40,12 +43,24 @@ impl<'e> Draft<'e> {
         let step = RunStep { version: program.version(), ..RunStep::of(&run) };
         let draws = Seeded::new(run.seed ^ run.revision.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let ahead_us = engine.wall().ahead_us;
-        let (version, refused) = (run.version, VecDeque::new());
-        Self { engine, program, version, run, step, draws, now, ahead_us, refused, duplicates }
+        Self {
+            engine,
+            program,
+            version: run.version,
+            run,
+            step,
+            draws,
+            now,
+            ahead_us,
+            refused: VecDeque::new(),
+            more_waits: false,
+            duplicates,
+        }
     }
 
     /// Everything that there is for a run to do.
     pub(super) fn of(mut self, pending: &PendingRun) -> RunStep {
+        self.more_waits = pending.messages.len() >= self.limits().messages;
         self.step.consumed = pending.messages.iter().map(|message| message.number).collect();
         match self.inputs(pending) {
             Ok(()) => self.step,
@@ -56,41 +71,45 @@ impl<'e> Draft<'e> {
     /// What a run does when the wall clock was set. Its messages stay for later.
     pub(super) fn clock_stepped(mut self) -> RunStep {
         let signal = Signal { name: CLOCK_STEPPED.into(), body: Blob::default() };
-        match self.input(&Input::Message(&MessageBody::Signal(signal))) {
-            Ok(()) => self.step,
+        match self.input(&[Input::Message(&MessageBody::Signal(signal))]) {
+            Ok(_) => self.step,
             Err(why) => failed(&self.run, Vec::new(), &why),
         }
     }
 
     fn inputs(&mut self, pending: &PendingRun) -> Result<(), String> {
-        if self.run.revision == 0 {
-            self.input(&Input::Started)?;
-        }
-        for message in &pending.messages {
-            self.input(&Input::Message(&shown_message(&message.body, self.ahead_us)))?;
+        let messages: Vec<Cow<'_, MessageBody>> =
+            pending.messages.iter().map(|message| shown_message(&message.body, self.ahead_us)).collect();
+        let start = (self.run.revision == 0).then_some(Input::Started);
+        let inputs: Vec<Input<'_>> =
+            start.into_iter().chain(messages.iter().map(|message| Input::Message(message))).collect();
+        let mut rest = inputs.as_slice();
+        while !rest.is_empty() {
+            let taken = self.input(rest)?;
+            rest = rest.get(taken.max(1)..).unwrap_or_default();
         }
         if self.step.timer.is_some_and(|timer| timer <= self.now) {
             self.step.timer = None;
-            self.input(&Input::TimerDue)?;
+            self.input(&[Input::TimerDue])?;
         }
         Ok(())
     }
 
-    /// One call of the program, and what follows from it at once.
-    fn input(&mut self, input: &Input<'_>) -> Result<(), String> {
-        self.call(input)?;
+    /// One call of the program, and what follows from it at once; how many of the inputs it has taken.
+    fn input(&mut self, inputs: &[Input<'_>]) -> Result<usize, String> {
+        let taken = self.call(inputs)?;
         let mut told = 0;
         while let Some((child, why)) = self.refused.pop_front() {
             told += 1;
             if told > MOST_REFUSALS {
                 return Err(format!("more than {MOST_REFUSALS} jobs of one step cannot be enqueued; the last: {why}"));
             }
-            self.call(&Input::JobRefused { child, why: &why })?;
+            self.call(&[Input::JobRefused { child, why: &why }])?;
         }
-        Ok(())
+        Ok(taken)
     }
 
-    fn call(&mut self, input: &Input<'_>) -> Result<(), String> {
+    fn call(&mut self, inputs: &[Input<'_>]) -> Result<usize, String> {
         let state = Arc::clone(&self.step.state);
         let context = Context {
             id: self.run.id,
@@ -101,15 +120,17 @@ impl<'e> Draft<'e> {
             draw: self.draws.draw(),
             ended: self.step.end.is_some(),
             seed: self.run.seed,
+            more_waits: self.more_waits,
         };
-        let ProgramStep { state, effects } = self.program.step(&context, input)?;
+        let (taken, ProgramStep { state, effects }) = self.program.steps(&context, inputs)?;
         let most = self.limits().state_bytes;
         if state.len() > most {
             return Err(format!("the state has {} bytes; at most {most} are allowed (runs.state_bytes)", state.len()));
         }
         self.step.state = Blob::from(state);
         self.version = self.step.version;
-        effects.into_iter().try_for_each(|effect| self.effect(effect))
+        effects.into_iter().try_for_each(|effect| self.effect(effect))?;
+        Ok(taken)
     }
 
     fn effect(&mut self, effect: Effect) -> Result<(), String> {
@@ -134,6 +155,7 @@ impl<'e> Draft<'e> {
                 self.step.timer = None;
             }
             Effect::Resume => self.step.end = None,
+            Effect::Listen(interest) => self.step.interest = interest.map(Arc::new),
             Effect::Emit { event, with } => {
                 let refused = with.is_some_and(|child| self.refused.iter().any(|(number, _)| *number == child));
                 self.step.events.extend(Some(event).filter(|_| !refused));

@@ -17,7 +17,8 @@ pub use limits::RunLimits;
 use crate::{Engine, EngineError, Submission};
 use redrive_policy::{Draw, Moment};
 use redrive_store::{
-    Blob, JobId, MessageBody, NewRun, OtherEvent, Run, RunFilter, RunId, RunRefusal, Signal, StartRefusal,
+    Blob, EventBody, Interest, JobId, MessageBody, NewRun, OtherEvent, Run, RunFilter, RunId, RunRefusal, Signal,
+    StartRefusal,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +37,17 @@ pub trait Program: Send + Sync {
     /// # Errors
     /// Why the state cannot be read. The run fails with this.
     fn step(&self, context: &Context<'_>, input: &Input<'_>) -> Result<ProgramStep, String>;
+
+    /// What the run does with the first of these inputs, of which there is at least one, or with as many more as it
+    /// takes at once; and how many it has taken. A program whose state is large reads and writes it once for many
+    /// messages.
+    ///
+    /// # Errors
+    /// As for [`Program::step`].
+    fn steps(&self, context: &Context<'_>, inputs: &[Input<'_>]) -> Result<(usize, ProgramStep), String> {
+        let first = inputs.first().ok_or("there is nothing to do")?;
+        Ok((1, self.step(context, first)?))
+    }
 
     /// A job that the program has asked for, as the engine takes it. `document` is what the effect has.
     ///
@@ -77,6 +89,8 @@ pub struct Context<'a> {
     pub ended: bool,
     /// Random bits, from which the ids of its children are derived.
     pub seed: u64,
+    /// Whether the run has got more messages than are read in one step.
+    pub more_waits: bool,
 }
 
 impl Context<'_> {
@@ -150,6 +164,8 @@ pub enum Effect {
     },
     /// A run that had ended goes on.
     Resume,
+    /// From now on the run learns of these events, or of none.
+    Listen(Option<Interest>),
     /// Tells what has happened. Where `with` names a job that this step enqueues, that one has to be accepted.
     Emit {
         /// The event.
@@ -183,7 +199,13 @@ pub(crate) struct Runs {
     pub(crate) limits: RunLimits,
     /// Runs that got a message and have not been looked at since.
     pending: Mutex<BTreeSet<RunId>>,
+    /// Runs that listen, as far as this engine has written their steps, and those of them that got an event. Others
+    /// are found by the advancer.
+    listeners: Mutex<BTreeMap<RunId, Arc<Interest>>>,
+    told: Mutex<BTreeSet<RunId>>,
     woken: Notify,
+    /// Other nodes have left something for runs to do.
+    pub(crate) elsewhere: Notify,
     /// Held while runs that got messages are advanced. All that get some meanwhile are advanced together afterwards.
     turn: tokio::sync::Mutex<()>,
 }
@@ -210,6 +232,38 @@ impl Runs {
         if pending.len() > before {
             self.woken.notify_one();
         }
+    }
+
+    /// A step of a run was written.
+    fn note_interest(&self, run: &Run) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        match &run.interest {
+            Some(interest) => listeners.insert(run.id, Arc::clone(interest)),
+            None => listeners.remove(&run.id),
+        };
+    }
+
+    /// Something happened, which the store has left in the inboxes of runs that want it. They are advanced by the
+    /// advancer, never by the caller that made it happen.
+    pub(crate) fn wake_listeners(&self, events: &[EventBody]) {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let wants = |interest: &Interest| events.iter().any(|event| interest.fits(event));
+        let told: Vec<RunId> = listeners.iter().filter(|(_, interest)| wants(interest)).map(|(id, _)| *id).collect();
+        drop(listeners);
+        if !told.is_empty() {
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(told);
+            self.woken.notify_one();
+        }
+    }
+
+    /// Whether any run listens, as far as is known.
+    pub(crate) fn has_listeners(&self) -> bool {
+        !self.listeners.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    fn take_told(&self) -> Vec<RunId> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *told).into_iter().collect()
     }
 
     fn take_pending(&self) -> Vec<RunId> {

@@ -210,7 +210,7 @@ impl Engine {
             told = other_events::of_change(before, worker);
         });
         if told.is_some() {
-            self.event_log.tell(told, now);
+            self.tell(told);
         }
         wanted
     }

@@ -109,7 +109,7 @@ impl Engine {
             ended += self.settle(endings).await?.iter().flatten().count();
         }
         self.workers.known().remove(id);
-        self.event_log.tell([other_events::worker_removed(&worker, ended)], self.clock.now());
+        self.tell([other_events::worker_removed(&worker, ended)]);
         Ok(ended)
     }
 }

@@ -27,6 +27,8 @@ mod long_poll;
 mod record;
 mod redrive;
 mod release;
+mod run_limits;
+mod runs;
 mod submit;
 mod sweep;
 mod sweeper;

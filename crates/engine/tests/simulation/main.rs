@@ -29,6 +29,7 @@ mod plans;
 mod postgres;
 mod ram;
 mod run;
+mod runs;
 mod scheduler;
 mod server_policies;
 mod store_kind;

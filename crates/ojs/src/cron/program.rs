@@ -69,7 +69,7 @@ impl Program for Cron {
             Input::Message(MessageBody::JobEnded { child, .. }) => turn.ended(*child)?,
             Input::Message(MessageBody::JobRedriven { child, .. }) => turn.redriven(*child),
             Input::Message(MessageBody::Signal(signal)) => turn.signal(signal)?,
-            Input::Message(MessageBody::RunEnded { .. }) => {}
+            Input::Message(MessageBody::RunEnded { .. } | MessageBody::Event { .. }) => {}
         }
         turn.done()
     }
@@ -254,8 +254,10 @@ impl<'c> Turn<'c> {
         self.ended(number)
     }
 
+    /// From when intervals are counted: a whole millisecond, as the numbers of slots are.
     const fn anchor(&self) -> Moment {
-        Moment::from_micros(self.state.anchor)
+        let anchor = self.state.anchor;
+        Moment::from_micros(anchor - anchor.rem_euclid(1_000))
     }
 }
 

@@ -5,6 +5,7 @@ pub mod schedules;
 pub mod workflows;
 
 use crate::cron::Cron;
+use crate::webhooks::Webhooks;
 use crate::workflows::Workflows;
 use crate::{Invalid, Limits};
 use redrive_engine::{EngineError, Program};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// All programs of Open Job Spec, for an engine whose jobs have these limits.
 #[must_use]
 pub fn programs(limits: Limits) -> Vec<Arc<dyn Program>> {
-    vec![Arc::new(Workflows::new(limits)), Arc::new(Cron::new(limits))]
+    vec![Arc::new(Workflows::new(limits)), Arc::new(Cron::new(limits)), Arc::new(Webhooks)]
 }
 
 /// Why an operation was refused.

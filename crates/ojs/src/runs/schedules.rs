@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// How many schedules are read from the store at a time.
 const STEP: usize = 100;
+/// How often a schedule is looked for that others delete and register at the same time.
+const LOOKS: usize = 5;
 /// How many names are compared with one that nothing has.
 const COMPARED: usize = 200;
 /// What the keys of schedules begin with.
@@ -61,12 +63,19 @@ pub async fn replace(
     let definition = cron_definition(engine, document, Some(name), limits, engine.now())?;
     let body = serde_json::to_vec(&definition).map_err(|error| RunsError::Unreadable(error.to_string()))?;
     // It may be deleted, or registered, between the look and the change.
-    if engine.run_of_key(key(name)).await?.is_none()
-        && let Some(created) = start(engine, definition).await?
-    {
-        return Ok((created, true));
+    for _ in 0..LOOKS {
+        let Some(run) = engine.run_of_key(key(name)).await? else {
+            match start(engine, definition.clone()).await? {
+                Some(created) => return Ok((created, true)),
+                None => continue,
+            }
+        };
+        let changed = signal(engine, &run, signals::REPLACE, &body).await?;
+        if changed.end.is_none() {
+            return Ok((read(&changed)?, false));
+        }
     }
-    Ok((tell(engine, name, signals::REPLACE, body).await?, false))
+    Err(missing(engine, name).await?)
 }
 
 /// Switches a schedule on or off.
@@ -74,7 +83,10 @@ pub async fn replace(
 /// # Errors
 /// There is no such schedule, or the store did not answer.
 pub async fn switch(engine: &Engine, name: &str, enabled: bool) -> Result<CronJob, RunsError> {
-    tell(engine, name, if enabled { signals::ENABLE } else { signals::DISABLE }, Vec::new()).await
+    let word = if enabled { signals::ENABLE } else { signals::DISABLE };
+    let switched = signal(engine, &find(engine, name).await?, word, &[]).await?;
+    // It may have been deleted before.
+    if switched.end.is_none() { read(&switched) } else { Err(missing(engine, name).await?) }
 }
 
 /// One schedule.
@@ -90,7 +102,7 @@ pub async fn show(engine: &Engine, name: &str) -> Result<CronJob, RunsError> {
 /// # Errors
 /// There is no such schedule, or the store did not answer.
 pub async fn delete(engine: &Engine, name: &str) -> Result<CronJob, RunsError> {
-    tell(engine, name, signals::DELETE, Vec::new()).await
+    read(&signal(engine, &find(engine, name).await?, signals::DELETE, &[]).await?)
 }
 
 /// A page of schedules. Only what is on it and what is passed over is read.
@@ -136,10 +148,9 @@ async fn start(engine: &Engine, definition: Definition) -> Result<Option<CronJob
 }
 
 /// Sends a signal to the run of a schedule, and answers how it stands then.
-async fn tell(engine: &Engine, name: &str, signal: &str, body: Vec<u8>) -> Result<CronJob, RunsError> {
-    let run = find(engine, name).await?;
-    let signal = Signal { name: signal.into(), body: Blob::from(body) };
-    read(&engine.signal_run(run.id, signal).await?)
+async fn signal(engine: &Engine, run: &Run, word: &str, body: &[u8]) -> Result<Run, RunsError> {
+    let signal = Signal { name: word.into(), body: Blob::from(body) };
+    Ok(engine.signal_run(run.id, signal).await?)
 }
 
 async fn find(engine: &Engine, name: &str) -> Result<Run, RunsError> {

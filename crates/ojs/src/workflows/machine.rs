@@ -1,5 +1,6 @@
 //! How a workflow goes on: nodes start, end, and take the nodes around them along.
 
+use super::links::Links;
 use super::state::{Callback, Kind, NodeError, Status, WorkflowState};
 use crate::json::{Members, member, push_key};
 use redrive_engine::{Child, Context, Effect};
@@ -11,6 +12,10 @@ pub(super) struct Machine<'c> {
     pub(super) state: WorkflowState,
     pub(super) effects: Vec<Effect>,
     pub(super) context: &'c Context<'c>,
+    /// Whether the run has ended, by the inputs so far.
+    ended: bool,
+    /// Worked out when it is needed first.
+    links: Option<Links>,
 }
 
 /// How a job ended, for its workflow.
@@ -22,7 +27,7 @@ pub(super) enum Ended {
 
 impl<'c> Machine<'c> {
     pub(super) const fn new(state: WorkflowState, context: &'c Context<'c>) -> Self {
-        Self { state, effects: Vec::new(), context }
+        Self { state, effects: Vec::new(), context, ended: context.ended, links: None }
     }
 
     /// The workflow begins.
@@ -69,16 +74,18 @@ impl<'c> Machine<'c> {
         let node = self.state.node_mut(index);
         (node.status, node.error) = (Status::Started, None);
         let (mut index, mut parent) = (index, node.parent);
+        self.links = None;
         while index != 0 {
             self.revive(parent);
             (index, parent) = (parent, self.state.node(parent).parent);
         }
+        self.ended = false;
         self.effects.push(Effect::Resume);
     }
 
     /// Cancels what has not started. Jobs that a worker has may complete.
     pub(super) fn cancel(&mut self) {
-        if self.context.ended {
+        if self.ended {
             return;
         }
         self.state.cancelled_us = Some(self.context.now.micros());
@@ -109,18 +116,32 @@ impl<'c> Machine<'c> {
                 let jobs = parts.into_iter().filter(|part| self.state.node(*part).callback.is_none());
                 jobs.collect::<Vec<_>>().into_iter().for_each(|job| self.start(job));
             }
-            Kind::Graph => self.start_ready(index),
+            Kind::Graph => {
+                let ready: Vec<u32> =
+                    parts.into_iter().filter(|part| self.state.node(*part).after.is_empty()).collect();
+                ready.into_iter().for_each(|part| self.start(part));
+            }
         }
     }
 
-    /// Starts the parts of a graph whose predecessors have completed.
-    fn start_ready(&mut self, graph: u32) {
-        for part in self.state.node(graph).parts.clone() {
-            let completed = |before: &u32| self.state.node(*before).status == Status::Completed;
-            if self.state.node(part).after.iter().all(completed) {
-                self.start(part);
+    fn links(&mut self) -> &mut Links {
+        let state = &self.state;
+        self.links.get_or_insert_with(|| Links::of(state))
+    }
+
+    /// Starts the parts of a graph of which a predecessor has just completed, and no other is missing.
+    fn start_after(&mut self, part: u32) {
+        let known = self.links.is_some();
+        let links = self.links();
+        let after = links.after[part as usize].clone();
+        if known {
+            for next in &after {
+                let missing = &mut links.missing[*next as usize];
+                *missing = missing.saturating_sub(1);
             }
         }
+        let ready: Vec<u32> = after.into_iter().filter(|next| links.missing[*next as usize] == 0).collect();
+        ready.into_iter().for_each(|next| self.start(next));
     }
 
     fn enqueue(&mut self, index: u32) {
@@ -176,20 +197,22 @@ impl<'c> Machine<'c> {
 
     fn graph_part_ended(&mut self, graph: u32, part: u32, status: Status) {
         if status == Status::Completed {
-            self.start_ready(graph);
+            self.start_after(part);
         } else {
-            self.skip_after(graph, part);
+            self.skip_after(part);
         }
         self.end_if_all_over(graph);
     }
 
     /// Skips everything in a graph that depends on a node.
-    fn skip_after(&mut self, graph: u32, part: u32) {
-        for other in self.state.node(graph).parts.clone() {
-            let node = self.state.node(other);
-            if node.status == Status::Waiting && node.after.contains(&part) {
-                self.skip(other);
-                self.skip_after(graph, other);
+    fn skip_after(&mut self, part: u32) {
+        let mut skipped = vec![part];
+        while let Some(part) = skipped.pop() {
+            for other in self.links().after[part as usize].clone() {
+                if self.state.node(other).status == Status::Waiting {
+                    self.skip(other);
+                    skipped.push(other);
+                }
             }
         }
     }
@@ -244,8 +267,15 @@ impl<'c> Machine<'c> {
     fn revive(&mut self, index: u32) {
         let node = self.state.node_mut(index);
         node.status = Status::Started;
-        for part in node.parts.clone() {
-            self.wait_again(part);
+        let parts = node.parts.clone();
+        parts.iter().for_each(|part| self.wait_again(*part));
+        if self.state.node(index).kind == Kind::Graph {
+            // What depends on others that have failed, and do not run again, is skipped as before.
+            for part in parts {
+                if matches!(self.state.node(part).status, Status::Failed | Status::Cancelled) {
+                    self.skip_after(part);
+                }
+            }
         }
     }
 
@@ -260,6 +290,7 @@ impl<'c> Machine<'c> {
     }
 
     fn finish(&mut self, state: &str) {
+        self.ended = true;
         self.tell_over(state);
         let result = format!("{{\"state\":\"{state}\"}}").into_bytes();
         self.effects.push(Effect::Finish { succeeded: state == "completed", result });
@@ -310,19 +341,20 @@ impl<'c> Machine<'c> {
     }
 
     /// Whether the result of a node is given to another: what is not is left to the job, so that the state stays small.
-    fn needs_result(&self, index: u32) -> bool {
+    fn needs_result(&mut self, index: u32) -> bool {
         if index == 0 {
             return false;
         }
         let node = self.state.node(index);
-        let around = self.state.node(node.parent);
+        let (parent, is_callback) = (node.parent, node.callback.is_some());
+        let around = self.state.node(parent);
         let needed = match around.kind {
             Kind::Chain => around.parts.last() != Some(&index),
-            Kind::Graph => around.parts.iter().any(|part| self.state.node(*part).after.contains(&index)),
-            Kind::Batch => node.callback.is_none(),
+            Kind::Graph => !self.links().after[index as usize].is_empty(),
+            Kind::Batch => !is_callback,
             Kind::Group | Kind::Job => false,
         };
-        needed || self.needs_result(node.parent)
+        needed || self.needs_result(parent)
     }
 
     fn results(&self, nodes: &[u32]) -> String {

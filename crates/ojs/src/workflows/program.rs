@@ -39,35 +39,45 @@ impl Program for Workflows {
     }
 
     fn step(&self, context: &Context<'_>, input: &Input<'_>) -> Result<ProgramStep, String> {
+        Ok(self.steps(context, std::slice::from_ref(input))?.1)
+    }
+
+    /// The state is read and written once, however many jobs have ended.
+    fn steps(&self, context: &Context<'_>, inputs: &[Input<'_>]) -> Result<(usize, ProgramStep), String> {
         let mut machine = Machine::new(WorkflowState::read(context.state)?, context);
-        match input {
-            Input::Started => machine.begin(),
-            Input::Message(MessageBody::JobEnded { child, end, .. }) => {
-                if let Ok(index) = u32::try_from(*child) {
-                    machine.job_ended(index, ended(end));
-                }
-            }
-            Input::Message(MessageBody::JobRedriven { child, .. }) => {
-                if let Ok(index) = u32::try_from(*child) {
-                    machine.job_redriven(index);
-                }
-            }
-            Input::Message(MessageBody::Signal(signal)) if &*signal.name == CANCEL => machine.cancel(),
-            Input::JobRefused { child, why } => {
-                if let Ok(index) = u32::try_from(*child) {
-                    machine.job_ended(index, Ended::Failed(failure("invalid_request", why, None)));
-                }
-            }
-            Input::TimerDue | Input::Message(MessageBody::Signal(_) | MessageBody::RunEnded { .. }) => {}
-        }
+        inputs.iter().for_each(|input| take(&mut machine, input));
         let Machine { state, effects, .. } = machine;
-        Ok(ProgramStep { state: state.write(), effects })
+        Ok((inputs.len(), ProgramStep { state: state.write(), effects }))
     }
 
     fn submission(&self, engine: &Engine, document: &[u8], now: Moment) -> Result<Submission, String> {
         let text = std::str::from_utf8(document).map_err(|error| format!("the job is not text: {error}"))?;
         let members = Members::parse(text).map_err(|error| format!("the job is not an object: {error}"))?;
         submission(engine, &members, None, &self.limits, now).map_err(crate::Invalid::message)
+    }
+}
+
+fn take(machine: &mut Machine<'_>, input: &Input<'_>) {
+    match input {
+        Input::Started => machine.begin(),
+        Input::Message(MessageBody::JobEnded { child, end, .. }) => {
+            if let Ok(index) = u32::try_from(*child) {
+                machine.job_ended(index, ended(end));
+            }
+        }
+        Input::Message(MessageBody::JobRedriven { child, .. }) => {
+            if let Ok(index) = u32::try_from(*child) {
+                machine.job_redriven(index);
+            }
+        }
+        Input::Message(MessageBody::Signal(signal)) if &*signal.name == CANCEL => machine.cancel(),
+        Input::JobRefused { child, why } => {
+            if let Ok(index) = u32::try_from(*child) {
+                machine.job_ended(index, Ended::Failed(failure("invalid_request", why, None)));
+            }
+        }
+        Input::TimerDue
+        | Input::Message(MessageBody::Signal(_) | MessageBody::RunEnded { .. } | MessageBody::Event { .. }) => {}
     }
 }
 

@@ -134,6 +134,7 @@ impl Driver {
             created: self.now(),
             advanced: self.now(),
             end: None,
+            interest: None,
         }
     }
 
@@ -148,6 +149,7 @@ impl Driver {
             draw: Draw::from_bits(1),
             ended: self.ended,
             seed: 1,
+            more_waits: false,
         };
         let step = self.program.step(&context, input).unwrap();
         assert_eq!(self.program.step(&context, input).unwrap(), step, "the same input gives the same step");

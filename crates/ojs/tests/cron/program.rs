@@ -86,6 +86,17 @@ fn a_clock_that_was_wrong_by_years_does_not_stop_a_schedule() {
 }
 
 #[test]
+fn the_end_of_a_job_is_noticed_whatever_the_time_of_the_registration() {
+    let mut driver = Driver::new("@every 1h", Overlap::Skip, "2026-02-13T09:30:07.123456Z");
+    driver.wait_until("2026-02-13T11:00:00Z");
+    let first = driver.enqueued.clone();
+    assert_eq!(first, ["2026-02-13T10:30:07.123000Z"]);
+    driver.end(&first[0]);
+    driver.wait_until("2026-02-13T12:00:00Z");
+    assert_eq!((driver.enqueued.len(), &driver.shown()["skipped_count"]), (2, &json!(0)));
+}
+
+#[test]
 fn intervals_are_counted_from_the_registration() {
     let mut driver = Driver::new("@every 1h30m", Overlap::Allow, "2026-02-13T09:30:07Z");
     driver.wait_until("2026-02-13T12:31:00Z");

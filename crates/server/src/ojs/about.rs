@@ -50,7 +50,8 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>, headers: HeaderMap) ->
 const MECHANISM: &str = "the store looks for the key in the atomic step that stores the job, under a lock of the key";
 
 /// What goes beyond the specification.
-const EXTENSIONS: [&str; 13] = [
+const EXTENSIONS: [&str; 14] = [
+    "urn:ojs:ext:webhooks",
     "urn:ojs:ext:progress",
     "urn:ojs:ext:admin-api",
     "urn:ojs:ext:graceful-shutdown",
@@ -81,6 +82,9 @@ pub(crate) async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> J
         "backend": { "type": app.backend, "status": backend, "latency_ms": latency_ms },
         "clock": clock(app.engine.wall(), app.engine.now()),
     });
+    if app.engine.maintenance().is_some() {
+        health["maintenance"] = true.into();
+    }
     let insider = app.keys.admit(&headers);
     if let Some(local) = app.local.get() {
         health["store"] = local.health(insider);

@@ -6,7 +6,7 @@ use crate::request::Query;
 use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_engine::Event;
-use redrive_ojs::events::{OTHER_EVENT_TYPES, details, event_envelope, selected_types};
+use redrive_ojs::events::{OTHER_EVENT_TYPES, WEBHOOK_EVENT_TYPES, details, event_envelope, selected_types};
 use redrive_ojs::time::rfc3339;
 use redrive_policy::{Moment, Problem, resembling};
 use redrive_store::{EventBody, EventKind, JOB_EVENT_TYPES, Job, JobEvent, State as JobState, Transition};
@@ -61,7 +61,7 @@ pub(super) fn parts_of(id: &str) -> Option<(u32, u64)> {
 
 /// All types of events, for filters.
 pub(super) fn types() -> impl Iterator<Item = &'static str> {
-    JOB_EVENT_TYPES.into_iter().chain(OTHER_EVENT_TYPES)
+    JOB_EVENT_TYPES.into_iter().chain(OTHER_EVENT_TYPES).chain(WEBHOOK_EVENT_TYPES)
 }
 
 /// The types that a parameter names. One that is misspelt would be waited for in vain.

@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use crate::api_error::ApiError;
+use crate::app::App;
 use crate::limits::Limits;
 use crate::request::Query;
 use crate::response::JsonResponse;
@@ -11,6 +12,9 @@ use redrive_store::{Filter, Job, Listed, Page, end_step};
 
 /// How many entries a page holds where the caller does not say.
 const DEFAULT: usize = 50;
+/// How many jobs are read from the store at once where it does not know which fit, and how often for one page.
+const STEP: usize = 500;
+const LOOKS: usize = 20;
 /// How many bytes of an answer are written in one step.
 const STEP_BYTES: usize = 4 << 10;
 /// How many entries a caller may pass over by their number: the store looks at each of them.
@@ -136,6 +140,39 @@ impl Asked {
         let total = found.total.or(counted).map_or(Total::AtLeast(written), Total::Exactly);
         self.place.shown(self.before, total, goes_on.map(|cursor| cursor.to_string()))
     }
+}
+
+/// One page of the jobs that fit a filter of the store and a condition that the store does not know of. A request looks
+/// at a limited number of jobs: the page may have fewer than were asked for, and still not be the last.
+pub(super) async fn sifted(
+    app: &App,
+    filter: &Filter,
+    page: Page,
+    fits: impl Fn(&Job) -> bool,
+) -> Result<Listed, ApiError> {
+    let (mut rest, mut jobs, mut bytes) = (page, Vec::new(), 0_usize);
+    for _ in 0..LOOKS {
+        let listed = app.engine.list(filter.clone(), Page { offset: 0, limit: STEP, ..rest }).await?;
+        for job in listed.jobs {
+            let entry = filter.entry(&job);
+            if !fits(&job) {
+                // Passed over.
+            } else if rest.offset > 0 {
+                rest.offset -= 1;
+            } else {
+                bytes = bytes.saturating_add(job.bytes());
+                if jobs.len() >= page.limit || (bytes > page.bytes && !jobs.is_empty()) {
+                    return Ok(Listed { jobs, next: Some(rest), total: None });
+                }
+                jobs.push(job);
+            }
+            rest.after = Some(entry);
+        }
+        let Some(next) = listed.next else { return Ok(Listed { jobs, next: None, total: None }) };
+        rest.after = next.after;
+        end_step().await;
+    }
+    Ok(Listed { jobs, next: Some(rest), total: None })
 }
 
 /// Writes jobs, one after the other, until the answer is full; the first is always written. Answers how many.

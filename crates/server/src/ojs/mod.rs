@@ -21,6 +21,7 @@ mod queues;
 mod repeat;
 mod settle;
 mod streams;
+mod webhooks;
 mod workers;
 mod workflows;
 
@@ -75,11 +76,23 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .put("/ojs/v1/cron/{name}", &[], cron::replace)
         .patch("/ojs/v1/cron/{name}", &[], cron::switch)
         .delete("/ojs/v1/cron/{name}", &[], cron::delete)
+        .get("/ojs/v1/webhooks/subscriptions", &[], webhooks::list)
+        .post("/ojs/v1/webhooks/subscriptions", &[], webhooks::create)
+        .get("/ojs/v1/webhooks/subscriptions/{id}", &[], webhooks::show)
+        .patch("/ojs/v1/webhooks/subscriptions/{id}", &[], webhooks::change)
+        .delete("/ojs/v1/webhooks/subscriptions/{id}", &[], webhooks::delete)
+        .post("/ojs/v1/webhooks/subscriptions/{id}/test", &[], webhooks::test)
+        .post("/ojs/v1/webhooks/subscriptions/{id}/rotate-secret", &[], webhooks::rotate)
+        .get("/ojs/v1/webhooks/deliveries", webhooks::DELIVERIES, webhooks::deliveries)
+        .get("/ojs/v1/webhooks/deliveries/{id}", &[], webhooks::show_delivery)
+        .delete("/ojs/v1/webhooks/deliveries/{id}", &[], webhooks::drop_delivery)
+        .post("/ojs/v1/webhooks/deliveries/{id}/retry", &[], webhooks::retry)
         .get("/ojs/v1/events", &["types", "queues", "after", "limit"], events::list)
         .get("/ojs/v1/events/stream", streams::PARAMETERS, streams::of_channel)
         .get("/ojs/v1/jobs/{id}/events", streams::PARAMETERS_OF_ONE, streams::of_job)
         .get("/ojs/v1/queues/{name}/events", streams::PARAMETERS_OF_ONE, streams::of_queue)
         .get("/ojs/v1/admin/stats", &[], admin::stats)
+        .get("/ojs/v1/admin/stats/history", admin::HISTORY_PARAMETERS, admin::history)
         .get("/ojs/v1/admin/queues", lists::NUMBERED, admin::queues)
         .get("/ojs/v1/admin/queues/{name}", &[], admin::queue)
         .post("/ojs/v1/admin/queues/{name}/pause", &[], admin::pause)
@@ -107,6 +120,8 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .get("/ojs/v1/admin/crons", cron::NUMBERED_PARAMETERS, cron::list_numbered)
         .get("/ojs/v1/admin/workflows", workflows::NUMBERED_PARAMETERS, workflows::list_numbered)
         .get("/ojs/v1/admin/system/config", &[], admin::config)
+        .get("/ojs/v1/admin/system/maintenance", &[], admin::maintenance)
+        .post("/ojs/v1/admin/system/maintenance", &[], admin::set_maintenance)
         .post("/ojs/v1/admin/backup", &[], backup::backup)
         .finish(no_such_path)
 }

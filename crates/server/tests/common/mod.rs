@@ -9,7 +9,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use redrive_engine::{Engine, Layers, ManualClock, Randomness, RunLimits, Settings, SystemRandomness};
 use redrive_policy::{Moment, Span};
-use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, Server, ServerSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, Server, ServerSettings, WebhookSettings};
 use redrive_store::{Memory, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -37,6 +37,7 @@ pub(crate) struct Parts {
     pub(crate) local: Option<LocalStore>,
     pub(crate) hosts: Hosts,
     pub(crate) test_directives: bool,
+    pub(crate) webhooks: WebhookSettings,
 }
 
 impl Default for Parts {
@@ -50,6 +51,7 @@ impl Default for Parts {
             local: None,
             hosts: Hosts::default(),
             test_directives: false,
+            webhooks: WebhookSettings::default(),
         }
     }
 }
@@ -97,6 +99,7 @@ impl Harness {
             hosts: parts.hosts,
             test_directives: parts.test_directives,
             backend: "memory",
+            webhooks: parts.webhooks,
         };
         let server = Server::new(Arc::clone(&engine), settings).with_local_store(parts.local);
         Self { engine, server, log, clock }

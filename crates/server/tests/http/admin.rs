@@ -128,6 +128,8 @@ async fn dead_letters_have_numbered_pages_and_are_deleted_by_age() {
         (json!({ "older_than": "yesterday", "confirm": true }), "a timestamp"),
         (json!({ "older_than": "2026-02-13T10:00:30Z", "filter": {}, "confirm": true }), "unknown field"),
         (json!({ "confirm": true }), "\"all\": true"),
+        (json!({ "filter": {}, "confirm": true }), "\"all\": true"),
+        (json!({ "older_than": null, "confirm": true }), "a timestamp"),
     ] {
         let error = send(&harness, "DELETE", "/dead-letter", wrong.clone()).await.expect(400);
         assert!(text(&error["error"]["message"]).contains(expected), "{wrong}: {error}");

@@ -3,15 +3,15 @@
 use crate::common::{Harness, text};
 use serde_json::{Value, json};
 
-fn job(kind: &str) -> Value {
+pub(crate) fn job(kind: &str) -> Value {
     json!({ "type": kind, "args": [] })
 }
 
-fn failing(kind: &str) -> Value {
+pub(crate) fn failing(kind: &str) -> Value {
     json!({ "type": kind, "args": [], "options": { "retry": { "max_attempts": 1, "on_exhaustion": "dead_letter" } } })
 }
 
-async fn create(harness: &Harness, workflow: Value) -> String {
+pub(crate) async fn create(harness: &Harness, workflow: Value) -> String {
     text(&harness.post("/workflows", workflow).await.expect(201)["workflow"]["id"])
 }
 
@@ -19,12 +19,12 @@ async fn show(harness: &Harness, id: &str) -> Value {
     harness.get(&format!("/workflows/{id}")).await.expect(200)["workflow"].clone()
 }
 
-async fn state(harness: &Harness, id: &str) -> String {
+pub(crate) async fn state(harness: &Harness, id: &str) -> String {
     text(&show(harness, id).await["state"])
 }
 
 /// The types of all jobs that can be claimed now; they are claimed.
-async fn claimable(harness: &Harness) -> Vec<(String, Value)> {
+pub(crate) async fn claimable(harness: &Harness) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     while let Some(job) = harness.fetch().await {
         found.push((text(&job["type"]), job));
@@ -44,7 +44,7 @@ async fn ack(harness: &Harness, job: &Value, result: Value) {
     harness.post("/workers/ack", json!({ "job_id": job["id"], "result": result })).await.expect(200);
 }
 
-async fn complete(harness: &Harness, kind: &str, result: Value) -> Value {
+pub(crate) async fn complete(harness: &Harness, kind: &str, result: Value) -> Value {
     let job = claim(harness, kind).await;
     ack(harness, &job, result).await;
     job

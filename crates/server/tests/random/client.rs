@@ -2,7 +2,7 @@
 
 use crate::mutate;
 use crate::neighbour;
-use crate::vocabulary::{ENDPOINTS, HEADERS, METHODS, PARAMETERS, QUEUES, STRANGE_QUEUES, VALUES, document};
+use crate::vocabulary::{ENDPOINTS, HEADERS, METHODS, PARAMETERS, QUEUES, SCHEDULES, STRANGE_QUEUES, VALUES, document};
 use crate::wire::{Caller, HttpResponse, Request};
 use fastrand::Rng;
 use serde_json::Value;
@@ -23,8 +23,10 @@ pub(crate) struct Tally {
     unanswered: usize,
     /// The queues that answers named.
     pub(crate) queues: BTreeSet<String>,
-    /// How many jobs were stored, less those that were removed.
+    /// How many jobs were stored, other than those of workflows and schedules, less all that were removed.
     pub(crate) jobs: i64,
+    /// How many were removed.
+    pub(crate) removed: i64,
 }
 
 impl Tally {
@@ -34,6 +36,7 @@ impl Tally {
         }
         self.unanswered += other.unanswered;
         self.jobs += other.jobs;
+        self.removed += other.removed;
         self.queues.extend(other.queues);
     }
 
@@ -48,7 +51,7 @@ impl Tally {
         let target = request.target.strip_prefix("http://localhost").unwrap_or(&request.target);
         let path = target.split('?').next().unwrap_or_default();
         let count = |value: &Value| value.as_i64().unwrap_or(0);
-        self.jobs += match (&*request.method, path, answer.status) {
+        let stored = match (&*request.method, path, answer.status) {
             ("POST", "/ojs/v1/jobs", 201) => 1,
             ("POST", "/ojs/v1/jobs/batch", 201) => {
                 count(&body["count"]) - body["existing"].as_array().map_or(0, Vec::len) as i64
@@ -63,6 +66,8 @@ impl Tally {
             ("DELETE", path, 204) if path.starts_with("/ojs/v1/admin/dead-letter/") => -1,
             _ => 0,
         };
+        self.jobs += stored;
+        self.removed -= stored.min(0);
     }
 
     /// Checks that the client got successes and refusals of many kinds.
@@ -142,7 +147,11 @@ fn target(path: &str, id: &str, random: &mut Rng) -> String {
         _ => QUEUES[random.usize(..QUEUES.len())],
     };
     let word = ["not_found", "nonsense", "%F0%9F%98%80", "%ff"][random.usize(..4)];
+    let schedule = SCHEDULES[random.usize(..SCHEDULES.len())];
+    // The workers of this test have another name, and go on.
+    let worker = if random.bool() { "w" } else { word };
     let mut target = path.replace("{id}", id).replace("{queue}", queue).replace("{word}", word);
+    target = target.replace("{schedule}", schedule).replace("{worker}", worker);
     match random.u8(..40) {
         0 => target.push_str("/more"),
         1 => target.insert(0, '/'),

@@ -4,11 +4,14 @@ use serde_json::{Value, json};
 
 /// The queues that random clients use.
 pub(crate) const QUEUES: [&str; 4] = ["alpha", "beta", "gamma.low", "delta-2"];
+/// The names of the schedules that they register.
+pub(crate) const SCHEDULES: [&str; 5] = ["often", "daily", "report.eu", "a", "z-9"];
 /// Values of other parameters; some of them are valid names of queues too.
 pub(crate) const STRANGE_QUEUES: [&str; 3] = ["true", "0", "p1y"];
 
-/// Endpoints with their methods: all but streams, which do not end, and what deletes or cancels jobs of others.
-pub(crate) const ENDPOINTS: [(&str, &str); 52] = [
+/// Endpoints with their methods: all but streams, which do not end, what deletes or cancels jobs of others, and what
+/// begins maintenance.
+pub(crate) const ENDPOINTS: [(&str, &str); 70] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -41,6 +44,24 @@ pub(crate) const ENDPOINTS: [(&str, &str); 52] = [
     ("DELETE", "/ojs/v1/dead-letter/{id}"),
     ("POST", "/ojs/v1/dead-letter/{id}/retry"),
     ("GET", "/ojs/v1/events"),
+    ("GET", "/ojs/v1/workflows"),
+    ("POST", "/ojs/v1/workflows"),
+    ("GET", "/ojs/v1/workflows/{id}"),
+    ("DELETE", "/ojs/v1/workflows/{id}"),
+    ("GET", "/ojs/v1/cron"),
+    ("POST", "/ojs/v1/cron"),
+    ("GET", "/ojs/v1/cron/{schedule}"),
+    ("PUT", "/ojs/v1/cron/{schedule}"),
+    ("PATCH", "/ojs/v1/cron/{schedule}"),
+    ("DELETE", "/ojs/v1/cron/{schedule}"),
+    ("GET", "/ojs/v1/admin/crons"),
+    ("GET", "/ojs/v1/admin/workflows"),
+    ("GET", "/ojs/v1/admin/stats/history"),
+    ("GET", "/ojs/v1/admin/system/maintenance"),
+    ("POST", "/ojs/v1/admin/workers/{worker}/quiet"),
+    ("POST", "/ojs/v1/admin/workers/{worker}/terminate"),
+    ("POST", "/ojs/v1/admin/workers/{worker}/resume"),
+    ("DELETE", "/ojs/v1/admin/workers/{worker}"),
     ("GET", "/ojs/v1/admin/jobs"),
     ("POST", "/ojs/v1/admin/jobs/bulk/retry"),
     ("POST", "/ojs/v1/admin/jobs/bulk/delete"),
@@ -66,7 +87,7 @@ pub(crate) const ENDPOINTS: [(&str, &str); 52] = [
 pub(crate) const METHODS: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "BREW"];
 
 /// Parameters and values of queries, right and wrong.
-pub(crate) const PARAMETERS: [&str; 17] = [
+pub(crate) const PARAMETERS: [&str; 21] = [
     "queue",
     "type",
     "error_type",
@@ -84,8 +105,12 @@ pub(crate) const PARAMETERS: [&str; 17] = [
     "confirm",
     "dry_run",
     "all",
+    "enabled",
+    "period",
+    "sort",
+    "order",
 ];
-pub(crate) const VALUES: [&str; 16] = [
+pub(crate) const VALUES: [&str; 19] = [
     "alpha",
     "work.do",
     "Boom",
@@ -98,6 +123,9 @@ pub(crate) const VALUES: [&str; 16] = [
     "true",
     "false",
     "discarded",
+    "running",
+    "1m",
+    "desc",
     "",
     "%",
     "%ff%00",
@@ -144,6 +172,42 @@ pub(crate) fn job(random: &mut fastrand::Rng) -> Value {
     json!({ "type": "work.do", "args": [random.u8(..), { "text": "ü" }], "meta": { "trace": "t" }, "options": options })
 }
 
+/// A workflow that is right, of any kind.
+fn workflow(random: &mut fastrand::Rng) -> Value {
+    let mut jobs = |count: u8| (0..count).map(|_| plain_job(random)).collect::<Vec<_>>();
+    let (some, callback) = (jobs(3), jobs(1).remove(0));
+    match random.u8(..5) {
+        0 => json!({ "type": "chain", "name": "c", "steps": some }),
+        1 => json!({ "type": "group", "jobs": some }),
+        2 => json!({ "type": "batch", "jobs": some, "callbacks": { "on_complete": callback } }),
+        3 => json!({ "type": "chain", "steps": [callback, { "type": "group", "jobs": some }] }),
+        _ => {
+            let step = |(number, mut job): (usize, Value)| {
+                job["id"] = json!(format!("s{number}"));
+                job["depends_on"] = (0..number).map(|before| format!("s{before}")).collect();
+                job
+            };
+            json!({ "name": "g", "steps": some.into_iter().enumerate().map(step).collect::<Vec<_>>() })
+        }
+    }
+}
+
+/// A job without what jobs of workflows and schedules may not have.
+fn plain_job(random: &mut fastrand::Rng) -> Value {
+    let queue = QUEUES[random.usize(..QUEUES.len())];
+    let retry = json!({ "max_attempts": random.u8(1..3), "initial_interval": "PT0.01S" });
+    json!({ "type": "work.do", "args": [random.u8(..)], "options": { "queue": queue, "retry": retry } })
+}
+
+/// A schedule that is right, and often due.
+fn schedule(random: &mut fastrand::Rng) -> Value {
+    let mut schedule = plain_job(random);
+    schedule["cron"] = json!(["* * * * * *", "@every 1s", "0 9 * * MON-FRI", "@daily"][random.usize(..4)]);
+    schedule["timezone"] = json!(["UTC", "Europe/Berlin"][random.usize(..2)]);
+    schedule["overlap_policy"] = json!(["skip", "allow", "cancel_previous", "enqueue"][random.usize(..4)]);
+    schedule
+}
+
 /// The document that an endpoint takes; `id` is that of a job that may be there.
 pub(crate) fn document(path: &str, id: &str, random: &mut fastrand::Rng) -> Value {
     let code = ["x", "RETRY", "DISCARD", "DEAD_LETTER"][random.usize(..4)];
@@ -176,6 +240,14 @@ pub(crate) fn document(path: &str, id: &str, random: &mut fastrand::Rng) -> Valu
         "/ojs/v1/dead-letter/{id}/retry" | "/ojs/v1/admin/jobs/{id}/retry" => {
             json!({ "by": "ada", "override": { "queue": "beta", "args": [2], "meta": { "x": 1 }, "expires_at": "+PT1H" } })
         }
+        "/ojs/v1/workflows" => workflow(random),
+        "/ojs/v1/cron" => {
+            let mut schedule = schedule(random);
+            schedule["name"] = json!(SCHEDULES[random.usize(..SCHEDULES.len())]);
+            schedule
+        }
+        "/ojs/v1/cron/{schedule}" if random.bool() => schedule(random),
+        "/ojs/v1/cron/{schedule}" => json!({ "enabled": random.bool() }),
         _ => json!({}),
     }
 }

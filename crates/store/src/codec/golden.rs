@@ -118,7 +118,9 @@ fn the_bytes_of_every_version_are_read() {
     }
     // And no version to come is taken for this one.
     for (name, mut bytes) in items() {
-        bytes[0] += 1;
+        // Runs that listen, and events, came with the second version of runs and messages.
+        let newest = if name.starts_with("run") || name.starts_with("message") { 2 } else { 1 };
+        bytes[0] = newest + 1;
         let mut from = Decoder::new(&bytes);
         let error = match name.split_once(' ').map_or(&*name, |(kind, _)| kind) {
             "row" => row::decode(&mut from).map(drop),
@@ -128,7 +130,8 @@ fn the_bytes_of_every_version_are_read() {
             _ => revision::decode(&mut from).map(drop),
         };
         let said = error.unwrap_err().to_string();
-        assert!(said.contains("version 2") && said.contains("up to 1") && said.contains("upgrade redrive"), "{said}");
+        let (found, known) = (format!("version {}", newest + 1), format!("up to {newest}"));
+        assert!(said.contains(&found) && said.contains(&known) && said.contains("upgrade redrive"), "{said}");
     }
 }
 

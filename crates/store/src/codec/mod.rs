@@ -1,5 +1,6 @@
 //! Jobs as bytes, for the stores that keep them: little-endian, counts as varints, lengths before contents.
 
+mod event;
 #[cfg(test)]
 mod golden;
 pub(crate) mod limits;
@@ -85,11 +86,11 @@ impl Encode for Vec<u8> {
 }
 
 /// Reads the version that every item begins with. Versions count from 1.
-fn version(from: &mut Decoder<'_>, what: &'static str, known: u8) -> Result<(), Unreadable> {
+fn version(from: &mut Decoder<'_>, what: &'static str, known: u8) -> Result<u8, Unreadable> {
     match from.byte()? {
         0 => Err(Malformed("an item has version 0, which no program writes")),
         found if found > known => Err(Unreadable::Newer { what, found, known }),
-        _ => Ok(()),
+        found => Ok(found),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Runs and their messages on disk.
 
 use super::row::{decode_parent, encode_parent};
-use super::{Decoder, Encode, Malformed, Unreadable, verdict, version};
-use crate::{Blob, ChildEnd, FailedRun, JobId, Message, MessageBody, Run, RunEnd, RunId, Signal};
+use super::{Decoder, Encode, Malformed, Unreadable, event, verdict, version};
+use crate::{Blob, ChildEnd, EventBody, FailedRun, JobId, Message, MessageBody, Run, RunEnd, RunId, Signal};
+use std::sync::Arc;
 
 /// The version of the bytes of runs and messages. It counts up whenever they change.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// What has no part that came with the second version is written as the first, which older programs read.
+const FIRST: u8 = 1;
 
 /// Which of the optional parts of a run are there, as bits.
 mod has {
@@ -14,18 +17,20 @@ mod has {
     pub(super) const PARENT: u8 = 1 << 2;
     pub(super) const END: u8 = 1 << 3;
     pub(super) const SUCCEEDED: u8 = 1 << 4;
-    pub(super) const ALL: u8 = (1 << 5) - 1;
+    pub(super) const INTEREST: u8 = 1 << 5;
+    pub(super) const ALL: u8 = (1 << 6) - 1;
 }
 
 /// Writes a run without its id.
 pub(crate) fn encode(run: &Run, out: &mut Vec<u8>) {
-    out.byte(VERSION);
+    out.byte(if run.interest.is_some() { VERSION } else { FIRST });
     let parts = [
         (run.timer.is_some(), has::TIMER),
         (run.key.is_some(), has::KEY),
         (run.parent.is_some(), has::PARENT),
         (run.end.is_some(), has::END),
         (run.end.as_ref().is_some_and(|end| end.succeeded), has::SUCCEEDED),
+        (run.interest.is_some(), has::INTEREST),
     ];
     out.byte(parts.into_iter().filter(|(present, _)| *present).map(|(_, flag)| flag).sum());
     out.text(&run.program);
@@ -49,13 +54,19 @@ pub(crate) fn encode(run: &Run, out: &mut Vec<u8>) {
         out.moment(end.at);
         out.bytes(&end.result);
     }
+    if let Some(interest) = &run.interest {
+        event::encode_interest(interest, out);
+    }
     out.bytes(&run.state);
 }
 
 /// Reads the run of an id.
 pub(crate) fn decode(id: RunId, from: &mut Decoder<'_>) -> Result<Run, Unreadable> {
-    version(from, "a run", VERSION)?;
+    let found = version(from, "a run", VERSION)?;
     let flags = from.byte()?;
+    if (flags & has::INTEREST != 0) != (found == VERSION) {
+        return Err(Malformed("a run is of another version than its parts"));
+    }
     if flags & !has::ALL != 0 || flags & (has::END | has::SUCCEEDED) == has::SUCCEEDED {
         return Err(Malformed("a run has parts that this format does not know"));
     }
@@ -78,6 +89,7 @@ pub(crate) fn decode(id: RunId, from: &mut Decoder<'_>) -> Result<Run, Unreadabl
         } else {
             None
         },
+        interest: if has(has::INTEREST) { Some(Arc::new(event::decode_interest(from)?)) } else { None },
         state: from.bytes()?.into(),
     })
 }
@@ -91,11 +103,13 @@ mod tag {
     pub(super) const JOB_REDRIVEN: u8 = 5;
     pub(super) const RUN_ENDED: u8 = 6;
     pub(super) const SIGNAL: u8 = 7;
+    pub(super) const EVENT_OF_JOB: u8 = 8;
+    pub(super) const OTHER_EVENT: u8 = 9;
 }
 
 /// Writes a message without its number.
 pub(crate) fn encode_message(message: &Message, out: &mut Vec<u8>) {
-    out.byte(VERSION);
+    out.byte(if matches!(message.body, MessageBody::Event { .. }) { VERSION } else { FIRST });
     out.moment(message.at);
     match &message.body {
         MessageBody::JobEnded { child, id, generation, end } => encode_end(*child, *id, *generation, end, out),
@@ -111,6 +125,15 @@ pub(crate) fn encode_message(message: &Message, out: &mut Vec<u8>) {
             out.byte(tag::SIGNAL);
             out.text(&signal.name);
             out.bytes(&signal.body);
+        }
+        // Its time is that of the message.
+        MessageBody::Event { event: EventBody::Job(job), .. } => {
+            out.byte(tag::EVENT_OF_JOB);
+            event::encode_job(job, out);
+        }
+        MessageBody::Event { event: EventBody::Other(other), .. } => {
+            out.byte(tag::OTHER_EVENT);
+            event::encode_other(other, out);
         }
     }
 }
@@ -156,9 +179,13 @@ fn encode_last_failure(failure: Option<&FailedRun>, out: &mut Vec<u8>) {
 
 /// Reads the message of a number.
 pub(crate) fn decode_message(number: u64, from: &mut Decoder<'_>) -> Result<Message, Unreadable> {
-    version(from, "a message", VERSION)?;
+    let found = version(from, "a message", VERSION)?;
     let at = from.moment()?;
-    let body = match from.byte()? {
+    let kind = from.byte()?;
+    if matches!(kind, tag::EVENT_OF_JOB | tag::OTHER_EVENT) != (found == VERSION) {
+        return Err(Malformed("a message is of another version than its kind"));
+    }
+    let body = match kind {
         tag @ (tag::COMPLETED | tag::COMPLETED_WITH_RESULT | tag::FAILED | tag::EXPIRED | tag::CANCELLED) => {
             let (child, id, generation) = decode_job(from)?;
             MessageBody::JobEnded { child, id, generation, end: decode_end(tag, from)? }
@@ -174,6 +201,8 @@ pub(crate) fn decode_message(number: u64, from: &mut Decoder<'_>) -> Result<Mess
             result: from.bytes()?.into(),
         },
         tag::SIGNAL => MessageBody::Signal(Signal { name: from.text()?.into(), body: from.bytes()?.into() }),
+        tag::EVENT_OF_JOB => MessageBody::Event { at, event: event::decode_job(from)? },
+        tag::OTHER_EVENT => MessageBody::Event { at, event: event::decode_other(from)? },
         _ => return Err(Malformed("a message is of an unknown kind")),
     };
     Ok(Message { number, at, body })

@@ -1,8 +1,9 @@
 //! Jobs for the tests of everything that writes and reads bytes.
 
 use crate::{
-    ChildEnd, FailedRun, Job, JobId, Lease, LeaseToken, Message, MessageBody, OnConflict, Parent, Revision, Run,
-    RunEnd, RunId, Signal, Spec, State, States, Times, Unique, UniqueKey,
+    ChildEnd, EventBody, EventKind, FailedRun, Interest, Job, JobEvent, JobId, Lease, LeaseToken, Message, MessageBody,
+    OnConflict, OtherEvent, Parent, Revision, Run, RunEnd, RunId, Signal, Spec, State, States, Times, Transition,
+    Unique, UniqueKey,
 };
 use redrive_policy::{
     AttemptLimit, Backoff, Computed, Disposition, Draw, Handled, History, Matcher, Mismatch, Moment, Origin, Outcome,
@@ -131,6 +132,7 @@ pub(crate) fn runs() -> Vec<Run> {
         created: at(10),
         advanced: at(10),
         end: None,
+        interest: None,
     };
     let end = RunEnd { at: at(12), succeeded: true, result: Arc::from(*b"{}") };
     let whole = Run {
@@ -146,7 +148,9 @@ pub(crate) fn runs() -> Vec<Run> {
         ..bare.clone()
     };
     let failed = Run { end: Some(RunEnd { succeeded: false, ..end }), ..bare.clone() };
-    vec![whole, bare, failed]
+    let interest = Interest { types: vec!["job.*".into()], queues: vec!["q".into()], job_types: Vec::new() };
+    let listening = Run { interest: Some(Arc::new(interest)), ..bare.clone() };
+    vec![whole, bare, failed, listening]
 }
 
 /// A message of each kind.
@@ -169,6 +173,16 @@ pub(crate) fn messages() -> Vec<Message> {
         MessageBody::Signal(Signal { name: "cancel".into(), body: Arc::from(*b"\0") }),
     ];
     let ends = ends.map(|end| MessageBody::JobEnded { child, id, generation, end });
-    let numbered = (299..).zip(ends.into_iter().chain(others));
+    let transition = Transition::new(job(), EventKind::Discarded, Some(State::Active), at(14));
+    let of_job = JobEvent::of(&transition, 1_000).map(|event| EventBody::Job(Box::new(event)));
+    let other = OtherEvent {
+        event_type: "cron.triggered".into(),
+        subject: "s".into(),
+        queue: Some("q".into()),
+        job_type: None,
+        data: Arc::from(*b"{}"),
+    };
+    let events = of_job.chain([EventBody::Other(other)]).map(|event| MessageBody::Event { at: at(14), event });
+    let numbered = (299..).zip(ends.into_iter().chain(others).chain(events));
     numbered.map(|(number, body)| Message { number, at: at(14), body }).collect()
 }

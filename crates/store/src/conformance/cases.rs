@@ -202,6 +202,7 @@ macro_rules! for_each_conformance_case {
             }
             view {
                 get_of_an_unknown_job_returns_nothing,
+                get_many_answers_jobs_of_all_states_in_the_order_asked_for,
                 list_is_newest_first_and_in_pages,
                 list_continues_after_an_entry_whatever_was_added_or_removed,
                 list_of_dead_letters_begins_with_what_died_last,
@@ -249,6 +250,7 @@ macro_rules! for_each_conformance_case {
             run_pending {
                 run_is_pending_until_its_first_step,
                 run_is_pending_while_it_has_messages,
+                run_that_is_named_is_pending_with_messages_that_another_clock_has_from_later,
                 run_is_pending_from_the_time_of_its_timer_on,
                 run_that_is_pending_longest_comes_first,
                 run_messages_are_read_in_order_and_up_to_a_limit,
@@ -274,6 +276,16 @@ macro_rules! for_each_conformance_case {
                 run_step_starts_runs,
                 run_step_with_the_id_of_another_run_is_refused,
                 run_step_sends_signals,
+            }
+            run_events {
+                run_that_listens_learns_of_what_every_verb_does,
+                run_that_listens_learns_of_the_other_ends,
+                run_learns_of_what_it_wants_only,
+                run_learns_of_pauses_that_change_something,
+                run_learns_of_the_steps_of_others,
+                run_learns_nothing_of_reserved_queues,
+                run_listens_until_it_is_told_otherwise,
+                run_learns_once_of_a_job_that_is_enqueued_again,
             }
             run_messages {
                 run_learns_of_success_and_its_result,

@@ -21,6 +21,7 @@ mod redrive;
 mod release;
 mod restart;
 mod run_effects;
+mod run_events;
 mod run_harness;
 mod run_messages;
 mod run_pending;

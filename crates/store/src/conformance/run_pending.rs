@@ -46,6 +46,24 @@ pub(super) async fn run_is_pending_while_it_has_messages(harness: &mut Harness<'
     Ok(())
 }
 
+pub(super) async fn run_that_is_named_is_pending_with_messages_that_another_clock_has_from_later(
+    harness: &mut Harness<'_>,
+) -> CaseResult {
+    let run = harness.waiting_run().await?;
+    let before = harness.now();
+    harness.advance(5);
+    harness.signal(run.id, "a").await?;
+    let named = |only| PendingRuns { only: Some(only), ..all_pending() };
+    let pending = harness.store().pending_runs(named(vec![run.id]), before).await?;
+    same!(run_ids(&pending), [run.id], "the run, when its message is asked for by a clock that is behind");
+    same!(harness.store().pending_runs(all_pending(), before).await?, [], "what is pending then by itself");
+    let consumed = pending[0].messages.iter().map(|message| message.number).collect();
+    let timer = Some(harness.later(5));
+    harness.stepped(RunStep { consumed, timer, ..RunStep::of(&run) }).await?;
+    same!(harness.store().pending_runs(named(vec![run.id]), before).await?, [], "a timer that is not due");
+    Ok(())
+}
+
 pub(super) async fn run_is_pending_from_the_time_of_its_timer_on(harness: &mut Harness<'_>) -> CaseResult {
     let run = harness.new_started().await?;
     let timer = harness.later(1_000);

@@ -23,6 +23,7 @@ pub(super) async fn run_is_returned_as_it_is_stored(harness: &mut Harness<'_>) -
         created: harness.now(),
         advanced: harness.now(),
         end: None,
+        interest: None,
     };
     same!(harness.start_new(new).await?, expected, "a new run");
     same!(harness.run(expected.id).await?, expected, "the same run, read back");

@@ -11,6 +11,29 @@ pub(super) async fn get_of_an_unknown_job_returns_nothing(harness: &mut Harness<
     Ok(())
 }
 
+pub(super) async fn get_many_answers_jobs_of_all_states_in_the_order_asked_for(
+    harness: &mut Harness<'_>,
+) -> CaseResult {
+    let jobs: Vec<NewJob> = (0..60).map(|_| harness.job()).collect();
+    let mut wanted: Vec<_> = jobs.iter().map(|job| job.id).collect();
+    harness.enqueue(jobs).await??;
+    harness.claim(1).await?;
+    harness.cancel(wanted[59]).await??;
+    wanted.reverse();
+    let mut asked = wanted.clone();
+    asked.insert(7, harness.new_id());
+    let found = harness.store().get_many(asked).await?;
+    same!(ids(&found), wanted, "all that are stored, in the order asked for");
+    for job in found {
+        same!(harness.store().get(job.id).await?, Some(job.clone()), "as alone");
+    }
+    let last = wanted[59];
+    let twice = harness.store().get_many(vec![last, last]).await?;
+    same!(ids(&twice), [last, last], "one that is asked for twice");
+    same!(harness.store().get_many(Vec::new()).await?, [], "of none");
+    Ok(())
+}
+
 pub(super) async fn list_is_newest_first_and_in_pages(harness: &mut Harness<'_>) -> CaseResult {
     let mut jobs: Vec<NewJob> = (0..7).map(|_| harness.job()).collect();
     let mut names: Vec<_> = jobs.iter().map(|job| job.id).collect();

@@ -2,7 +2,10 @@
 
 use super::record;
 use crate::run::rules;
-use crate::{ChildEnd, FailedRun, Message, MessageBody, PendingRun, PendingRuns, Run, RunFilter, RunId, RunKeys};
+use crate::{
+    ChildEnd, EventBody, FailedRun, Interest, Message, MessageBody, PendingRun, PendingRuns, Run, RunFilter, RunId,
+    RunKeys,
+};
 use redrive_policy::{Moment, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -19,6 +22,8 @@ pub(super) struct Runs {
     pending: BTreeSet<(Moment, RunId)>,
     /// When runs ended.
     ended: BTreeSet<(Moment, RunId)>,
+    /// The runs that listen, and which events they want.
+    listeners: BTreeMap<RunId, Arc<Interest>>,
     /// The number of the last message.
     last_message: u64,
 }
@@ -37,6 +42,11 @@ impl RunSlot {
     fn pending_since(&self) -> Option<Moment> {
         // That with the lowest number, which is also that of the earliest time, unless the clock was set back.
         rules::pending_since(&self.run, self.inbox.values().next().map(|message| message.at))
+    }
+
+    /// Whether it is pending whatever time it is.
+    fn has_work(&self) -> bool {
+        self.run.revision == 0 || !self.inbox.is_empty()
     }
 
     /// About how many bytes its records take.
@@ -65,6 +75,10 @@ fn message_weight(message: &Message) -> i64 {
         MessageBody::RunEnded { result, .. } => result.len(),
         MessageBody::Signal(signal) => signal.body.len(),
         MessageBody::JobRedriven { .. } => 0,
+        MessageBody::Event { event: EventBody::Other(event), .. } => event.data.len(),
+        MessageBody::Event { event: EventBody::Job(event), .. } => {
+            [&event.error, &event.result].into_iter().flatten().map(|part| part.len()).sum()
+        }
     };
     (body + RECORD_BYTES) as i64
 }
@@ -101,6 +115,16 @@ impl Runs {
         self.index(&slot);
         self.slots.insert(id, slot);
         bytes - replaced
+    }
+
+    /// Whether any run listens.
+    pub(super) fn has_listeners(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
+    /// The runs that want an event, by id.
+    pub(super) fn listeners(&self, event: &EventBody) -> Vec<RunId> {
+        self.listeners.iter().filter(|(_, interest)| interest.fits(event)).map(|(id, _)| *id).collect()
     }
 
     /// Removes a run and its messages.
@@ -166,7 +190,8 @@ impl Runs {
             Some(only) => {
                 let slots = only.iter().filter_map(|id| self.slots.get(id)).filter(known);
                 let due = slots.filter_map(|slot| Some((slot.pending_since()?, slot)));
-                let mut due: Vec<(Moment, &RunSlot)> = due.filter(|(since, _)| *since <= now).collect();
+                let is_due = |since: Moment, slot: &RunSlot| since <= now || slot.has_work();
+                let mut due: Vec<(Moment, &RunSlot)> = due.filter(|(since, slot)| is_due(*since, slot)).collect();
                 due.sort_by_key(|(since, slot)| (*since, slot.run.id));
                 due.dedup_by_key(|(_, slot)| slot.run.id);
                 due.into_iter().take(pending.limit).map(|(_, slot)| read(slot)).collect()
@@ -245,6 +270,7 @@ impl Runs {
         let run = &slot.run;
         self.pending.extend(slot.pending_since().map(|since| (since, run.id)));
         self.ended.extend(run.end.as_ref().map(|end| (end.at, run.id)));
+        self.listeners.extend(run.interest.as_ref().map(|interest| (run.id, Arc::clone(interest))));
         self.keys.extend(run.key.as_ref().map(|key| (Arc::clone(key), run.id)));
         if !self.of_programs.contains_key(&run.program) {
             self.of_programs.insert(Arc::clone(&run.program), Default::default());
@@ -262,6 +288,7 @@ impl Runs {
         if let Some(end) = &run.end {
             self.ended.remove(&(end.at, run.id));
         }
+        self.listeners.remove(&run.id);
         if let Some(of_program) = self.of_programs.get_mut(&run.program) {
             of_program[usize::from(run.end.is_some())].remove(&run.id);
         }

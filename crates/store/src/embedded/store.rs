@@ -271,6 +271,13 @@ impl Store for Embedded {
         self.answer(|store_state| Ok(store_state.find(id).and_then(|place| store_state.job(place))))
     }
 
+    fn get_many(&self, ids: Vec<JobId>) -> StoreFuture<'_, Vec<Job>> {
+        self.answer(move |store_state| {
+            let places = ids.into_iter().filter_map(|id| store_state.find(id));
+            Ok(places.filter_map(|place| store_state.job(place)).collect())
+        })
+    }
+
     fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
         self.list_in_steps(filter, page)
     }

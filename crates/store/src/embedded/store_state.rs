@@ -120,12 +120,15 @@ impl StoreState {
         self.clock = Some((at, ahead_us));
     }
 
-    pub(super) fn pause(&mut self, queue_index: u32, paused: bool) {
+    /// Pauses or resumes a queue; answers whether that changed anything.
+    pub(super) fn pause(&mut self, queue_index: u32, paused: bool) -> bool {
         let queue_index = &mut self.indexes.queue_indexes[queue_index as usize];
-        if queue_index.paused != paused {
-            queue_index.paused = paused;
-            record::queue(self.frame.records(), &queue_index.name, paused, queue_index.created);
+        if queue_index.paused == paused {
+            return false;
         }
+        queue_index.paused = paused;
+        record::queue(self.frame.records(), &queue_index.name, paused, queue_index.created);
+        true
     }
 
     /// Removes a queue that has no jobs, and so no shared specification that refers to it.

@@ -6,10 +6,11 @@ use super::event::{Event, Run};
 use super::limits::Ledger;
 use super::recorded::Recorded;
 use super::runs::Runs;
+use crate::run::queue_paused;
 use crate::{
-    Advanced, Claim, Claimed, Decider, Duplicate, EventKind, Filter, Group, Held, Job, JobId, Lease, LeaseRef, Listed,
-    Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, RunRefusal,
-    RunStep, Settled, Settlement, Spec, Standstill, State, Stepped, Token, Transition,
+    Advanced, Claim, Claimed, Decider, Duplicate, EventBody, EventKind, Filter, Group, Held, Job, JobId, Lease,
+    LeaseRef, Listed, Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention,
+    RunOutcome, RunRefusal, RunStep, Settled, Settlement, Spec, Standstill, State, Stepped, Token, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -177,10 +178,11 @@ impl Contents {
         }
         let mut pending = self.runs.write(step, now);
         for transition in &transitions {
-            match transition.event {
-                EventKind::Enqueued => drop(self.standing(&transition.job.spec.queue, now)),
-                _ => pending.extend(self.runs.learn(transition)),
+            if transition.event == EventKind::Enqueued {
+                self.standing(&transition.job.spec.queue, now);
             }
+            self.runs.learn(transition);
+            pending.extend(transition.told_run());
         }
         let ended = step.cancelled.iter().map(|id| (id, true)).chain(step.withdrawn.iter().map(|id| (id, false)));
         for (id, even_active) in ended {
@@ -189,6 +191,9 @@ impl Contents {
             if own && (even_active || job.state != State::Active) {
                 transitions.extend(self.happen(*id, Event::Cancelled, now));
             }
+        }
+        for event in &step.events {
+            self.runs.tell(EventBody::Other(event.clone()), now);
         }
         pending.retain(|id| self.runs.is_pending(*id, now));
         pending.sort_unstable();
@@ -225,8 +230,11 @@ impl Contents {
             return None;
         }
         let standing = self.standing(name, now);
-        standing.paused = paused;
+        let was = std::mem::replace(&mut standing.paused, paused);
         let standing = *standing;
+        if was != paused {
+            self.runs.tell(EventBody::Other(queue_paused(name, paused)), now);
+        }
         Some(self.queue(name, standing))
     }
 

@@ -4,7 +4,8 @@ use super::contents::{Contents, sorted};
 use super::event::Event;
 use super::recorded::Recorded;
 use crate::{
-    Duplicate, EnqueueRefusal, Enqueued, Job, JobId, NewJob, OnConflict, Start, State, Transition, Unique, UniqueKey,
+    Duplicate, EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, OnConflict, Start, State, Transition, Unique,
+    UniqueKey,
 };
 use redrive_policy::Moment;
 use std::sync::Arc;
@@ -34,13 +35,14 @@ impl Contents {
             }
         }
         for answer in &answers {
-            if answer.is_new() {
-                self.standing(&answer.job().spec.queue, now);
-            }
             if let Enqueued::Replaced { replaced, .. } = answer {
                 for transition in replaced {
                     self.runs.learn(transition);
                 }
+            }
+            if answer.is_new() {
+                self.standing(&answer.job().spec.queue, now);
+                self.runs.learn(&Transition::new(answer.job().clone(), EventKind::Enqueued, None, now));
             }
         }
         Ok(answers)

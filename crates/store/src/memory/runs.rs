@@ -1,9 +1,9 @@
 //! The runs of the reference model. Nothing is indexed, and nothing is shared with the durable stores.
 
-use crate::run::INBOX_MESSAGES;
+use crate::run::{INBOX_MESSAGES, events_of};
 use crate::{
-    EventKind, JobEnd, JobId, Message, MessageBody, NewRun, PendingRun, PendingRuns, Run, RunEnd, RunFilter, RunId,
-    RunRefusal, RunStep, Signal, StartRefusal, Transition,
+    EventBody, EventKind, JobEnd, JobId, Message, MessageBody, NewRun, PendingRun, PendingRuns, Run, RunEnd, RunFilter,
+    RunId, RunRefusal, RunStep, Signal, StartRefusal, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::collections::BTreeMap;
@@ -43,7 +43,9 @@ impl Runs {
             named && pending.knows(&run.program, run.version)
         };
         let due = self.runs.values().filter(wanted).filter_map(|run| Some((self.since(run)?, run)));
-        let mut due: Vec<(Moment, &Run)> = due.filter(|(since, _)| *since <= now).collect();
+        let has_work = |run: &Run| run.revision == 0 || self.inbox(run.id).next().is_some();
+        let is_due = |since: Moment, run: &Run| since <= now || pending.only.is_some() && has_work(run);
+        let mut due: Vec<(Moment, &Run)> = due.filter(|(since, run)| is_due(*since, run)).collect();
         due.sort_by_key(|(since, run)| (*since, run.id));
         let read = |(_, run): (Moment, &Run)| {
             let messages = self.inbox(run.id).take(pending.messages).cloned().collect();
@@ -83,11 +85,12 @@ impl Runs {
         (run.version, run.state, run.advanced) = (step.version, Arc::clone(&step.state), now);
         run.children += (step.jobs.len() + step.runs.len()) as u64;
         run.timer = step.timer;
+        run.interest.clone_from(&step.interest);
         if let Some((succeeded, result)) = &step.end {
             let same = before.as_ref().filter(|end| (end.succeeded, &end.result) == (*succeeded, result));
             let at = same.map_or(now, |end| end.at);
             run.end = Some(RunEnd { at, succeeded: *succeeded, result: Arc::clone(result) });
-            (run.timer, run.key) = (None, None);
+            (run.timer, run.key, run.interest) = (None, None, None);
         }
         let told = run.parent.zip(run.end.clone()).filter(|(_, end)| before.as_ref() != Some(end));
         if let Some((parent, RunEnd { succeeded, result, .. })) = told {
@@ -104,8 +107,23 @@ impl Runs {
         touched
     }
 
-    /// What a run learns of what happened to a job.
-    pub(super) fn learn(&mut self, transition: &Transition) -> Option<RunId> {
+    /// What runs learn of what happened to a job.
+    pub(super) fn learn(&mut self, transition: &Transition) {
+        self.learn_of_child(transition);
+        events_of(transition).for_each(|event| self.tell(event, transition.at));
+    }
+
+    /// Leaves an event in the inboxes of all runs that want it.
+    pub(super) fn tell(&mut self, event: EventBody, at: Moment) {
+        let wanted = |run: &&Run| run.interest.as_ref().is_some_and(|interest| interest.fits(&event));
+        let listeners: Vec<RunId> = self.runs.values().filter(wanted).map(|run| run.id).collect();
+        for run in listeners {
+            self.leave(run, MessageBody::Event { at, event: event.clone() }, at);
+        }
+    }
+
+    /// What the run of a job learns of what happened to it.
+    fn learn_of_child(&mut self, transition: &Transition) -> Option<RunId> {
         let parent = transition.job.parent?;
         let (child, id, generation) = (parent.child, transition.job.id, transition.job.generation);
         let body = match (transition.event, transition.end()) {
@@ -189,7 +207,24 @@ fn fresh(new: &NewRun, now: Moment) -> Run {
     let NewRun { id, program, version, state, key, parent, depth, seed } = new.clone();
     let (revision, timer, children, end) = (0, None, 0, None);
     let (created, advanced) = (now, now);
-    Run { id, program, version, state, revision, timer, key, parent, depth, children, seed, created, advanced, end }
+    let interest = None;
+    Run {
+        id,
+        program,
+        version,
+        state,
+        revision,
+        timer,
+        key,
+        parent,
+        depth,
+        children,
+        seed,
+        created,
+        advanced,
+        end,
+        interest,
+    }
 }
 
 fn ended(child: u64, id: JobId, generation: u32, end: JobEnd<'_>) -> MessageBody {

@@ -1,16 +1,22 @@
-//! Claims as they are stored: the jobs that one worker claimed at once, in one row.
+//! Claims as they are stored: the jobs that one worker claimed at once, in one row. Those that fail together, and are
+//! due together, wait in such a row too.
 
 use super::db_error::DbError;
 use super::limits;
-use super::row::{alive, due, encode, encode_failures, lease_us};
+use super::row::{alive, due, encode, encode_failures, lease_us, state_number};
 use super::stored_row::{Place, StoredRow, uuids};
 use super::tally::number;
 use super::value::{Param, Reader};
 use super::write::QueueNumber;
-use crate::JobId;
+use crate::{JobId, State};
 use redrive_policy::Moment;
 use std::collections::HashMap;
 use tokio_postgres::Row;
+
+/// How many jobs wait in one row at most: who looks for one of them reads the whole row.
+const MOST_JOBS: usize = 64;
+/// Jobs above this size, with their specs, wait in rows of their own.
+const LARGE: usize = 4 << 10;
 
 /// What changes of a claim in the database: jobs leave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +70,12 @@ impl Block {
         (0..self.size).all(|place| !self.has(place))
     }
 
+    /// How many jobs have not left it.
+    pub(super) fn left(&self) -> i16 {
+        let left = (0..self.size).filter(|place| self.has(*place)).count();
+        i16::try_from(left).unwrap_or(i16::MAX)
+    }
+
     /// The claim after these jobs have left it; absent where no job is left.
     pub(super) fn without(&self, places: impl IntoIterator<Item = usize>) -> Option<Self> {
         let mut after = self.next();
@@ -92,6 +104,7 @@ struct Shared {
     lease: i64,
     version: u8,
     lane: Option<Vec<u8>>,
+    state: i16,
 }
 
 impl Shared {
@@ -102,11 +115,12 @@ impl Shared {
             queue: number(queue, &job.spec.queue)?,
             priority: job.spec.priority,
             expires: job.spec.expires.map(Moment::micros),
-            due: due(job).map_or(i64::MAX, Moment::micros),
+            due: job.due.or_else(|| due(job)).map_or(i64::MAX, Moment::micros),
             alive: alive(job).map_or(i64::MAX, Moment::micros),
             lease: lease_us(job).unwrap_or(i64::MAX),
             version,
             lane: limits::lane(&job.spec),
+            state: state_number(job.state),
         })
     }
 }
@@ -115,6 +129,11 @@ impl NewBlock<'_> {
     /// The claim as it will be.
     pub(super) fn block(&self) -> Block {
         Block::new(self.shared.source, self.jobs.len())
+    }
+
+    /// Whether its jobs are active.
+    pub(super) const fn is_active(&self) -> bool {
+        self.shared.state == state_number(State::Active)
     }
 
     /// The places of its jobs, once it has a number.
@@ -143,6 +162,26 @@ pub(super) fn new_blocks<'j>(
     Ok(blocks)
 }
 
+/// Rows for jobs that leave one claim and wait for a retry, and those of them that have no company, or are too large to
+/// be read with others.
+pub(super) fn retry_blocks<'j>(
+    mut jobs: Vec<&'j StoredRow>,
+    queue: &QueueNumber<'_>,
+) -> Result<(Vec<NewBlock<'j>>, Vec<&'j StoredRow>), DbError> {
+    if jobs.len() < 2 {
+        return Ok((Vec::new(), jobs));
+    }
+    jobs.sort_unstable_by_key(|stored| stored.job.id);
+    let (small, mut alone): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|stored| stored.job.bytes() <= LARGE);
+    let mut blocks = Vec::new();
+    for together in small.chunks(MOST_JOBS) {
+        for block in new_blocks(together.iter().copied(), queue)? {
+            if block.jobs.len() > 1 { blocks.push(block) } else { alone.extend(block.jobs) }
+        }
+    }
+    Ok((blocks, alone))
+}
+
 /// The parameters that write claims, in the order in which the statement takes them.
 pub(super) fn params<'j>(blocks: &mut [NewBlock<'j>]) -> Vec<Param<'j>> {
     let (mut firsts, mut lasts, mut gone) = (Vec::new(), Vec::new(), Vec::new());
@@ -169,6 +208,8 @@ pub(super) fn params<'j>(blocks: &mut [NewBlock<'j>]) -> Vec<Param<'j>> {
         Box::new(shared().map(|shared| i16::from(shared.version)).collect::<Vec<_>>()),
         Box::new(gone),
         Box::new(shared().map(|shared| shared.lane.clone()).collect::<Vec<_>>()),
+        Box::new(shared().map(|shared| shared.state).collect::<Vec<_>>()),
+        Box::new(blocks.iter().map(|block| block.block().left()).collect::<Vec<_>>()),
         Box::new(uuids(jobs.iter().map(|stored| &stored.job.id))),
         Box::new(rests),
         Box::new(failures.iter().any(Option::is_some).then_some(failures)),

@@ -5,6 +5,7 @@ use super::catalogue::Catalogue;
 use super::db_error::DbError;
 use super::lease_cache::LeaseCache;
 use super::limits::LimitedQueues;
+use super::listeners::Listeners;
 use super::notifier::Notifier;
 use super::options::Options;
 use super::pool::{Pool, Session};
@@ -18,7 +19,7 @@ use super::vacuum::Vacuum;
 use super::value::Statement;
 use super::{read, unreadable, write};
 use crate::standstill::Grace;
-use crate::{Job, JobId, Refusal, Standstill, State};
+use crate::{EventKind, Job, JobId, Refusal, Standstill, State, Transition};
 use redrive_policy::{Policy, Retryable};
 use std::collections::HashMap;
 use std::future::Future;
@@ -46,6 +47,7 @@ pub(super) struct Core {
     pub(super) catalogue: Catalogue,
     pub(super) notifier: Arc<Notifier>,
     pub(super) lease_cache: LeaseCache,
+    pub(super) listeners: Listeners,
     pub(super) sources: Sources,
     pub(super) vacuum: Arc<Vacuum>,
     pub(super) limited: LimitedQueues,
@@ -59,6 +61,7 @@ impl Core {
             catalogue: Catalogue::default(),
             notifier: Arc::default(),
             lease_cache: LeaseCache::default(),
+            listeners: Listeners::default(),
             sources: Sources::default(),
             vacuum: Arc::default(),
             limited: LimitedQueues::default(),
@@ -184,6 +187,26 @@ impl Core {
         Ok(locked)
     }
 
+    /// What runs have to learn of these events: those of the jobs, and those that listen.
+    pub(super) fn messages<'t>(&self, transitions: impl IntoIterator<Item = &'t Transition>) -> Messages {
+        let listening = self.listeners.all();
+        let mut messages = Messages::default();
+        transitions.into_iter().for_each(|transition| messages.learn(transition, &listening));
+        messages
+    }
+
+    /// What runs that listen have to learn of new jobs, or of jobs that were claimed.
+    pub(super) fn messages_of_jobs<'j>(&self, kind: EventKind, jobs: impl Iterator<Item = &'j Job>) -> Messages {
+        if self.listeners.all().is_empty() {
+            return Messages::default();
+        }
+        let transition = |job: &Job| match (kind, job.times.started) {
+            (EventKind::Claimed, Some(at)) => Transition::new(job.clone(), kind, Some(State::Available), at),
+            _ => Transition::new(job.clone(), kind, None, job.times.created),
+        };
+        self.messages(&jobs.map(transition).collect::<Vec<_>>())
+    }
+
     /// Writes what has changed of locked jobs and what their runs have to learn of it, and commits.
     pub(super) async fn commit(
         &self,
@@ -192,7 +215,9 @@ impl Core {
         blocks: &Blocks,
         messages: &Messages,
     ) -> Result<Written, DbError> {
-        self.commit_with(session, jobs, blocks, messages.statement()).await
+        let written = self.commit_with(session, jobs, blocks, messages.statement()).await?;
+        self.tell_of(messages);
+        Ok(written)
     }
 
     /// Writes what has changed of locked jobs, and commits. Further statements, which answer nothing, come first.
@@ -221,6 +246,14 @@ impl Core {
         self.lease_cache.note(&written);
         self.tell(changed().map(|stored| &*stored.job));
         Ok(written)
+    }
+
+    /// Notifies other nodes of messages to runs that were written: should this node end before it advances them, others
+    /// do it soon.
+    pub(super) fn tell_of(&self, messages: &Messages) {
+        if !messages.is_empty() {
+            self.notifier.runs();
+        }
     }
 
     /// Notifies other nodes of jobs that are available.

@@ -19,11 +19,11 @@ pub(super) const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('redrive li
 const GROUPS: &str = "SELECT name, body FROM limit_groups WHERE name = ANY ($1::text[])";
 /// How many jobs of each lane are active.
 const ACTIVE: &str = "SELECT lane, sum((SELECT count(*) FROM generate_series(0, cardinality(ids) - 1) AS place \
-       WHERE get_bit(gone, place) = 0))::bigint FROM claims WHERE lane IS NOT NULL GROUP BY lane";
+       WHERE get_bit(gone, place) = 0))::bigint FROM claims WHERE lane IS NOT NULL AND state = 3 GROUP BY lane";
 /// How many jobs of a queue are active.
 const ACTIVE_IN_QUEUE: &str = "SELECT coalesce(sum((SELECT count(*) FROM generate_series(0, cardinality(ids) - 1) AS place \
        WHERE get_bit(gone, place) = 0)), 0)::bigint FROM claims \
-     WHERE queue = (SELECT id FROM queue_names WHERE name = $1)";
+     WHERE state = 3 AND queue = (SELECT id FROM queue_names WHERE name = $1)";
 const WRITE: &str = "INSERT INTO limit_groups (name, body, over_us) \
      SELECT * FROM unnest($1::text[], $2::bytea[], $3::bigint[]) AS u (name, body, over_us) \
      ON CONFLICT (name) DO UPDATE SET body = excluded.body, over_us = excluded.over_us";

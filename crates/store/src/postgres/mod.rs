@@ -17,6 +17,7 @@ mod ended;
 mod inbox;
 mod lease_cache;
 mod limits;
+mod listeners;
 mod notifier;
 mod options;
 mod pool;

@@ -1,6 +1,6 @@
-//! Notifications between nodes, by `NOTIFY`: that jobs are available. They are sent outside of the transactions
-//! that they are about, because a notification in a transaction serialises all commits of the database. They may
-//! get lost; so listeners are notified periodically that anything may have happened.
+//! Notifications between nodes, by `NOTIFY`: that jobs are available, or that runs have something to do. They are sent
+//! outside of the transactions that they are about, because a notification in a transaction serialises all commits of
+//! the database. They may get lost; so listeners are notified periodically that anything may have happened.
 
 use super::db_error::DbError;
 use super::options::Options;
@@ -25,6 +25,8 @@ const SILENCE: Duration = Duration::from_secs(15);
 const LONGEST: usize = 7_000;
 /// Stands for a queue that was paused or resumed. No line about jobs begins like that.
 const PAUSES: &str = "!";
+/// Stands for runs that have something to do.
+const RUNS: &str = "~";
 const ANYTHING: &str = "*";
 /// The payload of the SQL function that enqueues jobs. Older nodes take it for anything.
 const INBOX: &str = "@";
@@ -36,6 +38,8 @@ pub enum Change {
     Available(Arc<str>, usize),
     /// A queue was paused or resumed.
     Pauses,
+    /// Runs have got messages, timers, or their first step to take.
+    Runs,
     /// An application has enqueued a job in its own transaction.
     Inbox,
     /// Anything may have happened: notifications may have been lost.
@@ -57,6 +61,9 @@ pub(super) struct Notifier {
 struct Notifications {
     available: HashMap<Arc<str>, usize>,
     pauses: bool,
+    /// Something that has no line of its own.
+    anything: bool,
+    runs: bool,
 }
 
 impl Notifier {
@@ -78,6 +85,22 @@ impl Notifier {
         }
     }
 
+    /// Which runs listen has changed, or something else that is rare.
+    pub(super) fn anything(&self) {
+        if self.on.load(Ordering::Acquire) {
+            self.notifications.lock().unwrap_or_else(PoisonError::into_inner).anything = true;
+            self.notified.notify_one();
+        }
+    }
+
+    /// Runs have something to do. The node that has written it does it; others look after a while.
+    pub(super) fn runs(&self) {
+        if self.on.load(Ordering::Acquire) {
+            self.notifications.lock().unwrap_or_else(PoisonError::into_inner).runs = true;
+            self.notified.notify_one();
+        }
+    }
+
     fn take(&self) -> Notifications {
         std::mem::take(&mut *self.notifications.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -89,10 +112,11 @@ impl Notifications {
         let mut lines: Vec<String> =
             self.available.iter().map(|(queue, jobs)| format!("{jobs} {}", text::stored(queue))).collect();
         lines.extend(self.pauses.then(|| PAUSES.to_owned()));
+        lines.extend(self.runs.then(|| RUNS.to_owned()));
         let written = lines.join("\n");
         // A queue with a line break in its name would be read as two.
         let readable = self.available.keys().all(|queue| !queue.contains('\n'));
-        if readable && written.len() <= LONGEST { written } else { ANYTHING.to_owned() }
+        if readable && !self.anything && written.len() <= LONGEST { written } else { ANYTHING.to_owned() }
     }
 }
 
@@ -100,6 +124,7 @@ fn read(line: &str) -> Change {
     let jobs = line.split_once(' ').and_then(|(jobs, queue)| Some((jobs.parse().ok()?, queue)));
     match (line, jobs) {
         (PAUSES, _) => Change::Pauses,
+        (RUNS, _) => Change::Runs,
         (INBOX, _) => Change::Inbox,
         (_, Some((jobs, queue))) => Change::Available(text::read(queue).into(), jobs),
         // Also the lines of newer versions.
@@ -198,10 +223,11 @@ mod tests {
             notifier.available(&queue.into(), 1);
         }
         notifier.pauses();
+        notifier.runs();
         let mut heard: Vec<Change> = notifier.take().written().lines().map(read).collect();
         heard.sort_by_key(|change| format!("{change:?}"));
         let available = |queue: &str, jobs| Change::Available(queue.into(), jobs);
-        let mut told = [available("a", 2), available("a b", 1), available("\0", 1), Change::Pauses];
+        let mut told = [available("a", 2), available("a b", 1), available("\0", 1), Change::Pauses, Change::Runs];
         told.sort_by_key(|change| format!("{change:?}"));
         assert_eq!(heard, told);
     }

@@ -17,6 +17,9 @@ pub(super) const PAUSE: &str = "UPDATE queue_names SET paused = $2 WHERE name = 
 pub(super) const PAUSE_OR_CREATE: &str = "INSERT INTO queue_names (name, paused, created_us) VALUES ($1, $2, $3) \
      ON CONFLICT (name) DO UPDATE SET paused = excluded.paused RETURNING id";
 
+/// Whether a queue is paused, which stays so until the transaction is over.
+pub(super) const WAS_PAUSED: &str = "SELECT paused FROM queue_names WHERE name = $1 FOR UPDATE";
+
 /// Claims of a queue have to look at limits from now on.
 pub(super) const LIMITED: &str = "UPDATE queue_names SET limited = true WHERE id = $1 AND NOT limited";
 

@@ -1,9 +1,10 @@
 //! Writing what became of runs: their jobs leave their claims.
 
-use super::block::{self, Block, Blocks, NewBlock, new_blocks};
+use super::block::{self, Block, Blocks, NewBlock, new_blocks, retry_blocks};
 use super::db_error::DbError;
 use super::run::Messages;
 use super::stored_row::{Place, StoredRow};
+use super::tally::Moves;
 use super::value::{Reader, Statement};
 use super::write::{self, QueueNumber};
 use super::{ended, sql, value};
@@ -50,12 +51,15 @@ impl<'j> Settling<'j> {
     ) -> Result<Option<Self>, DbError> {
         let mut left: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         let (mut over, mut back, mut active) = (Vec::new(), Vec::new(), BTreeMap::<i64, Vec<&'j StoredRow>>::new());
-        let mut back_from = Vec::new();
+        let (mut back_from, mut retries) = (Vec::new(), BTreeMap::<i64, Vec<&'j StoredRow>>::new());
+        let mut moves = Moves::default();
         for stored in jobs.iter().filter(|stored| stored.changed) {
             let Place::Claim(no, place) = stored.place else { continue };
             left.entry(no).or_default().push(place);
+            moves.add(no, stored, queue)?;
             match stored.job.state {
                 State::Active => active.entry(no).or_default().push(*stored),
+                State::Retryable => retries.entry(no).or_default().push(*stored),
                 state if state.is_terminal() => {
                     over.push((Some(no), *stored));
                 }
@@ -70,7 +74,7 @@ impl<'j> Settling<'j> {
         }
         let missing = || DbError::Broken("a claim that is to be written was not read".to_owned());
         let mut after = BTreeMap::new();
-        let (mut whole, mut part, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut whole, mut part, mut gone, mut stay) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (no, places) in left {
             let before = blocks.get(&no).ok_or_else(missing)?;
             let block = before.without(places);
@@ -79,6 +83,7 @@ impl<'j> Settling<'j> {
                 Some(block) => {
                     part.push((no, before));
                     gone.push(block.gone.clone());
+                    stay.push(block.left());
                 }
             }
             after.insert(no, block);
@@ -88,6 +93,13 @@ impl<'j> Settling<'j> {
             let new = new_blocks(jobs, queue)?;
             again_from.extend(new.iter().map(|_| no));
             again.extend(new);
+        }
+        for (no, jobs) in retries {
+            let (new, alone) = retry_blocks(jobs, queue)?;
+            again_from.extend(new.iter().map(|_| no));
+            again.extend(new);
+            back_from.extend(alone.iter().map(|_| no));
+            back.extend(alone);
         }
         let claim = |id: JobId| {
             let stored = jobs.iter().find(|stored| stored.job.id == id)?;
@@ -101,6 +113,7 @@ impl<'j> Settling<'j> {
             ended: !over.is_empty(),
             back: !back.is_empty(),
             again: !again.is_empty(),
+            counted: !moves.is_empty(),
         };
         let mut params: Vec<value::Param<'j>> = Vec::new();
         let guards = |claims: &[(i64, &Block)]| -> [value::Param<'j>; 3] {
@@ -116,6 +129,7 @@ impl<'j> Settling<'j> {
         if shape.part {
             params.extend(guards(&part));
             params.push(Box::new(gone));
+            params.push(Box::new(stay));
         }
         if shape.ended {
             let (rows, from) = ended::params(over, queue)?;
@@ -125,6 +139,9 @@ impl<'j> Settling<'j> {
         if shape.back {
             params.extend(write::waiting(&back, queue)?);
             params.push(Box::new(back_from));
+        }
+        if shape.counted {
+            params.extend(moves.params());
         }
         if shape.again {
             params.extend(block::params(&mut again));
@@ -148,7 +165,7 @@ impl Claims<'_> {
                 Some(first) => drop(numbers.insert(JobId::from_bytes(first.into_bytes()), no)),
             }
         }
-        for block in &self.again {
+        for block in self.again.iter().filter(|block| block.is_active()) {
             let Some(no) = block.jobs.first().and_then(|first| numbers.get(&first.job.id)) else { continue };
             written.claims.insert(*no, Some(block.block()));
             written.extended.extend(block.places(*no));

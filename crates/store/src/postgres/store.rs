@@ -8,7 +8,7 @@ use super::notifier::{self, Change};
 use super::options::Options;
 use super::verbs::runs::RunAnswer;
 use super::verbs::{self, claim, enqueue, inbox, list, manage, remove, runs, sweep};
-use super::{pooler, privileges, queues, run, schema, vacuum};
+use super::{listeners, pooler, privileges, queues, run, schema, vacuum};
 use crate::rules;
 use crate::{
     Claim, Claimed, Decider, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed,
@@ -69,6 +69,14 @@ impl Postgres {
     /// called once.
     pub fn listen(&self, heard: impl Fn(Change) + Send + Sync + 'static) {
         let options = self.core.pool.options().clone();
+        let core = Arc::downgrade(&self.core);
+        let heard = move |change| {
+            if let (Change::Anything | Change::Nothing, Some(core)) = (&change, core.upgrade()) {
+                // Where this fails, the next look comes by itself.
+                tokio::spawn(async move { drop(listeners::look(&core).await) });
+            }
+            heard(change);
+        };
         tokio::spawn(notifier::run(options, Arc::downgrade(&self.core.notifier), heard));
     }
 
@@ -89,7 +97,8 @@ impl Postgres {
 async fn begin(core: &Core, clock: &DatabaseClock) -> Result<(), DbError> {
     core.repeat(|| pooler::refuse(&core.pool)).await?;
     core.repeat(|| schema::migrate(&core.pool)).await?;
-    core.repeat(|| clock.look(core)).await
+    core.repeat(|| clock.look(core)).await?;
+    core.repeat(|| listeners::look(core)).await
 }
 
 /// The result of one transaction, repeated where that is safe.
@@ -178,6 +187,10 @@ impl Store for Postgres {
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
         answer!(self, |core| list::get(core, id))
+    }
+
+    fn get_many(&self, ids: Vec<JobId>) -> StoreFuture<'_, Vec<Job>> {
+        answer!(self, |core| list::get_many(core, &ids))
     }
 
     fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {

@@ -40,6 +40,42 @@ impl Tally {
     }
 }
 
+/// Jobs that leave claims, by the claim, their queue, the state that they leave, and the state that they enter.
+#[derive(Debug, Default)]
+pub(super) struct Moves(BTreeMap<(i64, i32, i16, i16), i64>);
+
+impl Moves {
+    /// Counts what became of a job of this claim. What stays in its state is not counted.
+    pub(super) fn add(
+        &mut self,
+        claim: i64,
+        stored: &StoredRow,
+        queue: &dyn Fn(&str) -> Option<i32>,
+    ) -> Result<(), DbError> {
+        let state = counted(&stored.job);
+        if state != stored.was {
+            *self.0.entry((claim, number(queue, &stored.job.spec.queue)?, stored.was, state)).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The five parameters of it.
+    pub(super) fn params(self) -> Vec<Param<'static>> {
+        let keys = || self.0.keys();
+        vec![
+            Box::new(keys().map(|(claim, ..)| *claim).collect::<Vec<_>>()),
+            Box::new(keys().map(|(_, queue, ..)| *queue).collect::<Vec<_>>()),
+            Box::new(keys().map(|(_, _, was, _)| *was).collect::<Vec<_>>()),
+            Box::new(keys().map(|(.., state)| *state).collect::<Vec<_>>()),
+            Box::new(self.0.values().copied().collect::<Vec<_>>()),
+        ]
+    }
+}
+
 /// The number of a queue, which every stored job's queue has.
 pub(super) fn number(queue: &dyn Fn(&str) -> Option<i32>, name: &str) -> Result<i32, DbError> {
     queue(name).ok_or_else(|| DbError::Broken(format!("the queue \"{name}\" has no number")))

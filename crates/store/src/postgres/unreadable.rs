@@ -1,4 +1,4 @@
-//! Jobs that cannot be read: set aside, so that they hold up no other, and listed for people.
+//! Jobs and runs that cannot be read: set aside, so that they hold up no other, and listed for people.
 
 use super::aside::{self, Aside};
 use super::block::{Block, Blocks};
@@ -27,18 +27,19 @@ const SET_ASIDE: &str = "WITH u AS (SELECT * FROM unnest($1::uuid[], $2::text[])
      INSERT INTO unreadable (id, queue, origin, reason, row) SELECT id, queue, 'live', reason, row FROM waiting \
      RETURNING id";
 const LIST: &str = "SELECT u.id, coalesce(q.name, ''), (extract(epoch FROM u.since) * 1000000)::bigint, u.reason, \
-       u.row::text FROM unreadable u LEFT JOIN queue_names q ON q.id = u.queue ORDER BY u.id LIMIT $1";
+       u.row::text, u.origin = 'run_states' FROM unreadable u LEFT JOIN queue_names q ON q.id = u.queue ORDER BY u.id LIMIT $1";
 pub(super) const COUNT: &str = "SELECT count(*) FROM unreadable";
-/// A job that was active or has ended comes back into a row of its own.
+/// A job that was active or has ended comes back into a row of its own. A run has never left its table.
 const RESTORE: &str = "WITH back AS (\
        DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id, queue, origin, row), \
      waiting AS (INSERT INTO live SELECT j.* FROM back, jsonb_populate_record(NULL::live, back.row) j \
        WHERE back.origin = 'live'), \
      active AS (INSERT INTO claims (source, due_us, alive_us, lease_us, expires_us, queue, priority, version, gone, ids, \
-         rests, failures, lane) \
+         rests, failures, lane, state, jobs) \
        SELECT j.source, j.due_us, j.alive_us, j.lease_us, j.expires_us, j.queue, j.priority, j.version, '\\x00', \
-         ARRAY[j.id], ARRAY[j.rest], ARRAY[j.failures], j.lane \
+         ARRAY[j.id], ARRAY[j.rest], ARRAY[j.failures], j.lane, j.state, 1 \
        FROM back, jsonb_to_record(back.row) AS j (id uuid, source bigint, version smallint, queue integer, \
+         state smallint, \
          priority integer, expires_us bigint, due_us bigint, alive_us bigint, lease_us bigint, rest bytea, \
          failures bytea, lane bytea) WHERE back.origin = 'claims'), \
      over AS (INSERT INTO ended (source, finished_us, expires_us, queue, priority, bytes, state, dead, jobs, ids, \
@@ -49,11 +50,14 @@ const RESTORE: &str = "WITH back AS (\
          queue integer, priority integer, state smallint, dead boolean, rest bytea, failures bytea) \
        WHERE back.origin = 'ended'), \
      counted AS (INSERT INTO counts (queue, state, jobs) SELECT queue, \
-         CASE WHEN (row ->> 'dead')::boolean THEN 8 ELSE (row ->> 'state')::smallint END, 1 FROM back) \
+         CASE WHEN (row ->> 'dead')::boolean THEN 8 ELSE (row ->> 'state')::smallint END, 1 FROM back \
+       WHERE origin <> 'run_states') \
      SELECT id FROM back ORDER BY id";
 const DELETE: &str = "WITH gone AS (DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id), \
      said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id), \
-     unique_key AS (DELETE FROM unique_jobs USING gone WHERE unique_jobs.id = gone.id) \
+     unique_key AS (DELETE FROM unique_jobs USING gone WHERE unique_jobs.id = gone.id), \
+     runs AS (DELETE FROM run_states r USING gone WHERE r.id = gone.id), \
+     told AS (DELETE FROM run_messages m USING gone WHERE m.run = gone.id) \
      SELECT id FROM gone ORDER BY id";
 
 /// The listener for jobs that were set aside, called once that is committed.
@@ -104,6 +108,7 @@ pub(super) async fn set_aside(session: &mut Session, damaged: &[Damaged], blocks
         let mut params = params_of(&active);
         params.push(Box::new(after.keys().copied().collect::<Vec<_>>()));
         params.push(Box::new(after.values().map(left).collect::<Vec<_>>()));
+        params.push(Box::new(after.values().map(Block::left).collect::<Vec<_>>()));
         let rows = session.query(&Statement::new(&sql::SET_ASIDE_ACTIVE, params)).await?;
         note(session, &rows, &active)?;
         blocks.extend(after);
@@ -138,12 +143,12 @@ fn note(session: &mut Session, rows: &[Row], damaged: &[&Damaged]) -> Result<(),
     Ok(())
 }
 
-/// How many jobs are set aside.
+/// How many jobs and runs are set aside.
 pub(super) async fn count(session: &mut Session) -> Result<usize, DbError> {
     aside::numbers(session, COUNT).await.map(|[count]| count)
 }
 
-/// The jobs of a store that cannot be read. Servers may run meanwhile.
+/// The jobs and runs of a store that cannot be read. Servers may run meanwhile.
 #[derive(Debug)]
 pub struct UnreadableJobs(Aside);
 
@@ -151,21 +156,23 @@ pub struct UnreadableJobs(Aside);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreadableList {
-    /// How many jobs were set aside.
+    /// How many jobs and runs were set aside.
     pub total: usize,
-    /// How many jobs have rows of a newer version than this program reads. They are left to nodes that can read them.
+    /// How many have rows of a newer version than this program reads. They are left to nodes that can read them.
     pub newer: usize,
-    /// Those that were set aside, oldest job first, as many as were asked for.
+    /// Those that were set aside, the oldest first, as many as were asked for.
     pub jobs: Vec<UnreadableJob>,
 }
 
-/// A job that was set aside because it cannot be read.
+/// A job or a run that was set aside because it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreadableJob {
     /// Its id.
     pub id: JobId,
-    /// Its queue; empty where that is not there any more.
+    /// Whether it is a run.
+    pub is_run: bool,
+    /// The queue of a job; empty where that is not there any more.
     pub queue: String,
     /// When it was set aside, by the database's clock.
     pub since: Moment,
@@ -194,20 +201,16 @@ impl UnreadableJobs {
             let total = count(&mut session).await?;
             let [newer] = aside::numbers(&mut session, &sql::COUNT_NEWER).await?;
             let jobs = aside::rows(&mut session, LIST, most, |row| {
-                Ok(UnreadableJob {
-                    id: row.id()?,
-                    queue: text::read(row.next()?).into_owned(),
-                    since: Moment::from_micros(row.next()?),
-                    reason: text::read(row.next()?).into_owned(),
-                    row: row.next()?,
-                })
+                let (id, queue) = (row.id()?, text::read(row.next()?).into_owned());
+                let (since, reason) = (Moment::from_micros(row.next()?), text::read(row.next()?).into_owned());
+                Ok(UnreadableJob { id, queue, since, reason, row: row.next()?, is_run: row.next()? })
             });
             Ok::<_, DbError>(UnreadableList { total, newer, jobs: jobs.await? })
         };
         Ok(list.await?)
     }
 
-    /// Puts jobs back as they were, these or all, for servers to read again. Returns which there were.
+    /// Puts jobs and runs back as they were, these or all, for servers to read again. Returns which there were.
     ///
     /// # Errors
     /// What the database says.
@@ -215,7 +218,7 @@ impl UnreadableJobs {
         self.0.change(RESTORE, ids).await
     }
 
-    /// Deletes jobs that were set aside: these, or all. Returns which there were.
+    /// Deletes jobs and runs that were set aside: these, or all. Returns which there were.
     ///
     /// # Errors
     /// What the database says.

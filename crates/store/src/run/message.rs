@@ -1,7 +1,7 @@
 //! What can arrive in the inbox of a run.
 
 use crate::run::RunId;
-use crate::{Blob, EventKind, FailedRun, JobEnd, JobId, Transition};
+use crate::{Blob, EventBody, EventKind, FailedRun, JobEnd, JobId, Transition};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -53,6 +53,13 @@ pub enum MessageBody {
     },
     /// A signal, from outside or from another run.
     Signal(Signal),
+    /// Something happened that the run wants to learn of.
+    Event {
+        /// When.
+        at: Moment,
+        /// What.
+        event: EventBody,
+    },
 }
 
 /// A message that a caller sends to a run.
@@ -108,15 +115,8 @@ impl Transition {
     /// The run that learns of this event; `None` where the job has none, or the event concerns none.
     #[must_use]
     pub fn told_run(&self) -> Option<RunId> {
-        let told = matches!(
-            self.event,
-            EventKind::Completed
-                | EventKind::Discarded
-                | EventKind::Expired
-                | EventKind::Cancelled
-                | EventKind::Redriven
-        );
-        self.job.parent.filter(|_| told).map(|parent| parent.run)
+        let parent = self.job.parent?;
+        (self.event == EventKind::Redriven || self.end().is_some()).then_some(parent.run)
     }
 
     /// What the run of the job has to learn of this event; `None` where the job has no run, or the event concerns

@@ -5,10 +5,13 @@
 //! inbox when it ends, in the same atomic step that ends it; [`crate::Store::advance`] writes what the program made of
 //! the messages, also in one step.
 
+mod interest;
 mod message;
 pub(crate) mod rules;
 mod step;
 
+pub use interest::Interest;
+pub(crate) use interest::{events_of, queue_paused};
 pub use message::{ChildEnd, Message, MessageBody, Signal};
 pub(crate) use step::INBOX_MESSAGES;
 pub use step::{Advanced, PendingRun, PendingRuns, RunRefusal, RunStep, Stepped};
@@ -121,6 +124,8 @@ pub struct Run {
     pub advanced: Moment,
     /// How it ended; absent while it goes on.
     pub end: Option<RunEnd>,
+    /// Which events it learns of. A run that ends wants none any more.
+    pub interest: Option<Arc<Interest>>,
 }
 
 /// How a run ended. A message that arrives later can make it go on.

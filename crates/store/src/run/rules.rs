@@ -21,6 +21,7 @@ pub(crate) fn created(new: &NewRun, now: Moment) -> Run {
         created: now,
         advanced: now,
         end: None,
+        interest: None,
     }
 }
 
@@ -50,6 +51,7 @@ pub(crate) fn advance(run: &Run, step: &RunStep, now: Moment) -> Result<Run, Run
         timer: step.timer.filter(|_| end.is_none()),
         children: run.children + (step.jobs.len() + step.runs.len()) as u64,
         advanced: now,
+        interest: step.interest.clone().filter(|_| end.is_none()),
         end,
         ..run.clone()
     })

@@ -1,6 +1,6 @@
 //! How a run goes on: what is pending, and what a step writes.
 
-use crate::run::{Message, NewRun, Run, RunId, Signal};
+use crate::run::{Interest, Message, NewRun, Run, RunId, Signal};
 use crate::{Blob, Duplicate, JobId, NewJob, OtherEvent, Transition};
 use redrive_policy::Moment;
 use std::fmt;
@@ -13,7 +13,8 @@ pub struct PendingRuns {
     /// The programs that the caller has, each with its newest version. Runs of other programs, and of newer versions,
     /// are left to other nodes.
     pub programs: Vec<(Arc<str>, u32)>,
-    /// Only these, as far as they are pending; absent, all.
+    /// Only these, as far as they are pending; absent, all. Of these, a first step and messages count whatever their
+    /// times are: the clocks of nodes differ a little, and a caller that has left a message wants it to be read.
     pub only: Option<Vec<RunId>>,
     /// At most so many runs: those first that have been pending longest, then by id. What a run waits with is the
     /// message that has the lowest number.
@@ -68,6 +69,8 @@ pub struct RunStep {
     pub runs: Vec<NewRun>,
     /// Messages to other runs. Runs that are not stored any more get none.
     pub signals: Vec<(RunId, Signal)>,
+    /// Which events the run learns of from now on.
+    pub interest: Option<Arc<Interest>>,
     /// What the run tells of itself. Those who listen learn of it if and only if the step is written.
     pub events: Vec<OtherEvent>,
 }
@@ -89,6 +92,7 @@ impl RunStep {
             withdrawn: Vec::new(),
             runs: Vec::new(),
             signals: Vec::new(),
+            interest: run.interest.clone(),
             events: Vec::new(),
         }
     }

@@ -89,6 +89,9 @@ pub(crate) enum Flaw {
     ForgetsTheSignalsOfAStep,
     ForgetsTheRunsOfAStep,
     ForgetsTimers,
+    ForgetsWhoListens,
+    ForgetsTheEventsOfAStep,
+    TellsEverything,
     WritesPartOfARefusedStep,
     CancelsForeignJobs,
     ForgetsWhatIsPending,
@@ -109,7 +112,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 92] = [
+    pub(crate) const ALL: [Self; 95] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -185,6 +188,9 @@ impl Flaw {
         Self::ForgetsTheSignalsOfAStep,
         Self::ForgetsTheRunsOfAStep,
         Self::ForgetsTimers,
+        Self::ForgetsWhoListens,
+        Self::ForgetsTheEventsOfAStep,
+        Self::TellsEverything,
         Self::WritesPartOfARefusedStep,
         Self::CancelsForeignJobs,
         Self::ForgetsWhatIsPending,

@@ -3,8 +3,8 @@
 use crate::flawed::{Flaw, Flawed};
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    ChildEnd, MessageBody, NewRun, PendingRun, PendingRuns, Run, RunFilter, RunId, RunRefusal, RunStep, Signal,
-    StartRefusal, Stepped, Store, StoreError, StoreFuture,
+    ChildEnd, Interest, MessageBody, NewRun, PendingRun, PendingRuns, Run, RunFilter, RunId, RunRefusal, RunStep,
+    Signal, StartRefusal, Stepped, Store, StoreError, StoreFuture,
 };
 use std::sync::Arc;
 
@@ -98,6 +98,13 @@ impl Flawed {
             Flaw::ForgetsTheSignalsOfAStep => step.signals.clear(),
             Flaw::ForgetsTheRunsOfAStep => step.runs.clear(),
             Flaw::ForgetsTimers => step.timer = None,
+            Flaw::ForgetsWhoListens => step.interest = None,
+            Flaw::ForgetsTheEventsOfAStep => step.events.clear(),
+            Flaw::TellsEverything => {
+                let all =
+                    |interest: &Arc<Interest>| Arc::new(Interest { types: vec!["*".into()], ..(**interest).clone() });
+                step.interest = step.interest.as_ref().map(all);
+            }
             _ => {}
         }
         let foreign = step.cancelled.clone();

@@ -131,6 +131,7 @@ fn of_runs(seen: &StepAnswer) -> Vec<&'static str> {
         MessageBody::JobRedriven { .. } => "a redriven job",
         MessageBody::RunEnded { .. } => "the end of a run",
         MessageBody::Signal(_) => "a signal",
+        MessageBody::Event { .. } => "an event",
     };
     let step = |answer: &Stepped| match answer {
         Ok(advanced) if advanced.run.end.is_some() => "a step that ends a run",

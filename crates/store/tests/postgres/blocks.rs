@@ -21,9 +21,9 @@ async fn state(store: &Postgres, id: JobId) -> State {
     store.get(id).await.unwrap().unwrap().state
 }
 
-/// The number of rows of claims.
+/// The number of rows of jobs that are active.
 async fn claims(client: &Client, schema: &str) -> i64 {
-    client.query_one(&format!("SELECT count(*) FROM {schema}.claims"), &[]).await.unwrap().get(0)
+    client.query_one(&format!("SELECT count(*) FROM {schema}.claims WHERE state = 3"), &[]).await.unwrap().get(0)
 }
 
 /// The view of queues says what is in the tables.

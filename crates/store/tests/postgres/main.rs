@@ -20,6 +20,7 @@ mod model;
 mod nodes;
 mod pooler;
 mod privileges;
+mod retries;
 mod rollbacks;
 mod runs;
 #[path = "../common/scratch.rs"]
@@ -29,6 +30,7 @@ mod tls;
 mod transfer;
 mod trigger;
 mod unreadable;
+mod unreadable_runs;
 mod versions;
 mod views;
 mod work;

@@ -122,7 +122,12 @@ fn a_dump_of_every_migration_can_be_made() {
             }
             let runs = if version > 3 { ["run_states", "run_messages"].as_slice() } else { &[] };
             for table in ["queue_names", "policies", "specs", "live", "claims", "ended", "counts"].iter().chain(runs) {
-                sql.push_str(&format!("INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM {full}.{table};"));
+                // A table may have got further columns since.
+                sql.push_str(&format!(
+                    "DO $$ BEGIN EXECUTE (SELECT format('INSERT INTO {table} (%1$s) OVERRIDING SYSTEM VALUE \
+                       SELECT %1$s FROM {full}.{table}', string_agg(quote_ident(attname), ', ')) FROM pg_attribute \
+                       WHERE attrelid = '{table}'::regclass AND attnum > 0 AND NOT attisdropped); END $$;"
+                ));
             }
             sql.push_str(
                 "SELECT setval('queue_names_id_seq', 1000), setval('policies_id_seq', 1000), \

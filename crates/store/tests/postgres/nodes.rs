@@ -2,9 +2,13 @@
 
 use crate::subject::{cut, database_time, new_schema, open, runtime};
 use crate::work::{claim, job, now};
+use redrive_policy::Span;
 use redrive_store::clock::Clock;
 use redrive_store::postgres::{Change, Postgres};
-use redrive_store::{Enqueued, Job, LeaseRef, Missing, NewJob, RunOutcome, Settlement, State, Store, Token};
+use redrive_store::{
+    Blob, Enqueued, Job, LeaseRef, Missing, NewJob, NewRun, RunId, RunOutcome, RunStep, Settlement, Signal, State,
+    Store, Token,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +57,46 @@ fn a_node_is_notified_of_jobs_of_other_nodes_and_not_of_its_own() {
         assert_eq!(change, Change::Available("yours".into(), 2));
         there.pause("yours".into(), true, Missing::Create, now()).await.unwrap();
         assert_eq!(next(&mut changes_here, is_notification).await, Change::Pauses);
+    });
+}
+
+#[test]
+fn a_node_is_notified_of_runs_that_have_something_to_do_and_pays_nothing_for_jobs_without_runs() {
+    let schema = new_schema();
+    let (here, there) = (open(&schema), open(&schema));
+    let (mut changes, mut other) = (subscribe(&here), subscribe(&there));
+    runtime().block_on(async {
+        for changes in [&mut changes, &mut other] {
+            assert_eq!(next(changes, |_| true).await, Change::Anything);
+        }
+        let new = NewRun {
+            id: RunId::new(now(), 7),
+            program: "test".into(),
+            version: 1,
+            state: Blob::default(),
+            key: None,
+            parent: None,
+            depth: 0,
+            seed: 0,
+        };
+        let run = there.start_runs(vec![new], now()).await.unwrap().unwrap().remove(0);
+        assert_eq!(next(&mut changes, is_notification).await, Change::Runs, "a first step");
+        let timer = Some(now().after(Span::from_secs(60)));
+        let step = RunStep { timer, ..RunStep::of(&run) };
+        let advanced = there.advance(vec![step], now()).await.unwrap().remove(0).unwrap();
+        assert_eq!(next(&mut changes, is_notification).await, Change::Runs, "a timer");
+        let signal = Signal { name: "a".into(), body: Blob::default() };
+        there.signal(run.id, signal, now()).await.unwrap().unwrap();
+        assert_eq!(next(&mut changes, is_notification).await, Change::Runs, "a message");
+        // A run that waits for nothing is told of to nobody, and neither is the end of a job without a run.
+        let step = RunStep { timer: None, ..RunStep::of(&advanced.run) };
+        there.advance(vec![step], now()).await.unwrap().remove(0).unwrap();
+        there.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
+        assert_eq!(next(&mut changes, is_notification).await, Change::Available("q".into(), 1));
+        let claimed = there.claim(claim("q", 1, 1), now()).await.unwrap().jobs.remove(0);
+        there.cancel(claimed.id, now()).await.unwrap().unwrap();
+        there.enqueue(vec![job("r")], now()).await.unwrap().unwrap();
+        assert_eq!(next(&mut changes, is_notification).await, Change::Available("r".into(), 1));
     });
 }
 

@@ -48,7 +48,7 @@ async fn every_state(store: &Postgres) -> Vec<JobId> {
     let (available, active, cancelled) = (job("available"), job("active"), job("cancelled"));
     let all = [&scheduled, &pending, &available, &active, &cancelled].map(Clone::clone);
     store.enqueue(all.to_vec(), now()).await.unwrap().unwrap();
-    store.claim(claim("active", 1, 1), later(3)).await.unwrap().jobs;
+    store.claim(claim("active", 1, 1), later(3)).await.unwrap();
     store.cancel(cancelled.id, later(4)).await.unwrap().unwrap();
     let mut ids: Vec<JobId> = all.iter().map(|new| new.id).collect();
     ids.push(ran(store, job("retryable"), || error("{\"type\":\"timeout\",\"message\":\"too slow\"}")).await.id);

@@ -3,7 +3,7 @@
 use crate::api_error::ApiError;
 use crate::app::App;
 use crate::ojs::envelope::{push_bare_job, push_job, push_members};
-use crate::ojs::lists::{Asked, Pages};
+use crate::ojs::lists::{Asked, Pages, sifted};
 use crate::ojs::names::id_in_path;
 use crate::ojs::{dead, jobs as data_plane};
 use crate::request::{Payload, Query};
@@ -17,7 +17,8 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// A filter, which page, and with what.
-pub(crate) const LIST_PARAMETERS: &[&str] = &["queue", "type", "state", "page", "per_page", "cursor", "include"];
+pub(crate) const LIST_PARAMETERS: &[&str] =
+    &["queue", "type", "state", "since", "until", "sort", "order", "page", "per_page", "cursor", "include"];
 
 /// Lists jobs without their arguments, metadata, results and error details, which can be large, unless `include`
 /// asks for them.
@@ -25,6 +26,8 @@ pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<Js
     let mut problems = Vec::new();
     let state = state(&query, &mut problems);
     let payloads = payloads(&query, &mut problems);
+    let (since, until) = (query.moment("since", &mut problems), query.moment("until", &mut problems));
+    check_order(&query, &mut problems);
     if !problems.is_empty() {
         return Err(ApiError::invalid(problems));
     }
@@ -32,11 +35,31 @@ pub(crate) async fn jobs(State(app): State<Arc<App>>, query: Query) -> Result<Js
     let filter = Filter { queue: name("queue"), kind: name("type"), state, ..Filter::default() };
     let asked = Asked::read(&query, Pages::Numbered, &app.limits, &filter)?;
     let list = async {
-        let found = app.engine.list(filter.clone(), Page { payloads, ..asked.page }).await?;
+        let page = Page { payloads, ..asked.page };
+        let found = match (since, until) {
+            (None, None) => app.engine.list(filter.clone(), page).await?,
+            _ => {
+                let fits = |job: &Job| {
+                    let created = job.times.created;
+                    since.is_none_or(|since| created >= since) && until.is_none_or(|until| created < until)
+                };
+                sifted(&app, &filter, page, fits).await?
+            }
+        };
         let push = if payloads { push_job } else { push_bare_job };
         Ok(asked.answer("items", &filter, &found, |out, job| push(out, job, &app)).await)
     };
     app.engine.throttled(list).await
+}
+
+/// The list has one order, that of ids, the newest first. Any other would read all jobs for each page.
+fn check_order(query: &Query, problems: &mut Vec<Problem>) {
+    for (key, only) in [("sort", "created_at"), ("order", "desc")] {
+        if let Some(other) = query.get(key).filter(|said| *said != only) {
+            let allowed = format!("\"{only}\", or nothing: a list in another order would read all jobs for each page");
+            problems.push(Problem::new(format!("?{key}"), format!("\"{other}\""), allowed));
+        }
+    }
 }
 
 /// Whether jobs are listed with all that belongs to them.

@@ -2,11 +2,15 @@
 //! `workers`.
 
 mod config;
+mod history;
 mod jobs;
+mod maintenance;
 mod queues;
 mod stats;
 
 pub(crate) use config::config;
+pub(crate) use history::{HISTORY_PARAMETERS, history};
 pub(crate) use jobs::{LIST_PARAMETERS, cancel, job, jobs, retry};
+pub(crate) use maintenance::{maintenance, set_maintenance};
 pub(crate) use queues::{pause, queue, queues, resume};
 pub(crate) use stats::stats;

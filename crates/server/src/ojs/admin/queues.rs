@@ -1,5 +1,6 @@
 //! Queues with their numbers.
 
+use super::history::latency;
 use crate::api_error::ApiError;
 use crate::app::App;
 use crate::ojs::lists::{Pages, named_page};
@@ -12,6 +13,9 @@ use redrive_ojs::time::rfc3339;
 use redrive_store::Queue;
 use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// How many minutes latencies are of.
+const LATELY: i64 = 5;
 
 /// `GET /admin/queues`.
 pub(crate) async fn queues(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
@@ -46,6 +50,7 @@ pub(crate) async fn queue(State(app): State<Arc<App>>, Path(name): Path<String>)
 
 fn shown_queue(app: &App, queue: &Queue) -> Value {
     let throughput = app.engine.throughput(Some(&queue.name));
+    let lately = app.engine.lately(&queue.name, LATELY);
     json!({
         "name": &*queue.name,
         "state": status(queue.paused),
@@ -54,6 +59,11 @@ fn shown_queue(app: &App, queue: &Queue) -> Value {
         "throughput": {
             "processed_per_minute": throughput.completed,
             "failed_per_minute": throughput.failed,
+        },
+        "latency_ms": {
+            "p50": latency(&lately, 0.5),
+            "p95": latency(&lately, 0.95),
+            "p99": latency(&lately, 0.99),
         },
         "created_at": rfc3339(queue.created),
     })

@@ -2,6 +2,7 @@
 
 use crate::api_error::ApiError;
 use crate::app::App;
+use crate::ojs::lists::sifted;
 use crate::request::Query;
 use redrive_ojs::json::{Members, text};
 use redrive_ojs::time::parse_rfc3339;
@@ -16,8 +17,6 @@ use std::sync::Arc;
 const STEP: usize = 500;
 /// How many of them are looked at in one step.
 const AT_ONCE: usize = 50;
-/// How often the store is asked for one page of jobs with a certain error, which it does not know of.
-const LOOKS: usize = 20;
 /// What a filter can name, in a query and in a body.
 pub(crate) const FILTER: [&str; 5] = ["queue", "type", "error_type", "since", "until"];
 /// The same for jobs of any ended state, which it must name.
@@ -171,29 +170,7 @@ impl Selection {
         if self.error_type.is_none() {
             return Ok(app.engine.list(self.filter.clone(), page).await?);
         }
-        let (mut rest, mut jobs, mut bytes) = (page, Vec::new(), 0_usize);
-        for _ in 0..LOOKS {
-            let listed = app.engine.list(self.filter.clone(), Page { offset: 0, limit: STEP, ..rest }).await?;
-            for job in listed.jobs {
-                let entry = self.filter.entry(&job);
-                if !self.fits_error(&job) {
-                    // Passed over.
-                } else if rest.offset > 0 {
-                    rest.offset -= 1;
-                } else {
-                    bytes = bytes.saturating_add(job.bytes());
-                    if jobs.len() >= page.limit || (bytes > page.bytes && !jobs.is_empty()) {
-                        return Ok(Listed { jobs, next: Some(rest), total: None });
-                    }
-                    jobs.push(job);
-                }
-                rest.after = Some(entry);
-            }
-            let Some(next) = listed.next else { return Ok(Listed { jobs, next: None, total: None }) };
-            rest.after = next.after;
-            end_step().await;
-        }
-        Ok(Listed { jobs, next: Some(rest), total: None })
+        sifted(app, &self.filter, page, |job| self.fits_error(job)).await
     }
 
     /// Everything that fits, one after the other, without bodies and results.

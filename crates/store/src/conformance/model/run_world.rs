@@ -5,7 +5,8 @@ use super::plan::FEW;
 use super::run_plan::{AdvancePlan, RunPlan, RunsStep};
 use super::world::{START, World, moved, word};
 use crate::{
-    Blob, JobId, NewRun, Parent, PendingRun, PendingRuns, RunFilter, RunId, RunKeys, RunStep, Signal, Store, StoreError,
+    Blob, Interest, JobId, NewRun, OtherEvent, Parent, PendingRun, PendingRuns, RunFilter, RunId, RunKeys, RunStep,
+    Signal, Store, StoreError,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -116,7 +117,8 @@ impl World {
             withdrawn: plan.withdrawn.iter().map(|job| self.id(*job)).collect(),
             runs: runs.collect(),
             signals: plan.signals.iter().map(|(run, name)| (self.run_id(*run), signal(*name))).collect(),
-            events: Vec::new(),
+            interest: interest(plan),
+            events: plan.timer_ms.map(|_| told()).into_iter().collect(),
         })
     }
 
@@ -157,4 +159,26 @@ fn signal(name: u8) -> Signal {
 fn without_numbers(pending: PendingRun) -> (crate::Run, Vec<(Moment, crate::MessageBody)>) {
     let messages = pending.messages.into_iter().map(|message| (message.at, message.body)).collect();
     (pending.run, messages)
+}
+
+/// Which events a run wants after a step. It follows from the plan, so that steps which stop listening come about too.
+fn interest(plan: &AdvancePlan) -> Option<Arc<Interest>> {
+    let types: &[&str] = match plan.consumed.wrapping_add(plan.signals.len()) % 3 {
+        0 => return None,
+        1 => &["job.completed", "flow.*"],
+        _ => &["*"],
+    };
+    let types = types.iter().map(|one| Arc::from(*one)).collect();
+    Some(Arc::new(Interest { types, ..Interest::default() }))
+}
+
+/// What a step with a timer tells.
+fn told() -> OtherEvent {
+    OtherEvent {
+        event_type: "flow.went".into(),
+        subject: "s".into(),
+        queue: None,
+        job_type: None,
+        data: Blob::from(*b"{}"),
+    }
 }

@@ -42,6 +42,9 @@ impl StoreState {
                     let (replaced, new) = self.make_room(new, admitted, now);
                     let job = rules::created(&new, now);
                     self.insert(&job, shared_spec, new.idempotency_key.clone());
+                    if self.runs.has_listeners() {
+                        self.tell_change(&Transition::new(job.clone(), EventKind::Enqueued, None, now));
+                    }
                     if replaced.is_empty() { Enqueued::Created(job) } else { Enqueued::Replaced { job, replaced } }
                 }
                 Plan::Kept(place) => Enqueued::Existing(self.kept(Some(place))?),
@@ -126,7 +129,9 @@ impl StoreState {
         let (mut transitions, new) = self.make_room(new, admitted, now);
         let job = rules::created(&new, now);
         self.insert(&job, shared_spec, None);
-        transitions.push(Transition::new(job, EventKind::Enqueued, None, now));
+        let enqueued = Transition::new(job, EventKind::Enqueued, None, now);
+        self.tell_change(&enqueued);
+        transitions.push(enqueued);
         transitions
     }
 }

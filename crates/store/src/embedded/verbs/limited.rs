@@ -5,7 +5,7 @@ use crate::embedded::queue_index::Turn;
 use crate::embedded::record;
 use crate::embedded::store_state::StoreState;
 use crate::limit::{GroupRow, Room};
-use crate::{Bounds, Claim, Claimed, Group, State, rules};
+use crate::{Bounds, Claim, Claimed, Group, State};
 use redrive_policy::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl StoreState {
             if !budget.takes(self.slots.get(place).map_or(0, |slot| slot.bytes(true)), claim.bytes) {
                 break;
             }
-            let Ok(job) = self.change(place, |job| rules::claim(job, claim, now)) else { continue };
+            let Ok(job) = self.claim_one(place, claim, now) else { continue };
             claimed.jobs.push(job);
             for (group, own) in groups {
                 let mut row = self.groups.get(&group).cloned().unwrap_or_default();

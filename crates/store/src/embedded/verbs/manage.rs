@@ -3,7 +3,8 @@
 use crate::embedded::queue_index::QueueIndex;
 use crate::embedded::store_state::StoreState;
 use crate::rules;
-use crate::{EventKind, Job, JobId, Missing, Queue, QueueRefusal, Redrive, Refusal, StoreError, Transition};
+use crate::run::queue_paused;
+use crate::{EventBody, EventKind, Job, JobId, Missing, Queue, QueueRefusal, Redrive, Refusal, StoreError, Transition};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ impl StoreState {
 
     pub(in crate::embedded) fn activate(&mut self, id: JobId, now: Moment) -> Result<Transition, Refusal> {
         let place = self.find(id).ok_or(Refusal::NotFound)?;
-        self.change(place, |job| rules::activate(job, now))
+        self.transit(place, |job| rules::activate(job, now))
     }
 
     pub(in crate::embedded) fn redrive(
@@ -60,7 +61,9 @@ impl StoreState {
             return None;
         }
         let queue_index = self.queue_index(name, now);
-        self.pause(queue_index, paused);
+        if self.pause(queue_index, paused) {
+            self.tell(EventBody::Other(queue_paused(name, paused)), now);
+        }
         Some(self.indexes.queue_indexes[queue_index as usize].queue())
     }
 

@@ -2,11 +2,11 @@
 
 use crate::embedded::record;
 use crate::embedded::store_state::StoreState;
-use crate::run::{INBOX_MESSAGES, rules as run_rules};
+use crate::run::{INBOX_MESSAGES, events_of, rules as run_rules};
 use crate::unique::{Admission, Admitted};
 use crate::{
-    Advanced, JobId, Message, MessageBody, NewJob, NewRun, Parent, Refusal, Run, RunId, RunRefusal, RunStep, Signal,
-    StartRefusal, State, Stepped, StoreError, Transition, rules,
+    Advanced, EventBody, JobId, Message, MessageBody, NewJob, NewRun, Parent, Refusal, Run, RunId, RunRefusal, RunStep,
+    Signal, StartRefusal, State, Stepped, StoreError, Transition, rules,
 };
 use redrive_policy::{Moment, Span};
 use std::collections::HashSet;
@@ -68,6 +68,9 @@ impl StoreState {
         touched.extend(transitions.iter().filter_map(Transition::told_run));
         let ended = step.cancelled.iter().map(|id| (*id, true)).chain(step.withdrawn.iter().map(|id| (*id, false)));
         transitions.extend(ended.filter_map(|(id, even_active)| self.cancel_child(step.id, id, even_active, now)));
+        for event in &step.events {
+            self.tell(EventBody::Other(event.clone()), now);
+        }
         touched.retain(|id| self.runs.is_pending(*id, now));
         touched.sort_unstable();
         touched.dedup();
@@ -147,6 +150,21 @@ impl StoreState {
     pub(in crate::embedded) fn learn(&mut self, transition: &Transition) {
         if let Some((run, body)) = transition.message() {
             self.leave(run, body, transition.at);
+        }
+        self.tell_change(transition);
+    }
+
+    /// Tells runs that listen what happened to a job.
+    pub(in crate::embedded) fn tell_change(&mut self, transition: &Transition) {
+        if self.runs.has_listeners() {
+            events_of(transition).for_each(|event| self.tell(event, transition.at));
+        }
+    }
+
+    /// Leaves an event in the inboxes of the runs that want it.
+    pub(in crate::embedded) fn tell(&mut self, event: EventBody, at: Moment) {
+        for run in self.runs.listeners(&event) {
+            self.leave(run, MessageBody::Event { at, event: event.clone() }, at);
         }
     }
 

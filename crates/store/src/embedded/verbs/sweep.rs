@@ -37,7 +37,7 @@ impl StoreState {
         }
         let due = self.indexes.due.in_turn(limit - moved.len(), now, |queue_index| self.is_held(queue_index, held));
         for place in due {
-            moved.extend(self.change(place, |job| rules::fall_due(job, now)));
+            moved.extend(self.transit(place, |job| rules::fall_due(job, now)));
         }
         moved
     }

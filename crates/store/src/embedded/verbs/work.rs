@@ -3,7 +3,7 @@
 use super::limited::Budget;
 use crate::embedded::store_state::StoreState;
 use crate::rules;
-use crate::{Claim, Claimed, Job, LeaseRef, Refusal, Settled, Settlement};
+use crate::{Claim, Claimed, EventKind, Job, LeaseRef, Refusal, Settled, Settlement, State, Transition};
 use redrive_policy::{Moment, Span};
 
 impl StoreState {
@@ -29,10 +29,19 @@ impl StoreState {
             let line = queue_index.line().filter(|place| !point_lost(place));
             let next: Vec<u32> = line.take(wanted).take_while(fits).collect();
             for place in next {
-                claimed.jobs.extend(self.change(place, |job| rules::claim(job, claim, now)));
+                claimed.jobs.extend(self.claim_one(place, claim, now));
             }
         }
         claimed
+    }
+
+    /// Claims one job, and tells those that listen.
+    pub(super) fn claim_one(&mut self, place: u32, claim: &Claim, now: Moment) -> Result<Job, Refusal> {
+        let job = self.change(place, |job| rules::claim(job, claim, now))?;
+        if self.runs.has_listeners() {
+            self.tell_change(&Transition::new(job.clone(), EventKind::Claimed, Some(State::Available), now));
+        }
+        Ok(job)
     }
 
     pub(in crate::embedded) fn extend(

@@ -1,7 +1,7 @@
 //! Steps of runs: one transaction for all steps of a call.
 
 use super::messages::Messages;
-use super::read::runs;
+use super::read::Found;
 use super::rows::{self, insert, number, update, uuids};
 use super::sql;
 use super::start::{LOOKS, taken};
@@ -49,7 +49,8 @@ async fn advanced(core: &Core, steps: &[RunStep], now: Moment) -> Result<Vec<Ste
         session.begin(BEGIN, &unique::lock(uniques.iter().copied())).await?;
         session.query(&lock).await?
     };
-    let own = runs(&rows)?;
+    // What cannot be read any more is as good as gone for its own step.
+    let own = Found::of(&rows)?.runs;
     let holders = Holders::read(&mut session, uniques.iter().copied(), now).await?;
     let replaced = replaceable(&uniques, &holders, now);
     let (taken, locked) = jobs(core, &mut session, steps, &replaced).await?;
@@ -58,15 +59,18 @@ async fn advanced(core: &Core, steps: &[RunStep], now: Moment) -> Result<Vec<Ste
         return Err(DbError::Collided("a job that may be replaced has ended".to_owned()));
     }
     let others = others(&mut session, steps, &own, &locked, &replaced).await?;
-    let known = own.into_iter().chain(others).map(|run| (run.id, Entry::stored(run))).collect();
+    let unread = others.unread().collect();
+    let known = own.into_iter().chain(others.runs).map(|run| (run.id, Entry::stored(run))).collect();
     let mut work = Work {
         now,
         runs: known,
+        unread,
         jobs: locked.jobs,
         taken,
         created: Vec::new(),
         cancelled: Vec::new(),
         messages: Messages::default(),
+        listening: core.listeners.all(),
         consumed: Vec::new(),
         holders,
     };
@@ -122,7 +126,7 @@ async fn others(
     own: &[Run],
     locked: &Locked,
     replaced: &[JobId],
-) -> Result<Vec<Run>, DbError> {
+) -> Result<Found, DbError> {
     let mut ids: BTreeSet<RunId> = own.iter().filter_map(|run| run.parent).map(|parent| parent.run).collect();
     let parents = replaced.iter().filter_map(|id| locked.jobs.get(id)?.job.parent);
     ids.extend(parents.map(|parent| parent.run));
@@ -132,9 +136,9 @@ async fn others(
     }
     ids.retain(|id| own.iter().all(|run| run.id != *id));
     if ids.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Found::default());
     }
-    runs(&session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(&ids))])).await?)
+    Found::of(&session.query(&Statement::new(&sql::READ, vec![Box::new(uuids(&ids))])).await?)
 }
 
 /// The jobs that the steps name and that are stored: their ids, and the jobs, locked where they have not ended.
@@ -240,6 +244,13 @@ async fn written(
         core.catalogue.note_queue(*number, name);
     }
     core.tell(created.iter().map(|(_, job)| job));
+    if !messages.is_empty() || runs.values().any(Entry::has_more_to_do) {
+        core.notifier.runs();
+    }
+    let news = runs.values().filter(|entry| core.listeners.note(entry.run.id, entry.run.interest.as_ref()));
+    if news.count() > 0 {
+        core.notifier.anything();
+    }
     Ok(())
 }
 

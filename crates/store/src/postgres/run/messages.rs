@@ -3,9 +3,11 @@
 use super::rows::{number, uuid};
 use super::sql;
 use crate::codec::run as bytes;
+use crate::postgres::listeners::Listening;
 use crate::postgres::value::{Param, Statement};
+use crate::run::events_of;
 use crate::transfer::PortableRun;
-use crate::{JobId, Message, MessageBody, RunId, Transition};
+use crate::{EventBody, JobId, Message, MessageBody, RunId, Transition};
 use redrive_policy::Moment;
 
 /// What runs have to learn, in order. Most often nothing: most jobs have no run.
@@ -22,22 +24,38 @@ struct NewMessage {
 }
 
 impl Messages {
-    /// What these events leave.
-    pub(in crate::postgres) fn of<'t>(transitions: impl IntoIterator<Item = &'t Transition>) -> Self {
-        let mut messages = Self::default();
-        transitions.into_iter().for_each(|transition| messages.learn(transition));
-        messages
-    }
-
-    /// What an event leaves.
-    pub(super) fn learn(&mut self, transition: &Transition) {
+    /// What an event leaves, for the run of the job and for those that listen.
+    pub(in crate::postgres) fn learn(&mut self, transition: &Transition, listening: &Listening) {
         if let Some((run, body)) = transition.message() {
             self.0.push(NewMessage { job: Some(transition.job.id), run, at: transition.at, body });
+        }
+        if !listening.is_empty() {
+            for event in events_of(transition) {
+                self.tell(Some(transition.job.id), &event, transition.at, listening);
+            }
+        }
+    }
+
+    /// An event, for those that listen.
+    pub(in crate::postgres) fn tell(
+        &mut self,
+        job: Option<JobId>,
+        event: &EventBody,
+        at: Moment,
+        listening: &Listening,
+    ) {
+        for (run, _) in listening.iter().filter(|(_, interest)| interest.fits(event)) {
+            let body = MessageBody::Event { at, event: event.clone() };
+            self.0.push(NewMessage { job, run: *run, at, body });
         }
     }
 
     pub(super) fn push(&mut self, run: RunId, at: Moment, body: MessageBody) {
         self.0.push(NewMessage { job: None, run, at, body });
+    }
+
+    pub(in crate::postgres) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The statement that writes them in an open transaction.

@@ -2,13 +2,15 @@
 
 use super::rows::{self, Row, uuids};
 use super::sql;
+use crate::codec::Unreadable;
+use crate::postgres::aside;
 use crate::postgres::core::Core;
 use crate::postgres::db_error::DbError;
 use crate::postgres::pool::Session;
 use crate::postgres::text;
 use crate::postgres::value::{Param, Reader, Statement, limit};
 use crate::transfer::{PAGE_JOBS, PortableRun};
-use crate::{Message, PendingRun, PendingRuns, Run, RunFilter, RunId, RunKeys};
+use crate::{Interest, JobId, Message, PendingRun, PendingRuns, Run, RunFilter, RunId, RunKeys};
 use redrive_policy::Moment;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,12 +20,61 @@ pub(super) fn runs(rows: &[Row]) -> Result<Vec<Run>, DbError> {
     rows.iter().map(|row| rows::run(&mut Reader::new(row))).collect()
 }
 
+/// Runs, and those that cannot be read.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) runs: Vec<Run>,
+    /// Those of a newer version, and those that are damaged, with the reason.
+    newer: Vec<RunId>,
+    damaged: Vec<(RunId, String)>,
+}
+
+impl Found {
+    pub(super) fn of(rows: &[Row]) -> Result<Self, DbError> {
+        let mut found = Self::default();
+        for row in rows {
+            match rows::stored(&mut Reader::new(row))? {
+                (_, Ok(run)) => found.runs.push(run),
+                (id, Err(Unreadable::Newer { .. })) => found.newer.push(id),
+                (id, Err(why)) => found.damaged.push((id, format!("the run: {why}"))),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The ids of those that cannot be read.
+    pub(super) fn unread(&self) -> impl Iterator<Item = RunId> {
+        self.newer.iter().copied().chain(self.damaged.iter().map(|(id, _)| *id))
+    }
+
+    /// Sets the damaged ones aside, so that they hold up no other; answers the others.
+    async fn sound(self, core: &Core, session: &mut Session) -> Result<Vec<Run>, DbError> {
+        let Self { runs, damaged, .. } = self;
+        if !damaged.is_empty() {
+            let damaged: Vec<(JobId, String)> =
+                damaged.into_iter().map(|(id, why)| (JobId::from_bytes(id.to_bytes()), why)).collect();
+            let params = aside::params(damaged.iter().map(|(id, why)| (id, why)));
+            let rows = session.write(&Statement::new(&sql::SET_ASIDE, params)).await?;
+            let ids = rows.iter().map(|row| Reader::new(row).id()).collect::<Result<Vec<_>, DbError>>()?;
+            let aside: Vec<_> = damaged.into_iter().filter(|(id, _)| ids.contains(id)).collect();
+            core.pool.watcher.tell(&aside);
+        }
+        Ok(runs)
+    }
+}
+
 async fn read(core: &Core, statement: Statement<'_>) -> Result<Vec<Run>, DbError> {
     runs(&core.session().await?.query(&statement).await?)
 }
 
 pub(in crate::postgres) async fn get(core: &Core, id: RunId) -> Result<Option<Run>, DbError> {
     Ok(read(core, Statement::new(&sql::READ, vec![Box::new(uuids([&id]))])).await?.pop())
+}
+
+/// The runs that listen to events, and which they want.
+pub(in crate::postgres) async fn listening(core: &Core) -> Result<BTreeMap<RunId, Arc<Interest>>, DbError> {
+    let found = read(core, Statement::new(&sql::LISTENING, Vec::new())).await?;
+    Ok(found.into_iter().filter_map(|run| Some((run.id, run.interest?))).collect())
 }
 
 pub(in crate::postgres) async fn of_key(core: &Core, key: &str) -> Result<Option<Run>, DbError> {
@@ -59,7 +110,9 @@ pub(in crate::postgres) async fn list(core: &Core, filter: &RunFilter, most: usi
             Statement::new(&sql::LIST, params)
         }
     };
-    read(core, statement).await
+    let mut session = core.session().await?;
+    let rows = session.query(&statement).await?;
+    Found::of(&rows)?.sound(core, &mut session).await
 }
 
 /// The bytes that the wanted keys begin with, and those that they are below.
@@ -102,24 +155,45 @@ pub(in crate::postgres) async fn pending(
             Statement::new(&sql::PENDING_ONLY, params)
         }
     };
-    let found = runs(&session.query(&statement).await?)?;
-    with_messages(&mut session, found, pending.messages).await
+    let mut found = Found::of(&session.query(&statement).await?)?;
+    let mut inboxes = inboxes(&mut session, &found.runs, pending.messages).await?;
+    found.runs.retain(|run| match inboxes.get(&run.id).and_then(|inbox| inbox.flaw.as_ref()) {
+        Some(Unreadable::Malformed(why)) => {
+            found.damaged.push((run.id, format!("a message to the run: {why}")));
+            false
+        }
+        // Those before it are read; it is left to nodes that can read it.
+        Some(Unreadable::Newer { .. }) | None => true,
+    });
+    let runs = found.sound(core, &mut session).await?;
+    let with = |run: Run| PendingRun { messages: inboxes.remove(&run.id).unwrap_or_default().messages, run };
+    Ok(runs.into_iter().map(with).collect())
 }
 
-async fn with_messages(session: &mut Session, runs: Vec<Run>, most: usize) -> Result<Vec<PendingRun>, DbError> {
+/// The messages of a run, up to the first that cannot be read.
+#[derive(Default)]
+struct ReadInbox {
+    messages: Vec<Message>,
+    flaw: Option<Unreadable>,
+}
+
+async fn inboxes(session: &mut Session, runs: &[Run], most: usize) -> Result<HashMap<RunId, ReadInbox>, DbError> {
+    let mut inboxes: HashMap<RunId, ReadInbox> = HashMap::new();
     if runs.is_empty() {
-        return Ok(Vec::new());
+        return Ok(inboxes);
     }
     let ids = uuids(runs.iter().map(|run| &run.id));
     let rows = session.query(&Statement::new(&sql::MESSAGES, vec![Box::new(ids), Box::new(limit(most))])).await?;
-    let mut messages: HashMap<RunId, Vec<Message>> = HashMap::new();
     for row in &rows {
         let mut row = Reader::new(row);
-        let id = rows::id(&mut row)?;
-        messages.entry(id).or_default().push(rows::message(id, &mut row)?);
+        let inbox = inboxes.entry(rows::id(&mut row)?).or_default();
+        match rows::message(&mut row)? {
+            Ok(message) if inbox.flaw.is_none() => inbox.messages.push(message),
+            Ok(_) => {}
+            Err(why) => inbox.flaw = inbox.flaw.or(Some(why)),
+        }
     }
-    let with = |run: Run| PendingRun { messages: messages.remove(&run.id).unwrap_or_default(), run };
-    Ok(runs.into_iter().map(with).collect())
+    Ok(inboxes)
 }
 
 pub(in crate::postgres) async fn next(core: &Core, programs: &[(Arc<str>, u32)]) -> Result<Option<Moment>, DbError> {
@@ -136,6 +210,13 @@ pub(in crate::postgres) async fn portable(
     let last = last.map_or(Uuid::nil(), rows::uuid);
     let params: Vec<Param<'_>> = vec![Box::new(last), Box::new(limit(PAGE_JOBS))];
     let found = runs(&session.query(&Statement::new(&sql::PAGE, params)).await?)?;
-    let found = with_messages(session, found, usize::MAX).await?;
-    Ok(found.into_iter().map(|PendingRun { run, messages }| PortableRun { run, messages }).collect())
+    let mut inboxes = inboxes(session, &found, usize::MAX).await?;
+    let with = |run: Run| {
+        let ReadInbox { messages, flaw } = inboxes.remove(&run.id).unwrap_or_default();
+        match flaw {
+            None => Ok(PortableRun { run, messages }),
+            Some(why) => Err(rows::flaw(run.id, &why)),
+        }
+    };
+    found.into_iter().map(with).collect()
 }

@@ -42,6 +42,7 @@ fn params(runs: &[&Run]) -> Vec<Param<'static>> {
             bytes::encode(run, &mut out);
             out
         })),
+        Box::new(each(runs, |run| run.interest.is_some())),
     ]
 }
 
@@ -65,15 +66,21 @@ pub(super) fn id(row: &mut Reader<'_>) -> Result<RunId, DbError> {
 
 /// Reads a run: its id and its bytes.
 pub(super) fn run(row: &mut Reader<'_>) -> Result<Run, DbError> {
-    let (id, stored): (RunId, &[u8]) = (id(row)?, row.next()?);
-    whole(stored, |from| bytes::decode(id, from)).map_err(|why| flaw(id, why))
+    let (id, run) = stored(row)?;
+    run.map_err(|why| flaw(id, &why))
 }
 
-/// Reads a message to a run: its number and its bytes.
-pub(super) fn message(run: RunId, row: &mut Reader<'_>) -> Result<Message, DbError> {
+/// Reads a run: its id, and the run, or what is wrong with its bytes.
+pub(super) fn stored(row: &mut Reader<'_>) -> Result<(RunId, Result<Run, Unreadable>), DbError> {
+    let (id, stored): (RunId, &[u8]) = (id(row)?, row.next()?);
+    Ok((id, whole(stored, |from| bytes::decode(id, from))))
+}
+
+/// Reads a message to a run: its number and its bytes; or what is wrong with it.
+pub(super) fn message(row: &mut Reader<'_>) -> Result<Result<Message, Unreadable>, DbError> {
     let (number, stored): (i64, &[u8]) = (row.next()?, row.next()?);
     let number = u64::try_from(number).unwrap_or(0);
-    whole(stored, |from| bytes::decode_message(number, from)).map_err(|why| flaw(run, why))
+    Ok(whole(stored, |from| bytes::decode_message(number, from)))
 }
 
 fn whole<T>(stored: &[u8], decode: impl FnOnce(&mut Decoder<'_>) -> Result<T, Unreadable>) -> Result<T, Unreadable> {
@@ -82,7 +89,7 @@ fn whole<T>(stored: &[u8], decode: impl FnOnce(&mut Decoder<'_>) -> Result<T, Un
     if from.is_empty() { Ok(read) } else { Err(Unreadable::Malformed("it goes on behind its end")) }
 }
 
-fn flaw(id: RunId, why: Unreadable) -> DbError {
+pub(super) fn flaw(id: RunId, why: &Unreadable) -> DbError {
     match why {
         Unreadable::Newer { .. } => DbError::Newer(format!("the run {id} was written by a newer version: {why}")),
         Unreadable::Malformed(_) => DbError::Broken(format!("the run {id}, or a message to it, cannot be read: {why}")),

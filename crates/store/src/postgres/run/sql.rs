@@ -2,8 +2,9 @@
 
 use crate::postgres::sql::statements;
 
-/// Runs whose bytes this program reads, by the version, which comes first. Newer ones are left to nodes that can.
-const READABLE: &str = "r.body < '\\x02'::bytea";
+/// Runs whose bytes this program reads, by the version, which comes first. Newer ones are left to nodes that can, and
+/// those that were set aside to people.
+const READABLE: &str = "r.body < '\\x03'::bytea AND NOT EXISTS (SELECT FROM unreadable u WHERE u.id = r.id)";
 
 /// The programs $1 that the caller has, each with its newest version $2.
 const KNOWN: &str =
@@ -15,11 +16,13 @@ const TOLD: &str = "told AS (\
        SELECT (SELECT m.run FROM run_messages m WHERE m.run > t.run ORDER BY m.run LIMIT 1) FROM told t \
        WHERE t.run IS NOT NULL)";
 
-/// When the message of a run with the lowest number was written.
-const FIRST: &str = "(SELECT m.at_us FROM run_messages m WHERE m.run = r.id ORDER BY m.number LIMIT 1)";
+/// When the message of a run with the lowest number was written. One of a newer version is left to nodes that can read
+/// it.
+const FIRST: &str = "(SELECT CASE WHEN m.body < '\\x02'::bytea THEN m.at_us END FROM run_messages m \
+     WHERE m.run = r.id ORDER BY m.number LIMIT 1)";
 
 /// The columns of a run, as they are written.
-const COLUMNS: [(&str, &str); 12] = [
+const COLUMNS: [(&str, &str); 13] = [
     ("id", "uuid"),
     ("program", "text"),
     ("version", "bigint"),
@@ -32,6 +35,7 @@ const COLUMNS: [(&str, &str); 12] = [
     ("parent", "uuid"),
     ("key", "bytea"),
     ("body", "bytea"),
+    ("listens", "boolean"),
 ];
 
 fn unnested() -> String {
@@ -39,22 +43,32 @@ fn unnested() -> String {
     format!("unnest({}) AS u ({})", arrays.collect::<Vec<_>>().join(", "), names().join(", "))
 }
 
-fn names() -> [&'static str; 12] {
+fn names() -> [&'static str; 13] {
     COLUMNS.map(|(name, _)| name)
 }
 
-/// The runs `c` that may be pending at $3, those first that have been so longest, at most $4.
-fn pending(with: &str, candidates: &str) -> String {
+/// The runs `c` that may be pending at $3, those first that have been so longest, at most $4. Each is looked up by its
+/// id: the planner knows nothing of their number, and would rather read all runs.
+fn pending(with: &str, candidates: &str, or: &str) -> String {
     format!(
-        "{with} SELECT r.id, r.body FROM ({candidates}) c JOIN run_states r ON r.id = c.id AND {READABLE} {KNOWN} \
-         CROSS JOIN LATERAL (SELECT least(CASE WHEN r.revision = 0 THEN r.created_us END, r.timer_us, {FIRST}) AS us) \
+        "{with} SELECT r.id, r.body FROM ({candidates}) c CROSS JOIN LATERAL (\
+           SELECT * FROM run_states r WHERE r.id = c.id AND {READABLE} OFFSET 0) r {KNOWN} \
+         CROSS JOIN LATERAL (SELECT {FIRST} AS us) AS first \
+         CROSS JOIN LATERAL (SELECT least(CASE WHEN r.revision = 0 THEN r.created_us END, r.timer_us, first.us) AS us) \
            AS since \
-         WHERE since.us <= $3 ORDER BY since.us, r.id LIMIT $4"
+         WHERE (since.us <= $3{or}) ORDER BY since.us, r.id LIMIT $4"
     )
+}
+
+/// The runs of known programs to which a condition applies, the first $4 by a time.
+fn first(condition: &str, time: &str) -> String {
+    format!("SELECT r.id FROM run_states r {KNOWN} WHERE {condition} AND {READABLE} ORDER BY {time}, r.id LIMIT $4")
 }
 
 statements! {
     LOCK = "SELECT id, body FROM run_states WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE".to_owned();
+    /// The runs that listen to events.
+    LISTENING = format!("SELECT r.id, r.body FROM run_states r WHERE r.listens AND {READABLE}");
     READ = "SELECT id, body FROM run_states WHERE id = ANY ($1::uuid[])".to_owned();
     OF_KEY = "SELECT id, body FROM run_states WHERE key IS NOT NULL AND sha256(key) = sha256($1::bytea)".to_owned();
     /// Runs that have one of the ids $1, or one of the keys $2.
@@ -66,13 +80,20 @@ statements! {
         let set: Vec<String> = names()[2..].iter().map(|name| format!("{name} = u.{name}")).collect();
         format!("UPDATE run_states r SET {} FROM {} WHERE r.id = u.id", set.join(", "), unnested())
     };
+    /// What has been pending longest is among the first of the new ones, or of those with timers, or has messages.
     PENDING = pending(
         &format!("WITH RECURSIVE {TOLD}"),
-        "SELECT run AS id FROM told WHERE run IS NOT NULL UNION SELECT id FROM run_states WHERE revision = 0 UNION \
-         SELECT id FROM run_states WHERE timer_us <= $3",
+        &format!(
+            "SELECT run AS id FROM told WHERE run IS NOT NULL UNION ({}) UNION ({})",
+            first("r.revision = 0", "r.created_us"),
+            first("r.timer_us <= $3", "r.timer_us")
+        ),
+        "",
     );
-    /// The same among the runs $5.
-    PENDING_ONLY = pending("", "SELECT DISTINCT id FROM unnest($5::uuid[]) AS n (id)");
+    /// The same among the runs $5. Of these, messages count that the clock of another node has from a moment later.
+    PENDING_ONLY = pending(
+        "", "SELECT DISTINCT id FROM unnest($5::uuid[]) AS n (id)", " OR r.revision = 0 OR first.us IS NOT NULL"
+    );
     /// When the next run is pending.
     NEXT = format!(
         "WITH RECURSIVE {TOLD} SELECT least(\
@@ -111,12 +132,19 @@ statements! {
            AND ($2::boolean IS NULL OR (r.ended_us IS NULL) = $2) AND ($3::uuid IS NULL OR r.id < $3) AND {READABLE} \
          ORDER BY r.id DESC LIMIT $4"
     );
+    /// Sets the runs $1 aside, for the reasons $2. They stay where they are, with their messages, and get more.
+    SET_ASIDE = "INSERT INTO unreadable (id, queue, origin, reason, row) \
+         SELECT r.id, 0, 'run_states', u.reason, to_jsonb(r) FROM unnest($1::uuid[], $2::text[]) AS u (id, reason) \
+         JOIN run_states r ON r.id = u.id ON CONFLICT DO NOTHING RETURNING id".to_owned();
     /// Runs of the program $1 behind $2, at most $3, of the kinds $4: those that go on, those that have ended. Each
-    /// kind is one range of the index.
+    /// kind is one range of the index. It is written without equations: by these the index of ids would be in order
+    /// too, and the planner would take it, and look at the runs of all programs.
     LIST_OF_PROGRAM = format!(
         "SELECT l.id, l.body FROM unnest($4::boolean[]) AS k (goes_on) CROSS JOIN LATERAL (\
-           SELECT r.id, r.body FROM run_states r WHERE r.program = $1::text AND (r.ended_us IS NULL) = k.goes_on \
-             AND r.id < $2::uuid AND {READABLE} ORDER BY r.id DESC LIMIT $3) l \
+           SELECT r.id, r.body FROM run_states r \
+           WHERE (r.program, (r.ended_us IS NULL), r.id) < ($1::text, k.goes_on, $2::uuid) \
+             AND (r.program, (r.ended_us IS NULL)) >= ($1, k.goes_on) AND {READABLE} \
+           ORDER BY r.program DESC, (r.ended_us IS NULL) DESC, r.id DESC LIMIT $3) l \
          ORDER BY l.id DESC LIMIT $3"
     );
     /// Runs with keys from $1 on and below $2, by key, at most $3, of the program $4, that go on or not $5, behind $6.
@@ -136,6 +164,7 @@ statements! {
     PRUNE = "WITH lost AS (DELETE FROM run_messages m \
              WHERE NOT EXISTS (SELECT FROM run_states r WHERE r.id = m.run)), \
          gone AS (DELETE FROM run_states WHERE id = ANY (ARRAY(SELECT id FROM run_states r WHERE ended_us <= $1 \
+             AND NOT EXISTS (SELECT FROM unreadable u WHERE u.id = r.id) \
              AND NOT EXISTS (SELECT FROM run_messages m WHERE m.run = r.id) \
              ORDER BY ended_us, id LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING id) \
          SELECT count(*) FROM gone".to_owned();

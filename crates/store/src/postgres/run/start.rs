@@ -60,6 +60,7 @@ async fn started(core: &Core, new: &[NewRun], now: Moment) -> Result<Result<Vec<
     }
     let started: Vec<Run> = new.iter().map(|new| rules::created(new, now)).collect();
     session.write(&insert(&started.iter().collect::<Vec<_>>())).await?;
+    core.notifier.runs();
     Ok(Ok(started))
 }
 
@@ -83,6 +84,7 @@ pub(in crate::postgres) async fn signal(
     if let Some(statement) = messages.statement() {
         session.write(&statement).await?;
     }
+    core.tell_of(&messages);
     Ok(Ok(run))
 }
 

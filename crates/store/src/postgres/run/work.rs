@@ -1,22 +1,26 @@
 //! What steps of runs make of what is stored: worked out in memory, so that a step that is refused leaves nothing.
 
 use super::messages::Messages;
+use crate::postgres::listeners::Listening;
 use crate::postgres::stored_row::StoredRow;
 use crate::postgres::unique::Holders;
-use crate::run::rules as run_rules;
+use crate::run::{events_of, rules as run_rules};
 use crate::unique::{Admission, Admitted, Holder, rescheduled};
 use crate::{
-    Advanced, EventKind, Job, JobId, MessageBody, NewJob, NewRun, Parent, Run, RunId, RunRefusal, RunStep, State,
-    Stepped, Transition, Unique, rules,
+    Advanced, EventBody, EventKind, Interest, Job, JobId, MessageBody, NewJob, NewRun, Parent, Run, RunId, RunRefusal,
+    RunStep, State, Stepped, Transition, Unique, rules,
 };
 use redrive_policy::Moment;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 /// The runs and jobs that a batch of steps is about.
 pub(super) struct Work {
     pub(super) now: Moment,
     pub(super) runs: HashMap<RunId, Entry>,
+    /// Runs that the steps name and that cannot be read. They get their messages all the same.
+    pub(super) unread: HashSet<RunId>,
     /// Jobs that are stored, and locked where they have not ended.
     pub(super) jobs: HashMap<JobId, StoredRow>,
     /// Ids of jobs that are stored.
@@ -26,6 +30,8 @@ pub(super) struct Work {
     /// Those of them that later steps have cancelled.
     pub(super) cancelled: Vec<JobId>,
     pub(super) messages: Messages,
+    /// The runs that listen, before the steps.
+    pub(super) listening: Listening,
     pub(super) consumed: Vec<(RunId, u64)>,
     /// The jobs that have the keys of new ones, as they were before the steps.
     pub(super) holders: Holders,
@@ -69,6 +75,11 @@ impl Entry {
         }
     }
 
+    /// Whether it was left with a timer, or with its first step to take.
+    pub(super) fn has_more_to_do(&self) -> bool {
+        self.state == EntryState::New || self.state == EntryState::Changed && self.run.timer.is_some()
+    }
+
     fn is_pending(&self, now: Moment) -> bool {
         let first = self.inbox.stored.values().next().copied().or(self.inbox.added);
         run_rules::pending_since(&self.run, first).is_some_and(|since| since <= now)
@@ -92,7 +103,7 @@ impl Work {
             }
             entry.set(after.clone());
         }
-        for new in &step.runs {
+        for new in step.runs.iter().filter(|new| !self.unread.contains(&new.id)) {
             self.runs.entry(new.id).or_insert_with(|| Entry::new(run_rules::child(new, self.now)));
             touched.push(new.id);
         }
@@ -103,6 +114,9 @@ impl Work {
         touched.extend(transitions.iter().filter_map(Transition::told_run));
         let ended = step.cancelled.iter().map(|id| (*id, true)).chain(step.withdrawn.iter().map(|id| (*id, false)));
         transitions.extend(ended.filter_map(|(id, active)| self.cancel(step.id, id, active)));
+        for event in &step.events {
+            self.tell(None, &EventBody::Other(event.clone()));
+        }
         touched.retain(|id| self.runs.get(id).is_some_and(|entry| entry.is_pending(self.now)));
         touched.sort_unstable();
         touched.dedup();
@@ -183,7 +197,9 @@ impl Work {
             let parent = Some(Parent { run: step.id, child: *child });
             let new = NewJob { idempotency_key: None, parent, ..new.into_owned() };
             let job = rules::created(&new, self.now);
-            transitions.push(Transition::new(job.clone(), EventKind::Enqueued, None, self.now));
+            let enqueued = Transition::new(job.clone(), EventKind::Enqueued, None, self.now);
+            self.tell_change(&enqueued);
+            transitions.push(enqueued);
             self.created.push((new, job));
         }
         transitions
@@ -212,13 +228,43 @@ impl Work {
         if let Some((to, body)) = transition.message() {
             self.leave(to, body);
         }
+        self.tell_change(&transition);
         Some(transition)
     }
 
-    /// Leaves a message, where the run is stored; answers the run then.
+    /// Tells runs that listen what happened to a job.
+    fn tell_change(&mut self, transition: &Transition) {
+        for event in events_of(transition) {
+            self.tell(Some(transition.job.id), &event);
+        }
+    }
+
+    /// Leaves an event in the inboxes of the runs that want it, by the steps so far.
+    fn tell(&mut self, job: Option<JobId>, event: &EventBody) {
+        let now = self.now;
+        let mut listening: BTreeMap<RunId, Arc<Interest>> = BTreeMap::clone(&self.listening);
+        for (id, entry) in &self.runs {
+            match &entry.run.interest {
+                Some(interest) => listening.insert(*id, Arc::clone(interest)),
+                None => listening.remove(id),
+            };
+        }
+        listening.retain(|_, interest| interest.fits(event));
+        for id in listening.keys() {
+            if let Some(entry) = self.runs.get_mut(id) {
+                entry.inbox.added.get_or_insert(now);
+            }
+        }
+        self.messages.tell(job, event, now, &Arc::new(listening));
+    }
+
+    /// Leaves a message, where the run is stored; answers the run then. Another node may read it that can.
     fn leave(&mut self, to: RunId, body: MessageBody) -> Option<RunId> {
-        let entry = self.runs.get_mut(&to)?;
-        entry.inbox.added.get_or_insert(self.now);
+        if let Some(entry) = self.runs.get_mut(&to) {
+            entry.inbox.added.get_or_insert(self.now);
+        } else if !self.unread.contains(&to) {
+            return None;
+        }
         self.messages.push(to, self.now, body);
         Some(to)
     }

@@ -1,4 +1,4 @@
-//! Statements on jobs that are active: elements of the arrays of their claims.
+//! Statements on jobs that are active, or wait for a retry together: elements of the arrays of `claims`.
 
 use super::{READABLE, READABLE_CLAIM, bare, job_columns, statements};
 
@@ -16,8 +16,8 @@ fn elements(claims: &str, which: &str) -> String {
     )
 }
 
-/// What is read of jobs that are active.
-fn read(claims: &str, which: &str) -> String {
+/// What is read of jobs that are active, or wait for a retry together.
+pub(super) fn read(claims: &str, which: &str) -> String {
     let block = "j.no, j.revision, j.version, j.gone, j.size, j.place";
     let jobs = elements(claims, which);
     format!("SELECT {}, {block} FROM {jobs} JOIN specs s ON s.id = j.id", job_columns())
@@ -50,7 +50,7 @@ statements! {
         let overdue = overdue_at("$3", "$4");
         read(&format!(
             "(SELECT * FROM claims WHERE (source, no) IN (SELECT c.source, c.no FROM (\
-                SELECT source, no, ids, gone, {overdue} AS since FROM claims WHERE due_us <= $1 AND {READABLE_CLAIM}) c \
+                SELECT source, no, ids, gone, {overdue} AS since FROM claims WHERE state = 3 AND due_us <= $1 AND {READABLE_CLAIM}) c \
               CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
               WHERE c.since <= $1 AND {HERE} ORDER BY c.since, e.id LIMIT $2) \
               ORDER BY source, no FOR NO KEY UPDATE SKIP LOCKED)"
@@ -62,30 +62,35 @@ statements! {
     /// long as $3 says.
     NEXT_WAKE = format!(
         "SELECT LEAST(\
-           (SELECT min({overdue}) FROM claims WHERE {READABLE_CLAIM} AND due_us <= \
-             (SELECT {overdue} FROM claims WHERE {READABLE_CLAIM} ORDER BY due_us LIMIT 1)), \
+           (SELECT min({overdue}) FROM claims WHERE state = 3 AND {READABLE_CLAIM} AND due_us <= \
+             (SELECT {overdue} FROM claims WHERE state = 3 AND {READABLE_CLAIM} ORDER BY due_us LIMIT 1)), \
            (SELECT expires_us FROM live WHERE expires_us IS NOT NULL AND {readable} ORDER BY expires_us, id LIMIT 1), \
+           (SELECT expires_us FROM claims WHERE state = 4 AND expires_us IS NOT NULL AND {READABLE_CLAIM} \
+              ORDER BY expires_us LIMIT 1), \
            (SELECT min(j.due_us) FROM queue_names q CROSS JOIN LATERAL (\
-              SELECT due_us FROM live WHERE queue = q.id AND due_us IS NOT NULL AND {readable} \
-              ORDER BY due_us, id LIMIT 1) j WHERE q.name <> ALL ($1::text[])))",
+              (SELECT due_us FROM live WHERE queue = q.id AND due_us IS NOT NULL AND {readable} \
+               ORDER BY due_us, id LIMIT 1) UNION ALL \
+              (SELECT due_us FROM claims WHERE queue = q.id AND state = 4 AND {READABLE_CLAIM} \
+               ORDER BY due_us LIMIT 1)) j WHERE q.name <> ALL ($1::text[])))",
         overdue = overdue_at("$2", "$3"), readable = *READABLE
     );
     /// Jobs of locked claims that cannot be read, $1, each for the reason $2, out of the claims $3, of which $4 have
-    /// left then. Claims without jobs are removed.
+    /// left then, and in which $5 are left. Claims without jobs are removed.
     SET_ASIDE_ACTIVE = format!(
-        "WITH b AS MATERIALIZED (SELECT c.source, c.no, u.gone FROM unnest($3::bigint[], $4::bytea[]) AS u (no, gone) \
+        "WITH b AS MATERIALIZED (SELECT c.source, c.no, u.gone, u.jobs \
+           FROM unnest($3::bigint[], $4::bytea[], $5::smallint[]) AS u (no, gone, jobs) \
            JOIN claims c ON c.no = u.no AND c.source = ANY (ARRAY(SELECT source FROM specs WHERE id = ANY ($1)))), \
-         r AS MATERIALIZED (SELECT e.id, c.queue, u.reason, jsonb_build_object('id', e.id, 'source', c.source, \
+         r AS MATERIALIZED (SELECT e.id, c.queue, c.state AS was, u.reason, jsonb_build_object('id', e.id, 'source', c.source, \
              'version', c.version, 'queue', c.queue, 'priority', c.priority, 'expires_us', c.expires_us, \
              'due_us', c.due_us, 'alive_us', c.alive_us, 'lease_us', c.lease_us, 'rest', e.rest, \
-             'failures', e.failures, 'lane', c.lane, 'state', 3) AS row \
+             'failures', e.failures, 'lane', c.lane, 'state', c.state) AS row \
            FROM b JOIN claims c ON c.source = b.source AND c.no = b.no \
            CROSS JOIN LATERAL unnest(c.ids, c.rests, c.failures) WITH ORDINALITY AS e (id, rest, failures, place) \
            JOIN unnest($1::uuid[], $2::text[]) AS u (id, reason) ON u.id = e.id WHERE {HERE}), \
          whole AS (DELETE FROM claims c USING b WHERE c.source = b.source AND c.no = b.no AND b.gone IS NULL), \
-         part AS (UPDATE claims c SET revision = c.revision + 1, gone = b.gone FROM b \
+         part AS (UPDATE claims c SET revision = c.revision + 1, gone = b.gone, jobs = b.jobs FROM b \
            WHERE c.source = b.source AND c.no = b.no AND b.gone IS NOT NULL), \
-         counted AS (INSERT INTO counts (queue, was, jobs) SELECT queue, 3, count(*) FROM r GROUP BY queue) \
+         counted AS (INSERT INTO counts (queue, was, jobs) SELECT queue, was, count(*) FROM r GROUP BY queue, was) \
          INSERT INTO unreadable (id, queue, origin, reason, row) SELECT id, queue, 'claims', reason, row FROM r \
          RETURNING id"
     );

@@ -59,6 +59,8 @@ const CLAIMS: Blocks = Blocks {
         ("version", "smallint"),
         ("gone", "bytea"),
         ("lane", "bytea"),
+        ("state", "smallint"),
+        ("jobs", "smallint"),
     ],
 };
 /// How many parameters claims take.

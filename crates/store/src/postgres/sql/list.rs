@@ -19,7 +19,7 @@ statements! {
              WHERE {row}.source = ANY (ARRAY(SELECT DISTINCT source FROM wanted)) AND {here}"
         );
         let active = elements(
-            "queue, 3::smallint, false, NULL::bigint, octet_length(rests[e.place::integer]) \
+            "queue, c.state, false, NULL::bigint, octet_length(rests[e.place::integer]) \
                + coalesce(octet_length(failures[e.place::integer]), 0)",
             "claims", "c", super::active::HERE
         );

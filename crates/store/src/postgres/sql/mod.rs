@@ -5,6 +5,7 @@ mod blocks;
 mod ended;
 mod limited;
 mod list;
+mod retry;
 mod settle;
 mod unique;
 
@@ -15,6 +16,7 @@ pub(super) use ended::{
 };
 pub(super) use limited::{CLAIM_LIMITED, LANES};
 pub(super) use list::{LIST, LIST_DEAD, LIST_DEAD_OF_QUEUE};
+pub(super) use retry::{DUE_BLOCKS, DUE_QUEUES, EXPIRED_BLOCKS};
 pub(super) use settle::{Shape, settle};
 pub(super) use unique::UNIQUE_HOLDERS;
 
@@ -32,11 +34,12 @@ pub(super) const LARGE: i32 = 16 << 10;
 
 /// The columns of a job, without those that can be large where they are.
 fn unless_large() -> String {
-    let mut columns = job_columns();
-    for large in ["s.body", "j.failures", "s.revisions"] {
-        columns = columns.replace(large, &format!("CASE WHEN j.bytes + {SAID_SIZE} <= {LARGE} THEN {large} END"));
-    }
-    columns
+    let may_be_large = |column: &str| ["s.body", "j.failures", "s.revisions"].contains(&column);
+    let shown = |column: &str| match may_be_large(column) {
+        true => format!("CASE WHEN j.bytes + {SAID_SIZE} <= {LARGE} THEN {column} END"),
+        false => column.to_owned(),
+    };
+    job_columns().split(", ").map(shown).collect::<Vec<_>>().join(", ")
 }
 
 /// The positions of two columns that refer to other tables by number, and of the first of a claim.
@@ -164,20 +167,14 @@ statements! {
              ORDER BY due_us, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) j) j JOIN specs s ON s.id = j.id",
         columns = job_columns(), readable = *READABLE
     );
-    /// The queues that have due jobs at $1, the earliest job first, at most $2, without those named in $3.
-    DUE_QUEUES = format!(
-        "SELECT q.id FROM queue_names q CROSS JOIN LATERAL (\
-           SELECT due_us, id FROM live WHERE queue = q.id AND {DUE_NOW} AND {readable} ORDER BY due_us, id LIMIT 1) j \
-         WHERE q.name <> ALL ($3::text[]) ORDER BY j.due_us, j.id LIMIT $2",
-        readable = *READABLE
-    );
-    /// How many jobs have rows of a newer version.
+    /// How many jobs and runs have rows of a newer version.
     COUNT_NEWER = format!(
         "SELECT (SELECT count(*) FROM live WHERE NOT {readable}) \
            + (SELECT count(*) FROM ended o CROSS JOIN LATERAL unnest(o.rests) WITH ORDINALITY AS e (rest, place) \
               WHERE NOT {readable} AND {OVER}) \
            + (SELECT count(*) FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
-              WHERE NOT {READABLE_CLAIM} AND {HERE})",
+              WHERE NOT {READABLE_CLAIM} AND {HERE}) \
+           + (SELECT count(*) FROM run_states WHERE body >= '\\x02'::bytea)",
         readable = *READABLE, HERE = active::HERE, OVER = ended::HERE
     );
 }

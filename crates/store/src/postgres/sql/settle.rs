@@ -20,14 +20,16 @@ pub(in crate::postgres) struct Shape {
     pub(in crate::postgres) again: bool,
     /// Messages to the runs of jobs.
     pub(in crate::postgres) told: bool,
+    /// Jobs that are in another state.
+    pub(in crate::postgres) counted: bool,
 }
 
 /// The statement. It returns the numbers of the claims that were written, and for each new claim its number and its
 /// first job.
 pub(in crate::postgres) fn settle(shape: Shape) -> &'static str {
-    static TEXTS: [OnceLock<String>; 64] = [const { OnceLock::new() }; 64];
-    let Shape { whole, part, ended, back, again, told } = shape;
-    let flags = [whole, part, ended, back, again, told];
+    static TEXTS: [OnceLock<String>; 128] = [const { OnceLock::new() }; 128];
+    let Shape { whole, part, ended, back, again, told, counted } = shape;
+    let flags = [whole, part, ended, back, again, told, counted];
     let place = flags.iter().fold(0, |sum, flag| 2 * sum + usize::from(*flag));
     TEXTS[place].get_or_init(|| text(shape))
 }
@@ -35,7 +37,7 @@ pub(in crate::postgres) fn settle(shape: Shape) -> &'static str {
 fn text(shape: Shape) -> String {
     let mut from = 1;
     let mut parts = Vec::new();
-    let (mut written, mut counted) = (Vec::new(), Vec::new());
+    let mut written = Vec::new();
     const GUARD: &str = "c.source = u.source AND c.no = u.no AND c.revision = u.revision RETURNING c.no";
     const CLAIM: [(&str, &str); 3] = [("source", "bigint"), ("no", "bigint"), ("revision", "integer")];
     if shape.whole {
@@ -45,37 +47,36 @@ fn text(shape: Shape) -> String {
         from += 3;
     }
     if shape.part {
-        let claims = unnested_from(from, &[&CLAIM[..], &[("gone", "bytea")]].concat());
-        let change = "UPDATE claims c SET revision = c.revision + 1, gone = u.gone FROM";
+        let claims = unnested_from(from, &[&CLAIM[..], &[("gone", "bytea"), ("jobs", "smallint")]].concat());
+        let change = "UPDATE claims c SET revision = c.revision + 1, gone = u.gone, jobs = u.jobs FROM";
         parts.push(format!("part AS ({change} {claims} WHERE {GUARD})"));
         written.push("SELECT no FROM part");
-        from += 4;
+        from += 5;
     }
     parts.push(format!("written AS MATERIALIZED ({})", written.join(" UNION ALL ")));
     const WRITTEN: &str = "u.no = ANY (ARRAY(SELECT no FROM written))";
     if shape.ended {
-        let state = "CASE WHEN dead THEN 8::smallint ELSE state END AS state";
-        parts.push(format!("over AS ({} RETURNING queue, {state}, jobs)", ended::insert(from, Some(WRITTEN))));
-        counted.push("SELECT queue, state, jobs FROM over");
+        parts.push(format!("over AS ({})", ended::insert(from, Some(WRITTEN))));
         from += ended::PARAMETERS + 1;
     }
     if shape.back {
         let all = [&WAITING[..], &[("no", "bigint")]].concat();
         parts.push(format!(
-            "back AS (INSERT INTO live ({columns}) SELECT {columns} FROM {jobs} WHERE {WRITTEN} \
-               RETURNING queue, state, 1::smallint AS jobs)",
+            "back AS (INSERT INTO live ({columns}) SELECT {columns} FROM {jobs} WHERE {WRITTEN})",
             columns = waiting_columns(),
             jobs = unnested_from(from, &all)
         ));
-        counted.push("SELECT queue, state, jobs FROM back");
         from += all.len();
     }
-    if !counted.is_empty() {
+    if shape.counted {
+        let columns =
+            [("no", "bigint"), ("queue", "integer"), ("was", "smallint"), ("state", "smallint"), ("jobs", "bigint")];
         parts.push(format!(
             "counted AS (INSERT INTO counts (queue, was, state, jobs) \
-               SELECT queue, 3, state, sum(jobs) FROM ({}) moved GROUP BY queue, state)",
-            counted.join(" UNION ALL ")
+               SELECT queue, was, state, sum(jobs)::bigint FROM {} WHERE {WRITTEN} GROUP BY queue, was, state)",
+            unnested_from(from, &columns)
         ));
+        from += columns.len();
     }
     let mut answer = "SELECT no, NULL::uuid FROM written".to_owned();
     if shape.again {

@@ -9,7 +9,7 @@ statements! {
     /// of the tables was set aside.
     UNIQUE_HOLDERS = {
         let claimed = format!(
-            "SELECT 3::smallint FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
+            "SELECT c.state FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
              WHERE c.source = s.source AND c.ids @> ARRAY[u.id] AND e.id = u.id AND {}", active::HERE
         );
         let over = format!(

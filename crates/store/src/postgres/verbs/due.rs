@@ -1,5 +1,6 @@
 //! Which due jobs are next, queue by queue: of queues that are held no job is read.
 
+use super::super::block::Blocks;
 use super::super::core::Core;
 use super::super::db_error::DbError;
 use super::super::pool::Session;
@@ -15,28 +16,31 @@ use uuid::Uuid;
 
 /// The jobs that are due in the queues that are not held, at most `most`: the first of each queue, then the second
 /// of each. Each round asks every queue for an equal share of what is still wanted, so that queues with few due jobs
-/// leave their share to the others.
+/// leave their share to the others. `blocks` gets the rows of those that wait with others.
 pub(super) async fn in_turn(
     core: &Core,
     session: &mut Session,
     held: &Held,
     most: usize,
     now: Moment,
+    blocks: &mut Blocks,
 ) -> Result<Vec<StoredRow>, DbError> {
     let mut due: Vec<StoredRow> = Vec::new();
     let mut open = due_queues(session, held, most, now).await?;
     while due.len() < most && !open.is_empty() {
         let share = ((most - due.len()) / open.len()).max(1);
-        let params: Vec<Param<'_>> = vec![
-            Box::new(now.micros()),
-            Box::new(limit(share)),
-            Box::new(open.iter().map(|queue| queue.number).collect::<Vec<_>>()),
-            Box::new(open.iter().map(|queue| queue.seen.0).collect::<Vec<_>>()),
-            Box::new(open.iter().map(|queue| queue.seen.1).collect::<Vec<_>>()),
-        ];
-        let rows = session.query(&Statement::new(&sql::DUE, params)).await?;
-        let mut found = core.read_locked(session, &rows).await?.jobs;
+        let mut found = Vec::new();
+        for sql in [&sql::DUE, &sql::DUE_BLOCKS] {
+            let rows = session.query(&Statement::new(sql, params(&open, share, now))).await?;
+            let read = core.read_locked(session, &rows).await?;
+            found.extend(read.jobs);
+            blocks.extend(read.blocks);
+        }
+        let seen: HashMap<Arc<str>, (i64, Uuid)> =
+            open.iter().filter_map(|queue| Some((core.catalogue.queue_name(queue.number)?, queue.seen))).collect();
+        found.retain(|StoredRow { job, .. }| seen.get(&job.spec.queue).is_some_and(|seen| place(job) > *seen));
         found.sort_by_key(|StoredRow { job, .. }| (job.due, job.id));
+        keep_shares(&mut found, share);
         let last = last_of_share(&found, share);
         open.retain_mut(|queue| {
             let name = core.catalogue.queue_name(queue.number);
@@ -45,6 +49,26 @@ pub(super) async fn in_turn(
         due.extend(found);
     }
     Ok(first_turns(due, most))
+}
+
+fn params(open: &[DueQueue], share: usize, now: Moment) -> Vec<Param<'static>> {
+    vec![
+        Box::new(now.micros()),
+        Box::new(limit(share)),
+        Box::new(open.iter().map(|queue| queue.number).collect::<Vec<_>>()),
+        Box::new(open.iter().map(|queue| queue.seen.0).collect::<Vec<_>>()),
+        Box::new(open.iter().map(|queue| queue.seen.1).collect::<Vec<_>>()),
+    ]
+}
+
+/// Of each queue no more than its share. The jobs are in the order of time; what is left out is found again.
+fn keep_shares(found: &mut Vec<StoredRow>, share: usize) {
+    let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
+    found.retain(|StoredRow { job, .. }| {
+        let count = counts.entry(Arc::clone(&job.spec.queue)).or_default();
+        *count += 1;
+        *count <= share
+    });
 }
 
 /// A queue that has due jobs, and after which position its next one comes.

@@ -1,14 +1,14 @@
 //! Enqueueing jobs.
 
 use super::super::batcher::Weigh;
-use super::super::core::{BEGIN_SNAPSHOT, Core};
+use super::super::core::{BEGIN, BEGIN_SNAPSHOT, Core};
 use super::super::db_error::DbError;
 use super::super::stored_row::uuids;
 use super::super::value::{Reader, Statement};
 use super::super::{queues, read, write};
 use super::unique;
 use crate::rules;
-use crate::{EnqueueRefusal, Enqueued, Job, JobId, NewJob, StoreError};
+use crate::{EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, StoreError};
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -122,7 +122,14 @@ async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Reply>, DbError> {
             jobs.iter().map(|new| queue(&new.spec.queue)).collect()
         };
         let queues = queues.ok_or_else(|| DbError::Broken("a queue has no number".to_owned()))?;
-        session.write(&write::enqueued(&jobs, &stored, policies, queues, core.sources.next(jobs.len()))).await?;
+        let enqueued = write::enqueued(&jobs, &stored, policies, queues, core.sources.next(jobs.len()));
+        match core.messages_of_jobs(EventKind::Enqueued, stored.iter()).statement() {
+            None => drop(session.write(&enqueued).await?),
+            Some(messages) => {
+                session.begin(BEGIN, &enqueued).await?;
+                session.commit(&[messages]).await?;
+            }
+        }
         core.tell(stored.iter());
     }
     let answers = calls.iter().map(|(jobs, _)| Ok(stored.drain(..jobs.len()).map(Enqueued::Created).collect()));
@@ -167,7 +174,9 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
     let stored: Vec<Job> = created.iter().map(|new| rules::created(new, *now)).collect();
     let policies = places.iter().map(|place| policies[*place].clone()).collect();
     let (queues, numbers) = queues::of(&mut session, &created, *now).await?;
-    session.commit(&[write::enqueued(&created, &stored, policies, queues, core.sources.next(created.len()))]).await?;
+    let mut statements = vec![write::enqueued(&created, &stored, policies, queues, core.sources.next(created.len()))];
+    statements.extend(core.messages_of_jobs(EventKind::Enqueued, stored.iter()).statement());
+    session.commit(&statements).await?;
     for (number, name) in &numbers {
         core.catalogue.note_queue(*number, name);
     }

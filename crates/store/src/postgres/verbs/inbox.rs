@@ -14,7 +14,7 @@ use super::super::{aside, queues, write};
 use super::enqueue::LOOK_UP;
 use super::unique::NewJobs;
 use crate::rules;
-use crate::{Decoder, Drained, InboxEntry, JobId, NewJob};
+use crate::{Decoder, Drained, EventKind, InboxEntry, JobId, NewJob};
 use redrive_policy::Moment;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -138,7 +138,10 @@ async fn transferred(
     let (queues, numbers) = queues::of(session, &created, now).await?;
     let keep = write::enqueued(&created, &drained.jobs, policies, queues, core.sources.next(created.len()));
     let forget = Statement::new(FORGET, vec![Box::new(uuids(&forgotten))]);
-    session.commit(&[keep, forget, set_aside(&drained.refused, now)]).await?;
+    let mut statements = vec![keep, forget, set_aside(&drained.refused, now)];
+    statements.extend(core.messages_of_jobs(EventKind::Enqueued, drained.jobs.iter()).statement());
+    session.commit(&statements).await?;
+    drop(statements);
     numbers.iter().for_each(|(number, name)| core.catalogue.note_queue(*number, name));
     core.tell(drained.jobs.iter());
     Ok(drained)

@@ -40,6 +40,20 @@ pub(in crate::postgres) async fn get(core: &Core, id: JobId) -> Result<Option<Jo
     Ok(found.jobs.pop().map(|stored| *stored.job))
 }
 
+/// Those of these jobs that are stored, in this order: one statement for many of them, each of which sees one moment.
+/// Jobs of a newer version are left out, as in lists.
+pub(in crate::postgres) async fn get_many(core: &Core, ids: &[JobId]) -> Result<Vec<Job>, DbError> {
+    let (filter, page) = (Filter::default(), Page::new(0, ids.len()));
+    let mut jobs: HashMap<JobId, Job> = HashMap::with_capacity(ids.len());
+    for (step, ids) in ids.chunks(READ).enumerate() {
+        if step > 0 {
+            end_step().await;
+        }
+        jobs.extend(read_page(core, &filter, page, ids).await?.into_iter().map(|job| (job.id, job)));
+    }
+    Ok(ids.iter().filter_map(|id| jobs.get(id).cloned()).collect())
+}
+
 /// A list is read in steps: statements that look at a few jobs each, and none of them in a transaction that is open
 /// for longer. One that is open keeps old versions of rows from being cleaned up, which writers would have to pass
 /// over.

@@ -1,6 +1,6 @@
 //! Changes to single jobs and queues.
 
-use super::super::core::{Core, Wanted};
+use super::super::core::{BEGIN, Core, Wanted};
 use super::super::db_error::DbError;
 use super::super::pool::Session;
 use super::super::queues;
@@ -8,10 +8,11 @@ use super::super::row::encode_revisions;
 use super::super::run::Messages;
 use super::super::tally::number;
 use super::super::unique::{self, Holders};
-use super::super::value::{Param, Statement};
+use super::super::value::{Param, Reader, Statement};
 use super::super::{limits, sql, text, write};
 use crate::rules;
-use crate::{Duplicate, Job, JobId, Missing, Queue, Redrive, Refusal, Transition};
+use crate::run::queue_paused;
+use crate::{Duplicate, EventBody, Job, JobId, Missing, Queue, Redrive, Refusal, Transition};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -25,7 +26,7 @@ pub(in crate::postgres) async fn change(
     let mut session = core.session().await?;
     let mut locked = core.lock_rows(&mut session, &[id], Wanted::Unended).await?;
     let answer = locked.job(id).and_then(|stored| stored.change(rule));
-    let messages = Messages::of(&answer);
+    let messages = core.messages(&answer);
     core.commit(&mut session, &locked.jobs.values().collect::<Vec<_>>(), &locked.blocks, &messages).await?;
     Ok(answer)
 }
@@ -80,8 +81,10 @@ pub(in crate::postgres) async fn redrive(
         Some(statement) => Some(statement),
         None => was_unique.then(|| unique::forgotten(&[id])),
     });
-    statements.extend(Messages::of(&answer).statement());
+    let messages = core.messages(&answer);
+    statements.extend(messages.statement());
     session.commit(&statements).await?;
+    core.tell_of(&messages);
     core.catalogue.note_queue(queue, &job.spec.queue);
     core.tell(std::iter::once(job));
     Ok(answer)
@@ -110,6 +113,16 @@ pub(in crate::postgres) async fn pause(
     now: Moment,
 ) -> Result<Option<Queue>, DbError> {
     let mut session = core.session().await?;
+    let mut messages = Messages::default();
+    let mut changes = false;
+    messages.tell(None, &EventBody::Other(queue_paused(name, paused)), now, &core.listeners.all());
+    let messages = messages.statement();
+    if messages.is_some() {
+        // What it was before decides whether there is anything to tell.
+        let was = session.begin(BEGIN, &Statement::new(queues::WAS_PAUSED, vec![Box::new(text::stored(name))])).await?;
+        let was: Option<bool> = was.first().map(|row| Reader::new(row).next()).transpose()?;
+        changes = was.unwrap_or(false) != paused;
+    }
     let mut params: Vec<Param<'_>> = vec![Box::new(text::stored(name)), Box::new(paused)];
     let sql = match missing {
         Missing::Refuse => queues::PAUSE,
@@ -118,7 +131,18 @@ pub(in crate::postgres) async fn pause(
             queues::PAUSE_OR_CREATE
         }
     };
-    if session.write(&Statement::new(sql, params)).await?.is_empty() {
+    let statement = Statement::new(sql, params);
+    let found = match messages {
+        None => session.write(&statement).await?,
+        Some(messages) => {
+            let found = session.query(&statement).await?;
+            // A queue that is not there is neither paused nor told of.
+            let told = Some(messages).filter(|_| changes && !found.is_empty());
+            session.commit(&told.into_iter().collect::<Vec<_>>()).await?;
+            found
+        }
+    };
+    if found.is_empty() {
         return Ok(None);
     }
     core.notifier.pauses();

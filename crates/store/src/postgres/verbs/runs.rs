@@ -177,7 +177,7 @@ async fn long(core: &Core, run_call: &[(usize, Word<'_>)]) -> Result<Placed, DbE
     let answers: Placed = run_call.iter().map(|(place, word)| (*place, answer(*word))).collect();
     let Locked { jobs, blocks, .. } = locked;
     let settled = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()?.as_ref().ok()?.transition());
-    let messages = Messages::of(settled);
+    let messages = core.messages(settled);
     let written = core.commit(&mut session, &jobs.values().collect::<Vec<_>>(), &blocks, &messages).await?;
     core.lease_cache.keep(
         active(jobs.into_values(), &written),
@@ -218,14 +218,15 @@ async fn short(
         }
     }
     // Runs learn of the jobs of one call in its order: where one of them goes the long way, those of runs do too.
+    let is_told = !core.listeners.all().is_empty();
     let late: HashSet<usize> =
         answers.iter().zip(callers).filter(|(answer, _)| answer.is_none()).map(|(_, caller)| *caller).collect();
     for (word, _) in run_call.iter().zip(callers).filter(|(_, caller)| late.contains(caller)) {
         let Ok(at) = jobs.binary_search_by_key(&word.id(), |(id, _)| *id) else { continue };
-        jobs[at].1.take_if(|stored| stored.job.parent.is_some());
+        jobs[at].1.take_if(|stored| is_told || stored.job.parent.is_some());
     }
     // Of jobs that are refused after all, no claim is written, and no message.
-    let messages = Messages::of(answers.iter().flatten().filter_map(RunAnswer::transition));
+    let messages = core.messages(answers.iter().flatten().filter_map(RunAnswer::transition));
     let mut jobs: Vec<StoredRow> = jobs.into_iter().filter_map(|(_, stored)| stored).collect();
     let written = write(core, &jobs, &taken.blocks, &messages).await?;
     jobs.retain(|stored| stored.changed && written.has(stored.place));
@@ -247,7 +248,10 @@ async fn write(core: &Core, jobs: &[StoredRow], blocks: &Blocks, messages: &Mess
     let settling = Settling::of(&sound, blocks, messages, &core.catalogue.queue_numbers())?;
     let Some(settling) = settling else { return Ok(Written::default()) };
     match core.session().await?.write(&settling.statement).await {
-        Ok(rows) => settling.claims.written(&rows),
+        Ok(rows) => {
+            core.tell_of(messages);
+            settling.claims.written(&rows)
+        }
         // Rolled back: the long way locks in order.
         Err(DbError::Collided(_) | DbError::Taken) => Ok(Written::default()),
         Err(db_error) => Err(db_error),

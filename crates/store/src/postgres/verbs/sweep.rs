@@ -1,11 +1,9 @@
 //! Sweeping: expired, due and overdue jobs.
 
-use super::super::block::Blocks;
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::read::Found;
 use super::super::row::micros;
-use super::super::run::Messages;
 use super::super::stored_row::StoredRow;
 use super::super::value::{Param, Reader, Statement, limit};
 use super::super::{limits, sql};
@@ -38,7 +36,7 @@ pub(in crate::postgres) async fn reclaim(
     jobs.truncate(most);
     let reclaimed = |stored: StoredRow| stored.changed_by(|job| rules::reclaim(job, decide, &grace, now)).ok();
     let (ended, jobs): (Vec<Transition>, Vec<StoredRow>) = jobs.into_iter().filter_map(reclaimed).unzip();
-    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks, &Messages::of(&ended)).await?;
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks, &core.messages(&ended)).await?;
     Ok(ended)
 }
 
@@ -52,17 +50,23 @@ pub(in crate::postgres) async fn promote(
     let mut session = core.session().await?;
     let statement = Statement::new(&sql::EXPIRED, vec![Box::new(now.micros()), Box::new(limit(most))]);
     let rows = session.begin(BEGIN, &statement).await?;
-    let mut jobs = core.read_locked(&mut session, &rows).await?.jobs;
+    let Found { mut jobs, mut blocks, .. } = core.read_locked(&mut session, &rows).await?;
+    let statement = Statement::new(&sql::EXPIRED_BLOCKS, vec![Box::new(now.micros()), Box::new(limit(most))]);
+    let rows = session.query(&statement).await?;
+    let expired = core.read_locked(&mut session, &rows).await?;
+    jobs.extend(expired.jobs);
+    blocks.extend(expired.blocks);
     jobs.sort_by_key(|StoredRow { job, .. }| (job.spec.expires, job.id));
+    jobs.truncate(most);
     let expired = jobs.into_iter().filter_map(|stored| stored.changed_by(|job| rules::expire(job, now)).ok());
     let (mut moved, mut jobs): (Vec<Transition>, Vec<StoredRow>) = expired.unzip();
-    let due = in_turn(core, &mut session, held, most - moved.len(), now).await?;
+    let due = in_turn(core, &mut session, held, most - moved.len(), now, &mut blocks).await?;
     let due = due.into_iter().filter_map(|stored| stored.changed_by(|job| rules::fall_due(job, now)).ok());
     for (transition, stored) in due {
         moved.push(transition);
         jobs.push(stored);
     }
-    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &Blocks::new(), &Messages::of(&moved)).await?;
+    core.commit(&mut session, &jobs.iter().collect::<Vec<_>>(), &blocks, &core.messages(&moved)).await?;
     Ok(moved)
 }
 

@@ -4,14 +4,13 @@ use super::super::catalogue::StoredPolicy;
 use super::super::core::{BEGIN, Core, Locked, WAITING_FIRST, Wanted};
 use super::super::db_error::DbError;
 use super::super::pool::Session;
-use super::super::run::Messages;
 use super::super::stored_row::{StoredRow, uuids};
 use super::super::unique::{self, Holders};
 use super::super::value::{Reader, Statement};
 use super::super::{queues, read, write};
 use super::enqueue::{Call, LOOK_UP, Reply};
 use crate::unique::{Admission, Admitted, rescheduled};
-use crate::{Duplicate, EnqueueRefusal, Enqueued, Job, JobId, NewJob, Transition, rules};
+use crate::{Duplicate, EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, Transition, rules};
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 
@@ -205,13 +204,20 @@ impl NewJobs {
         let mut statements = further;
         statements.extend(holders.tidied());
         statements.extend(unique::stored(&created));
-        statements.extend(Messages::of(replaced.iter().flatten()).statement());
+        // Those that are replaced are cancelled before the new one is stored.
+        let enqueued = |job: &Job| Transition::new(job.clone(), EventKind::Enqueued, None, now);
+        let happened = replaced.iter().zip(&created);
+        let happened: Vec<Transition> =
+            happened.flat_map(|(before, job)| before.iter().cloned().chain([enqueued(job)])).collect();
+        let messages = core.messages(&happened);
+        statements.extend(messages.statement());
         let mut changed: Vec<&StoredRow> = locked.jobs.values().filter(|stored| stored.changed).collect();
         changed.sort_by_key(|stored| stored.job.id);
         for (number, name) in &numbers {
             core.catalogue.note_queue(*number, name);
         }
         core.commit_with(session, &changed, &locked.blocks, statements).await?;
+        core.tell_of(&messages);
         core.tell(created.iter());
         Ok(created.into_iter().zip(replaced).collect())
     }

@@ -150,6 +150,7 @@ impl Workload {
             withdrawn: (0..self.random.usize(..2)).map(|_| self.id()).collect(),
             runs: (0..self.random.usize(..2)).map(|_| self.new_run(Some(parent))).collect(),
             signals: (0..self.random.usize(..2)).map(|_| (self.run(), self.signal())).collect(),
+            interest: None,
             events: Vec::new(),
         }
     }

@@ -1,0 +1,12 @@
+//! Webhooks: events are sent to endpoints, signed, each as an ordinary durable job.
+
+mod address;
+mod deliver;
+mod outcome;
+mod send;
+mod sign;
+
+pub use address::WebhookSettings;
+pub(crate) use address::endpoint;
+pub(crate) use deliver::{Attempt, cancel_all};
+pub(crate) use send::{NoAnswer, Sender};
