@@ -18,7 +18,7 @@ const TOLD: &str = "told AS (\
 
 /// When the message of a run with the lowest number was written. One of a newer version is left to nodes that can read
 /// it.
-const FIRST: &str = "(SELECT CASE WHEN m.body < '\\x02'::bytea THEN m.at_us END FROM run_messages m \
+const FIRST: &str = "(SELECT CASE WHEN m.body < '\\x03'::bytea THEN m.at_us END FROM run_messages m \
      WHERE m.run = r.id ORDER BY m.number LIMIT 1)";
 
 /// The columns of a run, as they are written.

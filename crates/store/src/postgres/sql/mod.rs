@@ -174,7 +174,7 @@ statements! {
               WHERE NOT {readable} AND {OVER}) \
            + (SELECT count(*) FROM claims c CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS e (id, place) \
               WHERE NOT {READABLE_CLAIM} AND {HERE}) \
-           + (SELECT count(*) FROM run_states WHERE body >= '\\x02'::bytea)",
+           + (SELECT count(*) FROM run_states WHERE body >= '\\x03'::bytea)",
         readable = *READABLE, HERE = active::HERE, OVER = ended::HERE
     );
 }
