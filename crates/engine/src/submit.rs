@@ -5,7 +5,7 @@ use crate::wall::{shown_job, shown_transition};
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Blob, EnqueueRefusal, Enqueued, EventKind, JobId, Limits, NewJob, OwnLimit, Spec, Start, Transition, Unique,
+    Blob, EnqueueRefusal, Enqueued, EventKind, JobId, NewJob, OwnLimit, Spec, Start, Transition, Unique,
 };
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ impl Engine {
             JobPolicy::Own(written) => resolve(Some(written))?.policy,
             JobPolicy::Effective(effective) => Arc::clone(&effective.policy),
         };
-        let limits = limit.map(|own| Arc::new(Limits { own: Some(own), by_kind: false }));
+        let limits = self.limits_of(&kind, limit);
         let spec = Spec { kind, queue, priority, body, policy, timeout, lease, expires, limits };
         let id = id.unwrap_or_else(|| ids.next_id());
         Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key, parent: None, unique })

@@ -3,8 +3,8 @@
 use crate::limit::Room;
 use crate::{
     Blob, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseToken, Listed, NewJob,
-    NewRun, Page, PendingRun, PendingRuns, Redrive, Refusal, Run, RunFilter, RunId, RunRefusal, RunStep, Settled,
-    Signal, Standstill, StartRefusal, State, Stepped, StoreError, Transition,
+    NewRun, Page, PendingRun, PendingRuns, Redrive, Refusal, Run, RunFilter, RunId, RunRefusal, RunStep, Setting,
+    Settled, Signal, Standing, Standstill, StartRefusal, State, Stepped, StoreError, Transition,
 };
 use redrive_policy::{Moment, Policy, Span, Verdict};
 use std::future::Future;
@@ -119,6 +119,20 @@ pub trait Store: Send + Sync {
     /// Removes all queues that have no jobs, are not paused, and were created at least `age` ago. Answers their
     /// names, in order.
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>>;
+
+    /// Sets the limits of a group; absent, what was set is removed. They apply from the next claim on, on all nodes. A
+    /// queue for which something is set exists, and is not pruned.
+    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()>;
+
+    /// No run of a group starts before this time, whatever its limits allow.
+    fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()>;
+
+    /// What is set for which groups, in their order.
+    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>>;
+
+    /// How groups stand, in their order: the one that is asked for, or all of which something is known. A group of which
+    /// nothing is set or stored, and that has no available or active jobs, is not known.
+    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>>;
 
     /// One job.
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>>;

@@ -7,7 +7,7 @@ mod envelope;
 mod explanation;
 mod policy;
 mod progress;
-mod rate_limit;
+pub(crate) mod rate_limit;
 mod repeat;
 mod revise;
 mod run_error;
@@ -23,6 +23,7 @@ pub use envelope::{Envelopes, push_id, push_moment, push_ms, stopped_by_failure}
 pub use explanation::{has_cleared_expiry, push_explanation, push_redriven};
 pub use policy::{PolicyOrigin, max_attempts, policy_document};
 pub use progress::Progress;
+pub use rate_limit::is_limit_key;
 pub use repeat::{is_same, key_reused};
 pub use revise::Override;
 pub use run_error::RunError;

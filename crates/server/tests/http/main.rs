@@ -26,6 +26,7 @@ mod local;
 mod maintenance;
 mod progress;
 mod queues;
+mod rate_limits;
 mod redrive;
 mod repeats;
 mod runs_admin;

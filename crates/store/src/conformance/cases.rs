@@ -80,6 +80,17 @@ macro_rules! for_each_conformance_case {
                 limit_survives_a_restart,
                 limit_ends_with_the_bytes_of_a_claim,
             }
+            limit_settings {
+                limit_of_a_queue_holds_all_its_jobs,
+                limit_of_a_queue_leaves_other_queues,
+                limit_of_a_type_holds_jobs_that_were_enqueued_under_it,
+                limit_that_is_set_replaces_what_jobs_bring,
+                limit_of_every_group_must_be_satisfied,
+                limit_group_that_is_held_opens_at_its_time,
+                limit_settings_survive_a_restart,
+                limit_that_is_set_keeps_its_queue,
+                limit_standings_count_what_waits_and_what_runs,
+            }
             lease {
                 ret_13_a_heartbeat_extends_the_lease,
                 extend_with_a_span_of_its_own_counts_for_one_heartbeat,

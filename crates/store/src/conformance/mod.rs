@@ -11,6 +11,7 @@ mod failure;
 mod failures;
 mod harness;
 mod lease;
+mod limit_settings;
 mod limits;
 pub mod model;
 mod promote;

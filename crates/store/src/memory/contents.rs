@@ -3,18 +3,19 @@
 
 use super::enqueue::Changed;
 use super::event::{Event, Run};
-use super::limits::Ledger;
+use super::limits::{self, Ledger};
 use super::recorded::Recorded;
 use super::runs::Runs;
 use crate::run::queue_paused;
 use crate::{
     Advanced, Claim, Claimed, Decider, Duplicate, EventBody, EventKind, Filter, Group, Held, Job, JobId, Lease,
     LeaseRef, Listed, Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention,
-    RunOutcome, RunRefusal, RunStep, Settled, Settlement, Spec, Standstill, State, Stepped, Token, Transition,
+    RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Spec, Standing, Standstill, State, Stepped, Token,
+    Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The whole contents of a store.
@@ -22,14 +23,14 @@ use std::sync::Arc;
 pub(super) struct Contents {
     pub(super) jobs: BTreeMap<JobId, Recorded>,
     pub(super) keys: BTreeMap<Arc<str>, JobId>,
-    queues: BTreeMap<Arc<str>, Standing>,
+    queues: BTreeMap<Arc<str>, QueueMark>,
     pub(super) runs: Runs,
     pub(super) limits: Ledger,
 }
 
 /// What is known of a queue beside its jobs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing {
+pub(super) struct QueueMark {
     paused: bool,
     created: Moment,
 }
@@ -142,7 +143,7 @@ impl Contents {
             return Err(Refusal::Duplicate(Duplicate { id: other.id, state: other.state, key, irreplaceable }));
         }
         let redriven = self.happen(id, Event::Redriven(redrive.clone()), now)?;
-        self.standing(&redriven.job.spec.queue, now);
+        self.named(&redriven.job.spec.queue, now);
         Ok(redriven)
     }
 
@@ -179,7 +180,7 @@ impl Contents {
         let mut pending = self.runs.write(step, now);
         for transition in &transitions {
             if transition.event == EventKind::Enqueued {
-                self.standing(&transition.job.spec.queue, now);
+                self.named(&transition.job.spec.queue, now);
             }
             self.runs.learn(transition);
             pending.extend(transition.told_run());
@@ -219,6 +220,7 @@ impl Contents {
         let mut ended = self.in_time(|job| over(job, false, retention.finished));
         ended.extend(self.in_time(|job| over(job, true, retention.dead)));
         ended.truncate(limit);
+        self.limits.prune(now);
         for (_, id) in &ended {
             self.forget(*id);
         }
@@ -229,7 +231,7 @@ impl Contents {
         if missing == Missing::Refuse && !self.queues.contains_key(name) {
             return None;
         }
-        let standing = self.standing(name, now);
+        let standing = self.named(name, now);
         let was = std::mem::replace(&mut standing.paused, paused);
         let standing = *standing;
         if was != paused {
@@ -245,14 +247,37 @@ impl Contents {
             return Err(QueueRefusal::HasJobs(queue));
         }
         self.queues.remove(name);
+        self.limits.settings.remove(&Group::Queue(Arc::clone(name)));
         Ok(queue)
     }
 
     pub(super) fn prune_queues(&mut self, age: Span, now: Moment) -> Vec<Arc<str>> {
-        let old = |queue: &Queue| queue.jobs() == 0 && !queue.paused && queue.created.after(age) <= now;
+        let is_set = |queue: &Queue| self.limits.settings.contains_key(&Group::Queue(Arc::clone(&queue.name)));
+        let old =
+            |queue: &Queue| queue.jobs() == 0 && !queue.paused && !is_set(queue) && queue.created.after(age) <= now;
         let names: Vec<_> = self.queues().into_iter().filter(old).map(|queue| queue.name).collect();
         self.queues.retain(|name, _| !names.contains(name));
         names
+    }
+
+    pub(super) fn set_limit(&mut self, group: Group, setting: Option<Setting>, now: Moment) {
+        if let (Group::Queue(name), true) = (&group, setting.is_some()) {
+            self.named(name, now);
+        }
+        match setting {
+            Some(setting) => drop(self.limits.settings.insert(group, setting)),
+            None => drop(self.limits.settings.remove(&group)),
+        }
+    }
+
+    /// How groups stand. Of a group of a queue nothing is known unless something is set or stored.
+    pub(super) fn standings(&self, group: Option<Group>, now: Moment) -> Vec<Standing> {
+        let unended = |job: &&Job| matches!(job.state, State::Available | State::Active);
+        let of_jobs = self.all().filter(unended).flat_map(|job| limits::groups(&job.spec)).map(|(group, _)| group);
+        let of_jobs = of_jobs.filter(|group| !matches!(group, Group::Queue(_)));
+        let known: BTreeSet<Group> = self.limits.known().chain(of_jobs).collect();
+        let wanted = known.into_iter().filter(|known| group.as_ref().is_none_or(|group| group == known));
+        wanted.map(|group| self.limits.standing(group, self.all(), now)).collect()
     }
 
     pub(super) fn get(&self, id: JobId) -> Option<Job> {
@@ -336,13 +361,13 @@ impl Contents {
     }
 
     /// A queue's standing; what is not known yet is known from now on.
-    pub(super) fn standing(&mut self, name: &Arc<str>, now: Moment) -> &mut Standing {
-        self.queues.entry(Arc::clone(name)).or_insert(Standing { paused: false, created: now })
+    pub(super) fn named(&mut self, name: &Arc<str>, now: Moment) -> &mut QueueMark {
+        self.queues.entry(Arc::clone(name)).or_insert(QueueMark { paused: false, created: now })
     }
 
-    fn queue(&self, name: &Arc<str>, standing: Standing) -> Queue {
+    fn queue(&self, name: &Arc<str>, standing: QueueMark) -> Queue {
         let count = |state| self.all().filter(|job| job.spec.queue == *name && job.state == state).count();
-        let Standing { paused, created } = standing;
+        let QueueMark { paused, created } = standing;
         Queue { name: Arc::clone(name), paused, created, counts: State::ALL.map(count) }
     }
 

@@ -41,7 +41,7 @@ impl Contents {
                 }
             }
             if answer.is_new() {
-                self.standing(&answer.job().spec.queue, now);
+                self.named(&answer.job().spec.queue, now);
                 self.runs.learn(&Transition::new(answer.job().clone(), EventKind::Enqueued, None, now));
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     EnqueueRefusal, Enqueued, Job, Listed, MessageBody, Queue, QueueRefusal, Refusal, Run, RunRefusal, Settled,
-    StartRefusal, Stepped, Transition,
+    Standing, StartRefusal, Stepped, Transition,
 };
 use redrive_policy::Moment;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub enum StepAnswer {
     Job(Option<Job>),
     /// To a list.
     Listed(Listed),
+    /// To a question for how groups stand.
+    Standings(Vec<Standing>),
     /// To a list of the queues.
     Queues(Vec<Queue>),
     /// To a question for the next wake.

@@ -79,6 +79,21 @@ pub struct SpecPlan {
     pub lease_ms: Option<u32>,
     /// When it expires, in milliseconds from now; in the past if negative.
     pub expires_ms: Option<i32>,
+    /// Its limit.
+    pub limit: Option<LimitPlan>,
+}
+
+/// The limit of a job. Rates and throttles are those of the key.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitPlan {
+    /// Which key.
+    pub key: u8,
+    /// How many may be active.
+    pub concurrency: Option<u32>,
+    /// Whether the rate or the throttle of the key applies.
+    pub timed: bool,
+    /// Whether its type is limited.
+    pub by_kind: bool,
 }
 
 /// A claim to hold the lease of a job.
@@ -234,14 +249,11 @@ pub(super) fn spec() -> impl Strategy<Value = SpecPlan> {
     let said = (0..FEW, 0..FEW, -1..=1_i8, 0..POLICIES);
     let times =
         (option::weighted(0.2, wait_ms()), option::weighted(0.2, wait_ms()), option::weighted(0.2, around_ms()));
-    (said, times).prop_map(|((queue, kind, priority, policy), (timeout_ms, lease_ms, expires_ms))| SpecPlan {
-        queue,
-        kind,
-        priority,
-        policy,
-        timeout_ms,
-        lease_ms,
-        expires_ms,
+    let limit = (0..FEW, option::weighted(0.5, 0..3_u32), any::<bool>(), any::<bool>())
+        .prop_map(|(key, concurrency, timed, by_kind)| LimitPlan { key, concurrency, timed, by_kind });
+    let limit = option::weighted(0.15, limit);
+    (said, times, limit).prop_map(|((queue, kind, priority, policy), (timeout_ms, lease_ms, expires_ms), limit)| {
+        SpecPlan { queue, kind, priority, policy, timeout_ms, lease_ms, expires_ms, limit }
     })
 }
 

@@ -29,12 +29,15 @@ CREATE TABLE limit_groups (
     -- `key:`, `queue:` or `type:`, and a name.
     name    text COLLATE "C" PRIMARY KEY,
     body    bytea NOT NULL,
+    -- Whether something is set for it.
+    is_set  boolean NOT NULL,
     -- When nothing of it matters any more; absent where something is set for good.
     over_us bigint
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0
 );
+CREATE INDEX limit_groups_set ON limit_groups (name) WHERE is_set;
 CREATE INDEX limit_groups_over ON limit_groups (over_us) WHERE over_us IS NOT NULL;
 
 -- Unique jobs.

@@ -5,6 +5,7 @@ mod due;
 pub(super) mod enqueue;
 pub(super) mod inbox;
 mod limited;
+pub(super) mod limits;
 pub(super) mod list;
 pub(super) mod manage;
 pub(super) mod queues;
