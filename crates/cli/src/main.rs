@@ -14,6 +14,7 @@ mod exit;
 mod input;
 mod job;
 mod jobs;
+mod limit;
 mod log;
 mod operator;
 mod output;

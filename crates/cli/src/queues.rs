@@ -1,6 +1,7 @@
-//! `redrive queues`: lists queues, pauses and resumes them.
+//! `redrive queues`: lists queues, pauses, resumes and configures them.
 
 use crate::client::{Client, CommonArgs, Send, escaped};
+use crate::limit::BoundsArgs;
 use crate::{exit::Failed, output};
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -20,6 +21,10 @@ enum Command {
     Pause(Pause),
     /// Resume a queue: workers claim its jobs again
     Resume(Name),
+    /// Show or change how many jobs of a queue run at once, and how many start in a time
+    Config(Config),
+    /// List limits: what is held and by what, and how many jobs wait
+    Limits,
     /// Remove a queue that has no jobs; the server removes such queues itself after some time
     Remove(Name),
 }
@@ -39,11 +44,25 @@ struct Pause {
     create: bool,
 }
 
+#[derive(clap::Args)]
+struct Config {
+    #[command(flatten)]
+    queue: Name,
+    #[command(flatten)]
+    bounds: BoundsArgs,
+    /// Remove what is configured; with other options, configure only these
+    #[arg(long)]
+    clear: bool,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   redrive queues
   redrive queues pause mail
-  redrive queues pause --create reports";
+  redrive queues pause --create reports
+  redrive queues config mail --concurrency 20 --rate 1000/1h
+  redrive queues config mail --clear
+  redrive queues limits";
 
 /// The states that a queue is counted by, in the order in which they are shown.
 const STATES: [&str; 8] =
@@ -56,6 +75,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         Some(Command::Pause(Pause { queue, create })) => {
             set_status(&client, &queue.name, "pause", &json!({ "create": create }), args.common.json)
         }
+        Some(Command::Config(config)) => configure(&client, config, args.common.json),
+        Some(Command::Limits) => limits(&client, args.common.json),
         Some(Command::Remove(queue)) => remove(&client, &queue.name, args.common.json),
         Some(Command::Resume(queue)) => set_status(&client, &queue.name, "resume", &json!({}), args.common.json),
     }
@@ -108,4 +129,75 @@ fn set_status(client: &Client, name: &str, verb: &str, body: &Value, json: bool)
 fn remove(client: &Client, name: &str, json: bool) -> Result<(), Failed> {
     let answer = client.ask(Send::Delete, &format!("/ojs/v1/queues/{}", escaped(name)))?;
     if json { output::json(&answer) } else { output::text(&format!("queue {name} is removed\n")) }
+}
+
+fn configure(client: &Client, args: &Config, json: bool) -> Result<(), Failed> {
+    let name = &args.queue.name;
+    let path = format!("/ojs/v1/admin/queues/{}/config", escaped(name));
+    let BoundsArgs { concurrency, rate, throttle } = &args.bounds;
+    let changes = [
+        ("concurrency", concurrency.map(Value::from)),
+        ("rate_limit", rate.map(|rate| rate.to_json())),
+        ("throttle", throttle.map(|throttle| throttle.to_json())),
+    ];
+    let changes: Vec<(&str, Value)> = changes.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+    let before = client.ask(Send::Get, &path)?;
+    let answer = if changes.is_empty() && !args.clear {
+        before
+    } else {
+        let mut config = if args.clear { json!({}) } else { before["configuration"].clone() };
+        changes.into_iter().for_each(|(key, value)| config[key] = value);
+        client.ask(Send::Put(&config), &path)?
+    };
+    if json {
+        return output::json(&answer);
+    }
+    match answer["configuration"].as_object().filter(|config| !config.is_empty()) {
+        None => output::text(&format!("queue {name} has no limits\n")),
+        Some(config) => {
+            let lines = config.iter().map(|(key, value)| format!("{key:<12} {}\n", shown(value)));
+            output::text(&lines.collect::<String>())
+        }
+    }
+}
+
+/// A number, or a rate such as `100 in PT60S`.
+fn shown(value: &Value) -> String {
+    match (value["limit"].as_u64(), value["period"].as_str()) {
+        (Some(limit), Some(period)) => format!("{limit} in {period}"),
+        _ => value.to_string(),
+    }
+}
+
+fn limits(client: &Client, json: bool) -> Result<(), Failed> {
+    let answer = client.ask(Send::Get, "/ojs/v1/rate-limits?per_page=1000")?;
+    if json {
+        return output::json(&answer);
+    }
+    let items = answer["items"].as_array().map_or(&[][..], Vec::as_slice);
+    if items.is_empty() {
+        return output::text("no limits: no job brings one, and none is set\n");
+    }
+    let head = ["SCOPE", "KEY", "WAITING", "ACTIVE", "CONCURRENCY", "RATE", "THROTTLE", "HELD BY"].map(str::to_owned);
+    let rows = std::iter::once(head.to_vec()).chain(items.iter().map(limit_row));
+    output::text(&output::table(&rows.collect::<Vec<_>>()))
+}
+
+fn limit_row(item: &Value) -> Vec<String> {
+    let text = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
+    let rate = |key: &str| if item[key].is_object() { shown(&item[key]) } else { String::new() };
+    let most = item["concurrency"]["limit"].as_u64();
+    let held = match (item["held_until"].as_str(), item["concurrency"]["available"].as_u64()) {
+        (Some(until), _) => format!("a worker until {until}"),
+        (None, Some(0)) => "concurrency".to_owned(),
+        _ => match (item["rate"]["window_resets_at"].as_str(), item["throttle"]["next_allowed_at"].as_str()) {
+            (Some(at), _) => format!("rate until {at}"),
+            (None, Some(at)) => format!("throttle until {at}"),
+            (None, None) => String::new(),
+        },
+    };
+    let counts = ["waiting_count", "active_count"].map(|key| item[key].as_u64().unwrap_or(0).to_string());
+    let [waiting, active] = counts;
+    let most = most.map(|most| most.to_string()).unwrap_or_default();
+    vec![text("scope"), text("key"), waiting, active, most, rate("rate"), rate("throttle"), held]
 }

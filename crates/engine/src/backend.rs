@@ -98,6 +98,7 @@ impl Backend {
         let engine = Engine::new(self.store(), self.clock(), randomness, settings);
         let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         engine.recall_pauses().await?;
+        engine.recall_limits().await?;
         engine.recall_maintenance().await?;
         #[cfg(feature = "postgres")]
         if let Self::Postgres(store) = self {
@@ -139,6 +140,7 @@ fn connect(store: &redrive_store::Postgres, engine: &Arc<Engine>) {
         let Some(engine) = engine.upgrade() else { return };
         match change {
             Change::Available(queue, jobs) => engine.notified_available(&queue, jobs),
+            Change::Opened(group, runs) => engine.notified_opened(&group, runs),
             Change::Inbox => engine.notified_inbox(),
             Change::Runs => engine.notified_runs(),
             // A pause or its end may be among the notifications that were lost, or that a node did not send before it
@@ -146,10 +148,14 @@ fn connect(store: &redrive_store::Postgres, engine: &Arc<Engine>) {
             Change::Pauses | Change::Anything | Change::Nothing => {
                 runtime.spawn(async move {
                     // Where nothing was heard, the next look comes by itself.
-                    if let Err(error) = engine.recall_pauses().await
+                    let recalled = match engine.recall_pauses().await {
+                        Ok(()) => engine.recall_limits().await,
+                        failed => failed,
+                    };
+                    if let Err(error) = recalled
                         && change != Change::Nothing
                     {
-                        tracing::error!("cannot read which queues are paused: {error}");
+                        tracing::error!("cannot read which queues are paused, and which types are limited: {error}");
                     }
                     engine.notified_anything();
                 });

@@ -4,6 +4,7 @@ use crate::admission::Admission;
 use crate::discards::Discards;
 use crate::events::EventLog;
 use crate::history::History;
+use crate::limits::LimitedKinds;
 use crate::maintenance::{self, MaintenanceProgram};
 use crate::policies::Policies;
 use crate::progress::Watch;
@@ -59,6 +60,7 @@ pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) policies: Policies,
     pub(crate) admission: Admission,
+    pub(crate) limited_kinds: LimitedKinds,
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
     pub(crate) history: History,
@@ -90,6 +92,7 @@ impl Engine {
             settings,
             policies: Policies::default(),
             admission: Admission::default(),
+            limited_kinds: LimitedKinds::default(),
             event_log: EventLog::default(),
             discards: Discards::default(),
             history: History::default(),

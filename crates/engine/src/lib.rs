@@ -13,6 +13,7 @@ mod error;
 mod events;
 mod history;
 mod layers;
+mod limits;
 mod maintenance;
 mod notifications;
 mod other_events;

@@ -49,6 +49,7 @@ impl Engine {
             true => Vec::new(),
             false => self.store.promote(&self.admission.held(), step, now).await?,
         };
+        self.admission.open_windows(now);
         self.publish(reclaimed.iter().chain(&promoted));
         swept.reclaimed += reclaimed.len();
         swept.promoted += promoted.len();

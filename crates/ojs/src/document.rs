@@ -54,6 +54,9 @@ pub struct JobOptions<'a> {
     /// A second job with the same key is not enqueued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<&'a str>,
+    /// The limit that it brings, an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<Value>,
     /// Words to find it by.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub tags: &'a [String],

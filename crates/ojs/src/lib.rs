@@ -16,6 +16,8 @@ mod jobs;
 pub mod json;
 mod limits;
 mod names;
+#[cfg(feature = "store")]
+pub mod queues;
 #[cfg(feature = "engine")]
 pub mod runs;
 pub mod time;

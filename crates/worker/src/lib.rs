@@ -180,6 +180,7 @@ mod job;
 mod middleware;
 mod new_job;
 mod outcome;
+mod rate_limit;
 mod retry;
 #[cfg(feature = "tls")]
 mod roots;
@@ -200,6 +201,8 @@ mod guides {
     mod workflows {}
     #[doc = include_str!("../../../docs/guides/schedules.md")]
     mod schedules {}
+    #[doc = include_str!("../../../docs/guides/limits.md")]
+    mod limits {}
 }
 
 pub use cancel::Cancelled;
@@ -215,6 +218,7 @@ pub use job::Job;
 pub use middleware::{Middleware, Next};
 pub use new_job::NewJob;
 pub use outcome::{IntoOutcome, Outcome};
+pub use rate_limit::RateLimit;
 pub use retry::Retry;
 #[cfg(feature = "tls")]
 pub use roots::RootCertificates;

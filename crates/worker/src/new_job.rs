@@ -1,6 +1,6 @@
 //! A job to be enqueued.
 
-use crate::{ClientError, Retry, args};
+use crate::{ClientError, RateLimit, Retry, args};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -39,6 +39,7 @@ pub struct NewJob {
     pub(crate) lease: Option<Duration>,
     pub(crate) retry: Option<Retry>,
     pub(crate) idempotency_key: Option<String>,
+    pub(crate) rate_limit: Option<RateLimit>,
     pub(crate) meta: Option<Map<String, Value>>,
     pub(crate) tags: Vec<String>,
 }
@@ -62,6 +63,7 @@ impl NewJob {
             lease: None,
             retry: None,
             idempotency_key: None,
+            rate_limit: None,
             meta: None,
             tags: Vec::new(),
         })
@@ -120,6 +122,13 @@ impl NewJob {
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = Some(retry);
+        self
+    }
+
+    /// The limit on its runs, which it shares with other jobs of the same key.
+    #[must_use]
+    pub fn rate_limit(mut self, limit: RateLimit) -> Self {
+        self.rate_limit = Some(limit);
         self
     }
 

@@ -1,6 +1,7 @@
 //! A job as the server takes it.
 
 use super::{Named, RetryFile, json_argument};
+use crate::limit::BoundsArgs;
 use crate::{exit::Failed, when};
 use redrive_ojs::{JobDocument, JobOptions, When};
 use redrive_policy::Span;
@@ -27,6 +28,11 @@ pub(super) struct EnvelopeArgs {
     /// How long one run may take
     #[arg(long, value_name = "DURATION", value_parser = when::above_zero)]
     timeout: Option<Span>,
+    /// The key of a limit, which jobs with the same key share; with --concurrency, --rate or --throttle
+    #[arg(long, value_name = "KEY")]
+    limit_key: Option<String>,
+    #[command(flatten)]
+    bounds: BoundsArgs,
 }
 
 impl EnvelopeArgs {
@@ -49,6 +55,23 @@ impl EnvelopeArgs {
         }
     }
 
+    fn rate_limit(&self) -> Result<Option<Value>, Failed> {
+        let BoundsArgs { concurrency, rate, throttle } = &self.bounds;
+        let mut limit = Map::new();
+        limit.extend(concurrency.map(|most| ("concurrency".to_owned(), most.into())));
+        limit.extend(rate.map(|rate| ("rate".to_owned(), rate.to_json())));
+        limit.extend(throttle.map(|throttle| ("throttle".to_owned(), throttle.to_json())));
+        match (&self.limit_key, limit.is_empty()) {
+            (None, true) => return Ok(None),
+            (Some(_), true) => {
+                return Err(Failed::usage("--limit-key needs --concurrency, --rate or --throttle, or several of them"));
+            }
+            (Some(key), false) => drop(limit.insert("key".to_owned(), key.as_str().into())),
+            (None, false) => {}
+        }
+        Ok(Some(Value::Object(limit)))
+    }
+
     fn job_options(&self) -> Result<JobOptions<'_>, Failed> {
         let after = self.delay.filter(|delay| !delay.is_zero()).map(When::After);
         Ok(JobOptions {
@@ -57,6 +80,7 @@ impl EnvelopeArgs {
             scheduled_at: self.at.as_deref().map(When::At).or(after),
             timeout: self.timeout,
             retry: self.policy.read()?,
+            rate_limit: self.rate_limit()?,
             ..JobOptions::default()
         })
     }

@@ -63,7 +63,8 @@ Examples:
   redrive enqueue mail.send '{\"to\": \"ada@example.org\"}'
   redrive enqueue report.build 2026 '\"march\"' --queue slow --delay 10m --retry retry.yaml --wait
   ID=$(redrive enqueue --quiet mail.send '\"ada@example.org\"')
-  redrive enqueue --batch jobs.jsonl --queue import";
+  redrive enqueue --batch jobs.jsonl --queue import
+  redrive enqueue payment.charge 4711 --limit-key stripe --concurrency 5 --rate 100/1m";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;

@@ -24,6 +24,7 @@ mod layers;
 mod leases;
 mod limits;
 mod long_poll;
+mod rate_limits;
 mod record;
 mod redrive;
 mod release;

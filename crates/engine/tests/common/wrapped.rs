@@ -2,10 +2,10 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
-    NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId,
-    RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
-    StoreFuture, Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Missing,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
+    RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal, Stepped,
+    Store, StoreError, StoreFuture, Transition,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -29,6 +29,10 @@ pub(crate) enum Verb {
     Remove,
     Prune,
     Pause,
+    SetLimit,
+    HoldGroup,
+    Settings,
+    Standings,
     Get,
     List,
     Queues,
@@ -87,7 +91,7 @@ impl<A: Around> Wrapped<A> {
 }
 
 impl<A: Around> Store for Wrapped<A> {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         self.around(Verb::Enqueue, move |store| store.enqueue(jobs, now))
     }
 
@@ -150,6 +154,22 @@ impl<A: Around> Store for Wrapped<A> {
 
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         self.around(Verb::PruneQueues, move |store| store.prune_queues(age, now))
+    }
+
+    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
+        self.around(Verb::SetLimit, move |store| store.set_limit(group, setting, now))
+    }
+
+    fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
+        self.around(Verb::HoldGroup, move |store| store.hold_group(group, until, now))
+    }
+
+    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
+        self.around(Verb::Settings, move |store| store.settings())
+    }
+
+    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
+        self.around(Verb::Standings, move |store| store.standings(group, now))
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {

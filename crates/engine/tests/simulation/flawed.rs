@@ -5,10 +5,10 @@ use super::flaw::Flaw;
 use super::store_kind::StoreKind;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
-    Claim, Claimed, Decider, Decision, DuplicateId, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed,
-    Memory, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention,
-    Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal,
-    State, Stepped, Store, StoreFuture, Token, Transition,
+    Claim, Claimed, Decider, Decision, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef,
+    Listed, Memory, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal,
+    Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing,
+    Standstill, StartRefusal, State, Stepped, Store, StoreFuture, Token, Transition,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -139,7 +139,7 @@ fn later(now: Moment, secs: u32) -> Moment {
 }
 
 impl Store for FlawedStore {
-    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(async move {
             if self.flaw == Flaw::IgnoresKeys {
                 jobs.iter_mut().for_each(|job| job.idempotency_key = None);
@@ -289,6 +289,22 @@ impl Store for FlawedStore {
 
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         self.inner.prune_queues(age, now)
+    }
+
+    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
+        self.inner.set_limit(group, setting, now)
+    }
+
+    fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
+        self.inner.hold_group(group, until, now)
+    }
+
+    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
+        self.inner.settings()
+    }
+
+    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
+        self.inner.standings(group, now)
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {

@@ -43,11 +43,12 @@ const THROTTLE: &str = "/options/rate_limit/throttle";
 /// The limits in an object; `at` are the places of its rates.
 pub(crate) fn bounds(found: &Members<'_>, at: [&'static str; 2], problems: &mut Vec<Problem>) -> Bounds {
     let concurrency = found.whole("concurrency", 0..=MOST, problems).map(small);
-    let mut rate = |key: &str, at| rate(&found.object(key, at, problems)?, problems);
+    let mut rate = |key: &str, at| rate_of(&found.object(key, at, problems)?, problems);
     Bounds { concurrency, rate: rate("rate", at[0]), throttle: rate("throttle", at[1]) }
 }
 
-fn rate(found: &Members<'_>, problems: &mut Vec<Problem>) -> Option<Rate> {
+/// A rate.
+pub(crate) fn rate_of(found: &Members<'_>, problems: &mut Vec<Problem>) -> Option<Rate> {
     found.only(&["limit", "period"], problems);
     for (key, allowed) in [("limit", "a whole number of runs"), ("period", "a duration such as \"PT1M\"")] {
         if !found.has(key) {
@@ -71,12 +72,13 @@ fn key(found: &Members<'_>, limits: &Limits, problems: &mut Vec<Problem>) -> Opt
     );
     found.read("key", &allowed, problems, |value| {
         let key = crate::json::text(value)?;
-        is_key(&key, limits).then(|| Arc::from(&*key))
+        is_limit_key(&key, limits).then(|| Arc::from(&*key))
     })
 }
 
 /// Whether a text can be the key of a limit.
-pub(crate) fn is_key(text: &str, limits: &Limits) -> bool {
+#[must_use]
+pub fn is_limit_key(text: &str, limits: &Limits) -> bool {
     let inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-');
     let first = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     first && text.len() <= limits.name_bytes && text.bytes().all(inside)

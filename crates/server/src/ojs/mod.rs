@@ -18,6 +18,7 @@ mod lists;
 mod names;
 mod progress;
 mod queues;
+mod rate_limits;
 mod repeat;
 mod settle;
 mod streams;
@@ -56,9 +57,15 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .post("/ojs/v1/workers/progress", &[], progress::report)
         .get("/ojs/v1/queues", lists::PARAMETERS, queues::list)
         .delete("/ojs/v1/queues/{name}", &[], queues::remove)
+        .get("/ojs/v1/queues/{name}/config", &[], rate_limits::config)
+        .put("/ojs/v1/queues/{name}/config", &[], rate_limits::configure)
         .get("/ojs/v1/queues/{name}/stats", &[], queues::stats)
         .post("/ojs/v1/queues/{name}/pause", &[], queues::pause)
         .post("/ojs/v1/queues/{name}/resume", &[], queues::resume)
+        .get("/ojs/v1/rate-limits", lists::NUMBERED, rate_limits::list)
+        .get("/ojs/v1/rate-limits/{key}", &[], rate_limits::show)
+        .put("/ojs/v1/rate-limits/{key}", &[], rate_limits::set)
+        .delete("/ojs/v1/rate-limits/{key}", &[], rate_limits::unset)
         .get("/ojs/v1/dead-letter", dead::LIST_PARAMETERS, dead::list)
         .delete("/ojs/v1/dead-letter", dead::DELETE_PARAMETERS, dead::delete_many)
         .get("/ojs/v1/dead-letter/stats", &dead::FILTER, dead::stats)
@@ -95,6 +102,12 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .get("/ojs/v1/admin/stats/history", admin::HISTORY_PARAMETERS, admin::history)
         .get("/ojs/v1/admin/queues", lists::NUMBERED, admin::queues)
         .get("/ojs/v1/admin/queues/{name}", &[], admin::queue)
+        .get("/ojs/v1/admin/queues/{name}/config", &[], rate_limits::config)
+        .put("/ojs/v1/admin/queues/{name}/config", &[], rate_limits::configure)
+        .put("/ojs/v1/admin/queues/{name}/rate-limit", &[], rate_limits::set_queue)
+        .get("/ojs/v1/admin/types/{type}/rate-limit", &[], rate_limits::show_type)
+        .put("/ojs/v1/admin/types/{type}/rate-limit", &[], rate_limits::set_type)
+        .delete("/ojs/v1/admin/types/{type}/rate-limit", &[], rate_limits::unset_type)
         .post("/ojs/v1/admin/queues/{name}/pause", &[], admin::pause)
         .post("/ojs/v1/admin/queues/{name}/resume", &[], admin::resume)
         .delete("/ojs/v1/admin/queues/{name}/jobs", &[], dead::purge)

@@ -2,10 +2,10 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
-    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
-    RunId, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
-    StoreFuture, Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Memory,
+    Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
+    RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal,
+    Stepped, Store, StoreError, StoreFuture, Transition,
 };
 use std::sync::{Arc, Mutex};
 
@@ -42,7 +42,7 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         self.tried(self.inner.enqueue(jobs, now))
     }
 
@@ -105,6 +105,22 @@ impl Store for Faulty {
 
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         self.tried(self.inner.prune_queues(age, now))
+    }
+
+    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
+        self.tried(self.inner.set_limit(group, setting, now))
+    }
+
+    fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
+        self.tried(self.inner.hold_group(group, until, now))
+    }
+
+    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
+        self.tried(self.inner.settings())
+    }
+
+    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
+        self.tried(self.inner.standings(group, now))
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {

@@ -11,6 +11,7 @@ mod failure;
 mod failures;
 mod harness;
 mod lease;
+mod limit_settings;
 mod limits;
 pub mod model;
 mod promote;
@@ -31,6 +32,8 @@ mod run_view;
 mod settle;
 mod subject;
 mod transitions;
+mod unique;
+mod unique_replace;
 mod view;
 mod violation;
 

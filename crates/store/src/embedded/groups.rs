@@ -26,6 +26,10 @@ impl Groups {
         !self.rows.is_empty() && self.rows.contains_key(&Group::Queue(Arc::clone(name)))
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Group, &GroupRow)> {
+        self.rows.iter()
+    }
+
     /// Stores a row; an empty one is removed.
     pub(super) fn put(&mut self, group: Group, row: GroupRow) {
         if let Some(over) = self.rows.get(&group).and_then(GroupRow::over) {
@@ -39,10 +43,10 @@ impl Groups {
         self.rows.insert(group, row);
     }
 
-    /// Those of which nothing matters at `now`, at most so many.
-    pub(super) fn over(&self, limit: usize, now: Moment) -> Vec<Group> {
+    /// Those of which nothing matters at `now`.
+    pub(super) fn over(&self, now: Moment) -> Vec<Group> {
         let over = self.over.iter().take_while(|(over, _)| *over <= now);
-        over.take(limit).map(|(_, group)| group.clone()).collect()
+        over.map(|(_, group)| group.clone()).collect()
     }
 
     /// Writes those behind a group, about `most`; answers the last where there are more.

@@ -4,7 +4,7 @@
 
 use crate::codec::limits;
 use crate::limit::Lane;
-use crate::{Group, Spec, State};
+use crate::{Bounds, Group, Spec, State};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -109,6 +109,18 @@ impl Lanes {
                 self.counts.remove(group);
             }
         }
+    }
+
+    /// The groups that have available or active jobs.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.counts.keys()
+    }
+
+    /// The bounds that jobs of a group bring: those of the lane that came last.
+    pub(super) fn bounds(&self, group: &Group) -> Option<Bounds> {
+        let lanes = self.by_number.values().filter(|lane| lane.groups.contains(group));
+        let last = lanes.max_by_key(|lane| lane.number)?;
+        last.lane.groups().find(|(of, _)| of == group).map(|(_, own)| own)
     }
 
     /// How many jobs of a group wait and are active; not of the group of a queue, whose jobs are counted anyway.

@@ -7,10 +7,10 @@ use super::options::Options;
 use super::store_state::StoreState;
 use super::waiter::Durable;
 use crate::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
-    NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId,
-    RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreError,
-    StoreFuture, Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Missing,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
+    RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal, Stepped,
+    Store, StoreError, StoreFuture, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -195,7 +195,7 @@ impl Drop for Embedded {
 }
 
 impl Store for Embedded {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         self.answer(|store_state| store_state.enqueue(&jobs, now))
     }
 
@@ -265,6 +265,28 @@ impl Store for Embedded {
 
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         self.answer(|store_state| Ok(store_state.prune_queues(age, now)))
+    }
+
+    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
+        self.answer(|store_state| {
+            store_state.set_limit(&group, setting, now);
+            Ok(())
+        })
+    }
+
+    fn hold_group(&self, group: Group, until: Moment, _: Moment) -> StoreFuture<'_, ()> {
+        self.answer(|store_state| {
+            store_state.hold_group(&group, until);
+            Ok(())
+        })
+    }
+
+    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
+        self.answer(|store_state| Ok(store_state.settings()))
+    }
+
+    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
+        self.answer(|store_state| Ok(store_state.standings(group, now)))
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {

@@ -1,6 +1,6 @@
 //! What operators set for a group, and how it stands.
 
-use super::{Bounds, Group};
+use super::{Bounds, Group, GroupRow, Room};
 use crate::Blob;
 use redrive_policy::Moment;
 
@@ -36,4 +36,19 @@ pub struct Standing {
     pub held: Option<Moment>,
     /// What is set for it.
     pub setting: Option<Setting>,
+}
+
+impl Standing {
+    /// How a group stands of which this is stored, whose jobs bring these bounds.
+    pub(crate) fn new(group: Group, row: &GroupRow, own: Bounds, active: usize, waiting: usize, now: Moment) -> Self {
+        let bounds = row.set(now).or(own);
+        let held = row.held.filter(|held| *held > now);
+        let started = bounds.rate.map_or(0, |rate| row.starts.within(rate.period, now));
+        let timed = Bounds { concurrency: None, ..bounds };
+        let opens = match super::room(&timed, active, &row.starts, now) {
+            Room::Until(opens) => Some(opens),
+            Room::Open | Room::Busy => None,
+        };
+        Self { group, bounds, active, waiting, started, opens, held, setting: row.setting.clone() }
+    }
 }

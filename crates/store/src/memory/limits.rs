@@ -1,9 +1,9 @@
 //! The limits of the reference model: all starts there ever were, and a look at every job.
 
 use crate::limit::Room;
-use crate::{Bounds, Group, Job, Rate, Setting, Spec, State};
-use redrive_policy::Moment;
-use std::collections::BTreeMap;
+use crate::{Bounds, Group, Job, Rate, Setting, Spec, Standing, State};
+use redrive_policy::{Moment, Span};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is known of groups besides their jobs.
@@ -11,7 +11,8 @@ use std::sync::Arc;
 pub(super) struct Ledger {
     pub(super) settings: BTreeMap<Group, Setting>,
     pub(super) held: BTreeMap<Group, Moment>,
-    starts: Vec<(Group, Moment)>,
+    /// The starts of each group, oldest first, and for how long they matter at most.
+    starts: BTreeMap<Group, (Span, Vec<Moment>)>,
 }
 
 impl Ledger {
@@ -65,16 +66,80 @@ impl Ledger {
     pub(super) fn started(&mut self, spec: &Arc<Spec>, now: Moment) {
         for (group, own) in groups(spec) {
             let set = self.settings.get(&group).map_or(Bounds::default(), |setting| setting.bounds);
-            let timed = |bounds: Bounds| bounds.rate.is_some() || bounds.throttle.is_some();
-            if timed(own) || timed(set) {
-                self.starts.push((group, now));
+            let spans = [own, set].into_iter().flat_map(|bounds| {
+                let interval = bounds.throttle.map(|throttle| throttle.interval());
+                bounds.rate.map(|rate| rate.period).into_iter().chain(interval)
+            });
+            let longest = spans.fold(Span::ZERO, |longest, span| if span > longest { span } else { longest });
+            if longest.is_zero() {
+                continue;
             }
+            let (memory, starts) = self.starts.entry(group).or_default();
+            *memory = if longest > *memory { longest } else { *memory };
+            starts.retain(|at| at.after(*memory) > now);
+            // The order stays, even if the clock was set back.
+            starts.push(starts.last().map_or(now, |last| now.max(*last)));
+        }
+    }
+
+    /// Forgets groups of which nothing is set, and nothing stored matters any more.
+    pub(super) fn prune(&mut self, now: Moment) {
+        let over = |group: &Group, (memory, starts): &(Span, Vec<Moment>)| {
+            let set = self.settings.get(group);
+            let lasting = set.is_some_and(|setting| setting.until.is_none_or(|until| until > now));
+            let held = self.held.get(group).is_some_and(|held| *held > now);
+            let started = starts.last().is_some_and(|last| last.after(*memory) > now);
+            !lasting && !held && !started
+        };
+        let none = (Span::ZERO, Vec::new());
+        let known: BTreeSet<Group> =
+            self.settings.keys().chain(self.held.keys()).chain(self.starts.keys()).cloned().collect();
+        let gone = known.into_iter().filter(|group| over(group, self.starts.get(group).unwrap_or(&none)));
+        for group in gone.collect::<Vec<_>>() {
+            self.settings.remove(&group);
+            self.held.remove(&group);
+            self.starts.remove(&group);
+        }
+    }
+
+    /// The groups of which something is set, or was stored that still matters.
+    pub(super) fn known(&self) -> impl Iterator<Item = Group> {
+        self.settings.keys().chain(self.held.keys()).chain(self.starts.keys()).cloned()
+    }
+
+    /// How a group stands.
+    pub(super) fn standing<'j>(
+        &self,
+        group: Group,
+        jobs: impl Iterator<Item = &'j Job> + Clone,
+        now: Moment,
+    ) -> Standing {
+        let mine = || jobs.clone().filter(|job| is_in(&job.spec, &group));
+        let count = |state| mine().filter(|job| job.state == state).count();
+        let own = mine().flat_map(|job| groups(&job.spec)).find(|(of, _)| *of == group).map(|(_, own)| own);
+        let bounds = self.bounds(&group, own.unwrap_or_default(), now);
+        let within = |rate: Rate| self.starts(&group).filter(|at| at.after(rate.period) > now).count() as u64;
+        let timed = Bounds { concurrency: None, ..bounds };
+        let unheld = Self { held: BTreeMap::new(), settings: BTreeMap::new(), starts: self.starts.clone() };
+        let opens = match unheld.room(&group, timed, 0, now) {
+            Room::Until(opens) => Some(opens),
+            Room::Open | Room::Busy => None,
+        };
+        Standing {
+            bounds,
+            active: count(State::Active),
+            waiting: count(State::Available),
+            started: bounds.rate.map_or(0, within),
+            opens,
+            held: self.held.get(&group).copied().filter(|held| *held > now),
+            setting: self.settings.get(&group).cloned(),
+            group,
         }
     }
 
     /// The starts of a group, the latest first.
     pub(super) fn starts(&self, group: &Group) -> impl Iterator<Item = Moment> {
-        self.starts.iter().rev().filter(move |(of, _)| of == group).map(|(_, at)| *at)
+        self.starts.get(group).into_iter().flat_map(|(_, starts)| starts.iter().rev().copied())
     }
 }
 

@@ -6,16 +6,17 @@
 
 mod contents;
 mod derived;
+mod enqueue;
 mod event;
 mod limits;
 mod recorded;
 mod runs;
 
 use crate::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
-    NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId,
-    RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreFuture,
-    Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Missing,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
+    RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal, Stepped,
+    Store, StoreFuture, Transition,
 };
 use contents::Contents;
 use redrive_policy::{Moment, Span};
@@ -55,7 +56,7 @@ impl Memory {
 }
 
 impl Store for Memory {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(async move { Ok(self.contents().enqueue(&jobs, now)) })
     }
 
@@ -125,6 +126,28 @@ impl Store for Memory {
 
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         Box::pin(async move { Ok(self.contents().prune_queues(age, now)) })
+    }
+
+    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.contents().set_limit(group, setting, now);
+            Ok(())
+        })
+    }
+
+    fn hold_group(&self, group: Group, until: Moment, _: Moment) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.contents().limits.held.insert(group, until);
+            Ok(())
+        })
+    }
+
+    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
+        Box::pin(async move { Ok(self.contents().limits.settings.clone().into_iter().collect()) })
+    }
+
+    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
+        Box::pin(async move { Ok(self.contents().standings(group, now)) })
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {

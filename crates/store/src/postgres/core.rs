@@ -17,7 +17,7 @@ use super::sql;
 use super::stored_row::{StoredRow, uuids};
 use super::vacuum::Vacuum;
 use super::value::Statement;
-use super::{read, unreadable, write};
+use super::{limits, read, unreadable, write};
 use crate::standstill::Grace;
 use crate::{EventKind, Job, JobId, Refusal, Standstill, State, Transition};
 use redrive_policy::{Policy, Retryable};
@@ -256,8 +256,9 @@ impl Core {
         }
     }
 
-    /// Notifies other nodes of jobs that are available.
+    /// Notifies other nodes of jobs that are available, and of runs that have ended whose groups have limits.
     pub(super) fn tell<'j>(&self, jobs: impl Iterator<Item = &'j Job>) {
+        let jobs = jobs.inspect(|job| self.tell_opened(job));
         // Jobs of one queue mostly stand together.
         let mut counted: Option<(&Arc<str>, usize)> = None;
         for job in jobs.filter(|job| job.state == State::Available) {
@@ -268,6 +269,16 @@ impl Core {
             }
         }
         counted.into_iter().for_each(|(queue, jobs)| self.notifier.available(queue, jobs));
+    }
+}
+
+impl Core {
+    /// Notifies other nodes that groups may allow runs again, where a run of this job has ended.
+    pub(super) fn tell_opened(&self, job: &Job) {
+        let limited = job.spec.limits.is_some() || (!self.limited.is_empty() && self.limited.has(&job.spec.queue));
+        if limited && job.leases > 0 && job.state != State::Active {
+            limits::groups(&job.spec).into_iter().for_each(|(group, _)| self.notifier.opened(group));
+        }
     }
 }
 

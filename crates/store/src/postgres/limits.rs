@@ -14,19 +14,20 @@ use crate::{Bounds, Claimed, Group, Job, Spec};
 use redrive_policy::Moment;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio_postgres::Row;
 
 pub(super) const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('redrive limits ' || current_schema()))";
 const GROUPS: &str = "SELECT name, body FROM limit_groups WHERE name = ANY ($1::text[])";
 /// How many jobs of each lane are active.
-const ACTIVE: &str = "SELECT lane, sum((SELECT count(*) FROM generate_series(0, cardinality(ids) - 1) AS place \
+pub(super) const ACTIVE: &str = "SELECT lane, sum((SELECT count(*) FROM generate_series(0, cardinality(ids) - 1) AS place \
        WHERE get_bit(gone, place) = 0))::bigint FROM claims WHERE lane IS NOT NULL AND state = 3 GROUP BY lane";
 /// How many jobs of a queue are active.
 const ACTIVE_IN_QUEUE: &str = "SELECT coalesce(sum((SELECT count(*) FROM generate_series(0, cardinality(ids) - 1) AS place \
        WHERE get_bit(gone, place) = 0)), 0)::bigint FROM claims \
      WHERE state = 3 AND queue = (SELECT id FROM queue_names WHERE name = $1)";
-const WRITE: &str = "INSERT INTO limit_groups (name, body, over_us) \
-     SELECT * FROM unnest($1::text[], $2::bytea[], $3::bigint[]) AS u (name, body, over_us) \
-     ON CONFLICT (name) DO UPDATE SET body = excluded.body, over_us = excluded.over_us";
+const WRITE: &str = "INSERT INTO limit_groups (name, body, is_set, over_us) \
+     SELECT * FROM unnest($1::text[], $2::bytea[], $3::boolean[], $4::bigint[]) AS u (name, body, is_set, over_us) \
+     ON CONFLICT (name) DO UPDATE SET body = excluded.body, is_set = excluded.is_set, over_us = excluded.over_us";
 const PRUNE: &str = "DELETE FROM limit_groups WHERE over_us <= $1";
 
 /// The lane of a job as it is stored; none where it has no limits of its own.
@@ -66,6 +67,10 @@ impl LimitedQueues {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(queue)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     pub(super) fn note(&self, queue: &Arc<str>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(queue));
     }
@@ -82,7 +87,7 @@ pub(super) struct Ledger {
 }
 
 /// The groups of a job, each with the bounds that it brings.
-fn groups(spec: &Spec) -> Vec<(Group, Bounds)> {
+pub(super) fn groups(spec: &Spec) -> Vec<(Group, Bounds)> {
     let own = Lane::of(spec);
     let queue = (Group::Queue(Arc::clone(&spec.queue)), Bounds::default());
     std::iter::once(queue).chain(own.iter().flat_map(Lane::groups)).collect()
@@ -181,13 +186,18 @@ impl Ledger {
 /// What is stored of groups.
 pub(super) async fn read(session: &mut Session, groups: &BTreeSet<Group>) -> Result<HashMap<Group, GroupRow>, DbError> {
     let names: Vec<String> = groups.iter().map(|group| text::stored(&group.to_string()).into_owned()).collect();
-    let rows = session.query(&Statement::new(GROUPS, vec![Box::new(names)])).await?;
+    rows(&session.query(&Statement::new(GROUPS, vec![Box::new(names)])).await?)
+}
+
+/// The groups of rows.
+pub(super) fn rows(rows: &[Row]) -> Result<HashMap<Group, GroupRow>, DbError> {
     let mut found = HashMap::new();
-    for row in &rows {
+    for row in rows {
         let mut row = Reader::new(row);
         let (name, body): (&str, &[u8]) = (row.next()?, row.next()?);
         let stored = limits::decode_group(&mut Decoder::new(body)).map_err(broken)?;
-        found.extend(Group::parse(&text::read(name)).map(|group| (group, stored)));
+        let group = Group::parse(&text::read(name)).filter(|_| stored != GroupRow::EMPTY);
+        found.extend(group.map(|group| (group, stored)));
     }
     Ok(found)
 }
@@ -198,15 +208,16 @@ pub(super) async fn prune(session: &mut Session, now: Moment) -> Result<(), DbEr
 }
 
 /// The statement that stores what groups have.
-fn write<'g>(rows: impl Iterator<Item = (&'g Group, &'g GroupRow)>) -> Statement<'static> {
-    let (mut names, mut bodies, mut over) = (Vec::new(), Vec::new(), Vec::new());
+pub(super) fn write<'g>(rows: impl Iterator<Item = (&'g Group, &'g GroupRow)>) -> Statement<'static> {
+    let (mut names, mut bodies, mut set, mut over) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (group, row) in rows {
         let mut body = Vec::new();
         limits::encode_group(row, &mut body);
         names.push(text::stored(&group.to_string()).into_owned());
         bodies.push(body);
+        set.push(row.setting.is_some());
         over.push(row.over().map(Moment::micros));
     }
-    let params: Vec<Param<'static>> = vec![Box::new(names), Box::new(bodies), Box::new(over)];
+    let params: Vec<Param<'static>> = vec![Box::new(names), Box::new(bodies), Box::new(set), Box::new(over)];
     Statement::new(WRITE, params)
 }

@@ -6,6 +6,7 @@ use super::db_error::DbError;
 use super::options::Options;
 use super::pool::reach;
 use super::text;
+use crate::Group;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,11 +32,16 @@ const ANYTHING: &str = "*";
 /// The payload of the SQL function that enqueues jobs. Older nodes take it for anything.
 const INBOX: &str = "@";
 
+/// Begins a line about a group that may allow runs again. Older nodes take it for anything.
+const OPENED: &str = "~";
+
 /// What happened on another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// This many jobs of a queue became available.
     Available(Arc<str>, usize),
+    /// This many runs of a group have ended, which has limits.
+    Opened(Group, usize),
     /// A queue was paused or resumed.
     Pauses,
     /// Runs have got messages, timers, or their first step to take.
@@ -60,6 +66,7 @@ pub(super) struct Notifier {
 #[derive(Debug, Default)]
 struct Notifications {
     available: HashMap<Arc<str>, usize>,
+    opened: HashMap<Group, usize>,
     pauses: bool,
     /// Something that has no line of its own.
     anything: bool,
@@ -72,6 +79,16 @@ impl Notifier {
         if self.on.load(Ordering::Acquire) {
             let mut notifications = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
             *notifications.available.entry(Arc::clone(queue)).or_default() += jobs;
+            drop(notifications);
+            self.notified.notify_one();
+        }
+    }
+
+    /// A run of a group that has limits has ended.
+    pub(super) fn opened(&self, group: Group) {
+        if self.on.load(Ordering::Acquire) {
+            let mut notifications = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+            *notifications.opened.entry(group).or_default() += 1;
             drop(notifications);
             self.notified.notify_one();
         }
@@ -111,22 +128,32 @@ impl Notifications {
     fn written(&self) -> String {
         let mut lines: Vec<String> =
             self.available.iter().map(|(queue, jobs)| format!("{jobs} {}", text::stored(queue))).collect();
+        let opened = self.opened.iter();
+        lines.extend(opened.map(|(group, runs)| format!("{OPENED}{runs} {}", text::stored(&group.to_string()))));
         lines.extend(self.pauses.then(|| PAUSES.to_owned()));
         lines.extend(self.runs.then(|| RUNS.to_owned()));
         let written = lines.join("\n");
         // A queue with a line break in its name would be read as two.
-        let readable = self.available.keys().all(|queue| !queue.contains('\n'));
+        let readable = self.available.keys().all(|queue| !queue.contains('\n'))
+            && self.opened.keys().all(|group| !group.to_string().contains('\n'));
         if readable && !self.anything && written.len() <= LONGEST { written } else { ANYTHING.to_owned() }
     }
 }
 
 fn read(line: &str) -> Change {
-    let jobs = line.split_once(' ').and_then(|(jobs, queue)| Some((jobs.parse().ok()?, queue)));
+    let counted = |line: &str| {
+        let (count, name) = line.split_once(' ')?;
+        Some((count.parse().ok()?, text::read(name).into_owned()))
+    };
+    if let Some((runs, name)) = line.strip_prefix(OPENED).and_then(counted) {
+        return Group::parse(&name).map_or(Change::Anything, |group| Change::Opened(group, runs));
+    }
+    let jobs = counted(line);
     match (line, jobs) {
         (PAUSES, _) => Change::Pauses,
         (RUNS, _) => Change::Runs,
         (INBOX, _) => Change::Inbox,
-        (_, Some((jobs, queue))) => Change::Available(text::read(queue).into(), jobs),
+        (_, Some((jobs, queue))) => Change::Available(queue.into(), jobs),
         // Also the lines of newer versions.
         _ => Change::Anything,
     }
@@ -222,12 +249,16 @@ mod tests {
         for queue in ["a", "a b", "a", "\0"] {
             notifier.available(&queue.into(), 1);
         }
+        notifier.opened(Group::Key("stripe api".into()));
         notifier.pauses();
         notifier.runs();
         let mut heard: Vec<Change> = notifier.take().written().lines().map(read).collect();
         heard.sort_by_key(|change| format!("{change:?}"));
         let available = |queue: &str, jobs| Change::Available(queue.into(), jobs);
-        let mut told = [available("a", 2), available("a b", 1), available("\0", 1), Change::Pauses, Change::Runs];
+        let group = Group::Key("stripe api".into());
+        let opened = Change::Opened(group, 1);
+        let [a, b, zero] = [available("a", 2), available("a b", 1), available("\0", 1)];
+        let mut told = [a, b, zero, opened, Change::Pauses, Change::Runs];
         told.sort_by_key(|change| format!("{change:?}"));
         assert_eq!(heard, told);
     }

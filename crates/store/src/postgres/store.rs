@@ -7,14 +7,14 @@ use super::db_error::DbError;
 use super::notifier::{self, Change};
 use super::options::Options;
 use super::verbs::runs::RunAnswer;
-use super::verbs::{self, claim, enqueue, inbox, list, manage, remove, runs, sweep};
+use super::verbs::{self, claim, enqueue, inbox, limits, list, manage, remove, runs, sweep};
 use super::{listeners, pooler, privileges, queues, run, schema, vacuum};
 use crate::rules;
 use crate::{
-    Claim, Claimed, Decider, Decoder, Drained, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed,
-    Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
-    RunFilter, RunId, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store,
-    StoreError, StoreFuture, Transition,
+    Claim, Claimed, Decider, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef,
+    Listed, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention,
+    Run, RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill,
+    StartRefusal, Stepped, Store, StoreError, StoreFuture, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -113,7 +113,7 @@ macro_rules! answer {
 }
 
 impl Store for Postgres {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(self.enqueues.call((jobs, now)))
     }
 
@@ -183,6 +183,22 @@ impl Store for Postgres {
 
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         answer!(self, |core| verbs::queues::prune(core, age, now))
+    }
+
+    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
+        answer!(self, |core| limits::change(core, &group, |row| row.setting.clone_from(&setting), now))
+    }
+
+    fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
+        answer!(self, |core| limits::change(core, &group, |row| row.held = Some(until), now))
+    }
+
+    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
+        answer!(self, |core| limits::settings(core))
+    }
+
+    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
+        answer!(self, |core| limits::standings(core, group.as_ref(), now))
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {

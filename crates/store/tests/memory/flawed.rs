@@ -4,10 +4,10 @@ use crate::MemorySubject;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed, Memory,
-    Missing, NewJob, NewRun, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention,
-    Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal,
-    State, Stepped, Store, StoreError, StoreFuture, Token, Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
+    Memory, Missing, NewJob, NewRun, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal,
+    Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing,
+    Standstill, StartRefusal, State, Stepped, Store, StoreError, StoreFuture, Token, Transition,
 };
 use std::sync::Arc;
 
@@ -29,6 +29,9 @@ pub(crate) enum Flaw {
     ClaimsNewestFirst,
     ClaimsOneTooMany,
     ClaimsTooManyBytes,
+    ForgetsLimits,
+    IgnoresSettings,
+    ForgetsHeldGroups,
     ExtendsByItsOwnSpan,
     ShortensLeases,
     ReclaimsLate,
@@ -112,7 +115,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 95] = [
+    pub(crate) const ALL: [Self; 98] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
@@ -128,6 +131,9 @@ impl Flaw {
         Self::ClaimsNewestFirst,
         Self::ClaimsOneTooMany,
         Self::ClaimsTooManyBytes,
+        Self::ForgetsLimits,
+        Self::IgnoresSettings,
+        Self::ForgetsHeldGroups,
         Self::ExtendsByItsOwnSpan,
         Self::ShortensLeases,
         Self::ReclaimsLate,
@@ -363,11 +369,24 @@ fn guessed(transition: &Transition) -> Option<State> {
     State::ALL.into_iter().find(before)
 }
 
+/// The refusal of the job at another position.
+fn numbered(refusal: EnqueueRefusal, index: usize) -> EnqueueRefusal {
+    match refusal {
+        EnqueueRefusal::IdTaken { id, .. } => EnqueueRefusal::IdTaken { index, id },
+        EnqueueRefusal::Duplicate { duplicate, .. } => EnqueueRefusal::Duplicate { index, duplicate },
+    }
+}
+
 impl Store for Flawed {
-    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(async move {
             if self.has(Flaw::ForgetsKeys) {
                 jobs.iter_mut().for_each(|job| job.idempotency_key = None);
+            }
+            if self.has(Flaw::ForgetsLimits) {
+                for job in &mut jobs {
+                    job.spec = Arc::new(redrive_store::Spec { limits: None, ..(*job.spec).clone() });
+                }
             }
             if !self.has(Flaw::EnqueuesOneByOne) {
                 return self.memory.enqueue(jobs, now).await;
@@ -376,7 +395,7 @@ impl Store for Flawed {
             for (index, job) in jobs.into_iter().enumerate() {
                 match self.memory.enqueue(vec![job], now).await? {
                     Ok(answer) => answers.extend(answer),
-                    Err(duplicate) => return Ok(Err(DuplicateId { index, ..duplicate })),
+                    Err(refusal) => return Ok(Err(numbered(refusal, index))),
                 }
             }
             Ok(Ok(answers))
@@ -530,6 +549,24 @@ impl Store for Flawed {
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
         let age = if self.has(Flaw::ForgetsNewQueues) { Span::ZERO } else { age };
         self.memory.prune_queues(age, now)
+    }
+
+    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
+        let setting = setting.filter(|_| !self.has(Flaw::IgnoresSettings));
+        self.memory.set_limit(group, setting, now)
+    }
+
+    fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
+        let until = if self.has(Flaw::ForgetsHeldGroups) { now } else { until };
+        self.memory.hold_group(group, until, now)
+    }
+
+    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
+        self.memory.settings()
+    }
+
+    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
+        self.memory.standings(group, now)
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {

@@ -18,6 +18,7 @@ pub(crate) fn document(job: &NewJob) -> JobDocument<'_> {
             lease: job.lease.map(Into::into),
             retry: job.retry.as_ref().map(Retry::to_json),
             idempotency_key: job.idempotency_key.as_deref(),
+            rate_limit: job.rate_limit.as_ref().and_then(|limit| serde_json::to_value(limit).ok()),
             tags: &job.tags,
             ..JobOptions::default()
         },

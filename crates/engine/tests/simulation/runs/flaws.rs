@@ -3,10 +3,10 @@
 use crate::store_kind::StoreKind;
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
-    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
-    RunId, RunRefusal, RunStep, Settled, Settlement, Signal, Standstill, StartRefusal, Stepped, Store, StoreFuture,
-    Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Memory,
+    Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
+    RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal,
+    Stepped, Store, StoreFuture, Transition,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,6 +138,22 @@ impl Store for FlawedStore {
         self.inner.signal(id, signal, now)
     }
 
+    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
+        self.inner.set_limit(group, setting, now)
+    }
+
+    fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
+        self.inner.hold_group(group, until, now)
+    }
+
+    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
+        self.inner.settings()
+    }
+
+    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
+        self.inner.standings(group, now)
+    }
+
     fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
         self.inner.run(id)
     }
@@ -158,7 +174,7 @@ impl Store for FlawedStore {
         self.inner.prune_runs(age, limit, now)
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         self.inner.enqueue(jobs, now)
     }
 

@@ -55,6 +55,12 @@ pub enum Step {
     ForgetQueue(u8),
     /// Prune queues without jobs of this age, in milliseconds.
     PruneQueues(u32),
+    /// Set how many jobs of a group may be active, for so many milliseconds; or remove that.
+    SetLimit(u8, Option<u32>, Option<u32>),
+    /// Hold a group for so many milliseconds.
+    HoldGroup(u8, u32),
+    /// Read how groups stand.
+    Standings,
     /// Read a job.
     Get(u8),
     /// List jobs.
@@ -176,6 +182,9 @@ fn operator_steps() -> impl Strategy<Value = Step> {
             .prop_map(|(queue, paused, only_known)| Step::Pause(queue, paused, only_known)),
         1 => (0..=FEW).prop_map(Step::ForgetQueue),
         5 => wait_ms().prop_map(Step::PruneQueues),
+        1 => (0..3 * FEW, option::weighted(0.7, 0..3_u32), option::of(wait_ms()))
+            .prop_map(|(group, most, ms)| Step::SetLimit(group, most, ms)),
+        1 => (0..3 * FEW, wait_ms()).prop_map(|(group, ms)| Step::HoldGroup(group, ms)),
     ]
 }
 
@@ -184,6 +193,7 @@ fn read_steps() -> impl Strategy<Value = Step> {
         1 => plan::back().prop_map(Step::Get),
         2 => plan::list().prop_map(Step::List),
         1 => Just(Step::Queues),
+        1 => Just(Step::Standings),
         1 => Just(Step::Paused),
         1 => plan::held().prop_map(Step::NextWake),
     ]

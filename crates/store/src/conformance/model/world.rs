@@ -1,14 +1,15 @@
 //! The state around a store: the clock, the leases so far, and the values that plans stand for.
 
 use super::answer::StepAnswer;
-use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, SpecPlan, StartPlan, TokenPlan};
+use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, LimitPlan, SpecPlan, StartPlan, TokenPlan, UniquePlan};
 use super::policies::policies;
 use super::run_plan::RunsStep;
 use super::step::Step;
 use crate::conformance::harness::walked;
 use crate::{
-    Claim, Decision, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Missing, NewJob, Overdue, Page, Redrive,
-    Retention, RunId, RunOutcome, Settlement, Spec, Standstill, Start, Store, StoreError, Token,
+    Bounds, Claim, Decision, Filter, Group, Held, Job, JobId, LeaseRef, LeaseToken, Limits, Missing, NewJob, Overdue,
+    Page, Rate, Redrive, Retention, RunId, RunOutcome, Setting, Settlement, Spec, Standing, Standstill, Start, Store,
+    StoreError, Token, Unique, UniqueKey,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
@@ -75,7 +76,9 @@ impl World {
             Step::Cancel(job) => StepAnswer::Transition(store.cancel(self.id(*job), now).await?),
             Step::Activate(job) => StepAnswer::Transition(store.activate(self.id(*job), now).await?),
             Step::Redrive(job, plan) => {
-                let redrive = Redrive { spec: plan.map(|plan| self.spec(plan)), by: word("operator", *job) };
+                // What a job must be unique in belongs to what a redrive can replace.
+                let unique = plan.filter(|plan| plan.kind == 0).map(|plan| unique(plan.queue));
+                let redrive = Redrive { spec: plan.map(|plan| self.spec(plan)), unique, by: word("operator", *job) };
                 StepAnswer::Transition(store.redrive(self.id(*job), redrive, now).await?)
             }
             Step::Remove(job) => StepAnswer::One(store.remove(self.id(*job)).await?),
@@ -89,6 +92,17 @@ impl World {
             }
             Step::ForgetQueue(queue) => StepAnswer::Forgotten(store.forget_queue(any_queue(*queue)).await?),
             Step::PruneQueues(age) => StepAnswer::Names(store.prune_queues(Span::from_millis(*age), now).await?),
+            Step::SetLimit(group, most, ms) => {
+                let bounds = Bounds { concurrency: *most, ..Bounds::default() };
+                let until = ms.map(|ms| moved(now, ms.into()));
+                let setting = most.map(|_| Setting { bounds, until, ..Setting::default() });
+                store.set_limit(any_group(*group), setting, now).await?;
+                StepAnswer::Nothing
+            }
+            Step::HoldGroup(group, ms) => {
+                store.hold_group(any_group(*group), now.after(Span::from_millis(*ms)), now).await?;
+                StepAnswer::Nothing
+            }
             Step::Runs(step) => self.apply_to_runs(store, step).await?,
             _ => self.look(store, step).await?,
         })
@@ -110,6 +124,7 @@ impl World {
                 };
                 StepAnswer::Listed(walked(store, filter, Page::new(plan.offset, plan.limit)).await?)
             }
+            Step::Standings => StepAnswer::Standings(counts(store.standings(None, self.now).await?)),
             Step::Queues => StepAnswer::Queues(store.queues().await?),
             Step::Paused => StepAnswer::Names(store.paused().await?),
             Step::NextWake(plan) => StepAnswer::Wake(store.next_wake(&held(*plan)).await?),
@@ -162,7 +177,14 @@ impl World {
         };
         let key = plan.key.map(|key| word("key", key));
         let id = plan.id.map_or_else(|| self.new_id(place), |back| self.id(back));
-        NewJob { id, spec: self.spec(plan.spec), start, idempotency_key: key, parent: None }
+        NewJob {
+            id,
+            spec: self.spec(plan.spec),
+            start,
+            idempotency_key: key,
+            parent: None,
+            unique: plan.unique.map(UniquePlan::policy),
+        }
     }
 
     fn spec(&self, plan: SpecPlan) -> Arc<Spec> {
@@ -175,7 +197,7 @@ impl World {
             timeout: plan.timeout_ms.map(Span::from_millis),
             lease: plan.lease_ms.map(Span::from_millis),
             expires: plan.expires_ms.map(|ms| moved(self.now, ms.into())),
-            limits: None,
+            limits: plan.limit.map(|plan| Arc::new(limits(plan))),
         })
     }
 
@@ -243,4 +265,37 @@ pub(super) fn word(what: &str, number: u8) -> Arc<str> {
 
 pub(super) fn moved(moment: Moment, ms: i64) -> Moment {
     Moment::from_micros(moment.micros() + ms * 1_000)
+}
+
+/// What a job must be unique in that is redriven with another specification.
+fn unique(key: u8) -> Arc<Unique> {
+    Arc::new(Unique::new(UniqueKey([key; 32])))
+}
+
+/// The limits of a job. Jobs of a key that are limited in time have the same rate or throttle, so that a start matters
+/// for as long, whichever of them is first.
+fn limits(plan: LimitPlan) -> Limits {
+    let rate = Rate { limit: 2, period: Span::from_millis(60) };
+    let mut bounds = Bounds { concurrency: plan.concurrency, ..Bounds::default() };
+    match (plan.timed, plan.key) {
+        (false, _) => {}
+        (true, 0) => bounds.throttle = Some(rate),
+        (true, _) => bounds.rate = Some(rate),
+    }
+    Limits { by_kind: plan.by_kind, ..Limits::own(word("limit", plan.key), bounds) }
+}
+
+/// A group of any kind.
+fn any_group(group: u8) -> Group {
+    match group % 3 {
+        0 => Group::Key(word("limit", group / 3)),
+        1 => Group::Queue(word("queue", group / 3)),
+        _ => Group::Kind(word("kind", group / 3)),
+    }
+}
+
+/// What is counted of groups, and what holds them. Which limits their jobs bring is left out where they differ.
+fn counts(standings: Vec<Standing>) -> Vec<Standing> {
+    let counted = |standing: Standing| Standing { bounds: Bounds::default(), started: 0, opens: None, ..standing };
+    standings.into_iter().map(counted).collect()
 }

@@ -5,7 +5,7 @@ use crate::embedded::queue_index::Turn;
 use crate::embedded::record;
 use crate::embedded::store_state::StoreState;
 use crate::limit::{GroupRow, Room};
-use crate::{Bounds, Claim, Claimed, Group, State};
+use crate::{Bounds, Claim, Claimed, Group, Setting, Standing, State};
 use redrive_policy::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -78,6 +78,51 @@ impl StoreState {
         for group in touched {
             self.write_group(&group);
         }
+    }
+
+    pub(in crate::embedded) fn set_limit(&mut self, group: &Group, setting: Option<Setting>, now: Moment) {
+        if let (Group::Queue(name), true) = (group, setting.is_some()) {
+            self.queue_index(name, now);
+        }
+        self.change_group(group, |row| row.setting = setting);
+    }
+
+    pub(in crate::embedded) fn hold_group(&mut self, group: &Group, until: Moment) {
+        self.change_group(group, |row| row.held = Some(until));
+    }
+
+    fn change_group(&mut self, group: &Group, change: impl FnOnce(&mut GroupRow)) {
+        let mut row = self.groups.get(group).cloned().unwrap_or_default();
+        change(&mut row);
+        self.groups.put(group.clone(), row);
+        self.write_group(group);
+    }
+
+    pub(in crate::embedded) fn settings(&self) -> Vec<(Group, Setting)> {
+        let set = self.groups.iter().filter_map(|(group, row)| Some((group.clone(), row.setting.clone()?)));
+        set.collect()
+    }
+
+    pub(in crate::embedded) fn standings(&self, group: Option<Group>, now: Moment) -> Vec<Standing> {
+        let known = || self.indexes.lanes.groups().chain(self.groups.iter().map(|(group, _)| group)).cloned();
+        let groups: BTreeSet<Group> = group.map_or_else(|| known().collect(), |group| [group].into());
+        groups.into_iter().filter_map(|group| self.standing(group, now)).collect()
+    }
+
+    fn standing(&self, group: Group, now: Moment) -> Option<Standing> {
+        let (row, own) = (self.groups.get(&group), self.indexes.lanes.bounds(&group));
+        let waiting = match &group {
+            Group::Queue(name) => {
+                let queue_index = self.indexes.queue_index(name);
+                queue_index.map_or(0, |place| self.indexes.queue_indexes[place as usize].count(State::Available))
+            }
+            Group::Key(_) | Group::Kind(_) => self.indexes.lanes.counts(&group).waiting,
+        };
+        let active = self.active(&group);
+        let is_known = row.is_some() || (!matches!(group, Group::Queue(_)) && active + waiting > 0);
+        let empty = GroupRow::EMPTY;
+        let row = row.unwrap_or(&empty);
+        is_known.then(|| Standing::new(group, row, own.unwrap_or_default(), active, waiting, now))
     }
 
     /// Stores what a group has from now on.

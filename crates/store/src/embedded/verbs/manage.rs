@@ -4,7 +4,9 @@ use crate::embedded::queue_index::QueueIndex;
 use crate::embedded::store_state::StoreState;
 use crate::rules;
 use crate::run::queue_paused;
-use crate::{EventBody, EventKind, Job, JobId, Missing, Queue, QueueRefusal, Redrive, Refusal, StoreError, Transition};
+use crate::{
+    EventBody, EventKind, Group, Job, JobId, Missing, Queue, QueueRefusal, Redrive, Refusal, StoreError, Transition,
+};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
@@ -28,6 +30,10 @@ impl StoreState {
         let Some(place) = self.find(id) else { return Ok(Err(Refusal::NotFound)) };
         // Only what will be used may enter the catalogue: nothing would ever release it.
         let redriven = self.slots.get(place).filter(|slot| slot.state().after(EventKind::Redriven).is_some());
+        let duplicate = redriven.and_then(|_| self.redriven_duplicate(place, redrive, now));
+        if let Some(duplicate) = duplicate {
+            return Ok(Err(Refusal::Duplicate(duplicate)));
+        }
         let shared_spec = match redriven.and_then(|slot| rules::redriven_spec(&slot.spec(), redrive)) {
             Some(spec) => Some(self.shared_spec(&spec, now)?),
             None => None,
@@ -70,12 +76,17 @@ impl StoreState {
             return Err(QueueRefusal::HasJobs(queue));
         }
         self.remove_queue_index(queue_index);
+        let group = Group::Queue(Arc::clone(&queue.name));
+        if self.groups.get(&group).is_some() {
+            self.set_limit(&group, None, queue.created);
+        }
         Ok(queue)
     }
 
     pub(in crate::embedded) fn prune_queues(&mut self, age: Span, now: Moment) -> Vec<Arc<str>> {
         let old = |queue_index: &&QueueIndex| {
-            queue_index.is_empty() && !queue_index.paused && queue_index.created.after(age) <= now
+            let set = self.groups.limits_queue(&queue_index.name);
+            queue_index.is_empty() && !queue_index.paused && !set && queue_index.created.after(age) <= now
         };
         let names: Vec<_> =
             self.indexes.sorted_queue_indexes().filter(old).map(|queue_index| Arc::clone(&queue_index.name)).collect();

@@ -49,7 +49,7 @@ impl StoreState {
         };
         let mut ended = over(&self.indexes.finished, retention.finished, limit);
         ended.extend(over(&self.indexes.dead, retention.dead, limit - ended.len()));
-        for group in self.groups.over(limit, now) {
+        for group in self.groups.over(now) {
             self.groups.put(group.clone(), GroupRow::EMPTY);
             self.write_group(&group);
         }

@@ -136,7 +136,11 @@ impl Claiming<'_> {
             }
         }
         let (mut jobs, mut full) = (Vec::new(), Vec::new());
-        for queue in queues {
+        for (place, queue) in queues.iter().enumerate() {
+            // What it locked is found again.
+            if queues[..place].contains(queue) {
+                continue;
+            }
             if !self.core.limited.has(queue) {
                 jobs.extend(self.without_limits(&[queue], count, budget, now).await?);
                 continue;

@@ -14,12 +14,14 @@ const COUNT: &str = "SELECT least(state, 7)::smallint, sum(jobs)::bigint FROM (\
        SELECT state, jobs FROM counts WHERE queue = $1 AND state IS NOT NULL UNION ALL \
        SELECT was, - jobs FROM counts WHERE queue = $1 AND was IS NOT NULL UNION ALL \
        SELECT (row ->> 'state')::smallint, 1 FROM unreadable WHERE queue = $1) j GROUP BY 1";
+const UNSET: &str = "DELETE FROM limit_groups WHERE name = $1";
 const FORGET: &str = "DELETE FROM queue_names WHERE id = $1";
 /// Queues without jobs that are not paused and as old as $1; those that are in use at this moment are left out.
 const LOCK_EMPTY: &str = "SELECT id FROM queue_names q WHERE NOT paused AND created_us <= $1 \
      AND id <> ALL (ARRAY(SELECT queue FROM counts GROUP BY queue \
        HAVING sum(CASE WHEN was IS NULL THEN jobs WHEN state IS NULL THEN - jobs ELSE 0 END) <> 0)) \
      AND NOT EXISTS (SELECT FROM unreadable WHERE queue = q.id) \
+     AND NOT EXISTS (SELECT FROM limit_groups WHERE is_set AND name = 'queue:' || q.name) \
      ORDER BY id FOR UPDATE SKIP LOCKED";
 const FORGET_EMPTY: &str = "DELETE FROM queue_names q WHERE id = ANY ($1::integer[]) \
      AND id <> ALL (ARRAY(SELECT queue FROM counts WHERE queue = ANY ($1::integer[]) GROUP BY queue \
@@ -50,7 +52,8 @@ pub(in crate::postgres) async fn forget(core: &Core, name: &Arc<str>) -> Result<
         session.roll_back().await?;
         return Ok(Err(QueueRefusal::HasJobs(queue)));
     }
-    session.commit(&[Statement::new(FORGET, vec![Box::new(number)])]).await?;
+    let unset = Statement::new(UNSET, vec![Box::new(format!("queue:{}", text::stored(name)))]);
+    session.commit(&[unset, Statement::new(FORGET, vec![Box::new(number)])]).await?;
     core.notifier.pauses();
     Ok(Ok(queue))
 }
