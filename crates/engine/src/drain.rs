@@ -17,11 +17,15 @@ impl Engine {
             let job = self.new_job(decode(entry)?, &mut self.new_ids(entry.at));
             Ok(self.stored_job(job.map_err(|error| error.to_string())?))
         };
-        let Drained { jobs, known, refused } = self.store.drain_inbox(&open, most, now).await?;
+        let Drained { jobs, known, replaced, refused } = self.store.drain_inbox(&open, most, now).await?;
         let enqueued = |job| Transition::new(job, EventKind::Enqueued, None, now);
         let enqueued: Vec<Transition> = jobs.into_iter().map(enqueued).collect();
-        self.publish(enqueued.iter());
+        self.publish(replaced.iter().chain(&enqueued));
+        if replaced.iter().any(|transition| transition.told_run().is_some()) {
+            self.advance_woken().await;
+        }
         let jobs = self.shown_jobs(enqueued.into_iter().map(|transition| transition.job));
-        Ok(Drained { jobs, known, refused })
+        let replaced = replaced.into_iter().map(|transition| self.shown_transition(transition)).collect();
+        Ok(Drained { jobs, known, replaced, refused })
     }
 }

@@ -1,7 +1,7 @@
 //! What a command can answer besides success.
 
 use redrive_policy::Problems;
-use redrive_store::{JobId, Queue, Refusal, RunId, RunRefusal, StoreError};
+use redrive_store::{Duplicate, JobId, Queue, Refusal, RunId, RunRefusal, StoreError};
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ pub enum EngineError {
     InvalidPolicy(Problems),
     /// A job with this id exists.
     Duplicate(JobId),
+    /// The job at this position, from 0, must be unique, and is a duplicate.
+    NotUnique(usize, Duplicate),
     /// The job does not allow it.
     Refused(JobId, Refusal),
     /// There is no such queue.
@@ -43,6 +45,7 @@ impl fmt::Display for EngineError {
             Self::Invalid(problems) => problems.fmt(f),
             Self::InvalidPolicy(problems) => write!(f, "the retry policy is not valid: {problems}"),
             Self::Duplicate(id) => write!(f, "a job {id} is kept already"),
+            Self::NotUnique(index, duplicate) => write!(f, "job {index} is a duplicate: {duplicate}"),
             Self::Refused(id, refusal) => write!(f, "job {id}: {refusal}"),
             Self::NoSuchQueue(name) => write!(f, "there is no queue \"{name}\""),
             Self::QueueHasJobs(queue) => write!(f, "the queue \"{}\" has {} jobs", queue.name, queue.jobs()),

@@ -1,10 +1,12 @@
 //! Enqueueing jobs.
 
 use crate::layers::{Effective, PolicyDocument};
-use crate::wall::shown_job;
+use crate::wall::{shown_job, shown_transition};
 use crate::{Engine, EngineError};
 use redrive_policy::{Moment, Span};
-use redrive_store::{Blob, Enqueued, EventKind, JobId, NewJob, OwnLimit, Spec, Start, Transition};
+use redrive_store::{
+    Blob, EnqueueRefusal, Enqueued, EventKind, JobId, NewJob, OwnLimit, Spec, Start, Transition, Unique,
+};
 use std::sync::Arc;
 
 /// A job as a producer enqueues it: `Submission { priority: 5, ..Submission::new(kind, queue, body) }`.
@@ -30,6 +32,8 @@ pub struct Submission {
     pub policy: JobPolicy,
     /// A second job with the same key is not enqueued.
     pub idempotency_key: Option<Arc<str>>,
+    /// What it must be unique in.
+    pub unique: Option<Arc<Unique>>,
     /// The limit that it brings.
     pub limit: Option<OwnLimit>,
     /// Everything else about it, one JSON object; the engine does not read it.
@@ -50,6 +54,7 @@ impl Submission {
             lease: None,
             policy: JobPolicy::Configured,
             idempotency_key: None,
+            unique: None,
             limit: None,
             body,
         }
@@ -83,28 +88,23 @@ impl Engine {
         let now = self.clock.now();
         let jobs = jobs.into_iter().map(|job| self.stored_job(job)).collect();
         let enqueued = self.store.enqueue(jobs, now).await?;
-        let enqueued = enqueued.map_err(|duplicate| EngineError::Duplicate(duplicate.id))?;
-        let answered = |answer| {
-            let (is_new, job) = match answer {
-                Enqueued::Created(job) => (true, job),
-                Enqueued::Existing(job) => (false, job),
-            };
-            (is_new, Transition::new(job, EventKind::Enqueued, None, now))
-        };
-        let answers: Vec<(bool, Transition)> = enqueued.into_iter().map(answered).collect();
-        self.publish(answers.iter().filter(|(is_new, _)| *is_new).map(|(_, transition)| transition));
+        let enqueued = enqueued.map_err(|refusal| match refusal {
+            EnqueueRefusal::IdTaken { id, .. } => EngineError::Duplicate(id),
+            EnqueueRefusal::Duplicate { index, duplicate } => EngineError::NotUnique(index, duplicate),
+        })?;
+        let answers: Vec<Answer> = enqueued.into_iter().map(|answer| Answer::of(answer, now)).collect();
+        self.publish(answers.iter().flat_map(Answer::happened));
+        if answers.iter().flat_map(|answer| &answer.replaced).any(|transition| transition.told_run().is_some()) {
+            self.advance_woken().await;
+        }
         let ahead_us = self.wall().ahead_us;
-        let shown = |(is_new, transition): (bool, Transition)| {
-            let job = shown_job(transition.job, ahead_us);
-            if is_new { Enqueued::Created(job) } else { Enqueued::Existing(job) }
-        };
-        Ok(answers.into_iter().map(shown).collect())
+        Ok(answers.into_iter().map(|answer| answer.shown(ahead_us)).collect())
     }
 
     /// The job that a submission asks for.
     pub(crate) fn new_job(&self, submission: Submission, ids: &mut NewIds) -> Result<NewJob, EngineError> {
         let Submission { kind, queue, priority, start, expires, timeout, lease, policy, id, body, .. } = submission;
-        let (idempotency_key, limit) = (submission.idempotency_key, submission.limit);
+        let (idempotency_key, unique, limit) = (submission.idempotency_key, submission.unique, submission.limit);
         let resolve = |own| self.settings.layers.resolve(own, &kind, &queue).map_err(EngineError::InvalidPolicy);
         let policy = match policy {
             JobPolicy::Configured => resolve(None)?.policy,
@@ -114,7 +114,7 @@ impl Engine {
         let limits = self.limits_of(&kind, limit);
         let spec = Spec { kind, queue, priority, body, policy, timeout, lease, expires, limits };
         let id = id.unwrap_or_else(|| ids.next_id());
-        Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key, parent: None })
+        Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key, parent: None, unique })
     }
 
     /// Ids for jobs that bring none.
@@ -122,6 +122,51 @@ impl Engine {
         let random = u128::from(self.randomness.bits()) << 64 | u128::from(self.randomness.bits());
         // Without the highest of the 62 bits that are counted up, so that no carry leaves them.
         NewIds { now, random: random & !(1 << 61) }
+    }
+}
+
+/// What became of a new job, as events and callers need it.
+struct Answer {
+    kind: Kind,
+    enqueued: Transition,
+    replaced: Vec<Transition>,
+}
+
+#[derive(PartialEq)]
+enum Kind {
+    New,
+    Existing,
+    Ignored,
+}
+
+impl Answer {
+    fn of(answer: Enqueued, now: Moment) -> Self {
+        let (kind, job, replaced) = match answer {
+            Enqueued::Created(job) => (Kind::New, job, Vec::new()),
+            Enqueued::Replaced { job, replaced } => (Kind::New, job, replaced),
+            Enqueued::Existing(job) => (Kind::Existing, job, Vec::new()),
+            Enqueued::Ignored(job) => (Kind::Ignored, job, Vec::new()),
+        };
+        Self { kind, enqueued: Transition::new(job, EventKind::Enqueued, None, now), replaced }
+    }
+
+    /// What happened to jobs: those that are replaced are cancelled before the new one is stored.
+    fn happened(&self) -> impl Iterator<Item = &Transition> + Clone {
+        let is_new = self.kind == Kind::New;
+        self.replaced.iter().chain(is_new.then_some(&self.enqueued))
+    }
+
+    fn shown(self, ahead_us: i64) -> Enqueued {
+        let job = shown_job(self.enqueued.job, ahead_us);
+        match self.kind {
+            Kind::Existing => Enqueued::Existing(job),
+            Kind::Ignored => Enqueued::Ignored(job),
+            Kind::New if self.replaced.is_empty() => Enqueued::Created(job),
+            Kind::New => {
+                let shown = |transition| shown_transition(transition, ahead_us);
+                Enqueued::Replaced { job, replaced: self.replaced.into_iter().map(shown).collect() }
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{Engine, Wall};
 use redrive_policy::{Moment, Span};
 use redrive_store::{
     ChildEnd, Entry, EventBody, FailedRun, Filter, Job, Lease, Listed, MessageBody, NewJob, Page, Queue, Run, Settled,
-    Spec, Start, Transition,
+    Spec, Start, Transition, Unique,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -117,6 +117,14 @@ fn expiring(spec: Arc<Spec>, by_us: i64) -> Arc<Spec> {
     }
 }
 
+/// The same, with the schedule that was taken over so much later.
+fn scheduled(unique: Arc<Unique>, by_us: i64) -> Arc<Unique> {
+    match unique.schedule {
+        Some(at) if by_us != 0 => Arc::new(Unique { schedule: Some(moved(at, by_us)), ..Unique::clone(&unique) }),
+        _ => unique,
+    }
+}
+
 pub(crate) fn shown_job(mut job: Job, by_us: i64) -> Job {
     if by_us == 0 {
         return job;
@@ -129,6 +137,7 @@ pub(crate) fn shown_job(mut job: Job, by_us: i64) -> Job {
     job.lease = job.lease.map(|lease| shown_lease(lease, by_us));
     job.failures.iter_mut().for_each(|failure| shown_failure(failure, by_us));
     job.revisions.iter_mut().for_each(|revision| revision.at = moved(revision.at, by_us));
+    job.unique = job.unique.map(|unique| scheduled(unique, by_us));
     job
 }
 
@@ -178,7 +187,7 @@ fn shown_lease(lease: Lease, by_us: i64) -> Lease {
     }
 }
 
-fn shown_transition(mut transition: Transition, by_us: i64) -> Transition {
+pub(crate) fn shown_transition(mut transition: Transition, by_us: i64) -> Transition {
     if by_us == 0 {
         return transition;
     }

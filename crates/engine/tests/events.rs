@@ -7,7 +7,7 @@ use redrive_engine::{
     SystemRandomness,
 };
 use redrive_policy::{Moment, Signal, Span};
-use redrive_store::{Enqueued, EventKind, JobId, LeaseRef, Memory, State, Token};
+use redrive_store::{EventKind, JobId, LeaseRef, Memory, State, Token};
 use std::sync::Arc;
 
 fn engine() -> Engine {
@@ -23,10 +23,7 @@ fn submission(kind: &str) -> Submission {
 async fn submit(engine: &Engine, kinds: &[&str]) -> Vec<JobId> {
     let submissions = kinds.iter().map(|kind| submission(kind)).collect();
     let enqueued = engine.submit(submissions).await.expect("stored");
-    let id = |answer: &Enqueued| match answer {
-        Enqueued::Created(job) | Enqueued::Existing(job) => job.id,
-    };
-    enqueued.iter().map(id).collect()
+    enqueued.iter().map(|answer| answer.job().id).collect()
 }
 
 #[tokio::test]

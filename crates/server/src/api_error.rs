@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use redrive_engine::EngineError;
 use redrive_ojs::runs::RunsError;
 use redrive_policy::Problem;
-use redrive_store::{JobId, Queue, Refusal, RunRefusal, State, StoreError};
+use redrive_store::{Duplicate, JobId, Queue, Refusal, RunRefusal, State, StoreError};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl Code {
             Self::NotFound => "Check the id and the path; jobs that have ended leave once their retention is over.",
             Self::MethodNotAllowed => "The path exists; use one of the methods that the Allow header names.",
             Self::RequestTimeout => "Send the whole body at once, or raise limits.body_timeout.",
-            Self::Duplicate => "Leave the id out and the server makes one, or look up the job that has it.",
+            Self::Duplicate => "Look up the job that is there; for a taken id, leave it out and the server makes one.",
             Self::Conflict => "Look up the job: its state, or its lease, is not what this request needs.",
             Self::PayloadTooLarge => "Send less at once, or raise the limit that the message names.",
             Self::Misdirected => "Call the server by a name that it knows, or start it with --set hosts=NAME.",
@@ -204,6 +204,7 @@ impl From<EngineError> for ApiError {
             EngineError::Duplicate(id) => {
                 Self::new(Code::Duplicate, format!("a job {id} exists already; an id is used once"))
             }
+            EngineError::NotUnique(index, duplicate) => not_unique(Some(index), &duplicate),
             EngineError::Refused(id, refusal) => refused(id, &refusal),
             EngineError::NoSuchQueue(name) => Self::new(Code::NotFound, format!("there is no queue \"{name}\"")),
             EngineError::QueueHasJobs(queue) => not_empty(&queue),
@@ -220,6 +221,7 @@ impl From<EngineError> for ApiError {
             EngineError::RefusedRun(_, refusal @ RunRefusal::InboxFull(_)) => {
                 Self::new(Code::RateLimited, refusal.to_string()).retry_after(1)
             }
+            EngineError::RefusedRun(_, RunRefusal::Duplicate(_, duplicate)) => not_unique(None, &duplicate),
             EngineError::RefusedRun(_, refusal @ (RunRefusal::Changed(_) | RunRefusal::JobIdTaken(_))) => {
                 Self::new(Code::Conflict, refusal.to_string())
             }
@@ -266,6 +268,19 @@ fn not_empty(queue: &Queue) -> ApiError {
         .with_details(json!({ "queue": &**name, "reason": "queue_has_jobs", "counts": counts }))
 }
 
+/// A job that must be unique, and is not: the job at a position of a request, or one that is redriven.
+fn not_unique(index: Option<usize>, duplicate: &Duplicate) -> ApiError {
+    let mut details = json!({
+        "existing_job_id": duplicate.id.to_string(),
+        "existing_job_state": duplicate.state.name(),
+        "uniqueness_key": duplicate.key.to_string(),
+    });
+    if let Some(index) = index {
+        details["index"] = index.into();
+    }
+    ApiError::new(Code::Duplicate, format!("the job is a duplicate: {duplicate}")).with_details(details)
+}
+
 fn refused(id: JobId, refusal: &Refusal) -> ApiError {
     let conflict = |reason: &str, message: String| {
         ApiError::new(Code::Conflict, message).with_details(json!({ "job_id": id.to_string(), "reason": reason }))
@@ -291,6 +306,7 @@ fn refused(id: JobId, refusal: &Refusal) -> ApiError {
         Refusal::OtherWorker => {
             conflict("other_worker", format!("another worker holds job {id}; its lease has to end first"))
         }
+        Refusal::Duplicate(duplicate) => not_unique(None, duplicate),
         Refusal::TooManyReleases(most) => conflict(
             "too_many_releases",
             format!("job {id} was released {most} times without being run; let it run, or report a failure"),

@@ -1,6 +1,6 @@
 //! What a store can answer besides success.
 
-use crate::{JobId, State};
+use crate::{Duplicate, JobId, State};
 use std::fmt;
 
 /// The store itself is not able to answer. Nothing is known of the job.
@@ -38,6 +38,8 @@ pub enum Refusal {
     OtherWorker,
     /// The job was released too often in a row.
     TooManyReleases(u32),
+    /// The job must be unique, and another one is there.
+    Duplicate(Duplicate),
 }
 
 impl fmt::Display for Refusal {
@@ -51,6 +53,7 @@ impl fmt::Display for Refusal {
             Self::TooManyReleases(most) => {
                 write!(f, "the job was released {most} times in a row already; let it run or fail")
             }
+            Self::Duplicate(duplicate) => duplicate.fmt(f),
         }
     }
 }
@@ -59,17 +62,34 @@ impl std::error::Error for Refusal {}
 
 /// A batch of new jobs that is refused whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DuplicateId {
-    /// Its position in the batch, from 0.
-    pub index: usize,
-    /// The id that is taken.
-    pub id: JobId,
+pub enum EnqueueRefusal {
+    /// The id of a job is taken.
+    IdTaken {
+        /// Its position in the batch, from 0.
+        index: usize,
+        /// The id.
+        id: JobId,
+    },
+    /// A job that must be unique is not, and its policy is to refuse it then.
+    Duplicate {
+        /// Its position in the batch, from 0.
+        index: usize,
+        /// What it is a duplicate of.
+        duplicate: Duplicate,
+    },
 }
 
-impl fmt::Display for DuplicateId {
+impl fmt::Display for EnqueueRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "job {} of the batch has the name {}, which is taken; names are used once", self.index, self.id)
+        match self {
+            Self::IdTaken { index, id } => {
+                write!(f, "job {index} of the batch has the name {id}, which is taken; names are used once")
+            }
+            Self::Duplicate { index, duplicate } => {
+                write!(f, "job {index} of the batch is a duplicate: {duplicate}")
+            }
+        }
     }
 }
 
-impl std::error::Error for DuplicateId {}
+impl std::error::Error for EnqueueRefusal {}

@@ -1,6 +1,6 @@
 //! What applications leave in a store in their own transactions, to be made jobs of.
 
-use crate::{Job, JobId, NewJob};
+use crate::{Job, JobId, NewJob, Transition};
 use redrive_policy::Moment;
 
 /// A job as an application has left it.
@@ -22,8 +22,10 @@ pub type Decoder<'a> = dyn Fn(&InboxEntry<'_>) -> Result<NewJob, String> + Send 
 pub struct Drained {
     /// The jobs that they became.
     pub jobs: Vec<Job>,
-    /// How many had the idempotency key of a stored job.
+    /// How many had the idempotency key of a stored job, or were duplicates of one that are ignored.
     pub known: usize,
+    /// What happened to jobs that were replaced by some of them.
+    pub replaced: Vec<Transition>,
     /// Those that were set aside, each with the reason.
     pub refused: Vec<(JobId, String)>,
 }

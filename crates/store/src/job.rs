@@ -1,6 +1,6 @@
 //! What is stored of a job.
 
-use crate::{JobId, LeaseToken, Limits, Parent, State};
+use crate::{JobId, LeaseToken, Limits, Parent, State, Unique};
 use redrive_policy::{History, Moment, Policy, Span, Verdict};
 use std::sync::Arc;
 
@@ -44,6 +44,8 @@ impl Spec {
 pub struct Redrive {
     /// The specification from now on. Absent, the one before, except that the job does not expire.
     pub spec: Option<Arc<Spec>>,
+    /// What the job must be unique in from now on, where it has another specification; without one, it stays.
+    pub unique: Option<Arc<Unique>>,
     /// Who redrives it, for the record of what was replaced; empty where that is not known.
     pub by: Arc<str>,
 }
@@ -61,13 +63,15 @@ pub struct NewJob {
     pub idempotency_key: Option<Arc<str>>,
     /// The run that starts it, which learns how it ends.
     pub parent: Option<Parent>,
+    /// What it must be unique in.
+    pub unique: Option<Arc<Unique>>,
 }
 
 impl NewJob {
     /// A job that may run at once.
     #[must_use]
     pub const fn new(id: JobId, spec: Arc<Spec>) -> Self {
-        Self { id, spec, start: Start::Available, idempotency_key: None, parent: None }
+        Self { id, spec, start: Start::Available, idempotency_key: None, parent: None, unique: None }
     }
 }
 
@@ -124,6 +128,8 @@ pub struct Job {
     pub completed_by: Option<Arc<str>>,
     /// The run that started it.
     pub parent: Option<Parent>,
+    /// What it must be unique in.
+    pub unique: Option<Arc<Unique>>,
 }
 
 /// How many bytes a job has besides its texts, at most about.

@@ -5,6 +5,7 @@ mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod embedded;
+mod enqueued;
 mod error;
 mod event;
 #[cfg(any(test, feature = "fuzz"))]
@@ -27,9 +28,11 @@ mod step;
 mod store;
 pub mod transfer;
 mod transition;
+mod unique;
 
 pub use embedded::Embedded;
-pub use error::{DuplicateId, Refusal, StoreError};
+pub use enqueued::Enqueued;
+pub use error::{EnqueueRefusal, Refusal, StoreError};
 pub use event::{DELIVERY_EVENT_TYPES, EventBody, JOB_EVENT_TYPES, JobEvent, OtherEvent, RESERVED_QUEUES};
 pub use held::Held;
 pub use id::{JobId, LeaseToken};
@@ -50,7 +53,8 @@ pub use run::{
 pub use standstill::Standstill;
 pub use step::end_step;
 pub use store::{
-    Claim, Claimed, Decider, Decision, Enqueued, Full, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention,
-    RunOutcome, Settlement, Store, StoreFuture, Token,
+    Claim, Claimed, Decider, Decision, Full, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention, RunOutcome,
+    Settlement, Store, StoreFuture, Token,
 };
 pub use transition::{JobEnd, Settled, Transition};
+pub use unique::{Duplicate, MOST_REPLACED, OnConflict, States, Unique, UniqueKey};

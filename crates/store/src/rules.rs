@@ -39,6 +39,7 @@ pub(crate) fn created(new: &NewJob, now: Moment) -> Job {
         settled: None,
         completed_by: None,
         parent: new.parent,
+        unique: new.unique.clone(),
     }
 }
 
@@ -186,6 +187,9 @@ pub(crate) fn redrive(job: Job, redrive: &Redrive, now: Moment) -> Result<Transi
     let job = &mut redriven.job;
     if let Some(spec) = redriven_spec(&job.spec, redrive) {
         revise(job, spec, &redrive.by, now);
+    }
+    if redrive.spec.is_some() {
+        job.unique.clone_from(&redrive.unique);
     }
     job.history = History::new(now);
     job.generation = job.generation.saturating_add(1);

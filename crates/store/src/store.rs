@@ -2,9 +2,9 @@
 
 use crate::limit::Room;
 use crate::{
-    Blob, Decoder, Drained, DuplicateId, Filter, Group, Held, Job, JobId, LeaseToken, Listed, NewJob, NewRun, Page,
-    PendingRun, PendingRuns, Redrive, Refusal, Run, RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Signal,
-    Standing, Standstill, StartRefusal, State, Stepped, StoreError, Transition,
+    Blob, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseToken, Listed, NewJob,
+    NewRun, Page, PendingRun, PendingRuns, Redrive, Refusal, Run, RunFilter, RunId, RunRefusal, RunStep, Setting,
+    Settled, Signal, Standing, Standstill, StartRefusal, State, Stepped, StoreError, Transition,
 };
 use redrive_policy::{Moment, Policy, Span, Verdict};
 use std::future::Future;
@@ -23,7 +23,12 @@ pub trait Store: Send + Sync {
     ///
     /// Where a stored job, or an earlier job of the batch, has the same idempotency key, the answer is that job. The
     /// key is checked before the id, so that a request that is sent twice with both is no duplicate.
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>>;
+    ///
+    /// A job that must be unique is a duplicate of the jobs with its key, stored or earlier in the batch, that are in
+    /// one of its states and younger than its period: of the one that was created first, then of the lowest id. What
+    /// happens then is up to its policy. An answer says how a job was when it was stored, even if a later job of the
+    /// batch replaced it.
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>>;
 
     /// Claims available jobs under leases: queues in the order given, in each the highest priority first, then what
     /// became available first, then by id. A job that has expired is not claimed. The run counts from here on. A job
@@ -92,6 +97,9 @@ pub trait Store: Send + Sync {
     /// Makes a job that has ended run again as if it were new, with another specification where the redrive brings
     /// one. Without a new expiry, the job does not expire any more. Its failures stay, a body that is replaced is
     /// stored as a revision, and leases are counted on.
+    ///
+    /// A job that must be unique is refused while another job makes it a duplicate, whatever its policy says about
+    /// conflicts.
     fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>>;
 
     /// Removes a job that has ended, and its idempotency key.
@@ -207,15 +215,6 @@ pub trait Store: Send + Sync {
         let _ = (open, limit, now);
         Box::pin(std::future::ready(Ok(Drained::default())))
     }
-}
-
-/// What became of a new job.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Enqueued {
-    /// It is stored.
-    Created(Job),
-    /// A job with the same idempotency key was there before; it is unchanged.
-    Existing(Job),
 }
 
 /// A worker's request for jobs.

@@ -3,7 +3,8 @@
 use super::draft::{Draft, failed};
 use crate::{Engine, EngineError};
 use redrive_policy::Moment;
-use redrive_store::{Advanced, OtherEvent, PendingRun, PendingRuns, RunId, RunRefusal, RunStep};
+use redrive_store::{Advanced, Duplicate, OtherEvent, PendingRun, PendingRuns, RunId, RunRefusal, RunStep, Stepped};
+use std::collections::HashMap;
 
 /// How many runs are advanced in a single step of the store.
 const RUNS: usize = 100;
@@ -102,12 +103,17 @@ impl Engine {
         if pending.is_empty() {
             return Ok(Written::default());
         }
-        let steps: Vec<RunStep> = pending.iter().map(|pending| self.step(pending, now)).collect();
+        let none = HashMap::new();
+        let steps: Vec<RunStep> = pending.iter().map(|pending| self.step(pending, &none, now)).collect();
         let events: Vec<Vec<OtherEvent>> = steps.iter().map(|step| step.events.clone()).collect();
         let answers = self.store.advance(steps, now).await?;
         let mut written = Written::default();
         let mut told = Vec::new();
-        for ((pending, events), answer) in pending.iter().zip(events).zip(answers) {
+        for ((pending, mut events), mut answer) in pending.iter().zip(events).zip(answers) {
+            if let Err(RunRefusal::Duplicate(child, duplicate)) = answer {
+                let step = |duplicates: &HashMap<u64, String>| self.step(pending, duplicates, now);
+                (answer, events) = self.advance_without((child, duplicate), step, now).await?;
+            }
             match answer {
                 Ok(advanced) => {
                     self.runs.note_interest(&advanced.run);
@@ -126,11 +132,34 @@ impl Engine {
     }
 
     /// What a run makes of its messages and its timer.
-    fn step(&self, pending: &PendingRun, now: Moment) -> RunStep {
+    fn step(&self, pending: &PendingRun, duplicates: &HashMap<u64, String>, now: Moment) -> RunStep {
         match self.runs.program(&pending.run.program) {
-            Some(program) => Draft::new(self, program, pending.run.clone(), now).of(pending),
+            Some(program) => Draft::new(self, program, pending.run.clone(), duplicates, now).of(pending),
             // The store answers runs of programs that it was asked for, and no others.
             None => RunStep::of(&pending.run),
+        }
+    }
+
+    /// Writes the step that a run makes of it that some of its jobs are duplicates. The store names one of them at a
+    /// time. Answers what became of it, with the events of the step, or the last refusal where that does not help.
+    pub(super) async fn advance_without(
+        &self,
+        first: (u64, Duplicate),
+        step: impl Fn(&HashMap<u64, String>) -> RunStep,
+        now: Moment,
+    ) -> Result<(Stepped, Vec<OtherEvent>), EngineError> {
+        let (child, duplicate) = first;
+        let mut duplicates = HashMap::from([(child, duplicate.to_string())]);
+        loop {
+            let step = step(&duplicates);
+            let events = step.events.clone();
+            let stepped = self.store.advance(vec![step], now).await?.pop();
+            match stepped.unwrap_or(Err(RunRefusal::NotFound)) {
+                Err(RunRefusal::Duplicate(child, duplicate)) if !duplicates.contains_key(&child) => {
+                    duplicates.insert(child, duplicate.to_string());
+                }
+                stepped => return Ok((stepped, events)),
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{Engine, Submission};
 use redrive_policy::{Entropy, Moment, Seeded};
 use redrive_store::{Blob, JobId, MessageBody, NewJob, NewRun, Parent, PendingRun, Run, RunId, RunStep, Signal};
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// How many refused jobs a program is told of in one step, before its run fails: it could ask for others for ever.
@@ -26,12 +26,20 @@ pub(super) struct Draft<'e> {
     ahead_us: i64,
     /// Jobs that cannot be enqueued, of which the program has to learn.
     refused: VecDeque<(u64, String)>,
+    /// Jobs that are duplicates of others, by number: the store has refused a step with them.
+    duplicates: &'e HashMap<u64, String>,
     /// Whether there may be more messages than were read.
     more_waits: bool,
 }
 
 impl<'e> Draft<'e> {
-    pub(super) fn new(engine: &'e Engine, program: &'e Arc<dyn Program>, run: Run, now: Moment) -> Self {
+    pub(super) fn new(
+        engine: &'e Engine,
+        program: &'e Arc<dyn Program>,
+        run: Run,
+        duplicates: &'e HashMap<u64, String>,
+        now: Moment,
+    ) -> Self {
         let step = RunStep { version: program.version(), ..RunStep::of(&run) };
         let draws = Seeded::new(run.seed ^ run.revision.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let ahead_us = engine.wall().ahead_us;
@@ -46,6 +54,7 @@ impl<'e> Draft<'e> {
             ahead_us,
             refused: VecDeque::new(),
             more_waits: false,
+            duplicates,
         }
     }
 
@@ -156,6 +165,10 @@ impl<'e> Draft<'e> {
     }
 
     fn enqueue(&mut self, child: Child, document: &[u8]) -> Result<(), String> {
+        if let Some(why) = self.duplicates.get(&child.number) {
+            self.refused.push_back((child.number, why.clone()));
+            return Ok(());
+        }
         let now = moved(self.now, self.ahead_us);
         let submission = self.program.submission(self.engine, document, now);
         match submission.and_then(|submission| self.new_job(child, submission)) {

@@ -2,10 +2,10 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
-    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
-    RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal, Stepped,
-    Store, StoreError, StoreFuture, Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Memory,
+    Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
+    RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal,
+    Stepped, Store, StoreError, StoreFuture, Transition,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,7 +70,7 @@ macro_rules! verbs {
 impl Store for Interrupted {
     verbs! {
         write {
-            enqueue(jobs: Vec<NewJob>, now: Moment) -> Result<Vec<Enqueued>, DuplicateId>;
+            enqueue(jobs: Vec<NewJob>, now: Moment) -> Result<Vec<Enqueued>, EnqueueRefusal>;
             settle(settlements: Vec<Settlement>, now: Moment) -> Vec<Result<Settled, Refusal>>;
             cancel(id: JobId, now: Moment) -> Result<Transition, Refusal>;
             redrive(id: JobId, redrive: Redrive, now: Moment) -> Result<Transition, Refusal>;

@@ -12,7 +12,7 @@ mod nodes;
 mod scratch;
 
 use redrive_engine::{Backend, ClaimRequest, Engine, Layers, Settings, Submission, SystemRandomness};
-use redrive_store::{Blob, Enqueued, Job};
+use redrive_store::{Blob, Job};
 use scratch::Scratch;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +24,7 @@ async fn engine(backend: &Backend) -> Arc<Engine> {
 
 async fn enqueue(engine: &Engine, queue: &str) -> Job {
     let submission = Submission::new("mail.send", queue, Blob::from(&b"{}"[..]));
-    match engine.submit(vec![submission]).await.expect("stored").remove(0) {
-        Enqueued::Created(job) | Enqueued::Existing(job) => job,
-    }
+    engine.submit(vec![submission]).await.expect("stored").remove(0).into_job()
 }
 
 fn request(queue: &str, wait: Duration) -> ClaimRequest {

@@ -49,7 +49,7 @@ impl SteppingClock {
 async fn submitted(engine: &Engine, submission: Submission) -> Job {
     match engine.submit(vec![submission]).await.expect("stored").remove(0) {
         Enqueued::Created(job) => job,
-        Enqueued::Existing(job) => panic!("{} was there before", job.id),
+        other => panic!("{} was there before", other.job().id),
     }
 }
 

@@ -49,7 +49,7 @@ impl Harness {
     pub(crate) async fn submit(&self, submission: Submission) -> Job {
         match self.engine.submit(vec![submission]).await.expect("stored").remove(0) {
             Enqueued::Created(job) => job,
-            Enqueued::Existing(job) => panic!("{} was there before", job.id),
+            other => panic!("{} was there before", other.job().id),
         }
     }
 

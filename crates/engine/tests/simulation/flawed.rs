@@ -5,7 +5,7 @@ use super::flaw::Flaw;
 use super::store_kind::StoreKind;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::{
-    Claim, Claimed, Decider, Decision, DuplicateId, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef,
+    Claim, Claimed, Decider, Decision, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef,
     Listed, Memory, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal,
     Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing,
     Standstill, StartRefusal, State, Stepped, Store, StoreFuture, Token, Transition,
@@ -139,7 +139,7 @@ fn later(now: Moment, secs: u32) -> Moment {
 }
 
 impl Store for FlawedStore {
-    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(async move {
             if self.flaw == Flaw::IgnoresKeys {
                 jobs.iter_mut().for_each(|job| job.idempotency_key = None);

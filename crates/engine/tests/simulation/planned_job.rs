@@ -88,6 +88,7 @@ impl PlannedJob {
             lease: self.lease,
             policy: self.own.as_ref().map_or(JobPolicy::Configured, |plan| JobPolicy::Own(plan.written.clone())),
             idempotency_key: self.key.clone(),
+            unique: None,
             body: self.body(),
         }
     }

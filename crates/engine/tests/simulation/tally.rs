@@ -76,6 +76,7 @@ impl Tally {
                 (Reply::No(Refusal::OtherWorker), _) => "forged workers",
                 (Reply::No(Refusal::TooManyReleases(_)), _) => "releases too many",
                 (Reply::No(Refusal::WrongState(_) | Refusal::NotFound), _) => "settlements of ended jobs",
+                (Reply::No(Refusal::Duplicate(_)), _) => "settlements that are duplicates",
             };
             self.add(what, 1);
         }

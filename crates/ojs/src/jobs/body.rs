@@ -9,7 +9,7 @@
 //! default of the server; `meta` and `tags` come before `args` and are left out where the job has neither.
 
 use super::PolicyOrigin;
-use crate::json::{Members, member, push_key};
+use crate::json::{Members, member, push_key, push_time};
 use redrive_store::Job;
 use serde_json::value::RawValue;
 
@@ -82,10 +82,31 @@ pub(crate) fn cleared(job: &Job) -> Option<Cleared> {
 
 /// Writes the members in the body of a job, and the defaults of those that it leaves out.
 pub(crate) fn push_members(out: &mut Vec<u8>, job: &Job) {
-    match cleared(job) {
-        Some(cleared) => push_filled(out, &cleared.members),
-        None => push_filled(out, split(&job.spec.body).members),
+    let Some(schedule) = job.unique.as_ref().and_then(|unique| unique.schedule) else {
+        return match cleared(job) {
+            Some(cleared) => push_filled(out, &cleared.members),
+            None => push_filled(out, split(&job.spec.body).members),
+        };
+    };
+    // The time is that of the job which it has replaced, whatever it asked for itself.
+    let cleared = cleared(job);
+    let members = cleared.as_ref().map_or_else(|| split(&job.spec.body).members, |cleared| &cleared.members);
+    push_filled(out, &without(members, SCHEDULED).unwrap_or_else(|| members.to_vec()));
+    member(out, SCHEDULED);
+    push_time(out, schedule);
+}
+
+const SCHEDULED: &str = "scheduled_at";
+
+/// Members, without braces, except one of them.
+fn without(members: &[u8], name: &str) -> Option<Vec<u8>> {
+    let object = format!("{{{}}}", std::str::from_utf8(members).ok()?);
+    let mut out = Vec::with_capacity(members.len());
+    for (key, value) in Members::parse(&object).ok()?.iter().filter(|(key, _)| **key != name) {
+        push_key(&mut out, key);
+        out.extend_from_slice(value.get().as_bytes());
     }
+    Some(out)
 }
 
 /// Writes members of a body, and the defaults of those that it leaves out.

@@ -1,11 +1,11 @@
 //! A job as a caller enqueues it: read, checked, and written as the body that is stored.
 
 use super::schedule::{self, Spans, Times, WrittenTime};
-use super::{PolicyOrigin, body, rate_limit};
-use crate::json::{Members, check_nested, member, push_key};
+use super::{PolicyOrigin, body, rate_limit, unique};
+use crate::json::{Members, check_nested, member, push_key, text};
 use crate::{Invalid, Limits};
 use redrive_policy::{Moment, Problem, Problems, Span};
-use redrive_store::{JobId, OwnLimit, Start};
+use redrive_store::{JobId, OwnLimit, Start, Unique};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -67,6 +67,8 @@ pub(crate) const MANAGED: [&str; 32] = [
 
 /// What OJS allows as a priority.
 const PRIORITIES: RangeInclusive<i64> = -100..=100;
+/// The priorities that have names.
+const LEVELS: [(&str, i32); 3] = [("HIGH", 10), ("NORMAL", 0), ("LOW", -10)];
 
 /// The two places of the options of a job.
 pub(crate) struct Sources<'m, 'a> {
@@ -78,6 +80,11 @@ impl<'a> Sources<'_, 'a> {
     /// The object that has an option; `options` wins.
     pub(crate) fn of(&self, key: &str) -> &Members<'a> {
         if self.options.has(key) { &self.options } else { self.top }
+    }
+
+    /// Whether an option is under `options`.
+    pub(crate) fn is_option(&self, key: &str) -> bool {
+        self.options.has(key)
     }
 
     /// The retry policy, under either of its names.
@@ -110,6 +117,8 @@ pub struct JobRequest<'a> {
     pub lease: Option<Span>,
     /// A second job with the same key is not enqueued.
     pub idempotency_key: Option<Cow<'a, str>>,
+    /// What it must be unique in.
+    pub unique: Option<Unique>,
     /// The limit that it brings.
     pub limit: Option<OwnLimit>,
     /// The same as it was written.
@@ -148,7 +157,7 @@ impl<'a> JobRequest<'a> {
         check_version(top, p);
         let tags = from.of("tags");
         let valid_tags = tags.texts("tags", p);
-        let priority = from.of("priority").whole("priority", PRIORITIES, p);
+        let priority = priority(from.of("priority"), p);
         let kind = top.type_name("type", limits, p).unwrap_or_default();
         let queue = from.of("queue").queue_name("queue", limits, p).unwrap_or(Cow::Borrowed("default"));
         let (args, meta) = (args(top, limits, p).unwrap_or("[]"), meta(top, limits, p));
@@ -157,17 +166,20 @@ impl<'a> JobRequest<'a> {
         let others = others(&from, limits, p);
         let id = top.job_id("id", p);
         let idempotency_key = idempotency_key(&from, key, limits, p);
+        let parts = unique::Parts { kind: &kind, queue: &queue, args, meta };
+        let unique = unique::of_request(&from, &parts, p);
         let limit = rate_limit::read(from.of("rate_limit"), &queue, limits, p);
         Self {
             id,
             kind,
             queue,
-            priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
+            priority: priority.unwrap_or(0),
             start,
             expires: expires.as_ref().map(|said| said.at),
             timeout,
             lease,
             idempotency_key,
+            unique,
             written_limit: limit.as_ref().and_then(|_| from.of("rate_limit").get("rate_limit")),
             limit,
             args,
@@ -227,6 +239,19 @@ impl<'a> JobRequest<'a> {
         out.push(b'}');
         out
     }
+}
+
+/// A number, or the name of one.
+fn priority(members: &Members<'_>, problems: &mut Vec<Problem>) -> Option<i32> {
+    const KEY: &str = "priority";
+    let Some(name) = members.get(KEY).and_then(text) else {
+        return members.whole(KEY, PRIORITIES, problems).and_then(|number| i32::try_from(number).ok());
+    };
+    let named = LEVELS.iter().find(|(level, _)| level.eq_ignore_ascii_case(&name));
+    if named.is_none() {
+        members.wrong(KEY, "HIGH, NORMAL or LOW, or a whole number from -100 to 100", problems);
+    }
+    named.map(|(_, number)| *number)
 }
 
 /// The positional arguments: an array within the limits.

@@ -1,6 +1,7 @@
 //! Jobs between callers and a store: read as they are enqueued, stored as a body, answered as envelopes.
 
 pub mod body;
+mod canonical;
 mod enqueue;
 mod envelope;
 mod explanation;
@@ -13,6 +14,7 @@ mod run_error;
 mod schedule;
 #[cfg(feature = "engine")]
 mod submission;
+mod unique;
 
 pub use enqueue::JobRequest;
 #[cfg(feature = "engine")]

@@ -1,10 +1,11 @@
 //! What a redrive changes about a job: another queue, other arguments, more metadata, another policy, another expiry.
 
 use super::schedule::{self, WrittenTime};
-use super::{PolicyOrigin, body, enqueue};
+use super::{PolicyOrigin, body, enqueue, unique};
 use crate::Limits;
 use crate::json::{Members, member, push_key};
 use redrive_policy::{Moment, Problem};
+use redrive_store::{Job, Unique};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -42,6 +43,14 @@ impl<'a> Override<'a> {
     #[must_use]
     pub fn retry(&self) -> Option<&'a str> {
         self.retry.map(RawValue::get)
+    }
+
+    /// What the job must be unique in from now on, by its body with the other values.
+    pub fn unique(&self, job: &Job, queue: &str, body: &[u8], problems: &mut Vec<Problem>) -> Option<Unique> {
+        let members = std::str::from_utf8(body).ok().and_then(|body| Members::parse(body).ok());
+        let meta = members.as_ref().and_then(|members| members.get("meta")).map(RawValue::get);
+        let parts = unique::Parts { kind: &job.spec.kind, queue, args: body::args(body), meta };
+        unique::of_body(body, &parts, problems)
     }
 
     /// The body of a job with other values; what is not overridden stays as it was, byte for byte. `None` where the

@@ -33,6 +33,7 @@ pub fn submission<'a>(
         lease: request.lease,
         policy: JobPolicy::Effective(effective),
         idempotency_key: request.idempotency_key.as_deref().map(Arc::from),
+        unique: request.unique.map(Arc::new),
         limit: request.limit,
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
+use crate::edge::names_version;
 use crate::response::JsonResponse;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -14,7 +15,12 @@ use std::time::Instant;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub(crate) async fn manifest(State(app): State<Arc<App>>) -> JsonResponse {
+pub(crate) async fn manifest(State(app): State<Arc<App>>, headers: HeaderMap) -> JsonResponse {
+    // Client libraries, which name the version, read all capabilities as true or false.
+    let unique_jobs = match names_version(&headers) {
+        true => Value::from(true),
+        false => json!({ "strength": "strong", "mechanism": MECHANISM }),
+    };
     JsonResponse::json(&json!({
         "specversion": "1.0",
         "ojs_version": "1.0",
@@ -32,13 +38,16 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>) -> JsonResponse {
             "priority_queues": true,
             "rate_limiting": false,
             "schema_validation": false,
-            "unique_jobs": false,
+            "unique_jobs": unique_jobs,
             "workflows": true,
         },
         "extensions": EXTENSIONS,
         "endpoints": { "base_url": "/ojs/v1", "manifest": "/ojs/manifest", "health": "/ojs/v1/health" },
     }))
 }
+
+/// How it is made sure that unique jobs are.
+const MECHANISM: &str = "the store looks for the key in the atomic step that stores the job, under a lock of the key";
 
 /// What goes beyond the specification.
 const EXTENSIONS: [&str; 14] = [

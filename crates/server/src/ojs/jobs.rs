@@ -25,8 +25,13 @@ pub(crate) async fn enqueue(
     let job = intake::read(&app, &payload.members()?, key.as_deref(), now)?;
     let work = Work::of(&job);
     let mut enqueued = app.engine.submit(vec![job]).await?;
+    let mut deduplicated = false;
     let (job, status) = match enqueued.pop() {
-        Some(Enqueued::Created(job)) => (job, StatusCode::CREATED),
+        Some(Enqueued::Created(job) | Enqueued::Replaced { job, .. }) => (job, StatusCode::CREATED),
+        Some(Enqueued::Ignored(job)) => {
+            deduplicated = true;
+            (job, StatusCode::OK)
+        }
         Some(Enqueued::Existing(job)) if work.is_that_of(&job) => (job, StatusCode::OK),
         Some(Enqueued::Existing(job)) => return Err(repeat::other_job(&job)),
         None => return Err(ApiError::new(Code::InternalError, "the store enqueued a job and did not answer it")),
@@ -36,6 +41,10 @@ pub(crate) async fn enqueue(
     push_job(&mut out, &job, &app);
     if status == StatusCode::OK {
         member(&mut out, "existing");
+        out.extend_from_slice(b"true");
+    }
+    if deduplicated {
+        member(&mut out, "deduplicated");
         out.extend_from_slice(b"true");
     }
     out.push(b'}');
@@ -92,17 +101,18 @@ pub(crate) async fn enqueue_batch(
         }
         match enqueued {
             // What was there before may have grown since: results and errors are not limited by this request.
-            Enqueued::Existing(job) if out.len() + job.bytes() > app.limits.answer_bytes => {
+            Enqueued::Existing(job) | Enqueued::Ignored(job) if out.len() + job.bytes() > app.limits.answer_bytes => {
                 push_bare_job(&mut out, job, &app);
             }
             // What is new is no larger than the request.
-            Enqueued::Created(job) | Enqueued::Existing(job) => push_job(&mut out, job, &app),
+            other => push_job(&mut out, other.job(), &app),
         }
     }
     out.push(b']');
     member(&mut out, "count");
     push_u64(&mut out, enqueued.len() as u64);
-    repeat::push_existing(&mut out, &enqueued);
+    repeat::push_places(&mut out, "existing", &enqueued, |answer| !answer.is_new());
+    repeat::push_places(&mut out, "deduplicated", &enqueued, |answer| matches!(answer, Enqueued::Ignored(_)));
     out.push(b'}');
     Ok(JsonResponse::ok(out).status(StatusCode::CREATED))
 }

@@ -50,7 +50,7 @@ pub(super) fn check_batch(works: &[Work], enqueued: &[Enqueued]) -> Result<(), A
         }
     }
     let Some(first) = others.first() else { return Ok(()) };
-    let created = enqueued.iter().filter(|answer| matches!(answer, Enqueued::Created(_))).count();
+    let created = enqueued.iter().filter(|answer| answer.is_new()).count();
     let message = format!(
         "/jobs/{}: the idempotency key is that of job {}, which has another type, queue or arguments; {} of the batch \
          are in conflict, and {created} are enqueued: use another key for another job",
@@ -62,12 +62,12 @@ pub(super) fn check_batch(works: &[Work], enqueued: &[Enqueued]) -> Result<(), A
         .with_details(json!({ "reason": "idempotency_key_reused", "conflicts": others, "enqueued": created })))
 }
 
-/// Writes which jobs of a batch were there before, by their positions; nothing where all are new.
-pub(super) fn push_existing(out: &mut Vec<u8>, enqueued: &[Enqueued]) {
-    let existing = enqueued.iter().enumerate().filter(|(_, answer)| matches!(answer, Enqueued::Existing(_)));
-    for (count, (index, _)) in existing.enumerate() {
+/// Writes the positions of some jobs of a batch; nothing where there are none.
+pub(super) fn push_places(out: &mut Vec<u8>, name: &str, enqueued: &[Enqueued], which: fn(&Enqueued) -> bool) {
+    let places = enqueued.iter().enumerate().filter(|(_, answer)| which(answer));
+    for (count, (index, _)) in places.enumerate() {
         if count == 0 {
-            member(out, "existing");
+            member(out, name);
             out.extend_from_slice(b"[]");
         }
         out.pop();

@@ -13,7 +13,7 @@ async fn problems(harness: &Harness, body: Value) -> Vec<String> {
 async fn every_problem_of_a_job_is_listed_with_its_path() {
     let harness = Harness::new();
     let options = json!({
-        "queue": "No", "priority": "high", "timeout_ms": 0, "visibility_timeout": "soon", "scheduled_at": "later",
+        "queue": "No", "priority": "urgent", "timeout_ms": 0, "visibility_timeout": "soon", "scheduled_at": "later",
         "expires_at": 5, "tags": "x", "pending": "yes", "max_attempts": 3,
     });
     let body = json!({ "type": "No", "args": {}, "meta": [], "id": "x", "specversion": "2.0", "options": options });

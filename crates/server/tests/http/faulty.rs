@@ -2,10 +2,10 @@
 
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Memory, Missing,
-    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
-    RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal, Stepped,
-    Store, StoreError, StoreFuture, Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Memory,
+    Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
+    RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal,
+    Stepped, Store, StoreError, StoreFuture, Transition,
 };
 use std::sync::{Arc, Mutex};
 
@@ -42,7 +42,7 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         self.tried(self.inner.enqueue(jobs, now))
     }
 

@@ -35,6 +35,7 @@ mod scratch;
 mod socket;
 mod streams;
 mod typos;
+mod unique;
 mod values;
 mod webhooks;
 mod workers;

@@ -29,6 +29,7 @@ fn rows() -> Vec<(String, Job)> {
         settled: None,
         completed_by: None,
         parent: None,
+        unique: None,
         times: crate::Times { available: None, started: None, finished: None, ..whole.times },
         ..whole.clone()
     };

@@ -9,6 +9,7 @@ pub(crate) mod row;
 pub(crate) mod run;
 #[cfg(test)]
 pub(crate) mod samples;
+mod unique;
 pub(crate) mod verdict;
 
 use redrive_policy::{Moment, Span};

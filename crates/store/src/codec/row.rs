@@ -1,7 +1,7 @@
 //! The part of a job that changes, as a small row of its own: the payload is written once, this often.
 
-use super::{Decoder, Encode, Malformed, Unreadable, version};
-use crate::{Blob, FailedRun, Job, JobId, Lease, LeaseToken, Parent, Revision, RunId, Spec, State, Times};
+use super::{Decoder, Encode, Malformed, Unreadable, unique, version};
+use crate::{Blob, FailedRun, Job, JobId, Lease, LeaseToken, Parent, Revision, RunId, Spec, State, Times, Unique};
 use redrive_policy::{Handled, History, Moment, Span};
 use std::sync::Arc;
 
@@ -31,6 +31,7 @@ pub(crate) struct Row {
     pub(crate) completed_by: Option<Arc<str>>,
     /// Boxed, since most jobs have none, and this is in memory for each of them.
     pub(crate) parent: Option<Box<Parent>>,
+    pub(crate) unique: Option<Arc<Unique>>,
 }
 
 impl Row {
@@ -54,6 +55,7 @@ impl Row {
             settled: None,
             completed_by: None,
             parent: None,
+            unique: None,
         }
     }
 
@@ -78,6 +80,7 @@ impl Row {
             settled: job.settled,
             completed_by: job.completed_by.clone(),
             parent: job.parent.map(Box::new),
+            unique: job.unique.clone(),
         }
     }
 
@@ -111,6 +114,7 @@ impl Row {
             settled: self.settled,
             completed_by: self.completed_by,
             parent: self.parent.map(|parent| *parent),
+            unique: self.unique,
         }
     }
 }
@@ -131,7 +135,8 @@ mod has {
     pub(super) const COUNTS: u16 = 1 << 11;
     pub(super) const COMPLETED_BY: u16 = 1 << 12;
     pub(super) const PARENT: u16 = 1 << 13;
-    pub(super) const ALL: u16 = (1 << 14) - 1;
+    pub(super) const UNIQUE: u16 = 1 << 14;
+    pub(super) const ALL: u16 = (1 << 15) - 1;
 }
 
 /// Writes the row of a job.
@@ -190,6 +195,10 @@ pub(crate) fn encode(job: &Job, out: &mut Vec<u8>) {
     if let Some(parent) = &job.parent {
         note(true, has::PARENT);
         encode_parent(parent, out);
+    }
+    if let Some(unique) = &job.unique {
+        note(true, has::UNIQUE);
+        unique::encode(unique, out);
     }
     out[at + 1..at + 3].copy_from_slice(&flags.to_le_bytes());
 }
@@ -251,6 +260,9 @@ pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<(Moment, Row), Unreadable
     }
     if has(has::PARENT) {
         row.parent = Some(Box::new(decode_parent(from)?));
+    }
+    if has(has::UNIQUE) {
+        row.unique = Some(Arc::new(unique::decode(from)?));
     }
     Ok((created, row))
 }

@@ -2,7 +2,8 @@
 
 use crate::{
     ChildEnd, EventBody, EventKind, FailedRun, Interest, Job, JobEvent, JobId, Lease, LeaseToken, Message, MessageBody,
-    OtherEvent, Parent, Revision, Run, RunEnd, RunId, Signal, Spec, State, Times, Transition,
+    OnConflict, OtherEvent, Parent, Revision, Run, RunEnd, RunId, Signal, Spec, State, States, Times, Transition,
+    Unique, UniqueKey,
 };
 use redrive_policy::{
     AttemptLimit, Backoff, Computed, Disposition, Draw, Handled, History, Matcher, Mismatch, Moment, Origin, Outcome,
@@ -57,6 +58,13 @@ pub(crate) fn job() -> Job {
         settled: Some(token),
         completed_by: Some("bob".into()),
         parent: Some(Parent { run: RunId::new(at(6), 8), child: 300 }),
+        unique: Some(Arc::new(Unique {
+            key: UniqueKey([7; 32]),
+            states: States::from_bits(0b1010_0101),
+            period: Some(Span::from_secs(5)),
+            on_conflict: OnConflict::ReplaceExceptSchedule,
+            schedule: Some(at(14)),
+        })),
     }
 }
 

@@ -22,6 +22,33 @@ macro_rules! for_each_conformance_case {
                 enqueue_accepts_a_key_again_once_its_job_is_removed,
                 enqueue_accepts_an_expired_job_that_is_never_claimed,
             }
+            unique {
+                unique_refuses_a_duplicate_and_its_whole_batch,
+                unique_holds_in_each_state_that_has_not_ended,
+                unique_looks_at_the_states_that_the_new_job_names,
+                unique_counts_the_period_from_the_creation_of_the_stored_job,
+                unique_ignores_a_duplicate,
+                unique_conflicts_within_one_batch,
+                unique_checks_idempotency_keys_and_ids_first,
+                unique_keys_are_free_once_their_job_is_removed,
+                unique_is_not_checked_again_when_a_job_becomes_available,
+                unique_refuses_a_redrive_while_another_job_has_the_key,
+                unique_follows_the_key_that_a_redrive_brings,
+                unique_survives_a_restart,
+            }
+            unique_replace {
+                unique_replaces_a_job_in_any_state_that_has_not_ended,
+                unique_does_not_replace_what_has_ended,
+                unique_counts_what_an_earlier_job_of_the_batch_has_replaced,
+                unique_replaces_all_of_which_it_is_a_duplicate,
+                unique_keeps_the_schedule_of_the_job_that_it_replaces,
+                unique_tells_the_run_of_a_job_that_is_replaced,
+                unique_refuses_the_step_of_a_run_with_a_duplicate,
+                unique_jobs_of_runs_replace_others,
+                race_of_one_unique_key_stores_one_job,
+                race_of_replacements_leaves_one_job,
+                race_of_a_redrive_and_a_new_job_has_one_winner,
+            }
             claim {
                 claim_takes_queues_in_the_order_given,
                 claim_takes_higher_priorities_first,

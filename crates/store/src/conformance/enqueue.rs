@@ -2,7 +2,7 @@
 
 use super::harness::{Harness, START, ids};
 use super::{CaseResult, Violation, ensure, same};
-use crate::{DuplicateId, Enqueued, Job, NewJob, Retention, Start, State, Times};
+use crate::{EnqueueRefusal, Enqueued, Job, NewJob, Retention, Start, State, Times};
 use redrive_policy::{History, Moment, Span};
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ pub(super) async fn enqueue_returns_the_job_as_it_is_stored(harness: &mut Harnes
         settled: None,
         completed_by: None,
         parent: None,
+        unique: None,
     };
     same!(harness.enqueue_new(new).await?, expected, "a new job");
     same!(harness.get(expected.id).await?, expected, "the same job, read back");
@@ -83,7 +84,7 @@ pub(super) async fn enqueue_refuses_a_taken_id_and_stores_nothing_of_the_batch(
         (harness.job_with(|spec| spec.queue = "other".into()), harness.job(), harness.job());
     first.idempotency_key = Some("k".into());
     let refused = harness.enqueue(vec![first.clone(), NewJob { id: taken, ..second }, third]).await?;
-    same!(refused, Err(DuplicateId { index: 1, id: taken }), "a batch with a taken id");
+    same!(refused, Err(EnqueueRefusal::IdTaken { index: 1, id: taken }), "a batch with a taken id");
     same!(harness.store_view().await?, before, "the store after the refusal");
     let again = harness.enqueue(vec![first]).await??;
     ensure!(matches!(&again[..], [Enqueued::Created(_)]), "the refused batch left its key behind: {again:?}");
@@ -94,7 +95,7 @@ pub(super) async fn enqueue_refuses_an_id_twice_in_one_batch(harness: &mut Harne
     let (first, second) = (harness.job(), harness.job());
     let id = first.id;
     let refused = harness.enqueue(vec![first, NewJob { id, ..second }]).await?;
-    same!(refused, Err(DuplicateId { index: 1, id }), "a batch with one id twice");
+    same!(refused, Err(EnqueueRefusal::IdTaken { index: 1, id }), "a batch with one id twice");
     same!(harness.store_view().await?.0.total, Some(0), "how many jobs are stored");
     Ok(())
 }
@@ -191,7 +192,5 @@ fn keyed(harness: &mut Harness<'_>, key: &str) -> NewJob {
 }
 
 fn job_of(enqueued: Enqueued) -> Job {
-    match enqueued {
-        Enqueued::Created(job) | Enqueued::Existing(job) => job,
-    }
+    enqueued.into_job()
 }

@@ -4,7 +4,7 @@ pub(super) use super::failures::{decision, decision_of, failed, failed_run, poli
 
 use super::{Subject, Violation};
 use crate::{
-    Claim, Claimed, DuplicateId, Enqueued, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Listed, Memory, NewJob,
+    Claim, Claimed, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Listed, Memory, NewJob,
     Page, Queue, Redrive, Refusal, RunOutcome, Settled, Settlement, Spec, Start, State, Store, StoreError, StoreFuture,
     Token, Transition,
 };
@@ -98,10 +98,10 @@ impl<'s> Harness<'s> {
             limits: None,
         };
         change(&mut spec);
-        NewJob { id: self.new_id(), spec: Arc::new(spec), start: Start::Available, idempotency_key: None, parent: None }
+        NewJob::new(self.new_id(), Arc::new(spec))
     }
 
-    pub(super) async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Result<Vec<Enqueued>, DuplicateId>, Violation> {
+    pub(super) async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Result<Vec<Enqueued>, EnqueueRefusal>, Violation> {
         Ok(self.store.enqueue(jobs, self.now).await?)
     }
 
@@ -263,8 +263,18 @@ impl<'s> Harness<'s> {
 
     /// A new job, brought into a state by the shortest path, in a queue with the name of the state.
     pub(super) async fn job_in(&mut self, state: State) -> Result<Job, Violation> {
+        self.job_in_with(state, |_| {}).await
+    }
+
+    /// The same of a job that is changed before it is enqueued.
+    pub(super) async fn job_in_with(
+        &mut self,
+        state: State,
+        change: impl FnOnce(&mut NewJob),
+    ) -> Result<Job, Violation> {
         let due = self.later(60_000);
-        let new = self.job_with(|spec| spec.queue = state.name().into());
+        let mut new = self.job_with(|spec| spec.queue = state.name().into());
+        change(&mut new);
         let start = match state {
             State::Scheduled => Start::Scheduled(due),
             State::Pending => Start::Pending,

@@ -32,6 +32,8 @@ mod run_view;
 mod settle;
 mod subject;
 mod transitions;
+mod unique;
+mod unique_replace;
 mod view;
 mod violation;
 

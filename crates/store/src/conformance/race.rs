@@ -73,17 +73,12 @@ pub(super) async fn race_of_one_key_stores_one_job(harness: &mut Harness<'_>) ->
     let answers: Vec<Enqueued> = answers.into_iter().flatten().flatten().collect();
     let created: Vec<&Job> = answers.iter().filter_map(|answer| created(answer)).collect();
     same!((answers.len(), created.len()), (4, 1), "how many answers, and how many of them new");
-    let all_the_same = answers.iter().all(|answer| match answer {
-        Enqueued::Created(job) | Enqueued::Existing(job) => job == created[0],
-    });
+    let all_the_same = answers.iter().all(|answer| answer.job() == created[0]);
     ensure!(all_the_same, "the four callers got different jobs: {answers:?}");
     same!(harness.store_view().await?.0.total, Some(1), "how many jobs are stored");
     Ok(())
 }
 
 fn created(answer: &Enqueued) -> Option<&Job> {
-    match answer {
-        Enqueued::Created(job) => Some(job),
-        Enqueued::Existing(_) => None,
-    }
+    if let Enqueued::Created(job) = answer { Some(job) } else { None }
 }

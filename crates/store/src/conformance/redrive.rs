@@ -182,7 +182,7 @@ pub(super) async fn redrive_stores_the_body_that_it_replaces_and_by_whom(harness
             expected.push(Revision { generation, at, by: by.clone(), body });
         }
         let spec = Spec { body, queue: format!("queue-{generation}").into(), ..(*before.spec).clone() };
-        let redrive = Redrive { spec: Some(Arc::new(spec)), by };
+        let redrive = Redrive { spec: Some(Arc::new(spec)), unique: None, by };
         harness.redrive(job.id, redrive).await??;
         harness.cancel(job.id).await??;
     }

@@ -120,7 +120,7 @@ pub(super) async fn restart_keeps_taken_ids(harness: &mut Harness<'_>) -> CaseRe
     harness.enqueue_new(job.clone()).await?;
     harness.restart();
     let id = job.id;
-    same!(harness.enqueue(vec![job]).await?, Err(crate::DuplicateId { index: 0, id }), "a taken id");
+    same!(harness.enqueue(vec![job]).await?, Err(crate::EnqueueRefusal::IdTaken { index: 0, id }), "a taken id");
     Ok(())
 }
 
@@ -204,7 +204,7 @@ pub(super) async fn restart_keeps_the_generation(harness: &mut Harness<'_>) -> C
     let job = harness.job_in(State::Discarded).await?;
     let body: Blob = Arc::from(*b"[2]");
     let spec = Spec { queue: "elsewhere".into(), priority: 3, body, ..(*job.spec).clone() };
-    let redrive = Redrive { spec: Some(Arc::new(spec)), by: "ada@example.org".into() };
+    let redrive = Redrive { spec: Some(Arc::new(spec)), unique: None, by: "ada@example.org".into() };
     let redriven = harness.redrive(job.id, redrive).await??;
     same!(redriven.revisions.len(), 1, "how many bodies were replaced");
     let before = harness.store_view().await?;

@@ -136,7 +136,7 @@ pub(super) async fn run_learns_of_a_cancellation(harness: &mut Harness<'_>) -> C
 pub(super) async fn run_learns_of_a_redrive_and_of_the_next_end(harness: &mut Harness<'_>) -> CaseResult {
     let (run, job) = claimed(harness).await?;
     let failed = harness.settle(lease_of(&job)?, stopped(Disposition::DeadLetter)).await??;
-    let redrive = || Redrive { spec: None, by: "ada".into() };
+    let redrive = || Redrive { spec: None, unique: None, by: "ada".into() };
     let redriven = harness.redrive(job.id, redrive()).await??;
     same!((redriven.parent, redriven.generation), (job.parent, 1), "the parent and the generation of the job");
     same!(harness.redrive(job.id, redrive()).await?.is_err(), true, "whether a second redrive is refused");
@@ -198,7 +198,7 @@ pub(super) async fn run_learns_of_jobs_enqueued_for_it(harness: &mut Harness<'_>
     same!(harness.bodies(run.id).await?, [end], "the messages of the run");
     same!(harness.pending().await?, [run.id], "what is pending");
     same!(harness.get(orphan.id).await?.parent, orphan.parent, "the parent of a job whose run is not stored");
-    harness.redrive(orphan.id, Redrive { spec: None, by: "ada".into() }).await??;
+    harness.redrive(orphan.id, Redrive { spec: None, unique: None, by: "ada".into() }).await??;
     harness.done(&harness.claim_next(orphan.id).await?).await?;
     same!(harness.store().run(no_run()).await?, None, "the run that is not stored");
     Ok(())

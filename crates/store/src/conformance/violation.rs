@@ -1,6 +1,6 @@
 //! What a case found to be wrong.
 
-use crate::{DuplicateId, Refusal, RunRefusal, StartRefusal, StoreError};
+use crate::{EnqueueRefusal, Refusal, RunRefusal, StartRefusal, StoreError};
 use std::fmt;
 
 /// What is wrong with a store, and where that was noticed.
@@ -39,9 +39,9 @@ impl From<Refusal> for Violation {
     }
 }
 
-impl From<DuplicateId> for Violation {
-    fn from(duplicate: DuplicateId) -> Self {
-        Self(format!("refused without reason: the id {} at {} is taken", duplicate.id, duplicate.index))
+impl From<EnqueueRefusal> for Violation {
+    fn from(refusal: EnqueueRefusal) -> Self {
+        Self(format!("refused without reason: {refusal}"))
     }
 }
 

@@ -41,6 +41,7 @@ mod steps;
 mod store;
 mod store_state;
 mod transfer;
+mod uniques;
 mod verbs;
 mod waiter;
 mod walk;

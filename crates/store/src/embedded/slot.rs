@@ -1,10 +1,13 @@
 //! A job in memory, in as few bytes as it needs: most jobs are new.
 
 use super::shared_spec::SharedSpec;
+use super::uniques;
 use crate::codec::row::Row;
 use crate::job::{FIXED_BYTES, failure_bytes, payload_bytes};
 use crate::standstill::Grace;
-use crate::{Blob, EventKind, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Parent, Revision, Spec, State};
+use crate::{
+    Blob, EventKind, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Parent, Revision, Spec, State, Unique,
+};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -119,6 +122,25 @@ impl Slot {
     /// The run that started it.
     pub(super) fn parent(&self) -> Option<Parent> {
         self.row().and_then(|row| row.parent.as_deref().copied())
+    }
+
+    /// What it must be unique in.
+    pub(super) fn unique(&self) -> Option<&Arc<Unique>> {
+        self.row()?.unique.as_ref()
+    }
+
+    /// Its entry in the index of jobs that must be unique.
+    pub(super) fn unique_entry(&self) -> Option<uniques::Entry> {
+        Some((self.unique()?.key, self.state(), self.created, self.id))
+    }
+
+    /// When it may run, as it is stored.
+    pub(super) fn due(&self) -> Option<Moment> {
+        match &self.record {
+            Record::Fresh(State::Scheduled, due) => Some(*due),
+            Record::Fresh(..) => None,
+            Record::Past(past) => past.row.due,
+        }
     }
 
     /// Whether it is a dead letter.

@@ -9,6 +9,7 @@ use super::runs::Runs;
 use super::shared_spec::{Catalogue, SharedSpec};
 use super::slot::{Slot, order};
 use super::slots::Slots;
+use super::uniques::Uniques;
 use crate::codec::row::Row;
 use crate::standstill::Grace;
 use crate::{Job, JobId, Refusal, Spec, StoreError};
@@ -27,6 +28,7 @@ pub(super) struct StoreState {
     pub(super) indexes: Indexes,
     pub(super) catalogue: Catalogue,
     keys: Keys,
+    pub(super) uniques: Uniques,
     pub(super) runs: Runs,
     pub(super) groups: Groups,
     /// About how many bytes a snapshot takes.
@@ -82,9 +84,10 @@ impl StoreState {
     ) -> Self {
         let grace = Grace::default();
         indexes.build(slots.iter(), &grace);
+        let uniques = Uniques::build(slots.iter().map(|(_, slot)| slot));
         let live_bytes = slots.iter().map(|(_, slot)| slot.weight() as u64).sum::<u64>() + runs.bytes();
         let (frame, clock) = (Frame::new(), None);
-        Self { slots, ids, indexes, catalogue, keys, runs, groups, live_bytes, frame, clock, grace }
+        Self { slots, ids, indexes, catalogue, keys, uniques, runs, groups, live_bytes, frame, clock, grace }
     }
 
     pub(super) fn find(&self, id: JobId) -> Option<u32> {
@@ -145,6 +148,7 @@ impl StoreState {
         let slot = Slot::of(job, shared_spec);
         self.live_bytes += slot.weight() as u64;
         let places = slot.places(&self.grace);
+        self.uniques.shift(None, slot.unique_entry());
         let place = self.slots.insert(slot);
         self.ids.insert(job.id, place);
         self.indexes.insert(job.id, place, &places);
@@ -178,6 +182,7 @@ impl StoreState {
     fn update(&mut self, place: u32, job: &Job, shared_spec: Option<Arc<SharedSpec>>) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         let (from, weight) = (slot.places(&self.grace), slot.weight() as u64);
+        let unique = slot.unique_entry();
         let out = self.frame.records();
         let mut released = None;
         if let Some(shared_spec) = shared_spec {
@@ -206,6 +211,7 @@ impl StoreState {
             slot.add_revision(revision.clone());
         }
         self.live_bytes = self.live_bytes - weight + slot.weight() as u64;
+        self.uniques.shift(unique, slot.unique_entry());
         self.indexes.shift(job.id, place, &from, &slot.places(&self.grace));
         // Only now, because the indexes count by the lane.
         released.into_iter().for_each(|spec| self.catalogue.release(spec, &mut self.indexes.lanes));
@@ -217,6 +223,7 @@ impl StoreState {
         record::delete(self.frame.records(), slot.id);
         let job = slot.job();
         self.live_bytes -= slot.weight() as u64;
+        self.uniques.shift(slot.unique_entry(), None);
         self.indexes.remove(slot.id, &slot.places(&self.grace));
         self.ids.remove(slot.id);
         self.keys.remove(place);

@@ -1,14 +1,15 @@
 //! All jobs of a store, and what the verbs do with them. Nothing is indexed: each verb looks at every
 //! job, takes those that it is about, sorts them by its order, and lets happen to them what it is for.
 
+use super::enqueue::Changed;
 use super::event::{Event, Run};
 use super::limits::{self, Ledger};
 use super::recorded::Recorded;
 use super::runs::Runs;
 use crate::run::queue_paused;
 use crate::{
-    Advanced, Claim, Claimed, Decider, DuplicateId, Enqueued, EventBody, EventKind, Filter, Group, Held, Job, JobId,
-    Lease, LeaseRef, Listed, Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention,
+    Advanced, Claim, Claimed, Decider, Duplicate, EventBody, EventKind, Filter, Group, Held, Job, JobId, Lease,
+    LeaseRef, Listed, Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention,
     RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Spec, Standing, Standstill, State, Stepped, Token,
     Transition,
 };
@@ -20,8 +21,8 @@ use std::sync::Arc;
 /// The whole contents of a store.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    jobs: BTreeMap<JobId, Recorded>,
-    keys: BTreeMap<Arc<str>, JobId>,
+    pub(super) jobs: BTreeMap<JobId, Recorded>,
+    pub(super) keys: BTreeMap<Arc<str>, JobId>,
     queues: BTreeMap<Arc<str>, QueueMark>,
     pub(super) runs: Runs,
     pub(super) limits: Ledger,
@@ -29,44 +30,12 @@ pub(super) struct Contents {
 
 /// What is known of a queue beside its jobs.
 #[derive(Clone, Copy, Debug)]
-struct QueueMark {
+pub(super) struct QueueMark {
     paused: bool,
     created: Moment,
 }
 
 impl Contents {
-    pub(super) fn enqueue(&mut self, jobs: &[NewJob], now: Moment) -> Result<Vec<Enqueued>, DuplicateId> {
-        let mut created: BTreeMap<JobId, Recorded> = BTreeMap::new();
-        let mut keys: BTreeMap<Arc<str>, JobId> = BTreeMap::new();
-        let mut answers = Vec::new();
-        for (index, new) in jobs.iter().enumerate() {
-            let key = new.idempotency_key.as_ref();
-            let existing = key.and_then(|key| self.keys.get(key).or_else(|| keys.get(key)));
-            if let Some(job) = existing.and_then(|id| self.jobs.get(id).or_else(|| created.get(id))) {
-                answers.push(Enqueued::Existing(job.job().clone()));
-                continue;
-            }
-            if self.jobs.contains_key(&new.id) || created.contains_key(&new.id) {
-                return Err(DuplicateId { index, id: new.id });
-            }
-            let job = Recorded::new(new, now);
-            keys.extend(key.map(|key| (Arc::clone(key), new.id)));
-            answers.push(Enqueued::Created(job.job().clone()));
-            created.insert(new.id, job);
-        }
-        for job in created.values() {
-            self.named(&job.job().spec.queue, now);
-        }
-        self.jobs.extend(created);
-        self.keys.extend(keys);
-        for answer in &answers {
-            if let Enqueued::Created(job) = answer {
-                self.runs.learn(&Transition::new(job.clone(), EventKind::Enqueued, None, now));
-            }
-        }
-        Ok(answers)
-    }
-
     pub(super) fn claim(&mut self, claim: &Claim, now: Moment) -> Claimed {
         let (mut claimed, mut bytes) = (Claimed::default(), 0_usize);
         for queue in claim.queues.iter().filter(|queue| !claim.held.contains_queue(queue)) {
@@ -165,6 +134,14 @@ impl Contents {
     }
 
     pub(super) fn redrive(&mut self, id: JobId, redrive: &Redrive, now: Moment) -> Result<Transition, Refusal> {
+        let job = self.recorded(id)?.job().clone();
+        let unique = if redrive.spec.is_some() { &redrive.unique } else { &job.unique };
+        if let (Some(unique), Some(_)) = (unique, job.times.finished)
+            && let Some(other) = self.duplicates(unique, id, now).first()
+        {
+            let (key, irreplaceable) = (unique.key, false);
+            return Err(Refusal::Duplicate(Duplicate { id: other.id, state: other.state, key, irreplaceable }));
+        }
         let redriven = self.happen(id, Event::Redriven(redrive.clone()), now)?;
         self.named(&redriven.job.spec.queue, now);
         Ok(redriven)
@@ -181,18 +158,32 @@ impl Contents {
             }
         }
         self.runs.check_ids(step)?;
-        let mut pending = self.runs.write(step, now);
+        let mut changed = Changed::default();
         let mut transitions = Vec::new();
         for (child, new) in &step.jobs {
             let new = NewJob { parent: child_of(*child), idempotency_key: None, ..new.clone() };
-            if !self.jobs.contains_key(&new.id) {
-                let recorded = Recorded::new(&new, now);
-                self.named(&new.spec.queue, now);
-                let enqueued = Transition::new(recorded.job().clone(), EventKind::Enqueued, None, now);
-                self.runs.learn(&enqueued);
-                transitions.push(enqueued);
-                self.jobs.insert(new.id, recorded);
+            if self.jobs.contains_key(&new.id) {
+                continue;
             }
+            match self.decide_child(&new, now) {
+                Ok((new, cancelled)) => {
+                    let (job, replaced) = self.put(&new, cancelled, &mut changed, now);
+                    transitions.extend(replaced);
+                    transitions.push(Transition::new(job, EventKind::Enqueued, None, now));
+                }
+                Err(duplicate) => {
+                    self.take_back(changed);
+                    return Err(RunRefusal::Duplicate(*child, duplicate));
+                }
+            }
+        }
+        let mut pending = self.runs.write(step, now);
+        for transition in &transitions {
+            if transition.event == EventKind::Enqueued {
+                self.named(&transition.job.spec.queue, now);
+            }
+            self.runs.learn(transition);
+            pending.extend(transition.told_run());
         }
         let ended = step.cancelled.iter().map(|id| (id, true)).chain(step.withdrawn.iter().map(|id| (id, false)));
         for (id, even_active) in ended {
@@ -326,7 +317,7 @@ impl Contents {
         due.chain(expires).chain(self.all().filter_map(|job| overdue(job, standstills))).min()
     }
 
-    fn recorded(&mut self, id: JobId) -> Result<&mut Recorded, Refusal> {
+    pub(super) fn recorded(&mut self, id: JobId) -> Result<&mut Recorded, Refusal> {
         self.jobs.get_mut(&id).ok_or(Refusal::NotFound)
     }
 
@@ -336,7 +327,7 @@ impl Contents {
         Ok(transition)
     }
 
-    fn all(&self) -> impl Iterator<Item = &Job> + Clone {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Job> + Clone {
         self.jobs.values().map(Recorded::job)
     }
 
@@ -370,7 +361,7 @@ impl Contents {
     }
 
     /// A queue's standing; what is not known yet is known from now on.
-    fn named(&mut self, name: &Arc<str>, now: Moment) -> &mut QueueMark {
+    pub(super) fn named(&mut self, name: &Arc<str>, now: Moment) -> &mut QueueMark {
         self.queues.entry(Arc::clone(name)).or_insert(QueueMark { paused: false, created: now })
     }
 
@@ -380,7 +371,7 @@ impl Contents {
         Queue { name: Arc::clone(name), paused, created, counts: State::ALL.map(count) }
     }
 
-    fn forget(&mut self, id: JobId) {
+    pub(super) fn forget(&mut self, id: JobId) {
         self.jobs.remove(&id);
         self.keys.retain(|_, kept| *kept != id);
     }
@@ -392,7 +383,7 @@ fn limited_alike(one: &Spec, other: &Spec) -> bool {
     one.limits == other.limits && (!by_kind || one.kind == other.kind)
 }
 
-fn sorted<T, K: Ord>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
+pub(super) fn sorted<T, K: Ord>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut items: Vec<T> = items.collect();
     items.sort_by_key(key);
     items

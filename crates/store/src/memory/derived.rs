@@ -7,6 +7,7 @@
 use super::event::{Entry, Event};
 use crate::{
     FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken, NewJob, Revision, Spec, Start, State, Times,
+    Unique,
 };
 use redrive_policy::{Disposition, History, Moment, Outcome, Span};
 use std::sync::Arc;
@@ -50,6 +51,7 @@ impl<'a> Events<'a> {
             settled: completed.as_ref().map(|lease| lease.token),
             completed_by: completed.map(|lease| lease.worker),
             parent: self.new.parent,
+            unique: self.unique(),
         }
     }
 
@@ -92,6 +94,15 @@ impl<'a> Events<'a> {
             Some((_, Some(spec))) => spec,
             Some((index, None)) => Arc::new(Spec { expires: None, ..Spec::clone(&self.before(index).spec()) }),
         }
+    }
+
+    /// What was said last about its uniqueness: by the last redrive that said anything about the job.
+    fn unique(self) -> Option<Arc<Unique>> {
+        let said = self.entries.iter().rev().find_map(|entry| match &entry.event {
+            Event::Redriven(redrive) if redrive.spec.is_some() => Some(&redrive.unique),
+            _ => None,
+        });
+        said.unwrap_or(&self.new.unique).clone()
     }
 
     /// How many runs of this generation were started and not released.

@@ -6,16 +6,17 @@
 
 mod contents;
 mod derived;
+mod enqueue;
 mod event;
 mod limits;
 mod recorded;
 mod runs;
 
 use crate::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob,
-    NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId,
-    RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal, Stepped, Store,
-    StoreFuture, Transition,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Missing,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
+    RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal, Stepped,
+    Store, StoreFuture, Transition,
 };
 use contents::Contents;
 use redrive_policy::{Moment, Span};
@@ -55,7 +56,7 @@ impl Memory {
 }
 
 impl Store for Memory {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(async move { Ok(self.contents().enqueue(&jobs, now)) })
     }
 

@@ -37,6 +37,7 @@ mod tally;
 mod text;
 mod tls;
 mod transfer;
+mod unique;
 mod unreadable;
 mod vacuum;
 mod value;

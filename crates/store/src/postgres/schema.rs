@@ -23,8 +23,8 @@ const MIGRATIONS: [Migration; 5] = [
     Migration { version: 3, needs: 1, sql: include_str!("migrations/0003.sql") },
     // Nodes that do not know runs would end their jobs without a word to them.
     Migration { version: 4, needs: 4, sql: include_str!("migrations/0004.sql") },
-    // Nodes that do not know limits would exceed them, take retries in `claims` for active jobs, and leave out events
-    // that runs listen to.
+    // Nodes that do not know unique jobs would store duplicates. Those that do not know limits would exceed them, take
+    // retries in `claims` for active jobs, and leave out events that runs listen to.
     Migration { version: 5, needs: 5, sql: include_str!("migrations/0005.sql") },
 ];
 

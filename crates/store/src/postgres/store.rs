@@ -11,7 +11,7 @@ use super::verbs::{self, claim, enqueue, inbox, limits, list, manage, remove, ru
 use super::{listeners, pooler, privileges, queues, run, schema, vacuum};
 use crate::rules;
 use crate::{
-    Claim, Claimed, Decider, Decoder, Drained, DuplicateId, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef,
+    Claim, Claimed, Decider, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef,
     Listed, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention,
     Run, RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill,
     StartRefusal, Stepped, Store, StoreError, StoreFuture, Transition,
@@ -113,7 +113,7 @@ macro_rules! answer {
 }
 
 impl Store for Postgres {
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(self.enqueues.call((jobs, now)))
     }
 

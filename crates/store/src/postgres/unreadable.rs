@@ -55,6 +55,7 @@ const RESTORE: &str = "WITH back AS (\
      SELECT id FROM back ORDER BY id";
 const DELETE: &str = "WITH gone AS (DELETE FROM unreadable WHERE $1::uuid[] IS NULL OR id = ANY ($1) RETURNING id), \
      said AS (DELETE FROM specs USING gone WHERE specs.id = gone.id), \
+     unique_key AS (DELETE FROM unique_jobs USING gone WHERE unique_jobs.id = gone.id), \
      runs AS (DELETE FROM run_states r USING gone WHERE r.id = gone.id), \
      told AS (DELETE FROM run_messages m USING gone WHERE m.run = gone.id) \
      SELECT id FROM gone ORDER BY id";

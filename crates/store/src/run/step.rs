@@ -1,7 +1,7 @@
 //! How a run goes on: what is pending, and what a step writes.
 
 use crate::run::{Interest, Message, NewRun, Run, RunId, Signal};
-use crate::{Blob, JobId, NewJob, OtherEvent, Transition};
+use crate::{Blob, Duplicate, JobId, NewJob, OtherEvent, Transition};
 use redrive_policy::Moment;
 use std::fmt;
 use std::sync::Arc;
@@ -58,6 +58,7 @@ pub struct RunStep {
     /// The numbers of the messages that it has read.
     pub consumed: Vec<u64>,
     /// Jobs to enqueue, each with the number of the child. A job that is stored already as this child is left as it is.
+    /// One that must be unique and is not refuses the step, unless it replaces what it is a duplicate of.
     pub jobs: Vec<(u64, NewJob)>,
     /// Jobs of this run to cancel. Those that have ended, or are not its own, are left as they are.
     pub cancelled: Vec<JobId>,
@@ -102,7 +103,8 @@ impl RunStep {
 pub struct Advanced {
     /// The run after it.
     pub run: Run,
-    /// What happened to jobs: those that were enqueued, then those that were cancelled or withdrawn.
+    /// What happened to jobs: those that were enqueued, each behind those that it replaced, then those that were
+    /// cancelled or withdrawn.
     pub transitions: Vec<Transition>,
     /// The runs that are pending because of it, this one included; each once, by id.
     pub pending: Vec<RunId>,
@@ -122,6 +124,9 @@ pub enum RunRefusal {
     JobIdTaken(JobId),
     /// The id of a run to be started is that of another run.
     RunIdTaken(RunId),
+    /// The job with this number must be unique, and is not. That its policy is to ignore it does not help: the run
+    /// would wait for a job that is not its own.
+    Duplicate(u64, Duplicate),
     /// The inbox of the run has so many messages that no more are taken from outside.
     InboxFull(usize),
 }
@@ -133,6 +138,7 @@ impl fmt::Display for RunRefusal {
             Self::Changed(revision) => write!(f, "the run has advanced meanwhile, to revision {revision}"),
             Self::JobIdTaken(id) => write!(f, "the id {id}, which a job of the run was to have, is taken"),
             Self::RunIdTaken(id) => write!(f, "the id {id}, which a run of the run was to have, is taken"),
+            Self::Duplicate(child, duplicate) => write!(f, "the job {child} of the run is a duplicate: {duplicate}"),
             Self::InboxFull(most) => {
                 write!(f, "the inbox of the run has {most} messages, the most that are taken; send it again later")
             }

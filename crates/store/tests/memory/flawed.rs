@@ -4,7 +4,7 @@ use crate::MemorySubject;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
-    Claim, Claimed, Decider, DuplicateId, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
+    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
     Memory, Missing, NewJob, NewRun, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal,
     Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing,
     Standstill, StartRefusal, State, Stepped, Store, StoreError, StoreFuture, Token, Transition,
@@ -369,8 +369,16 @@ fn guessed(transition: &Transition) -> Option<State> {
     State::ALL.into_iter().find(before)
 }
 
+/// The refusal of the job at another position.
+fn numbered(refusal: EnqueueRefusal, index: usize) -> EnqueueRefusal {
+    match refusal {
+        EnqueueRefusal::IdTaken { id, .. } => EnqueueRefusal::IdTaken { index, id },
+        EnqueueRefusal::Duplicate { duplicate, .. } => EnqueueRefusal::Duplicate { index, duplicate },
+    }
+}
+
 impl Store for Flawed {
-    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, DuplicateId>> {
+    fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(async move {
             if self.has(Flaw::ForgetsKeys) {
                 jobs.iter_mut().for_each(|job| job.idempotency_key = None);
@@ -387,7 +395,7 @@ impl Store for Flawed {
             for (index, job) in jobs.into_iter().enumerate() {
                 match self.memory.enqueue(vec![job], now).await? {
                     Ok(answer) => answers.extend(answer),
-                    Err(duplicate) => return Ok(Err(DuplicateId { index, ..duplicate })),
+                    Err(refusal) => return Ok(Err(numbered(refusal, index))),
                 }
             }
             Ok(Ok(answers))

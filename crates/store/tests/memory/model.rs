@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use redrive_store::conformance::model::{Step, StepAnswer, agree, shortened, steps};
-use redrive_store::{ChildEnd, Enqueued, MessageBody, Refusal, RunRefusal, StartRefusal, State, Stepped};
+use redrive_store::{
+    ChildEnd, EnqueueRefusal, Enqueued, MessageBody, Refusal, RunRefusal, StartRefusal, State, Stepped,
+};
 use std::collections::BTreeSet;
 
 proptest! {
@@ -58,7 +60,9 @@ fn the_histories_reach_every_state_and_every_refusal() {
         ["a dead letter", "a third generation", "a third run", "a thirtieth run", "a second release"]
             .map(str::to_owned),
     );
-    expected.extend(["a taken id", "a known key", "a pruned job"].map(str::to_owned));
+    expected.extend(["a taken id", "a known key", "a pruned job", "a duplicate"].map(str::to_owned));
+    expected.extend(["a duplicate of an ended job", "an ignored job", "a replaced job"].map(str::to_owned));
+    expected.insert("Duplicate".to_owned());
     expected.extend(OF_RUNS.map(str::to_owned));
     let missing: Vec<_> = expected.difference(&reached).collect();
     assert!(missing.is_empty(), "200 histories never came to {missing:?}");
@@ -93,12 +97,13 @@ fn a_disagreement_shrinks_to_a_short_history() {
 fn name(refusal: &Refusal) -> String {
     match refusal {
         Refusal::TooManyReleases(_) => "TooManyReleases".to_owned(),
+        Refusal::Duplicate(_) => "Duplicate".to_owned(),
         other => format!("{other:?}"),
     }
 }
 
 /// What histories have to reach with runs.
-const OF_RUNS: [&str; 15] = [
+const OF_RUNS: [&str; 16] = [
     "a run whose id is taken",
     "a run whose key is taken",
     "a step",
@@ -106,6 +111,7 @@ const OF_RUNS: [&str; 15] = [
     "a step that is too late",
     "a step with the id of another job",
     "a step with the id of another run",
+    "a step with a duplicate",
     "a step that ends a run",
     "a job of a run",
     "a cancelled job of a run",
@@ -135,6 +141,7 @@ fn of_runs(seen: &StepAnswer) -> Vec<&'static str> {
         Err(RunRefusal::Changed(_)) => "a step that is too late",
         Err(RunRefusal::JobIdTaken(_)) => "a step with the id of another job",
         Err(RunRefusal::RunIdTaken(_)) => "a step with the id of another run",
+        Err(RunRefusal::Duplicate(..)) => "a step with a duplicate",
         Err(RunRefusal::InboxFull(_)) => "a full inbox",
     };
     match seen {
@@ -150,7 +157,17 @@ fn of_runs(seen: &StepAnswer) -> Vec<&'static str> {
 
 fn special(seen: &StepAnswer) -> Option<&'static str> {
     match seen {
-        StepAnswer::Enqueued(Err(_)) => Some("a taken id"),
+        StepAnswer::Enqueued(Err(EnqueueRefusal::IdTaken { .. })) => Some("a taken id"),
+        StepAnswer::Enqueued(Err(EnqueueRefusal::Duplicate { duplicate, .. })) if duplicate.irreplaceable => {
+            Some("a duplicate of an ended job")
+        }
+        StepAnswer::Enqueued(Err(EnqueueRefusal::Duplicate { .. })) => Some("a duplicate"),
+        StepAnswer::Enqueued(Ok(answers)) if answers.iter().any(|a| matches!(a, Enqueued::Ignored(_))) => {
+            Some("an ignored job")
+        }
+        StepAnswer::Enqueued(Ok(answers)) if answers.iter().any(|a| matches!(a, Enqueued::Replaced { .. })) => {
+            Some("a replaced job")
+        }
         StepAnswer::Enqueued(Ok(answers)) if answers.iter().any(|a| matches!(a, Enqueued::Existing(_))) => {
             Some("a known key")
         }

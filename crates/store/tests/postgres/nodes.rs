@@ -195,9 +195,7 @@ fn a_key_is_one_job_on_all_nodes() {
             let calls = (nodes[0].enqueue(vec![keyed()], now()), nodes[1].enqueue(vec![keyed()], now()));
             let (first, second) = tokio::join!(calls.0, calls.1);
             let created = [first, second].map(|answer| answer.unwrap().unwrap().remove(0));
-            let jobs = created.clone().map(|answer| match answer {
-                Enqueued::Created(job) | Enqueued::Existing(job) => job,
-            });
+            let jobs = created.clone().map(Enqueued::into_job);
             assert_eq!(jobs[0], jobs[1], "both callers get the same job");
             assert_eq!(created.iter().filter(|answer| matches!(answer, Enqueued::Created(_))).count(), 1);
         }

@@ -162,8 +162,8 @@ fn runs_and_messages_of_newer_versions_are_left_alone() {
         for run in [&newer, &told_by_newer, &sound] {
             database.signal(run).await;
         }
-        database.set("run_states", "id", &newer, "set_byte(body, 0, 2)").await;
-        database.set("run_messages", "run", &told_by_newer, "set_byte(body, 0, 2)").await;
+        database.set("run_states", "id", &newer, "set_byte(body, 0, 3)").await;
+        database.set("run_messages", "run", &told_by_newer, "set_byte(body, 0, 3)").await;
         assert_eq!(database.pending_ids().await, [sound.id]);
         let consumed = database.pending().await.remove(0).messages.iter().map(|message| message.number).collect();
         let step = RunStep { consumed, ..RunStep::of(&sound) };

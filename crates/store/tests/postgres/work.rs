@@ -45,7 +45,7 @@ pub(crate) fn job(queue: &str) -> NewJob {
         limits: None,
     };
     let id = JobId::new(now(), u128::from(number));
-    NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None, parent: None }
+    NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None, parent: None, unique: None }
 }
 
 pub(crate) fn claim(queue: &str, count: usize, seed: u64) -> Claim {

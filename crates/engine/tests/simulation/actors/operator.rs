@@ -121,7 +121,7 @@ async fn redrive(world: &World, rng: &Seeded, account: usize, id: JobId) {
                     expires: planned.expires,
                 }))
             });
-            let redrive = redrive_store::Redrive { spec: spec.transpose()?, by: "operator".into() };
+            let redrive = redrive_store::Redrive { spec: spec.transpose()?, unique: None, by: "operator".into() };
             engine.redrive(id, redrive).await
         })
         .await;

@@ -65,10 +65,8 @@ fn note(world: &World, planned_jobs: &[PlannedJob], when: When, response: Respon
         Response::Answer(answers) => {
             let mut jobs = Vec::new();
             for (planned, answer) in planned_jobs.iter().zip(answers) {
-                let (outcome, job) = match answer {
-                    Enqueued::Created(job) => (Submitted::Created, job),
-                    Enqueued::Existing(job) => (Submitted::Existing, job),
-                };
+                let outcome = if answer.is_new() { Submitted::Created } else { Submitted::Existing };
+                let job = answer.into_job();
                 submitted(planned.account, outcome);
                 jobs.push(Rc::new(job));
             }

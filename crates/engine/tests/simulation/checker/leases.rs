@@ -157,7 +157,7 @@ fn refused(case: &mut Case<'_>, run: u32, when: When, refusal: &Refusal, index: 
             ended || cancelled || may_be_overdue(case, run, when.to)
         }
         Refusal::TooManyReleases(most) => *most == MOST_RELEASES && released(case, run, when) >= MOST_RELEASES as usize,
-        Refusal::WrongState(_) | Refusal::WrongLease | Refusal::OtherWorker => false,
+        Refusal::WrongState(_) | Refusal::WrongLease | Refusal::OtherWorker | Refusal::Duplicate(_) => false,
     };
     if !explained {
         case.violation("one lease", format!("lease {run} was refused at {when:?} for no reason: {refusal:?}"));

@@ -87,7 +87,7 @@ pub(crate) async fn redriver(world: Rc<RunWorld>, rng: Seeded) {
             continue;
         }
         let id = rng.pick(&listed.jobs).id;
-        let redrive = Redrive { spec: None, by: "a test".into() };
+        let redrive = Redrive { spec: None, unique: None, by: "a test".into() };
         if let Some(Ok(_)) = world.ask(|engine| async move { engine.redrive(id, redrive).await }).await {
             world.count("redrives");
         }

@@ -5,7 +5,7 @@ use crate::app::App;
 use redrive_ojs::json::Members;
 use redrive_ojs::{Invalid, Override, PolicyOrigin, policy_text};
 use redrive_policy::{Policy, Problems};
-use redrive_store::{Job, Redrive, Spec};
+use redrive_store::{Job, Redrive, Spec, Unique};
 use std::sync::Arc;
 
 /// Who redrives a job, where the request does not say.
@@ -15,12 +15,17 @@ const UNNAMED: &str = "api";
 pub(in crate::ojs) fn redrive(app: &App, members: &Members<'_>, job: &Job) -> Result<Redrive, ApiError> {
     let mut invalid = Invalid::default();
     let by = members.operator_name(&app.limits.of_jobs(), &mut invalid.request);
-    let spec = spec(app, members, job, invalid)?;
-    Ok(Redrive { spec, by: Arc::from(by.as_deref().unwrap_or(UNNAMED)) })
+    let (spec, unique) = spec(app, members, job, invalid)?.unzip();
+    let by = Arc::from(by.as_deref().unwrap_or(UNNAMED));
+    Ok(Redrive { spec, unique: unique.flatten(), by })
 }
 
-/// What is said about the job from now on; `None` where nothing changes but that it does not expire.
-fn spec(app: &App, members: &Members<'_>, job: &Job, mut invalid: Invalid) -> Result<Option<Arc<Spec>>, ApiError> {
+/// A specification, and what the job must be unique in.
+type Revised = (Arc<Spec>, Option<Arc<Unique>>);
+
+/// What is said about the job from now on, and what it must be unique in; `None` where nothing changes but that it does
+/// not expire.
+fn spec(app: &App, members: &Members<'_>, job: &Job, mut invalid: Invalid) -> Result<Option<Revised>, ApiError> {
     let p = &mut invalid.request;
     members.only(&["override", "by"], p);
     let Some(revised) = members.object("override", "/override", p) else {
@@ -42,8 +47,13 @@ fn spec(app: &App, members: &Members<'_>, job: &Job, mut invalid: Invalid) -> Re
     let body = body.ok_or_else(|| {
         ApiError::new(Code::InternalError, format!("what is stored of job {} cannot be read", job.id))
     })?;
+    let unique = revised.unique(job, &queue, &body, &mut invalid.request);
+    if !invalid.is_empty() {
+        return Err(invalid.into());
+    }
     let (body, expires) = (Arc::from(body), revised.expires);
-    Ok(Some(Arc::new(Spec { queue, body, policy, expires, ..(*job.spec).clone() })))
+    let spec = Spec { queue, body, policy, expires, ..(*job.spec).clone() };
+    Ok(Some((Arc::new(spec), unique.map(Arc::new))))
 }
 
 /// The policy that the redrive brings, else the one that the job had; both under the caps of its queue.

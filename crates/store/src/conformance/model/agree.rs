@@ -1,13 +1,13 @@
 //! Two stores, one history.
 
 use super::answer::StepAnswer;
-use super::plan::{self, HeldPlan, JobPlan, ListPlan, SpecPlan, StartPlan};
+use super::plan::{self, HeldPlan, JobPlan, ListPlan, SpecPlan, StartPlan, UniquePlan};
 use super::run_plan::RunsStep;
 use super::sound::unsound;
 use super::step::Step;
 use super::world::World;
 use crate::conformance::Subject;
-use crate::{Memory, StoreError};
+use crate::{Memory, OnConflict, StoreError};
 use std::fmt;
 
 /// Where a subject differs from the reference model.
@@ -93,8 +93,17 @@ fn final_reads() -> Vec<Step> {
         reads.into_iter().chain((0..8).map(Step::Get)).chain(keys)
     };
     let keys = (0..plan::FEW).map(|key| {
-        let plan = JobPlan { id: None, spec: SpecPlan::default(), start: StartPlan::Pending, key: Some(key) };
+        let plan =
+            JobPlan { id: None, spec: SpecPlan::default(), start: StartPlan::Pending, key: Some(key), unique: None };
         Step::Enqueue(vec![plan])
     });
-    all().chain([Step::Restart]).chain(all()).chain(keys).collect()
+    let uniques = (0..plan::FEW).flat_map(|key| (0..8).map(move |state| unique(key, 1 << state)));
+    all().chain([Step::Restart]).chain(all()).chain(keys).chain(uniques).collect()
+}
+
+/// Enqueues a job that is ignored where another with the key is in one of the states.
+fn unique(key: u8, states: u8) -> Step {
+    let unique = UniquePlan { key, states, period_ms: None, on_conflict: OnConflict::Ignore };
+    let (spec, start) = (SpecPlan::default(), StartPlan::Pending);
+    Step::Enqueue(vec![JobPlan { id: None, spec, start, key: None, unique: Some(unique) }])
 }

@@ -25,7 +25,7 @@ mod world;
 
 pub use agree::{Disagreement, agree};
 pub use answer::StepAnswer;
-pub use plan::{End, HeldPlan, JobPlan, LeasePlan, ListPlan, SpecPlan, StartPlan, TokenPlan};
+pub use plan::{End, HeldPlan, JobPlan, LeasePlan, ListPlan, SpecPlan, StartPlan, TokenPlan, UniquePlan};
 pub use run_plan::{AdvancePlan, RunPlan, RunsStep};
 pub use shorten::shortened;
 pub use step::{Step, steps};

@@ -3,10 +3,11 @@
 //! Jobs and leases are numbered from the latest back, so that the latest are used most often; times are
 //! whole milliseconds from a short list, so that they often coincide.
 
-use crate::State;
+use crate::{OnConflict, State, States, Unique, UniqueKey};
 use proptest::option;
 use proptest::prelude::*;
 use redrive_policy::{Disposition, Failure, Signal, Span};
+use std::sync::Arc;
 
 /// How many queues, workers, kinds and keys there are.
 pub(super) const FEW: u8 = 3;
@@ -24,6 +25,30 @@ pub struct JobPlan {
     pub start: StartPlan,
     /// Which idempotency key it has.
     pub key: Option<u8>,
+    /// What it must be unique in.
+    pub unique: Option<UniquePlan>,
+}
+
+/// What a job must be unique in.
+#[derive(Clone, Copy, Debug)]
+pub struct UniquePlan {
+    /// Which key.
+    pub key: u8,
+    /// The states that count, as bits.
+    pub states: u8,
+    /// How long, in milliseconds.
+    pub period_ms: Option<u32>,
+    /// What happens to a duplicate.
+    pub on_conflict: OnConflict,
+}
+
+impl UniquePlan {
+    /// The policy of the plan.
+    pub(super) fn policy(self) -> Arc<Unique> {
+        let (key, states) = (UniqueKey([self.key; 32]), States::from_bits(self.states));
+        let period = self.period_ms.map(Span::from_millis);
+        Arc::new(Unique { states, period, on_conflict: self.on_conflict, ..Unique::new(key) })
+    }
 }
 
 /// The first state of a job.
@@ -209,8 +234,15 @@ pub(super) fn job() -> impl Strategy<Value = JobPlan> {
         1 => Just(StartPlan::Pending),
         2 => around_ms().prop_map(StartPlan::Scheduled),
     ];
-    (option::weighted(0.1, back()), spec(), start, option::weighted(0.15, 0..FEW))
-        .prop_map(|(id, spec, start, key)| JobPlan { id, spec, start, key })
+    (option::weighted(0.1, back()), spec(), start, option::weighted(0.15, 0..FEW), option::weighted(0.15, unique()))
+        .prop_map(|(id, spec, start, key, unique)| JobPlan { id, spec, start, key, unique })
+}
+
+fn unique() -> impl Strategy<Value = UniquePlan> {
+    let states = prop_oneof![3 => Just(States::UNENDED.bits()), 1 => Just(u8::MAX), 1 => any::<u8>()];
+    let on_conflict = proptest::sample::select(&OnConflict::ALL[..]);
+    (0..FEW, states, option::weighted(0.3, wait_ms()), on_conflict)
+        .prop_map(|(key, states, period_ms, on_conflict)| UniquePlan { key, states, period_ms, on_conflict })
 }
 
 pub(super) fn spec() -> impl Strategy<Value = SpecPlan> {

@@ -1,7 +1,7 @@
 //! The state around a store: the clock, the leases so far, and the values that plans stand for.
 
 use super::answer::StepAnswer;
-use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, LimitPlan, SpecPlan, StartPlan, TokenPlan};
+use super::plan::{End, FEW, HeldPlan, JobPlan, LeasePlan, LimitPlan, SpecPlan, StartPlan, TokenPlan, UniquePlan};
 use super::policies::policies;
 use super::run_plan::RunsStep;
 use super::step::Step;
@@ -9,7 +9,7 @@ use crate::conformance::harness::walked;
 use crate::{
     Bounds, Claim, Decision, Filter, Group, Held, Job, JobId, LeaseRef, LeaseToken, Limits, Missing, NewJob, Overdue,
     Page, Rate, Redrive, Retention, RunId, RunOutcome, Setting, Settlement, Spec, Standing, Standstill, Start, Store,
-    StoreError, Token,
+    StoreError, Token, Unique, UniqueKey,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
@@ -76,7 +76,9 @@ impl World {
             Step::Cancel(job) => StepAnswer::Transition(store.cancel(self.id(*job), now).await?),
             Step::Activate(job) => StepAnswer::Transition(store.activate(self.id(*job), now).await?),
             Step::Redrive(job, plan) => {
-                let redrive = Redrive { spec: plan.map(|plan| self.spec(plan)), by: word("operator", *job) };
+                // What a job must be unique in belongs to what a redrive can replace.
+                let unique = plan.filter(|plan| plan.kind == 0).map(|plan| unique(plan.queue));
+                let redrive = Redrive { spec: plan.map(|plan| self.spec(plan)), unique, by: word("operator", *job) };
                 StepAnswer::Transition(store.redrive(self.id(*job), redrive, now).await?)
             }
             Step::Remove(job) => StepAnswer::One(store.remove(self.id(*job)).await?),
@@ -175,7 +177,14 @@ impl World {
         };
         let key = plan.key.map(|key| word("key", key));
         let id = plan.id.map_or_else(|| self.new_id(place), |back| self.id(back));
-        NewJob { id, spec: self.spec(plan.spec), start, idempotency_key: key, parent: None }
+        NewJob {
+            id,
+            spec: self.spec(plan.spec),
+            start,
+            idempotency_key: key,
+            parent: None,
+            unique: plan.unique.map(UniquePlan::policy),
+        }
     }
 
     fn spec(&self, plan: SpecPlan) -> Arc<Spec> {
@@ -256,6 +265,11 @@ pub(super) fn word(what: &str, number: u8) -> Arc<str> {
 
 pub(super) fn moved(moment: Moment, ms: i64) -> Moment {
     Moment::from_micros(moment.micros() + ms * 1_000)
+}
+
+/// What a job must be unique in that is redriven with another specification.
+fn unique(key: u8) -> Arc<Unique> {
+    Arc::new(Unique::new(UniqueKey([key; 32])))
 }
 
 /// The limits of a job. Jobs of a key that are limited in time have the same rate or throttle, so that a start matters

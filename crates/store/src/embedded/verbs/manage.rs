@@ -30,6 +30,10 @@ impl StoreState {
         let Some(place) = self.find(id) else { return Ok(Err(Refusal::NotFound)) };
         // Only what will be used may enter the catalogue: nothing would ever release it.
         let redriven = self.slots.get(place).filter(|slot| slot.state().after(EventKind::Redriven).is_some());
+        let duplicate = redriven.and_then(|_| self.redriven_duplicate(place, redrive, now));
+        if let Some(duplicate) = duplicate {
+            return Ok(Err(Refusal::Duplicate(duplicate)));
+        }
         let shared_spec = match redriven.and_then(|slot| rules::redriven_spec(&slot.spec(), redrive)) {
             Some(spec) => Some(self.shared_spec(&spec, now)?),
             None => None,

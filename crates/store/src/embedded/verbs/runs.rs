@@ -3,9 +3,10 @@
 use crate::embedded::record;
 use crate::embedded::store_state::StoreState;
 use crate::run::{INBOX_MESSAGES, events_of, rules as run_rules};
+use crate::unique::{Admission, Admitted};
 use crate::{
-    Advanced, EventBody, EventKind, JobId, Message, MessageBody, NewJob, NewRun, Parent, Refusal, Run, RunId,
-    RunRefusal, RunStep, Signal, StartRefusal, State, Stepped, StoreError, Transition, rules,
+    Advanced, EventBody, JobId, Message, MessageBody, NewJob, NewRun, Parent, Refusal, Run, RunId, RunRefusal, RunStep,
+    Signal, StartRefusal, State, Stepped, StoreError, Transition, rules,
 };
 use redrive_policy::{Moment, Span};
 use std::collections::HashSet;
@@ -39,6 +40,10 @@ impl StoreState {
         };
         let new: Vec<NewJob> = step.jobs.iter().map(|(child, new)| child_job(step.id, *child, new)).collect();
         let new: Vec<&NewJob> = new.iter().filter(|new| self.find(new.id).is_none()).collect();
+        let admitted = match self.admit_children(&new, now) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         // What can fail comes before the first change.
         let shared_specs = new.iter().map(|new| self.shared_spec(&new.spec, now)).collect::<Result<Vec<_>, _>>()?;
         for number in &step.consumed {
@@ -57,13 +62,10 @@ impl StoreState {
             touched.extend(self.leave(*to, MessageBody::Signal(signal.clone()), now));
         }
         let mut transitions = Vec::with_capacity(new.len() + step.cancelled.len() + step.withdrawn.len());
-        for (new, shared_spec) in new.into_iter().zip(shared_specs) {
-            let job = rules::created(new, now);
-            self.insert(&job, shared_spec, None);
-            let enqueued = Transition::new(job, EventKind::Enqueued, None, now);
-            self.tell_change(&enqueued);
-            transitions.push(enqueued);
+        for ((new, shared_spec), admitted) in new.into_iter().zip(shared_specs).zip(admitted) {
+            transitions.extend(self.insert_child(new, shared_spec, admitted, now));
         }
+        touched.extend(transitions.iter().filter_map(Transition::told_run));
         let ended = step.cancelled.iter().map(|id| (*id, true)).chain(step.withdrawn.iter().map(|id| (*id, false)));
         transitions.extend(ended.filter_map(|(id, even_active)| self.cancel_child(step.id, id, even_active, now)));
         for event in &step.events {
@@ -95,6 +97,17 @@ impl StoreState {
             }
         }
         Ok((before, after))
+    }
+
+    /// What becomes of the jobs of a step. A run waits for its own jobs: it learns of a duplicate, whatever its policy.
+    fn admit_children(&self, new: &[&NewJob], now: Moment) -> Result<Vec<Admitted>, RunRefusal> {
+        let mut admission = Admission::default();
+        let admit = |new: &&NewJob| {
+            let child = new.parent.map_or(0, |parent| parent.child);
+            let admitted = self.admit(&mut admission, new, now).and_then(Admitted::of_run);
+            admitted.map_err(|duplicate| RunRefusal::Duplicate(child, duplicate))
+        };
+        new.iter().map(admit).collect()
     }
 
     fn cancel_child(&mut self, run: RunId, id: JobId, even_active: bool, now: Moment) -> Option<Transition> {
@@ -203,5 +216,6 @@ fn child_job(run: RunId, child: u64, new: &NewJob) -> NewJob {
         start: new.start,
         idempotency_key: None,
         parent: Some(Parent { run, child }),
+        unique: new.unique.clone(),
     }
 }

@@ -12,9 +12,10 @@ use crate::postgres::core::{BEGIN, Core, Locked, WAITING_FIRST, Wanted};
 use crate::postgres::db_error::DbError;
 use crate::postgres::pool::Session;
 use crate::postgres::stored_row::{StoredRow, uuids as job_uuids};
+use crate::postgres::unique::{self, Holders};
 use crate::postgres::value::{Param, Reader, Statement, limit};
 use crate::postgres::{queues, read, write};
-use crate::{Job, JobId, NewJob, Run, RunId, RunStep, Stepped, rules};
+use crate::{Job, JobId, MOST_REPLACED, NewJob, OnConflict, Run, RunId, RunStep, Stepped, Unique, rules};
 use redrive_policy::Moment;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -40,13 +41,26 @@ async fn advanced(core: &Core, steps: &[RunStep], now: Moment) -> Result<Vec<Ste
     let policies = policies(core, &mut session, steps).await?;
     let ids: BTreeSet<RunId> = steps.iter().map(|step| step.id).collect();
     // The order prevents two callers from waiting for each other.
-    let rows = session.begin(BEGIN, &Statement::new(&sql::LOCK, vec![Box::new(uuids(&ids))])).await?;
+    let lock = Statement::new(&sql::LOCK, vec![Box::new(uuids(&ids))]);
+    let uniques: Vec<&Unique> = unique_jobs(steps).collect();
+    let rows = if uniques.is_empty() {
+        session.begin(BEGIN, &lock).await?
+    } else {
+        session.begin(BEGIN, &unique::lock(uniques.iter().copied())).await?;
+        session.query(&lock).await?
+    };
     // What cannot be read any more is as good as gone for its own step.
     let own = Found::of(&rows)?.runs;
-    let others = others(&mut session, steps, &own).await?;
+    let holders = Holders::read(&mut session, uniques.iter().copied(), now).await?;
+    let replaced = replaceable(&uniques, &holders, now);
+    let (taken, locked) = jobs(core, &mut session, steps, &replaced).await?;
+    // Of jobs that may be replaced, what has happened since they were looked at makes the transaction repeat.
+    if replaced.iter().any(|id| locked.jobs.get(id).is_none_or(|stored| stored.job.state.is_terminal())) {
+        return Err(DbError::Collided("a job that may be replaced has ended".to_owned()));
+    }
+    let others = others(&mut session, steps, &own, &locked, &replaced).await?;
     let unread = others.unread().collect();
     let known = own.into_iter().chain(others.runs).map(|run| (run.id, Entry::stored(run))).collect();
-    let (taken, locked) = jobs(core, &mut session, steps).await?;
     let mut work = Work {
         now,
         runs: known,
@@ -58,6 +72,7 @@ async fn advanced(core: &Core, steps: &[RunStep], now: Moment) -> Result<Vec<Ste
         messages: Messages::default(),
         listening: core.listeners.all(),
         consumed: Vec::new(),
+        holders,
     };
     inboxes(&mut session, steps, &mut work).await?;
     let answers: Vec<Stepped> = steps.iter().map(|step| work.step(step)).collect();
@@ -67,6 +82,28 @@ async fn advanced(core: &Core, steps: &[RunStep], now: Moment) -> Result<Vec<Ste
     }
     written(core, session, work, locked.blocks, &policies).await?;
     Ok(answers)
+}
+
+/// What the new jobs of steps must be unique in.
+fn unique_jobs(steps: &[RunStep]) -> impl Iterator<Item = &Unique> {
+    steps.iter().flat_map(|step| &step.jobs).filter_map(|(_, new)| new.unique.as_deref())
+}
+
+/// The jobs that those of steps may replace.
+fn replaceable(uniques: &[&Unique], holders: &Holders, now: Moment) -> Vec<JobId> {
+    let replaces =
+        |unique: &&&Unique| matches!(unique.on_conflict, OnConflict::Replace | OnConflict::ReplaceExceptSchedule);
+    let mut ids: Vec<JobId> = Vec::new();
+    for unique in uniques.iter().filter(replaces) {
+        let counting = holders.of(unique, now);
+        // Neither is any of them replaced: such a job is refused.
+        if counting.len() <= MOST_REPLACED && !counting.iter().any(|holder| holder.state.is_terminal()) {
+            ids.extend(counting.iter().map(|holder| holder.id));
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 /// How the policies of new jobs are stored, by the specification of the job: two steps may name one id.
@@ -83,8 +120,16 @@ async fn policies(core: &Core, session: &mut Session, steps: &[RunStep]) -> Resu
 }
 
 /// The other runs that the steps name.
-async fn others(session: &mut Session, steps: &[RunStep], own: &[Run]) -> Result<Found, DbError> {
+async fn others(
+    session: &mut Session,
+    steps: &[RunStep],
+    own: &[Run],
+    locked: &Locked,
+    replaced: &[JobId],
+) -> Result<Found, DbError> {
     let mut ids: BTreeSet<RunId> = own.iter().filter_map(|run| run.parent).map(|parent| parent.run).collect();
+    let parents = replaced.iter().filter_map(|id| locked.jobs.get(id)?.job.parent);
+    ids.extend(parents.map(|parent| parent.run));
     for step in steps {
         ids.extend(step.runs.iter().flat_map(|new| [Some(new.id), new.parent.map(|parent| parent.run)]).flatten());
         ids.extend(step.signals.iter().map(|(to, _)| *to));
@@ -97,11 +142,16 @@ async fn others(session: &mut Session, steps: &[RunStep], own: &[Run]) -> Result
 }
 
 /// The jobs that the steps name and that are stored: their ids, and the jobs, locked where they have not ended.
-async fn jobs(core: &Core, session: &mut Session, steps: &[RunStep]) -> Result<(HashSet<JobId>, Locked), DbError> {
+async fn jobs(
+    core: &Core,
+    session: &mut Session,
+    steps: &[RunStep],
+    replaced: &[JobId],
+) -> Result<(HashSet<JobId>, Locked), DbError> {
     let named = |step: &RunStep| -> Vec<JobId> {
         step.jobs.iter().map(|(_, new)| new.id).chain(step.cancelled.iter().chain(&step.withdrawn).copied()).collect()
     };
-    let named: BTreeSet<JobId> = steps.iter().flat_map(named).collect();
+    let named: BTreeSet<JobId> = steps.iter().flat_map(named).chain(replaced.iter().copied()).collect();
     if named.is_empty() {
         return Ok((HashSet::new(), Locked::default()));
     }
@@ -155,7 +205,7 @@ async fn written(
     mut blocks: Blocks,
     policies: &Policies,
 ) -> Result<(), DbError> {
-    let Work { now, runs, mut jobs, created, cancelled, messages, consumed, .. } = work;
+    let Work { now, runs, mut jobs, created, cancelled, messages, consumed, holders, .. } = work;
     let numbers = enqueue(core, &mut session, &created, policies, now).await?;
     // What was enqueued and cancelled at once is written like any other job that ends.
     let again = lock(core, &mut session, &cancelled).await?;
@@ -185,6 +235,8 @@ async fn written(
         statements.push(Statement::new(&sql::CONSUME, vec![Box::new(runs), Box::new(numbers)]));
     }
     statements.extend(messages.statement());
+    statements.extend(holders.tidied());
+    statements.extend(unique::stored(created.iter().map(|(_, job)| job)));
     let mut changed: Vec<&StoredRow> = jobs.values().filter(|stored| stored.changed).collect();
     changed.sort_by_key(|stored| stored.job.id);
     core.commit_with(&mut session, &changed, &blocks, statements).await?;

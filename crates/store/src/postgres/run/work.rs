@@ -3,12 +3,15 @@
 use super::messages::Messages;
 use crate::postgres::listeners::Listening;
 use crate::postgres::stored_row::StoredRow;
+use crate::postgres::unique::Holders;
 use crate::run::{events_of, rules as run_rules};
+use crate::unique::{Admission, Admitted, Holder, rescheduled};
 use crate::{
     Advanced, EventBody, EventKind, Interest, Job, JobId, MessageBody, NewJob, NewRun, Parent, Run, RunId, RunRefusal,
-    RunStep, State, Stepped, Transition, rules,
+    RunStep, State, Stepped, Transition, Unique, rules,
 };
 use redrive_policy::Moment;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -30,6 +33,8 @@ pub(super) struct Work {
     /// The runs that listen, before the steps.
     pub(super) listening: Listening,
     pub(super) consumed: Vec<(RunId, u64)>,
+    /// The jobs that have the keys of new ones, as they were before the steps.
+    pub(super) holders: Holders,
 }
 
 /// A run, and what is known of its inbox.
@@ -88,6 +93,7 @@ impl Work {
         let after = run_rules::advance(&before, step, self.now)?;
         self.check_jobs(step)?;
         self.check_runs(step)?;
+        let admitted = self.admit(step)?;
         let mut touched = vec![step.id];
         touched.extend(run_rules::end_message(&before, &after).and_then(|(to, body)| self.leave(to, body)));
         if let Some(entry) = self.runs.get_mut(&step.id) {
@@ -104,8 +110,8 @@ impl Work {
         for (to, signal) in &step.signals {
             touched.extend(self.leave(*to, MessageBody::Signal(signal.clone())));
         }
-        let mut transitions = self.enqueue(step);
-        transitions.iter().for_each(|transition| self.tell_change(transition));
+        let mut transitions = self.enqueue(step, admitted);
+        touched.extend(transitions.iter().filter_map(Transition::told_run));
         let ended = step.cancelled.iter().map(|id| (*id, true)).chain(step.withdrawn.iter().map(|id| (*id, false)));
         transitions.extend(ended.filter_map(|(id, active)| self.cancel(step.id, id, active)));
         for event in &step.events {
@@ -151,16 +157,49 @@ impl Work {
         stored.or_else(|| self.created.iter().find(|(_, job)| job.id == id).map(|(_, job)| job))
     }
 
-    fn enqueue(&mut self, step: &RunStep) -> Vec<Transition> {
+    /// What becomes of the new jobs of a step. A run waits for its own jobs, and learns of every duplicate.
+    fn admit(&self, step: &RunStep) -> Result<Vec<Admitted>, RunRefusal> {
+        let mut admission = Admission::default();
+        let new = step.jobs.iter().filter(|(_, new)| self.job(new.id).is_none());
+        let admit = |(child, new): &(u64, NewJob)| {
+            let Some(unique) = &new.unique else { return Ok(Admitted::Stored) };
+            let job = rules::created(new, self.now);
+            let admitted = admission.admit(unique, &job, self.duplicates(unique), self.now);
+            admitted.and_then(Admitted::of_run).map_err(|duplicate| RunRefusal::Duplicate(*child, duplicate))
+        };
+        new.map(admit).collect()
+    }
+
+    /// The jobs that make a new one a duplicate, by the steps so far, in the order of their creation, then by id.
+    fn duplicates(&self, unique: &Unique) -> Vec<Holder> {
+        let now = |holder: Holder| self.jobs.get(&holder.id).map_or(holder, |stored| Holder::of(&stored.job));
+        let stored = self.holders.of(unique, self.now).into_iter().map(now);
+        let same = |job: &&Job| job.unique.as_ref().is_some_and(|other| other.key == unique.key);
+        let created = self.created.iter().map(|(_, job)| job).filter(same).map(Holder::of);
+        let mut all: Vec<Holder> = stored.chain(created).collect();
+        all.retain(|holder| unique.counts(holder.state, holder.created, self.now));
+        all.sort_by_key(|holder| (holder.created, holder.id));
+        all
+    }
+
+    fn enqueue(&mut self, step: &RunStep, admitted: Vec<Admitted>) -> Vec<Transition> {
         let mut transitions = Vec::new();
+        let mut admitted = admitted.into_iter();
         for (child, new) in &step.jobs {
             if self.job(new.id).is_some() {
                 continue;
             }
+            let mut new = Cow::Borrowed(new);
+            if let Some(Admitted::Replacing(ids, due)) = admitted.next() {
+                transitions.extend(ids.into_iter().filter_map(|id| self.end(id)));
+                new = due.map_or(new.clone(), |due| Cow::Owned(rescheduled(&new, due)));
+            }
             let parent = Some(Parent { run: step.id, child: *child });
-            let new = NewJob { idempotency_key: None, parent, ..new.clone() };
+            let new = NewJob { idempotency_key: None, parent, ..new.into_owned() };
             let job = rules::created(&new, self.now);
-            transitions.push(Transition::new(job.clone(), EventKind::Enqueued, None, self.now));
+            let enqueued = Transition::new(job.clone(), EventKind::Enqueued, None, self.now);
+            self.tell_change(&enqueued);
+            transitions.push(enqueued);
             self.created.push((new, job));
         }
         transitions
@@ -170,6 +209,11 @@ impl Work {
     fn cancel(&mut self, run: RunId, id: JobId, active: bool) -> Option<Transition> {
         let own = |job: &&Job| job.parent.is_some_and(|parent| parent.run == run);
         self.job(id).filter(own).filter(|job| active || job.state != State::Active)?;
+        self.end(id)
+    }
+
+    /// Cancels a job.
+    fn end(&mut self, id: JobId) -> Option<Transition> {
         let now = self.now;
         let transition = match self.jobs.get_mut(&id) {
             Some(stored) => stored.change(|job| rules::cancel(job, now)).ok()?,

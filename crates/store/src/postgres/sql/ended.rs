@@ -82,7 +82,8 @@ statements! {
          part AS (UPDATE ended o SET jobs = o.jobs - l.jobs, \
              gone = o.gone || ARRAY(SELECT array_position(o.ids, e.id)::smallint FROM unnest(l.ids) AS e (id)) \
            FROM leaving l WHERE o.ctid = l.tid AND o.jobs > l.jobs), \
-         last AS (DELETE FROM ended o USING leaving l WHERE o.ctid = l.tid AND o.jobs = l.jobs) \
+         last AS (DELETE FROM ended o USING leaving l WHERE o.ctid = l.tid AND o.jobs = l.jobs), \
+         unique_key AS (DELETE FROM unique_jobs WHERE id = ANY ($1::uuid[])) \
          DELETE FROM specs WHERE id = ANY ($1::uuid[])",
         counted_from(2)
     );
@@ -128,7 +129,8 @@ fn prune(which: &str) -> String {
          said AS (DELETE FROM specs s USING (\
              SELECT e.id FROM whole o CROSS JOIN LATERAL unnest(o.ids) WITH ORDINALITY AS e (id, place) WHERE {HERE} \
              UNION ALL SELECT o.ids[place] FROM part o CROSS JOIN LATERAL unnest(o.places) AS e (place)) e \
-           WHERE s.id = e.id), \
+           WHERE s.id = e.id RETURNING s.id), \
+         unique_key AS (DELETE FROM unique_jobs u USING said WHERE u.id = said.id), \
          gone AS MATERIALIZED (SELECT queue, was, jobs FROM whole UNION ALL SELECT queue, was, jobs FROM part), \
          counted AS (INSERT INTO counts (queue, was, jobs) SELECT queue, was, sum(jobs) FROM gone GROUP BY queue, was) \
          SELECT coalesce(sum(jobs), 0)::bigint FROM gone"

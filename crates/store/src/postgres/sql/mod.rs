@@ -7,6 +7,7 @@ mod limited;
 mod list;
 mod retry;
 mod settle;
+mod unique;
 
 pub(super) use active::{LOCK_ACTIVE, NEXT_WAKE, OVERDUE, READ_ACTIVE, READ_ACTIVE_BARE, SET_ASIDE_ACTIVE};
 pub(super) use blocks::{ARRIVE_ACTIVE, CLAIM_BLOCKS};
@@ -17,6 +18,7 @@ pub(super) use limited::{CLAIM_LIMITED, LANES};
 pub(super) use list::{LIST, LIST_DEAD, LIST_DEAD_OF_QUEUE};
 pub(super) use retry::{DUE_BLOCKS, DUE_QUEUES, EXPIRED_BLOCKS};
 pub(super) use settle::{Shape, settle};
+pub(super) use unique::UNIQUE_HOLDERS;
 
 use crate::codec::row;
 use std::sync::LazyLock;

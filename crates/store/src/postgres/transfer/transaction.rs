@@ -7,7 +7,7 @@ use crate::postgres::pool::Session;
 use crate::postgres::row::encode_revisions;
 use crate::postgres::stored_row::{StoredRow, uuids};
 use crate::postgres::value::{Param, Reader, Statement, limit};
-use crate::postgres::{inbox, limits, read, run, schema, text, unreadable, write};
+use crate::postgres::{inbox, limits, read, run, schema, text, unique, unreadable, write};
 use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, PortableRun, QueueMark};
 use crate::{JobId, Run, RunId};
 use redrive_policy::{Moment, Span};
@@ -125,6 +125,9 @@ impl Transaction {
         }
         let arrived = |(moved, source): (Portable, i64)| StoredRow::arrived(moved.job, source);
         let arrived: Vec<StoredRow> = jobs.into_iter().zip(sources).map(arrived).collect();
+        if let Some(keys) = unique::stored(arrived.iter().map(|stored| &*stored.job)) {
+            self.session.query(&keys).await?;
+        }
         for statement in write::arrivals(&arrived, &|name| self.core.catalogue.queue(name))? {
             self.session.query(&statement).await?;
         }

@@ -6,15 +6,16 @@ use super::super::db_error::DbError;
 use super::super::stored_row::uuids;
 use super::super::value::{Reader, Statement};
 use super::super::{queues, read, write};
+use super::unique;
 use crate::rules;
-use crate::{DuplicateId, Enqueued, EventKind, Job, JobId, NewJob, StoreError};
+use crate::{EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, StoreError};
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Jobs that are enqueued together, and when.
 pub(in crate::postgres) type Call = (Vec<NewJob>, Moment);
-pub(in crate::postgres) type Reply = Result<Vec<Enqueued>, DuplicateId>;
+pub(in crate::postgres) type Reply = Result<Vec<Enqueued>, EnqueueRefusal>;
 
 impl Weigh for Call {
     fn jobs(&self) -> usize {
@@ -28,8 +29,34 @@ const LOOKS: usize = 16;
 /// Stores the jobs of several callers: all together where everything is plainly new, else each call for
 /// itself.
 pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Reply, StoreError>> {
-    if calls.len() > 1 && is_plain(&core, &calls) {
-        match core.repeat(|| plain(&core, &calls)).await {
+    if calls.iter().any(|(jobs, _)| jobs.iter().any(|new| new.unique.is_some())) {
+        return apart(&core, calls).await;
+    }
+    together(&core, calls).await
+}
+
+/// Calls with jobs that must be unique, each for itself, and all others together, as if there were no such calls.
+async fn apart(core: &Core, calls: Vec<Call>) -> Vec<Result<Reply, StoreError>> {
+    let is_unique = |(jobs, _): &Call| jobs.iter().any(|new| new.unique.is_some());
+    let places: Vec<bool> = calls.iter().map(is_unique).collect();
+    let (unique, others): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(is_unique);
+    let mut others = together(core, others).await.into_iter();
+    let mut answers = Vec::with_capacity(places.len());
+    let mut unique = unique.iter();
+    for is_unique in places {
+        if is_unique {
+            let Some(call) = unique.next() else { break };
+            answers.push(single(core, call).await.map_err(StoreError::from));
+        } else {
+            answers.extend(others.next());
+        }
+    }
+    answers
+}
+
+async fn together(core: &Core, calls: Vec<Call>) -> Vec<Result<Reply, StoreError>> {
+    if calls.len() > 1 && is_plain(core, &calls) {
+        match core.repeat(|| plain(core, &calls)).await {
             Ok(answers) => return answers.into_iter().map(Ok).collect(),
             Err(DbError::Taken) => {}
             Err(db_error) => {
@@ -40,7 +67,7 @@ pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec
     }
     let mut answers = Vec::with_capacity(calls.len());
     for call in &calls {
-        answers.push(single(&core, call).await.map_err(StoreError::from));
+        answers.push(single(core, call).await.map_err(StoreError::from));
     }
     answers
 }
@@ -53,8 +80,14 @@ async fn single(core: &Core, call: &Call) -> Result<Reply, DbError> {
             answered => return Ok(answered?.pop().unwrap_or(Ok(Vec::new()))),
         }
     }
+    let is_unique = call.0.iter().any(|new| new.unique.is_some());
     for _ in 0..LOOKS {
-        match core.repeat(|| looked_up(core, call)).await {
+        let answered = if is_unique {
+            core.repeat(|| unique::enqueue(core, call)).await
+        } else {
+            core.repeat(|| looked_up(core, call)).await
+        };
+        match answered {
             Err(DbError::Taken) => {}
             answered => return answered,
         }
@@ -62,13 +95,14 @@ async fn single(core: &Core, call: &Call) -> Result<Reply, DbError> {
     Err(DbError::Refused(format!("names or keys of this batch were taken by others {LOOKS} times in a row")))
 }
 
-/// Whether all ids and keys differ from each other, and all queues are known.
+/// Whether all ids and keys differ from each other, no job must be unique, and all queues are known.
 fn is_plain<'c>(core: &Core, calls: &'c [Call]) -> bool {
     let jobs = || calls.iter().flat_map(|(jobs, _)| jobs);
     let queue = core.catalogue.queue_numbers();
     let mut keys = HashSet::new();
     let mut is_new = |new: &'c NewJob| {
-        new.idempotency_key.as_ref().is_none_or(|key| keys.insert(key)) && queue(&new.spec.queue).is_some()
+        let key = new.idempotency_key.as_ref().is_none_or(|key| keys.insert(key));
+        key && new.unique.is_none() && queue(&new.spec.queue).is_some()
     };
     let mut ids: Vec<JobId> = jobs().map(|new| new.id).collect();
     ids.sort_unstable();
@@ -131,9 +165,9 @@ async fn looked_up(core: &Core, (jobs, now): &Call) -> Result<Reply, DbError> {
 
     let (answers, places) = match there.sort(jobs, *now) {
         Ok(sorted) => sorted,
-        Err(duplicate) => {
+        Err(refusal) => {
             session.roll_back().await?;
-            return Ok(Err(duplicate));
+            return Ok(Err(refusal));
         }
     };
     let created: Vec<&NewJob> = places.iter().map(|place| &jobs[*place]).collect();
@@ -165,7 +199,7 @@ struct There {
 
 impl There {
     /// What becomes of each job, and the positions of those that are new.
-    fn sort(mut self, jobs: &[NewJob], now: Moment) -> Result<(Vec<Enqueued>, Vec<usize>), DuplicateId> {
+    fn sort(mut self, jobs: &[NewJob], now: Moment) -> Result<(Vec<Enqueued>, Vec<usize>), EnqueueRefusal> {
         let (mut answers, mut places) = (Vec::new(), Vec::new());
         for (index, new) in jobs.iter().enumerate() {
             let key = new.idempotency_key.as_deref().map(str::as_bytes);
@@ -175,7 +209,7 @@ impl There {
                 continue;
             }
             if !self.ids.insert(new.id) {
-                return Err(DuplicateId { index, id: new.id });
+                return Err(EnqueueRefusal::IdTaken { index, id: new.id });
             }
             let job = rules::created(new, now);
             if let Some(key) = key {

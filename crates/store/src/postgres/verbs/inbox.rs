@@ -3,13 +3,16 @@
 //! An entry is deleted in the transaction that stores its job, so that a node that dies in between has done
 //! neither.
 
+use super::super::catalogue::StoredPolicy;
 use super::super::core::{BEGIN, Core};
 use super::super::db_error::DbError;
 use super::super::pool::Session;
 use super::super::stored_row::uuids;
+use super::super::unique::{self, Holders};
 use super::super::value::{Reader, Statement, limit};
 use super::super::{aside, queues, write};
 use super::enqueue::LOOK_UP;
+use super::unique::NewJobs;
 use crate::rules;
 use crate::{Decoder, Drained, EventKind, InboxEntry, JobId, NewJob};
 use redrive_policy::Moment;
@@ -48,8 +51,9 @@ async fn one_by_one(core: &Core, open: &Decoder<'_>, most: usize, now: Moment) -
     for row in &rows {
         let id = Reader::new(row).id()?;
         match again(core, open, 1, Some(id), now).await {
-            Ok(Drained { jobs, known, refused }) => {
+            Ok(Drained { jobs, known, replaced, refused }) => {
                 all.jobs.extend(jobs);
+                all.replaced.extend(replaced);
                 all.known += known;
                 all.refused.extend(refused);
             }
@@ -122,11 +126,15 @@ async fn transferred(
             Err(reason) => drained.refused.push((id, reason)),
         }
     }
-    let (created, forgotten) = sorted(session, &opened, &mut drained).await?;
-    drained.jobs = created.iter().map(|new| rules::created(new, now)).collect();
+    let (created, mut forgotten) = sorted(session, &opened, &mut drained).await?;
     // On another connection: numbers of policies are cached, and have to be stored whatever becomes of this
     // transaction.
     let policies = write::policies(&mut core.session().await?, &core.catalogue, &created).await?;
+    if created.iter().any(|new| new.unique.is_some()) {
+        let new: Vec<_> = created.into_iter().zip(policies).collect();
+        return store_unique(core, session, &new, &mut forgotten, drained, now).await;
+    }
+    drained.jobs = created.iter().map(|new| rules::created(new, now)).collect();
     let (queues, numbers) = queues::of(session, &created, now).await?;
     let keep = write::enqueued(&created, &drained.jobs, policies, queues, core.sources.next(created.len()));
     let forget = Statement::new(FORGET, vec![Box::new(uuids(&forgotten))]);
@@ -136,6 +144,37 @@ async fn transferred(
     drop(statements);
     numbers.iter().for_each(|(number, name)| core.catalogue.note_queue(*number, name));
     core.tell(drained.jobs.iter());
+    Ok(drained)
+}
+
+/// Stores jobs of which some must be unique. A duplicate is set aside, unless its policy says otherwise: the
+/// application that enqueued it has its answer already, and this is the way to learn of it.
+async fn store_unique(
+    core: &Core,
+    session: &mut Session,
+    created: &[(&NewJob, StoredPolicy)],
+    forgotten: &mut Vec<JobId>,
+    mut drained: Drained,
+    now: Moment,
+) -> Result<Drained, DbError> {
+    let uniques = || created.iter().filter_map(|(new, _)| new.unique.as_deref());
+    session.query(&unique::lock(uniques())).await?;
+    let mut jobs = NewJobs::begin(Holders::read(session, uniques(), now).await?, now);
+    for (new, policy) in created {
+        match jobs.admit(new, policy) {
+            Ok(ignored) => drained.known += usize::from(ignored.is_some()),
+            Err(duplicate) => {
+                forgotten.retain(|id| *id != new.id);
+                drained.refused.push((new.id, format!("the job is a duplicate: {duplicate}")));
+            }
+        }
+    }
+    let forget = Statement::new(FORGET, vec![Box::new(uuids(&*forgotten))]);
+    let aside = drained.refused.clone();
+    for (job, replaced) in jobs.store(core, session, vec![forget, set_aside(&aside, now)]).await? {
+        drained.jobs.push(job);
+        drained.replaced.extend(replaced);
+    }
     Ok(drained)
 }
 

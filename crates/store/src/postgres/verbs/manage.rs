@@ -2,15 +2,17 @@
 
 use super::super::core::{BEGIN, Core, Wanted};
 use super::super::db_error::DbError;
+use super::super::pool::Session;
 use super::super::queues;
 use super::super::row::encode_revisions;
 use super::super::run::Messages;
 use super::super::tally::number;
+use super::super::unique::{self, Holders};
 use super::super::value::{Param, Reader, Statement};
 use super::super::{limits, sql, text, write};
 use crate::rules;
 use crate::run::queue_paused;
-use crate::{EventBody, Job, JobId, Missing, Queue, Redrive, Refusal, Transition};
+use crate::{Duplicate, EventBody, Job, JobId, Missing, Queue, Redrive, Refusal, Transition};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -41,7 +43,14 @@ pub(in crate::postgres) async fn redrive(
         None => None,
     };
     let mut locked = core.lock_rows(&mut session, &[id], Wanted::Ended).await?;
+    if let Ok(stored) = locked.job(id)
+        && let Some(duplicate) = duplicate(&mut session, &stored.job, redrive, now).await?
+    {
+        session.roll_back().await?;
+        return Ok(Err(Refusal::Duplicate(duplicate)));
+    }
     let ended_in = locked.job(id).map(|stored| Arc::clone(&stored.job.spec.queue));
+    let was_unique = locked.job(id).is_ok_and(|stored| stored.job.unique.is_some());
     let answer = locked.job(id).and_then(|stored| stored.change(|job| rules::redrive(job, redrive, now)));
     let (Ok(Transition { job, .. }), Ok(ended_in), Ok(stored)) = (&answer, ended_in, locked.job(id)) else {
         session.roll_back().await?;
@@ -68,6 +77,10 @@ pub(in crate::postgres) async fn redrive(
     if job.spec.limits.is_some() {
         statements.push(Statement::new(queues::LIMITED, vec![Box::new(queue)]));
     }
+    statements.extend(match unique::stored([job]) {
+        Some(statement) => Some(statement),
+        None => was_unique.then(|| unique::forgotten(&[id])),
+    });
     let messages = core.messages(&answer);
     statements.extend(messages.statement());
     session.commit(&statements).await?;
@@ -75,6 +88,21 @@ pub(in crate::postgres) async fn redrive(
     core.catalogue.note_queue(queue, &job.spec.queue);
     core.tell(std::iter::once(job));
     Ok(answer)
+}
+
+/// What a locked job is a duplicate of if it is redriven. The lock of its key is taken behind that of its row, other
+/// than elsewhere: it has ended, and those who have the lock of a key lock no job that has.
+async fn duplicate(
+    session: &mut Session,
+    job: &Job,
+    redrive: &Redrive,
+    now: Moment,
+) -> Result<Option<Duplicate>, DbError> {
+    let unique = if redrive.spec.is_some() { &redrive.unique } else { &job.unique };
+    let Some(unique) = unique.as_deref().filter(|_| job.state.is_terminal()) else { return Ok(None) };
+    session.query(&unique::lock([unique])).await?;
+    let holders = Holders::read(session, [unique], now).await?;
+    Ok(unique.redriven(job.id, holders.of(unique, now)))
 }
 
 pub(in crate::postgres) async fn pause(

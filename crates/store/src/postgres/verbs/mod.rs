@@ -12,3 +12,4 @@ pub(super) mod queues;
 pub(super) mod remove;
 pub(super) mod runs;
 pub(super) mod sweep;
+mod unique;

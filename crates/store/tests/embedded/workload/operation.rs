@@ -75,7 +75,7 @@ impl Op {
             Verb::Promote(limit) => call!(store.promote(&HELD, limit, now)),
             Verb::Cancel(id) => call!(store.cancel(id, now)),
             Verb::Activate(id) => call!(store.activate(id, now)),
-            Verb::Redrive(id, spec) => call!(store.redrive(id, Redrive { spec, by: "ada".into() }, now)),
+            Verb::Redrive(id, spec) => call!(store.redrive(id, Redrive { spec, unique: None, by: "ada".into() }, now)),
             Verb::Remove(id) => call!(store.remove(id)),
             Verb::Prune(retention, limit) => call!(store.prune(retention, limit, now)),
             Verb::Pause(queue, paused) => call!(store.pause(queue, paused, Missing::Create, now)),

@@ -150,7 +150,8 @@ impl Transport for Local {
                 .collect();
             let enqueued = self.engine.submit(submissions).await.map_err(refusal)?;
             let answers = enqueued.into_iter().zip(asked).map(|(enqueued, (kind, queue, body))| match enqueued {
-                Enqueued::Created(job) => Ok((self.job_data(job), true)),
+                Enqueued::Created(job) | Enqueued::Replaced { job, .. } => Ok((self.job_data(job), true)),
+                Enqueued::Ignored(job) => Ok((self.job_data(job), false)),
                 Enqueued::Existing(job) if is_same(&job, &kind, &queue, body::args(&body)) => {
                     Ok((self.job_data(job), false))
                 }
@@ -260,7 +261,8 @@ fn refusal(error: EngineError) -> ClientError {
     match &error {
         EngineError::Invalid(_) => ClientError::refused(400, "invalid_request", error),
         EngineError::InvalidPolicy(_) => ClientError::refused(422, "validation_error", error),
-        EngineError::Duplicate(_) => ClientError::refused(409, "duplicate", error),
+        EngineError::Duplicate(_) | EngineError::NotUnique(..) => ClientError::refused(409, "duplicate", error),
+        EngineError::Refused(_, Refusal::Duplicate(_)) => ClientError::refused(409, "duplicate", error),
         EngineError::Refused(_, Refusal::NotFound) | EngineError::NoSuchQueue(_) => {
             ClientError::refused(404, "not_found", error)
         }
