@@ -45,7 +45,7 @@ impl fmt::Display for EngineError {
             Self::Invalid(problems) => problems.fmt(f),
             Self::InvalidPolicy(problems) => write!(f, "the retry policy is not valid: {problems}"),
             Self::Duplicate(id) => write!(f, "a job {id} is kept already"),
-            Self::NotUnique(index, duplicate) => write!(f, "job {index} is a duplicate: {duplicate}"),
+            Self::NotUnique(_, duplicate) => write!(f, "the job is a duplicate: {duplicate}"),
             Self::Refused(id, refusal) => write!(f, "job {id}: {refusal}"),
             Self::NoSuchQueue(name) => write!(f, "there is no queue \"{name}\""),
             Self::QueueHasJobs(queue) => write!(f, "the queue \"{}\" has {} jobs", queue.name, queue.jobs()),

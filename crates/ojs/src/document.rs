@@ -57,6 +57,9 @@ pub struct JobOptions<'a> {
     /// The limit that it brings, an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<Value>,
+    /// What it must be unique in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unique: Option<Value>,
     /// Words to find it by.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub tags: &'a [String],

@@ -21,6 +21,7 @@ mod listing;
 mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod queue;
 mod rules;
 mod run;
 mod standstill;
@@ -46,6 +47,7 @@ pub use listing::{Entry, Filter, Listed, Page};
 pub use memory::Memory;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
+pub use queue::{Missing, Queue, QueueRefusal};
 pub use run::{
     Advanced, ChildEnd, Interest, Message, MessageBody, NewRun, Parent, PendingRun, PendingRuns, Run, RunEnd,
     RunFilter, RunId, RunKeys, RunRefusal, RunStep, Signal, StartRefusal, Stepped,
@@ -53,8 +55,8 @@ pub use run::{
 pub use standstill::Standstill;
 pub use step::end_step;
 pub use store::{
-    Claim, Claimed, Decider, Decision, Full, LeaseRef, Missing, Overdue, Queue, QueueRefusal, Retention, RunOutcome,
-    Settlement, Store, StoreFuture, Token,
+    Claim, Claimed, Decider, Decision, Full, LeaseRef, Overdue, Retention, RunOutcome, Settlement, Store, StoreFuture,
+    Token,
 };
 pub use transition::{JobEnd, Settled, Transition};
 pub use unique::{Duplicate, MOST_REPLACED, OnConflict, States, Unique, UniqueKey};

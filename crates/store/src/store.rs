@@ -2,9 +2,9 @@
 
 use crate::limit::Room;
 use crate::{
-    Blob, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseToken, Listed, NewJob,
-    NewRun, Page, PendingRun, PendingRuns, Redrive, Refusal, Run, RunFilter, RunId, RunRefusal, RunStep, Setting,
-    Settled, Signal, Standing, Standstill, StartRefusal, State, Stepped, StoreError, Transition,
+    Blob, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseToken, Listed, Missing,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Run, RunFilter, RunId,
+    RunRefusal, RunStep, Setting, Settled, Signal, Standing, Standstill, StartRefusal, Stepped, StoreError, Transition,
 };
 use redrive_policy::{Moment, Policy, Span, Verdict};
 use std::future::Future;
@@ -357,15 +357,6 @@ pub enum Overdue {
 /// Decides about a run that is overdue.
 pub type Decider<'a> = dyn Fn(&Job, Overdue) -> Decision + Send + Sync + 'a;
 
-/// What to do about a queue that does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
-    /// Create it.
-    Create,
-    /// Change nothing, and answer that there is none.
-    Refuse,
-}
-
 /// How long jobs that have ended are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retention {
@@ -373,40 +364,4 @@ pub struct Retention {
     pub finished: Span,
     /// Dead letters.
     pub dead: Span,
-}
-
-/// A queue and what is in it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Queue {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Whether it is paused.
-    pub paused: bool,
-    /// When it was first seen.
-    pub created: Moment,
-    /// How many jobs are in each state, in the order of [`State::ALL`].
-    pub counts: [usize; 8],
-}
-
-/// Why a queue is not removed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum QueueRefusal {
-    /// There is none of this name.
-    NotFound,
-    /// It has jobs.
-    HasJobs(Queue),
-}
-
-impl Queue {
-    /// How many jobs are in it.
-    #[must_use]
-    pub fn jobs(&self) -> usize {
-        self.counts.iter().sum()
-    }
-
-    /// How many jobs are in a state.
-    #[must_use]
-    pub fn count(&self, state: State) -> usize {
-        State::ALL.iter().position(|other| *other == state).map_or(0, |index| self.counts[index])
-    }
 }

@@ -190,6 +190,7 @@ mod schedules;
 #[cfg(feature = "embedded")]
 pub mod testing;
 mod transport;
+mod unique;
 mod worker;
 mod workflow;
 mod workflows;
@@ -203,6 +204,8 @@ mod guides {
     mod schedules {}
     #[doc = include_str!("../../../docs/guides/limits.md")]
     mod limits {}
+    #[doc = include_str!("../../../docs/guides/unique-jobs.md")]
+    mod unique_jobs {}
 }
 
 pub use cancel::Cancelled;
@@ -224,6 +227,7 @@ pub use retry::Retry;
 pub use roots::RootCertificates;
 pub use schedule::{Overlap, Schedule};
 pub use schedules::{ScheduleInfo, Schedules};
+pub use unique::{OnConflict, Unique};
 pub use worker::{Builder, Summary, Worker};
 pub use workflow::{Batch, Chain, Graph, Group, Step, Workflow, WorkflowKind};
 pub use workflows::{StepInfo, WorkflowInfo, Workflows};

@@ -1,6 +1,6 @@
 //! A job to be enqueued.
 
-use crate::{ClientError, RateLimit, Retry, args};
+use crate::{ClientError, RateLimit, Retry, Unique, args};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -40,6 +40,7 @@ pub struct NewJob {
     pub(crate) retry: Option<Retry>,
     pub(crate) idempotency_key: Option<String>,
     pub(crate) rate_limit: Option<RateLimit>,
+    pub(crate) unique: Option<Unique>,
     pub(crate) meta: Option<Map<String, Value>>,
     pub(crate) tags: Vec<String>,
 }
@@ -64,6 +65,7 @@ impl NewJob {
             retry: None,
             idempotency_key: None,
             rate_limit: None,
+            unique: None,
             meta: None,
             tags: Vec::new(),
         })
@@ -129,6 +131,13 @@ impl NewJob {
     #[must_use]
     pub fn rate_limit(mut self, limit: RateLimit) -> Self {
         self.rate_limit = Some(limit);
+        self
+    }
+
+    /// What it must be unique in. A duplicate is refused with the code `duplicate`, unless the policy says otherwise.
+    #[must_use]
+    pub fn unique(mut self, unique: Unique) -> Self {
+        self.unique = Some(unique);
         self
     }
 

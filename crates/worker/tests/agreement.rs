@@ -8,12 +8,17 @@ mod common;
 use common::{TestServer, soon};
 use redrive_policy::dialect::Dialect;
 use redrive_worker::testing::Harness;
-use redrive_worker::{Client, ClientError, NewJob, Retry};
+use redrive_worker::{Client, ClientError, NewJob, OnConflict, Retry, Unique};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 fn job() -> NewJob {
     NewJob::new("mail.send", (1, "two")).expect("it can be written")
+}
+
+fn unique(args: Value, on_conflict: OnConflict) -> NewJob {
+    let policy = Unique::by_type().queue().args(["user"]).period(Duration::from_secs(60)).on_conflict(on_conflict);
+    NewJob::new("report.make", args).expect("it can be written").unique(policy)
 }
 
 /// Jobs that are enqueued, and jobs that are refused, each with a name for messages.
@@ -53,6 +58,10 @@ fn jobs() -> Vec<(&'static str, NewJob)> {
         ("policy of OJS", job().retry(retry(Dialect::Ojs, json!({ "max_attempts": 7 })))),
         ("policy of another dialect", job().retry(retry(Dialect::Exosphere, json!({ "max_retries": 2 })))),
         ("policy of the worker", job().retry(Retry::by_worker(Some(4)).expect("a limit"))),
+        ("unique", unique(json!({ "user": 1 }), OnConflict::Reject).id("01890f5e-6f00-7000-8000-000000000003")),
+        ("duplicate", unique(json!({ "user": 1, "text": "b" }), OnConflict::Reject)),
+        ("duplicate that is ignored", unique(json!({ "user": 1 }), OnConflict::Ignore)),
+        ("unique by a member that is missing", unique(json!({ "text": "a" }), OnConflict::Reject)),
         ("several problems", job().queue("-").priority(200).lease(Duration::from_millis(1))),
     ]
 }
@@ -107,7 +116,7 @@ async fn an_engine_in_process_checks_and_answers_as_a_server_does() {
         }
         refused += usize::from(over_http.is_err());
     }
-    assert_eq!(refused, 17, "as many of them are refused as are meant to be");
+    assert_eq!(refused, 19, "as many of them are refused as are meant to be");
     server.close().await;
 }
 

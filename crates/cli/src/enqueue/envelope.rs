@@ -1,5 +1,6 @@
 //! A job as the server takes it.
 
+use super::unique::UniqueArgs;
 use super::{Named, RetryFile, json_argument};
 use crate::limit::BoundsArgs;
 use crate::{exit::Failed, when};
@@ -33,6 +34,8 @@ pub(super) struct EnvelopeArgs {
     limit_key: Option<String>,
     #[command(flatten)]
     bounds: BoundsArgs,
+    #[command(flatten)]
+    unique: UniqueArgs,
 }
 
 impl EnvelopeArgs {
@@ -81,6 +84,7 @@ impl EnvelopeArgs {
             timeout: self.timeout,
             retry: self.policy.read()?,
             rate_limit: self.rate_limit()?,
+            unique: self.unique.policy(),
             ..JobOptions::default()
         })
     }

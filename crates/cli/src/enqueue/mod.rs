@@ -3,6 +3,7 @@
 mod batch;
 mod envelope;
 mod retry;
+mod unique;
 mod wait;
 
 pub(crate) use retry::{RetryFile, document as policy_document};
@@ -64,7 +65,8 @@ Examples:
   redrive enqueue report.build 2026 '\"march\"' --queue slow --delay 10m --retry retry.yaml --wait
   ID=$(redrive enqueue --quiet mail.send '\"ada@example.org\"')
   redrive enqueue --batch jobs.jsonl --queue import
-  redrive enqueue payment.charge 4711 --limit-key stripe --concurrency 5 --rate 100/1m";
+  redrive enqueue payment.charge 4711 --limit-key stripe --concurrency 5 --rate 100/1m
+  redrive enqueue report.make '{\"customer\": 42}' --unique=args --unique-args customer --unique-for 1h";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.server.client()?;
@@ -84,7 +86,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     })?;
     let answer = client.ask(Send::Post(&document), "/ojs/v1/jobs")?;
     let job = answer.get("job").unwrap_or(&answer);
-    if answer["existing"] == true {
+    if answer["deduplicated"] == true {
+        eprintln!("not enqueued: this job is there, and the new one would be a duplicate");
+    } else if answer["existing"] == true {
         eprintln!("already there, not enqueued: the key is that of this job");
     }
     match args.wait {

@@ -39,7 +39,7 @@ pub(crate) fn told(job: &Value) -> String {
             add(name, format!("{at}  ({})", when::relative(Some(at), now)));
         }
     }
-    for key in ["timeout_ms", "worker_id", "progress", "progress_message", "tags", "meta", "result"] {
+    for key in ["timeout_ms", "worker_id", "progress", "progress_message", "tags", "meta", "unique", "result"] {
         let empty = |value: &Value| {
             value.is_null()
                 || value.as_array().is_some_and(Vec::is_empty)

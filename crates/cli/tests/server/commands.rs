@@ -183,3 +183,30 @@ fn bench_measures_every_phase_and_counts_every_run() {
     assert!(table.contains("fail twice, then succeed, 4 connections"), "{table}");
     assert_eq!(server.command(&["bench", "--phases", "z"]).status.code(), Some(2));
 }
+
+#[test]
+fn a_unique_job_is_enqueued_once() {
+    let folder = Folder::new("unique");
+    let server = Server::start(&folder.at("data"));
+    let report = |customer: &str, how: &[&str]| {
+        let argument = format!("{{\"customer\": {customer}, \"nonce\": \"{}\"}}", how.len());
+        let flags = ["--unique=args", "--unique-args", "customer", "--unique-for", "1h", "--quiet"];
+        server.command(&[&["enqueue", "report.make", &argument][..], &flags, how].concat())
+    };
+    let first = report("42", &[]);
+    let id = String::from_utf8_lossy(&first.stdout).trim().to_owned();
+    assert!(first.status.success(), "{}", stderr(&first));
+    let refused = report("42", &[]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("duplicate") && stderr(&refused).contains(&id), "{}", stderr(&refused));
+    let ignored = report("42", &["--on-conflict", "ignore"]);
+    assert_eq!(String::from_utf8_lossy(&ignored.stdout).trim(), id);
+    assert!(stderr(&ignored).contains("would be a duplicate"), "{}", stderr(&ignored));
+    let replacing = report("42", &["--on-conflict", "replace"]);
+    assert!(replacing.status.success(), "{}", stderr(&replacing));
+    assert!(server.printed(&["job", "show", &id]).contains("cancelled"));
+    assert!(server.printed(&["job", "show", &id]).contains("args_keys"));
+    assert!(report("43", &[]).status.success());
+    let alone = server.command(&["enqueue", "report.make", "--unique-for", "1h"]);
+    assert_eq!(alone.status.code(), Some(2), "{}", stderr(&alone));
+}

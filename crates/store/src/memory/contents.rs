@@ -1,17 +1,15 @@
 //! All jobs of a store, and what the verbs do with them. Nothing is indexed: each verb looks at every
 //! job, takes those that it is about, sorts them by its order, and lets happen to them what it is for.
 
-use super::enqueue::Changed;
 use super::event::{Event, Run};
 use super::limits::{self, Ledger};
 use super::recorded::Recorded;
 use super::runs::Runs;
 use crate::run::queue_paused;
 use crate::{
-    Advanced, Claim, Claimed, Decider, Duplicate, EventBody, EventKind, Filter, Group, Held, Job, JobId, Lease,
-    LeaseRef, Listed, Missing, NewJob, Overdue, Page, Parent, Queue, QueueRefusal, Redrive, Refusal, Retention,
-    RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Spec, Standing, Standstill, State, Stepped, Token,
-    Transition,
+    Claim, Claimed, Decider, Duplicate, EventBody, Filter, Group, Held, Job, JobId, Lease, LeaseRef, Listed, Missing,
+    Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Setting, Settled, Settlement, Spec,
+    Standing, Standstill, State, Token, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -147,62 +145,6 @@ impl Contents {
         Ok(redriven)
     }
 
-    /// Writes a step of a run: all of it, or nothing.
-    pub(super) fn advance(&mut self, step: &RunStep, now: Moment) -> Stepped {
-        self.runs.check_revision(step)?;
-        let child_of = |child: u64| Some(Parent { run: step.id, child });
-        for (index, (child, new)) in step.jobs.iter().enumerate() {
-            let foreign = self.jobs.get(&new.id).is_some_and(|stored| stored.job().parent != child_of(*child));
-            if foreign || step.jobs[..index].iter().any(|(_, earlier)| earlier.id == new.id) {
-                return Err(RunRefusal::JobIdTaken(new.id));
-            }
-        }
-        self.runs.check_ids(step)?;
-        let mut changed = Changed::default();
-        let mut transitions = Vec::new();
-        for (child, new) in &step.jobs {
-            let new = NewJob { parent: child_of(*child), idempotency_key: None, ..new.clone() };
-            if self.jobs.contains_key(&new.id) {
-                continue;
-            }
-            match self.decide_child(&new, now) {
-                Ok((new, cancelled)) => {
-                    let (job, replaced) = self.put(&new, cancelled, &mut changed, now);
-                    transitions.extend(replaced);
-                    transitions.push(Transition::new(job, EventKind::Enqueued, None, now));
-                }
-                Err(duplicate) => {
-                    self.take_back(changed);
-                    return Err(RunRefusal::Duplicate(*child, duplicate));
-                }
-            }
-        }
-        let mut pending = self.runs.write(step, now);
-        for transition in &transitions {
-            if transition.event == EventKind::Enqueued {
-                self.named(&transition.job.spec.queue, now);
-            }
-            self.runs.learn(transition);
-            pending.extend(transition.told_run());
-        }
-        let ended = step.cancelled.iter().map(|id| (id, true)).chain(step.withdrawn.iter().map(|id| (id, false)));
-        for (id, even_active) in ended {
-            let Some(job) = self.jobs.get(id).map(Recorded::job) else { continue };
-            let own = job.parent.is_some_and(|parent| parent.run == step.id);
-            if own && (even_active || job.state != State::Active) {
-                transitions.extend(self.happen(*id, Event::Cancelled, now));
-            }
-        }
-        for event in &step.events {
-            self.runs.tell(EventBody::Other(event.clone()), now);
-        }
-        pending.retain(|id| self.runs.is_pending(*id, now));
-        pending.sort_unstable();
-        pending.dedup();
-        let run = self.runs.get(step.id).ok_or(RunRefusal::NotFound)?;
-        Ok(Advanced { run, transitions, pending })
-    }
-
     pub(super) fn remove(&mut self, id: JobId) -> Result<Job, Refusal> {
         let job = self.recorded(id)?.job().clone();
         if job.times.finished.is_none() {
@@ -321,7 +263,7 @@ impl Contents {
         self.jobs.get_mut(&id).ok_or(Refusal::NotFound)
     }
 
-    fn happen(&mut self, id: JobId, event: Event, now: Moment) -> Result<Transition, Refusal> {
+    pub(super) fn happen(&mut self, id: JobId, event: Event, now: Moment) -> Result<Transition, Refusal> {
         let transition = self.recorded(id)?.happen(event, now)?;
         self.runs.learn(&transition);
         Ok(transition)

@@ -4,6 +4,7 @@
 //! The durable stores share `rules.rs`, which changes a job step by step; were the model to share it too, a wrong
 //! rule would be wrong on both sides of every comparison. `scripts/plant` shows that wrong rules are seen.
 
+mod advance;
 mod contents;
 mod derived;
 mod enqueue;

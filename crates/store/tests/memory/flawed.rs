@@ -5,9 +5,10 @@ use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
     Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
-    Memory, Missing, NewJob, NewRun, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal,
-    Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing,
-    Standstill, StartRefusal, State, Stepped, Store, StoreError, StoreFuture, Token, Transition,
+    Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive,
+    Refusal, Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal,
+    Standing, Standstill, StartRefusal, State, States, Stepped, Store, StoreError, StoreFuture, Token, Transition,
+    Unique,
 };
 use std::sync::Arc;
 
@@ -20,6 +21,12 @@ pub(crate) enum Flaw {
     RefusesRepeatedSuccess,
     EnqueuesOneByOne,
     ForgetsKeys,
+    IgnoresUniqueness,
+    IgnoresPeriods,
+    LooksAtUnendedJobsOnly,
+    IgnoresInsteadOfRejecting,
+    KeepsNoSchedule,
+    RedrivesDuplicates,
     ClaimsFromPausedQueues,
     ClaimsFromHeldQueues,
     EndsAClaimAtAHeldQueue,
@@ -115,13 +122,19 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 98] = [
+    pub(crate) const ALL: [Self; 104] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
         Self::RefusesRepeatedSuccess,
         Self::EnqueuesOneByOne,
         Self::ForgetsKeys,
+        Self::IgnoresUniqueness,
+        Self::IgnoresPeriods,
+        Self::LooksAtUnendedJobsOnly,
+        Self::IgnoresInsteadOfRejecting,
+        Self::KeepsNoSchedule,
+        Self::RedrivesDuplicates,
         Self::ClaimsFromPausedQueues,
         Self::ClaimsFromHeldQueues,
         Self::EndsAClaimAtAHeldQueue,
@@ -369,6 +382,28 @@ fn guessed(transition: &Transition) -> Option<State> {
     State::ALL.into_iter().find(before)
 }
 
+impl Flawed {
+    /// What a job must be unique in, as a flawed store takes it.
+    fn unique(&self, unique: &Unique) -> Option<Arc<Unique>> {
+        let mut unique = unique.clone();
+        if self.has(Flaw::IgnoresUniqueness) {
+            return None;
+        }
+        if self.has(Flaw::IgnoresPeriods) {
+            unique.period = None;
+        }
+        if self.has(Flaw::LooksAtUnendedJobsOnly) {
+            unique.states = States::from_bits(unique.states.bits() & States::UNENDED.bits());
+        }
+        unique.on_conflict = match unique.on_conflict {
+            OnConflict::Reject if self.has(Flaw::IgnoresInsteadOfRejecting) => OnConflict::Ignore,
+            OnConflict::ReplaceExceptSchedule if self.has(Flaw::KeepsNoSchedule) => OnConflict::Replace,
+            other => other,
+        };
+        Some(Arc::new(unique))
+    }
+}
+
 /// The refusal of the job at another position.
 fn numbered(refusal: EnqueueRefusal, index: usize) -> EnqueueRefusal {
     match refusal {
@@ -383,6 +418,7 @@ impl Store for Flawed {
             if self.has(Flaw::ForgetsKeys) {
                 jobs.iter_mut().for_each(|job| job.idempotency_key = None);
             }
+            jobs.iter_mut().for_each(|job| job.unique = job.unique.take().and_then(|unique| self.unique(&unique)));
             if self.has(Flaw::ForgetsLimits) {
                 for job in &mut jobs {
                     job.spec = Arc::new(redrive_store::Spec { limits: None, ..(*job.spec).clone() });
@@ -518,6 +554,10 @@ impl Store for Flawed {
         Box::pin(async move {
             if self.has(Flaw::RedrivesAsBefore) {
                 redrive.spec = None;
+            }
+            if self.has(Flaw::RedrivesDuplicates) {
+                let old = self.memory.get(id).await?.map(|job| job.spec);
+                (redrive.spec, redrive.unique) = (redrive.spec.or(old), None);
             }
             if self.has(Flaw::RedrivesWithTheOldExpiry) {
                 let old = self.memory.get(id).await?.map(|job| job.spec);

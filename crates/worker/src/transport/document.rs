@@ -19,6 +19,7 @@ pub(crate) fn document(job: &NewJob) -> JobDocument<'_> {
             retry: job.retry.as_ref().map(Retry::to_json),
             idempotency_key: job.idempotency_key.as_deref(),
             rate_limit: job.rate_limit.as_ref().and_then(|limit| serde_json::to_value(limit).ok()),
+            unique: job.unique.as_ref().and_then(|unique| serde_json::to_value(unique).ok()),
             tags: &job.tags,
             ..JobOptions::default()
         },

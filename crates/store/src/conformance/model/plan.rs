@@ -234,12 +234,12 @@ pub(super) fn job() -> impl Strategy<Value = JobPlan> {
         1 => Just(StartPlan::Pending),
         2 => around_ms().prop_map(StartPlan::Scheduled),
     ];
-    (option::weighted(0.1, back()), spec(), start, option::weighted(0.15, 0..FEW), option::weighted(0.15, unique()))
+    (option::weighted(0.1, back()), spec(), start, option::weighted(0.15, 0..FEW), option::weighted(0.2, unique()))
         .prop_map(|(id, spec, start, key, unique)| JobPlan { id, spec, start, key, unique })
 }
 
 fn unique() -> impl Strategy<Value = UniquePlan> {
-    let states = prop_oneof![3 => Just(States::UNENDED.bits()), 1 => Just(u8::MAX), 1 => any::<u8>()];
+    let states = prop_oneof![2 => Just(States::UNENDED.bits()), 2 => Just(u8::MAX), 1 => any::<u8>()];
     let on_conflict = proptest::sample::select(&OnConflict::ALL[..]);
     (0..FEW, states, option::weighted(0.3, wait_ms()), on_conflict)
         .prop_map(|(key, states, period_ms, on_conflict)| UniquePlan { key, states, period_ms, on_conflict })
