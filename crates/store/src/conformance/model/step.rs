@@ -57,7 +57,7 @@ pub enum Step {
     PruneQueues(u32),
     /// Set how many jobs of a group may be active, for so many milliseconds; or remove that.
     SetLimit(u8, Option<u32>, Option<u32>),
-    /// Hold a group for so many milliseconds.
+    /// Hold the group of a key for so many milliseconds.
     HoldGroup(u8, u32),
     /// Read how groups stand.
     Standings,
@@ -184,7 +184,7 @@ fn operator_steps() -> impl Strategy<Value = Step> {
         5 => wait_ms().prop_map(Step::PruneQueues),
         1 => (0..3 * FEW, option::weighted(0.7, 0..3_u32), option::of(wait_ms()))
             .prop_map(|(group, most, ms)| Step::SetLimit(group, most, ms)),
-        1 => (0..3 * FEW, wait_ms()).prop_map(|(group, ms)| Step::HoldGroup(group, ms)),
+        1 => (0..FEW, wait_ms()).prop_map(|(key, ms)| Step::HoldGroup(key, ms)),
     ]
 }
 

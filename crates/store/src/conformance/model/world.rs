@@ -100,7 +100,7 @@ impl World {
                 StepAnswer::Nothing
             }
             Step::HoldGroup(group, ms) => {
-                store.hold_group(any_group(*group), now.after(Span::from_millis(*ms)), now).await?;
+                store.hold_group(Group::Key(word("limit", *group)), now.after(Span::from_millis(*ms)), now).await?;
                 StepAnswer::Nothing
             }
             Step::Runs(step) => self.apply_to_runs(store, step).await?,
