@@ -95,7 +95,8 @@ fn random_jobs_travel_from_folder_to_database_to_database_to_folder_unchanged() 
             assert_eq!(all(&mut FolderSource::open(&last).unwrap()).await, before, "history {number}");
             out
         });
-        assert!(embedded::check(&last, &mut |_| {}).unwrap().is_sound());
+        let found = embedded::check(&last, &mut |_| {}).unwrap();
+        assert!(found.is_sound(), "history {number}: {found:?}");
         tally += &copied;
     }
     assert!(tally.jobs.iter().chain(&tally.others).all(|count| *count > 0), "{:?} {:?}", tally.jobs, tally.others);
