@@ -95,8 +95,8 @@ fn random_jobs_travel_from_folder_to_database_to_database_to_folder_unchanged() 
             assert_eq!(all(&mut FolderSource::open(&last).unwrap()).await, before, "history {number}");
             out
         });
-        let found = embedded::check(&last, &mut |_| {}).unwrap();
-        assert!(found.is_sound(), "history {number}: {found:?}");
+        let findings = embedded::check(&last, &mut |_| {}).unwrap();
+        assert!(findings.is_sound(), "history {number}: {findings:?}");
         tally += &copied;
     }
     assert!(tally.jobs.iter().chain(&tally.others).all(|count| *count > 0), "{:?} {:?}", tally.jobs, tally.others);

@@ -137,7 +137,11 @@ impl World {
     fn new_run(&self, place: u32, plan: RunPlan) -> NewRun {
         let id = plan.id.map_or_else(|| self.new_run_id(place), |back| self.run_id(back));
         // No run starts itself.
+<<<<<<< HEAD
         let parent = plan.parent.map(|run| self.run_id(run)).filter(|run| *run != id);
+=======
+        let parent = plan.parent.map(|run| self.run_id(run)).filter(|parent| *parent != id);
+>>>>>>> main
         NewRun {
             id,
             program: word("program", plan.program),

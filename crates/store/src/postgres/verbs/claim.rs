@@ -142,8 +142,11 @@ impl Claiming<'_> {
                 continue;
             }
             if !self.core.limited.has(queue) {
-                jobs.extend(self.without_limits(&[queue], count, budget, now).await?);
-                continue;
+                let found = self.without_limits(&[queue], count, budget, now).await?;
+                if !self.core.limited.has(queue) {
+                    jobs.extend(found);
+                    continue;
+                }
             }
             for _ in 0..LOOKS {
                 let ledger = self.ledger.get_or_insert_default();
