@@ -99,9 +99,8 @@ impl World {
         let jobs = plan.jobs.iter().enumerate();
         let runs = plan.runs.iter().enumerate().map(|(index, plan)| {
             // A child of this run, or of none.
-            let new = self.new_run(place(first_run, index), *plan);
-            let parent = plan.parent.filter(|_| new.id != id);
-            NewRun { parent: parent.map(|_| Parent { run: id, child: plan.program.into() }), ..new }
+            let parent = plan.parent.map(|_| Parent { run: id, child: plan.program.into() });
+            NewRun { parent, ..self.new_run(place(first_run, index), *plan) }
         });
         Ok(RunStep {
             id,
@@ -137,11 +136,7 @@ impl World {
     fn new_run(&self, place: u32, plan: RunPlan) -> NewRun {
         let id = plan.id.map_or_else(|| self.new_run_id(place), |back| self.run_id(back));
         // No run starts itself.
-<<<<<<< HEAD
-        let parent = plan.parent.map(|run| self.run_id(run)).filter(|run| *run != id);
-=======
         let parent = plan.parent.map(|run| self.run_id(run)).filter(|parent| *parent != id);
->>>>>>> main
         NewRun {
             id,
             program: word("program", plan.program),
