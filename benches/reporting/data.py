@@ -23,6 +23,10 @@ class Results:
         """Of one run that has just ended, whose lines are not yet in the folder."""
         return cls({name: [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]})
 
+    def with_newer(self, name, newer):
+        """The same, with the records of a later run of a part of a benchmark in place of the whole, where there is one."""
+        return Results({**self.records, name: self.records.get(newer) or self.records.get(name, [])})
+
     def of(self, name, **fields):
         """The records of a benchmark that have all these fields; a field given as ... may have any value."""
         fits = lambda one: all(key in one and wanted in (..., one[key]) for key, wanted in fields.items())

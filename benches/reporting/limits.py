@@ -2,9 +2,10 @@
 
 import statistics
 
-from .data import number, table, with_spread
+from .data import MISSING, number, table, with_spread
 
 NAME = "limits"
+CALLERS = 16
 PLACES = {"disk": "embedded store, a folder on disk", "memory": "embedded store, a folder in memory", "PostgreSQL": "PostgreSQL"}
 
 
@@ -36,9 +37,15 @@ def without_flushes(results):
     return statistics.median(rates["memory"]) / statistics.median(rates["disk"]) if all(rates.values()) else None
 
 
+def most_with_flushes(results):
+    """What sixteen callers could have at the very most if each flush of the disk had a job of every one of them."""
+    flushes = [one["fdatasync_per_second"] for one in results.of(NAME, phase="a", place="disk")]
+    return CALLERS * statistics.median(flushes) if flushes else None
+
+
 def figures(results):
-    ratio = without_flushes(results)
-    return {"limits.without_flushes": number(ratio) if ratio else "not measured yet"}
+    found = {"without_flushes": without_flushes(results), "most_with_flushes": most_with_flushes(results)}
+    return {f"limits.{name}": number(value) if value else MISSING for name, value in found.items()}
 
 
 TABLES = {"limits": limits}

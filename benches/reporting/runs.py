@@ -30,8 +30,8 @@ def goals_of_flows(results):
     lines = []
     for own in ["redrive", "redrive-postgres"]:
         for phase, says in FLOWS.items():
-            best = max((statistics.median(rates(results, peer, phase)) for peer in PEERS if rates(results, peer, phase)),
-                       default=None)
+            measured = [rates(results, peer, phase) for peer in PEERS]
+            best = max((statistics.median(some) for some in measured if some), default=None)
             ours = rates(results, own, phase)
             ratio = statistics.median(ours) / best if ours and best else None
             lines.append(goal(f"{storage(own)}, {says}: our rate divided by that of the best peer", ratio, at_least=1.0))

@@ -61,7 +61,7 @@ enum Command {
     #[command(subcommand)]
     Policy(policy::Command),
     /// Enqueue jobs
-    Enqueue(enqueue::Args),
+    Enqueue(Box<enqueue::Args>),
     /// List jobs
     Jobs(jobs::Args),
     /// Show one job, and explain its state; retry it, cancel it

@@ -131,8 +131,8 @@ pub trait Store: Send + Sync {
     /// What is set for which groups, in their order.
     fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>>;
 
-    /// How groups stand, in their order: the one that is asked for, or all of which something is known. A group of which
-    /// nothing is set or stored, and that has no available or active jobs, is not known.
+    /// How groups stand, in their order: the one that is asked for, or all of which something is known. A group of
+    /// which nothing is set or stored, and that has no available or active jobs, is not known.
     fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>>;
 
     /// One job.

@@ -171,7 +171,7 @@ fn bench_measures_every_phase_and_counts_every_run() {
     let report = server.printed_json(&["bench", "--jobs", "500", "--json"]);
     let phases = report["phases"].as_array().expect("phases");
     let letters: Vec<&str> = phases.iter().filter_map(|phase| phase["phase"].as_str()).collect();
-    assert_eq!(letters, ["a", "b", "b4", "c", "c1", "d", "d1"]);
+    assert_eq!(letters, ["a", "b", "b4", "c", "c1", "d", "d1", "w", "g", "u"]);
     for phase in phases {
         let runs = if phase["phase"].as_str().is_some_and(|letter| letter.starts_with('d')) { 3 } else { 1 };
         assert_eq!(phase["runs"].as_u64(), phase["jobs"].as_u64().map(|jobs| jobs * runs), "{phase}");

@@ -25,7 +25,7 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>, headers: HeaderMap) ->
         "specversion": "1.0",
         "ojs_version": "1.0",
         "implementation": { "name": "redrive", "version": VERSION, "language": "rust" },
-        "conformance_level": 3,
+        "conformance_level": 4,
         "protocols": ["http"],
         "backend": app.backend,
         "capabilities": {
@@ -36,7 +36,7 @@ pub(crate) async fn manifest(State(app): State<Arc<App>>, headers: HeaderMap) ->
             "job_ttl": true,
             "pause_resume": true,
             "priority_queues": true,
-            "rate_limiting": false,
+            "rate_limiting": true,
             "schema_validation": false,
             "unique_jobs": unique_jobs,
             "workflows": true,

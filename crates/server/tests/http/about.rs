@@ -11,7 +11,7 @@ async fn the_manifest_has_the_names_of_the_suite_and_of_the_libraries() {
     for key in ["name", "version", "language"] {
         assert!(manifest["implementation"][key].is_string(), "{key}");
     }
-    assert_eq!(manifest["conformance_level"], 3);
+    assert_eq!(manifest["conformance_level"], 4);
     // The page about unique jobs asks for an object there.
     let plain = |(name, value): (&String, &serde_json::Value)| value.is_boolean() || name == "unique_jobs";
     assert!(manifest["capabilities"].as_object().unwrap().iter().all(plain));

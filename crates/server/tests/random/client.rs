@@ -46,10 +46,11 @@ impl Tally {
         if answer.status >= 400 && request.method != "HEAD" && answer.status != 431 {
             assert!(body["error"]["code"].is_string() || body.is_null(), "{answer} to {request}");
         }
-        let named = jobs_of(body).map(|job| &job["queue"]).chain([&body["queue"]["name"]]);
-        self.queues.extend(named.filter_map(Value::as_str).map(str::to_owned));
         let target = request.target.strip_prefix("http://localhost").unwrap_or(&request.target);
         let path = target.split('?').next().unwrap_or_default();
+        let of_admin = path.starts_with("/ojs/v1/admin/queues/").then(|| &body["name"]);
+        let named = jobs_of(body).map(|job| &job["queue"]).chain([&body["queue"]["name"]]).chain(of_admin);
+        self.queues.extend(named.filter_map(Value::as_str).map(str::to_owned));
         let count = |value: &Value| value.as_i64().unwrap_or(0);
         let stored = match (&*request.method, path, answer.status) {
             ("POST", "/ojs/v1/jobs", 201) => 1,

@@ -21,11 +21,23 @@ enum Decided {
     Store(NewJob, Vec<JobId>),
 }
 
+/// The earlier job of a batch that has the key of a new one, as it was when it was stored.
+fn stored_before(earlier: &[NewJob], answers: &[Enqueued], new: &NewJob) -> Option<Job> {
+    let key = new.idempotency_key.as_ref()?;
+    let mut both = earlier.iter().zip(answers);
+    let found = both.find(|(other, answer)| other.idempotency_key.as_ref() == Some(key) && answer.is_new());
+    found.map(|(_, answer)| answer.job().clone())
+}
+
 impl Contents {
     pub(super) fn enqueue(&mut self, jobs: &[NewJob], now: Moment) -> Result<Vec<Enqueued>, EnqueueRefusal> {
         let mut changed = Changed::default();
         let mut answers = Vec::new();
         for (index, new) in jobs.iter().enumerate() {
+            if let Some(job) = stored_before(&jobs[..index], &answers, new) {
+                answers.push(Enqueued::Existing(job));
+                continue;
+            }
             match self.enqueue_one(index, new, &mut changed, now) {
                 Ok(answer) => answers.push(answer),
                 Err(refusal) => {

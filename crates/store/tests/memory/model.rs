@@ -30,7 +30,7 @@ fn histories(count: usize) -> Vec<Vec<Step>> {
 #[test]
 fn the_histories_reach_every_state_and_every_refusal() {
     let mut reached = BTreeSet::new();
-    for history in histories(200) {
+    for history in histories(800) {
         for seen in agree(&MemorySubject::default(), &history).expect("the model agrees with itself") {
             reached.extend(seen.refusals().into_iter().map(name));
             reached.extend(seen.jobs().into_iter().map(|job| job.state.name().to_owned()));
@@ -65,7 +65,7 @@ fn the_histories_reach_every_state_and_every_refusal() {
     expected.insert("Duplicate".to_owned());
     expected.extend(OF_RUNS.map(str::to_owned));
     let missing: Vec<_> = expected.difference(&reached).collect();
-    assert!(missing.is_empty(), "200 histories never came to {missing:?}");
+    assert!(missing.is_empty(), "800 histories never came to {missing:?}");
 }
 
 #[test]

@@ -134,13 +134,16 @@ impl World {
     }
 
     fn new_run(&self, place: u32, plan: RunPlan) -> NewRun {
+        let id = plan.id.map_or_else(|| self.new_run_id(place), |back| self.run_id(back));
+        // No run starts itself.
+        let parent = plan.parent.map(|run| self.run_id(run)).filter(|parent| *parent != id);
         NewRun {
-            id: plan.id.map_or_else(|| self.new_run_id(place), |back| self.run_id(back)),
+            id,
             program: word("program", plan.program),
             version: plan.version.into(),
             state: format!("{plan:?}").into_bytes().into(),
             key: plan.key.map(|key| word("run-key", key)),
-            parent: plan.parent.map(|run| Parent { run: self.run_id(run), child: plan.program.into() }),
+            parent: parent.map(|run| Parent { run, child: plan.program.into() }),
             depth: plan.version.into(),
             seed: u64::MAX - u64::from(place),
         }

@@ -18,7 +18,8 @@ ALTER TABLE specs ADD COLUMN limits bytea;
 ALTER TABLE live ADD COLUMN lane bytea;
 ALTER TABLE claims ADD COLUMN lane bytea;
 
--- Jobs without limits of their own as before; the others by lane, so that a lane is passed over without reading its jobs.
+-- Jobs without limits of their own as before; the others by lane, so that a lane is passed over without reading its
+-- jobs.
 DROP INDEX live_ready;
 CREATE INDEX live_ready ON live (queue, priority DESC, available_us, id) WHERE state = 2 AND lane IS NULL;
 CREATE INDEX live_lanes ON live (queue, lane, priority DESC, available_us, id) WHERE state = 2 AND lane IS NOT NULL;

@@ -18,8 +18,8 @@ statements! {
             first = next(""), after = next("AND l.lane > lanes.lane")
         )
     };
-    /// The next jobs of the queue $1 without limits of their own, at most $2, as of $3; then of each of the lanes $4, at
-    /// most as many as $5 says. The columns are those of other claims.
+    /// The next jobs of the queue $1 without limits of their own, at most $2, as of $3; then of each of the lanes $4,
+    /// at most as many as $5 says. The columns are those of other claims.
     CLAIM_LIMITED = {
         let jobs = |lane: &str, most: &str| format!(
             "SELECT ctid AS tid, *, {SIZE} AS bytes FROM live \
