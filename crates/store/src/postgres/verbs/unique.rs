@@ -73,7 +73,11 @@ pub(super) async fn enqueue(core: &Core, (jobs, now): &Call) -> Result<Reply, Db
         answers.push(match plan {
             Plan::New => match stored.next() {
                 Some((job, replaced)) if replaced.is_empty() => Enqueued::Created(job),
-                Some((job, replaced)) => Enqueued::Replaced { job, replaced },
+                Some((job, replaced)) => {
+                    // Jobs further on that have the key of one of these find it cancelled.
+                    created.extend(replaced.iter().map(|cancelled| (cancelled.job.id, cancelled.job.clone())));
+                    Enqueued::Replaced { job, replaced }
+                }
                 None => return Err(DbError::Broken("a job that was stored is not there".to_owned())),
             },
             Plan::Existing(id) => Enqueued::Existing(created.get(&id).cloned().ok_or_else(|| missing(id))?),
