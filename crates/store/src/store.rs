@@ -124,8 +124,8 @@ pub trait Store: Send + Sync {
     /// queue for which something is set exists, and is not pruned.
     fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()>;
 
-    /// No run of a group starts before this time, whatever its limits allow: the group of a key or of a type. A queue is
-    /// paused instead.
+    /// No run of a group starts before this time, whatever its limits allow: the group of a key or of a type. A queue
+    /// is paused instead.
     fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()>;
 
     /// What is set for which groups, in their order.
