@@ -45,16 +45,16 @@ fn it_re_runs_its_inner_scope_on_matching_failures() {
 fn policies_are_captured_at_first_entry() {
     let policies = json!("{{ [{'match': {'codes': ['*']}, 'attempts': vars.limit}] }}");
     let entry = retry(policies, json!({ "assign": { "limit": 100, "tries": "{{ vars.tries + 'x' }}" } }));
-    let ran = around(json!([entry]), json!({ "failure": { "code": "A.B" } }))
-        .vars(json!({ "limit": 3, "tries": "" }))
-        .run();
+    let ran =
+        around(json!([entry]), json!({ "failure": { "code": "A.B" } })).vars(json!({ "limit": 3, "tries": "" })).run();
     assert_eq!(ran.result["details"], json!({ "attempts": 3, "policy": 0 }), "the carry changed the variable only");
 }
 
 /// "each rising failure runs the onFailure phase"
 #[test]
 fn each_rising_failure_runs_on_failure() {
-    let entry = retry(json!([policy(&["*"], 4)]), json!({ "assign": { "seen": "{{ vars.seen + [failure == null] }}" } }));
+    let entry =
+        retry(json!([policy(&["*"], 4)]), json!({ "assign": { "seen": "{{ vars.seen + [failure == null] }}" } }));
     let steps = json!({
         "first": {
             "action": "Call", "middleware": [entry], "next": "done", "call": { "provider": MOCK, "with": { "failure": { "code": "A.B" } } },
@@ -99,7 +99,10 @@ fn each_policy_counts_for_itself() {
 fn the_budget_counts_the_first_run() {
     for attempts in 1..5_u32 {
         let failures = vec!["A.B"; attempts as usize - 1];
-        assert_eq!(failing_with(&failures, json!([policy(&["*"], attempts)])).run().value(), &"x".repeat(attempts as usize - 1));
+        assert_eq!(
+            failing_with(&failures, json!([policy(&["*"], attempts)])).run().value(),
+            &"x".repeat(attempts as usize - 1)
+        );
         let failures = vec!["A.B"; attempts as usize];
         let ran = failing_with(&failures, json!([policy(&["*"], attempts)])).run();
         assert_eq!(ran.result["details"]["attempts"], attempts);
@@ -212,7 +215,8 @@ fn re_entry_restores_the_variables_to_those_after_on_entry() {
 /// "the gap's assign is the carry: evaluated against the pre-restore state, applied to the restored variables"
 #[test]
 fn the_carry_is_evaluated_before_the_restore_and_applied_after_it() {
-    let carry = json!({ "assign": { "n": "{{ vars.n + 1.0 }}", "carried": "{{ vars.base + string(has(vars.new)) }}" } });
+    let carry =
+        json!({ "assign": { "n": "{{ vars.n + 1.0 }}", "carried": "{{ vars.base + string(has(vars.new)) }}" } });
     let entry = json!({
         "provider": RETRY,
         "onEntry": { "with": { "policies": [policy(&["*"], 3)] }, "assign": { "base": "entry" } },
@@ -229,7 +233,8 @@ fn the_carry_is_evaluated_before_the_restore_and_applied_after_it() {
         },
         "done": done(),
     });
-    assert_eq!(flow(steps).vars(json!({ "base": "start", "n": 0 })).run().value(), "armtrueentry");
+    let vars = json!({ "base": "start", "n": 0, "carried": "" });
+    assert_eq!(flow(steps).vars(vars).run().value(), "armtrueentry");
 }
 
 /// "No restore occurs on the final emission."
@@ -295,7 +300,11 @@ fn on_failure_is_gated_for_each_failure() {
         "done": done(),
     });
     let ran = flow(steps).vars(json!({ "n": 0 })).run();
-    assert_eq!((ran.value(), ran.waits.clone()), (&json!(3), vec![1000.0, 1000.0]), "assign runs though the gate is shut");
+    assert_eq!(
+        (ran.value(), ran.waits.clone()),
+        (&json!(3), vec![1000.0, 1000.0]),
+        "assign runs though the gate is shut"
+    );
 }
 
 /// "Exhaustion emits Provider.Middleware.Retry.Exhausted with the final failure as previous and details {attempts,
@@ -315,7 +324,10 @@ fn exhaustion_has_its_envelope() {
 /// "Runs of the inner scope so far, counting the first."
 #[test]
 fn metadata_counts_the_runs() {
-    let mut entry = retry(json!([policy(&["*"], 5)]), json!({ "assign": { "seen": "{{ vars.seen + [middleware.metadata.attempt] }}" } }));
+    let mut entry = retry(
+        json!([policy(&["*"], 5)]),
+        json!({ "assign": { "seen": "{{ vars.seen + [middleware.metadata.attempt] }}" } }),
+    );
     entry["onSuccess"] = json!({ "value": "{{ vars.seen + [middleware.metadata.attempt] }}" });
     let with = json!({ "failure": "{{ size(vars.seen) < 3 ? {'code': 'A.B'} : null }}" });
     let ran = around(json!([entry]), with).vars(json!({ "seen": [] })).run();
@@ -408,15 +420,20 @@ fn envelope_keys_are_evaluated_only_on_emission() {
 /// "a success … rises through onSuccess once"; onAlways of the entry runs once, those inside of it with each attempt.
 #[test]
 fn phases_of_the_entry_run_once_and_those_inside_of_it_for_each_attempt() {
-    let cleanup = |name: &str| json!({
-        "call": { "provider": MOCK, "onSuccess": { "assign": { "log": format!("{{{{ vars.log + '{name}' }}}}") } } }
-    });
+    let cleanup = |name: &str| {
+        json!({
+            "call": { "provider": MOCK, "onSuccess": { "assign": { "log": format!("{{{{ vars.log + '{name}' }}}}") } } }
+        })
+    };
     let outer = json!({ "provider": FINALLY, "onAlways": { "with": cleanup("o") } });
     let mut entry = retry(json!([policy(&["*"], 5)]), json!({ "assign": { "log": "{{ vars.log + 'f' }}" } }));
     entry["onSuccess"] = json!({ "assign": { "log": "{{ vars.log + 's' }}" } });
     entry["onAlways"] = json!({ "assign": { "log": "{{ vars.log + 'a' }}" } });
     let inner = json!({ "provider": FINALLY, "onAlways": { "with": cleanup("i") } });
-    let mut first = call(json!([outer, entry, inner]), json!({ "failure": "{{ vars.log.matches('f.*f') ? null : {'code': 'A.B'} }}" }));
+    let mut first = call(
+        json!([outer, entry, inner]),
+        json!({ "failure": "{{ vars.log.matches('f.*f') ? null : {'code': 'A.B'} }}" }),
+    );
     first["output"] = json!("{{ vars.log }}");
     let ran = flow(json!({ "first": first, "done": done() })).vars(json!({ "log": "" })).run();
     assert_eq!(ran.value(), "ififisao");
@@ -459,7 +476,8 @@ fn parameters_are_validated_when_the_phase_runs() {
 /// "attachment": at a flow too, where all of its steps run again, as new executions.
 #[test]
 fn a_flow_is_run_again_as_a_whole() {
-    let entry = retry(json!([policy(&["A.*"], 3)]), json!({ "assign": { "ids": "{{ vars.ids + [failure.details] }}" } }));
+    let entry =
+        retry(json!([policy(&["A.*"], 3)]), json!({ "assign": { "ids": "{{ vars.ids + [failure.details] }}" } }));
     let ran = flow(json!({
         "first": { "action": "Pass", "assign": { "here": "{{ step.id }}" }, "next": "route" },
         "route": {
@@ -505,7 +523,8 @@ fn a_timeout_ends_a_gap() {
 /// Dispatches of a Gather retry beside each other, each with its own count and its own variables.
 #[test]
 fn dispatches_of_a_gather_retry_for_themselves() {
-    let policies = json!([{ "match": { "codes": ["*"] }, "attempts": "{{ vars.limit }}", "backoff": { "initial": "PT1S" } }]);
+    let policies =
+        json!([{ "match": { "codes": ["*"] }, "attempts": "{{ vars.limit }}", "backoff": { "initial": "PT1S" } }]);
     let inner = json!({
         "parameters": { "type": "object", "properties": { "limit": { "type": "integer" }, "tries": { "default": "" } } },
         "entrypoint": "first",
@@ -540,7 +559,10 @@ fn a_subflow_is_run_again_with_new_variables() {
             "fail": { "action": "Raise", "result": { "code": "A.B", "details": "{{ vars.seen }}" } },
         },
     });
-    let entry = retry(json!([policy(&["A.*"], 2)]), json!({ "assign": { "all": "{{ vars.all + [middleware.result.details] }}" } }));
+    let entry = retry(
+        json!([policy(&["A.*"], 2)]),
+        json!({ "assign": { "all": "{{ vars.all + [middleware.result.details] }}" } }),
+    );
     let ran = flow(json!({
         "first": {
             "action": "Call", "middleware": [entry], "call": { "flow": inner }, "next": "done",

@@ -7,47 +7,47 @@ use redrive_flow::{Definition, Effect, Message, Start, State, TRANSITIONS};
 use redrive_policy::{Draw, Moment};
 use serde_json::{Value, json};
 
-pub const RETRY: &str = "mwl:provider.middleware/mwl/retry/v1";
-pub const TIMEOUT: &str = "mwl:provider.middleware/mwl/timeout/v1";
-pub const LOOP: &str = "mwl:provider.middleware/mwl/loop/v1";
-pub const FINALLY: &str = "mwl:provider.middleware/mwl/finally/v1";
-pub const MOCK: &str = "mwl:provider.call/mwl/mock/v1";
+pub(crate) const RETRY: &str = "mwl:provider.middleware/mwl/retry/v1";
+pub(crate) const TIMEOUT: &str = "mwl:provider.middleware/mwl/timeout/v1";
+pub(crate) const LOOP: &str = "mwl:provider.middleware/mwl/loop/v1";
+pub(crate) const FINALLY: &str = "mwl:provider.middleware/mwl/finally/v1";
+pub(crate) const MOCK: &str = "mwl:provider.call/mwl/mock/v1";
 
 /// 2026-01-01T00:00:00Z
-pub const START: Moment = Moment::from_micros(1_767_225_600_000_000);
+pub(crate) const START: Moment = Moment::from_micros(1_767_225_600_000_000);
 
 /// How a run ended, and when it waited for what.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ran {
-    pub result: Value,
+pub(crate) struct Ran {
+    pub(crate) result: Value,
     /// The lengths of its waits, in milliseconds.
-    pub waits: Vec<f64>,
+    pub(crate) waits: Vec<f64>,
 }
 
 impl Ran {
-    pub fn value(&self) -> &Value {
+    pub(crate) fn value(&self) -> &Value {
         assert_eq!(self.result["type"], "success", "{}", self.result);
         &self.result["value"]
     }
 
-    pub fn code(&self) -> &str {
+    pub(crate) fn code(&self) -> &str {
         self.result["code"].as_str().unwrap_or_else(|| panic!("no failure: {}", self.result))
     }
 }
 
 /// A run that is being prepared.
 #[derive(Clone)]
-pub struct Flow {
-    pub definition: Value,
-    pub input: Value,
-    pub arguments: Value,
-    pub draw: f64,
+pub(crate) struct Flow {
+    pub(crate) definition: Value,
+    pub(crate) input: Value,
+    pub(crate) arguments: Value,
+    pub(crate) draw: f64,
     /// Cancelled after so many milliseconds.
-    pub cancelled_after: Option<i64>,
+    pub(crate) cancelled_after: Option<i64>,
 }
 
 /// A flow of these steps, from the step `first`.
-pub fn flow(steps: Value) -> Flow {
+pub(crate) fn flow(steps: Value) -> Flow {
     let definition = json!({
         "$schema": "https://mwl.dev/v0.1/flow/schema.json", "entrypoint": "first", "steps": steps,
     });
@@ -55,12 +55,12 @@ pub fn flow(steps: Value) -> Flow {
 }
 
 impl Flow {
-    pub fn with(mut self, member: &str, value: Value) -> Self {
+    pub(crate) fn with(mut self, member: &str, value: Value) -> Self {
         self.definition[member] = value;
         self
     }
 
-    pub fn vars(self, defaults: Value) -> Self {
+    pub(crate) fn vars(self, defaults: Value) -> Self {
         let properties: serde_json::Map<String, Value> = defaults
             .as_object()
             .expect("an object")
@@ -70,22 +70,22 @@ impl Flow {
         self.with("parameters", json!({ "type": "object", "properties": properties }))
     }
 
-    pub fn input(mut self, input: Value) -> Self {
+    pub(crate) fn input(mut self, input: Value) -> Self {
         self.input = input;
         self
     }
 
-    pub fn draw(mut self, draw: f64) -> Self {
+    pub(crate) fn draw(mut self, draw: f64) -> Self {
         self.draw = draw;
         self
     }
 
-    pub fn cancelled_after(mut self, ms: i64) -> Self {
+    pub(crate) fn cancelled_after(mut self, ms: i64) -> Self {
         self.cancelled_after = Some(ms);
         self
     }
 
-    pub fn run(&self) -> Ran {
+    pub(crate) fn run(&self) -> Ran {
         let text = self.definition.to_string();
         let definition = Definition::read(&text).unwrap_or_else(|problems| panic!("{problems:#?}\n{text}"));
         let whole = self.to_the_end(&definition, TRANSITIONS, false);
@@ -128,15 +128,15 @@ impl Flow {
 }
 
 /// A Call step with middleware around a mock.
-pub fn call(middleware: Value, with: Value) -> Value {
+pub(crate) fn call(middleware: Value, with: Value) -> Value {
     json!({ "action": "Call", "middleware": middleware, "call": { "provider": MOCK, "with": with }, "next": "done" })
 }
 
-pub fn done() -> Value {
+pub(crate) fn done() -> Value {
     json!({ "action": "Return" })
 }
 
 /// A step under middleware, and its Result as the Result of the flow.
-pub fn around(middleware: Value, with: Value) -> Flow {
+pub(crate) fn around(middleware: Value, with: Value) -> Flow {
     flow(json!({ "first": call(middleware, with), "done": done() }))
 }
