@@ -68,3 +68,26 @@ pub(crate) struct Tree {
     pub(crate) nodes: Vec<Expr>,
     pub(crate) root: Id,
 }
+
+impl Expr {
+    /// What it is made of.
+    pub(crate) fn children(&self) -> Box<dyn Iterator<Item = Id> + '_> {
+        match self {
+            Self::Literal(_) | Self::Identifier(_) => Box::new(std::iter::empty()),
+            Self::Select { of, .. } | Self::Has { of, .. } | Self::Not(of) | Self::Negate(of) => {
+                Box::new([*of].into_iter())
+            }
+            Self::Index { of, at } => Box::new([*of, *at].into_iter()),
+            Self::Call { on, arguments, .. } => Box::new(on.iter().chain(arguments).copied()),
+            Self::List(items) => Box::new(items.iter().copied()),
+            Self::Map(members) => Box::new(members.iter().flat_map(|(key, value)| [*key, *value])),
+            Self::Binary(_, left, right) | Self::And(left, right) | Self::Or(left, right) => {
+                Box::new([*left, *right].into_iter())
+            }
+            Self::Conditional(a, b, c) => Box::new([*a, *b, *c].into_iter()),
+            Self::Each { over, filter, body, .. } => {
+                Box::new([Some(*over), *filter, Some(*body)].into_iter().flatten())
+            }
+        }
+    }
+}

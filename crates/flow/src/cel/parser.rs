@@ -97,7 +97,7 @@ impl Parser {
     }
 
     fn add(&mut self, node: Expr) -> Parsed {
-        let depth = 1 + children(&node).map(|child| self.depths[child as usize]).max().unwrap_or(0);
+        let depth = 1 + node.children().map(|child| self.depths[child as usize]).max().unwrap_or(0);
         if depth > MAX_DEPTH {
             return fault(self.place(), format!("the expression is nested more than {MAX_DEPTH} levels deep"));
         }
@@ -397,22 +397,4 @@ pub(crate) fn compiled(text: &str) -> Result<Regex, String> {
         .size_limit(MAX_PATTERN)
         .build()
         .map_err(|_| format!("{text:?} is not a regular expression, or is too large"))
-}
-
-fn children(node: &Expr) -> Box<dyn Iterator<Item = Id> + '_> {
-    match node {
-        Expr::Literal(_) | Expr::Identifier(_) => Box::new(std::iter::empty()),
-        Expr::Select { of, .. } | Expr::Has { of, .. } | Expr::Not(of) | Expr::Negate(of) => {
-            Box::new([*of].into_iter())
-        }
-        Expr::Index { of, at } => Box::new([*of, *at].into_iter()),
-        Expr::Call { on, arguments, .. } => Box::new(on.iter().chain(arguments).copied()),
-        Expr::List(items) => Box::new(items.iter().copied()),
-        Expr::Map(members) => Box::new(members.iter().flat_map(|(key, value)| [*key, *value])),
-        Expr::Binary(_, left, right) | Expr::And(left, right) | Expr::Or(left, right) => {
-            Box::new([*left, *right].into_iter())
-        }
-        Expr::Conditional(a, b, c) => Box::new([*a, *b, *c].into_iter()),
-        Expr::Each { over, filter, body, .. } => Box::new([Some(*over), *filter, Some(*body)].into_iter().flatten()),
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::Machine;
 use super::arguments;
-use super::retry::Judged;
+use super::retry::Decision;
 use super::scope::Site;
 use super::state::{CleanupRecord, Control, Own, Owner, Place, Record, Task};
 use crate::model::{Entry, Middleware, Phase};
@@ -124,16 +124,16 @@ impl<'d> Machine<'d> {
     /// A failure rises to the entry. A Retry decides whether the inner scope runs again.
     pub(super) fn on_failure(&mut self, task: &mut Task, failure: Failure) -> Option<()> {
         let spec = self.entry_of(task)?;
-        match self.judge(task, spec, &failure) {
-            Ok(Judged::Consumed(control)) => {
+        match self.decide_on(task, spec, &failure) {
+            Ok(Decision::Consumed(control)) => {
                 task.control = control;
                 Some(())
             }
-            Ok(Judged::Passes) => {
+            Ok(Decision::Passes) => {
                 let emitted = self.emit(task, spec, failure);
                 self.always(task, emitted, None)
             }
-            Ok(Judged::Exhausted(exhausted)) => {
+            Ok(Decision::Exhausted(exhausted)) => {
                 let emitted = self.emit(task, spec, exhausted);
                 self.always(task, emitted, None)
             }

@@ -21,7 +21,7 @@ pub(super) fn facts(failure: &Failure) -> redrive_policy::Failure<'_> {
 }
 
 /// What becomes of a failure.
-pub(super) enum Judged {
+pub(super) enum Decision {
     /// The inner scope runs again.
     Consumed(Control),
     /// It passes through.
@@ -35,28 +35,28 @@ type Fault = (Failure, Failure);
 
 impl Machine<'_> {
     /// The action of onFailure.
-    pub(super) fn judge(&mut self, task: &mut Task, spec: &Entry, failure: &Failure) -> Result<Judged, Fault> {
+    pub(super) fn decide_on(&mut self, task: &mut Task, spec: &Entry, failure: &Failure) -> Result<Decision, Fault> {
         let rising = Outcome::Failure(failure.clone());
         let site = Site::Phase { entered_at: self.now, result: Some(&rising) };
         let fault = |fault: Failure| (fault, failure.clone());
         if !self.gate(task, site, &spec.on_failure).map_err(fault)? {
-            return Ok(Judged::Passes);
+            return Ok(Decision::Passes);
         }
         let with = self.with(task, site, &spec.on_failure).map_err(fault)?;
         if spec.kind != Middleware::Retry {
             arguments::nothing(&with).map_err(fault)?;
-            return Ok(Judged::Passes);
+            return Ok(Decision::Passes);
         }
         let delay = arguments::delay(&with).map_err(fault)?;
-        let Some(verdict) = self.verdict(task, failure, delay).map_err(fault)? else { return Ok(Judged::Passes) };
+        let Some(verdict) = self.verdict(task, failure, delay).map_err(fault)? else { return Ok(Decision::Passes) };
         match (verdict.outcome, verdict.rule) {
             (Decided::Retry { delay, .. }, _) => {
                 // The carry is evaluated before the variables are restored, and applied after it.
                 let carry = self.values(task, site, &spec.on_failure.assign).map_err(fault)?;
-                Ok(Judged::Consumed(self.reenter(task, &verdict, carry, delay)))
+                Ok(Decision::Consumed(self.reenter(task, &verdict, carry, delay)))
             }
-            (Decided::Stop { .. }, Some(rule)) => Ok(Judged::Exhausted(exhausted(task, rule, failure))),
-            (Decided::Stop { .. }, None) => Ok(Judged::Passes),
+            (Decided::Stop { .. }, Some(rule)) => Ok(Decision::Exhausted(exhausted(task, rule, failure))),
+            (Decided::Stop { .. }, None) => Ok(Decision::Passes),
         }
     }
 

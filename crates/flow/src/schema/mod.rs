@@ -2,6 +2,7 @@
 //! definition is read: none is silently ignored.
 
 mod formats;
+mod nodes;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -344,49 +345,6 @@ impl Reader<'_> {
             None => {}
         }
         Vec::new()
-    }
-
-    fn array<'n>(&mut self, node: &'n Node, path: &str) -> Option<&'n [Node]> {
-        match &node.kind {
-            Kind::Array(items) => Some(items),
-            _ => {
-                self.problem(node, path, "an array");
-                None
-            }
-        }
-    }
-
-    fn object<'n>(&mut self, node: &'n Node, path: &str) -> &'n [Member] {
-        match &node.kind {
-            Kind::Object(members) => members,
-            _ => {
-                self.problem(node, path, "an object");
-                &[]
-            }
-        }
-    }
-
-    fn strings(&mut self, node: &Node, path: &str) -> Vec<String> {
-        let items = self.array(node, path).unwrap_or_default();
-        items.iter().filter_map(|item| self.text(item, path)).collect()
-    }
-
-    fn text(&mut self, node: &Node, path: &str) -> Option<String> {
-        match &node.kind {
-            Kind::String(text) => Some(text.clone()),
-            _ => {
-                self.problem(node, path, "a string");
-                None
-            }
-        }
-    }
-
-    fn regex(&mut self, node: &Node, path: &str, text: &str) -> Option<Regex> {
-        let regex = regex::RegexBuilder::new(text).size_limit(1 << 20).build();
-        if regex.is_err() {
-            self.findings.add(node.at, format!("{}{path}", self.base), format!("{text:?} is no regular expression"));
-        }
-        regex.ok()
     }
 
     fn reference(&mut self, id: Id, node: &Node, path: &str) {

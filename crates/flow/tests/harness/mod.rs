@@ -140,3 +140,29 @@ pub(crate) fn done() -> Value {
 pub(crate) fn around(middleware: Value, with: Value) -> Flow {
     flow(json!({ "first": call(middleware, with), "done": done() }))
 }
+
+pub(crate) const EXHAUSTED: &str = "Provider.Middleware.Retry.Exhausted";
+
+pub(crate) fn policy(codes: &[&str], attempts: u32) -> Value {
+    json!({ "match": { "codes": codes }, "attempts": attempts })
+}
+
+pub(crate) fn retry(policies: Value, on_failure: Value) -> Value {
+    json!({ "provider": RETRY, "onEntry": { "with": { "policies": policies } }, "onFailure": on_failure })
+}
+
+/// Fails with each of these codes in turn, and then succeeds. The carry counts in `tries`.
+pub(crate) fn failing_with(codes: &[&str], policies: Value) -> Flow {
+    let failing = "{{ size(vars.tries) < size(vars.codes) ? {'code': vars.codes[size(vars.tries)]} : null }}";
+    around(
+        json!([retry(policies, json!({ "assign": { "tries": "{{ vars.tries + 'x' }}" } }))]),
+        json!({ "value": "{{ vars.tries }}", "failure": failing }),
+    )
+    .vars(json!({ "tries": "", "codes": codes }))
+}
+
+pub(crate) fn backing_off(backoff: Value, draw: f64, failures: usize) -> Vec<f64> {
+    let codes = vec!["A.B"; failures];
+    let policies = json!([{ "match": { "codes": ["*"] }, "attempts": 100, "backoff": backoff }]);
+    failing_with(&codes, policies).draw(draw).run().waits
+}
