@@ -31,7 +31,7 @@ pub struct Failure {
     pub message: Option<String>,
     /// For programs. A null that was written is kept.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    pub details: Option<Value>,
+    pub details: Option<Box<Value>>,
     /// What the failure says about retrying, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
@@ -40,8 +40,8 @@ pub struct Failure {
     pub previous: Option<Box<Failure>>,
 }
 
-fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Box<Value>>, D::Error> {
+    Value::deserialize(from).map(|value| Some(Box::new(value)))
 }
 
 impl Outcome {
@@ -87,7 +87,7 @@ impl Failure {
     /// The same with details.
     #[must_use]
     pub fn with_details(self, details: Value) -> Self {
-        Self { details: Some(details), ..self }
+        Self { details: Some(Box::new(details)), ..self }
     }
 
     /// As MWL writes it. What is absent is absent there too.
@@ -97,7 +97,7 @@ impl Failure {
         members.insert("type".to_owned(), self.kind.clone().into());
         members.insert("code".to_owned(), self.code.clone().into());
         members.extend(self.message.clone().map(|message| ("message".to_owned(), message.into())));
-        members.extend(self.details.clone().map(|details| ("details".to_owned(), details)));
+        members.extend(self.details.as_ref().map(|details| ("details".to_owned(), Value::clone(details))));
         members.extend(self.retryable.map(|flag| ("retryable".to_owned(), flag.into())));
         members.extend(self.previous.as_ref().map(|previous| ("previous".to_owned(), previous.to_value())));
         Value::Object(members)
@@ -139,7 +139,7 @@ impl Failure {
             kind,
             code,
             message: text("message", false)?,
-            details: members.get("details").cloned(),
+            details: members.get("details").cloned().map(Box::new),
             retryable,
             previous,
         })
@@ -165,7 +165,8 @@ impl Failure {
         let mut failure = &mut self;
         for length in 1..=MAX_CHAIN {
             if failure.details.as_ref().is_some_and(|details| depth(details) > MAX_DETAILS) {
-                failure.details = Some(Value::String("the details were nested too deeply to be kept".to_owned()));
+                let note = "the details were nested too deeply to be kept";
+                failure.details = Some(Box::new(Value::String(note.to_owned())));
             }
             if length == MAX_CHAIN && failure.previous.is_some() {
                 failure.previous = Some(Box::new(truncated()));

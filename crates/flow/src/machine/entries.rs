@@ -137,7 +137,10 @@ impl<'d> Machine<'d> {
                 let emitted = self.emit(task, spec, exhausted);
                 self.always(task, emitted, None)
             }
-            Err((fault, superseded)) => self.always(task, fault.superseding(superseded).into(), None),
+            Err(faults) => {
+                let (fault, superseded) = *faults;
+                self.always(task, fault.superseding(superseded).into(), None)
+            }
         }
     }
 

@@ -31,14 +31,14 @@ pub(super) enum Decision {
 }
 
 /// A fault of the phase, and the failure that it supersedes.
-type Fault = (Failure, Failure);
+type Fault = Box<(Failure, Failure)>;
 
 impl Machine<'_> {
     /// The action of onFailure.
     pub(super) fn decide_on(&mut self, task: &mut Task, spec: &Entry, failure: &Failure) -> Result<Decision, Fault> {
         let rising = Outcome::Failure(failure.clone());
         let site = Site::Phase { entered_at: self.now, result: Some(&rising) };
-        let fault = |fault: Failure| (fault, failure.clone());
+        let fault = |fault: Failure| Box::new((fault, failure.clone()));
         if !self.gate(task, site, &spec.on_failure).map_err(fault)? {
             return Ok(Decision::Passes);
         }

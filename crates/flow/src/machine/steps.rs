@@ -209,7 +209,7 @@ impl<'d> Machine<'d> {
         }
         let code = text("code", field(&envelope.code)?)?;
         let message = text("message", field(&envelope.message)?)?;
-        let details = field(&envelope.details)?;
+        let details = field(&envelope.details)?.map(Box::new);
         let retryable = match field(&envelope.retryable)? {
             None => base.and_then(|base| base.retryable),
             Some(Value::Null) => None,

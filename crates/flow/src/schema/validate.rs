@@ -116,8 +116,8 @@ impl Schema {
                 Checked::Inside(parts)
             }
             Rule::Names(id) => {
-                let names = value.as_object().into_iter().flatten().map(|(name, _)| name);
-                let bad = names.filter(|name| !self.valid(*id, &Value::String((*name).clone()), at)).next();
+                let mut names = value.as_object().into_iter().flatten().map(|(name, _)| name);
+                let bad = names.find(|name| !self.valid(*id, &Value::String((*name).clone()), at));
                 bad.map_or(Checked::Fine, |name| wrong("propertyNames", format!("the name {name:?} is not allowed")))
             }
             Rule::Items { first, rest } => {
