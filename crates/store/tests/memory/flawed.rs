@@ -7,8 +7,8 @@ use redrive_store::testing::Wrapper;
 use redrive_store::{
     Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
     Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, Redrive, Refusal,
-    Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standstill,
-    StartRefusal, State, States, Stepped, Store, StoreError, StoreFuture, Token, Transition, Unique,
+    Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal,
+    Standstill, StartRefusal, State, States, Stepped, Store, StoreError, StoreFuture, Token, Transition, Unique,
 };
 use std::sync::Arc;
 
