@@ -97,7 +97,7 @@ async fn an_event_is_sent_signed_and_sent_again_after_an_error_of_the_server() {
         assert_eq!(first.headers["x-ojs-timestamp"], "1770976800", "2026-02-13 10:00:00 UTC");
         assert!(is_signed(&secret, &first, &first.headers["x-ojs-signature"]));
         assert!(!is_signed("whsec_other", &first, &first.headers["x-ojs-signature"]));
-        assert_eq!(next_attempt(&harness).await, "2026-02-13T10:00:30.000Z");
+        assert_eq!(next_attempt(&harness).await, "2026-02-13T10:00:30.000000Z");
         assert!(receiver.is_quiet());
         harness.advance_ms(30_000.0).await;
         let second = receiver.next().await;
@@ -167,7 +167,7 @@ async fn an_endpoint_that_is_busy_says_when_to_come_again_and_redirects_are_foll
     beside(&harness, async {
         complete(&harness, json!({})).await;
         receiver.next().await;
-        assert_eq!(next_attempt(&harness).await, "2026-02-13T10:00:07.000Z");
+        assert_eq!(next_attempt(&harness).await, "2026-02-13T10:00:07.000000Z");
         assert!(receiver.is_quiet());
         harness.advance_ms(7_000.0).await;
         let (first, second) = (receiver.next().await, receiver.next().await);
