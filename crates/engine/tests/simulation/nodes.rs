@@ -18,10 +18,13 @@ pub(crate) const NODES: usize = 2;
 /// How often each thing happened.
 pub(crate) type Tally = BTreeMap<&'static str, u64>;
 
+/// Puts something around a store.
+type Around = Box<dyn Fn(Arc<dyn Store>) -> Arc<dyn Store>>;
+
 /// How a node is set up on its store, which fails as `Faults` says.
 pub(crate) struct Setup {
     /// What stands between the faults and the store.
-    pub(crate) between: Box<dyn Fn(Arc<dyn Store>) -> Arc<dyn Store>>,
+    pub(crate) between: Around,
     /// What an engine has besides its store, before its first request.
     pub(crate) equip: Box<dyn Fn(Engine) -> Engine>,
 }
