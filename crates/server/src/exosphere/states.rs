@@ -164,8 +164,8 @@ fn waits(job: &Job, id: StateId) -> bool {
 fn claimed(job: &Job) -> Value {
     let text = |name: &str| meta(job, name).unwrap_or_default();
     let args: Vec<Value> = serde_json::from_str(body::args(&job.spec.body)).unwrap_or_default();
-    let failures = job.failures.iter().filter(|failure| failure.generation == job.generation);
-    let created = failures.last().map_or(job.times.created, |failure| failure.at);
+    let created = job.failures.iter().rfind(|failure| failure.generation == job.generation);
+    let created = created.map_or(job.times.created, |failure| failure.at);
     json!({
         "state_id": StateId::of(job).to_string(),
         "node_name": text("node"),

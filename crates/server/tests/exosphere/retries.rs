@@ -61,14 +61,14 @@ async fn strategies_without_jitter_wait_as_the_document_says() {
 #[tokio::test]
 async fn strategies_with_jitter_stay_within_their_bounds() {
     for (growth, bases) in
-        [("EXPONENTIAL", [2_000, 4_000, 8_000]), ("LINEAR", [2_000, 4_000, 6_000]), ("FIXED", [2_000; 3])]
+        [("EXPONENTIAL", [2_000, 4_000, 8_000]), ("LINEAR", [2_000, 4_000, 6_000]), ("FIXED", [2_000_u32; 3])]
     {
-        for (jitter, least) in [("FULL", 0), ("EQUAL", 2)] {
+        for (jitter, least) in [("FULL", 0.0), ("EQUAL", 0.5)] {
             let found = waits_under(json!({ "strategy": format!("{growth}_{jitter}_JITTER") })).await;
             assert_eq!(found.len(), 3);
             for (wait, base) in found.iter().zip(bases) {
-                let lower = if least == 0 { 0 } else { base / least };
-                assert!((lower..=base).contains(wait), "{growth}_{jitter}_JITTER: {found:?}");
+                let lower = (f64::from(base) * least) as u64;
+                assert!((lower..=u64::from(base)).contains(wait), "{growth}_{jitter}_JITTER: {found:?}");
             }
         }
     }
