@@ -1,8 +1,10 @@
 //! Requests of Open Job Spec. A refusal is an error.
 
+use super::ANSWER;
 use crate::ClientError;
-use crate::http::{HttpClient, HttpResponse};
+use crate::http::{HttpBody, HttpClient, HttpResponse};
 use bytes::Bytes;
+use hyper::Method;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -19,12 +21,25 @@ impl Caller {
         Ok(accepted(self.0.delete(path, within).await?)?.body)
     }
 
-    pub(super) async fn put(&self, path: &str, body: Vec<u8>, within: Duration) -> Result<Bytes, ClientError> {
-        Ok(accepted(self.0.put(path, body, within).await?)?.body)
+    /// Sends a request of any method.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+        within: Duration,
+    ) -> Result<Bytes, ClientError> {
+        Ok(accepted(self.0.send(method, path, body, within).await?)?.body)
     }
 
-    pub(super) async fn patch(&self, path: &str, body: Vec<u8>, within: Duration) -> Result<Bytes, ClientError> {
-        Ok(accepted(self.0.patch(path, body, within).await?)?.body)
+    /// Opens a stream of events; `None` where the server has no more of them.
+    pub(super) async fn follow(&self, path: &str, last_id: Option<&str>) -> Result<Option<HttpBody>, ClientError> {
+        let (status, mut body) = self.0.open(path, last_id, ANSWER).await?;
+        match status {
+            200 => Ok(Some(body)),
+            204 => Ok(None),
+            status => Err(refusal(status, &body.rest(ANSWER).await?)),
+        }
     }
 
     pub(super) async fn post(&self, path: &str, body: Vec<u8>, within: Duration) -> Result<Bytes, ClientError> {
