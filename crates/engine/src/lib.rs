@@ -21,6 +21,7 @@ mod policies;
 mod progress;
 mod query;
 mod randomness;
+mod rejections;
 mod run;
 mod settle;
 mod submit;

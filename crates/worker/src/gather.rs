@@ -5,7 +5,7 @@
 
 use crate::info::JobData;
 use crate::transport::Transport;
-use crate::{ClientError, NewJob};
+use crate::{ClientError, NewJob, QueueFull};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -122,6 +122,10 @@ impl Sending {
                         let _ = caller.send(Ok(enqueued));
                     }
                 }
+                Err(ClientError::QueueFull(full)) if jobs.len() > 1 => {
+                    let calls = jobs.into_iter().zip(callers).map(|(job, answer)| Call { job, answer });
+                    lists.extend(fitting(calls, full));
+                }
                 Err(ClientError::Refused(refused)) if jobs.len() > 1 && !refused.is_temporary() => {
                     list.extend(jobs.into_iter().zip(callers).map(|(job, answer)| Call { job, answer }));
                     let rest = list.split_off(list.len() / 2);
@@ -148,6 +152,24 @@ impl Drop for Sending {
             }
         }
     }
+}
+
+/// Of jobs that were refused together because a queue is full, those to send again: of that queue as many as there is
+/// room for, and all others. The rest is answered.
+fn fitting(calls: impl Iterator<Item = Call>, full: QueueFull) -> Option<Vec<Call>> {
+    let mut room = full.bound.saturating_sub(full.depth);
+    let mut again = Vec::new();
+    for call in calls {
+        let is_of_it = call.job.queue.as_deref().unwrap_or("default") == full.queue;
+        if is_of_it && room == 0 {
+            // A caller that has gone away meanwhile does not learn the outcome.
+            let _ = call.answer.send(Err(ClientError::QueueFull(full.clone())));
+            continue;
+        }
+        room -= u64::from(is_of_it);
+        again.push(call);
+    }
+    (!again.is_empty()).then_some(again)
 }
 
 /// The answer for the only job of a request.

@@ -57,6 +57,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
         timeout: Some(from.span("timeout")),
         retention: Retention { finished: from.span("retention.finished"), dead: from.span("retention.dead") },
         most_releases: from.number("releases"),
+        max_depth: Some(from.number("max_depth")),
         most_claimed: limits.fetch,
         ..Settings::new(layers)
     });

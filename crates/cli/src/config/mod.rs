@@ -40,6 +40,9 @@ pub(crate) struct Flags {
     /// The retry policy of jobs that have no other: JSON, YAML or TOML, in any dialect
     #[arg(long, value_name = "FILE")]
     pub(crate) default_policy: Option<String>,
+    /// How many jobs may wait in a queue for which nothing else is configured; 0 for any number [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_depth: Option<String>,
     /// Any other setting, such as limits.batch=5000; `redrive config` lists them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
@@ -47,7 +50,7 @@ pub(crate) struct Flags {
 
 impl Flags {
     /// The settings that have a flag of their own, with its value.
-    fn own(&self) -> [(&'static str, Option<String>); 6] {
+    fn own(&self) -> [(&'static str, Option<String>); 7] {
         [
             ("listen", self.listen.clone()),
             ("data", self.data.clone()),
@@ -55,6 +58,7 @@ impl Flags {
             ("api_key_file", self.api_key_file.clone()),
             ("allow_test_directives", self.allow_test_directives.then(|| "true".to_owned())),
             ("default_policy", self.default_policy.clone()),
+            ("max_depth", self.max_depth.clone()),
         ]
     }
 }

@@ -7,11 +7,11 @@ use crate::postgres::pool::Session;
 use crate::postgres::row::encode_revisions;
 use crate::postgres::stored_row::{StoredRow, uuids};
 use crate::postgres::value::{Param, Reader, Statement, limit};
-use crate::postgres::{inbox, limits, read, run, schema, text, unique, unreadable, write};
+use crate::postgres::{inbox, limits, queues, read, run, schema, text, unique, unreadable, write};
 use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, PortableRun, QueueMark};
 use crate::{JobId, Run, RunId};
 use redrive_policy::{Moment, Span};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -34,7 +34,6 @@ const INSERT_SPECS: &str = "INSERT INTO specs (id, kind, body, policy, own_polic
        revisions, limits, source) \
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::integer[], $5::bytea[], $6::double precision[], \
      $7::double precision[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[])";
-const LIMITED: &str = "UPDATE queue_names SET limited = true WHERE NOT limited AND name = ANY ($1::text[])";
 
 impl Transaction {
     pub(super) async fn open(core: Arc<Core>, begin: &str) -> Result<Self, DbError> {
@@ -119,9 +118,9 @@ impl Transaction {
         let sources = self.core.sources.next(jobs.len());
         self.session.query(&specs(&jobs, policies, sources.clone())).await?;
         let limited = jobs.iter().map(|moved| &moved.job.spec).filter(|spec| spec.limits.is_some());
-        let limited: Vec<_> = limited.map(|spec| text::stored(&spec.queue).into_owned()).collect();
+        let limited: BTreeSet<&Arc<str>> = limited.map(|spec| &spec.queue).collect();
         if !limited.is_empty() {
-            self.session.query(&Statement::new(LIMITED, vec![Box::new(limited)])).await?;
+            self.session.query(&queues::limited(limited)).await?;
         }
         let arrived = |(moved, source): (Portable, i64)| StoredRow::arrived(moved.job, source);
         let arrived: Vec<StoredRow> = jobs.into_iter().zip(sources).map(arrived).collect();

@@ -1,7 +1,7 @@
 //! Requests of Open Job Spec. A refusal is an error.
 
-use crate::ClientError;
 use crate::http::{HttpClient, HttpResponse};
+use crate::{ClientError, QueueFull};
 use bytes::Bytes;
 use serde_json::Value;
 use std::time::Duration;
@@ -44,13 +44,23 @@ impl Caller {
 }
 
 fn accepted(response: HttpResponse) -> Result<HttpResponse, ClientError> {
-    if response.is_success() { Ok(response) } else { Err(refusal(response.status, &response.body)) }
+    if response.is_success() { Ok(response) } else { Err(refusal(&response)) }
 }
 
 /// The refusal of a request.
-fn refusal(status: u16, body: &[u8]) -> ClientError {
-    let document: Value = serde_json::from_slice(body).unwrap_or_default();
-    read_error(status, &document["error"])
+fn refusal(response: &HttpResponse) -> ClientError {
+    let document: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    let error = &document["error"];
+    let full = (response.status == 429 && error["code"] == "QUEUE_FULL").then(|| queue_full(error, response));
+    full.flatten().map_or_else(|| read_error(response.status, error), ClientError::QueueFull)
+}
+
+/// A queue that is full, where the answer says which and how full.
+fn queue_full(error: &Value, response: &HttpResponse) -> Option<QueueFull> {
+    let queue = error["queue"].as_str()?.to_owned();
+    let (depth, bound) = (error["depth"].as_u64()?, error["bound"].as_u64()?);
+    let retry_after = response.retry_after.unwrap_or(QueueFull::RETRY_AFTER);
+    Some(QueueFull { queue, depth, bound, retry_after })
 }
 
 /// The `error` object of an answer.
