@@ -37,7 +37,7 @@ mod workers;
 
 pub use backend::Backend;
 pub use claim::ClaimRequest;
-pub use decide::FailureReport;
+pub use decide::{FailureReport, KeyHold};
 pub use discards::Discarded;
 pub use drain::SubmissionDecoder;
 pub use engine::{Engine, Settings};

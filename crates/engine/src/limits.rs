@@ -1,9 +1,10 @@
 //! Limits that operators set: for queues, for types, and for the keys of jobs.
 
+use crate::decide::KeyHold;
 use crate::wall::moved;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, other_events};
 use redrive_policy::Moment;
-use redrive_store::{Group, Limits, OwnLimit, RESERVED_QUEUES, Setting, Standing};
+use redrive_store::{Group, Job, Limits, OwnLimit, RESERVED_QUEUES, Setting, Standing};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -52,13 +53,26 @@ impl Engine {
         Ok(())
     }
 
-    /// No run of a group starts before this time, by the wall clock.
+    /// No run of a group starts before this time, by the wall clock; the last call applies.
     ///
     /// # Errors
     /// The store did not answer.
     pub async fn hold_group(&self, group: Group, until: Moment) -> Result<(), EngineError> {
         let until = moved(until, -self.wall().ahead_us);
-        Ok(self.store.hold_group(group, until, self.clock.now()).await?)
+        self.store.hold_group(group, until, self.clock.now()).await?;
+        self.admission.anything_elsewhere();
+        Ok(())
+    }
+
+    /// No job with the limit key of this one starts before a time: a worker asks for that.
+    pub(crate) async fn hold_key_of(&self, job: &Job, hold: KeyHold, reason: &str) {
+        let own = job.spec.limits.as_ref().and_then(|limits| limits.own.as_ref());
+        let Some(own) = own.filter(|_| hold.until > self.now()) else { return };
+        // The run has ended, and that is what the worker has to learn. Where the store does not answer, the next job of
+        // the key fails, and asks again.
+        if self.hold_group(Group::Key(Arc::clone(&own.key)), hold.until).await.is_ok() {
+            self.tell([other_events::key_held(&own.key, &hold.text, reason)]);
+        }
     }
 
     /// What is set for which groups.

@@ -91,8 +91,7 @@ impl Engine {
         let now = self.clock.now();
         let jobs: Vec<NewJob> = jobs.into_iter().map(|job| self.stored_job(job)).collect();
         let bounded = jobs.iter().any(|job| job.depth.is_some());
-        let kinds: Vec<Arc<str>> =
-            jobs.iter().filter(|_| bounded).map(|job| Arc::clone(&job.spec.kind)).collect();
+        let kinds: Vec<Arc<str>> = jobs.iter().filter(|_| bounded).map(|job| Arc::clone(&job.spec.kind)).collect();
         let enqueued = self.store.enqueue(jobs, now).await?;
         let enqueued = enqueued.map_err(|refusal| match refusal {
             EnqueueRefusal::IdTaken { id, .. } => EngineError::Duplicate(id),

@@ -6,7 +6,7 @@ use redrive_store::{Blob, EventBody, EventKind, JobEvent, RESERVED_QUEUES};
 use serde_json::{Value, json};
 
 /// The types of events that do not concern a single job.
-pub const OTHER_EVENT_TYPES: [&str; 13] = [
+pub const OTHER_EVENT_TYPES: [&str; 14] = [
     "queue.paused",
     "queue.resumed",
     "cron.triggered",
@@ -20,6 +20,7 @@ pub const OTHER_EVENT_TYPES: [&str; 13] = [
     "worker.quiet",
     "worker.stopped",
     "backpressure.rejected",
+    "rate_limit.dynamic_adjusted",
 ];
 
 /// The types of events of webhooks. They are told, and not delivered.

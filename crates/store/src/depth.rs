@@ -21,7 +21,10 @@ pub struct QueueFull {
 impl fmt::Display for QueueFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { queue, depth, bound, jobs } = self;
-        write!(f, "the queue \"{queue}\" is full: {depth} jobs wait in it, at most {bound} may, and {jobs} would be added")
+        write!(
+            f,
+            "the queue \"{queue}\" is full: {depth} jobs wait in it, at most {bound} may, and {jobs} would be added"
+        )
     }
 }
 

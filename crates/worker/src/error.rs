@@ -63,7 +63,10 @@ impl fmt::Display for QueueFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { queue, depth, bound, retry_after } = self;
         let again = retry_after.as_secs();
-        write!(f, "the queue \"{queue}\" is full: {depth} jobs wait in it, and at most {bound} may; try again in {again} s")
+        write!(
+            f,
+            "the queue \"{queue}\" is full: {depth} jobs wait in it, and at most {bound} may; try again in {again} s"
+        )
     }
 }
 

@@ -124,7 +124,8 @@ impl Sending {
                 }
                 Err(ClientError::QueueFull(full)) if jobs.len() > 1 => {
                     let calls = jobs.into_iter().zip(callers).map(|(job, answer)| Call { job, answer });
-                    lists.extend(fitting(calls, full));
+                    let [fitting, others] = sent_again(calls, &full);
+                    lists.extend([others, fitting].into_iter().filter(|list| !list.is_empty()));
                 }
                 Err(ClientError::Refused(refused)) if jobs.len() > 1 && !refused.is_temporary() => {
                     list.extend(jobs.into_iter().zip(callers).map(|(job, answer)| Call { job, answer }));
@@ -154,22 +155,24 @@ impl Drop for Sending {
     }
 }
 
-/// Of jobs that were refused together because a queue is full, those to send again: of that queue as many as there is
-/// room for, and all others. The rest is answered.
-fn fitting(calls: impl Iterator<Item = Call>, full: QueueFull) -> Option<Vec<Call>> {
-    let mut room = full.bound.saturating_sub(full.depth);
-    let mut again = Vec::new();
+/// Of jobs that were refused together because a queue is full, those to send again: first all of other queues with as
+/// many of that queue as there is room for, then its others. Where there is no room, those are answered.
+fn sent_again(calls: impl Iterator<Item = Call>, full: &QueueFull) -> [Vec<Call>; 2] {
+    let (mut room, mut fitting, mut others) = (full.bound.saturating_sub(full.depth), Vec::new(), Vec::new());
+    let is_full = room == 0;
     for call in calls {
         let is_of_it = call.job.queue.as_deref().unwrap_or("default") == full.queue;
-        if is_of_it && room == 0 {
+        if is_of_it && is_full {
             // A caller that has gone away meanwhile does not learn the outcome.
             let _ = call.answer.send(Err(ClientError::QueueFull(full.clone())));
-            continue;
+        } else if is_of_it && room == 0 {
+            others.push(call);
+        } else {
+            room -= u64::from(is_of_it);
+            fitting.push(call);
         }
-        room -= u64::from(is_of_it);
-        again.push(call);
     }
-    (!again.is_empty()).then_some(again)
+    [fitting, others]
 }
 
 /// The answer for the only job of a request.

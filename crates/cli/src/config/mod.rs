@@ -2,6 +2,7 @@
 
 mod build;
 mod file;
+mod groups;
 mod names;
 mod page;
 mod setting;
@@ -113,7 +114,11 @@ fn in_json(sources: &Sources) -> Value {
         (setting.key.to_owned(), json!({ "value": value, "from": origin.to_string(), "what": setting.what }))
     };
     let settings: Map<String, Value> = sources.settings().map(entry).collect();
-    json!({ "file": sources.file_name(), "settings": settings, "policies": sources.policies(), "caps": sources.caps() })
+    let mut shown = json!({ "file": sources.file_name(), "settings": settings });
+    for part in file::parts() {
+        shown[part] = sources.part(part).cloned().unwrap_or_default();
+    }
+    shown
 }
 
 /// Lines for `redrive.toml`, with the origin and the meaning of each value.
@@ -127,8 +132,8 @@ fn in_text(sources: &Sources) -> String {
         text.push_str(&format!("{line:width$}  # {:widest$}  {}\n", origin.to_string(), setting.what));
     }
     let file = sources.file_name().unwrap_or_default();
-    for (name, part) in [("policies", sources.policies()), ("caps", sources.caps())] {
-        if let Some(part) = part {
+    for name in file::parts() {
+        if let Some(part) = sources.part(name) {
             text.push_str(&format!("# {name} of {file}: {part}\n"));
         }
     }

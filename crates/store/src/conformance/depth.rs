@@ -168,9 +168,8 @@ pub(super) async fn depth_survives_a_restart(harness: &mut Harness<'_>) -> CaseR
 pub(super) async fn race_of_many_producers_fills_a_queue_exactly(harness: &mut Harness<'_>) -> CaseResult {
     for round in 0..10 {
         let queue: Arc<str> = format!("round-{round}").into();
-        let jobs: Vec<Vec<NewJob>> = (0..9)
-            .map(|index| (0..=index % 2).map(|_| bounded_in(harness, &queue, 6)).collect())
-            .collect();
+        let jobs: Vec<Vec<NewJob>> =
+            (0..9).map(|index| (0..=index % 2).map(|_| bounded_in(harness, &queue, 6)).collect()).collect();
         let answers = harness.together(9, |index, store| store.enqueue(jobs[index].clone(), START))?;
         let stored: usize = answers.iter().flatten().map(Vec::len).sum();
         let queues = harness.store().queues().await?;

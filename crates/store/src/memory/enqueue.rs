@@ -4,8 +4,8 @@ use super::contents::{Contents, sorted};
 use super::event::Event;
 use super::recorded::Recorded;
 use crate::{
-    Duplicate, EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, OnConflict, QueueFull, Start, State, Transition,
-    Unique, UniqueKey,
+    Duplicate, EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, OnConflict, QueueFull, Start, State,
+    Transition, Unique, UniqueKey,
 };
 use redrive_policy::Moment;
 use std::sync::Arc;
@@ -76,10 +76,16 @@ impl Contents {
 
     /// Why a batch that was stored must not have been: a queue has grown, and beyond what one of its new jobs allows.
     fn too_deep(&self, jobs: &[NewJob], answers: &[Enqueued], before: &[u64]) -> Option<EnqueueRefusal> {
-        let stored = jobs.iter().zip(answers).zip(before).enumerate().filter(|(_, ((_, answer), _))| answer.is_new());
-        stored.into_iter().find_map(|(index, ((new, _), depth))| {
+        let mut stored =
+            jobs.iter().zip(answers).zip(before).enumerate().filter(|(_, ((_, answer), _))| answer.is_new());
+        stored.find_map(|(index, ((new, _), depth))| {
             let (bound, after) = (new.depth?, self.depth(new));
-            let full = QueueFull { queue: Arc::clone(&new.spec.queue), depth: *depth, bound, jobs: after.saturating_sub(*depth) };
+            let full = QueueFull {
+                queue: Arc::clone(&new.spec.queue),
+                depth: *depth,
+                bound,
+                jobs: after.saturating_sub(*depth),
+            };
             (after > *depth && after > bound).then_some(EnqueueRefusal::QueueFull { index, full })
         })
     }

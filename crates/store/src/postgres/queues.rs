@@ -73,8 +73,8 @@ pub(super) async fn of(
 }
 
 /// The statement after which claims of these queues look at limits.
-pub(super) fn limited<'q>(queues: impl IntoIterator<Item = &'q Arc<str>>) -> Statement<'q> {
-    let names: Vec<_> = queues.into_iter().map(|name| text::stored(name)).collect();
+pub(super) fn limited<'q>(queues: impl IntoIterator<Item = &'q Arc<str>>) -> Statement<'static> {
+    let names: Vec<String> = queues.into_iter().map(|name| text::stored(name).into_owned()).collect();
     Statement::new(LIMITED, vec![Box::new(names)])
 }
 

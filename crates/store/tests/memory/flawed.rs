@@ -5,10 +5,10 @@ use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::{
     Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
-    Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, QueueFull, QueueRefusal, Redrive,
-    Refusal, Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal,
-    Standing, Standstill, StartRefusal, State, States, Stepped, Store, StoreError, StoreFuture, Token, Transition,
-    Unique,
+    Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, QueueFull,
+    QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting,
+    Settled, Settlement, Signal, Standing, Standstill, StartRefusal, State, States, Stepped, Store, StoreError,
+    StoreFuture, Token, Transition, Unique,
 };
 use std::sync::Arc;
 

@@ -92,9 +92,7 @@ fn final_reads() -> Vec<Step> {
         let keys = (0..plan::FEW).map(|key| Step::Runs(RunsStep::OfKey(key)));
         reads.into_iter().chain((0..8).map(Step::Get)).chain(keys)
     };
-    let keys = (0..plan::FEW).map(|key| {
-        Step::Enqueue(vec![JobPlan { key: Some(key), ..pending() }])
-    });
+    let keys = (0..plan::FEW).map(|key| Step::Enqueue(vec![JobPlan { key: Some(key), ..pending() }]));
     let uniques = (0..plan::FEW).flat_map(|key| (0..8).map(move |state| unique(key, 1 << state)));
     all().chain([Step::Restart]).chain(all()).chain(keys).chain(uniques).collect()
 }

@@ -10,7 +10,6 @@ use crate::{
 };
 use redrive_policy::{Moment, Span};
 use std::collections::HashSet;
-use std::sync::Arc;
 
 impl StoreState {
     /// Stores new runs, all or none.

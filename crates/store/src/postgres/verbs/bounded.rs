@@ -40,9 +40,10 @@ pub(super) async fn together(core: &Core, calls: &[Call]) -> Result<Vec<Option<R
         core.tell(stored.iter());
     }
     let mut stored = stored.into_iter();
-    let answers = calls.iter().zip(fits).map(|((new, _), fits)| {
-        fits.then(|| Ok(stored.by_ref().take(new.len()).map(Enqueued::Created).collect()))
-    });
+    let answers = calls
+        .iter()
+        .zip(fits)
+        .map(|((new, _), fits)| fits.then(|| Ok(stored.by_ref().take(new.len()).map(Enqueued::Created).collect())));
     Ok(answers.collect())
 }
 

@@ -5,8 +5,8 @@ use super::super::counts;
 use super::super::db_error::DbError;
 use super::super::limits::{self, read_lane};
 use super::super::pool::Session;
-use super::super::value::{Reader, Statement};
 use super::super::queues;
+use super::super::value::{Reader, Statement};
 use crate::limit::GroupRow;
 use crate::{Bounds, Group, Setting, Standing, State};
 use redrive_policy::Moment;
@@ -30,7 +30,7 @@ pub(in crate::postgres) async fn change(
     let mut statements = vec![limits::write([(group, &row)].into_iter())];
     if let (Group::Queue(name), true) = (group, row.setting.is_some()) {
         queues::number(&mut session, name, now).await?;
-        statements.push(queues::limited([name]));
+        statements.extend(row.holds_runs().then(|| queues::limited([name])));
     }
     session.commit(&statements).await?;
     // Whoever waits looks again.
