@@ -7,6 +7,7 @@ mod names;
 mod page;
 mod setting;
 mod source;
+mod table;
 
 pub(crate) use build::{ServerConfig, StoreLocation};
 

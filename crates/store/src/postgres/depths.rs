@@ -1,9 +1,10 @@
 //! How many jobs wait in queues, where new jobs bring a bound on that.
 //!
 //! Whoever stores such a job holds the lock of its queue from before it reads the depth until it has committed. So all
-//! that was stored under a bound is seen. Jobs that become fewer meanwhile only make room; jobs that come back (retries,
-//! redrives) and jobs of runs are held to no bound, and need no lock. Queues share a few locks, so that a batch does not
-//! take more than PostgreSQL has room for. They are taken in order, after those of unique jobs and before any row.
+//! that was stored under a bound is seen. Jobs that become fewer meanwhile only make room; jobs that come back
+//! (retries, redrives) and jobs of runs are held to no bound, and need no lock. Queues share a few locks, so that a
+//! batch does not take more than PostgreSQL has room for. They are taken in order, after those of unique jobs and
+//! before any row.
 
 use super::db_error::DbError;
 use super::pool::Session;

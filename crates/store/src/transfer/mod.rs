@@ -1,8 +1,8 @@
 //! Whole stores on their way from one place to another.
 //!
 //! Everything of a job travels as it stands: its state, lease and token, what its policy remembers, its
-//! failures, its result, and its idempotency key. So does every queue, every run with its messages, and what is stored of
-//! limits. A copy is read again and compared, one by one, before it becomes a store.
+//! failures, its result, and its idempotency key. So does every queue, every run with its messages, and what is stored
+//! of limits. A copy is read again and compared, one by one, before it becomes a store.
 
 mod compare;
 mod copy;
