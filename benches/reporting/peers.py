@@ -115,7 +115,10 @@ def goals(results):
 def goals_on_postgres(results):
     results = results.with_newer(NAME, ON_POSTGRES_ALONE)
     limits = [(phase, limit) for limit in (2.0, 1.3) for phase in PHASES]
-    return goals_of(results, "redrive-postgres", ON_POSTGRES, limits, "beside the best peer on PostgreSQL")
+    return [
+        *goals_of(results, "redrive-postgres", ON_POSTGRES, limits, "`redrive bench` beside the best peer on PostgreSQL"),
+        *goals_of(results, "worker-postgres", ON_POSTGRES, limits, "client and worker beside the best peer on PostgreSQL"),
+    ]
 
 
 TABLES = {

@@ -1,11 +1,12 @@
-//! Jobs per second through the client and the worker: jobs that are enqueued one by one by 16 callers, and jobs that do
-//! nothing, run by a worker. In-process, where every write is flushed to disk before its answer, or over HTTP.
+//! Jobs per second through the client and the worker, in the four phases in which peers are measured through theirs.
+//! In-process, where every write is flushed to disk before its answer, or over HTTP.
 //!
 //! `cargo run --release --manifest-path benches/Cargo.toml --bin worker -- [--server URL] [--jobs N] [--concurrency N]`
-//! prints one JSON line for each phase; `--phases a` or `--phases c` measures one of them. Without a server the
-//! engine is in this process.
+//! prints one JSON line for each phase; `--phases cd` measures some of them. Without a server the engine is in this
+//! process.
 
-use redrive_worker::{Client, Event, Failure, NewJob, Worker};
+use redrive_policy::dialect::Dialect;
+use redrive_worker::{Client, Context, Event, Failure, NewJob, Retry, Worker};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+type NewJobs = Result<Vec<NewJob>, redrive_worker::ClientError>;
 
 /// How many callers enqueue at the same time, each one job after another.
 const CALLERS: u64 = 16;
@@ -36,7 +39,7 @@ fn main() -> Outcome<()> {
         concurrency: usize::try_from(number("--concurrency", 50)?)?,
         rounds: usize::try_from(number("--rounds", 3)?)?,
         server: option("--server"),
-        phases: option("--phases").unwrap_or_else(|| "ac".to_owned()),
+        phases: option("--phases").unwrap_or_else(|| "abcd".to_owned()),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(measure(&plan))
@@ -62,8 +65,14 @@ async fn phases(place: &str, plan: &Plan, round: usize, client: &Client) -> Outc
     if plan.phases.contains('a') {
         report("a", place, plan, round, one_by_one(client, plan).await?);
     }
+    if plan.phases.contains('b') {
+        report("b", place, plan, round, in_batches(client, plan).await?);
+    }
     if plan.phases.contains('c') {
-        report("c", place, plan, round, drained(client, plan).await?);
+        report("c", place, plan, round, drained(client, plan, 0).await?);
+    }
+    if plan.phases.contains('d') {
+        report("d", place, plan, round, drained(client, plan, 2).await?);
     }
     Ok(())
 }
@@ -108,16 +117,31 @@ fn job(number: u64) -> Result<NewJob, redrive_worker::ClientError> {
     NewJob::new("bench.noop", json!({ "i": number, "kind": "bench", "note": "x".repeat(64) }))
 }
 
-/// The time from the start of a worker to the end of the last job.
-async fn drained(client: &Client, plan: &Plan) -> Outcome<Duration> {
-    fill(client, plan.jobs).await?;
+/// The time that it takes to enqueue jobs in batches of 100, one after another.
+async fn in_batches(client: &Client, plan: &Plan) -> Outcome<Duration> {
+    const BATCH: u64 = 100;
+    let started = Instant::now();
+    for first in (0..plan.jobs).step_by(BATCH as usize) {
+        let batch = (first..plan.jobs.min(first + BATCH)).map(|number| Ok(job(number)?.queue("batches")));
+        client.enqueue_all(batch.collect::<NewJobs>()?).await?;
+    }
+    Ok(started.elapsed())
+}
+
+/// The time from the start of a worker to the end of the last job. Each job fails so many times before it succeeds, and
+/// is retried without a delay.
+async fn drained(client: &Client, plan: &Plan, failures: u32) -> Outcome<Duration> {
+    fill(client, plan.jobs, failures).await?;
     let (left, last) = (AtomicU64::new(plan.jobs), Arc::new(Notify::new()));
     let ended = Arc::clone(&last);
     let worker = Worker::builder(client)
         .concurrency(plan.concurrency)
-        .handle("bench.noop", |_: Value| async { Ok::<(), Failure>(()) })
+        .handle("bench.noop", move |_: Value, context: Context| async move {
+            if context.job().attempt() <= failures { Err(Failure::new("planned", "a planned failure")) } else { Ok(()) }
+        })
         .on_event(move |event| {
-            if matches!(event, Event::Settled { .. }) && left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let completed = matches!(event, Event::Settled { state: "completed", .. });
+            if completed && left.fetch_sub(1, Ordering::Relaxed) == 1 {
                 ended.notify_one();
             }
         })
@@ -136,11 +160,25 @@ async fn drained(client: &Client, plan: &Plan) -> Outcome<Duration> {
     Ok(took)
 }
 
-async fn fill(client: &Client, jobs: u64) -> Outcome<()> {
+async fn fill(client: &Client, jobs: u64, failures: u32) -> Outcome<()> {
     const BATCH: u64 = 1_000;
+    let retry = at_once(failures + 1)?;
     for first in (0..jobs).step_by(BATCH as usize) {
-        let batch = (first..jobs.min(first + BATCH)).map(job);
-        client.enqueue_all(batch.collect::<Result<_, _>>()?).await?;
+        let batch = (first..jobs.min(first + BATCH)).map(|number| {
+            let new = job(number)?;
+            Ok(if failures > 0 { new.retry(retry.clone()) } else { new })
+        });
+        client.enqueue_all(batch.collect::<NewJobs>()?).await?;
     }
     Ok(())
+}
+
+/// The policy of `redrive bench` for jobs that fail: retried without a delay.
+fn at_once(attempts: u32) -> Result<Retry, redrive_worker::ClientError> {
+    let document = json!({
+        "stop": { "max_attempts": attempts },
+        "wait": { "strategy": "fixed", "delay": 0 },
+        "retry": { "include_errors": ["planned"] },
+    });
+    Retry::written(Dialect::Azolla, document)
 }

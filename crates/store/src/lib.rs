@@ -28,6 +28,8 @@ mod run;
 mod standstill;
 mod step;
 mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod transfer;
 mod transition;
 mod unique;

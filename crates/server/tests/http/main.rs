@@ -43,3 +43,4 @@ mod workers;
 mod workers_admin;
 mod workflows;
 mod workflows_redriven;
+mod workflows_results;

@@ -191,6 +191,13 @@ async fn errors_of_the_client_are_dead_at_once_and_can_be_sent_again_or_dropped(
         assert_eq!((&dead["attempts"], &dead["event_type"]), (&json!(1), &json!("job.completed")));
         assert_eq!(dead["last_error"]["details"]["status_code"], 404);
         assert_eq!(harness.dead().await, Vec::<String>::new(), "a dead delivery is no dead letter");
+        for (path, list) in [("/queues", "queues"), ("/admin/queues", "items")] {
+            let listed = harness.get(path).await.expect(200);
+            let names: Vec<String> =
+                listed[list].as_array().unwrap().iter().map(|queue| text(&queue["name"])).collect();
+            assert_eq!(names, ["default"], "the queue of the deliveries is the server's own");
+        }
+        assert_eq!(harness.get("/admin/stats").await.expect(200)["queues"], 1);
         let path = format!("/webhooks/deliveries/{}", text(&dead["id"]));
         harness.post(&format!("{path}/retry"), json!({})).await.expect(200);
         let again = receiver.next().await;

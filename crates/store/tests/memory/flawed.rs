@@ -3,12 +3,12 @@
 use crate::MemorySubject;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
+use redrive_store::testing::Wrapper;
 use redrive_store::{
     Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
-    Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, QueueFull,
-    QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting,
-    Settled, Settlement, Signal, Standing, Standstill, StartRefusal, State, States, Stepped, Store, StoreError,
-    StoreFuture, Token, Transition, Unique,
+    Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, QueueFull, Redrive,
+    Refusal, Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal,
+    Standstill, StartRefusal, State, States, Stepped, Store, StoreError, StoreFuture, Token, Transition, Unique,
 };
 use std::sync::Arc;
 
@@ -448,7 +448,11 @@ fn numbered(refusal: EnqueueRefusal, index: usize) -> EnqueueRefusal {
     }
 }
 
-impl Store for Flawed {
+impl Wrapper for Flawed {
+    fn inner(&self) -> &dyn Store {
+        &self.memory
+    }
+
     fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(async move {
             if self.has(Flaw::ForgetsKeys) {
@@ -606,10 +610,6 @@ impl Store for Flawed {
         })
     }
 
-    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
-        self.memory.remove(id)
-    }
-
     fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
         let dead = if self.has(Flaw::PrunesDeadLettersEarly) { retention.finished } else { retention.dead };
         let limit = if self.has(Flaw::PrunesWithoutLimit) { usize::MAX } else { limit };
@@ -619,10 +619,6 @@ impl Store for Flawed {
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
         let missing = if self.has(Flaw::PausesUnknownQueues) { Missing::Create } else { missing };
         self.memory.pause(queue, paused, missing, now)
-    }
-
-    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
-        self.memory.forget_queue(queue)
     }
 
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
@@ -638,14 +634,6 @@ impl Store for Flawed {
     fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
         let until = if self.has(Flaw::ForgetsHeldGroups) { now } else { until };
         self.memory.hold_group(group, until, now)
-    }
-
-    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
-        self.memory.settings()
-    }
-
-    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
-        self.memory.standings(group, now)
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
@@ -668,10 +656,6 @@ impl Store for Flawed {
             }
             Ok(listed)
         })
-    }
-
-    fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
-        self.memory.queues()
     }
 
     fn paused(&self) -> StoreFuture<'_, Vec<Arc<str>>> {
@@ -707,10 +691,6 @@ impl Store for Flawed {
 
     fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
         Box::pin(async move { Ok(self.memory.run(id).await?.map(|run| self.shown_run(run))) })
-    }
-
-    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
-        self.memory.run_of_key(key)
     }
 
     fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {
