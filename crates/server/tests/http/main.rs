@@ -8,6 +8,7 @@ mod common;
 
 mod about;
 mod admin;
+mod backpressure;
 mod batches;
 mod connections;
 mod cron;
