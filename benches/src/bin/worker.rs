@@ -1,4 +1,4 @@
-//! Jobs per second through the client and the worker, in the four phases in which the peers are measured through theirs.
+//! Jobs per second through the client and the worker, in the four phases in which peers are measured through theirs.
 //! In-process, where every write is flushed to disk before its answer, or over HTTP.
 //!
 //! `cargo run --release --manifest-path benches/Cargo.toml --bin worker -- [--server URL] [--jobs N] [--concurrency N]`

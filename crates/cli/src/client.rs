@@ -2,6 +2,7 @@
 
 use crate::exit::Failed;
 use crate::output;
+use clap::Subcommand;
 pub(crate) use redrive_worker::http::escaped;
 use redrive_worker::http::{HttpClient, HttpResponse, leaves_in_the_clear};
 use redrive_worker::{ClientError, RootCertificates};
@@ -41,7 +42,21 @@ pub(crate) struct CommonArgs {
     pub(crate) json: bool,
 }
 
+/// A command whose subcommands all talk to a server.
+#[derive(clap::Args)]
+pub(crate) struct ServerCommand<C: Subcommand> {
+    #[command(subcommand)]
+    pub(crate) command: C,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
 impl CommonArgs {
+    /// A client of the server that follows events. Nothing is sent yet.
+    pub(crate) fn event_client(&self) -> Result<redrive_worker::Client, Failed> {
+        self.server.worker_client()
+    }
+
     /// A client of the server. Nothing is sent yet.
     pub(crate) fn client(&self) -> Result<Client, Failed> {
         self.server.client()
@@ -59,7 +74,7 @@ impl ServerArgs {
     }
 
     /// The address, and the root certificates to verify an encrypted server with.
-    pub(crate) fn address(&self) -> Result<(&str, Option<RootCertificates>), Failed> {
+    fn address(&self) -> Result<(&str, Option<RootCertificates>), Failed> {
         let base = self.server.trim_end_matches('/');
         if base.starts_with("http://") {
             return Ok((base, None));
@@ -96,6 +111,17 @@ impl ServerArgs {
         };
         let http = http.map_err(Failed::usage)?;
         Ok(Client { http, base: base.to_owned(), timeout, runtime: runtime()? })
+    }
+
+    /// The client that workers use. Nothing is sent yet.
+    pub(crate) fn worker_client(&self) -> Result<redrive_worker::Client, Failed> {
+        let (url, roots) = self.address()?;
+        let client = match (roots, self.api_key()?) {
+            (Some(roots), key) => redrive_worker::Client::http_with_roots(url, key.as_deref(), &roots),
+            (None, Some(key)) => redrive_worker::Client::http_with_key(url, &key),
+            (None, None) => redrive_worker::Client::http(url),
+        };
+        client.map_err(Failed::usage)
     }
 
     /// The API key, if one is given.
@@ -143,6 +169,11 @@ fn runtime() -> Result<&'static Runtime, Failed> {
     let build = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let built = RUNTIME.get_or_init(|| build().map_err(|error| format!("cannot start a thread: {error}")));
     built.as_ref().map_err(Failed::unreachable)
+}
+
+/// Waits for an answer of the client that workers use.
+pub(crate) fn wait_for<T>(answer: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+    runtime()?.block_on(answer)
 }
 
 /// A client of a server.
@@ -238,6 +269,21 @@ impl Client {
     }
 }
 
+/// What a user of this command can do about an error of the client that workers use.
+pub(crate) fn failed(error: &ClientError) -> Failed {
+    match error {
+        ClientError::Refused(refused) => {
+            let mut message = format!("{} ({})", refused.message, refused.code);
+            if let Some(hint) = hint(&refused.code, &refused.message) {
+                message.push_str(&format!("\n{hint}"));
+            }
+            Failed::from(Refused { status: refused.status, message })
+        }
+        ClientError::Unreachable(_) | ClientError::Untrusted(_) => unreachable(error),
+        other => Failed::unreachable(other),
+    }
+}
+
 fn unreachable(error: &ClientError) -> Failed {
     let way_out = match error {
         ClientError::Untrusted(_) => CA_HINT,
@@ -263,14 +309,27 @@ fn refusal(status: u16, document: &Value) -> Refused {
 fn hint(code: &str, message: &str) -> Option<&'static str> {
     match code {
         "unauthorized" => Some("name the API key with --api-key-file FILE or REDRIVE_API_KEY"),
-        "not_found" if message.contains("no job") => {
-            Some("jobs that have ended are removed once their retention is over")
+        "not_found" => {
+            let hints = [
+                ("no job", "jobs that have ended are removed once their retention is over"),
+                ("no subscription", "`redrive webhook list` has the ids of subscriptions, such as sub_019c5654-…"),
+                ("no delivery", "`redrive webhook deliveries` has the ids of deliveries, such as del_019c5654-…"),
+                ("no workflow", "`redrive workflow list` has the ids of workflows"),
+                ("no schedule", "`redrive cron list` has the names of schedules"),
+                ("no worker", "`redrive workers` lists them"),
+            ];
+            hints.into_iter().find(|(about, _)| message.contains(about)).map(|(_, hint)| hint)
+        }
+        "duplicate" if message.contains("uniqueness") => {
+            Some("--on-conflict says what else happens to a duplicate: ignore, replace or replace_except_schedule")
         }
         "duplicate" => Some("leave out --id, and the server generates one"),
+        "conflict" if message.contains("the workflow") => Some("`redrive workflow show ID` shows how far it is"),
         "conflict" if message.contains("a schedule") => Some("--replace changes the schedule that has the name"),
         "conflict" => Some("`redrive job explain ID` shows the state of the job"),
         "payload_too_large" => Some("send less at once, or raise this limit on the server"),
         "validation_error" => Some("`redrive policy check FILE` lists everything that is wrong with a policy"),
+        "QUEUE_FULL" => Some("try again later; `redrive queues config QUEUE --max-depth N` changes how many may wait"),
         "rate_limited" | "unavailable" => Some("try again in a moment"),
         "backend_error" | "internal_error" => Some("the log of the server says more"),
         _ => None,

@@ -1,6 +1,6 @@
 //! `redrive cron`: schedules, each of which enqueues a job again and again.
 
-use crate::client::{Client, CommonArgs, Send, escaped};
+use crate::client::{Client, Send, ServerCommand, escaped};
 use crate::enqueue::{RetryFile, json_argument};
 use crate::output::word;
 use crate::pages::List;
@@ -10,17 +10,10 @@ use redrive_ojs::JobOptions;
 use redrive_policy::Span;
 use serde_json::{Value, json};
 
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    common: CommonArgs,
-}
+pub(crate) type Args = ServerCommand<Command>;
 
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Register a schedule
     Add(Box<Add>),
     /// List schedules
@@ -36,13 +29,13 @@ enum Command {
 }
 
 #[derive(clap::Args)]
-struct Name {
+pub(crate) struct Name {
     /// The name of the schedule
     name: String,
 }
 
 #[derive(clap::Args)]
-struct Add {
+pub(crate) struct Add {
     #[command(flatten)]
     name: Name,
     /// When: five fields, six with the second first, @daily, or @every 30m
@@ -90,7 +83,7 @@ enum Overlap {
     Enqueue,
 }
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   redrive cron add daily-report '0 9 * * MON-FRI' report.make '\"daily\"' --timezone Europe/Berlin
   redrive cron add health '@every 30s' health.check --overlap allow --queue monitoring
@@ -111,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         Command::List => list(&client, args.common.json),
         Command::Show(Name { name }) => {
             let answer = client.ask(Send::Get, &path(name))?;
-            let text = output::listing(&facts(&answer["cron_job"]));
+            let text = output::facts(&answer["cron_job"], &FACTS);
             told(&answer["cron_job"], text)
         }
         Command::Pause(Name { name }) | Command::Resume(Name { name }) => {
@@ -172,11 +165,11 @@ fn list(client: &Client, json: bool) -> Result<(), Failed> {
         return output::text("no schedules yet: `redrive cron add` registers one\n");
     }
     let now = when::now_ms();
-    let head = ["SCHEDULE", "WHEN", "ZONE", "JOB", "STATUS", "NEXT", "LAST", "RUNS"].map(str::to_owned).to_vec();
+    let head = ["SCHEDULE", "WHEN", "ZONE", "JOB", "STATUS", "NEXT", "LAST", "RUNS"];
     let row = |cron: &Value| {
         let time = |key: &str| when::relative(cron[key].as_str(), now);
         let text = |key: &str| word(&cron[key]);
-        vec![
+        [
             text("name"),
             text("cron"),
             text("timezone"),
@@ -187,30 +180,25 @@ fn list(client: &Client, json: bool) -> Result<(), Failed> {
             text("run_count"),
         ]
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(found.entries.iter().map(row)).collect();
-    output::text(&output::listing(&rows))
+    output::text(&output::list(head, &found.entries, row))
 }
 
-/// What is known of a schedule, one fact on each line.
-fn facts(cron: &Value) -> Vec<Vec<String>> {
-    const FACTS: [(&str, &str); 16] = [
-        ("name", "name"),
-        ("when", "cron"),
-        ("time zone", "timezone"),
-        ("status", "status"),
-        ("job", "type"),
-        ("arguments", "args"),
-        ("options", "options"),
-        ("overlap", "overlap_policy"),
-        ("next", "next_run_at"),
-        ("last", "last_run_at"),
-        ("runs", "run_count"),
-        ("skipped", "skipped_count"),
-        ("waiting", "waiting_count"),
-        ("last error", "last_error"),
-        ("registered", "created_at"),
-        ("description", "description"),
-    ];
-    let known = FACTS.into_iter().filter(|(_, key)| !cron[*key].is_null());
-    known.map(|(fact, key)| vec![fact.to_owned(), word(&cron[key])]).collect()
-}
+/// What is known of a schedule.
+const FACTS: [(&str, &str); 16] = [
+    ("name", "name"),
+    ("when", "cron"),
+    ("time zone", "timezone"),
+    ("status", "status"),
+    ("job", "type"),
+    ("arguments", "args"),
+    ("options", "options"),
+    ("overlap", "overlap_policy"),
+    ("next", "next_run_at"),
+    ("last", "last_run_at"),
+    ("runs", "run_count"),
+    ("skipped", "skipped_count"),
+    ("waiting", "waiting_count"),
+    ("last error", "last_error"),
+    ("registered", "created_at"),
+    ("description", "description"),
+];

@@ -62,20 +62,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
 
 fn print_table(found: &Listed) -> Result<(), Failed> {
     let now = when::now_ms();
-    let head = ["ID", "TYPE", "QUEUE", "STATE", "ATTEMPT", "SINCE"].map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(found.entries.iter().map(|job| row(job, now))).collect();
+    let head = ["ID", "TYPE", "QUEUE", "STATE", "ATTEMPT", "SINCE"];
     if found.entries.is_empty() {
         return output::text("no jobs\n");
     }
-    output::text(&output::listing(&rows))?;
+    output::text(&output::list(head, &found.entries, |job| row(job, now)))?;
     found.print_remaining("jobs");
     Ok(())
 }
 
 /// One job in a table.
-pub(crate) fn row(job: &Value, now_ms: i64) -> Vec<String> {
+fn row(job: &Value, now_ms: i64) -> [String; 6] {
     let text = |key: &str| job[key].as_str().unwrap_or_default().to_owned();
-    vec![text("id"), text("type"), text("queue"), text("state"), attempt(job), relevant_time(job, now_ms)]
+    [text("id"), text("type"), text("queue"), text("state"), attempt(job), relevant_time(job, now_ms)]
 }
 
 /// `2/5`: the attempt and the largest number of attempts.

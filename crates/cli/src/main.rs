@@ -67,14 +67,18 @@ enum Command {
     /// List jobs
     Jobs(jobs::Args),
     /// Show one job, and explain its state; retry it, cancel it
+    #[command(after_help = job::EXAMPLES)]
     Job(job::Args),
     /// List dead letters, retry them, delete them
+    #[command(after_help = dead::EXAMPLES)]
     Dead(dead::Args),
     /// List queues, pause and resume them
     Queues(queues::Args),
     /// Enqueue jobs by schedules: register them, list them, pause and delete them
+    #[command(after_help = cron::EXAMPLES)]
     Cron(cron::Args),
     /// Start workflows of jobs, look at them, draw them, cancel them
+    #[command(after_help = workflow::EXAMPLES)]
     Workflow(workflow::Args),
     /// Check MWL flows, and run them without a server
     #[command(subcommand)]
@@ -82,6 +86,7 @@ enum Command {
     /// Show what happened lately, and follow what happens
     Events(events::Args),
     /// Send events to endpoints: subscribe them, test them, look at deliveries
+    #[command(after_help = webhook::EXAMPLES)]
     Webhook(webhook::Args),
     /// List workers and what they run; tell them to claim no more jobs, or to end
     Workers(workers::Args),

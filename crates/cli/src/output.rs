@@ -45,12 +45,34 @@ pub(crate) fn word(value: &Value) -> String {
 
 /// Writes to standard output. A closed pipe (`| head`) is not an error.
 pub(crate) fn bytes(content: &[u8]) -> Result<(), Failed> {
+    line_while_open(content).map(drop)
+}
+
+/// Writes to standard output; false if it is a pipe that is closed, for commands that would go on.
+pub(crate) fn line_while_open(content: &[u8]) -> Result<bool, Failed> {
     match io::stdout().lock().write_all(content) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failed::invalid(format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failed::invalid(format!("cannot write to standard output: {error}"))),
     }
+}
+
+/// The entries of a list in an answer.
+pub(crate) fn entries<'a>(answer: &'a Value, key: &str) -> &'a [Value] {
+    answer[key].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A list for people: the head, and a row for each entry.
+pub(crate) fn list<T, const N: usize>(head: [&str; N], entries: &[T], row: impl Fn(&T) -> [String; N]) -> String {
+    let rows: Vec<Vec<String>> = entries.iter().map(|entry| row(entry).to_vec()).collect();
+    listing(&[vec![head.map(str::to_owned).to_vec()], rows].concat())
+}
+
+/// What is known of something, one fact on each line: the name of each, and the key under which it is.
+pub(crate) fn facts(document: &Value, facts: &[(&str, &str)]) -> String {
+    let known = facts.iter().filter(|(_, key)| !document[*key].is_null());
+    let rows: Vec<Vec<String>> = known.map(|(fact, key)| vec![(*fact).to_owned(), word(&document[*key])]).collect();
+    listing(&rows)
 }
 
 /// Whether the output file is standard output.

@@ -1,6 +1,6 @@
 //! `redrive webhook`: subscriptions to events, and their deliveries.
 
-use crate::client::{Client, CommonArgs, Send, escaped};
+use crate::client::{Client, Send, ServerCommand, escaped};
 use crate::enqueue::RetryFile;
 use crate::exit::Failed;
 use crate::output::{self, word};
@@ -9,17 +9,10 @@ use clap::Subcommand;
 use redrive_policy::Span;
 use serde_json::{Value, json};
 
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    common: CommonArgs,
-}
+pub(crate) type Args = ServerCommand<Command>;
 
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Subscribe an address to events; prints the secret, which is never shown again
     Add(Box<Add>),
     /// List subscriptions
@@ -47,13 +40,13 @@ enum Command {
 }
 
 #[derive(clap::Args)]
-struct Id {
+pub(crate) struct Id {
     /// The id, as the lists have it
     id: String,
 }
 
 #[derive(clap::Args)]
-struct Add {
+pub(crate) struct Add {
     /// Where to send events: https://HOST/PATH
     url: String,
     /// Types of events, or patterns such as 'job.*'
@@ -64,7 +57,7 @@ struct Add {
 }
 
 #[derive(clap::Args)]
-struct Update {
+pub(crate) struct Update {
     #[command(flatten)]
     id: Id,
     /// Another address
@@ -96,19 +89,19 @@ struct More {
 }
 
 #[derive(clap::Args)]
-struct Deliveries {
+pub(crate) struct Deliveries {
     /// Of this subscription
     #[arg(long, value_name = "ID")]
     subscription: Option<String>,
-    /// delivered, dead, cancelled, retrying, sending or waiting
-    #[arg(long, value_name = "WORD")]
+    /// That stand like this
+    #[arg(long, value_parser = ["delivered", "dead", "cancelled", "retrying", "sending", "waiting"])]
     status: Option<String>,
-    /// How many
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    limit: usize,
+    /// How many, the newest first
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
 }
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   redrive webhook add https://api.example.com/hooks job.discarded 'workflow.*' --queue payments
   redrive webhook list
@@ -137,7 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
         Command::List => list(&client, args.common.json),
         Command::Show(Id { id }) => {
             let answer = client.ask(Send::Get, &to(id, ""))?;
-            told(&answer, output::listing(&facts(&answer)))
+            told(&answer, output::facts(&answer, &FACTS))
         }
         Command::Update(update) => {
             let mut body = json!({});
@@ -149,7 +142,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
             }
             update.more.write(&mut body)?;
             let answer = client.ask(Send::Patch(&body), &to(&update.id.id, ""))?;
-            told(&answer, output::listing(&facts(&answer)))
+            told(&answer, output::facts(&answer, &FACTS))
         }
         Command::Pause(Id { id }) | Command::Resume(Id { id }) => {
             let active = matches!(args.command, Command::Resume(_));
@@ -205,11 +198,11 @@ fn list(client: &Client, json: bool) -> Result<(), Failed> {
     if json {
         return output::json(&answer);
     }
-    let found = answer["subscriptions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let found = output::entries(&answer, "subscriptions");
     if found.is_empty() {
         return output::text("no subscriptions yet: `redrive webhook add` makes one\n");
     }
-    let head = ["SUBSCRIPTION", "URL", "EVENTS", "STATUS", "DELIVERED", "WAITING", "DEAD"].map(str::to_owned).to_vec();
+    let head = ["SUBSCRIPTION", "URL", "EVENTS", "STATUS", "DELIVERED", "WAITING", "DEAD"];
     let row = |one: &Value| {
         let count = |key: &str| word(&one["deliveries"][key]);
         let status = match (one["active"] == true, one["disabled_reason"].is_null()) {
@@ -219,10 +212,9 @@ fn list(client: &Client, json: bool) -> Result<(), Failed> {
         };
         let events: Vec<String> = one["events"].as_array().into_iter().flatten().map(word).collect();
         let (id, url) = (word(&one["id"]), word(&one["url"]));
-        vec![id, url, events.join(","), status.to_owned(), count("delivered"), count("outstanding"), count("dead")]
+        [id, url, events.join(","), status.to_owned(), count("delivered"), count("outstanding"), count("dead")]
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(found.iter().map(row)).collect();
-    output::text(&output::listing(&rows))
+    output::text(&output::list(head, found, row))
 }
 
 fn list_deliveries(client: &Client, wanted: &Deliveries, json: bool) -> Result<(), Failed> {
@@ -236,15 +228,15 @@ fn list_deliveries(client: &Client, wanted: &Deliveries, json: bool) -> Result<(
     if json {
         return output::json(&answer);
     }
-    let found = answer["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let found = output::entries(&answer, "deliveries");
     if found.is_empty() {
         return output::text("no deliveries\n");
     }
     let now = when::now_ms();
-    let head = ["DELIVERY", "EVENT", "STATUS", "ATTEMPTS", "MADE", "NEXT", "ERROR"].map(str::to_owned).to_vec();
+    let head = ["DELIVERY", "EVENT", "STATUS", "ATTEMPTS", "MADE", "NEXT", "ERROR"];
     let row = |one: &Value| {
         let time = |key: &str| when::relative(one[key].as_str(), now);
-        vec![
+        [
             word(&one["id"]),
             word(&one["event_type"]),
             word(&one["status"]),
@@ -254,25 +246,20 @@ fn list_deliveries(client: &Client, wanted: &Deliveries, json: bool) -> Result<(
             one["last_error"]["message"].as_str().map(|error| output::plain(error).into_owned()).unwrap_or_default(),
         ]
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(found.iter().map(row)).collect();
-    output::text(&output::listing(&rows))
+    output::text(&output::list(head, found, row))
 }
 
-/// What is known of a subscription, one fact on each line.
-fn facts(one: &Value) -> Vec<Vec<String>> {
-    const FACTS: [(&str, &str); 11] = [
-        ("id", "id"),
-        ("url", "url"),
-        ("events", "events"),
-        ("filter", "filter"),
-        ("active", "active"),
-        ("disabled", "disabled_reason"),
-        ("deliveries", "deliveries"),
-        ("timeout", "timeout_ms"),
-        ("retry", "retry"),
-        ("metadata", "metadata"),
-        ("created", "created_at"),
-    ];
-    let known = FACTS.into_iter().filter(|(_, key)| !one[*key].is_null());
-    known.map(|(fact, key)| vec![fact.to_owned(), word(&one[key])]).collect()
-}
+/// What is known of a subscription.
+const FACTS: [(&str, &str); 11] = [
+    ("id", "id"),
+    ("url", "url"),
+    ("events", "events"),
+    ("filter", "filter"),
+    ("active", "active"),
+    ("disabled", "disabled_reason"),
+    ("deliveries", "deliveries"),
+    ("timeout", "timeout_ms"),
+    ("retry", "retry"),
+    ("metadata", "metadata"),
+    ("created", "created_at"),
+];

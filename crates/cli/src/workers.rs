@@ -117,9 +117,9 @@ fn list(client: &Client, common: &CommonArgs) -> Result<(), Failed> {
         );
     }
     let now = when::now_ms();
-    let head = ["WORKER", "STATE", "RUNS", "QUEUES", "HOST", "SINCE", "LAST SEEN"].map(str::to_owned).to_vec();
+    let head = ["WORKER", "STATE", "RUNS", "QUEUES", "HOST", "SINCE", "LAST SEEN"];
     let row = |worker: &Value| {
-        vec![
+        [
             word(&worker["id"]),
             state(worker),
             runs(worker),
@@ -129,8 +129,7 @@ fn list(client: &Client, common: &CommonArgs) -> Result<(), Failed> {
             when::relative(worker["last_seen_at"].as_str(), now),
         ]
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(found.entries.iter().map(row)).collect();
-    output::text(&output::listing(&rows))
+    output::text(&output::list(head, &found.entries, row))
 }
 
 /// What a worker does. One that was not heard of for a while is stale, whatever it last said.
@@ -178,18 +177,17 @@ fn shown(worker: &Value) -> String {
     let known = facts.into_iter().filter(|(_, value)| !value.is_empty());
     let rows: Vec<Vec<String>> = known.map(|(fact, value)| vec![fact.to_owned(), value]).collect();
     let mut text = output::listing(&rows);
-    let jobs = worker["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let jobs = output::entries(worker, "jobs");
     if jobs.is_empty() {
         return text;
     }
-    let head = ["JOB", "TYPE", "QUEUE", "ATTEMPT", "STARTED", "LEASE ENDS"].map(str::to_owned).to_vec();
+    let head = ["JOB", "TYPE", "QUEUE", "ATTEMPT", "STARTED", "LEASE ENDS"];
     let row = |job: &Value| {
         let relative = |key: &str| when::relative(job[key].as_str(), now);
         let [id, kind, queue, attempt] = ["job_id", "type", "queue", "attempt"].map(|key| word(&job[key]));
-        vec![id, kind, queue, attempt, relative("started_at"), relative("lease_expires_at")]
+        [id, kind, queue, attempt, relative("started_at"), relative("lease_expires_at")]
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(jobs.iter().map(row)).collect();
     text.push('\n');
-    text.push_str(&output::listing(&rows));
+    text.push_str(&output::list(head, jobs, row));
     text
 }

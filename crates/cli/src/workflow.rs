@@ -1,6 +1,6 @@
 //! `redrive workflow`: chains, groups, batches and graphs of jobs.
 
-use crate::client::{Client, CommonArgs, Send, escaped};
+use crate::client::{Client, Send, ServerCommand, escaped};
 use crate::output::word;
 use crate::{exit::Failed, input, output, when};
 use clap::Subcommand;
@@ -8,17 +8,10 @@ use redrive_policy::lab::picture::{Step, StepState, graph_svg};
 use serde_json::Value;
 use std::path::PathBuf;
 
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    common: CommonArgs,
-}
+pub(crate) type Args = ServerCommand<Command>;
 
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Start a workflow from a file
     Start {
         /// A file with the workflow, in JSON, YAML or TOML; - is standard input
@@ -48,12 +41,12 @@ enum Command {
 }
 
 #[derive(clap::Args)]
-struct Id {
+pub(crate) struct Id {
     /// The id of the workflow
     id: String,
 }
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   redrive workflow start pipeline.json
   redrive workflow list --state running
@@ -99,7 +92,7 @@ fn fetched(client: &Client, id: &str) -> Result<Value, Failed> {
 fn list(client: &Client, limit: u32, state: Option<&str>, json: bool) -> Result<(), Failed> {
     let state = state.map_or_else(String::new, |state| format!("&state={state}"));
     let answer = client.ask(Send::Get, &format!("/ojs/v1/workflows?limit={limit}{state}"))?;
-    let workflows = answer["workflows"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let workflows = output::entries(&answer, "workflows");
     if json {
         return output::json(&answer);
     }
@@ -107,25 +100,24 @@ fn list(client: &Client, limit: u32, state: Option<&str>, json: bool) -> Result<
         return output::text("no workflows: `redrive workflow start FILE` starts one\n");
     }
     let now = when::now_ms();
-    let head = ["WORKFLOW", "NAME", "TYPE", "STATE", "DONE", "FAILED", "CREATED"].map(str::to_owned).to_vec();
+    let head = ["WORKFLOW", "NAME", "TYPE", "STATE", "DONE", "FAILED", "CREATED"];
     let row = |workflow: &Value| {
         let text = |key: &str| word(&workflow[key]);
         let done = format!("{} of {}", workflow["jobs_completed"], workflow["jobs_total"]);
         let created = when::relative(workflow["created_at"].as_str(), now);
-        vec![text("id"), text("name"), text("type"), text("state"), done, text("jobs_failed"), created]
+        [text("id"), text("name"), text("type"), text("state"), done, text("jobs_failed"), created]
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(workflows.iter().map(row)).collect();
-    output::text(&output::listing(&rows))
+    output::text(&output::list(head, workflows, row))
 }
 
 /// A workflow for people: a line about it, and a line for each step.
 fn shown(workflow: &Value) -> String {
     let now = when::now_ms();
     let mut out = format!("{}\n\n", headline(workflow));
-    let head = ["", "STEP", "STATE", "ATTEMPT", "AFTER", "NEXT RETRY", "JOB"].map(str::to_owned).to_vec();
+    let head = ["", "STEP", "STATE", "ATTEMPT", "AFTER", "NEXT RETRY", "JOB"];
     let row = |step: &Value| {
         let after: Vec<String> = step["after"].as_array().into_iter().flatten().map(ToString::to_string).collect();
-        vec![
+        [
             step["index"].to_string(),
             name(step),
             word(&step["state"]),
@@ -135,8 +127,7 @@ fn shown(workflow: &Value) -> String {
             word(&step["job_id"]),
         ]
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(steps(workflow).iter().map(row)).collect();
-    out.push_str(&output::listing(&rows));
+    out.push_str(&output::list(head, steps(workflow), row));
     for error in workflow["errors"].as_array().into_iter().flatten() {
         let (job, code, message) = (word(&error["job_id"]), word(&error["code"]), word(&error["message"]));
         out.push_str(&format!("\njob {job} failed: {code}: {message}\n  redrive job explain {job}\n"));
@@ -171,7 +162,7 @@ fn picture(workflow: &Value) -> String {
 }
 
 fn steps(workflow: &Value) -> &[Value] {
-    workflow["steps"].as_array().map(Vec::as_slice).unwrap_or_default()
+    output::entries(workflow, "steps")
 }
 
 /// A step by its own name, else as a callback, else by the type of its job.

@@ -10,6 +10,10 @@ mod commands;
 mod connections;
 #[path = "server/cron.rs"]
 mod cron;
+#[path = "server/events.rs"]
+mod events;
+#[path = "server/guides.rs"]
+mod guides;
 #[path = "server/languages.rs"]
 mod languages;
 #[path = "server/lifecycle.rs"]
@@ -20,6 +24,8 @@ mod output;
 mod start;
 #[path = "server/store.rs"]
 mod store;
+#[path = "server/webhook.rs"]
+mod webhook;
 #[path = "server/workers.rs"]
 mod workers;
 #[path = "server/workflow.rs"]

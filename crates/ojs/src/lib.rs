@@ -3,7 +3,7 @@
 //!
 //! Without the feature `store` only what a client needs is here: the document of a job to be enqueued, the rules of
 //! names, and timestamps. The feature `engine` adds the conversion of a request into what the engine takes, and what
-//! callers do with schedules and workflows.
+//! callers do with schedules and workflows, and workers as they are listed.
 
 #[cfg(feature = "engine")]
 pub mod cron;
@@ -23,6 +23,8 @@ pub mod runs;
 pub mod time;
 #[cfg(feature = "engine")]
 pub mod webhooks;
+#[cfg(feature = "engine")]
+pub mod workers;
 #[cfg(feature = "engine")]
 pub mod workflows;
 

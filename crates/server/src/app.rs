@@ -1,9 +1,10 @@
 //! What all requests share.
 
 use crate::edge::Edge;
+use crate::endpoints::Endpoints;
 use crate::listen::{Bounds, Connections};
 use crate::webhooks::Sender;
-use crate::{ApiKeys, Hosts, Limits, LocalStore, WebhookSettings, edge, ojs};
+use crate::{ApiKeys, Hosts, Limits, LocalStore, WebhookSettings, edge, exosphere, ojs};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
 use redrive_ojs::Envelopes;
@@ -104,7 +105,7 @@ impl Server {
     /// All paths of the server.
     pub fn router(&self) -> Router {
         let app = Arc::clone(&self.app);
-        let (router, table) = ojs::routes();
+        let (router, table) = exosphere::add(ojs::add(Endpoints::new())).finish(ojs::no_such_path);
         let edge = Edge { app: Arc::clone(&app), table: Arc::new(table) };
         router.layer(middleware::from_fn_with_state(edge, edge::edge)).with_state(app)
     }
@@ -136,6 +137,12 @@ impl App {
     /// An id for a request that brings none.
     pub(crate) fn next_request_id(&self) -> String {
         format!("req-{:08x}-{:x}", self.boot, self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The same as a UUID.
+    pub(crate) fn next_request_uuid(&self) -> String {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed) & 0xffff_ffff_ffff;
+        format!("{:08x}-0000-4000-8000-{number:012x}", self.boot)
     }
 }
 

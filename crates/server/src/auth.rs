@@ -1,12 +1,15 @@
 //! Who may call: holders of one of the server's keys.
 
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderName};
 use std::fmt;
 use std::hint::black_box;
 
 /// The shortest key that is accepted: 128 bits, if it is random and written in hexadecimal.
 pub const SHORTEST_KEY: usize = 32;
+
+/// The header in which Exosphere's SDK sends its key.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The keys of a server. Without any, every client may call.
 #[derive(Clone, Default)]
@@ -50,13 +53,14 @@ impl ApiKeys {
         if self.0.is_empty() {
             return true;
         }
-        let given = headers.get(AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
-        let (scheme, key) = given.split_at_checked(7).unwrap_or_default();
-        let mut admitted = false;
+        let value = |name: HeaderName| headers.get(name).map(|value| value.as_bytes()).unwrap_or_default();
+        let (scheme, key) = value(AUTHORIZATION).split_at_checked(7).unwrap_or_default();
+        let (mut bearer, mut plain) = (false, false);
         for known in &self.0 {
-            admitted |= same(known, key);
+            bearer |= same(known, key);
+            plain |= same(known, value(API_KEY));
         }
-        admitted && scheme.eq_ignore_ascii_case(b"bearer ")
+        plain || bearer && scheme.eq_ignore_ascii_case(b"bearer ")
     }
 }
 
@@ -90,6 +94,11 @@ mod tests {
         for wrong in [KEY.to_owned(), format!("Basic {KEY}"), format!("Bearer {KEY}3"), "Bearer ".to_owned()] {
             assert!(!admits(&keys, &wrong), "{wrong}");
         }
+        let mut headers = HeaderMap::new();
+        headers.insert(API_KEY, KEY.parse().unwrap());
+        assert!(keys.admit(&headers));
+        headers.insert(API_KEY, format!("Bearer {KEY}").parse().unwrap());
+        assert!(!keys.admit(&headers));
         assert!(!keys.admit(&HeaderMap::new()));
         assert!(ApiKeys::default().admit(&HeaderMap::new()));
     }

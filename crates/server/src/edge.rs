@@ -4,6 +4,7 @@
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::endpoints::Table;
+use crate::exosphere;
 use crate::request::Query;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -41,6 +42,9 @@ pub(crate) struct Edge {
 pub(crate) async fn edge(State(edge): State<Edge>, mut request: Request, next: Next) -> Response {
     let app = &*edge.app;
     let id = request_id(app, request.headers());
+    if exosphere::is_path(request.uri()) {
+        return exosphere_edge(&edge, request, next, &id).await;
+    }
     let media = if names_version(request.headers()) { MEDIA_ALIAS } else { MEDIA };
     let response = match admit(app, &request).and_then(|()| read_query(&edge.table, &mut request)) {
         Ok(()) => caught(next.run(request)).await.unwrap_or_else(ApiError::into_response),
@@ -53,6 +57,20 @@ pub(crate) async fn edge(State(edge): State<Edge>, mut request: Request, next: N
     }
     headers.insert(OJS_VERSION, VERSION);
     headers.insert(REQUEST_ID, id);
+    response
+}
+
+/// The same for Exosphere's API, which has other headers and other words.
+async fn exosphere_edge(edge: &Edge, mut request: Request, next: Next, id: &HeaderValue) -> Response {
+    let own_id = exosphere::request_id(&edge.app, request.headers());
+    let response = match admit(&edge.app, &request).and_then(|()| read_query(&edge.table, &mut request)) {
+        Ok(()) => caught(next.run(request)).await.unwrap_or_else(ApiError::into_response),
+        Err(error) => error.into_response(),
+    };
+    let mut response = exosphere::worded(response, |error| log_fault(error, id));
+    response.headers_mut().insert(header::CONTENT_TYPE, exosphere::MEDIA);
+    response.headers_mut().insert(exosphere::REQUEST_ID, own_id);
+    response.headers_mut().insert(REQUEST_ID, id.clone());
     response
 }
 
@@ -129,6 +147,14 @@ async fn caught(handler: impl Future<Output = Response>) -> Result<Response, Api
     .await
 }
 
+/// Logs what a client cannot repair.
+fn log_fault(error: &ApiError, id: &HeaderValue) {
+    if error.code.status().is_server_error() {
+        let (id, code, message) = (id.to_str().unwrap_or_default(), error.code.name(), &error.message);
+        tracing::error!(request_id = id, code, "request {id} failed: {code}: {message}");
+    }
+}
+
 /// Gives faults their words.
 fn worded(mut response: Response, id: &HeaderValue) -> Response {
     let error = match response.extensions_mut().remove::<Arc<ApiError>>() {
@@ -142,16 +168,17 @@ fn worded(mut response: Response, id: &HeaderValue) -> Response {
         }
         None => return response,
     };
+    log_fault(&error, id);
     let id = id.to_str().unwrap_or_default();
-    if error.code.status().is_server_error() {
-        let (code, message) = (error.code.name(), &error.message);
-        tracing::error!(request_id = id, code, "request {id} failed: {code}: {message}");
-    }
     *response.status_mut() = error.code.status();
     *response.body_mut() = Body::from(format!("{{\"error\":{}}}", error.to_json(id)));
     response.headers_mut().remove(header::CONTENT_LENGTH);
     if let Some(secs) = error.retry_after_secs {
         response.headers_mut().insert(header::RETRY_AFTER, secs.into());
+    }
+    if let Some(full) = &error.full {
+        response.headers_mut().insert("x-ojs-queue-depth", full.depth.into());
+        response.headers_mut().insert("x-ojs-queue-bound", full.bound.into());
     }
     if error.code == Code::Unauthorized {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -1,4 +1,5 @@
-//! Open Job Spec over HTTP. It translates requests into commands of the engine; no rule about jobs is here.
+//! Open Job Spec and Exosphere's API over HTTP. It translates requests into commands of the engine; no rule about jobs
+//! is here.
 
 mod api_error;
 mod app;
@@ -6,6 +7,7 @@ mod auth;
 mod discards;
 mod edge;
 mod endpoints;
+mod exosphere;
 mod hosts;
 mod limits;
 mod listen;

@@ -2,10 +2,13 @@
 
 use crate::Limits;
 use redrive_engine::Program;
+use redrive_exosphere::{Graphs, Nodes, Runs};
 use std::sync::Arc;
 
 /// All programs, for the engine of a server with these limits.
 #[must_use]
 pub fn programs(limits: &Limits) -> Vec<Arc<dyn Program>> {
-    redrive_ojs::runs::programs(limits.of_jobs())
+    let graphs: [Arc<dyn Program>; 3] =
+        [Arc::new(Nodes), Arc::new(Graphs), Arc::new(Runs::new(limits.of_jobs(), None))];
+    redrive_ojs::runs::programs(limits.of_jobs()).into_iter().chain(graphs).collect()
 }

@@ -44,6 +44,11 @@ fn too_large(found: &str, limit: usize) -> ApiError {
 }
 
 impl Payload {
+    /// The body as it was sent.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// The body as an object.
     pub(crate) fn members(&self) -> Result<Members<'_>, ApiError> {
         if self.0.is_empty() {

@@ -4,6 +4,7 @@ pub mod clock;
 mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod depth;
 pub mod embedded;
 mod enqueued;
 mod error;
@@ -27,10 +28,13 @@ mod run;
 mod standstill;
 mod step;
 mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod transfer;
 mod transition;
 mod unique;
 
+pub use depth::QueueFull;
 pub use embedded::Embedded;
 pub use enqueued::Enqueued;
 pub use error::{EnqueueRefusal, Refusal, StoreError};

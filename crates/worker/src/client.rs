@@ -4,7 +4,7 @@ use crate::dead_letters::DeadLetters;
 use crate::delay::until_ended;
 use crate::gather::Gather;
 use crate::transport::Transport;
-use crate::{ClientError, JobInfo, NewJob, Schedules, Workflows};
+use crate::{ClientError, Events, JobInfo, NewJob, Schedules, Webhooks, Workers, Workflows};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
@@ -153,6 +153,24 @@ impl Client {
     #[must_use]
     pub fn schedules(&self) -> Schedules {
         Schedules::new(Arc::clone(&self.transport))
+    }
+
+    /// The events: what happened lately, and a stream of what happens.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        Events::new(Arc::clone(&self.transport))
+    }
+
+    /// The webhooks of a server: subscribe endpoints to events, test them, look at deliveries.
+    #[must_use]
+    pub fn webhooks(&self) -> Webhooks {
+        Webhooks::new(Arc::clone(&self.transport))
+    }
+
+    /// The workers: which there are, and what they run.
+    #[must_use]
+    pub fn workers(&self) -> Workers {
+        Workers::new(Arc::clone(&self.transport))
     }
 
     /// Closes the store in a folder cleanly, and unlocks the folder. Enqueued jobs are durable with or

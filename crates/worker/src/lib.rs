@@ -130,6 +130,12 @@
 //! # }
 //! ```
 //!
+//! # Events, webhooks and workers
+//!
+//! [`Client::events`] lists what happened lately and follows what happens: a stream resumes after a lost connection,
+//! and says where events are missing. [`Client::webhooks`] has a server send events to endpoints, signed and retried.
+//! [`Client::workers`] tells who is alive and what they run.
+//!
 //! # Leases and cancellation
 //!
 //! A worker holds each job under a lease, and extends it from a task of its own, whatever the
@@ -169,6 +175,7 @@ mod context;
 mod dead_letters;
 mod delay;
 mod error;
+mod event_stream;
 mod events;
 mod failure;
 mod gather;
@@ -187,11 +194,15 @@ mod roots;
 mod run;
 mod schedule;
 mod schedules;
+mod server_events;
 #[cfg(feature = "embedded")]
 pub mod testing;
 mod transport;
 mod unique;
+mod webhook;
+mod webhooks;
 mod worker;
+mod workers;
 mod workflow;
 mod workflows;
 
@@ -206,13 +217,18 @@ mod guides {
     mod limits {}
     #[doc = include_str!("../../../docs/guides/unique-jobs.md")]
     mod unique_jobs {}
+    #[doc = include_str!("../../../docs/guides/events.md")]
+    mod events {}
+    #[doc = include_str!("../../../docs/guides/webhooks.md")]
+    mod webhooks {}
 }
 
 pub use cancel::Cancelled;
 pub use client::Client;
 pub use context::Context;
 pub use dead_letters::DeadLetters;
-pub use error::{ClientError, Refused};
+pub use error::{ClientError, QueueFull, Refused};
+pub use event_stream::{EventGap, EventInfo, EventStream, Followed};
 pub use events::Event;
 pub use failure::{Failure, ResultExt};
 pub use handler::{Handler, Running};
@@ -227,7 +243,11 @@ pub use retry::Retry;
 pub use roots::RootCertificates;
 pub use schedule::{Overlap, Schedule};
 pub use schedules::{ScheduleInfo, Schedules};
+pub use server_events::Events;
 pub use unique::{OnConflict, Unique};
+pub use webhook::{DeliveryInfo, WebhookInfo, WebhookSettings, WebhookTest};
+pub use webhooks::Webhooks;
 pub use worker::{Builder, Summary, Worker};
+pub use workers::{WorkerInfo, Workers};
 pub use workflow::{Batch, Chain, Graph, Group, Step, Workflow, WorkflowKind};
 pub use workflows::{StepInfo, WorkflowInfo, Workflows};

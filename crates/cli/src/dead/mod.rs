@@ -4,7 +4,7 @@ mod change;
 pub(crate) mod ended;
 mod select;
 
-use crate::client::{Client, CommonArgs, Send, escaped};
+use crate::client::{Client, Send, ServerCommand, escaped};
 use crate::enqueue::{RetryFile, json_argument};
 use crate::job::{error_line, told, unwrapped};
 use crate::pages::List;
@@ -14,17 +14,10 @@ use clap::Subcommand;
 use select::{Filter, Selection};
 use serde_json::{Map, Value, json};
 
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    common: CommonArgs,
-}
+pub(crate) type Args = ServerCommand<Command>;
 
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List dead letters, the latest first
     List(ListArgs),
     /// Show one dead letter
@@ -36,7 +29,7 @@ enum Command {
 }
 
 #[derive(clap::Args)]
-struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     filter: Filter,
     /// How many to list at most
@@ -45,7 +38,7 @@ struct ListArgs {
 }
 
 #[derive(clap::Args)]
-struct RetryArgs {
+pub(crate) struct RetryArgs {
     #[command(flatten)]
     selection: Selection,
     /// Single jobs only: run in this queue
@@ -89,12 +82,12 @@ impl RetryArgs {
 }
 
 #[derive(clap::Args)]
-struct Id {
+pub(crate) struct Id {
     /// The id of the job
     id: String,
 }
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   redrive dead list --queue mail
   redrive dead retry 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c --into slow --retry patient.json
@@ -131,16 +124,15 @@ fn list(client: &Client, args: &ListArgs, json: bool) -> Result<(), Failed> {
         return output::text("no dead letters\n");
     }
     let now = when::now_ms();
-    let head = ["ID", "TYPE", "QUEUE", "ATTEMPT", "DIED", "LAST ERROR"].map(str::to_owned).to_vec();
-    let rows = std::iter::once(head).chain(found.entries.iter().map(|job| row(job, now)));
-    output::text(&output::listing(&rows.collect::<Vec<_>>()))?;
+    let head = ["ID", "TYPE", "QUEUE", "ATTEMPT", "DIED", "LAST ERROR"];
+    output::text(&output::list(head, &found.entries, |job| row(job, now)))?;
     found.print_remaining("dead letters");
     Ok(())
 }
 
-fn row(job: &Value, now_ms: i64) -> Vec<String> {
+fn row(job: &Value, now_ms: i64) -> [String; 6] {
     let text = |key: &str| job[key].as_str().unwrap_or_default().to_owned();
     let error = job["errors"].as_array().and_then(|errors| errors.last()).map_or_else(String::new, error_line);
     let died = when::relative(job["discarded_at"].as_str(), now_ms);
-    vec![text("id"), text("type"), text("queue"), crate::jobs::attempt(job), died, error]
+    [text("id"), text("type"), text("queue"), crate::jobs::attempt(job), died, error]
 }

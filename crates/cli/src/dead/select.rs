@@ -52,7 +52,7 @@ impl Filter {
 
 /// Some by their ids, or all that match a filter.
 #[derive(clap::Args)]
-pub(super) struct Selection {
+pub(crate) struct Selection {
     /// The ids of the jobs; without ids, a filter or --all
     #[arg(value_name = "ID")]
     pub(super) ids: Vec<String>,

@@ -4,23 +4,16 @@ mod explain;
 mod show;
 mod trace;
 
-use crate::client::{Client, CommonArgs, Send, escaped};
+use crate::client::{Client, Send, ServerCommand, escaped};
 use crate::{exit::Failed, operator, output, when};
 use clap::Subcommand;
 use redrive_policy::Span;
 use serde_json::{Value, json};
 
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    common: CommonArgs,
-}
+pub(crate) type Args = ServerCommand<Command>;
 
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// What is known of a job
     Show(One),
     /// Why each attempt was retried or stopped, in sentences and as a time line
@@ -32,13 +25,13 @@ enum Command {
 }
 
 #[derive(clap::Args)]
-struct One {
+pub(crate) struct One {
     /// The id of the job
     id: String,
 }
 
 #[derive(clap::Args)]
-struct RetryArgs {
+pub(crate) struct RetryArgs {
     #[command(flatten)]
     one: One,
     /// Expire at this time, RFC 3339, or from now such as 2h [default: it does not expire]
@@ -46,7 +39,7 @@ struct RetryArgs {
     expires: Option<String>,
 }
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   redrive job explain 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c
   redrive job cancel 0192f0c1-7a7e-7c3e-9f55-0d5f1f3a2b4c";

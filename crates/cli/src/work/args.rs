@@ -99,13 +99,7 @@ Examples:
 impl Args {
     /// A client of the server. Nothing is sent yet.
     pub(super) fn client(&self) -> Result<Client, Failed> {
-        let (url, roots) = self.server.address()?;
-        let client = match (roots, self.server.api_key()?) {
-            (Some(roots), key) => Client::http_with_roots(url, key.as_deref(), &roots),
-            (None, Some(key)) => Client::http_with_key(url, &key),
-            (None, None) => Client::http(url),
-        };
-        client.map_err(|error| Failed::usage(error.to_string()))
+        self.server.worker_client()
     }
 
     pub(super) fn spec(&self, guard: Option<Arc<Guard>>) -> CommandSpec {

@@ -110,6 +110,12 @@ impl Server {
         Self::start_as(command)
     }
 
+    /// Starts a server again on the address that it had.
+    pub(crate) fn start_on(url: &str, data: &str) -> Self {
+        let address = url.strip_prefix("http://").expect("an address");
+        Self::start_as(redrive(&["serve", "--listen", address, "--data", data]))
+    }
+
     /// Starts a server from a shell that has run this before, such as `ulimit -n 160`.
     pub(crate) fn start_after(before: &str, data: &str, more: &[&str]) -> Self {
         let plain = redrive(&[&["serve", "--listen", "127.0.0.1:0", "--data", data], more].concat());

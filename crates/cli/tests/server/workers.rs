@@ -59,9 +59,12 @@ fn workers_are_told_what_to_do_with_their_next_heartbeat() {
     assert_eq!(alive.status.code(), Some(1));
     let said = stderr(&alive);
     assert!(said.contains("is alive") && said.contains("redrive workers terminate mailer-1"), "{said}");
+    let typo = server.command(&["workers", "show", "mailer-l"]);
+    assert!(stderr(&typo).contains("did you mean \"mailer-1\"?"), "{}", stderr(&typo));
     for verb in ["show", "quiet", "resume", "terminate", "remove"] {
         let missing = server.command(&["workers", verb, "nobody"]);
         assert_eq!(missing.status.code(), Some(1), "{verb}");
-        assert!(stderr(&missing).contains("there is no worker \"nobody\""), "{}", stderr(&missing));
+        let said = stderr(&missing);
+        assert!(said.contains("there is no worker \"nobody\"") && said.contains("`redrive workers`"), "{said}");
     }
 }

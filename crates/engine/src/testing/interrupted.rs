@@ -1,13 +1,7 @@
 //! A store that is interrupted at one of its writes.
 
-use redrive_policy::{Moment, Span};
-use redrive_store::{
-    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Memory,
-    Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
-    RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal,
-    Stepped, Store, StoreError, StoreFuture, Transition,
-};
-use std::sync::Arc;
+use redrive_store::testing::{Verb, Wrapper};
+use redrive_store::{Memory, Store, StoreError, StoreFuture};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where a store is interrupted.
@@ -52,67 +46,25 @@ impl Interrupted {
     }
 }
 
-/// Passes verbs on: those that write by way of [`Interrupted::write`], the others as they are.
-macro_rules! verbs {
-    (
-        write { $($write:ident($($written:ident: $of:ty),*) -> $wrote:ty;)* }
-        read { $($read:ident($($asked:ident: $as:ty),*) -> $answer:ty;)* }
-    ) => {
-        $(fn $write(&self, $($written: $of),*) -> StoreFuture<'_, $wrote> {
-            self.write(move || self.memory.$write($($written),*))
-        })*
-        $(fn $read(&self, $($asked: $as),*) -> StoreFuture<'_, $answer> {
-            self.memory.$read($($asked),*)
-        })*
-    };
-}
+impl Wrapper for Interrupted {
+    fn inner(&self) -> &dyn Store {
+        &self.memory
+    }
 
-impl Store for Interrupted {
-    verbs! {
-        write {
-            enqueue(jobs: Vec<NewJob>, now: Moment) -> Result<Vec<Enqueued>, EnqueueRefusal>;
-            settle(settlements: Vec<Settlement>, now: Moment) -> Vec<Result<Settled, Refusal>>;
-            cancel(id: JobId, now: Moment) -> Result<Transition, Refusal>;
-            redrive(id: JobId, redrive: Redrive, now: Moment) -> Result<Transition, Refusal>;
-            start_runs(runs: Vec<NewRun>, now: Moment) -> Result<Vec<Run>, StartRefusal>;
-            advance(steps: Vec<RunStep>, now: Moment) -> Vec<Stepped>;
-            signal(id: RunId, signal: Signal, now: Moment) -> Result<Run, RunRefusal>;
+    fn pass<'a, T: Send + 'a>(
+        &'a self,
+        verb: Verb,
+        call: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        match verb {
+            Verb::Enqueue
+            | Verb::Settle
+            | Verb::Cancel
+            | Verb::Redrive
+            | Verb::StartRuns
+            | Verb::Advance
+            | Verb::Signal => self.write(move || call(&self.memory)),
+            _ => call(&self.memory),
         }
-        read {
-            claim(claim: Claim, now: Moment) -> Claimed;
-            extend(refs: Vec<LeaseRef>, span: Option<Span>, now: Moment) -> Vec<Result<Job, Refusal>>;
-            stood_still(standstill: Standstill) -> ();
-            activate(id: JobId, now: Moment) -> Result<Transition, Refusal>;
-            remove(id: JobId) -> Result<Job, Refusal>;
-            prune(retention: Retention, limit: usize, now: Moment) -> usize;
-            pause(queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> Option<Queue>;
-            forget_queue(queue: Arc<str>) -> Result<Queue, QueueRefusal>;
-            prune_queues(age: Span, now: Moment) -> Vec<Arc<str>>;
-            set_limit(group: Group, setting: Option<Setting>, now: Moment) -> ();
-            hold_group(group: Group, until: Moment, now: Moment) -> ();
-            settings() -> Vec<(Group, Setting)>;
-            standings(group: Option<Group>, now: Moment) -> Vec<Standing>;
-            get(id: JobId) -> Option<Job>;
-            list(filter: Filter, page: Page) -> Listed;
-            queues() -> Vec<Queue>;
-            pending_runs(pending: PendingRuns, now: Moment) -> Vec<PendingRun>;
-            run(id: RunId) -> Option<Run>;
-            run_of_key(key: Arc<str>) -> Option<Run>;
-            runs(filter: RunFilter, limit: usize) -> Vec<Run>;
-            next_run(programs: Vec<(Arc<str>, u32)>) -> Option<Moment>;
-            prune_runs(age: Span, limit: usize, now: Moment) -> usize;
-        }
-    }
-
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
-        self.memory.reclaim(decide, limit, now)
-    }
-
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
-        self.memory.promote(held, limit, now)
-    }
-
-    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
-        self.memory.next_wake(held)
     }
 }

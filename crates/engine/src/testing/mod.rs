@@ -26,6 +26,8 @@ pub enum Report {
     Done(String),
     /// It fails with this message.
     Fails(String),
+    /// It ends its branch, which is not a failure.
+    Prunes,
 }
 
 /// What is tried: a run, the worker that has its jobs, and what arrives from outside.
@@ -174,6 +176,9 @@ impl World<'_> {
                 let ending = match (self.trial.worker)(job) {
                     Report::Done(result) => Ending::Done(Some(Blob::from(result.into_bytes()))),
                     Report::Fails(message) => Ending::Failed(failure(&message)),
+                    Report::Prunes => {
+                        Ending::Failed(FailureReport { signal: redrive_policy::Signal::Prune, ..failure("pruned") })
+                    }
                 };
                 // A report that was carried out and not answered is refused as stale when it is repeated.
                 let _ = engine.settle(vec![(LeaseRef { id: job.id, token }, ending)]).await?;

@@ -4,11 +4,11 @@ use super::common::wrapped::in_place;
 use super::flaw::Flaw;
 use super::store_kind::StoreKind;
 use redrive_policy::{Moment, Origin, Outcome, Span};
+use redrive_store::testing::Wrapper;
 use redrive_store::{
-    Claim, Claimed, Decider, Decision, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef,
-    Listed, Memory, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal,
-    Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing,
-    Standstill, StartRefusal, State, Stepped, Store, StoreFuture, Token, Transition,
+    Claim, Claimed, Decider, Decision, EnqueueRefusal, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed,
+    Memory, Missing, NewJob, Page, Queue, Redrive, Refusal, RunOutcome, Settled, Settlement, Standstill, State, Store,
+    StoreFuture, Token, Transition,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -138,7 +138,11 @@ fn later(now: Moment, secs: u32) -> Moment {
     now.after(Span::from_secs(secs))
 }
 
-impl Store for FlawedStore {
+impl Wrapper for FlawedStore {
+    fn inner(&self) -> &dyn Store {
+        &self.inner
+    }
+
     fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(async move {
             if self.flaw == Flaw::IgnoresKeys {
@@ -259,52 +263,12 @@ impl Store for FlawedStore {
         })
     }
 
-    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
-        self.inner.activate(id, now)
-    }
-
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
-        self.inner.redrive(id, redrive, now)
-    }
-
-    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
-        self.inner.remove(id)
-    }
-
-    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
-        self.inner.prune(retention, limit, now)
-    }
-
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
         Box::pin(async move {
             let kept = paused && self.flaw != Flaw::IgnoresPauses;
             let queue = self.inner.pause(queue, kept, missing, now).await?;
             Ok(queue.map(|queue| Queue { paused, ..queue }))
         })
-    }
-
-    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
-        self.inner.forget_queue(queue)
-    }
-
-    fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
-        self.inner.prune_queues(age, now)
-    }
-
-    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
-        self.inner.set_limit(group, setting, now)
-    }
-
-    fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
-        self.inner.hold_group(group, until, now)
-    }
-
-    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
-        self.inner.settings()
-    }
-
-    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
-        self.inner.standings(group, now)
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
@@ -326,45 +290,5 @@ impl Store for FlawedStore {
             }
             Ok(queues)
         })
-    }
-
-    fn start_runs(&self, runs: Vec<NewRun>, now: Moment) -> StoreFuture<'_, Result<Vec<Run>, StartRefusal>> {
-        self.inner.start_runs(runs, now)
-    }
-
-    fn pending_runs(&self, pending: PendingRuns, now: Moment) -> StoreFuture<'_, Vec<PendingRun>> {
-        self.inner.pending_runs(pending, now)
-    }
-
-    fn advance(&self, steps: Vec<RunStep>, now: Moment) -> StoreFuture<'_, Vec<Stepped>> {
-        self.inner.advance(steps, now)
-    }
-
-    fn signal(&self, id: RunId, signal: Signal, now: Moment) -> StoreFuture<'_, Result<Run, RunRefusal>> {
-        self.inner.signal(id, signal, now)
-    }
-
-    fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
-        self.inner.run(id)
-    }
-
-    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
-        self.inner.run_of_key(key)
-    }
-
-    fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {
-        self.inner.runs(filter, limit)
-    }
-
-    fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>> {
-        self.inner.next_run(programs)
-    }
-
-    fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
-        self.inner.prune_runs(age, limit, now)
-    }
-
-    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
-        self.inner.next_wake(held)
     }
 }

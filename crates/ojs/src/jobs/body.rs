@@ -119,13 +119,8 @@ pub(crate) fn push_filled(out: &mut Vec<u8>, members: &[u8]) {
 }
 
 /// Begins a body with what every job has; the closing brace is for the caller. `capacity` is for what follows.
-pub(crate) fn begin(
-    origin: &PolicyOrigin,
-    args: &str,
-    meta: Option<&str>,
-    tags: Option<&str>,
-    capacity: usize,
-) -> Vec<u8> {
+#[must_use]
+pub fn begin(origin: &PolicyOrigin, args: &str, meta: Option<&str>, tags: Option<&str>, capacity: usize) -> Vec<u8> {
     const ORIGIN: usize = 80;
     let length = |text: Option<&str>| text.map_or(0, |text| text.len() + 20);
     let mut out = Vec::with_capacity(capacity + ORIGIN + args.len() + length(meta) + length(tags) + 20);

@@ -2,10 +2,8 @@
 
 use super::links::Links;
 use super::state::{Callback, Kind, NodeError, Status, WorkflowState};
-use crate::json::{Members, member, push_key};
 use redrive_engine::{Child, Context, Effect};
 use serde_json::value::RawValue;
-use std::fmt::Write as _;
 
 /// A workflow in the middle of a step.
 pub(super) struct Machine<'c> {
@@ -124,7 +122,7 @@ impl<'c> Machine<'c> {
         }
     }
 
-    fn links(&mut self) -> &mut Links {
+    pub(super) fn links(&mut self) -> &mut Links {
         let state = &self.state;
         self.links.get_or_insert_with(|| Links::of(state))
     }
@@ -146,11 +144,13 @@ impl<'c> Machine<'c> {
 
     fn enqueue(&mut self, index: u32) {
         let document = self.document(index);
-        let child = self.child(index);
-        self.effects.push(Effect::Enqueue { child, document });
         let now = self.context.now.micros();
         let node = self.state.node_mut(index);
         (node.job, node.enqueued_us) = (None, Some(now));
+        match document {
+            Ok(document) => self.effects.push(Effect::Enqueue { child: self.child(index), document }),
+            Err(error) => self.job_ended(index, Ended::Failed(error)),
+        }
     }
 
     fn child(&self, index: u32) -> Child {
@@ -227,6 +227,10 @@ impl<'c> Machine<'c> {
     }
 
     fn end_if_all_over(&mut self, index: u32) {
+        // A part that could not be enqueued may have ended it already.
+        if self.state.node(index).status != Status::Started {
+            return;
+        }
         let parts = self.state.node(index).parts.clone();
         if parts.iter().all(|part| self.state.node(*part).status.is_over()) {
             let completed = parts.iter().all(|part| self.state.node(*part).status == Status::Completed);
@@ -252,6 +256,10 @@ impl<'c> Machine<'c> {
             if starts {
                 self.start(*callback);
             }
+        }
+        // A callback that could not be enqueued may have ended it already.
+        if self.state.node(batch).status != Status::Started {
+            return;
         }
         let started: Vec<Status> =
             callbacks.iter().map(|callback| status(&self.state, *callback)).filter(|s| *s != Status::Waiting).collect();
@@ -294,92 +302,5 @@ impl<'c> Machine<'c> {
         self.tell_over(state);
         let result = format!("{{\"state\":\"{state}\"}}").into_bytes();
         self.effects.push(Effect::Finish { succeeded: state == "completed", result });
-    }
-
-    /// The job of a node as it is enqueued: as the caller wrote it, with the results that it is given.
-    fn document(&self, index: u32) -> Vec<u8> {
-        let text = self.state.node(index).job.as_ref().map_or("{}", |job| job.get());
-        let mut out = vec![b'{'];
-        // It was read when the workflow was created.
-        let members = Members::parse(text).unwrap_or_default();
-        let own = ["workflow_id", "parent_results", "parent_errors", "depends_on", "id"];
-        for (key, value) in members.iter().filter(|(key, _)| !own.contains(&&***key)) {
-            push_key(&mut out, key);
-            out.extend_from_slice(value.get().as_bytes());
-        }
-        member(&mut out, "workflow_id");
-        out.extend_from_slice(format!("\"{}\"", self.context.id).as_bytes());
-        if let Some(parents) = self.parents(index) {
-            member(&mut out, "parent_results");
-            out.extend_from_slice(self.results(&parents).as_bytes());
-            let failed: Vec<u32> =
-                parents.into_iter().filter(|parent| self.state.node(*parent).error.is_some()).collect();
-            if !failed.is_empty() {
-                member(&mut out, "parent_errors");
-                out.extend_from_slice(self.errors(&failed).as_bytes());
-            }
-        }
-        out.push(b'}');
-        out
-    }
-
-    /// The nodes whose results a node is given: in a chain all before it, in a graph those that it depends on, and in a
-    /// batch, for a callback, all jobs. A node within another is given what that one is given, unless it has its own.
-    fn parents(&self, index: u32) -> Option<Vec<u32>> {
-        let node = self.state.node(index);
-        if index == 0 {
-            return None;
-        }
-        let around = self.state.node(node.parent);
-        let parents: Vec<u32> = match around.kind {
-            Kind::Chain => around.parts.iter().copied().take_while(|part| *part != index).collect(),
-            Kind::Graph => node.after.clone(),
-            Kind::Batch if node.callback.is_some() => self.state.jobs_of_batch(node.parent),
-            Kind::Batch | Kind::Group | Kind::Job => Vec::new(),
-        };
-        if parents.is_empty() { self.parents(node.parent) } else { Some(parents) }
-    }
-
-    /// Whether the result of a node is given to another: what is not is left to the job, so that the state stays small.
-    fn needs_result(&mut self, index: u32) -> bool {
-        if index == 0 {
-            return false;
-        }
-        let node = self.state.node(index);
-        let (parent, is_callback) = (node.parent, node.callback.is_some());
-        let around = self.state.node(parent);
-        let needed = match around.kind {
-            Kind::Chain => around.parts.last() != Some(&index),
-            Kind::Graph => !self.links().after[index as usize].is_empty(),
-            Kind::Batch => !is_callback,
-            Kind::Group | Kind::Job => false,
-        };
-        needed || self.needs_result(parent)
-    }
-
-    fn results(&self, nodes: &[u32]) -> String {
-        let each: Vec<String> = nodes.iter().map(|node| self.result(*node)).collect();
-        format!("[{}]", each.join(","))
-    }
-
-    /// The result of a node as JSON text: of a job what it returned, of others those of their parts.
-    fn result(&self, index: u32) -> String {
-        let node = self.state.node(index);
-        match node.kind {
-            Kind::Job => node.result.as_ref().map_or_else(|| "null".to_owned(), |result| result.get().to_owned()),
-            // Only a batch has callbacks; of the others, this is all of their parts.
-            Kind::Chain | Kind::Group | Kind::Graph | Kind::Batch => self.results(&self.state.jobs_of_batch(index)),
-        }
-    }
-
-    fn errors(&self, nodes: &[u32]) -> String {
-        let mut out = String::from("[");
-        for (index, node) in nodes.iter().enumerate() {
-            let error = self.state.node(*node).error.as_ref();
-            let text = error.and_then(|error| serde_json::to_string(error).ok()).unwrap_or_else(|| "null".to_owned());
-            let _ = write!(out, "{}{text}", if index > 0 { "," } else { "" });
-        }
-        out.push(']');
-        out
     }
 }

@@ -6,6 +6,7 @@
 
 mod document;
 mod events;
+mod given;
 mod links;
 mod machine;
 mod program;

@@ -317,6 +317,7 @@ impl Reader<'_> {
             job: None,
             enqueued_us: None,
             result: None,
+            forgotten: 0,
             error: None,
         });
         // Their number is limited to far less.

@@ -52,6 +52,9 @@ pub(crate) struct Node {
     /// What it returned, where another job is given it.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<Box<RawValue>>,
+    /// Of a chain: how many of its first parts have results that are not stored here any more.
+    #[serde(rename = "o", default, skip_serializing_if = "is_zero")]
+    pub(crate) forgotten: u32,
     /// What went wrong.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<Box<NodeError>>,

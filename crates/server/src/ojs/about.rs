@@ -85,6 +85,10 @@ pub(crate) async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> J
     if app.engine.maintenance().is_some() {
         health["maintenance"] = true.into();
     }
+    if answer.is_ok() {
+        // What Exosphere's clients look for.
+        health["message"] = "OK".into();
+    }
     let insider = app.keys.admit(&headers);
     if let Some(local) = app.local.get() {
         health["store"] = local.health(insider);

@@ -27,15 +27,12 @@ mod workers;
 mod workflows;
 
 use crate::api_error::{ApiError, Code};
-use crate::app::App;
-use crate::endpoints::{Endpoints, Table};
-use axum::Router;
+use crate::endpoints::Endpoints;
 use axum::http::Uri;
-use std::sync::Arc;
 
-/// All paths, and the parameters that each takes.
-pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
-    Endpoints::new()
+/// Adds all paths.
+pub(crate) fn add(endpoints: Endpoints) -> Endpoints {
+    endpoints
         .get("/ojs/v1/health", &[], about::health)
         .get("/health", &[], about::health)
         .get("/ojs/manifest", &[], about::manifest)
@@ -136,9 +133,8 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Table) {
         .get("/ojs/v1/admin/system/maintenance", &[], admin::maintenance)
         .post("/ojs/v1/admin/system/maintenance", &[], admin::set_maintenance)
         .post("/ojs/v1/admin/backup", &[], backup::backup)
-        .finish(no_such_path)
 }
 
-async fn no_such_path(uri: Uri) -> ApiError {
+pub(crate) async fn no_such_path(uri: Uri) -> ApiError {
     ApiError::new(Code::NotFound, format!("there is no path {}; GET /ojs/manifest tells what there is", uri.path()))
 }

@@ -12,13 +12,13 @@ use redrive_ojs::json::{member, push_str};
 use redrive_ojs::push_moment;
 use redrive_ojs::time::rfc3339;
 use redrive_policy::resembling;
-use redrive_store::{Missing, Queue, State as JobState};
+use redrive_store::{Missing, Queue, RESERVED_QUEUES, State as JobState};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tracing::info;
 
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
-    let queues = app.engine.queues().await?;
+    let queues = own_queues(&app).await?;
     let (page, shown) = named_page(&query, Pages::Plain, &app.limits, &queues, |queue| &queue.name)?;
     let mut out = b"{\"queues\":[".to_vec();
     for (index, queue) in page.iter().enumerate() {
@@ -157,9 +157,17 @@ pub(crate) async fn remove(State(app): State<Arc<App>>, Path(name): Path<String>
 /// How many queues a refusal names at most.
 const NAMED: usize = 20;
 
+/// The queues of applications. Those of the server itself, which have the deliveries of webhooks, are not theirs to
+/// fetch from, to pause or to remove; subscriptions and deliveries tell what they hold.
+pub(super) async fn own_queues(app: &App) -> Result<Vec<Queue>, ApiError> {
+    let mut queues = app.engine.queues().await?;
+    queues.retain(|queue| !queue.name.starts_with(RESERVED_QUEUES));
+    Ok(queues)
+}
+
 /// That there is no such queue, which there are, and which of them may be meant.
 pub(super) async fn no_such_queue(app: &App, name: &str) -> Result<ApiError, ApiError> {
-    let queues = app.engine.queues().await?;
+    let queues = own_queues(app).await?;
     let known: Vec<&str> = queues.iter().map(|queue| &*queue.name).collect();
     let near = resembling(name, &known).map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
     let more = known.len().saturating_sub(NAMED);

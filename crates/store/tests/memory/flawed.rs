@@ -3,12 +3,12 @@
 use crate::MemorySubject;
 use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
+use redrive_store::testing::Wrapper;
 use redrive_store::{
     Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
-    Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive,
+    Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, QueueFull, Redrive,
     Refusal, Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal,
-    Standing, Standstill, StartRefusal, State, States, Stepped, Store, StoreError, StoreFuture, Token, Transition,
-    Unique,
+    Standstill, StartRefusal, State, States, Stepped, Store, StoreError, StoreFuture, Token, Transition, Unique,
 };
 use std::sync::Arc;
 
@@ -21,6 +21,10 @@ pub(crate) enum Flaw {
     RefusesRepeatedSuccess,
     EnqueuesOneByOne,
     ForgetsKeys,
+    IgnoresDepths,
+    AllowsOneTooMany,
+    ChecksDepthsFirst,
+    CountsActiveJobsAsDepth,
     IgnoresUniqueness,
     IgnoresPeriods,
     LooksAtUnendedJobsOnly,
@@ -122,13 +126,17 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 104] = [
+    pub(crate) const ALL: [Self; 108] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
         Self::RefusesRepeatedSuccess,
         Self::EnqueuesOneByOne,
         Self::ForgetsKeys,
+        Self::IgnoresDepths,
+        Self::AllowsOneTooMany,
+        Self::ChecksDepthsFirst,
+        Self::CountsActiveJobsAsDepth,
         Self::IgnoresUniqueness,
         Self::IgnoresPeriods,
         Self::LooksAtUnendedJobsOnly,
@@ -404,15 +412,47 @@ impl Flawed {
     }
 }
 
+impl Flawed {
+    /// The bounds on the depth of queues as a flawed store takes them; or a refusal that comes too early.
+    async fn bound(&self, jobs: &mut [NewJob]) -> Result<Option<EnqueueRefusal>, StoreError> {
+        let queues = self.memory.queues().await?;
+        let count = |new: &NewJob, states: &[State]| {
+            let queue = queues.iter().find(|queue| queue.name == new.spec.queue);
+            queue.map_or(0, |queue| states.iter().map(|state| queue.count(*state) as u64).sum::<u64>())
+        };
+        for (index, new) in jobs.iter_mut().enumerate() {
+            let Some(bound) = new.depth else { continue };
+            let depth = count(new, &[State::Scheduled, State::Pending, State::Available, State::Retryable]);
+            if self.has(Flaw::ChecksDepthsFirst) && depth >= bound {
+                let full = QueueFull { queue: Arc::clone(&new.spec.queue), depth, bound, jobs: 1 };
+                return Ok(Some(EnqueueRefusal::QueueFull { index, full }));
+            }
+            if self.has(Flaw::IgnoresDepths) {
+                new.depth = None;
+            } else if self.has(Flaw::AllowsOneTooMany) {
+                new.depth = Some(bound + 1);
+            } else if self.has(Flaw::CountsActiveJobsAsDepth) {
+                new.depth = Some(bound.saturating_sub(count(new, &[State::Active])));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// The refusal of the job at another position.
 fn numbered(refusal: EnqueueRefusal, index: usize) -> EnqueueRefusal {
     match refusal {
         EnqueueRefusal::IdTaken { id, .. } => EnqueueRefusal::IdTaken { index, id },
         EnqueueRefusal::Duplicate { duplicate, .. } => EnqueueRefusal::Duplicate { index, duplicate },
+        EnqueueRefusal::QueueFull { full, .. } => EnqueueRefusal::QueueFull { index, full },
     }
 }
 
-impl Store for Flawed {
+impl Wrapper for Flawed {
+    fn inner(&self) -> &dyn Store {
+        &self.memory
+    }
+
     fn enqueue(&self, mut jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
         Box::pin(async move {
             if self.has(Flaw::ForgetsKeys) {
@@ -423,6 +463,9 @@ impl Store for Flawed {
                 for job in &mut jobs {
                     job.spec = Arc::new(redrive_store::Spec { limits: None, ..(*job.spec).clone() });
                 }
+            }
+            if let Some(refusal) = self.bound(&mut jobs).await? {
+                return Ok(Err(refusal));
             }
             if !self.has(Flaw::EnqueuesOneByOne) {
                 return self.memory.enqueue(jobs, now).await;
@@ -567,10 +610,6 @@ impl Store for Flawed {
         })
     }
 
-    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
-        self.memory.remove(id)
-    }
-
     fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
         let dead = if self.has(Flaw::PrunesDeadLettersEarly) { retention.finished } else { retention.dead };
         let limit = if self.has(Flaw::PrunesWithoutLimit) { usize::MAX } else { limit };
@@ -580,10 +619,6 @@ impl Store for Flawed {
     fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
         let missing = if self.has(Flaw::PausesUnknownQueues) { Missing::Create } else { missing };
         self.memory.pause(queue, paused, missing, now)
-    }
-
-    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
-        self.memory.forget_queue(queue)
     }
 
     fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
@@ -599,14 +634,6 @@ impl Store for Flawed {
     fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
         let until = if self.has(Flaw::ForgetsHeldGroups) { now } else { until };
         self.memory.hold_group(group, until, now)
-    }
-
-    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
-        self.memory.settings()
-    }
-
-    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
-        self.memory.standings(group, now)
     }
 
     fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
@@ -629,10 +656,6 @@ impl Store for Flawed {
             }
             Ok(listed)
         })
-    }
-
-    fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
-        self.memory.queues()
     }
 
     fn paused(&self) -> StoreFuture<'_, Vec<Arc<str>>> {
@@ -668,10 +691,6 @@ impl Store for Flawed {
 
     fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
         Box::pin(async move { Ok(self.memory.run(id).await?.map(|run| self.shown_run(run))) })
-    }
-
-    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
-        self.memory.run_of_key(key)
     }
 
     fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {

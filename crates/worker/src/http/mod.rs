@@ -1,15 +1,20 @@
 //! The HTTP client under [`crate::Client`], for programs that also call other endpoints of a server: one request, its
 //! whole response, and connections that are used again. It follows no redirects and uses no proxy of the environment.
 
+pub(crate) mod events;
+mod stream;
 #[cfg(feature = "tls")]
 mod tls;
+
+pub(crate) use stream::HttpBody;
 
 use crate::ClientError;
 #[cfg(feature = "tls")]
 use crate::roots::RootCertificates;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::http::request::Builder;
 use hyper::{Method, Request, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -51,6 +56,8 @@ pub struct HttpResponse {
     pub status: u16,
     /// The body.
     pub body: Bytes,
+    /// After which time to try again, where the response says so in seconds.
+    pub retry_after: Option<Duration>,
 }
 
 impl HttpResponse {
@@ -151,34 +158,46 @@ impl HttpClient {
         self.send(Method::PATCH, path, body, within).await
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
         body: Vec<u8>,
         within: Duration,
     ) -> Result<HttpResponse, ClientError> {
-        let mut request = Request::builder()
+        let mut request = self.request(method, path);
+        if !body.is_empty() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let request = request.body(Full::new(Bytes::from(body))).map_err(invalid)?;
+        let answered = async {
+            let response = self.client.request(request).await.map_err(|error| self.unreachable(&error))?;
+            let status = response.status().as_u16();
+            let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+            let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+            let body = body.map_err(|error| self.unreachable(&*error))?;
+            Ok(HttpResponse { status, body: body.to_bytes(), retry_after: after.map(Duration::from_secs) })
+        };
+        self.in_time(answered, within).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> Builder {
+        let request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.base))
             // With this header, responses have the form that client libraries expect.
             .header("ojs-version", "1.0");
-        if !body.is_empty() {
-            request = request.header(CONTENT_TYPE, "application/json");
+        match &self.key {
+            Some(key) => request.header(AUTHORIZATION, key),
+            None => request,
         }
-        if let Some(key) = &self.key {
-            request = request.header(AUTHORIZATION, key);
-        }
-        let request = request
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| ClientError::Invalid(format!("this is not a valid request: {error}")))?;
-        let answered = async {
-            let response = self.client.request(request).await.map_err(|error| self.unreachable(&error))?;
-            let status = response.status().as_u16();
-            let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
-            let body = body.map_err(|error| self.unreachable(&*error))?;
-            Ok(HttpResponse { status, body: body.to_bytes() })
-        };
+    }
+
+    async fn in_time<T>(
+        &self,
+        answered: impl Future<Output = Result<T, ClientError>>,
+        within: Duration,
+    ) -> Result<T, ClientError> {
         let answered = tokio::time::timeout(within, answered).await;
         answered.unwrap_or_else(|_| {
             Err(ClientError::Unreachable(format!("{} did not answer within {within:?}", self.base)))
@@ -200,6 +219,10 @@ impl HttpClient {
         }
         ClientError::Unreachable(message)
     }
+}
+
+fn invalid(error: hyper::http::Error) -> ClientError {
+    ClientError::Invalid(format!("this is not a valid request: {error}"))
 }
 
 /// Encrypts connections if the address asks for it.

@@ -8,12 +8,12 @@ pub(crate) mod embedded;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 
-pub(crate) use ask::Ask;
+pub(crate) use ask::{Ask, Channel, EventFilter, WebhookAsk};
 pub(crate) use document::document as job_document;
 
 use crate::info::JobData;
 use crate::run::Run;
-use crate::{Cancelled, ClientError, Failure, Job, NewJob};
+use crate::{Cancelled, ClientError, Failure, Followed, Job, NewJob};
 use redrive_policy::Policy;
 use serde_json::value::RawValue;
 use std::pin::Pin;
@@ -68,8 +68,11 @@ pub(crate) trait Transport: Send + Sync + 'static {
     /// Deletes a dead letter.
     fn delete_dead<'a>(&'a self, id: &'a str) -> TransportFuture<'a, ()>;
 
-    /// Workflows and schedules; returns the document that is asked for.
+    /// Workflows, schedules, events, workers and webhooks; returns the document that is asked for.
     fn ask<'a>(&'a self, ask: Ask<'a>) -> TransportFuture<'a, serde_json::Value>;
+
+    /// Opens a stream of events. What happens after this returned is in it.
+    fn follow(&self, filter: EventFilter) -> TransportFuture<'_, Box<dyn EventSource>>;
 
     /// Whether a fetch can wait for a job. If it cannot, the worker polls.
     fn supports_long_poll(&self) -> bool;
@@ -80,6 +83,12 @@ pub(crate) trait Transport: Send + Sync + 'static {
 
     /// Closes the transport.
     fn close(&self) -> TransportFuture<'_, ()>;
+}
+
+/// An open stream of events.
+pub(crate) trait EventSource: Send {
+    /// Waits for what comes next; `None` where nothing will. Nothing is lost if the future is dropped.
+    fn next(&mut self) -> TransportFuture<'_, Option<Followed>>;
 }
 
 /// A request for jobs.

@@ -5,7 +5,7 @@
 pub(crate) mod proxy;
 
 use redrive_engine::{Engine, Layers, RunLimits, Settings, SystemClock, SystemRandomness, advance_runs, sweeper};
-use redrive_server::{Limits, Server, ServerSettings};
+use redrive_server::{Limits, Server, ServerSettings, WebhookSettings};
 use redrive_store::{Memory, Store};
 use redrive_worker::{Builder, Client, ClientError, Event, Summary};
 use std::net::SocketAddr;
@@ -42,13 +42,15 @@ impl TestServer {
         let listener = TcpListener::bind(address).await.expect("a loopback port");
         let address = listener.local_addr().expect("an address");
         let limits = Limits { drain: Duration::from_millis(50), ..Limits::default() };
-        let settings = ServerSettings { limits, test_directives: true, ..ServerSettings::new("memory") };
+        let webhooks = WebhookSettings { allow_private: true, allow_http: true };
+        let settings = ServerSettings { limits, webhooks, test_directives: true, ..ServerSettings::new("memory") };
         let server = Server::new(Arc::clone(&engine), settings);
         let (stop, stopping) = watch::channel(false);
         let sweeping = sweeper::run(Arc::clone(&engine), ended(stopping.clone()), |_| {});
         let advancing = advance_runs(Arc::clone(&engine), ended(stopping.clone()), |_| {});
         let serving = tokio::spawn(async move {
-            tokio::join!(sweeping, advancing, server.serve(listener, ended(stopping)));
+            let delivering = server.deliver_webhooks(ended(stopping.clone()));
+            tokio::join!(sweeping, advancing, delivering, server.serve(listener, ended(stopping)));
         });
         Self { address, engine, stop, serving }
     }

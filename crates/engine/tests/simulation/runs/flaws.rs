@@ -1,12 +1,10 @@
 //! Stores in memory that do one thing wrong with runs.
 
 use crate::store_kind::StoreKind;
-use redrive_policy::{Moment, Span};
+use redrive_policy::Moment;
+use redrive_store::testing::Wrapper;
 use redrive_store::{
-    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Memory,
-    Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run,
-    RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal,
-    Stepped, Store, StoreFuture, Transition,
+    JobId, Memory, NewJob, NewRun, PendingRun, PendingRuns, Run, RunStep, StartRefusal, Stepped, Store, StoreFuture,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,7 +97,11 @@ impl FlawedStore {
     }
 }
 
-impl Store for FlawedStore {
+impl Wrapper for FlawedStore {
+    fn inner(&self) -> &dyn Store {
+        &self.inner
+    }
+
     fn start_runs(&self, runs: Vec<NewRun>, now: Moment) -> StoreFuture<'_, Result<Vec<Run>, StartRefusal>> {
         let lost = self.errs(Flaw::LosesRuns);
         let store = if lost { Memory::new() } else { self.inner.clone() };
@@ -132,126 +134,5 @@ impl Store for FlawedStore {
             }
             self.inner.advance(changed, now).await
         })
-    }
-
-    fn signal(&self, id: RunId, signal: Signal, now: Moment) -> StoreFuture<'_, Result<Run, RunRefusal>> {
-        self.inner.signal(id, signal, now)
-    }
-
-    fn set_limit(&self, group: Group, setting: Option<Setting>, now: Moment) -> StoreFuture<'_, ()> {
-        self.inner.set_limit(group, setting, now)
-    }
-
-    fn hold_group(&self, group: Group, until: Moment, now: Moment) -> StoreFuture<'_, ()> {
-        self.inner.hold_group(group, until, now)
-    }
-
-    fn settings(&self) -> StoreFuture<'_, Vec<(Group, Setting)>> {
-        self.inner.settings()
-    }
-
-    fn standings(&self, group: Option<Group>, now: Moment) -> StoreFuture<'_, Vec<Standing>> {
-        self.inner.standings(group, now)
-    }
-
-    fn run(&self, id: RunId) -> StoreFuture<'_, Option<Run>> {
-        self.inner.run(id)
-    }
-
-    fn run_of_key(&self, key: Arc<str>) -> StoreFuture<'_, Option<Run>> {
-        self.inner.run_of_key(key)
-    }
-
-    fn runs(&self, filter: RunFilter, limit: usize) -> StoreFuture<'_, Vec<Run>> {
-        self.inner.runs(filter, limit)
-    }
-
-    fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>> {
-        self.inner.next_run(programs)
-    }
-
-    fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
-        self.inner.prune_runs(age, limit, now)
-    }
-
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>> {
-        self.inner.enqueue(jobs, now)
-    }
-
-    fn claim(&self, claim: Claim, now: Moment) -> StoreFuture<'_, Claimed> {
-        self.inner.claim(claim, now)
-    }
-
-    fn extend(
-        &self,
-        lease_refs: Vec<LeaseRef>,
-        span: Option<Span>,
-        now: Moment,
-    ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
-        self.inner.extend(lease_refs, span, now)
-    }
-
-    fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>> {
-        self.inner.settle(settlements, now)
-    }
-
-    fn reclaim<'a>(&'a self, decide: &'a Decider<'a>, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
-        self.inner.reclaim(decide, limit, now)
-    }
-
-    fn stood_still(&self, standstill: Standstill) -> StoreFuture<'_, ()> {
-        self.inner.stood_still(standstill)
-    }
-
-    fn promote<'a>(&'a self, held: &'a Held, limit: usize, now: Moment) -> StoreFuture<'a, Vec<Transition>> {
-        self.inner.promote(held, limit, now)
-    }
-
-    fn cancel(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
-        self.inner.cancel(id, now)
-    }
-
-    fn activate(&self, id: JobId, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
-        self.inner.activate(id, now)
-    }
-
-    fn redrive(&self, id: JobId, redrive: Redrive, now: Moment) -> StoreFuture<'_, Result<Transition, Refusal>> {
-        self.inner.redrive(id, redrive, now)
-    }
-
-    fn remove(&self, id: JobId) -> StoreFuture<'_, Result<Job, Refusal>> {
-        self.inner.remove(id)
-    }
-
-    fn prune(&self, retention: Retention, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
-        self.inner.prune(retention, limit, now)
-    }
-
-    fn pause(&self, queue: Arc<str>, paused: bool, missing: Missing, now: Moment) -> StoreFuture<'_, Option<Queue>> {
-        self.inner.pause(queue, paused, missing, now)
-    }
-
-    fn forget_queue(&self, queue: Arc<str>) -> StoreFuture<'_, Result<Queue, QueueRefusal>> {
-        self.inner.forget_queue(queue)
-    }
-
-    fn prune_queues(&self, age: Span, now: Moment) -> StoreFuture<'_, Vec<Arc<str>>> {
-        self.inner.prune_queues(age, now)
-    }
-
-    fn get(&self, id: JobId) -> StoreFuture<'_, Option<Job>> {
-        self.inner.get(id)
-    }
-
-    fn list(&self, filter: Filter, page: Page) -> StoreFuture<'_, Listed> {
-        self.inner.list(filter, page)
-    }
-
-    fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
-        self.inner.queues()
-    }
-
-    fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {
-        self.inner.next_wake(held)
     }
 }

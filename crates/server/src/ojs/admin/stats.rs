@@ -4,7 +4,7 @@ use crate::api_error::ApiError;
 use crate::app::App;
 use crate::response::JsonResponse;
 use axum::extract::State;
-use redrive_store::State as JobState;
+use redrive_store::{RESERVED_QUEUES, State as JobState};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -14,10 +14,11 @@ pub(crate) async fn stats(State(app): State<Arc<App>>) -> Result<JsonResponse, A
     let count = |state| queues.iter().map(|queue| queue.count(state)).sum::<usize>();
     let jobs: Map<String, Value> =
         JobState::ALL.into_iter().map(|state| (state.name().to_owned(), count(state).into())).collect();
+    let own = queues.iter().filter(|queue| !queue.name.starts_with(RESERVED_QUEUES)).count();
     let throughput = app.engine.throughput(None);
     let now = app.engine.now();
     Ok(JsonResponse::json(&json!({
-        "queues": queues.len(),
+        "queues": own,
         "workers": app.engine.workers().iter().filter(|worker| !worker.is_stale(now)).count(),
         "jobs": jobs,
         "throughput": {

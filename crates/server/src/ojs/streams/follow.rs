@@ -1,13 +1,13 @@
 //! One open stream: it reads the log of events as fast as its client reads.
 
-use super::progress::{PROGRESS, progress_json};
-use super::resume::{Start, Why, gap};
+use super::progress::progress_json;
 use super::{Channel, Wanted, Words, id_here, push_event};
 use crate::app::App;
 use crate::listen::stop_of;
 use crate::ojs::events::EventView;
 use axum::body::Bytes;
 use redrive_engine::{EngineError, Event, Progress, RecentEvents};
+use redrive_ojs::events::{EventId, GapReason, PROGRESS, StreamStart, gap};
 use redrive_store::{Job, JobId, Refusal};
 use serde_json::json;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// After how long a client should call again when its stream has ended, in milliseconds.
-const RETRY: &str = "retry: 3000\n\n";
+const RETRY: &str = "retry: 3000";
 /// How many events are written at once.
 const AT_ONCE: usize = 100;
 /// How long a stream waits before it looks again: under load, events come in groups.
@@ -33,20 +33,18 @@ pub(super) struct Opening {
 
 impl Opening {
     /// A stream that goes on.
-    pub(super) fn follow(start: &Start, app: &App) -> Self {
-        let mut text = RETRY.to_owned();
-        push_unknown(&mut text, start, app);
+    pub(super) fn follow(start: StreamStart, app: &App) -> Self {
+        let text = beginning(start, app);
         Self { text, seen: start.number(), is_all: false }
     }
 
     /// The stream of a job that has ended: what the client has not seen of it, or else its state. `None` where the
     /// client has seen everything.
-    pub(super) fn of_ended(start: &Start, job: &Job, wanted: &Wanted, app: &App) -> Option<Self> {
-        let mut text = RETRY.to_owned();
-        push_unknown(&mut text, start, app);
+    pub(super) fn of_ended(start: StreamStart, job: &Job, wanted: &Wanted, app: &App) -> Option<Self> {
+        let mut text = beginning(start, app);
         let mut last_state = None;
         let mut seen = start.number();
-        if let Start::After(after) = *start {
+        if let StreamStart::After(after) = start {
             let recent = recent(app, wanted, after, usize::MAX);
             if recent.missed == 0 && recent.events.is_empty() {
                 return None;
@@ -58,6 +56,7 @@ impl Opening {
         if last_state != Some(job.state) {
             push_ended(&mut text, app, wanted, job, seen);
         }
+        push_id(&mut text, app, seen);
         Some(Self { text, seen, is_all: true })
     }
 }
@@ -109,22 +108,21 @@ impl EventStream {
             None if self.ended => return None,
             None => self.wait().await,
         };
-        if text.is_empty() {
-            return None;
-        }
         self.wrote = Instant::now();
         Some((Bytes::from(text), self))
     }
 
-    /// Waits for events, for the time of a heartbeat, or for the end of the server. Empty where the stream ends with
-    /// an event that is not wanted.
+    /// Waits for events, for the time of a heartbeat, or for the end of the server.
     async fn wait(&mut self) -> String {
         let heartbeat = self.wrote + self.app.limits.stream_heartbeat;
         loop {
             let looked = Instant::now();
-            let text = self.look();
+            let mut text = self.look();
             if !text.is_empty() || self.ended {
                 self.event = looked;
+                if self.ended {
+                    push_id(&mut text, &self.app, self.seen);
+                }
                 return text;
             }
             tokio::select! {
@@ -180,6 +178,7 @@ impl EventStream {
                         push_ended(&mut text, &self.app, &self.wanted, &job, self.seen);
                         self.ended = true;
                     }
+                    push_id(&mut text, &self.app, self.seen);
                     return text;
                 }
                 Err(EngineError::Refused(_, Refusal::NotFound)) => self.ended = true,
@@ -206,19 +205,32 @@ fn recent(app: &App, wanted: &Wanted, after: u64, limit: usize) -> RecentEvents 
 /// Writes what was found, and before it how much is missing.
 fn push_recent(text: &mut String, app: &App, wanted: &Wanted, after: u64, recent: &RecentEvents) {
     if recent.missed > 0 {
-        let goes_on_after = after + recent.missed;
-        let data = gap(app, Why::Dropped, Some(recent.missed), goes_on_after);
-        push_event(text, &id_here(app, goes_on_after), "gap", &data);
+        push_gap(text, app, GapReason::Dropped, Some(recent.missed), after + recent.missed);
     }
     for event in &recent.events {
         push_view(text, wanted, &EventView::of(event, app.boot));
     }
 }
 
-fn push_unknown(text: &mut String, start: &Start, app: &App) {
-    if let Start::Unknown(now, why) = *start {
-        push_event(text, &id_here(app, now), "gap", &gap(app, why, None, now));
+/// What every stream begins with: the id after which it goes on, so that a client which is cut off before the first
+/// event can resume too, and what is missing before it.
+fn beginning(start: StreamStart, app: &App) -> String {
+    let mut text = format!("{RETRY}\nid: {}\n\n", id_here(app, start.number()));
+    if let StreamStart::Unknown(now, why) = start {
+        push_gap(&mut text, app, why, None, now);
     }
+    text
+}
+
+/// Writes up to where a client has seen everything. The last event may not have been wanted: without this, the client
+/// would call again and again for what comes after the one before it.
+fn push_id(text: &mut String, app: &App, seen: u64) {
+    text.push_str(&format!("id: {}\n\n", id_here(app, seen)));
+}
+
+fn push_gap(text: &mut String, app: &App, why: GapReason, missed: Option<u64>, goes_on_after: u64) {
+    let id = EventId { process: app.boot, number: goes_on_after };
+    push_event(text, &id.to_string(), "gap", &gap(why, missed, id));
 }
 
 fn push_ended(text: &mut String, app: &App, wanted: &Wanted, job: &Job, seen: u64) {

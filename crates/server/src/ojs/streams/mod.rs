@@ -3,9 +3,8 @@
 mod body;
 mod follow;
 mod progress;
-mod resume;
 
-use super::events::{STATE_CHANGED, id_of, read_types, types as all_types};
+use super::events::{STATE_CHANGED, id_of, read_types};
 use super::names::{id_in_path, queue_in_path};
 use super::queues::no_such_queue;
 use crate::api_error::{ApiError, Code};
@@ -18,11 +17,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use body::Unfolded;
 use follow::{EventStream, Opening};
-use progress::PROGRESS;
 use redrive_engine::Event;
+use redrive_ojs::events::{PROGRESS, StreamStart, event_types};
 use redrive_policy::Problem;
 use redrive_store::{Job, JobId};
-use resume::Start;
 use std::sync::Arc;
 
 /// Which events, and after which one.
@@ -130,11 +128,11 @@ async fn open(
     })?;
     // Before anything is looked up: what happens from here on is found in the log, or announced.
     let arrivals = app.engine.watch_events();
-    let start = Start::read(headers, query, &app);
+    let start = start(headers, query, &app);
     let ended = ended_job(&app, &wanted.channel).await?;
     let opening = match ended {
-        None => Opening::follow(&start, &app),
-        Some(job) => match Opening::of_ended(&start, &job, &wanted, &app) {
+        None => Opening::follow(start, &app),
+        Some(job) => match Opening::of_ended(start, &job, &wanted, &app) {
             Some(opening) => opening,
             // The client has everything, and a client of server-sent events does not call again after this.
             None => return Ok(no_more()),
@@ -147,6 +145,14 @@ async fn open(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
+}
+
+/// Reads `Last-Event-ID`, or `last_event_id` of the query for clients that cannot set a header. Clients that
+/// reconnect by themselves repeat the query as it was and update the header, so the header comes first.
+fn start(headers: &HeaderMap, query: &Query, app: &App) -> StreamStart {
+    let header = headers.get("last-event-id").map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
+    let id = header.filter(|id| !id.is_empty()).or_else(|| query.get("last_event_id").map(str::to_owned));
+    StreamStart::of(id.as_deref(), app.boot, app.engine.latest_event())
 }
 
 fn no_more() -> Response {
@@ -177,7 +183,7 @@ fn types(query: &Query, channel: &Channel) -> Result<Option<Vec<&'static str>>, 
     let key = if query.get("types").is_some() { "types" } else { "event_types" };
     // Progress is told in the stream of a job only.
     let progress = Some(PROGRESS).filter(|_| matches!(channel, Channel::Job(_)));
-    let known: Vec<&'static str> = all_types().chain([STATE_CHANGED]).chain(progress).collect();
+    let known: Vec<&'static str> = event_types().chain([STATE_CHANGED]).chain(progress).collect();
     let types = read_types(query, key, &known, &mut problems);
     if problems.is_empty() { Ok(types) } else { Err(ApiError::invalid(problems)) }
 }

@@ -2,32 +2,27 @@
 
 use super::Words;
 use redrive_engine::Progress;
+use redrive_ojs::events::{progress_envelope, progress_parts};
 use redrive_ojs::time::rfc3339;
 use redrive_store::JobId;
 use serde_json::{Value, json};
 
-/// What the event is called.
-pub(super) const PROGRESS: &str = "job.progress";
-
 /// The data of the event.
 pub(super) fn progress_json(words: Words, event_id: &str, job: JobId, progress: &Progress) -> Value {
-    let (time, job) = (rfc3339(progress.at), job.to_string());
-    let (mut told, names) = match words {
-        Words::Events => {
-            let told = json!({
-                "specversion": "1.0", "id": event_id, "type": PROGRESS, "event": PROGRESS, "time": time,
-                "timestamp": time, "source": "/ojs/v1", "subject": job, "data": { "job_id": job },
-            });
-            (told, ["progress_percent", "progress_message", "progress_data"])
-        }
-        Words::Changes => (json!({ "job_id": job, "timestamp": time }), ["progress", "message", "data"]),
+    let progress = redrive_ojs::Progress {
+        fraction: progress.fraction,
+        message: progress.message.as_deref(),
+        data: progress.data.as_deref(),
+        at: progress.at,
     };
-    let percent = progress.fraction.map(|fraction| (fraction * 100.0).floor() as u64);
-    let data = progress.data.as_ref().and_then(|data| serde_json::from_slice(data).ok());
-    let values = [percent.map(Value::from), progress.message.as_deref().map(Value::from), data];
-    let members = if words == Words::Events { &mut told["data"] } else { &mut told };
-    for (name, value) in names.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))) {
-        members[name] = value;
+    match words {
+        Words::Events => progress_envelope(event_id, job, &progress),
+        Words::Changes => {
+            let mut told = json!({ "job_id": job.to_string(), "timestamp": rfc3339(progress.at) });
+            for (part, value) in progress_parts(&progress) {
+                told[if part == "percent" { "progress" } else { part }] = value;
+            }
+            told
+        }
     }
-    told
 }

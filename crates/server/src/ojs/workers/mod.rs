@@ -1,7 +1,6 @@
 //! Workers: which there are, how they do, and what operators tell them.
 
 pub(super) mod describe;
-mod listed;
 
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
@@ -10,29 +9,23 @@ use crate::request::{Payload, Query};
 use crate::response::JsonResponse;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use listed::{Listed, all};
 use redrive_engine::{STALE_AFTER, WorkerRefusal, WorkerState};
 use redrive_ojs::json::member;
 use redrive_ojs::time::rfc3339;
-use redrive_store::Job;
+use redrive_ojs::workers::{ListedWorker, MOST_ACTIVE, list_workers, show_worker};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tracing::info;
 
-/// How many active jobs are looked at for the runs of workers.
-pub(super) const MOST_RUNS: usize = 10_000;
-/// How many runs of one worker are listed.
-const MOST_LISTED: usize = 1_000;
-
 /// `GET /admin/workers`.
 pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
-    let (workers, is_cut) = all(&app).await?;
+    let (workers, is_cut) = list_workers(&app.engine).await?;
     let now = app.engine.now();
     let (page, shown) = named_page(&query, Pages::Numbered, &app.limits, &workers, |worker| &worker.worker.id)?;
     let items: Vec<Value> = page.iter().map(|worker| worker.json(now)).collect();
-    let count = |fits: &dyn Fn(&Listed) -> bool| workers.iter().filter(|worker| fits(worker)).count();
-    let is_stale = |worker: &Listed| worker.worker.is_stale(now);
-    let is = |worker: &Listed, state| !is_stale(worker) && worker.worker.wanted() == state;
+    let count = |fits: &dyn Fn(&ListedWorker) -> bool| workers.iter().filter(|worker| fits(worker)).count();
+    let is_stale = |worker: &ListedWorker| worker.worker.is_stale(now);
+    let is = |worker: &ListedWorker, state| !is_stale(worker) && worker.worker.wanted() == state;
     let mut summary = json!({
         "total": workers.len(),
         "running": count(&|worker| is(worker, WorkerState::Running)),
@@ -41,7 +34,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
         "stale": count(&is_stale),
     });
     if is_cut {
-        summary["active_jobs_counted"] = MOST_RUNS.into();
+        summary["active_jobs_counted"] = MOST_ACTIVE.into();
     }
     let mut out = b"{\"items\":".to_vec();
     out.extend_from_slice(Value::from(items).to_string().as_bytes());
@@ -54,32 +47,13 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
 
 /// `GET /admin/workers/{id}`: one worker, and what it runs.
 pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
-    let mut runs = Vec::new();
-    let mut listed = Listed::known(&app, &id);
-    let each = |job: &Job| {
-        let Some(lease) = job.lease.as_ref().filter(|lease| *lease.worker == *id) else { return };
-        Listed::count_run(&mut listed, lease);
-        if runs.len() < MOST_LISTED {
-            runs.push(json!({
-                "job_id": job.id.to_string(),
-                "type": &*job.spec.kind,
-                "queue": &*job.spec.queue,
-                "attempt": job.attempt,
-                "started_at": job.times.started.map(rfc3339),
-                "lease_expires_at": rfc3339(lease.until),
-            }));
-        }
-    };
-    app.engine.throttled(app.engine.for_each_active(MOST_RUNS, each)).await?;
-    let listed = listed.ok_or_else(|| no_such_worker(&id))?;
-    let mut worker = listed.json(app.engine.now());
-    worker["jobs"] = runs.into();
+    let worker = show_worker(&app.engine, &id).await?.ok_or_else(|| no_such_worker(&app, &id))?;
     Ok(JsonResponse::json(&worker))
 }
 
 /// `GET /workers/{id}/health`: 503 for a worker that gets no jobs, or that was not heard of lately.
 pub(crate) async fn health(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
-    let worker = app.engine.worker(&id).ok_or_else(|| no_such_worker(&id))?;
+    let worker = app.engine.worker(&id).ok_or_else(|| no_such_worker(&app, &id))?;
     let (now, wanted) = (app.engine.now(), worker.wanted());
     let (status, word) = match wanted {
         _ if worker.is_stale(now) => (StatusCode::SERVICE_UNAVAILABLE, "stale"),
@@ -132,7 +106,7 @@ fn direct(app: &App, id: &str, payload: &Payload, state: Option<WorkerState>) ->
     if !problems.is_empty() {
         return Err(ApiError::invalid(problems));
     }
-    let worker = app.engine.direct_worker(id, state).ok_or_else(|| no_such_worker(id))?;
+    let worker = app.engine.direct_worker(id, state).ok_or_else(|| no_such_worker(app, id))?;
     let word = state.unwrap_or_default().name();
     info!(worker = id, "worker {id} is told: {word}");
     Ok(JsonResponse::json(&json!({
@@ -146,7 +120,7 @@ fn direct(app: &App, id: &str, payload: &Payload, state: Option<WorkerState>) ->
 /// `DELETE /admin/workers/{id}`: forgets a stale worker, and ends its runs.
 pub(crate) async fn remove(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
     let ended = app.engine.remove_worker(&id).await.map_err(|refusal| match refusal {
-        WorkerRefusal::NotFound => no_such_worker(&id),
+        WorkerRefusal::NotFound => no_such_worker(&app, &id),
         WorkerRefusal::Engine(error) => error.into(),
         WorkerRefusal::Alive(worker) => {
             let (at, after) = (rfc3339(worker.last_seen), STALE_AFTER.secs());
@@ -161,9 +135,6 @@ pub(crate) async fn remove(State(app): State<Arc<App>>, Path(id): Path<String>) 
     Ok(JsonResponse::json(&json!({ "deleted": true, "id": id, "rescheduled_jobs": ended })))
 }
 
-fn no_such_worker(id: &str) -> ApiError {
-    let message = format!(
-        "there is no worker {id:?}; workers are known from their fetches and heartbeats to this node, for an hour"
-    );
-    ApiError::new(Code::NotFound, message)
+fn no_such_worker(app: &App, id: &str) -> ApiError {
+    ApiError::new(Code::NotFound, redrive_ojs::workers::no_such_worker(&app.engine, id))
 }

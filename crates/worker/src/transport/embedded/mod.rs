@@ -1,6 +1,7 @@
 //! The engine in this process.
 
 mod dead;
+mod events;
 mod report;
 mod runs;
 mod stored;
@@ -9,16 +10,16 @@ mod submit;
 pub(crate) use stored::Stored;
 
 use super::{
-    Ask, DeadFilter, DeadPage, Delivery, FetchRequest, HeartbeatAnswer, Lease, ProgressUpdate, ReportDefaults,
-    RunReport, Settled, Start, Token, Transport, TransportFuture,
+    Ask, DeadFilter, DeadPage, Delivery, EventFilter, EventSource, FetchRequest, HeartbeatAnswer, Lease,
+    ProgressUpdate, ReportDefaults, RunReport, Settled, Start, Token, Transport, TransportFuture,
 };
 use crate::info::JobData;
 use crate::job::Text;
 use crate::run::Run;
-use crate::{Cancelled, ClientError, Job, NewJob};
+use crate::{Cancelled, ClientError, Job, NewJob, QueueFull};
 use redrive_engine::{
-    AdvanceNotice, Backend, ClaimRequest, Engine, EngineError, Layers, ProgressReport, Settings, SystemRandomness,
-    advance_runs, sweeper,
+    AdvanceNotice, Backend, ClaimRequest, Engine, EngineError, Layers, ProgressReport, Randomness, Settings,
+    SystemRandomness, advance_runs, sweeper,
 };
 use redrive_ojs::runs::programs;
 use redrive_ojs::{Envelopes, Limits, body, is_same, key_reused, max_attempts};
@@ -37,6 +38,8 @@ pub(crate) struct Local {
     /// Makes due jobs available, and advances workflows and schedules; absent if a test moves the clock itself.
     loops: Mutex<Option<JoinHandle<()>>>,
     stop: watch::Sender<bool>,
+    /// What tells the events of this engine from those of another.
+    process: u32,
 }
 
 impl Local {
@@ -58,13 +61,14 @@ impl Local {
             tokio::join!(sweeping, advancing);
         });
         let (envelopes, backend) = (envelopes(&engine), Some(backend));
-        Ok(Self { engine, envelopes, backend, loops: Mutex::new(Some(loops)), stop })
+        Ok(Self { engine, envelopes, backend, loops: Mutex::new(Some(loops)), stop, process: process() })
     }
 
     /// An engine that sweeps and advances only when the caller asks it to.
     pub(crate) fn without_loops(engine: Arc<Engine>) -> Self {
         let stop = watch::channel(false).0;
-        Self { envelopes: envelopes(&engine), engine, backend: None, loops: Mutex::new(None), stop }
+        let (envelopes, loops) = (envelopes(&engine), Mutex::new(None));
+        Self { engine, envelopes, backend: None, loops, stop, process: process() }
     }
 
     pub(super) fn job_data(&self, job: redrive_store::Job) -> JobData {
@@ -80,6 +84,10 @@ impl Local {
     }
 }
 
+fn process() -> u32 {
+    SystemRandomness::default().bits() as u32
+}
+
 /// Writes the jobs of an engine as envelopes.
 pub(crate) fn envelopes(engine: &Engine) -> Arc<Envelopes> {
     Arc::new(Envelopes::new(engine.settings().timeout))
@@ -88,6 +96,7 @@ pub(crate) fn envelopes(engine: &Engine) -> Arc<Envelopes> {
 impl Transport for Local {
     fn fetch<'a>(&'a self, request: &'a FetchRequest) -> TransportFuture<'a, Vec<Delivery>> {
         Box::pin(async move {
+            self.engine.note_fetch(&request.worker, &request.queues);
             let claim = ClaimRequest {
                 count: request.count,
                 lease: Some(request.lease.into()),
@@ -197,7 +206,14 @@ impl Transport for Local {
     }
 
     fn ask<'a>(&'a self, ask: Ask<'a>) -> TransportFuture<'a, serde_json::Value> {
-        Box::pin(runs::ask(&self.engine, ask))
+        Box::pin(runs::ask(self, ask))
+    }
+
+    fn follow(&self, filter: EventFilter) -> TransportFuture<'_, Box<dyn EventSource>> {
+        Box::pin(async move {
+            let source: Box<dyn EventSource> = Box::new(events::Stream::open(self, filter).await?);
+            Ok(source)
+        })
     }
 
     fn supports_long_poll(&self) -> bool {
@@ -263,6 +279,12 @@ fn refusal(error: EngineError) -> ClientError {
         EngineError::InvalidPolicy(_) => ClientError::refused(422, "validation_error", error),
         EngineError::Duplicate(_) | EngineError::NotUnique(..) => ClientError::refused(409, "duplicate", error),
         EngineError::Refused(_, Refusal::Duplicate(_)) => ClientError::refused(409, "duplicate", error),
+        EngineError::QueueFull(full) => ClientError::QueueFull(QueueFull {
+            queue: full.queue.to_string(),
+            depth: full.depth,
+            bound: full.bound,
+            retry_after: QueueFull::RETRY_AFTER,
+        }),
         EngineError::Refused(_, Refusal::NotFound) | EngineError::NoSuchQueue(_) => {
             ClientError::refused(404, "not_found", error)
         }

@@ -1,7 +1,8 @@
-//! Workflows and schedules of the engine in this process.
+//! Workflows, schedules, events and workers of the engine in this process.
 
 use super::super::Ask;
 use super::submit::{MAX_BYTES, refused};
+use super::{Local, events};
 use crate::ClientError;
 use redrive_engine::Engine;
 use redrive_ojs::Limits;
@@ -10,12 +11,13 @@ use redrive_ojs::json::Members;
 use redrive_ojs::runs::RunsError;
 use redrive_ojs::runs::schedules::{self, ScheduleList};
 use redrive_ojs::runs::workflows::{self, Workflow};
+use redrive_ojs::workers::{list_workers, no_such_worker, show_worker};
 use redrive_ojs::workflows::WorkflowLimits;
 use serde_json::{Value, json};
 
 /// Does what is asked. The answers are those of a server.
-pub(super) async fn ask(engine: &Engine, ask: Ask<'_>) -> Result<Value, ClientError> {
-    let limits = Limits::default();
+pub(super) async fn ask(local: &Local, ask: Ask<'_>) -> Result<Value, ClientError> {
+    let (engine, limits) = (&local.engine, Limits::default());
     match ask {
         Ask::StartWorkflow(document) => {
             let text = text(&document)?;
@@ -49,7 +51,27 @@ pub(super) async fn ask(engine: &Engine, ask: Ask<'_>) -> Result<Value, ClientEr
             let found: Vec<Value> = page.jobs.iter().map(|job| written(|out| job.push(out))).collect();
             Ok(json!({ "cron_jobs": found, "pagination": { "next_cursor": next } }))
         }
+        Ask::ListEvents { filter, limit } => events::list(local, filter, limit),
+        Ask::ListWorkers { after, limit } => workers(engine, after.as_deref(), limit).await,
+        Ask::Worker(id) => match show_worker(engine, id).await.map_err(super::refusal)? {
+            Some(worker) => Ok(worker),
+            None => Err(ClientError::refused(404, "not_found", no_such_worker(engine, id))),
+        },
+        Ask::Webhooks(_) => Err(ClientError::refused(409, "not_configured", NO_WEBHOOKS)),
     }
+}
+
+/// Why there are none. A subscription without a server would collect events that nobody sends.
+const NO_WEBHOOKS: &str = "an engine in this process sends no webhooks: follow client.events(), or serve the folder \
+                           with `redrive serve` and use Client::http";
+
+async fn workers(engine: &Engine, after: Option<&str>, limit: usize) -> Result<Value, ClientError> {
+    let (workers, _) = list_workers(engine).await.map_err(super::refusal)?;
+    let now = engine.now();
+    let mut rest = workers.iter().filter(|listed| after.is_none_or(|after| *listed.worker.id > *after));
+    let page: Vec<Value> = rest.by_ref().take(limit).map(|listed| listed.json(now)).collect();
+    let next = rest.next().and(page.last()).map(|last| last["id"].clone());
+    Ok(json!({ "items": page, "pagination": { "next_cursor": next } }))
 }
 
 /// A document as a server would receive it.

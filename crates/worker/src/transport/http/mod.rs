@@ -1,14 +1,15 @@
 //! Open Job Spec over HTTP.
 
 mod call;
+mod follow;
 mod manifest;
 mod read;
 mod runs;
 mod write;
 
 use super::{
-    Ask, DeadFilter, DeadPage, Delivery, FetchRequest, HeartbeatAnswer, ProgressUpdate, ReportDefaults, RunReport,
-    Settled, Start, Transport, TransportFuture,
+    Ask, DeadFilter, DeadPage, Delivery, EventFilter, EventSource, FetchRequest, HeartbeatAnswer, ProgressUpdate,
+    ReportDefaults, RunReport, Settled, Start, Transport, TransportFuture,
 };
 use crate::http::{HttpClient, escaped};
 use crate::info::JobData;
@@ -199,6 +200,13 @@ impl Transport for Http {
 
     fn ask<'a>(&'a self, ask: Ask<'a>) -> TransportFuture<'a, serde_json::Value> {
         Box::pin(runs::ask(&self.caller, ask))
+    }
+
+    fn follow(&self, filter: EventFilter) -> TransportFuture<'_, Box<dyn EventSource>> {
+        Box::pin(async move {
+            let source: Box<dyn EventSource> = Box::new(follow::Stream::open(self.caller.clone(), filter).await?);
+            Ok(source)
+        })
     }
 
     fn supports_long_poll(&self) -> bool {

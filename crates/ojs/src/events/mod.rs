@@ -1,12 +1,24 @@
 //! Events in the words of Open Job Spec.
 
+mod place;
+
+pub use place::{EventId, GapReason, NotAnEventId, StreamStart, gap};
+
+use crate::Progress;
 use crate::time::rfc3339;
-use redrive_policy::Moment;
-use redrive_store::{Blob, EventBody, EventKind, JobEvent, RESERVED_QUEUES};
+use redrive_policy::{Moment, Problem, resembling};
+use redrive_store::{
+    Blob, EventBody, EventKind, JOB_EVENT_TYPES, Job, JobEvent, JobId, RESERVED_QUEUES, State, Transition,
+};
 use serde_json::{Value, json};
 
+/// The type of the event that tells the progress of a job, in the stream of that job only.
+pub const PROGRESS: &str = "job.progress";
+/// The largest error or result in the state of a job in the form of an event, in bytes.
+const LARGEST_PART: usize = 4_096;
+
 /// The types of events that do not concern a single job.
-pub const OTHER_EVENT_TYPES: [&str; 12] = [
+pub const OTHER_EVENT_TYPES: [&str; 14] = [
     "queue.paused",
     "queue.resumed",
     "cron.triggered",
@@ -19,6 +31,8 @@ pub const OTHER_EVENT_TYPES: [&str; 12] = [
     "worker.started",
     "worker.quiet",
     "worker.stopped",
+    "backpressure.rejected",
+    "rate_limit.dynamic_adjusted",
 ];
 
 /// The types of events of webhooks. They are told, and not delivered.
@@ -30,6 +44,26 @@ pub const WEBHOOK_EVENT_TYPES: [&str; 6] = [
     "webhook.subscription.created",
     "webhook.subscription.deleted",
 ];
+
+/// All types of events in lists.
+pub fn event_types() -> impl Iterator<Item = &'static str> {
+    JOB_EVENT_TYPES.into_iter().chain(OTHER_EVENT_TYPES).chain(WEBHOOK_EVENT_TYPES)
+}
+
+/// The types that are named, or selected by patterns. One that is misspelt would be waited for in vain: it is a
+/// problem at this path.
+pub fn named_types<'k>(said: &[&str], known: &[&'k str], path: &str, problems: &mut Vec<Problem>) -> Vec<&'k str> {
+    let mut read = |said: &&str| {
+        let found = selected_types(said, known);
+        if found.is_empty() {
+            let near = resembling(said, known).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            let allowed = format!("{}, or patterns as job.*{near}", known.join(", "));
+            problems.push(Problem::new(path, format!("\"{said}\""), allowed));
+        }
+        found
+    };
+    said.iter().flat_map(&mut read).collect()
+}
 
 /// The types that a name or a pattern selects: `job.*` all that begin so, `*` all. None where there is no such type.
 #[must_use]
@@ -63,6 +97,41 @@ pub fn event_envelope(id: &str, at: Moment, body: &EventBody) -> Value {
         "subject": subject,
         "data": data,
     })
+}
+
+/// The state of a job that has ended, in the form of the event that it ended with, and when that was.
+#[must_use]
+pub fn ended_event(job: &Job) -> (Moment, EventBody) {
+    let kind = match job.state {
+        State::Completed => EventKind::Completed,
+        State::Cancelled => EventKind::Cancelled,
+        _ => EventKind::Discarded,
+    };
+    let at = job.times.finished.unwrap_or(job.times.created);
+    let event = JobEvent::main(&Transition::new(job.clone(), kind, None, at), LARGEST_PART);
+    (at, EventBody::Job(Box::new(event)))
+}
+
+/// How far a job has come, as an event under the id of the one before it.
+#[must_use]
+pub fn progress_envelope(id: &str, job: JobId, progress: &Progress<'_>) -> Value {
+    let (time, job) = (rfc3339(progress.at), job.to_string());
+    let mut envelope = json!({
+        "specversion": "1.0", "id": id, "type": PROGRESS, "event": PROGRESS, "time": time,
+        "timestamp": time, "source": "/ojs/v1", "subject": job, "data": { "job_id": job },
+    });
+    for (part, value) in progress_parts(progress) {
+        envelope["data"][format!("progress_{part}")] = value;
+    }
+    envelope
+}
+
+/// What is known of the progress of a job: `percent`, `message` and `data`, as far as they were reported.
+pub fn progress_parts(progress: &Progress<'_>) -> impl Iterator<Item = (&'static str, Value)> {
+    let percent = progress.fraction.map(|fraction| Value::from((fraction * 100.0).floor() as u64));
+    let data = progress.data.and_then(|data| serde_json::from_slice(data).ok());
+    let parts = [("percent", percent), ("message", progress.message.map(Value::from)), ("data", data)];
+    parts.into_iter().filter_map(|(part, value)| Some((part, value?)))
 }
 
 /// What is told of the event of a job that happened at this time.
