@@ -80,7 +80,8 @@ impl Machine<'_> {
         let ready: Vec<TaskId> = self.ready.iter().copied().collect();
         for id in ready {
             let Some(task) = self.state.tasks.get(&id) else { continue };
-            let overdue = Self::due(id, task).filter(|due| due.is_deadline && due.at <= now).min();
+            // At the moment of the deadline itself, what is on its way is in time.
+            let overdue = Self::due(id, task).filter(|due| due.is_deadline && due.at < now).min();
             if let Some(due) = overdue {
                 self.fire(due);
             }
