@@ -3,7 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, dead_code)]
 
-use redrive_flow::{Definition, Effect, Message, Start, State, TRANSITIONS};
+use redrive_flow::{Definition, Effect, Message, Start, State};
 use redrive_policy::{Draw, Moment};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ impl Flow {
     pub(crate) fn run(&self) -> Ran {
         let text = self.definition.to_string();
         let definition = Definition::read(&text).unwrap_or_else(|problems| panic!("{problems:#?}\n{text}"));
-        let whole = self.to_the_end(&definition, TRANSITIONS, false);
+        let whole = self.to_the_end(&definition, 10_000, false);
         let interrupted = self.to_the_end(&definition, 1, true);
         assert_eq!(whole, interrupted, "the run that was interrupted ends otherwise: {text}");
         whole
@@ -100,7 +100,7 @@ impl Flow {
         let mut state = definition.start(start, START).expect("a state");
         let (mut now, mut waits) = (START, Vec::new());
         let mut cancel = self.cancelled_after.map(|ms| Moment::from_micros(START.micros() + ms * 1_000));
-        for _ in 0..200_000 {
+        for _ in 0..1_000_000 / transitions {
             if stored {
                 let text = serde_json::to_string(&state).expect("a state can be written");
                 let read: State = serde_json::from_str(&text).expect("a state can be read");
