@@ -8,7 +8,7 @@ use crate::log;
 use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument, Settings};
 use redrive_policy::dialect::Dialect;
 use redrive_policy::{Span, resembling};
-use redrive_server::{ApiKeys, Hosts, Limits, WebhookSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, SecretKeys, WebhookSettings};
 use redrive_store::Retention;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -24,6 +24,8 @@ pub(crate) struct ServerConfig {
     pub(crate) backups: Option<PathBuf>,
     pub(crate) threads: usize,
     pub(crate) keys: ApiKeys,
+    /// The keys for secrets that callers store.
+    pub(crate) secret_keys: SecretKeys,
     pub(crate) hosts: Hosts,
     pub(crate) test_directives: bool,
     pub(crate) webhooks: WebhookSettings,
@@ -44,6 +46,7 @@ pub(crate) enum StoreLocation {
 pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     let mut from = Reader { sources, problems: sources.problems.clone() };
     let keys = from.keys();
+    let secret_keys = from.secret_keys();
     let listen = from.listen(&keys);
     let (hosts, test_directives) = (from.hosts(), from.flag("allow_test_directives"));
     let webhooks = WebhookSettings {
@@ -70,6 +73,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
             backups,
             threads,
             keys,
+            secret_keys,
             hosts,
             test_directives,
             webhooks,
@@ -206,6 +210,21 @@ impl Reader<'_> {
         keys.unwrap_or_else(|message| {
             self.wrong(key, &message);
             ApiKeys::default()
+        })
+    }
+
+    fn secret_keys(&mut self) -> SecretKeys {
+        let path = self.text("secrets_key_file");
+        if path.is_empty() {
+            return SecretKeys::default();
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            self.problems.is_usage = true;
+            format!("cannot read \"{path}\": {error}")
+        });
+        text.and_then(|text| SecretKeys::read(&text)).unwrap_or_else(|message| {
+            self.wrong("secrets_key_file", &message);
+            SecretKeys::default()
         })
     }
 
