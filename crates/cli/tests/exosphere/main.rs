@@ -33,7 +33,6 @@ fn scenario(server: &Server, name: &str, key: &str) {
     command.arg(program).arg(name).env("EXOSPHERE_STATE_MANAGER_URI", &server.url).env("EXOSPHERE_API_KEY", key);
     let output = command.output().expect("Python runs");
     assert!(output.status.success(), "{name}: {}{}", stdout(&output), stderr(&output));
-    println!("{}", stdout(&output));
 }
 
 #[test]
