@@ -329,6 +329,7 @@ fn hint(code: &str, message: &str) -> Option<&'static str> {
         "conflict" => Some("`redrive job explain ID` shows the state of the job"),
         "payload_too_large" => Some("send less at once, or raise this limit on the server"),
         "validation_error" => Some("`redrive policy check FILE` lists everything that is wrong with a policy"),
+        "QUEUE_FULL" => Some("try again later; `redrive queues config QUEUE --max-depth N` changes how many may wait"),
         "rate_limited" | "unavailable" => Some("try again in a moment"),
         "backend_error" | "internal_error" => Some("the log of the server says more"),
         _ => None,

@@ -21,7 +21,7 @@ enum Command {
     Pause(Pause),
     /// Resume a queue: workers claim its jobs again
     Resume(Name),
-    /// Show or change how many jobs of a queue run at once, and how many start in a time
+    /// Show or change how many jobs of a queue run at once, start in a time, and may wait
     Config(Config),
     /// List limits: what is held and by what, and how many jobs wait
     Limits,
@@ -50,6 +50,9 @@ struct Config {
     queue: Name,
     #[command(flatten)]
     bounds: BoundsArgs,
+    /// How many jobs may wait; further ones are refused. 0 for any number, whatever the server says for all queues
+    #[arg(long, value_name = "N")]
+    max_depth: Option<u64>,
     /// Remove what is configured; with other options, configure only these
     #[arg(long)]
     clear: bool,
@@ -61,6 +64,7 @@ Examples:
   redrive queues pause mail
   redrive queues pause --create reports
   redrive queues config mail --concurrency 20 --rate 1000/1h
+  redrive queues config mail --max-depth 50000
   redrive queues config mail --clear
   redrive queues limits";
 
@@ -139,6 +143,7 @@ fn configure(client: &Client, args: &Config, json: bool) -> Result<(), Failed> {
         ("concurrency", concurrency.map(Value::from)),
         ("rate_limit", rate.map(|rate| rate.to_json())),
         ("throttle", throttle.map(|throttle| throttle.to_json())),
+        ("backpressure", args.max_depth.map(|depth| json!({ "max_depth": depth }))),
     ];
     let changes: Vec<(&str, Value)> = changes.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     let before = client.ask(Send::Get, &path)?;
@@ -161,10 +166,12 @@ fn configure(client: &Client, args: &Config, json: bool) -> Result<(), Failed> {
     }
 }
 
-/// A number, or a rate such as `100 in PT60S`.
+/// A number, a rate such as `100 in PT60S`, or how many jobs may wait.
 fn shown(value: &Value) -> String {
-    match (value["limit"].as_u64(), value["period"].as_str()) {
-        (Some(limit), Some(period)) => format!("{limit} in {period}"),
+    match (value["limit"].as_u64(), value["period"].as_str(), value["max_depth"].as_u64()) {
+        (Some(limit), Some(period), _) => format!("{limit} in {period}"),
+        (.., Some(0)) => "any number of jobs may wait".to_owned(),
+        (.., Some(depth)) => format!("at most {depth} jobs may wait"),
         _ => value.to_string(),
     }
 }

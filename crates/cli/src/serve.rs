@@ -3,9 +3,10 @@
 use crate::config::{self, Flags, ServerConfig};
 use crate::exit::Failed;
 use crate::{backend, descriptors, log, signals};
-use redrive_engine::{Backend, SystemRandomness, advance_runs, sweeper};
+use redrive_engine::{Backend, Engine, EngineError, SystemRandomness, advance_runs, sweeper};
 use redrive_server::{LocalStore, Server, ServerSettings};
 use redrive_store::embedded::Notice;
+use redrive_store::{Group, Setting};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -56,6 +57,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     let programs = redrive_server::programs(&config.limits);
     let engine = backend.engine(Arc::new(SystemRandomness::default()), config.engine, programs).await;
     let engine = engine.map_err(Failed::unreachable)?;
+    set_groups(&engine, config.groups).await.map_err(Failed::unreachable)?;
     watch_store(&backend, stopper);
     if config.test_directives {
         warn!("test directives are allowed: a job may stop the worker that runs it; for tests of the protocol only",);
@@ -90,6 +92,16 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     finish.send_replace(true);
     let _ = tokio::join!(sweeper, advancer);
     backend::close(&backend, &config.location).await
+}
+
+/// Sets what the configuration file says for queues, types and keys, where that is not set already.
+async fn set_groups(engine: &Engine, groups: Vec<(Group, Setting)>) -> Result<(), EngineError> {
+    let known = if groups.is_empty() { Vec::new() } else { engine.limit_settings().await? };
+    for entry in groups.into_iter().filter(|entry| !known.contains(entry)) {
+        info!("the configuration file sets the limits of {}", entry.0);
+        engine.set_limit(entry.0, Some(entry.1)).await?;
+    }
+    Ok(())
 }
 
 /// Logs what happens to the store, and stops the server once a store in a folder has stopped.

@@ -22,6 +22,17 @@ pub struct FailureReport {
     pub delay: Option<Span>,
     /// The policy that the worker brings, if it brings one.
     pub worker_policy: Option<Arc<Policy>>,
+    /// For how long no job with the limit key of this one is to start.
+    pub hold: Option<KeyHold>,
+}
+
+/// A time before which no job with a limit key is to start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyHold {
+    /// The time, by the wall clock.
+    pub until: Moment,
+    /// The same as it is told.
+    pub text: String,
 }
 
 impl FailureReport {
@@ -36,6 +47,7 @@ impl FailureReport {
             signal: Signal::None,
             delay: None,
             worker_policy: None,
+            hold: None,
         }
     }
 }

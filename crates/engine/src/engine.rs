@@ -4,10 +4,11 @@ use crate::admission::Admission;
 use crate::discards::Discards;
 use crate::events::EventLog;
 use crate::history::History;
-use crate::limits::LimitedKinds;
+use crate::limits::KnownLimits;
 use crate::maintenance::{self, MaintenanceProgram};
 use crate::policies::Policies;
 use crate::progress::Watch;
+use crate::rejections::Rejections;
 use crate::run::{Program, RunLimits, Runs};
 use crate::throttle::Throttle;
 use crate::workers::Workers;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub retention: Retention,
     /// How often in a row a job may be released.
     pub most_releases: u32,
+    /// How many jobs may wait in a queue for which nothing else is set; absent or zero, any number.
+    pub max_depth: Option<u64>,
     /// How many jobs one claim gets at most.
     pub most_claimed: usize,
     /// How many jobs one sweep touches in a single step.
@@ -46,6 +49,7 @@ impl Settings {
             timeout: Some(Span::from_secs(1_800)),
             retention: Retention { finished: Span::from_secs(86_400), dead: Span::from_secs(30 * 86_400) },
             most_releases: 100,
+            max_depth: None,
             most_claimed: 1_000,
             sweep_step: 1_000,
         }
@@ -60,7 +64,8 @@ pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) policies: Policies,
     pub(crate) admission: Admission,
-    pub(crate) limited_kinds: LimitedKinds,
+    pub(crate) known_limits: KnownLimits,
+    pub(crate) rejections: Rejections,
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
     pub(crate) history: History,
@@ -92,7 +97,8 @@ impl Engine {
             settings,
             policies: Policies::default(),
             admission: Admission::default(),
-            limited_kinds: LimitedKinds::default(),
+            known_limits: KnownLimits::default(),
+            rejections: Rejections::default(),
             event_log: EventLog::default(),
             discards: Discards::default(),
             history: History::default(),

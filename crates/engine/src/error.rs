@@ -1,7 +1,7 @@
 //! What a command can answer besides success.
 
 use redrive_policy::Problems;
-use redrive_store::{Duplicate, JobId, Queue, Refusal, RunId, RunRefusal, StoreError};
+use redrive_store::{Duplicate, JobId, Queue, QueueFull, Refusal, RunId, RunRefusal, StoreError};
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ pub enum EngineError {
     Duplicate(JobId),
     /// The job at this position, from 0, must be unique, and is a duplicate.
     NotUnique(usize, Duplicate),
+    /// The queue has no room for the jobs.
+    QueueFull(QueueFull),
     /// The job does not allow it.
     Refused(JobId, Refusal),
     /// There is no such queue.
@@ -46,6 +48,7 @@ impl fmt::Display for EngineError {
             Self::InvalidPolicy(problems) => write!(f, "the retry policy is not valid: {problems}"),
             Self::Duplicate(id) => write!(f, "a job {id} is kept already"),
             Self::NotUnique(_, duplicate) => write!(f, "the job is a duplicate: {duplicate}"),
+            Self::QueueFull(full) => full.fmt(f),
             Self::Refused(id, refusal) => write!(f, "job {id}: {refusal}"),
             Self::NoSuchQueue(name) => write!(f, "there is no queue \"{name}\""),
             Self::QueueHasJobs(queue) => write!(f, "the queue \"{}\" has {} jobs", queue.name, queue.jobs()),

@@ -21,6 +21,7 @@ mod policies;
 mod progress;
 mod query;
 mod randomness;
+mod rejections;
 mod run;
 mod settle;
 mod submit;
@@ -36,7 +37,7 @@ mod workers;
 
 pub use backend::Backend;
 pub use claim::ClaimRequest;
-pub use decide::FailureReport;
+pub use decide::{FailureReport, KeyHold};
 pub use discards::Discarded;
 pub use drain::SubmissionDecoder;
 pub use engine::{Engine, Settings};

@@ -1,33 +1,47 @@
 //! Limits that operators set: for queues, for types, and for the keys of jobs.
 
+use crate::decide::KeyHold;
 use crate::wall::moved;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, other_events};
 use redrive_policy::Moment;
-use redrive_store::{Group, Limits, OwnLimit, Setting, Standing};
-use std::collections::BTreeSet;
+use redrive_store::{Group, Job, Limits, OwnLimit, RESERVED_QUEUES, Setting, Standing};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The types that are limited, as this node last read it: new jobs of these types are in the group of their type.
+/// What new jobs have to be held to, as this node last read it.
 #[derive(Debug, Default)]
-pub(crate) struct LimitedKinds(RwLock<Arc<BTreeSet<Arc<str>>>>);
+pub(crate) struct KnownLimits(RwLock<Arc<Known>>);
 
-impl LimitedKinds {
-    fn get(&self) -> Arc<BTreeSet<Arc<str>>> {
+#[derive(Debug, Default)]
+struct Known {
+    /// The types that are limited: new jobs of these types are in the group of their type.
+    kinds: BTreeSet<Arc<str>>,
+    /// How many jobs may wait in queues for which that is set; zero is any number.
+    depths: HashMap<Arc<str>, u64>,
+}
+
+impl KnownLimits {
+    fn get(&self) -> Arc<Known> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn note(&self, settings: &[(Group, Setting)]) {
-        let kinds = settings.iter().filter_map(|(group, _)| match group {
-            Group::Kind(kind) => Some(Arc::clone(kind)),
-            Group::Key(_) | Group::Queue(_) => None,
-        });
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(kinds.collect());
+        let mut known = Known::default();
+        for (group, setting) in settings {
+            match group {
+                Group::Kind(kind) => drop(known.kinds.insert(Arc::clone(kind))),
+                Group::Queue(queue) => known.depths.extend(setting.depth.map(|depth| (Arc::clone(queue), depth))),
+                Group::Key(_) => {}
+            }
+        }
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
     }
 }
 
 impl Engine {
     /// Sets the limits of a group; absent, what was set is removed. They apply from the next claim on, on all nodes.
-    /// The limits of a type apply to jobs that are enqueued from then on.
+    /// The limits of a type, and the depth of a queue, apply to jobs that are enqueued from then on; on other nodes
+    /// from when they have read it.
     ///
     /// # Errors
     /// The store did not answer.
@@ -39,13 +53,26 @@ impl Engine {
         Ok(())
     }
 
-    /// No run of a group starts before this time, by the wall clock.
+    /// No run of a group starts before this time, by the wall clock; the last call applies.
     ///
     /// # Errors
     /// The store did not answer.
     pub async fn hold_group(&self, group: Group, until: Moment) -> Result<(), EngineError> {
         let until = moved(until, -self.wall().ahead_us);
-        Ok(self.store.hold_group(group, until, self.clock.now()).await?)
+        self.store.hold_group(group, until, self.clock.now()).await?;
+        self.admission.anything_elsewhere();
+        Ok(())
+    }
+
+    /// No job with the limit key of this one starts before a time: a worker asks for that.
+    pub(crate) async fn hold_key_of(&self, job: &Job, hold: KeyHold, reason: &str) {
+        let own = job.spec.limits.as_ref().and_then(|limits| limits.own.as_ref());
+        let Some(own) = own.filter(|_| hold.until > self.now()) else { return };
+        // The run has ended, and that is what the worker has to learn. Where the store does not answer, the next job of
+        // the key fails, and asks again.
+        if self.hold_group(Group::Key(Arc::clone(&own.key)), hold.until).await.is_ok() {
+            self.tell([other_events::key_held(&own.key, &hold.text, reason)]);
+        }
     }
 
     /// What is set for which groups.
@@ -74,19 +101,28 @@ impl Engine {
         Ok(standings.into_iter().map(shown).collect())
     }
 
-    /// Reads which types are limited: at the start, and when another node may have changed it.
+    /// Reads which types are limited, and how deep queues may be: at the start, and when another node may have changed
+    /// it.
     ///
     /// # Errors
     /// The store did not answer.
     pub async fn recall_limits(&self) -> Result<(), EngineError> {
-        self.limited_kinds.note(&self.store.settings().await?);
+        self.known_limits.note(&self.store.settings().await?);
         Ok(())
     }
 
     /// The limits of a new job besides that of its queue.
     pub(crate) fn limits_of(&self, kind: &Arc<str>, own: Option<OwnLimit>) -> Option<Arc<Limits>> {
-        let by_kind = self.limited_kinds.get().contains(kind);
+        let by_kind = self.known_limits.get().kinds.contains(kind);
         (own.is_some() || by_kind).then(|| Arc::new(Limits { own, by_kind }))
+    }
+
+    /// How many jobs may wait in a queue: what is set for it, or else for all. Queues that only the server itself uses
+    /// are as deep as they have to be.
+    #[must_use]
+    pub fn depth_of(&self, queue: &str) -> Option<u64> {
+        let set = self.known_limits.get().depths.get(queue).copied();
+        set.or(self.settings.max_depth).filter(|depth| *depth > 0 && !queue.starts_with(RESERVED_QUEUES))
     }
 
     fn moved_setting(&self, setting: Setting, by_us: i64) -> Setting {

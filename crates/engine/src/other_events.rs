@@ -17,6 +17,17 @@ pub(crate) fn queue_paused(queue: &Arc<str>, paused: bool) -> OtherEvent {
     }
 }
 
+/// No job with a limit key starts before a time, because a worker asked for that.
+pub(crate) fn key_held(key: &Arc<str>, until: &str, reason: &str) -> OtherEvent {
+    OtherEvent {
+        event_type: "rate_limit.dynamic_adjusted".into(),
+        subject: Arc::clone(key),
+        queue: None,
+        job_type: None,
+        data: blob(&json!({ "key": &**key, "until": until, "reason": reason })),
+    }
+}
+
 /// The first heartbeat of a worker, or of another process under its name.
 pub(crate) fn worker_started(worker: &Worker) -> OtherEvent {
     let queues: Vec<&str> = worker.report.queues.iter().flatten().map(|queue| &**queue).collect();

@@ -79,6 +79,8 @@ impl Engine {
             QueueRefusal::HasJobs(queue) => EngineError::QueueHasJobs(Box::new(queue)),
         })?;
         self.admission.free(&queue.name);
+        // What was set for it is gone with it.
+        self.recall_limits().await?;
         Ok(queue)
     }
 

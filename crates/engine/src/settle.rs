@@ -1,6 +1,6 @@
 //! Ending runs.
 
-use crate::decide::{self, FailureReport};
+use crate::decide::{self, FailureReport, KeyHold};
 use crate::engine::refused;
 use crate::wall::shown_settled;
 use crate::{Engine, EngineError};
@@ -18,6 +18,12 @@ pub enum Ending {
     Released(Span),
 }
 
+/// The hold that a report asks for, with its position, and why.
+fn hold_of(place: usize, ending: &Ending) -> Option<(usize, KeyHold, String)> {
+    let Ending::Failed(report) = ending else { return None };
+    Some((place, report.hold.clone()?, report.types.first().cloned().unwrap_or_default()))
+}
+
 impl Engine {
     /// Ends runs; each is answered separately. Success that is reported again with the same token changes nothing.
     ///
@@ -29,6 +35,7 @@ impl Engine {
     ) -> Result<Vec<Result<Settled, EngineError>>, EngineError> {
         let now = self.clock.now();
         let ids: Vec<_> = endings.iter().map(|(lease_ref, _)| lease_ref.id).collect();
+        let holds: Vec<_> = (0..).zip(&endings).filter_map(|(place, (_, ending))| hold_of(place, ending)).collect();
         let settlement = |(lease_ref, ending)| {
             let report = match ending {
                 Ending::Done(result) => RunOutcome::Done(result),
@@ -44,6 +51,11 @@ impl Engine {
         self.publish(answers.iter().flatten().filter_map(Settled::transition));
         if answers.iter().flatten().any(|settled| settled.job().parent.is_some()) {
             self.advance_woken().await;
+        }
+        for (place, hold, reason) in holds {
+            if let Some(Ok(settled)) = answers.get(place) {
+                self.hold_key_of(settled.job(), hold, &reason).await;
+            }
         }
         let ahead_us = self.wall().ahead_us;
         let shown = |(id, answer)| Ok(shown_settled(refused(id, answer)?, ahead_us));

@@ -76,21 +76,30 @@ impl Engine {
     /// Enqueues jobs, all or none.
     ///
     /// # Errors
-    /// The first policy that is not valid, or an id that is taken; nothing is enqueued then.
+    /// The first policy that is not valid, an id that is taken, or a queue without room; nothing is enqueued then.
     pub async fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Enqueued>, EngineError> {
         let mut ids = self.new_ids(self.now());
-        let jobs = submissions.into_iter().map(|submission| self.new_job(submission, &mut ids));
-        let jobs = jobs.collect::<Result<Vec<NewJob>, EngineError>>()?;
+        let mut jobs = Vec::with_capacity(submissions.len());
+        for submission in submissions {
+            let depth = self.depth_of(&submission.queue);
+            jobs.push(NewJob { depth, ..self.new_job(submission, &mut ids)? });
+        }
         self.enqueue(jobs).await
     }
 
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EngineError> {
         let now = self.clock.now();
-        let jobs = jobs.into_iter().map(|job| self.stored_job(job)).collect();
+        let jobs: Vec<NewJob> = jobs.into_iter().map(|job| self.stored_job(job)).collect();
+        let bounded = jobs.iter().any(|job| job.depth.is_some());
+        let kinds: Vec<Arc<str>> = jobs.iter().filter(|_| bounded).map(|job| Arc::clone(&job.spec.kind)).collect();
         let enqueued = self.store.enqueue(jobs, now).await?;
         let enqueued = enqueued.map_err(|refusal| match refusal {
             EnqueueRefusal::IdTaken { id, .. } => EngineError::Duplicate(id),
             EnqueueRefusal::Duplicate { index, duplicate } => EngineError::NotUnique(index, duplicate),
+            EnqueueRefusal::QueueFull { index, full } => {
+                self.rejected(&full, kinds.get(index), now);
+                EngineError::QueueFull(full)
+            }
         })?;
         let answers: Vec<Answer> = enqueued.into_iter().map(|answer| Answer::of(answer, now)).collect();
         self.publish(answers.iter().flat_map(Answer::happened));
@@ -114,7 +123,7 @@ impl Engine {
         let limits = self.limits_of(&kind, limit);
         let spec = Spec { kind, queue, priority, body, policy, timeout, lease, expires, limits };
         let id = id.unwrap_or_else(|| ids.next_id());
-        Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key, parent: None, unique })
+        Ok(NewJob { id, spec: Arc::new(spec), start, idempotency_key, parent: None, unique, depth: None })
     }
 
     /// Ids for jobs that bring none.

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use redrive_engine::EngineError;
 use redrive_ojs::runs::RunsError;
 use redrive_policy::Problem;
-use redrive_store::{Duplicate, JobId, Queue, Refusal, RunRefusal, State, StoreError};
+use redrive_store::{Duplicate, JobId, Queue, QueueFull, Refusal, RunRefusal, State, StoreError};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -28,13 +28,14 @@ pub(crate) enum Code {
     Unsupported,
     NotConfigured,
     RateLimited,
+    QueueFull,
     BackendError,
     InternalError,
     Unavailable,
 }
 
 impl Code {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::InvalidRequest,
         Self::InvalidPayload,
         Self::Unauthorized,
@@ -50,6 +51,7 @@ impl Code {
         Self::Unsupported,
         Self::NotConfigured,
         Self::RateLimited,
+        Self::QueueFull,
         Self::BackendError,
         Self::InternalError,
         Self::Unavailable,
@@ -72,6 +74,8 @@ impl Code {
             Self::Unsupported => "unsupported",
             Self::NotConfigured => "not_configured",
             Self::RateLimited => "rate_limited",
+            // As the page about backpressure writes it.
+            Self::QueueFull => "QUEUE_FULL",
             Self::BackendError => "backend_error",
             Self::InternalError => "internal_error",
             Self::Unavailable => "unavailable",
@@ -90,7 +94,7 @@ impl Code {
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::ValidationError | Self::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            Self::RateLimited | Self::QueueFull => StatusCode::TOO_MANY_REQUESTS,
             Self::BackendError | Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -98,7 +102,7 @@ impl Code {
 
     /// Whether the same request may succeed later.
     pub(crate) const fn retryable(self) -> bool {
-        matches!(self, Self::RequestTimeout | Self::RateLimited | Self::Unavailable)
+        matches!(self, Self::RequestTimeout | Self::RateLimited | Self::QueueFull | Self::Unavailable)
     }
 
     /// What to do about it, where the message does not say more.
@@ -119,6 +123,7 @@ impl Code {
             Self::Unsupported => "Send the header \"OJS-Version: 1.0\", or none.",
             Self::NotConfigured => "Configure the server as the message says, and start it again.",
             Self::RateLimited => "Wait as long as the Retry-After header says.",
+            Self::QueueFull => "Nothing was enqueued. Wait as long as the Retry-After header says, and send it again.",
             Self::BackendError => "See the log of the server; its store needs attention.",
             Self::InternalError => "This is a fault of the server; its log has the request id.",
             Self::Unavailable => "Wait as long as the Retry-After header says; the command may have been carried out.",
@@ -133,11 +138,16 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
     pub(crate) retry_after_secs: Option<u32>,
+    /// The queue that has no room.
+    pub(crate) full: Option<Box<QueueFull>>,
 }
+
+/// When a queue that is full may have room again. Nobody knows: that is up to its workers.
+const FULL_FOR_SECS: u32 = 5;
 
 impl ApiError {
     pub(crate) fn new(code: Code, message: impl fmt::Display) -> Self {
-        Self { code, message: message.to_string(), details: None, retry_after_secs: None }
+        Self { code, message: message.to_string(), details: None, retry_after_secs: None, full: None }
     }
 
     pub(crate) fn with_details(self, details: Value) -> Self {
@@ -182,6 +192,12 @@ impl ApiError {
         if let (Some(details), Some(members)) = (&self.details, error.as_object_mut()) {
             members.insert("details".to_owned(), details.clone());
         }
+        if let Some(QueueFull { queue, depth, bound, .. }) = self.full.as_deref() {
+            error["queue"] = (&**queue).into();
+            error["depth"] = (*depth).into();
+            error["bound"] = (*bound).into();
+            error["strategy"] = "reject".into();
+        }
         error
     }
 }
@@ -205,6 +221,11 @@ impl From<EngineError> for ApiError {
                 Self::new(Code::Duplicate, format!("a job {id} exists already; an id is used once"))
             }
             EngineError::NotUnique(index, duplicate) => not_unique(Some(index), &duplicate),
+            EngineError::QueueFull(full) => {
+                let message = format!("{full}; nothing was enqueued");
+                let error = Self::new(Code::QueueFull, message).retry_after(FULL_FOR_SECS);
+                Self { full: Some(Box::new(full)), ..error }
+            }
             EngineError::Refused(id, refusal) => refused(id, &refusal),
             EngineError::NoSuchQueue(name) => Self::new(Code::NotFound, format!("there is no queue \"{name}\"")),
             EngineError::QueueHasJobs(queue) => not_empty(&queue),

@@ -176,6 +176,10 @@ fn worded(mut response: Response, id: &HeaderValue) -> Response {
     if let Some(secs) = error.retry_after_secs {
         response.headers_mut().insert(header::RETRY_AFTER, secs.into());
     }
+    if let Some(full) = &error.full {
+        response.headers_mut().insert("x-ojs-queue-depth", full.depth.into());
+        response.headers_mut().insert("x-ojs-queue-bound", full.bound.into());
+    }
     if error.code == Code::Unauthorized {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }

@@ -1,6 +1,6 @@
 //! What a store can answer besides success.
 
-use crate::{Duplicate, JobId, State};
+use crate::{Duplicate, JobId, QueueFull, State};
 use std::fmt;
 
 /// The store itself is not able to answer. Nothing is known of the job.
@@ -77,6 +77,13 @@ pub enum EnqueueRefusal {
         /// What it is a duplicate of.
         duplicate: Duplicate,
     },
+    /// The queue of a job would have more jobs that wait than the job allows.
+    QueueFull {
+        /// Its position in the batch, from 0.
+        index: usize,
+        /// How full the queue is.
+        full: QueueFull,
+    },
 }
 
 impl fmt::Display for EnqueueRefusal {
@@ -88,6 +95,7 @@ impl fmt::Display for EnqueueRefusal {
             Self::Duplicate { index, duplicate } => {
                 write!(f, "job {index} of the batch is a duplicate: {duplicate}")
             }
+            Self::QueueFull { full, .. } => full.fmt(f),
         }
     }
 }

@@ -65,13 +65,16 @@ pub struct NewJob {
     pub parent: Option<Parent>,
     /// What it must be unique in.
     pub unique: Option<Arc<Unique>>,
+    /// How many jobs may wait in its queue once it is stored, where the store is asked to enqueue it; absent, any
+    /// number. It is not stored, and jobs of runs are not held to it.
+    pub depth: Option<u64>,
 }
 
 impl NewJob {
     /// A job that may run at once.
     #[must_use]
     pub const fn new(id: JobId, spec: Arc<Spec>) -> Self {
-        Self { id, spec, start: Start::Available, idempotency_key: None, parent: None, unique: None }
+        Self { id, spec, start: Start::Available, idempotency_key: None, parent: None, unique: None, depth: None }
     }
 }
 

@@ -4,6 +4,7 @@ pub mod clock;
 mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod depth;
 pub mod embedded;
 mod enqueued;
 mod error;
@@ -33,6 +34,7 @@ pub mod transfer;
 mod transition;
 mod unique;
 
+pub use depth::QueueFull;
 pub use embedded::Embedded;
 pub use enqueued::Enqueued;
 pub use error::{EnqueueRefusal, Refusal, StoreError};

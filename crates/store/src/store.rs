@@ -28,6 +28,10 @@ pub trait Store: Send + Sync {
     /// one of its states and younger than its period: of the one that was created first, then of the lowest id. What
     /// happens then is up to its policy. An answer says how a job was when it was stored, even if a later job of the
     /// batch replaced it.
+    ///
+    /// A job that brings a bound on the depth of its queue refuses the batch where more jobs would wait in that queue
+    /// than it allows: scheduled, pending, available and retryable ones. A batch that does not make the queue any
+    /// deeper is never refused for that. This is checked last, in the same atomic step, for the jobs in their order.
     fn enqueue(&self, jobs: Vec<NewJob>, now: Moment) -> StoreFuture<'_, Result<Vec<Enqueued>, EnqueueRefusal>>;
 
     /// Claims available jobs under leases: queues in the order given, in each the highest priority first, then what

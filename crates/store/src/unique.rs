@@ -202,12 +202,12 @@ impl Admitted {
 
 /// What the jobs of a batch do to each other, which is not stored yet.
 #[derive(Debug, Default)]
-pub(crate) struct Admission {
+pub(crate) struct BatchKeys {
     /// The jobs that it has stored or replaced, as they are by now.
     touched: HashMap<UniqueKey, Vec<Holder>>,
 }
 
-impl Admission {
+impl BatchKeys {
     /// Decides about the next job of the batch, which would be `job`. `stored` are the jobs with its key that count, in
     /// the order of their creation, then by id; more than [`MOST_REPLACED`] and one are not needed.
     pub(crate) fn admit(

@@ -2,6 +2,7 @@
 
 use crate::JobInfo;
 use std::fmt;
+use std::time::Duration;
 
 /// A request that failed, or whose outcome is not known.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub enum ClientError {
     Untrusted(String),
     /// The server refused the request.
     Refused(Refused),
+    /// The queue of a job is full; nothing was enqueued.
+    QueueFull(QueueFull),
     /// The input is not valid; nothing was sent.
     Invalid(String),
     /// An invalid response: most likely another kind of server answers at that address.
@@ -37,6 +40,36 @@ pub struct Refused {
     pub message: String,
 }
 
+/// A queue that has no room for new jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueFull {
+    /// Its name.
+    pub queue: String,
+    /// How many jobs wait in it.
+    pub depth: u64,
+    /// How many may wait in it.
+    pub bound: u64,
+    /// After which time to try again.
+    pub retry_after: Duration,
+}
+
+impl QueueFull {
+    /// After which time to try again where the server does not say.
+    pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
+}
+
+impl fmt::Display for QueueFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { queue, depth, bound, retry_after } = self;
+        let again = retry_after.as_secs();
+        write!(
+            f,
+            "the queue \"{queue}\" is full: {depth} jobs wait in it, and at most {bound} may; try again in {again} s"
+        )
+    }
+}
+
 impl Refused {
     /// Whether the same call may succeed later.
     pub(crate) const fn is_temporary(&self) -> bool {
@@ -57,7 +90,7 @@ impl ClientError {
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
-            Self::Unreachable(_) => true,
+            Self::Unreachable(_) | Self::QueueFull(_) => true,
             Self::Refused(refused) => refused.is_temporary(),
             Self::Untrusted(_) | Self::Invalid(_) | Self::Garbled(_) | Self::TimedOut | Self::Failed(_) => false,
         }
@@ -69,6 +102,7 @@ impl fmt::Display for ClientError {
         match self {
             Self::Unreachable(why) | Self::Untrusted(why) | Self::Invalid(why) | Self::Garbled(why) => f.write_str(why),
             Self::Refused(refused) => refused.fmt(f),
+            Self::QueueFull(full) => full.fmt(f),
             Self::TimedOut => f.write_str("timed out: it has not ended; wait longer, or check it again"),
             Self::Failed(job) => {
                 let message = job.errors().last().and_then(|error| error["message"].as_str());

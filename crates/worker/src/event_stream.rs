@@ -116,6 +116,7 @@ impl EventInfo {
     }
 
     /// Whether the job that it is about had ended by then.
+    #[cfg(feature = "http")]
     pub(crate) fn is_of_ended_job(&self) -> bool {
         matches!(self.0["data"]["state"].as_str(), Some("completed" | "cancelled" | "discarded"))
     }

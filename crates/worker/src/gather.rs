@@ -5,7 +5,7 @@
 
 use crate::info::JobData;
 use crate::transport::Transport;
-use crate::{ClientError, NewJob};
+use crate::{ClientError, NewJob, QueueFull};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -122,6 +122,11 @@ impl Sending {
                         let _ = caller.send(Ok(enqueued));
                     }
                 }
+                Err(ClientError::QueueFull(full)) if jobs.len() > 1 => {
+                    let calls = jobs.into_iter().zip(callers).map(|(job, answer)| Call { job, answer });
+                    let [fitting, others] = sent_again(calls, &full);
+                    lists.extend([others, fitting].into_iter().filter(|list| !list.is_empty()));
+                }
                 Err(ClientError::Refused(refused)) if jobs.len() > 1 && !refused.is_temporary() => {
                     list.extend(jobs.into_iter().zip(callers).map(|(job, answer)| Call { job, answer }));
                     let rest = list.split_off(list.len() / 2);
@@ -148,6 +153,26 @@ impl Drop for Sending {
             }
         }
     }
+}
+
+/// Of jobs that were refused together because a queue is full, those to send again: first all of other queues with as
+/// many of that queue as there is room for, then its others. Where there is no room, those are answered.
+fn sent_again(calls: impl Iterator<Item = Call>, full: &QueueFull) -> [Vec<Call>; 2] {
+    let (mut room, mut fitting, mut others) = (full.bound.saturating_sub(full.depth), Vec::new(), Vec::new());
+    let is_full = room == 0;
+    for call in calls {
+        let is_of_it = call.job.queue.as_deref().unwrap_or("default") == full.queue;
+        if is_of_it && is_full {
+            // A caller that has gone away meanwhile does not learn the outcome.
+            let _ = call.answer.send(Err(ClientError::QueueFull(full.clone())));
+        } else if is_of_it && room == 0 {
+            others.push(call);
+        } else {
+            room -= u64::from(is_of_it);
+            fitting.push(call);
+        }
+    }
+    [fitting, others]
 }
 
 /// The answer for the only job of a request.

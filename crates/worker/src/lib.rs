@@ -227,7 +227,7 @@ pub use cancel::Cancelled;
 pub use client::Client;
 pub use context::Context;
 pub use dead_letters::DeadLetters;
-pub use error::{ClientError, Refused};
+pub use error::{ClientError, QueueFull, Refused};
 pub use event_stream::{EventGap, EventInfo, EventStream, Followed};
 pub use events::Event;
 pub use failure::{Failure, ResultExt};

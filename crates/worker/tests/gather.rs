@@ -4,7 +4,7 @@
 mod common;
 
 use common::{TestServer, soon};
-use redrive_store::{Filter, Job, Page};
+use redrive_store::{Filter, Group, Job, Page, Setting};
 use redrive_worker::{Client, ClientError, JobInfo, NewJob};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -231,4 +231,27 @@ async fn an_engine_in_this_process_answers_each_call_of_many_at_once() {
     }
     assert_eq!(ids.len(), 196);
     client.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_its_own_jobs_and_no_others() {
+    let (gated, first) = Gated::with_requests_under_way().await;
+    let setting = Setting { depth: Some(1), ..Setting::default() };
+    gated.server.engine.set_limit(Group::Queue("small".into()), Some(setting)).await.unwrap();
+    let mut calls = Vec::new();
+    for queue in ["small", "wide", "small", "wide", "small"] {
+        calls.push(gated.enqueue(job(1).queue(queue)).await);
+    }
+    gated.open();
+    all(first).await;
+    let mut answers = Vec::new();
+    for call in calls {
+        answers.push(match answer(call).await {
+            Ok(_) => None,
+            Err(ClientError::QueueFull(full)) => Some((full.queue, full.depth, full.bound, full.retry_after.as_secs())),
+            Err(other) => panic!("{other}"),
+        });
+    }
+    let full = || Some(("small".to_owned(), 1, 1, 5));
+    assert_eq!(answers, [None, None, full(), None, full()]);
 }

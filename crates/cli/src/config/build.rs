@@ -1,15 +1,16 @@
 //! Builds the configuration of the server from all sources, and lists every problem.
 
-use super::names;
 use super::setting::{self, TypedValue};
 use super::source::{Origin, Problems, Sources};
+use super::table::Table;
+use super::{groups, names};
 use crate::enqueue::policy_document;
 use crate::log;
 use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument, Settings};
+use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
-use redrive_policy::{Span, resembling};
 use redrive_server::{ApiKeys, Hosts, Limits, SecretKeys, WebhookSettings};
-use redrive_store::Retention;
+use redrive_store::{Group, Retention, Setting};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -31,6 +32,8 @@ pub(crate) struct ServerConfig {
     pub(crate) webhooks: WebhookSettings,
     pub(crate) limits: Limits,
     pub(crate) engine: Settings,
+    /// What the file sets for queues, types and keys.
+    pub(crate) groups: Vec<(Group, Setting)>,
     pub(crate) log: log::Settings,
 }
 
@@ -60,9 +63,11 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
         timeout: Some(from.span("timeout")),
         retention: Retention { finished: from.span("retention.finished"), dead: from.span("retention.dead") },
         most_releases: from.number("releases"),
+        max_depth: Some(from.number("max_depth")),
         most_claimed: limits.fetch,
         ..Settings::new(layers)
     });
+    let groups = from.groups();
     let log = from.log();
     let (location, threads) = (from.location(), from.number("threads"));
     let backups = Some(from.text("backups")).filter(|text| !text.is_empty()).map(PathBuf::from);
@@ -79,6 +84,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
             webhooks,
             limits,
             engine,
+            groups,
             log,
         }),
         _ => Err(from.problems),
@@ -88,13 +94,13 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
 /// Whether a name is valid for a queue or a job type; if not, why.
 type NameCheck = fn(&str) -> Result<(), String>;
 
-struct Reader<'s> {
+pub(super) struct Reader<'s> {
     sources: &'s Sources,
-    problems: Problems,
+    pub(super) problems: Problems,
 }
 
 impl Reader<'_> {
-    fn wrong(&mut self, key: &str, message: &str) {
+    pub(super) fn wrong(&mut self, key: &str, message: &str) {
         let origin = self.sources.get(key).map(|(_, _, origin)| origin);
         self.problems.is_usage |= matches!(origin, Some(Origin::Flag(_)));
         let origin = origin.map(|origin| format!("{origin}: ")).unwrap_or_default();
@@ -110,7 +116,7 @@ impl Reader<'_> {
             .ok()
     }
 
-    fn text(&mut self, key: &str) -> String {
+    pub(super) fn text(&mut self, key: &str) -> String {
         match self.read(key) {
             Some(TypedValue::Text(text)) => text,
             _ => String::new(),
@@ -189,45 +195,6 @@ impl Reader<'_> {
         })
     }
 
-    fn keys(&mut self) -> ApiKeys {
-        let (own, path) = (self.text("api_key"), self.text("api_key_file"));
-        let (key, text) = match (own.is_empty(), path.is_empty()) {
-            (true, true) => return ApiKeys::default(),
-            (false, true) => ("api_key", Ok(own)),
-            (true, false) => ("api_key_file", std::fs::read_to_string(&path)),
-            (false, false) => {
-                self.wrong("api_key_file", "found together with api_key; keep one of them");
-                return ApiKeys::default();
-            }
-        };
-        let text = text.map_err(|error| {
-            self.problems.is_usage = true;
-            format!("cannot read \"{path}\": {error}")
-        });
-        let keys = text.and_then(|text| ApiKeys::read(&text)).and_then(|keys| {
-            if keys.is_empty() { Err("found no key; one on each line is needed".to_owned()) } else { Ok(keys) }
-        });
-        keys.unwrap_or_else(|message| {
-            self.wrong(key, &message);
-            ApiKeys::default()
-        })
-    }
-
-    fn secret_keys(&mut self) -> SecretKeys {
-        let path = self.text("secrets_key_file");
-        if path.is_empty() {
-            return SecretKeys::default();
-        }
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            self.problems.is_usage = true;
-            format!("cannot read \"{path}\": {error}")
-        });
-        text.and_then(|text| SecretKeys::read(&text)).unwrap_or_else(|message| {
-            self.wrong("secrets_key_file", &message);
-            SecretKeys::default()
-        })
-    }
-
     /// Where the store is. A folder set by a flag takes precedence over a database set elsewhere.
     fn location(&mut self) -> Option<StoreLocation> {
         let (data, address) = (self.text("data"), self.text("store"));
@@ -260,6 +227,16 @@ impl Reader<'_> {
         Some(address)
     }
 
+    /// What the file sets for queues, types and keys.
+    fn groups(&mut self) -> Vec<(Group, Setting)> {
+        let file = self.sources.file_name().unwrap_or_default();
+        let mut found = Vec::new();
+        let tables = groups::TABLES.iter().filter_map(|table| Some((*table, self.sources.part(table)?)));
+        let read = tables.flat_map(|(table, value)| groups::read(table, value, &mut found)).collect();
+        self.problems.list.extend(found.into_iter().map(|problem| format!("file {file}: {problem}")));
+        read
+    }
+
     fn layers(&mut self) -> Option<Layers> {
         let mut layers = match Layers::ojs_default() {
             Ok(layers) => layers,
@@ -268,15 +245,23 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let policies =
-            Table::of(self.sources.policies(), "policies", &["server", "queues", "types"], &mut self.problems.list);
+        let policies = Table::of(
+            self.sources.part("policies"),
+            "policies",
+            &["server", "queues", "types"],
+            &mut self.problems.list,
+        );
         if let Some(layer) = self.server_layer(policies.get("server")) {
             layers.server = layer;
         }
         layers.queues = self.named_layers("policies.queues", policies.get("queues"), names::queue);
         layers.kinds = self.named_layers("policies.types", policies.get("types"), names::kind);
-        let caps =
-            Table::of(self.sources.caps(), "caps", &["max_attempts", "max_elapsed", "queues"], &mut self.problems.list);
+        let caps = Table::of(
+            self.sources.part("caps"),
+            "caps",
+            &["max_attempts", "max_elapsed", "queues"],
+            &mut self.problems.list,
+        );
         layers.cap = self.cap("caps", &caps);
         let queues = Table::of(caps.get("queues"), "caps.queues", &[], &mut self.problems.list);
         for (name, value) in queues.iter() {
@@ -373,34 +358,5 @@ impl Reader<'_> {
             }
         }
         cap
-    }
-}
-
-/// A table of the file.
-struct Table<'v>(Option<&'v serde_json::Map<String, Value>>);
-
-impl<'v> Table<'v> {
-    /// A table with known keys; if `known` is empty, with any.
-    fn of(value: Option<&'v Value>, path: &str, known: &[&str], problems: &mut Vec<String>) -> Self {
-        let table = value.and_then(Value::as_object);
-        if value.is_some() && table.is_none() {
-            problems.push(format!("{path}: found {}; allowed is a table", value.unwrap_or(&Value::Null)));
-        }
-        for key in table.into_iter().flat_map(serde_json::Map::keys) {
-            if !known.is_empty() && !known.contains(&key.as_str()) {
-                let meant =
-                    resembling(key, known).map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
-                problems.push(format!("{path}.{key}: there is no such setting; there are {}{meant}", known.join(", ")));
-            }
-        }
-        Self(table)
-    }
-
-    fn get(&self, key: &str) -> Option<&'v Value> {
-        self.0?.get(key)
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&'v String, &'v Value)> + use<'v> {
-        self.0.into_iter().flatten()
     }
 }

@@ -1,5 +1,6 @@
 //! The configuration file.
 
+use super::groups;
 use super::setting::SETTINGS;
 use super::source::{key_of, no_such_setting};
 use crate::exit::Failed;
@@ -14,7 +15,9 @@ pub(super) struct Document {
 }
 
 /// Parts that are not plain settings.
-const PARTS: [&str; 2] = ["policies", "caps"];
+pub(super) fn parts() -> impl Iterator<Item = &'static str> {
+    ["policies", "caps"].into_iter().chain(groups::TABLES)
+}
 
 pub(super) fn read(path: &Path) -> Result<Document, Failed> {
     let value = input::read(path, Some(Format::Toml))?;
@@ -37,7 +40,7 @@ impl Document {
         let mut problems = Vec::new();
         for (key, value) in self.value.as_object().into_iter().flatten() {
             match value.as_object() {
-                _ if PARTS.contains(&key.as_str()) => {}
+                _ if parts().any(|part| part == key) => {}
                 Some(inner) => {
                     inner.keys().for_each(|name| self.check(&format!("{key}.{name}"), &mut problems));
                 }

@@ -2,10 +2,13 @@
 
 mod build;
 mod file;
+mod groups;
+mod keys;
 mod names;
 mod page;
 mod setting;
 mod source;
+mod table;
 
 pub(crate) use build::{ServerConfig, StoreLocation};
 
@@ -40,6 +43,9 @@ pub(crate) struct Flags {
     /// The retry policy of jobs that have no other: JSON, YAML or TOML, in any dialect
     #[arg(long, value_name = "FILE")]
     pub(crate) default_policy: Option<String>,
+    /// How many jobs may wait in a queue for which nothing else is configured; 0 for any number [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_depth: Option<String>,
     /// Any other setting, such as limits.batch=5000; `redrive config` lists them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
@@ -47,7 +53,7 @@ pub(crate) struct Flags {
 
 impl Flags {
     /// The settings that have a flag of their own, with its value.
-    fn own(&self) -> [(&'static str, Option<String>); 6] {
+    fn own(&self) -> [(&'static str, Option<String>); 7] {
         [
             ("listen", self.listen.clone()),
             ("data", self.data.clone()),
@@ -55,6 +61,7 @@ impl Flags {
             ("api_key_file", self.api_key_file.clone()),
             ("allow_test_directives", self.allow_test_directives.then(|| "true".to_owned())),
             ("default_policy", self.default_policy.clone()),
+            ("max_depth", self.max_depth.clone()),
         ]
     }
 }
@@ -109,7 +116,11 @@ fn in_json(sources: &Sources) -> Value {
         (setting.key.to_owned(), json!({ "value": value, "from": origin.to_string(), "what": setting.what }))
     };
     let settings: Map<String, Value> = sources.settings().map(entry).collect();
-    json!({ "file": sources.file_name(), "settings": settings, "policies": sources.policies(), "caps": sources.caps() })
+    let mut shown = json!({ "file": sources.file_name(), "settings": settings });
+    for part in file::parts() {
+        shown[part] = sources.part(part).cloned().unwrap_or_default();
+    }
+    shown
 }
 
 /// Lines for `redrive.toml`, with the origin and the meaning of each value.
@@ -123,8 +134,8 @@ fn in_text(sources: &Sources) -> String {
         text.push_str(&format!("{line:width$}  # {:widest$}  {}\n", origin.to_string(), setting.what));
     }
     let file = sources.file_name().unwrap_or_default();
-    for (name, part) in [("policies", sources.policies()), ("caps", sources.caps())] {
-        if let Some(part) = part {
+    for name in file::parts() {
+        if let Some(part) = sources.part(name) {
             text.push_str(&format!("# {name} of {file}: {part}\n"));
         }
     }

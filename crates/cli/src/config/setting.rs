@@ -99,6 +99,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting!("lease", Kind::Duration, "30m", "the lease of a run, unless the job or the worker sets one"),
     setting!("timeout", Kind::Duration, "30m", "how long a run may take, unless the job says"),
     setting!("releases", Kind::Count(0, 1_000_000), "100", "how often in a row a job may be released"),
+    setting!(
+        "max_depth",
+        Kind::Count(0, 1_000_000_000_000),
+        "0",
+        "how many jobs may wait in a queue for which nothing else is configured; 0 for any number"
+    ),
     setting!("log.level", Kind::Named(LOG_LEVEL), "info", "which events are logged"),
     setting!("log.format", Kind::Named(LOG_FORMAT), "text", "the format of the log"),
     setting!("retention.finished", Kind::Duration, "24h", "how long ended jobs are retained"),

@@ -100,14 +100,9 @@ impl Sources {
         Some(self.file.as_ref()?.path.display().to_string())
     }
 
-    /// The policies of the file, as they are written there.
-    pub(super) fn policies(&self) -> Option<&Value> {
-        self.file.as_ref()?.part("policies")
-    }
-
-    /// The operator's caps of the file.
-    pub(super) fn caps(&self) -> Option<&Value> {
-        self.file.as_ref()?.part("caps")
+    /// A part of the file that is not a plain setting, as it is written there.
+    pub(super) fn part(&self, name: &str) -> Option<&Value> {
+        self.file.as_ref()?.part(name)
     }
 }
 

@@ -95,6 +95,7 @@ fn to_json(copied: &Copied, seconds: f64) -> Value {
         "paused_queues": copied.paused,
         "runs": copied.runs,
         "messages": copied.messages,
+        "limits": copied.limits,
         "left_behind": copied.left_behind,
         "seconds": (seconds * 1_000.0).round() / 1_000.0,
     })
@@ -110,6 +111,9 @@ fn in_text(from: &StoreLocation, to: &StoreLocation, copied: &Copied) -> String 
     push(format!("{} dead letters, {} failed runs, {} idempotency keys", copied.dead, copied.failures, copied.keys));
     if copied.runs > 0 {
         push(format!("{} runs above jobs, with {} messages", copied.runs, copied.messages));
+    }
+    if copied.limits > 0 {
+        push(format!("{} limits", copied.limits));
     }
     if copied.left_behind > 0 {
         push(format!(

@@ -203,3 +203,27 @@ fn a_default_policy_that_is_wrong_or_said_twice_is_refused() {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(1) && message.contains("found together with [policies.server]"), "{message}");
 }
+
+#[test]
+fn limits_of_the_file_are_set_at_every_start() {
+    let dir = folder("file-limits");
+    let file = "max_depth = 2\n[queues.mail]\nbackpressure = { max_depth = 1 }\n[keys.api]\nconcurrency = 3\n";
+    std::fs::write(dir.join("redrive.toml"), file).unwrap();
+    let config = "/ojs/v1/admin/queues/mail/config";
+    for _ in 0..2 {
+        let server = Running::start(&dir, &[]);
+        let (_, answer) = server.call("GET", config, &json!({}));
+        assert_eq!(answer["configuration"]["backpressure"]["max_depth"], 1, "{answer}");
+        // What is changed meanwhile lasts until the next start.
+        assert_eq!(server.call("PUT", config, &json!({})).0, 200);
+        server.stop("-TERM");
+    }
+    let server = Running::start(&dir, &[]);
+    assert_eq!(server.call("GET", "/ojs/v1/rate-limits/api", &json!({})).1["concurrency"]["limit"], 3);
+    let enqueue = |queue: &str| {
+        let job = json!({ "type": "a.b", "args": [], "options": { "queue": queue } });
+        server.call("POST", "/ojs/v1/jobs", &job).0
+    };
+    assert_eq!(["mail", "mail", "other", "other", "other"].map(enqueue), [201, 429, 201, 201, 429]);
+    server.stop("-TERM");
+}

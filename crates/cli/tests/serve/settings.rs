@@ -59,6 +59,20 @@ fn the_example_of_the_page_is_a_valid_file() {
     std::fs::write(dir.join("redrive.toml"), example).unwrap();
     let settings = settings(&redrive(&dir).args(["config", "--json"]).output().unwrap());
     assert_eq!(settings["limits.batch"]["value"], "5000");
+    assert_eq!(settings["max_depth"]["value"], "1000000");
+}
+
+#[test]
+fn limits_of_the_file_are_checked_with_the_rest() {
+    let dir = folder("groups");
+    let file = "[queues.mail]\nconcurency = 1\n[queues.\"My Queue\"]\n[types.\"a.b\"]\n[keys.api]\nconcurrency = -1\n";
+    std::fs::write(dir.join("redrive.toml"), file).unwrap();
+    let output = redrive(&dir).arg("config").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text_of(&output));
+    let text = text_of(&output);
+    for place in ["queues.mail.concurency: ", "queues.My Queue: ", "types.a.b: ", "keys.api.concurrency: "] {
+        assert!(text.contains(&format!("file redrive.toml: {place}")), "{place} in {text}");
+    }
 }
 
 #[test]

@@ -210,3 +210,24 @@ fn a_unique_job_is_enqueued_once() {
     let alone = server.command(&["enqueue", "report.make", "--unique-for", "1h"]);
     assert_eq!(alone.status.code(), Some(2), "{}", stderr(&alone));
 }
+
+#[test]
+fn a_full_queue_refuses_jobs_and_says_what_to_do() {
+    let folder = Folder::new("full-queue");
+    let server = Server::start(&folder.at("data"));
+    let config = server.printed(&["queues", "config", "mail", "--concurrency", "3", "--max-depth", "1"]);
+    assert!(config.contains("backpressure at most 1 jobs may wait"), "{config}");
+    let raised = server.printed_json(&["queues", "config", "mail", "--max-depth", "2", "--json"]);
+    let configured = json!({ "concurrency": 3, "backpressure": { "max_depth": 2, "strategy": "reject" } });
+    assert_eq!(raised["configuration"], configured);
+    for _ in 0..2 {
+        server.printed(&["enqueue", "mail.send", "--queue", "mail"]);
+    }
+    let refused = server.command(&["enqueue", "mail.send", "--queue", "mail"]);
+    assert_eq!(refused.status.code(), Some(3), "later it may succeed");
+    let message = stderr(&refused);
+    let said = ["the queue \"mail\" is full", "2 jobs wait", "at most 2 may", "queues config QUEUE --max-depth N"];
+    assert!(said.iter().all(|words| message.contains(words)), "{message}");
+    server.printed(&["queues", "config", "mail", "--clear"]);
+    server.printed(&["enqueue", "mail.send", "--queue", "mail"]);
+}

@@ -2,8 +2,8 @@
 
 use super::harness::{Harness, START, job, secs};
 use super::long_poll::waiting;
-use redrive_engine::{Engine, Submission};
-use redrive_store::{Bounds, Group, Job, OnLimit, OwnLimit, Rate, Setting};
+use redrive_engine::{ClaimRequest, Engine, EngineError, Submission};
+use redrive_store::{Bounds, Group, Job, OnLimit, OwnLimit, QueueFull, Rate, Setting};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -68,4 +68,32 @@ async fn a_limit_that_is_removed_wakes_those_that_wait() {
     let (claim, before) = (wait(&harness.engine).await, Instant::now());
     harness.engine.set_limit(group, None).await.expect("removed");
     woken(claim, before).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_depth_of_a_queue_is_what_is_set_for_it_and_else_for_all() {
+    let harness = Harness::with(|settings| settings.max_depth = Some(2));
+    let of = |queue: &str| Submission { queue: queue.into(), ..job() };
+    let set = |depth| Some(Setting { depth: Some(depth), ..Setting::default() });
+    let group = |queue: &str| Group::Queue(queue.into());
+    harness.engine.set_limit(group("small"), set(1)).await.expect("set");
+    harness.engine.set_limit(group("any"), set(0)).await.expect("set");
+    for (queue, most) in [("small", 1), ("other", 2), ("any", 5)] {
+        for _ in 0..most {
+            harness.submit(of(queue)).await;
+        }
+    }
+    let refused = |queue: &str, bound| {
+        Err(EngineError::QueueFull(QueueFull { queue: queue.into(), depth: bound, bound, jobs: 1 }))
+    };
+    for (queue, bound) in [("small", 1), ("other", 2)] {
+        assert_eq!(harness.engine.submit(vec![of(queue)]).await, refused(queue, bound));
+    }
+    let small = harness.engine.claim(&ClaimRequest::new(vec!["small".into()], "w")).await.expect("an answer");
+    harness.done(&small[0]).await;
+    harness.engine.remove_queue("small".into()).await.expect_err("it has a job that ended");
+    harness.engine.set_limit(group("small"), None).await.expect("removed");
+    harness.submit(of("small")).await;
+    harness.submit(of("small")).await;
+    assert_eq!(harness.engine.submit(vec![of("small")]).await, refused("small", 2), "what is set for all");
 }

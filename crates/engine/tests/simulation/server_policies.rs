@@ -84,6 +84,7 @@ impl ServerPolicies {
             timeout: Some(TIMEOUT),
             retention: RETENTION,
             most_releases: MOST_RELEASES,
+            max_depth: None,
             most_claimed: 5,
             // Small, so that sweeps take several steps and others come in between.
             sweep_step: 3,

@@ -18,7 +18,7 @@ pub const PROGRESS: &str = "job.progress";
 const LARGEST_PART: usize = 4_096;
 
 /// The types of events that do not concern a single job.
-pub const OTHER_EVENT_TYPES: [&str; 12] = [
+pub const OTHER_EVENT_TYPES: [&str; 14] = [
     "queue.paused",
     "queue.resumed",
     "cron.triggered",
@@ -31,6 +31,8 @@ pub const OTHER_EVENT_TYPES: [&str; 12] = [
     "worker.started",
     "worker.quiet",
     "worker.stopped",
+    "backpressure.rejected",
+    "rate_limit.dynamic_adjusted",
 ];
 
 /// The types of events of webhooks. They are told, and not delivered.

@@ -30,7 +30,7 @@ pub const EVENT_TYPES: [&str; 21] = {
         types[place] = JOB_EVENT_TYPES[place];
         place += 1;
     }
-    // All others but the last three, those of workers.
+    // All others but the last five: those of workers, and what no job has to do with.
     while place < 21 {
         types[place] = OTHER_EVENT_TYPES[place - 12];
         place += 1;

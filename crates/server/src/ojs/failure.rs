@@ -1,9 +1,9 @@
 //! A failed run, as a worker reports it.
 
 use crate::app::App;
-use redrive_engine::FailureReport;
+use redrive_engine::{FailureReport, KeyHold};
 use redrive_ojs::json::{Members, check_nested, text};
-use redrive_ojs::time::parse_rfc3339;
+use redrive_ojs::time::{parse_rfc3339, rfc3339};
 use redrive_ojs::{Invalid, RunError, policy_text, span_of_seconds};
 use redrive_policy::{Disposition, Moment, Policy, Problem, Signal, Span};
 use serde_json::value::RawValue;
@@ -32,6 +32,7 @@ pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, invalid: &mut I
     let types = types(&error, given_type, &code, problems);
     let source = if report.has("retry_after") { report } else { &error };
     let delay = retry_after(source, now, problems);
+    let hold = hold(&error, now, problems);
     for (key, value) in error.iter() {
         if let Err(message) = check_nested(value, limits.nesting) {
             error.add_problem(key, Problem::with_message("", message), problems);
@@ -55,6 +56,7 @@ pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, invalid: &mut I
         retryable,
         delay,
         worker_policy,
+        hold,
     })
 }
 
@@ -112,6 +114,17 @@ fn retry_after(members: &Members<'_>, now: Moment, problems: &mut Vec<Problem>) 
         members.wrong("retry_after", &format!("a number of seconds from 0 to {most}, or {date}"), problems);
     }
     delay
+}
+
+/// How long one report can hold a limit key.
+const LONGEST_HOLD: Span = Span::from_secs(86_400);
+
+/// The time before which no job with the limit key of this one is to start; beyond a day, a day.
+fn hold(error: &Members<'_>, now: Moment, problems: &mut Vec<Problem>) -> Option<KeyHold> {
+    let allowed = "a timestamp such as \"2026-02-13T12:05:00Z\"";
+    let until = error.read("rate_limit_until", allowed, problems, |value| parse_rfc3339(&text(value)?))?;
+    let until = until.min(now.after(LONGEST_HOLD));
+    Some(KeyHold { until, text: rfc3339(until) })
 }
 
 /// A date in one of the three forms of HTTP, of which `Sun, 06 Nov 1994 08:49:37 GMT` is the preferred one.

@@ -40,9 +40,11 @@ pub(crate) async fn set(
     set_group(&app, key_in_path(&app, &key)?, &payload).await
 }
 
-/// Removes what is set for a key.
+/// Removes what is set for a key, by an operator or by a worker that asked to hold it.
 pub(crate) async fn unset(State(app): State<Arc<App>>, Path(key): Path<String>) -> Result<JsonResponse, ApiError> {
-    unset_group(&app, key_in_path(&app, &key)?).await
+    let group = key_in_path(&app, &key)?;
+    app.engine.hold_group(group.clone(), app.engine.now()).await?;
+    unset_group(&app, group).await
 }
 
 /// How the group of a type stands.

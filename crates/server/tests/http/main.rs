@@ -8,6 +8,7 @@ mod common;
 
 mod about;
 mod admin;
+mod backpressure;
 mod batches;
 mod connections;
 mod cron;
@@ -27,6 +28,7 @@ mod maintenance;
 mod progress;
 mod queues;
 mod rate_limits;
+mod receiver;
 mod redrive;
 mod repeats;
 mod runs_admin;

@@ -88,6 +88,55 @@ async fn the_limit_of_a_type_applies_to_jobs_from_then_on() {
 }
 
 #[tokio::test]
+async fn a_worker_that_was_refused_elsewhere_holds_the_key_of_its_job() {
+    let harness = Harness::new();
+    for _ in 0..2 {
+        enqueue(&harness, json!({ "key": "api", "concurrency": 5 })).await;
+    }
+    let jobs = fetched(&harness, 1).await;
+    enqueue(&harness, json!({ "key": "other", "concurrency": 5 })).await;
+    let error = json!({ "type": "RateLimitExceeded", "message": "429", "rate_limit_until": "2026-02-13T10:05:00Z" });
+    let failure = json!({ "job_id": jobs[0]["id"], "error": error, "retry_after": 0 });
+    harness.post("/workers/nack", failure.clone()).await.expect(200);
+    harness.advance_ms(1_000.0).await;
+    let others = fetched(&harness, 9).await;
+    assert_eq!(others.len(), 1, "only the job of the other key: {others:?}");
+    assert_eq!(others[0]["rate_limit"]["key"], "other");
+    let standing = harness.get("/rate-limits/api").await.expect(200);
+    assert_eq!(
+        (&standing["held_until"], &standing["waiting_count"]),
+        (&json!("2026-02-13T10:05:00.000000Z"), &json!(2))
+    );
+    let told = harness.get("/events?types=rate_limit.*").await.expect(200);
+    let data = json!({ "key": "api", "until": "2026-02-13T10:05:00.000000Z", "reason": "RateLimitExceeded" });
+    assert_eq!(told["events"][0]["data"], data, "{told}");
+    harness.advance_ms(298_999.0).await;
+    assert_eq!(fetched(&harness, 9).await.len(), 0, "just before that time");
+    harness.advance_ms(1.0).await;
+    assert_eq!(fetched(&harness, 1).await.len(), 1, "at that time");
+}
+
+#[tokio::test]
+async fn a_key_is_held_for_a_day_at_most_and_operators_lift_it() {
+    let harness = Harness::new();
+    for _ in 0..2 {
+        enqueue(&harness, json!({ "key": "api", "concurrency": 5 })).await;
+    }
+    let jobs = fetched(&harness, 1).await;
+    let error = json!({ "message": "429", "rate_limit_until": "2099-01-01T00:00:00Z" });
+    harness.post("/workers/nack", json!({ "job_id": jobs[0]["id"], "error": error })).await.expect(200);
+    let standing = harness.get("/rate-limits/api").await.expect(200);
+    assert_eq!(standing["held_until"], "2026-02-14T10:00:00.000000Z");
+    assert_eq!(fetched(&harness, 1).await.len(), 0);
+    harness.delete("/rate-limits/api").await.expect(200);
+    let jobs = fetched(&harness, 1).await;
+    assert_eq!(jobs.len(), 1);
+    let error = json!({ "message": "429", "rate_limit_until": "soon" });
+    let refused = harness.post("/workers/nack", json!({ "job_id": jobs[0]["id"], "error": error })).await.expect(400);
+    assert_eq!(refused["error"]["details"]["problems"][0]["path"], "/error/rate_limit_until", "{refused}");
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_limit_is_listed() {
     let harness = Harness::new();
     let wrong = [

@@ -22,6 +22,18 @@ macro_rules! for_each_conformance_case {
                 enqueue_accepts_a_key_again_once_its_job_is_removed,
                 enqueue_accepts_an_expired_job_that_is_never_claimed,
             }
+            depth {
+                depth_refuses_what_would_pass_the_bound,
+                depth_counts_the_jobs_that_wait,
+                depth_refuses_a_batch_as_a_whole,
+                depth_is_what_each_job_allows,
+                depth_never_refuses_what_comes_back,
+                depth_is_not_asked_for_jobs_of_runs,
+                depth_is_checked_after_ids_and_keys,
+                depth_counts_what_a_job_replaces,
+                depth_survives_a_restart,
+                race_of_many_producers_fills_a_queue_exactly,
+            }
             unique {
                 unique_refuses_a_duplicate_and_its_whole_batch,
                 unique_holds_in_each_state_that_has_not_ended,

@@ -6,6 +6,7 @@
 
 mod cases;
 mod claim;
+mod depth;
 mod enqueue;
 mod failure;
 mod failures;

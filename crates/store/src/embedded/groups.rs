@@ -23,7 +23,8 @@ impl Groups {
 
     /// Whether limits are set for a queue.
     pub(super) fn limits_queue(&self, name: &Arc<str>) -> bool {
-        !self.rows.is_empty() && self.rows.contains_key(&Group::Queue(Arc::clone(name)))
+        let row = |name| self.rows.get(&Group::Queue(Arc::clone(name)));
+        !self.rows.is_empty() && row(name).is_some_and(GroupRow::holds_runs)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Group, &GroupRow)> {
@@ -49,10 +50,14 @@ impl Groups {
         over.map(|(_, group)| group.clone()).collect()
     }
 
+    /// Those behind a group, in their order.
+    pub(super) fn behind(&self, last: Option<&Group>) -> impl Iterator<Item = (&Group, &GroupRow)> {
+        self.rows.range((last.map_or(Unbounded, Excluded), Unbounded))
+    }
+
     /// Writes those behind a group, about `most`; answers the last where there are more.
     pub(super) fn write(&self, behind: Option<Group>, most: usize, out: &mut Vec<u8>) -> Option<Group> {
-        let from = behind.as_ref().map_or(Unbounded, Excluded);
-        let mut rows = self.rows.range((from, Unbounded)).peekable();
+        let mut rows = self.behind(behind.as_ref()).peekable();
         let mut last = None;
         for (group, row) in rows.by_ref().take(most.max(1)) {
             record::group(out, group, row);

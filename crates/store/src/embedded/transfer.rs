@@ -11,8 +11,10 @@ use super::read::Reader;
 use super::runs::RunSlot;
 use super::store::Embedded;
 use super::store_state::StoreState;
-use crate::transfer::{CopyError, PAGE_BYTES, PAGE_JOBS, Portable, PortableRun, QueueMark, Source, Target};
-use crate::{JobId, RunId, StoreError, StoreFuture};
+use crate::transfer::{
+    CopyError, PAGE_BYTES, PAGE_JOBS, Portable, PortableGroup, PortableRun, QueueMark, Source, Target,
+};
+use crate::{Group, JobId, RunId, StoreError, StoreFuture};
 use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,6 +90,12 @@ impl Source for FolderSource {
         let portable =
             |slot: &RunSlot| PortableRun { run: slot.run.clone(), messages: slot.inbox.values().cloned().collect() };
         Box::pin(ready(Ok(page.map(portable).collect())))
+    }
+
+    fn groups_after(&mut self, last: Option<Group>) -> StoreFuture<'_, Vec<PortableGroup>> {
+        let page = self.store_state.groups.behind(last.as_ref()).take(PAGE_JOBS);
+        let page = page.map(|(group, row)| PortableGroup { group: group.clone(), row: row.clone() });
+        Box::pin(ready(Ok(page.collect())))
     }
 }
 
@@ -192,6 +200,13 @@ impl Source for FolderTarget {
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
+
+    fn groups_after(&mut self, last: Option<Group>) -> StoreFuture<'_, Vec<PortableGroup>> {
+        match self.reading() {
+            Ok(source) => source.groups_after(last),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
 }
 
 impl Target for FolderTarget {
@@ -217,6 +232,16 @@ impl Target for FolderTarget {
             Ok(store) => {
                 store.answer(|store_state| runs.into_iter().try_for_each(|moved| store_state.restore_run(moved)))
             }
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    fn add_groups(&mut self, groups: Vec<PortableGroup>) -> StoreFuture<'_, ()> {
+        match self.filling() {
+            Ok(store) => store.answer(|store_state| {
+                groups.into_iter().for_each(|moved| store_state.restore_group(moved));
+                Ok(())
+            }),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }

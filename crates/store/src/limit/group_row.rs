@@ -15,6 +15,11 @@ pub(crate) struct GroupRow {
 impl GroupRow {
     pub(crate) const EMPTY: Self = Self { setting: None, starts: Starts::EMPTY, held: None };
 
+    /// Whether it can hold runs of jobs that bring no limits. How many may wait is no matter of claims.
+    pub(crate) fn holds_runs(&self) -> bool {
+        self.held.is_some() || self.setting.as_ref().is_some_and(|setting| !setting.bounds.is_empty())
+    }
+
     /// The limits that are set at a moment.
     pub(crate) fn set(&self, now: Moment) -> Bounds {
         let setting = self.setting.as_ref().filter(|setting| setting.until.is_none_or(|until| until > now));

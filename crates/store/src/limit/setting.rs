@@ -11,7 +11,8 @@ pub struct Setting {
     pub bounds: Bounds,
     /// Until when they apply; absent, until they are changed.
     pub until: Option<Moment>,
-    /// How many jobs may wait in a queue; only for the group of a queue.
+    /// How many jobs may wait in a queue; only for the group of a queue. Stores hold new jobs to what they bring
+    /// themselves, and not to this: [`crate::NewJob::depth`].
     pub depth: Option<u64>,
     /// Everything else that is set; the store does not read it.
     pub text: Blob,

@@ -4,8 +4,8 @@ use super::contents::{Contents, sorted};
 use super::event::Event;
 use super::recorded::Recorded;
 use crate::{
-    Duplicate, EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, OnConflict, Start, State, Transition, Unique,
-    UniqueKey,
+    Duplicate, EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, OnConflict, QueueFull, Start, State,
+    Transition, Unique, UniqueKey,
 };
 use redrive_policy::Moment;
 use std::sync::Arc;
@@ -31,6 +31,7 @@ fn stored_before(earlier: &[NewJob], answers: &[Enqueued], new: &NewJob) -> Opti
 
 impl Contents {
     pub(super) fn enqueue(&mut self, jobs: &[NewJob], now: Moment) -> Result<Vec<Enqueued>, EnqueueRefusal> {
+        let depths: Vec<u64> = jobs.iter().map(|new| self.depth(new)).collect();
         let mut changed = Changed::default();
         let mut answers = Vec::new();
         for (index, new) in jobs.iter().enumerate() {
@@ -46,6 +47,10 @@ impl Contents {
                 }
             }
         }
+        if let Some(refusal) = self.too_deep(jobs, &answers, &depths) {
+            self.take_back(changed);
+            return Err(refusal);
+        }
         for answer in &answers {
             if let Enqueued::Replaced { replaced, .. } = answer {
                 for transition in replaced {
@@ -58,6 +63,31 @@ impl Contents {
             }
         }
         Ok(answers)
+    }
+
+    /// How many jobs wait in the queue of a new job that brings a bound.
+    fn depth(&self, new: &NewJob) -> u64 {
+        let waits = |job: &&Job| {
+            let waiting = [State::Scheduled, State::Pending, State::Available, State::Retryable];
+            job.spec.queue == new.spec.queue && waiting.contains(&job.state)
+        };
+        new.depth.map_or(0, |_| self.all().filter(waits).count() as u64)
+    }
+
+    /// Why a batch that was stored must not have been: a queue has grown, and beyond what one of its new jobs allows.
+    fn too_deep(&self, jobs: &[NewJob], answers: &[Enqueued], before: &[u64]) -> Option<EnqueueRefusal> {
+        let mut stored =
+            jobs.iter().zip(answers).zip(before).enumerate().filter(|(_, ((_, answer), _))| answer.is_new());
+        stored.find_map(|(index, ((new, _), depth))| {
+            let (bound, after) = (new.depth?, self.depth(new));
+            let full = QueueFull {
+                queue: Arc::clone(&new.spec.queue),
+                depth: *depth,
+                bound,
+                jobs: after.saturating_sub(*depth),
+            };
+            (after > *depth && after > bound).then_some(EnqueueRefusal::QueueFull { index, full })
+        })
     }
 
     fn enqueue_one(

@@ -13,6 +13,7 @@ mod clock;
 mod core;
 mod counts;
 mod db_error;
+mod depths;
 mod ended;
 mod inbox;
 mod lease_cache;

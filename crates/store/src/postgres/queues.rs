@@ -20,8 +20,8 @@ pub(super) const PAUSE_OR_CREATE: &str = "INSERT INTO queue_names (name, paused,
 /// Whether a queue is paused, which stays so until the transaction is over.
 pub(super) const WAS_PAUSED: &str = "SELECT paused FROM queue_names WHERE name = $1 FOR UPDATE";
 
-/// Claims of a queue have to look at limits from now on.
-pub(super) const LIMITED: &str = "UPDATE queue_names SET limited = true WHERE id = $1 AND NOT limited";
+/// Claims of these queues have to look at limits from now on.
+const LIMITED: &str = "UPDATE queue_names SET limited = true WHERE NOT limited AND name = ANY ($1::text[])";
 
 /// The queues that are paused.
 const PAUSED: &str = "SELECT name FROM queue_names WHERE paused ORDER BY name";
@@ -70,6 +70,12 @@ pub(super) async fn of(
     let queues =
         queues.ok_or_else(|| DbError::Collided("a queue is being created by another transaction".to_owned()))?;
     Ok((queues, numbers))
+}
+
+/// The statement after which claims of these queues look at limits.
+pub(super) fn limited<'q>(queues: impl IntoIterator<Item = &'q Arc<str>>) -> Statement<'static> {
+    let names: Vec<String> = queues.into_iter().map(|name| text::stored(name).into_owned()).collect();
+    Statement::new(LIMITED, vec![Box::new(names)])
 }
 
 /// The number of one queue, as [`numbers`].

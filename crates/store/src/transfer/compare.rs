@@ -1,7 +1,7 @@
 //! Two stores, read side by side in the order of ids.
 
-use super::{CopyError, Portable, PortableRun, QueueMark, Source};
-use crate::{JobId, RunId, StoreFuture};
+use super::{CopyError, Portable, PortableGroup, PortableRun, QueueMark, Source};
+use crate::{Group, JobId, RunId, StoreFuture};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +14,8 @@ pub(super) async fn compare(
 ) -> Result<(), CopyError> {
     same_queues(&one.queues().await?, &other.queues().await?)?;
     compare_items::<Portable>(one, other, seen).await?;
-    compare_items::<PortableRun>(one, other, &mut |_| {}).await
+    compare_items::<PortableRun>(one, other, &mut |_| {}).await?;
+    compare_items::<PortableGroup>(one, other, &mut |_| {}).await
 }
 
 async fn compare_items<T: Item>(
@@ -42,7 +43,7 @@ async fn compare_items<T: Item>(
 
 /// What is compared one by one.
 trait Item: PartialEq + Send + Sized {
-    type Id: Copy + Ord + fmt::Display + Send;
+    type Id: Clone + Ord + fmt::Display + Send;
 
     /// What it is called.
     const WHAT: &'static str;
@@ -143,6 +144,29 @@ impl Item for PortableRun {
     }
 }
 
+impl Item for PortableGroup {
+    type Id = Group;
+
+    const WHAT: &'static str = "limit";
+
+    fn id(&self) -> Group {
+        self.group.clone()
+    }
+
+    fn after<'s>(from: &'s mut (dyn Source + '_), last: Option<Group>) -> StoreFuture<'s, Vec<Self>> {
+        from.groups_after(last)
+    }
+
+    fn parts(&self, found: &Self) -> Vec<(&'static str, bool)> {
+        let (one, other) = (&self.row, &found.row);
+        vec![
+            ("setting", one.setting == other.setting),
+            ("starts", one.starts == other.starts),
+            ("hold", one.held == other.held),
+        ]
+    }
+}
+
 /// The items of one side, a page at a time.
 struct Pages<T: Item> {
     page: VecDeque<T>,
@@ -161,7 +185,7 @@ impl<T: Item> Pages<T> {
 
     async fn fill(&mut self, from: &mut (dyn Source + '_)) -> Result<(), CopyError> {
         if self.needs_more() {
-            self.page = T::after(from, self.last).await?.into();
+            self.page = T::after(from, self.last.clone()).await?.into();
             self.last = self.page.back().map(Item::id);
             self.over = self.page.is_empty();
         }
@@ -173,16 +197,17 @@ impl<T: Item> Pages<T> {
 mod tests {
     use super::*;
     use crate::codec::samples;
+    use crate::limit::GroupRow;
     use crate::rules;
-    use crate::{NewJob, Run, Spec};
-    use redrive_policy::{Moment, Policy};
+    use crate::{NewJob, Run, Setting, Spec};
+    use redrive_policy::{Moment, Policy, Span};
     use std::future::{Future, ready};
     use std::sync::Arc;
     use std::task::{Context, Poll, Waker};
 
     /// A store that is a list, read in pages of this length.
     #[derive(Clone)]
-    struct Fixed(Vec<QueueMark>, Vec<Portable>, usize, Vec<PortableRun>);
+    struct Fixed(Vec<QueueMark>, Vec<Portable>, usize, Vec<PortableRun>, Vec<PortableGroup>);
 
     impl Source for Fixed {
         fn queues(&mut self) -> StoreFuture<'_, Vec<QueueMark>> {
@@ -202,6 +227,11 @@ mod tests {
             let rest = self.3.iter().filter(|moved| last.is_none_or(|last| moved.run.id > last));
             Box::pin(ready(Ok(rest.take(self.2).cloned().collect())))
         }
+
+        fn groups_after(&mut self, last: Option<Group>) -> StoreFuture<'_, Vec<PortableGroup>> {
+            let rest = self.4.iter().filter(|moved| last.as_ref().is_none_or(|last| moved.group > *last));
+            Box::pin(ready(Ok(rest.take(self.2).cloned().collect())))
+        }
     }
 
     fn portable(number: u128) -> Portable {
@@ -217,7 +247,12 @@ mod tests {
             run: Run { id: RunId::new(Moment::ORIGIN, number), ..samples::runs().swap_remove(1) },
             messages: samples::messages(),
         };
-        Fixed(vec![queue], (1..=10).map(portable).collect(), page, (1..=5).map(run).collect())
+        let group = |number| PortableGroup {
+            group: Group::Key(format!("key-{number}").into()),
+            row: GroupRow { setting: Some(Setting::default()), ..GroupRow::default() },
+        };
+        let groups = (1..=4).map(group).collect();
+        Fixed(vec![queue], (1..=10).map(portable).collect(), page, (1..=5).map(run).collect(), groups)
     }
 
     fn compared(mut one: Fixed, mut other: Fixed) -> Result<(), CopyError> {
@@ -239,7 +274,7 @@ mod tests {
     #[test]
     fn every_difference_is_found_and_named() {
         type Change = fn(&mut Fixed);
-        let changes: [(Change, &str); 14] = [
+        let changes: [(Change, &str); 18] = [
             (|store| drop(store.1.remove(9)), "is missing"),
             (|store| drop(store.1.remove(0)), "is missing"),
             (|store| store.1.push(portable(11)), "was not there before"),
@@ -257,6 +292,10 @@ mod tests {
             (|store| drop(store.3[1].messages.pop()), "another messages"),
             (|store| store.3[4].run.state = Arc::from(*b"other"), "another state"),
             (|store| store.3[0].run.children = 9, "another counts"),
+            (|store| drop(store.4.pop()), "is missing"),
+            (|store| store.4[1].row.setting = None, "another setting"),
+            (|store| store.4[1].row.held = Some(Moment::ORIGIN), "another hold"),
+            (|store| store.4[2].row.starts.push(Moment::ORIGIN, Span::from_secs(1)), "another starts"),
         ];
         for (change, words) in changes {
             let mut other = store(4);

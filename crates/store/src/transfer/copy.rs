@@ -44,6 +44,8 @@ pub struct Copied {
     pub runs: usize,
     /// How many messages wait in their inboxes.
     pub messages: usize,
+    /// How many groups have limits that are set, or starts that count.
+    pub limits: usize,
     /// How many jobs applications have left in the inbox of the source meanwhile. They are not in the copy.
     pub left_behind: usize,
 }
@@ -81,6 +83,14 @@ pub async fn copy(
         copied.runs += runs.len();
         copied.messages += runs.iter().map(|moved| moved.messages.len()).sum::<usize>();
         to.add_runs(runs).await?;
+    }
+    let mut last = None;
+    loop {
+        let groups = from.groups_after(last).await?;
+        let Some(newest) = groups.last() else { break };
+        last = Some(newest.group.clone());
+        copied.limits += groups.len();
+        to.add_groups(groups).await?;
     }
     to.seal().await?;
     compare(from, &mut *to, &mut |done| told(Phase::Verifying, done)).await?;

@@ -1,8 +1,8 @@
 //! Whole stores on their way from one place to another.
 //!
 //! Everything of a job travels as it stands: its state, lease and token, what its policy remembers, its
-//! failures, its result, and its idempotency key. So does every queue, and every run with its messages. A copy is read
-//! again and compared, job by job and run by run, before it becomes a store.
+//! failures, its result, and its idempotency key. So does every queue, every run with its messages, and what is stored
+//! of limits. A copy is read again and compared, one by one, before it becomes a store.
 
 mod compare;
 mod copy;
@@ -11,7 +11,8 @@ mod error;
 pub use copy::{Copied, CopyProgress, Phase, copy};
 pub use error::CopyError;
 
-use crate::{Job, JobId, Message, Run, RunId, StoreFuture};
+use crate::limit::GroupRow;
+use crate::{Group, Job, JobId, Message, Run, RunId, StoreFuture};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -36,6 +37,14 @@ pub struct PortableRun {
     pub run: Run,
     /// Its messages, in the order of their numbers.
     pub messages: Vec<Message>,
+}
+
+/// What is stored of a limited group besides its jobs: what is set for it, and when its runs started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortableGroup {
+    /// The group.
+    pub group: Group,
+    pub(crate) row: GroupRow,
 }
 
 /// A queue apart from its jobs.
@@ -64,6 +73,9 @@ pub trait Source: Send {
     /// The runs after this id, or the first ones, in the order of their ids, likewise.
     fn runs_after(&mut self, last: Option<RunId>) -> StoreFuture<'_, Vec<PortableRun>>;
 
+    /// The groups after this one, or the first ones, in their order, likewise.
+    fn groups_after(&mut self, last: Option<Group>) -> StoreFuture<'_, Vec<PortableGroup>>;
+
     /// How many jobs applications have left to be taken in since the reading began. They stay where they are.
     fn left_behind(&mut self) -> StoreFuture<'_, usize> {
         Box::pin(async { Ok(0) })
@@ -81,6 +93,9 @@ pub trait Target: Source {
 
     /// Stores runs as they are, with their messages.
     fn add_runs(&mut self, runs: Vec<PortableRun>) -> StoreFuture<'_, ()>;
+
+    /// Stores groups as they are. The queues of those that are queues are there already.
+    fn add_groups(&mut self, groups: Vec<PortableGroup>) -> StoreFuture<'_, ()>;
 
     /// There is nothing to come. From now on the target can be read.
     fn seal(&mut self) -> StoreFuture<'_, ()>;

@@ -6,8 +6,8 @@ use redrive_store::conformance::{Subject, block_on};
 use redrive_store::testing::Wrapper;
 use redrive_store::{
     Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
-    Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, Redrive, Refusal,
-    Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal,
+    Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, QueueFull, Redrive,
+    Refusal, Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal,
     Standstill, StartRefusal, State, States, Stepped, Store, StoreError, StoreFuture, Token, Transition, Unique,
 };
 use std::sync::Arc;
@@ -21,6 +21,10 @@ pub(crate) enum Flaw {
     RefusesRepeatedSuccess,
     EnqueuesOneByOne,
     ForgetsKeys,
+    IgnoresDepths,
+    AllowsOneTooMany,
+    ChecksDepthsFirst,
+    CountsActiveJobsAsDepth,
     IgnoresUniqueness,
     IgnoresPeriods,
     LooksAtUnendedJobsOnly,
@@ -122,13 +126,17 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 104] = [
+    pub(crate) const ALL: [Self; 108] = [
         Self::IgnoresTokens,
         Self::IgnoresWorkers,
         Self::CallsStaleWrong,
         Self::RefusesRepeatedSuccess,
         Self::EnqueuesOneByOne,
         Self::ForgetsKeys,
+        Self::IgnoresDepths,
+        Self::AllowsOneTooMany,
+        Self::ChecksDepthsFirst,
+        Self::CountsActiveJobsAsDepth,
         Self::IgnoresUniqueness,
         Self::IgnoresPeriods,
         Self::LooksAtUnendedJobsOnly,
@@ -404,11 +412,39 @@ impl Flawed {
     }
 }
 
+impl Flawed {
+    /// The bounds on the depth of queues as a flawed store takes them; or a refusal that comes too early.
+    async fn bound(&self, jobs: &mut [NewJob]) -> Result<Option<EnqueueRefusal>, StoreError> {
+        let queues = self.memory.queues().await?;
+        let count = |new: &NewJob, states: &[State]| {
+            let queue = queues.iter().find(|queue| queue.name == new.spec.queue);
+            queue.map_or(0, |queue| states.iter().map(|state| queue.count(*state) as u64).sum::<u64>())
+        };
+        for (index, new) in jobs.iter_mut().enumerate() {
+            let Some(bound) = new.depth else { continue };
+            let depth = count(new, &[State::Scheduled, State::Pending, State::Available, State::Retryable]);
+            if self.has(Flaw::ChecksDepthsFirst) && depth >= bound {
+                let full = QueueFull { queue: Arc::clone(&new.spec.queue), depth, bound, jobs: 1 };
+                return Ok(Some(EnqueueRefusal::QueueFull { index, full }));
+            }
+            if self.has(Flaw::IgnoresDepths) {
+                new.depth = None;
+            } else if self.has(Flaw::AllowsOneTooMany) {
+                new.depth = Some(bound + 1);
+            } else if self.has(Flaw::CountsActiveJobsAsDepth) {
+                new.depth = Some(bound.saturating_sub(count(new, &[State::Active])));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// The refusal of the job at another position.
 fn numbered(refusal: EnqueueRefusal, index: usize) -> EnqueueRefusal {
     match refusal {
         EnqueueRefusal::IdTaken { id, .. } => EnqueueRefusal::IdTaken { index, id },
         EnqueueRefusal::Duplicate { duplicate, .. } => EnqueueRefusal::Duplicate { index, duplicate },
+        EnqueueRefusal::QueueFull { full, .. } => EnqueueRefusal::QueueFull { index, full },
     }
 }
 
@@ -427,6 +463,9 @@ impl Wrapper for Flawed {
                 for job in &mut jobs {
                     job.spec = Arc::new(redrive_store::Spec { limits: None, ..(*job.spec).clone() });
                 }
+            }
+            if let Some(refusal) = self.bound(&mut jobs).await? {
+                return Ok(Err(refusal));
             }
             if !self.has(Flaw::EnqueuesOneByOne) {
                 return self.memory.enqueue(jobs, now).await;

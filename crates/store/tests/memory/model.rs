@@ -60,7 +60,7 @@ fn the_histories_reach_every_state_and_every_refusal() {
         ["a dead letter", "a third generation", "a third run", "a thirtieth run", "a second release"]
             .map(str::to_owned),
     );
-    expected.extend(["a taken id", "a known key", "a pruned job", "a duplicate"].map(str::to_owned));
+    expected.extend(["a taken id", "a known key", "a pruned job", "a duplicate", "a full queue"].map(str::to_owned));
     expected.extend(["a duplicate of an ended job", "an ignored job", "a replaced job"].map(str::to_owned));
     expected.insert("Duplicate".to_owned());
     expected.extend(OF_RUNS.map(str::to_owned));
@@ -162,6 +162,7 @@ fn special(seen: &StepAnswer) -> Option<&'static str> {
             Some("a duplicate of an ended job")
         }
         StepAnswer::Enqueued(Err(EnqueueRefusal::Duplicate { .. })) => Some("a duplicate"),
+        StepAnswer::Enqueued(Err(EnqueueRefusal::QueueFull { .. })) => Some("a full queue"),
         StepAnswer::Enqueued(Ok(answers)) if answers.iter().any(|a| matches!(a, Enqueued::Ignored(_))) => {
             Some("an ignored job")
         }

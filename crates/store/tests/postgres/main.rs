@@ -15,6 +15,7 @@ mod frozen;
 mod held;
 mod inbox;
 mod large;
+mod limited_nodes;
 mod migrations;
 mod model;
 mod nodes;

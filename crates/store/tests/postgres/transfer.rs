@@ -50,8 +50,15 @@ async fn all(source: &mut dyn Source) -> String {
     let mut last = None;
     loop {
         let page = source.runs_after(last).await.unwrap();
-        let Some(newest) = page.last() else { return text };
+        let Some(newest) = page.last() else { break };
         last = Some(newest.run.id);
+        text.push_str(&format!("{page:?}"));
+    }
+    let mut last = None;
+    loop {
+        let page = source.groups_after(last).await.unwrap();
+        let Some(newest) = page.last() else { return text };
+        last = Some(newest.group.clone());
         text.push_str(&format!("{page:?}"));
     }
 }
@@ -60,14 +67,14 @@ async fn all(source: &mut dyn Source) -> String {
 #[derive(Default)]
 struct Tally {
     jobs: [usize; 8],
-    others: [usize; 7],
+    others: [usize; 8],
 }
 
 impl AddAssign<&Copied> for Tally {
     fn add_assign(&mut self, copied: &Copied) {
         self.jobs.iter_mut().zip(copied.jobs).for_each(|(sum, count)| *sum += count);
-        let Copied { dead, failures, keys, queues, paused, runs, messages, .. } = *copied;
-        let others = [dead, failures, keys, queues, paused, runs, messages];
+        let Copied { dead, failures, keys, queues, paused, runs, messages, limits, .. } = *copied;
+        let others = [dead, failures, keys, queues, paused, runs, messages, limits];
         self.others.iter_mut().zip(others).for_each(|(sum, count)| *sum += count);
     }
 }

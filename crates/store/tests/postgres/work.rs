@@ -3,7 +3,7 @@
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
 };
-use redrive_store::{Claim, Decision, Job, JobId, NewJob, RunOutcome, Spec, Start};
+use redrive_store::{Claim, Decision, Job, JobId, NewJob, RunOutcome, Spec};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -45,7 +45,7 @@ pub(crate) fn job(queue: &str) -> NewJob {
         limits: None,
     };
     let id = JobId::new(now(), u128::from(number));
-    NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None, parent: None, unique: None }
+    NewJob::new(id, Arc::new(spec))
 }
 
 pub(crate) fn claim(queue: &str, count: usize, seed: u64) -> Claim {

@@ -13,7 +13,7 @@ use crate::ClientError;
 use crate::roots::RootCertificates;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::http::request::Builder;
 use hyper::{Method, Request, Uri};
 use hyper_util::client::legacy::Client;
@@ -56,6 +56,8 @@ pub struct HttpResponse {
     pub status: u16,
     /// The body.
     pub body: Bytes,
+    /// After which time to try again, where the response says so in seconds.
+    pub retry_after: Option<Duration>,
 }
 
 impl HttpResponse {
@@ -171,9 +173,10 @@ impl HttpClient {
         let answered = async {
             let response = self.client.request(request).await.map_err(|error| self.unreachable(&error))?;
             let status = response.status().as_u16();
+            let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
             let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
             let body = body.map_err(|error| self.unreachable(&*error))?;
-            Ok(HttpResponse { status, body: body.to_bytes() })
+            Ok(HttpResponse { status, body: body.to_bytes(), retry_after: after.map(Duration::from_secs) })
         };
         self.in_time(answered, within).await
     }

@@ -47,11 +47,13 @@ pub(crate) enum Ask<'a> {
     /// One worker, with the jobs that it runs.
     Worker(&'a str),
     /// Something about webhooks.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "an engine in this process refuses all of them"))]
     Webhooks(WebhookAsk<'a>),
 }
 
 /// What is asked about webhooks. Subscriptions and deliveries are named by their ids.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "an engine in this process refuses all of them"))]
 pub(crate) enum WebhookAsk<'a> {
     /// Subscribe an endpoint.
     Subscribe(Value),

@@ -278,6 +278,7 @@ impl Worker {
             signal: reported.signal,
             delay: reported.delay_ms.map(Span::saturating_ms),
             worker_policy: None,
+            hold: None,
         };
         (Ended::Failed { number, reported }, Ending::Failed(report))
     }

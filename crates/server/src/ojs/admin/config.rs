@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// `GET /admin/system/config`. The names are those of the configuration.
 pub(crate) async fn config(State(app): State<Arc<App>>) -> JsonResponse {
-    let Settings { lease, timeout, retention, most_releases, .. } = app.engine.settings();
+    let Settings { lease, timeout, retention, most_releases, max_depth, .. } = app.engine.settings();
     JsonResponse::json(&json!({
         "version": env!("CARGO_PKG_VERSION"),
         "backend": app.backend,
@@ -20,6 +20,7 @@ pub(crate) async fn config(State(app): State<Arc<App>>) -> JsonResponse {
         "lease_seconds": lease.secs(),
         "timeout_seconds": timeout.map(|timeout| timeout.secs()),
         "releases": most_releases,
+        "max_depth": max_depth,
         "retention": { "finished_seconds": retention.finished.secs(), "dead_seconds": retention.dead.secs() },
         "limits": limits(&app.limits),
     }))

@@ -92,18 +92,18 @@ fn final_reads() -> Vec<Step> {
         let keys = (0..plan::FEW).map(|key| Step::Runs(RunsStep::OfKey(key)));
         reads.into_iter().chain((0..8).map(Step::Get)).chain(keys)
     };
-    let keys = (0..plan::FEW).map(|key| {
-        let plan =
-            JobPlan { id: None, spec: SpecPlan::default(), start: StartPlan::Pending, key: Some(key), unique: None };
-        Step::Enqueue(vec![plan])
-    });
+    let keys = (0..plan::FEW).map(|key| Step::Enqueue(vec![JobPlan { key: Some(key), ..pending() }]));
     let uniques = (0..plan::FEW).flat_map(|key| (0..8).map(move |state| unique(key, 1 << state)));
     all().chain([Step::Restart]).chain(all()).chain(keys).chain(uniques).collect()
+}
+
+/// A job that is pending, and has nothing else.
+fn pending() -> JobPlan {
+    JobPlan { id: None, spec: SpecPlan::default(), start: StartPlan::Pending, key: None, unique: None, depth: None }
 }
 
 /// Enqueues a job that is ignored where another with the key is in one of the states.
 fn unique(key: u8, states: u8) -> Step {
     let unique = UniquePlan { key, states, period_ms: None, on_conflict: OnConflict::Ignore };
-    let (spec, start) = (SpecPlan::default(), StartPlan::Pending);
-    Step::Enqueue(vec![JobPlan { id: None, spec, start, key: None, unique: Some(unique) }])
+    Step::Enqueue(vec![JobPlan { unique: Some(unique), ..pending() }])
 }

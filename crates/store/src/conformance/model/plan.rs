@@ -27,6 +27,8 @@ pub struct JobPlan {
     pub key: Option<u8>,
     /// What it must be unique in.
     pub unique: Option<UniquePlan>,
+    /// How many jobs may wait in its queue.
+    pub depth: Option<u8>,
 }
 
 /// What a job must be unique in.
@@ -234,8 +236,9 @@ pub(super) fn job() -> impl Strategy<Value = JobPlan> {
         1 => Just(StartPlan::Pending),
         2 => around_ms().prop_map(StartPlan::Scheduled),
     ];
-    (option::weighted(0.1, back()), spec(), start, option::weighted(0.15, 0..FEW), option::weighted(0.2, unique()))
-        .prop_map(|(id, spec, start, key, unique)| JobPlan { id, spec, start, key, unique })
+    let (key, unique) = (option::weighted(0.15, 0..FEW), option::weighted(0.2, unique()));
+    (option::weighted(0.1, back()), spec(), start, key, unique, option::weighted(0.25, 0..9_u8))
+        .prop_map(|(id, spec, start, key, unique, depth)| JobPlan { id, spec, start, key, unique, depth })
 }
 
 fn unique() -> impl Strategy<Value = UniquePlan> {

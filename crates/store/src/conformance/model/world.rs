@@ -184,6 +184,7 @@ impl World {
             idempotency_key: key,
             parent: None,
             unique: plan.unique.map(UniquePlan::policy),
+            depth: plan.depth.map(u64::from),
         }
     }
 

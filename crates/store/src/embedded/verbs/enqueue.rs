@@ -1,8 +1,9 @@
 //! New jobs.
 
+use crate::depth::Depths;
 use crate::embedded::store_state::StoreState;
-use crate::unique::{Admission, Admitted, rescheduled};
-use crate::{EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, StoreError, Transition, rules};
+use crate::unique::{Admitted, BatchKeys, rescheduled};
+use crate::{EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, States, StoreError, Transition, rules};
 use redrive_policy::Moment;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -64,7 +65,7 @@ impl StoreState {
     fn plan(&self, jobs: &[NewJob], now: Moment) -> Result<Vec<Plan>, EnqueueRefusal> {
         let mut ids = HashSet::new();
         let mut keys: HashMap<&Arc<str>, usize> = HashMap::new();
-        let mut admission = Admission::default();
+        let mut batch_keys = BatchKeys::default();
         let mut plans = Vec::with_capacity(jobs.len());
         for (index, new) in jobs.iter().enumerate() {
             let key = new.idempotency_key.as_ref();
@@ -79,25 +80,55 @@ impl StoreState {
             if self.find(new.id).is_some() || (jobs.len() > 1 && !ids.insert(new.id)) {
                 return Err(EnqueueRefusal::IdTaken { index, id: new.id });
             }
-            let admitted = self.admit(&mut admission, new, now);
+            let admitted = self.admit(&mut batch_keys, new, now);
             let admitted = admitted.map_err(|duplicate| EnqueueRefusal::Duplicate { index, duplicate })?;
             if !matches!(admitted, Admitted::Kept(_)) {
                 keys.extend(key.map(|key| (key, index)));
             }
             plans.push(Plan::New(admitted));
         }
+        if Depths::matter(jobs) {
+            self.check_depths(jobs, &plans)?;
+        }
         Ok(plans)
+    }
+
+    /// Whether queues are deep enough for what is planned.
+    fn check_depths(&self, jobs: &[NewJob], plans: &[Plan]) -> Result<(), EnqueueRefusal> {
+        let mut depths = Depths::default();
+        for (index, (new, plan)) in jobs.iter().zip(plans).enumerate() {
+            if let Plan::New(Admitted::Replacing(ids, _)) = plan {
+                ids.iter().for_each(|id| depths.leave(*id, self.waits_in(*id)));
+            }
+            if plan.creates() {
+                depths.enter(index, new);
+            }
+        }
+        depths.check(|queue| self.indexes.queue_index(queue).map_or(0, |queue_index| self.depth(queue_index)))
+    }
+
+    /// How many jobs wait in a queue.
+    fn depth(&self, queue_index: u32) -> u64 {
+        let queue_index = &self.indexes.queue_indexes[queue_index as usize];
+        States::WAITING.iter().map(|state| queue_index.count(state) as u64).sum()
+    }
+
+    /// The queue in which a stored job waits.
+    fn waits_in(&self, id: JobId) -> Option<&Arc<str>> {
+        let slot = self.find(id).and_then(|place| self.slots.get(place))?;
+        let queue_index = &self.indexes.queue_indexes[slot.shared_spec.queue_index as usize];
+        States::WAITING.contains(slot.state()).then_some(&queue_index.name)
     }
 
     /// Decides about a job whose id is not taken.
     pub(in crate::embedded) fn admit(
         &self,
-        admission: &mut Admission,
+        batch_keys: &mut BatchKeys,
         new: &NewJob,
         now: Moment,
     ) -> Result<Admitted, crate::Duplicate> {
         match &new.unique {
-            Some(unique) => admission.admit(unique, &rules::created(new, now), self.holders(unique, now), now),
+            Some(unique) => batch_keys.admit(unique, &rules::created(new, now), self.holders(unique, now), now),
             None => Ok(Admitted::Stored),
         }
     }

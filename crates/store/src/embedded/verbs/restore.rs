@@ -1,9 +1,9 @@
-//! Jobs, queues and runs that are copied from another store.
+//! Jobs, queues, runs and limits that are copied from another store.
 
 use crate::StoreError;
 use crate::embedded::record;
 use crate::embedded::store_state::StoreState;
-use crate::transfer::{Portable, PortableRun, QueueMark};
+use crate::transfer::{Portable, PortableGroup, PortableRun, QueueMark};
 use std::sync::Arc;
 
 impl StoreState {
@@ -29,6 +29,13 @@ impl StoreState {
             record::revision(self.frame.records(), job.id, revision);
         }
         Ok(())
+    }
+
+    /// Stores what a group has, as it is.
+    pub(in crate::embedded) fn restore_group(&mut self, moved: PortableGroup) {
+        let PortableGroup { group, row } = moved;
+        self.groups.put(group.clone(), row);
+        self.write_group(&group);
     }
 
     /// Stores a run as it is, with its messages.

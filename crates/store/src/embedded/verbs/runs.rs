@@ -3,14 +3,13 @@
 use crate::embedded::record;
 use crate::embedded::store_state::StoreState;
 use crate::run::{INBOX_MESSAGES, events_of, rules as run_rules};
-use crate::unique::{Admission, Admitted};
+use crate::unique::{Admitted, BatchKeys};
 use crate::{
     Advanced, EventBody, JobId, Message, MessageBody, NewJob, NewRun, Parent, Refusal, Run, RunId, RunRefusal, RunStep,
     Signal, StartRefusal, State, Stepped, StoreError, Transition, rules,
 };
 use redrive_policy::{Moment, Span};
 use std::collections::HashSet;
-use std::sync::Arc;
 
 impl StoreState {
     /// Stores new runs, all or none.
@@ -101,10 +100,10 @@ impl StoreState {
 
     /// What becomes of the jobs of a step. A run waits for its own jobs: it learns of a duplicate, whatever its policy.
     fn admit_children(&self, new: &[&NewJob], now: Moment) -> Result<Vec<Admitted>, RunRefusal> {
-        let mut admission = Admission::default();
+        let mut batch_keys = BatchKeys::default();
         let admit = |new: &&NewJob| {
             let child = new.parent.map_or(0, |parent| parent.child);
-            let admitted = self.admit(&mut admission, new, now).and_then(Admitted::of_run);
+            let admitted = self.admit(&mut batch_keys, new, now).and_then(Admitted::of_run);
             admitted.map_err(|duplicate| RunRefusal::Duplicate(child, duplicate))
         };
         new.iter().map(admit).collect()
@@ -210,12 +209,5 @@ impl StoreState {
 
 /// A job of a run. It has an id of its own to be known by, and no idempotency key.
 fn child_job(run: RunId, child: u64, new: &NewJob) -> NewJob {
-    NewJob {
-        id: new.id,
-        spec: Arc::clone(&new.spec),
-        start: new.start,
-        idempotency_key: None,
-        parent: Some(Parent { run, child }),
-        unique: new.unique.clone(),
-    }
+    NewJob { idempotency_key: None, parent: Some(Parent { run, child }), ..new.clone() }
 }

@@ -5,7 +5,7 @@ use crate::postgres::listeners::Listening;
 use crate::postgres::stored_row::StoredRow;
 use crate::postgres::unique::Holders;
 use crate::run::{events_of, rules as run_rules};
-use crate::unique::{Admission, Admitted, Holder, rescheduled};
+use crate::unique::{Admitted, BatchKeys, Holder, rescheduled};
 use crate::{
     Advanced, EventBody, EventKind, Interest, Job, JobId, MessageBody, NewJob, NewRun, Parent, Run, RunId, RunRefusal,
     RunStep, State, Stepped, Transition, Unique, rules,
@@ -159,12 +159,12 @@ impl Work {
 
     /// What becomes of the new jobs of a step. A run waits for its own jobs, and learns of every duplicate.
     fn admit(&self, step: &RunStep) -> Result<Vec<Admitted>, RunRefusal> {
-        let mut admission = Admission::default();
+        let mut batch_keys = BatchKeys::default();
         let new = step.jobs.iter().filter(|(_, new)| self.job(new.id).is_none());
         let admit = |(child, new): &(u64, NewJob)| {
             let Some(unique) = &new.unique else { return Ok(Admitted::Stored) };
             let job = rules::created(new, self.now);
-            let admitted = admission.admit(unique, &job, self.duplicates(unique), self.now);
+            let admitted = batch_keys.admit(unique, &job, self.duplicates(unique), self.now);
             admitted.and_then(Admitted::of_run).map_err(|duplicate| RunRefusal::Duplicate(*child, duplicate))
         };
         new.map(admit).collect()

@@ -6,8 +6,8 @@ use super::core::Core;
 use super::db_error::DbError;
 use super::options::Options;
 use super::schema;
-use crate::transfer::{CopyError, Portable, PortableRun, QueueMark, Source, Target};
-use crate::{JobId, RunId, StoreError, StoreFuture};
+use crate::transfer::{CopyError, Portable, PortableGroup, PortableRun, QueueMark, Source, Target};
+use crate::{Group, JobId, RunId, StoreError, StoreFuture};
 use transaction::Transaction;
 
 /// The other store may take long between two statements.
@@ -65,10 +65,16 @@ impl DatabaseTarget {
             async { Ok((transaction.count().await?, transaction.queues().await?.len(), transaction.entries().await?)) };
         let (jobs, queues, (waiting, refused)) = found.await.map_err(failed)?;
         let runs = transaction.runs_after(None).await.map_err(failed)?.len();
+        let groups = transaction.groups_after(None).await.map_err(failed)?.len();
         let entries = waiting + refused;
         // A job that was set aside still has its spec, and is counted with the others.
-        if jobs + queues + entries + runs > 0 {
-            let many = if runs > 0 { "runs, " } else { "" };
+        if jobs + queues + entries + runs + groups > 0 {
+            let many = match (runs, groups) {
+                (0, 0) => "",
+                (0, _) => "limits, ",
+                (_, 0) => "runs, ",
+                _ => "runs, limits, ",
+            };
             return Err(CopyError::Refused(format!(
                 "found {many}{jobs} jobs, {queues} queues and {entries} inbox entries in {place}; allowed is an empty \
                  store: name another schema (?schema=name), or drop this one"
@@ -106,6 +112,10 @@ impl Source for DatabaseSource {
         answer!(self.0.runs_after(last))
     }
 
+    fn groups_after(&mut self, last: Option<Group>) -> StoreFuture<'_, Vec<PortableGroup>> {
+        answer!(self.0.groups_after(last))
+    }
+
     /// Ends the snapshot, so that entries that came after it can be seen.
     fn left_behind(&mut self) -> StoreFuture<'_, usize> {
         answer!(async {
@@ -131,6 +141,10 @@ impl Source for DatabaseTarget {
     fn runs_after(&mut self, last: Option<RunId>) -> StoreFuture<'_, Vec<PortableRun>> {
         answer!(self.0.runs_after(last))
     }
+
+    fn groups_after(&mut self, last: Option<Group>) -> StoreFuture<'_, Vec<PortableGroup>> {
+        answer!(self.0.groups_after(last))
+    }
 }
 
 impl Target for DatabaseTarget {
@@ -144,6 +158,10 @@ impl Target for DatabaseTarget {
 
     fn add_runs(&mut self, runs: Vec<PortableRun>) -> StoreFuture<'_, ()> {
         answer!(self.0.add_runs(runs))
+    }
+
+    fn add_groups(&mut self, groups: Vec<PortableGroup>) -> StoreFuture<'_, ()> {
+        answer!(self.0.add_groups(groups))
     }
 
     fn seal(&mut self) -> StoreFuture<'_, ()> {

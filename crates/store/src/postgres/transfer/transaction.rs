@@ -7,11 +7,11 @@ use crate::postgres::pool::Session;
 use crate::postgres::row::encode_revisions;
 use crate::postgres::stored_row::{StoredRow, uuids};
 use crate::postgres::value::{Param, Reader, Statement, limit};
-use crate::postgres::{inbox, limits, read, run, schema, text, unique, unreadable, write};
-use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, PortableRun, QueueMark};
-use crate::{JobId, Run, RunId};
+use crate::postgres::{inbox, limits, queues, read, run, schema, text, unique, unreadable, write};
+use crate::transfer::{PAGE_BYTES, PAGE_JOBS, Portable, PortableGroup, PortableRun, QueueMark};
+use crate::{Group, JobId, Run, RunId};
 use redrive_policy::{Moment, Span};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -28,13 +28,14 @@ const NAMES: &str = "SELECT id, key FROM (\
        SELECT id, key, sum(octet_length(body)) OVER (ORDER BY id) - octet_length(body) AS before FROM (\
          SELECT id, key, body FROM specs WHERE id > $1 ORDER BY id LIMIT $2) s) s \
      WHERE before < $3 ORDER BY id";
+/// Groups after $1, at most $2.
+const GROUPS: &str = "SELECT name, body FROM limit_groups WHERE name > $1 ORDER BY name LIMIT $2";
 const INSERT_QUEUES: &str = "INSERT INTO queue_names (name, paused, created_us) \
      SELECT * FROM unnest($1::text[], $2::boolean[], $3::bigint[])";
 const INSERT_SPECS: &str = "INSERT INTO specs (id, kind, body, policy, own_policy, timeout_ms, lease_ms, key, \
        revisions, limits, source) \
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::integer[], $5::bytea[], $6::double precision[], \
      $7::double precision[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[])";
-const LIMITED: &str = "UPDATE queue_names SET limited = true WHERE NOT limited AND name = ANY ($1::text[])";
 
 impl Transaction {
     pub(super) async fn open(core: Arc<Core>, begin: &str) -> Result<Self, DbError> {
@@ -119,9 +120,9 @@ impl Transaction {
         let sources = self.core.sources.next(jobs.len());
         self.session.query(&specs(&jobs, policies, sources.clone())).await?;
         let limited = jobs.iter().map(|moved| &moved.job.spec).filter(|spec| spec.limits.is_some());
-        let limited: Vec<_> = limited.map(|spec| text::stored(&spec.queue).into_owned()).collect();
+        let limited: BTreeSet<&Arc<str>> = limited.map(|spec| &spec.queue).collect();
         if !limited.is_empty() {
-            self.session.query(&Statement::new(LIMITED, vec![Box::new(limited)])).await?;
+            self.session.query(&queues::limited(limited)).await?;
         }
         let arrived = |(moved, source): (Portable, i64)| StoredRow::arrived(moved.job, source);
         let arrived: Vec<StoredRow> = jobs.into_iter().zip(sources).map(arrived).collect();
@@ -145,6 +146,36 @@ impl Transaction {
             self.session.query(&run::messages_as_they_are(moved)).await?;
         }
         Ok(())
+    }
+
+    pub(super) async fn groups_after(&mut self, last: Option<Group>) -> Result<Vec<PortableGroup>, DbError> {
+        // All names have a colon, and none is empty.
+        let mut last = last.map_or_else(String::new, |last| text::stored(&last.to_string()).into_owned());
+        loop {
+            let params: Vec<Param<'_>> = vec![Box::new(last), Box::new(limit(PAGE_JOBS))];
+            let rows = self.session.query(&Statement::new(GROUPS, params)).await?;
+            let Some(newest) = rows.last() else { return Ok(Vec::new()) };
+            last = Reader::new(newest).next::<&str>()?.to_owned();
+            let mut groups: Vec<PortableGroup> =
+                limits::rows(&rows)?.into_iter().map(|(group, row)| PortableGroup { group, row }).collect();
+            // Rows of groups that have nothing any more are left out.
+            if !groups.is_empty() {
+                groups.sort_by(|one, other| one.group.cmp(&other.group));
+                return Ok(groups);
+            }
+        }
+    }
+
+    pub(super) async fn add_groups(&mut self, groups: Vec<PortableGroup>) -> Result<(), DbError> {
+        let set = groups.iter().filter(|moved| moved.row.holds_runs());
+        let limited: Vec<&Arc<str>> = set
+            .filter_map(|moved| match &moved.group {
+                Group::Queue(name) => Some(name),
+                Group::Key(_) | Group::Kind(_) => None,
+            })
+            .collect();
+        self.session.query(&queues::limited(limited)).await?;
+        self.session.query(&limits::write(groups.iter().map(|moved| (&moved.group, &moved.row)))).await.map(drop)
     }
 
     /// New messages get numbers that are free.

@@ -6,7 +6,8 @@ use super::super::db_error::DbError;
 use super::super::stored_row::uuids;
 use super::super::value::{Reader, Statement};
 use super::super::{queues, read, write};
-use super::unique;
+use super::{bounded, unique};
+use crate::depth::Depths;
 use crate::rules;
 use crate::{EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, StoreError};
 use redrive_policy::Moment;
@@ -26,30 +27,83 @@ impl Weigh for Call {
 /// How often a call is repeated because another transaction took one of its ids or keys meanwhile.
 const LOOKS: usize = 16;
 
+/// How the jobs of a call are stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Together with other calls.
+    Together,
+    /// Together with other calls, as far as there is room in their queues.
+    Bounded,
+    /// In a transaction of its own, because some must be unique.
+    Alone,
+}
+
+impl Way {
+    fn of((jobs, _): &Call) -> Self {
+        match jobs.iter().any(|new| new.unique.is_some()) {
+            true => Self::Alone,
+            false if Depths::matter(jobs) => Self::Bounded,
+            false => Self::Together,
+        }
+    }
+}
+
 /// Stores the jobs of several callers: all together where everything is plainly new, else each call for
 /// itself.
 pub(in crate::postgres) async fn batch(core: Arc<Core>, calls: Vec<Call>) -> Vec<Result<Reply, StoreError>> {
-    if calls.iter().any(|(jobs, _)| jobs.iter().any(|new| new.unique.is_some())) {
+    if calls.iter().any(|call| Way::of(call) != Way::Together) {
         return apart(&core, calls).await;
     }
     together(&core, calls).await
 }
 
-/// Calls with jobs that must be unique, each for itself, and all others together, as if there were no such calls.
+/// Calls that are stored in different ways, those of each as if there were no others.
 async fn apart(core: &Core, calls: Vec<Call>) -> Vec<Result<Reply, StoreError>> {
-    let is_unique = |(jobs, _): &Call| jobs.iter().any(|new| new.unique.is_some());
-    let places: Vec<bool> = calls.iter().map(is_unique).collect();
-    let (unique, others): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(is_unique);
-    let mut others = together(core, others).await.into_iter();
-    let mut answers = Vec::with_capacity(places.len());
-    let mut unique = unique.iter();
-    for is_unique in places {
-        if is_unique {
-            let Some(call) = unique.next() else { break };
-            answers.push(single(core, call).await.map_err(StoreError::from));
-        } else {
-            answers.extend(others.next());
+    let ways: Vec<Way> = calls.iter().map(Way::of).collect();
+    let (mut others, mut with_bounds, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+    for (call, way) in calls.into_iter().zip(&ways) {
+        match way {
+            Way::Together => others.push(call),
+            Way::Bounded => with_bounds.push(call),
+            Way::Alone => alone.push(call),
         }
+    }
+    let mut others = together(core, others).await.into_iter();
+    let mut with_bounds = within_bounds(core, with_bounds).await.into_iter();
+    let mut alone = alone.iter();
+    let mut answers = Vec::with_capacity(ways.len());
+    for way in ways {
+        match way {
+            Way::Together => answers.extend(others.next()),
+            Way::Bounded => answers.extend(with_bounds.next()),
+            Way::Alone => {
+                let Some(call) = alone.next() else { break };
+                answers.push(single(core, call).await.map_err(StoreError::from));
+            }
+        }
+    }
+    answers
+}
+
+/// Calls of which each has a job that brings a bound on the depth of its queue.
+async fn within_bounds(core: &Core, calls: Vec<Call>) -> Vec<Result<Reply, StoreError>> {
+    let mut known: Vec<Option<Reply>> = calls.iter().map(|_| None).collect();
+    if !calls.is_empty() && is_plain(core, &calls) {
+        match core.repeat(|| bounded::together(core, &calls)).await {
+            Ok(answers) => known = answers,
+            Err(DbError::Taken) => {}
+            Err(db_error) => {
+                let error = StoreError::from(db_error);
+                return calls.iter().map(|_| Err(error.clone())).collect();
+            }
+        }
+    }
+    let mut answers = Vec::with_capacity(calls.len());
+    for (call, known) in calls.iter().zip(known) {
+        answers.push(match known {
+            Some(reply) => Ok(reply),
+            None => single(core, call).await.map_err(StoreError::from),
+        });
     }
     answers
 }
@@ -74,18 +128,17 @@ async fn together(core: &Core, calls: Vec<Call>) -> Vec<Result<Reply, StoreError
 
 async fn single(core: &Core, call: &Call) -> Result<Reply, DbError> {
     let alone = std::slice::from_ref(call);
-    if is_plain(core, alone) {
+    let way = Way::of(call);
+    if way == Way::Together && is_plain(core, alone) {
         match core.repeat(|| plain(core, alone)).await {
             Err(DbError::Taken) => {}
             answered => return Ok(answered?.pop().unwrap_or(Ok(Vec::new()))),
         }
     }
-    let is_unique = call.0.iter().any(|new| new.unique.is_some());
     for _ in 0..LOOKS {
-        let answered = if is_unique {
-            core.repeat(|| unique::enqueue(core, call)).await
-        } else {
-            core.repeat(|| looked_up(core, call)).await
+        let answered = match way {
+            Way::Together => core.repeat(|| looked_up(core, call)).await,
+            Way::Bounded | Way::Alone => core.repeat(|| unique::enqueue(core, call)).await,
         };
         match answered {
             Err(DbError::Taken) => {}
@@ -117,12 +170,8 @@ async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Reply>, DbError> {
     if !jobs.is_empty() {
         let mut session = core.session().await?;
         let policies = write::policies(&mut session, &core.catalogue, &jobs).await?;
-        let queues: Option<Vec<i32>> = {
-            let queue = core.catalogue.queue_numbers();
-            jobs.iter().map(|new| queue(&new.spec.queue)).collect()
-        };
-        let queues = queues.ok_or_else(|| DbError::Broken("a queue has no number".to_owned()))?;
-        let enqueued = write::enqueued(&jobs, &stored, policies, queues, core.sources.next(jobs.len()));
+        let (queues, sources) = (numbers(core, &jobs)?, core.sources.next(jobs.len()));
+        let enqueued = write::enqueued(&jobs, &stored, policies, queues, sources);
         match core.messages_of_jobs(EventKind::Enqueued, stored.iter()).statement() {
             None => drop(session.write(&enqueued).await?),
             Some(messages) => {
@@ -134,6 +183,13 @@ async fn plain(core: &Core, calls: &[Call]) -> Result<Vec<Reply>, DbError> {
     }
     let answers = calls.iter().map(|(jobs, _)| Ok(stored.drain(..jobs.len()).map(Enqueued::Created).collect()));
     Ok(answers.collect())
+}
+
+/// The numbers of the queues of jobs that are plainly new.
+pub(super) fn numbers(core: &Core, jobs: &[&NewJob]) -> Result<Vec<i32>, DbError> {
+    let queue = core.catalogue.queue_numbers();
+    let queues: Option<Vec<i32>> = jobs.iter().map(|new| queue(&new.spec.queue)).collect();
+    queues.ok_or_else(|| DbError::Broken("a queue has no number".to_owned()))
 }
 
 /// Stores the jobs of one caller, after reading which ids and keys are taken.

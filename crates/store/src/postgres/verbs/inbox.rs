@@ -171,7 +171,8 @@ async fn store_unique(
     }
     let forget = Statement::new(FORGET, vec![Box::new(uuids(&*forgotten))]);
     let aside = drained.refused.clone();
-    for (job, replaced) in jobs.store(core, session, vec![forget, set_aside(&aside, now)]).await? {
+    let locked = jobs.lock_replaced(core, session).await?;
+    for (job, replaced) in jobs.store(core, session, locked, vec![forget, set_aside(&aside, now)]).await? {
         drained.jobs.push(job);
         drained.replaced.extend(replaced);
     }

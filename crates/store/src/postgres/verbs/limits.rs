@@ -5,8 +5,8 @@ use super::super::counts;
 use super::super::db_error::DbError;
 use super::super::limits::{self, read_lane};
 use super::super::pool::Session;
+use super::super::queues;
 use super::super::value::{Reader, Statement};
-use super::super::{queues, text};
 use crate::limit::GroupRow;
 use crate::{Bounds, Group, Setting, Standing, State};
 use redrive_policy::Moment;
@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const ALL: &str = "SELECT name, body FROM limit_groups";
 const SET: &str = "SELECT name, body FROM limit_groups WHERE is_set";
 const WAITING: &str = "SELECT lane, count(*) FROM live WHERE state = 2 AND lane IS NOT NULL GROUP BY lane";
-const LIMITED: &str = "UPDATE queue_names SET limited = true WHERE name = $1 AND NOT limited";
 
 /// Changes what is stored of a group, while no claim looks at limits.
 pub(in crate::postgres) async fn change(
@@ -31,7 +30,7 @@ pub(in crate::postgres) async fn change(
     let mut statements = vec![limits::write([(group, &row)].into_iter())];
     if let (Group::Queue(name), true) = (group, row.setting.is_some()) {
         queues::number(&mut session, name, now).await?;
-        statements.push(Statement::new(LIMITED, vec![Box::new(text::stored(name))]));
+        statements.extend(row.holds_runs().then(|| queues::limited([name])));
     }
     session.commit(&statements).await?;
     // Whoever waits looks again.

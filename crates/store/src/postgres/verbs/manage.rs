@@ -75,7 +75,7 @@ pub(in crate::postgres) async fn redrive(
         statements.push(Statement::new(sql::UPDATE_SPEC, params));
     }
     if job.spec.limits.is_some() {
-        statements.push(Statement::new(queues::LIMITED, vec![Box::new(queue)]));
+        statements.push(queues::limited([&job.spec.queue]));
     }
     statements.extend(match unique::stored([job]) {
         Some(statement) => Some(statement),

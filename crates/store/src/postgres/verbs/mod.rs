@@ -1,5 +1,6 @@
 //! The verbs, each with its statements.
 
+mod bounded;
 pub(super) mod claim;
 mod due;
 pub(super) mod enqueue;

@@ -1,4 +1,5 @@
-//! Enqueueing jobs of which some must be unique.
+//! Enqueueing jobs that are checked against stored ones: some must be unique, or bring a bound on the depth of their
+//! queue.
 
 use super::super::catalogue::StoredPolicy;
 use super::super::core::{BEGIN, Core, Locked, WAITING_FIRST, Wanted};
@@ -7,10 +8,12 @@ use super::super::pool::Session;
 use super::super::stored_row::{StoredRow, uuids};
 use super::super::unique::{self, Holders};
 use super::super::value::{Reader, Statement};
-use super::super::{queues, read, write};
+use super::super::{depths, queues, read, write};
+use super::bounded::bounded;
 use super::enqueue::{Call, LOOK_UP, Reply};
-use crate::unique::{Admission, Admitted, rescheduled};
-use crate::{Duplicate, EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, Transition, rules};
+use crate::depth::Depths;
+use crate::unique::{Admitted, BatchKeys, rescheduled};
+use crate::{Duplicate, EnqueueRefusal, Enqueued, EventKind, Job, JobId, NewJob, States, Transition, rules};
 use redrive_policy::Moment;
 use std::collections::{HashMap, HashSet};
 
@@ -35,6 +38,9 @@ pub(super) async fn enqueue(core: &Core, (jobs, now): &Call) -> Result<Reply, Db
     // Numbers of policies are cached, and have to be stored whatever becomes of the transaction.
     let policies = write::policies(&mut session, &core.catalogue, &jobs.iter().collect::<Vec<_>>()).await?;
     session.begin(BEGIN, &unique::lock(uniques())).await?;
+    if Depths::matter(jobs) {
+        session.query(&depths::lock(bounded(&jobs.iter().collect::<Vec<_>>()))).await?;
+    }
     // Whoever had the locks before has committed by now, and is seen by the statements that follow.
     let rows = session.query(&Statement::new(LOOK_UP, vec![Box::new(ids), Box::new(keys)])).await?;
     let (mut taken, mut known) = (HashSet::new(), HashMap::new());
@@ -58,7 +64,14 @@ pub(super) async fn enqueue(core: &Core, (jobs, now): &Call) -> Result<Reply, Db
         Plan::New | Plan::Earlier(_) => None,
     });
     let kept = read_jobs(core, &mut session, wanted.collect()).await?;
-    let stored = new.store(core, &mut session, Vec::new()).await?;
+    let locked = new.lock_replaced(core, &mut session).await?;
+    if Depths::matter(jobs)
+        && let Err(refusal) = new.check_depths(&mut session, &locked, &plans).await?
+    {
+        session.roll_back().await?;
+        return Ok(Err(refusal));
+    }
+    let stored = new.store(core, &mut session, locked, Vec::new()).await?;
     let mut created: HashMap<JobId, Job> = stored.iter().map(|(job, _)| (job.id, job.clone())).collect();
     created.extend(kept);
     let mut stored = stored.into_iter();
@@ -141,7 +154,7 @@ async fn read_jobs(core: &Core, session: &mut Session, ids: HashSet<JobId>) -> R
 pub(super) struct NewJobs {
     now: Moment,
     pub(super) holders: Holders,
-    admission: Admission,
+    batch_keys: BatchKeys,
     /// The jobs to store, each with the jobs that it replaces.
     jobs: Vec<(NewJob, Vec<JobId>)>,
     policies: Vec<StoredPolicy>,
@@ -149,7 +162,7 @@ pub(super) struct NewJobs {
 
 impl NewJobs {
     pub(super) fn begin(holders: Holders, now: Moment) -> Self {
-        Self { now, holders, admission: Admission::default(), jobs: Vec::new(), policies: Vec::new() }
+        Self { now, holders, batch_keys: BatchKeys::default(), jobs: Vec::new(), policies: Vec::new() }
     }
 
     /// Decides about the next job, whose policy is stored so. Answers the job of which it is a duplicate, where it is
@@ -159,7 +172,7 @@ impl NewJobs {
             None => Admitted::Stored,
             Some(unique) => {
                 let (job, holders) = (rules::created(new, self.now), self.holders.of(unique, self.now));
-                self.admission.admit(unique, &job, holders, self.now)?
+                self.batch_keys.admit(unique, &job, holders, self.now)?
             }
         };
         match admitted {
@@ -176,21 +189,49 @@ impl NewJobs {
         self.jobs.iter().any(|(new, _)| new.id == id)
     }
 
-    /// Stores the jobs that were admitted, with further statements, and commits. Answers the jobs, each with what
-    /// happened to those that it replaced.
+    /// Locks the stored jobs that are replaced.
+    pub(super) async fn lock_replaced(&self, core: &Core, session: &mut Session) -> Result<Locked, DbError> {
+        let own: HashSet<JobId> = self.jobs.iter().map(|(new, _)| new.id).collect();
+        let replaced = self.jobs.iter().flat_map(|(_, replaced)| replaced).copied();
+        let stored: Vec<JobId> = replaced.filter(|id| !own.contains(id)).collect();
+        unique::lock_replaced(core, session, &stored).await
+    }
+
+    /// Whether the queues of the jobs that were admitted have room for them.
+    async fn check_depths(
+        &self,
+        session: &mut Session,
+        locked: &Locked,
+        plans: &[Plan],
+    ) -> Result<Result<(), EnqueueRefusal>, DbError> {
+        let mut batch = Depths::default();
+        let places = plans.iter().enumerate().filter(|(_, plan)| matches!(plan, Plan::New)).map(|(index, _)| index);
+        for ((new, replaced), index) in self.jobs.iter().zip(places) {
+            for id in replaced {
+                let stored = locked.jobs.get(id).filter(|row| States::WAITING.contains(row.job.state));
+                batch.leave(*id, stored.map(|row| &row.job.spec.queue));
+            }
+            batch.enter(index, new);
+        }
+        let found = depths::read(session, batch.queues()).await?;
+        Ok(batch.check(|queue| found.get(queue).copied().unwrap_or(0)))
+    }
+
+    /// Stores the jobs that were admitted in the place of others, which are locked, with further statements, and
+    /// commits. Answers the jobs, each with what happened to those that it replaced.
     pub(super) async fn store<'s>(
         self,
         core: &Core,
         session: &mut Session,
+        mut locked: Locked,
         further: Vec<Statement<'s>>,
     ) -> Result<Vec<(Job, Vec<Transition>)>, DbError> {
         let Self { now, holders, jobs, policies, .. } = self;
         let new: Vec<&NewJob> = jobs.iter().map(|(new, _)| new).collect();
         let created: Vec<Job> = new.iter().map(|new| rules::created(new, now)).collect();
         let own: HashSet<JobId> = new.iter().map(|new| new.id).collect();
-        let (at_once, stored): (Vec<JobId>, Vec<JobId>) =
-            jobs.iter().flat_map(|(_, replaced)| replaced).partition(|id| own.contains(id));
-        let mut locked = unique::lock_replaced(core, session, &stored).await?;
+        let replaced = jobs.iter().flat_map(|(_, replaced)| replaced).copied();
+        let at_once: Vec<JobId> = replaced.filter(|id| own.contains(id)).collect();
         let mut numbers = Vec::new();
         if !new.is_empty() {
             let queues;

@@ -188,7 +188,7 @@ impl Workload {
             limits: None,
         };
         let id = JobId::new(self.now, self.random.u128(..));
-        NewJob { id, spec: Arc::new(spec), start: Start::Available, idempotency_key: None, parent: None, unique: None }
+        NewJob::new(id, Arc::new(spec))
     }
 
     fn enqueue(&mut self) -> Verb {
@@ -206,7 +206,7 @@ impl Workload {
             _ => Start::Available,
         };
         let key = (self.random.u8(..3) == 0).then(|| format!("key {}", self.random.u8(..12)).into());
-        NewJob { id, spec: self.spec(), start, idempotency_key: key, parent: None, unique: None }
+        NewJob { start, idempotency_key: key, ..NewJob::new(id, self.spec()) }
     }
 
     fn spec(&mut self) -> Arc<Spec> {

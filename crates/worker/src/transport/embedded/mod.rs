@@ -16,7 +16,7 @@ use super::{
 use crate::info::JobData;
 use crate::job::Text;
 use crate::run::Run;
-use crate::{Cancelled, ClientError, Job, NewJob};
+use crate::{Cancelled, ClientError, Job, NewJob, QueueFull};
 use redrive_engine::{
     AdvanceNotice, Backend, ClaimRequest, Engine, EngineError, Layers, ProgressReport, Randomness, Settings,
     SystemRandomness, advance_runs, sweeper,
@@ -279,6 +279,12 @@ fn refusal(error: EngineError) -> ClientError {
         EngineError::InvalidPolicy(_) => ClientError::refused(422, "validation_error", error),
         EngineError::Duplicate(_) | EngineError::NotUnique(..) => ClientError::refused(409, "duplicate", error),
         EngineError::Refused(_, Refusal::Duplicate(_)) => ClientError::refused(409, "duplicate", error),
+        EngineError::QueueFull(full) => ClientError::QueueFull(QueueFull {
+            queue: full.queue.to_string(),
+            depth: full.depth,
+            bound: full.bound,
+            retry_after: QueueFull::RETRY_AFTER,
+        }),
         EngineError::Refused(_, Refusal::NotFound) | EngineError::NoSuchQueue(_) => {
             ClientError::refused(404, "not_found", error)
         }

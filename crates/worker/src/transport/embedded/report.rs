@@ -64,6 +64,7 @@ fn failed(failure: &Failure, report_defaults: &ReportDefaults) -> FailureReport 
             _ => None,
         },
         worker_policy: report_defaults.retry.as_ref().map(|retry| Arc::clone(&retry.policy)),
+        hold: None,
     }
 }
 

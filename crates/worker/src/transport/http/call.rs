@@ -1,8 +1,8 @@
 //! Requests of Open Job Spec. A refusal is an error.
 
 use super::ANSWER;
-use crate::ClientError;
 use crate::http::{HttpBody, HttpClient, HttpResponse};
+use crate::{ClientError, QueueFull};
 use bytes::Bytes;
 use hyper::Method;
 use serde_json::Value;
@@ -38,7 +38,7 @@ impl Caller {
         match status {
             200 => Ok(Some(body)),
             204 => Ok(None),
-            status => Err(refusal(status, &body.rest(ANSWER).await?)),
+            status => Err(refusal(status, &body.rest(ANSWER).await?, None)),
         }
     }
 
@@ -59,13 +59,23 @@ impl Caller {
 }
 
 fn accepted(response: HttpResponse) -> Result<HttpResponse, ClientError> {
-    if response.is_success() { Ok(response) } else { Err(refusal(response.status, &response.body)) }
+    let HttpResponse { status, ref body, retry_after } = response;
+    if response.is_success() { Ok(response) } else { Err(refusal(status, body, retry_after)) }
 }
 
 /// The refusal of a request.
-fn refusal(status: u16, body: &[u8]) -> ClientError {
+fn refusal(status: u16, body: &[u8], retry_after: Option<Duration>) -> ClientError {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
-    read_error(status, &document["error"])
+    let error = &document["error"];
+    let full = (status == 429 && error["code"] == "QUEUE_FULL").then(|| queue_full(error, retry_after));
+    full.flatten().map_or_else(|| read_error(status, error), ClientError::QueueFull)
+}
+
+/// A queue that is full, where the answer says which and how full.
+fn queue_full(error: &Value, retry_after: Option<Duration>) -> Option<QueueFull> {
+    let queue = error["queue"].as_str()?.to_owned();
+    let (depth, bound) = (error["depth"].as_u64()?, error["bound"].as_u64()?);
+    Some(QueueFull { queue, depth, bound, retry_after: retry_after.unwrap_or(QueueFull::RETRY_AFTER) })
 }
 
 /// The `error` object of an answer.
