@@ -4,7 +4,8 @@
 //! a job has one lease at a time, and what has ended stays ended.
 //!
 //! Once with one server on its own folder, once with three on one PostgreSQL, which crashes too. The same again with
-//! workflows and schedules: each step and each slot is one job.
+//! workflows and schedules, each step and each slot of which is one job; with unique jobs and limits; and with
+//! webhooks, whose every event is delivered or dead.
 //!
 //! `CRASH_ROUNDS` and `CRASH_SEED` set how often and in which order; `scripts/crash` runs many more.
 //! The seed decides the jobs, the workers and the moments of the kills; where in its work a kill meets
@@ -23,8 +24,10 @@ mod ledger;
 mod load;
 mod nodes;
 mod postgres;
+mod restrictions;
 mod runs;
 mod target;
+mod webhooks;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))

@@ -3,6 +3,7 @@
 use crate::cluster::Cluster;
 use crate::harness::{Server, TIMEOUT, call, killed_while_starting, until};
 use crate::target::{Gone, Reply, Target};
+use crate::webhooks::LOOPBACK;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
@@ -76,7 +77,7 @@ struct Node {
 impl Node {
     fn start(database: &Cluster, start: usize) -> Self {
         let name = name(start);
-        let server = Server::start_at(&["--store", &store_address(database, &name)], &[]);
+        let server = Server::start_under(&LOOPBACK, &["--store", &store_address(database, &name)], &[]);
         let address = Arc::new(Address { url: server.url.clone(), killed: AtomicBool::new(false) });
         Self { server, address, name }
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// All programs of Open Job Spec, for an engine whose jobs have these limits.
 #[must_use]
 pub fn programs(limits: Limits) -> Vec<Arc<dyn Program>> {
-    vec![Arc::new(Workflows::new(limits)), Arc::new(Cron::new(limits)), Arc::new(Webhooks)]
+    vec![Arc::new(Workflows::new(limits)), Arc::new(Cron::new(limits)), Arc::new(Webhooks::default())]
 }
 
 /// Why an operation was refused.

@@ -4,10 +4,13 @@ use super::delivery::{Document, delivery_queue, envelope};
 use super::events::told;
 use super::subscription::{Definition, Subscription};
 use crate::jobs::{PolicyOrigin, body, policy_text};
-use redrive_engine::{Child, Context, Effect, Engine, Input, JobPolicy, Program, ProgramStep, RunLimits, Submission};
-use redrive_policy::{Moment, Span};
+use redrive_engine::{
+    Child, Context, Effect, Effective, Engine, Input, JobPolicy, Program, ProgramStep, RunLimits, Submission,
+};
+use redrive_policy::{Disposition, Moment, Parts, Policy, Span};
 use redrive_store::{Blob, ChildEnd, EventBody, MessageBody, Signal};
 use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// The kind of the runs of subscriptions.
 pub const WEBHOOK: &str = "ojs.webhook";
@@ -24,19 +27,29 @@ pub mod signals {
 
 /// The type of the jobs that are deliveries.
 const DELIVER: &str = "webhook.deliver";
-/// How many deliveries of one subscription may be outstanding. With one more it is disabled.
-const MOST_OUTSTANDING: u64 = 10_000;
-/// How many steps in a row may leave messages unread before a subscription is disabled. A step reads a thousand.
-const MOST_BEHIND: u32 = 100;
-/// What a lease has beside the time for the answer.
-const LEASE_MARGIN_MS: u64 = 30_000;
+/// How long a delivery is leased. The deliverer extends that while it waits for the answer, so that a delivery whose
+/// server is gone is sent by another one soon.
+const LEASE: Span = Span::from_secs(10);
+/// How long one attempt may take: longer than the longest time that an endpoint can be given for its answer.
+const TIMEOUT: Span = Span::from_secs(90);
 /// As many attempts as the table of the specification has. Its delays come with each failure.
 const DEFAULT_RETRY: &str =
     r#"{"max_attempts":8,"initial_interval":"PT30S","backoff_coefficient":4,"max_interval":"PT24H","jitter":false}"#;
 
-/// The program of subscriptions.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Webhooks;
+/// The program of subscriptions, and how far one of them may fall behind before it is disabled.
+#[derive(Clone, Copy, Debug)]
+pub struct Webhooks {
+    /// How many of its deliveries may be outstanding.
+    pub outstanding: u64,
+    /// How many events it may read in a row while more of them wait.
+    pub behind: u32,
+}
+
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self { outstanding: 10_000, behind: 100_000 }
+    }
+}
 
 impl Program for Webhooks {
     fn kind(&self) -> &'static str {
@@ -51,7 +64,8 @@ impl Program for Webhooks {
         if context.ended {
             return Ok(ProgramStep { state: context.state.to_vec(), effects: Vec::new() });
         }
-        let mut turn = Turn { state: Subscription::read(context.state)?, context, effects: Vec::new() };
+        let state = Subscription::read(context.state)?;
+        let mut turn = Turn { limits: *self, state, context, effects: Vec::new() };
         match input {
             Input::Started => turn.start(),
             Input::Message(MessageBody::Event { at, event }) => turn.event(*at, event)?,
@@ -73,12 +87,16 @@ impl Program for Webhooks {
         let args = format!("[{}]", document.payload.get());
         let mut text = body::begin(&PolicyOrigin::from(&*effective), &args, Some(&meta), None, 1);
         text.push(b'}');
-        // A lease ends after the answer is due, whatever the time for it is.
-        let lease = Some(Span::from_millis(60_000 + LEASE_MARGIN_MS as u32));
+        // Dead deliveries are found at their subscription. They are none of the dead letters of the application,
+        // whatever the policy says.
+        let parts = Parts { on_stop: Disposition::Discard, ..Policy::clone(&effective.policy).into_parts() };
+        let policy = Policy::new(parts).map_err(|problems| problems.to_string())?;
+        let mut effective = Effective::clone(&effective);
+        effective.policy = Arc::new(policy);
         Ok(Submission {
-            lease,
-            timeout: lease,
-            policy: JobPolicy::Effective(effective),
+            lease: Some(LEASE),
+            timeout: Some(TIMEOUT),
+            policy: JobPolicy::Effective(Arc::new(effective)),
             ..Submission::new(DELIVER, document.queue, Blob::from(text))
         })
     }
@@ -91,6 +109,7 @@ impl Program for Webhooks {
 
 /// One call of the program.
 struct Turn<'c> {
+    limits: Webhooks,
     state: Subscription,
     context: &'c Context<'c>,
     effects: Vec<Effect>,
@@ -112,12 +131,11 @@ impl Turn<'_> {
             self.state.lost += u64::from(self.state.disabled.is_some());
             return Ok(());
         }
-        // Every message of a step counts, and a step has a thousand.
-        if self.state.outstanding >= MOST_OUTSTANDING {
-            self.disable(&format!("{MOST_OUTSTANDING} deliveries were waiting to be answered"));
+        if self.state.outstanding >= self.limits.outstanding {
+            self.disable(&format!("{} deliveries were waiting to be answered", self.limits.outstanding));
             return Ok(());
         }
-        if self.state.behind >= MOST_BEHIND.saturating_mul(1_000) {
+        if self.state.behind >= self.limits.behind {
             self.disable("events came faster than deliveries could be written");
             return Ok(());
         }

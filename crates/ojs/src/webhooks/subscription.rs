@@ -73,7 +73,7 @@ pub struct Subscription {
     pub dead: u64,
     /// Events that were dropped because it was disabled.
     pub lost: u64,
-    /// How many steps in a row have left messages unread.
+    /// How many events it has read in a row while more of them waited.
     #[serde(default)]
     pub(super) behind: u32,
 }

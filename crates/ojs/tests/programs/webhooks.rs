@@ -47,7 +47,7 @@ impl Program for Busy {
     }
 }
 
-fn subscription() -> Vec<u8> {
+pub(crate) fn subscription() -> Vec<u8> {
     let definition = Definition {
         url: "https://example.org".to_owned(),
         events: vec!["job.completed".to_owned(), "workflow.*".to_owned()],
@@ -63,7 +63,7 @@ fn subscription() -> Vec<u8> {
 
 async fn check(worker: fn(&Job) -> Report) -> Outcome {
     let trial = Trial {
-        programs: vec![Arc::new(Busy), Arc::new(Webhooks)],
+        programs: vec![Arc::new(Busy), Arc::new(Webhooks::default())],
         program: "busy",
         state: Blob::default(),
         key: None,

@@ -27,6 +27,8 @@ const CLEAN_EVERY: Duration = Duration::from_secs(60);
 const READ: usize = 1_000;
 /// How long deliveries that are under way have when the server stops. Those that take longer are tried again.
 const LAST: Duration = Duration::from_secs(10);
+/// How often the lease of a delivery is extended while its endpoint has not answered: well before it ends.
+const EXTEND_EVERY: Duration = Duration::from_secs(3);
 
 impl Server {
     /// Delivers events to endpoints, until `stopped` completes.
@@ -213,10 +215,26 @@ async fn deliver(app: &App, run: RunId, job: &Job) -> Result<(), EngineError> {
     }
     let attempt = Attempt { run, event_type: &payload.event_type, delivery: delivery_id(job.id), body: payload.text };
     let begun = Instant::now();
-    let answer = attempt.send(app, &state).await;
+    let answer = extended(app, &lease_ref, attempt.send(app, &state)).await;
     let own = state.definition.retry.is_some();
     let ending = ending(answer, begun.elapsed(), job.attempt, own, app.engine.now());
     app.engine.settle(vec![(lease_ref, ending)]).await.map(drop)
+}
+
+/// Waits for an answer, and extends the lease meanwhile. A lease that cannot be extended any more is no reason to give
+/// up a request that is under way: it may be answered, and then the report is refused.
+async fn extended<T>(app: &App, lease_ref: &LeaseRef, answer: impl Future<Output = T>) -> T {
+    tokio::pin!(answer);
+    loop {
+        tokio::select! {
+            answer = &mut answer => return answer,
+            () = tokio::time::sleep(EXTEND_EVERY) => {
+                if let Err(error) = app.engine.extend(vec![lease_ref.clone()], None).await {
+                    warn!("webhooks: the lease of a delivery cannot be extended: {error}");
+                }
+            }
+        }
+    }
 }
 
 /// A request with an event.

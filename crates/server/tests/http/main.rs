@@ -28,6 +28,7 @@ mod maintenance;
 mod progress;
 mod queues;
 mod rate_limits;
+mod receiver;
 mod redrive;
 mod repeats;
 mod runs_admin;

@@ -1,90 +1,14 @@
 //! Webhooks against a receiver on loopback: what is sent, how it is signed, when it is tried again, and where to.
 
 use crate::common::{Harness, Parts, text};
+use crate::receiver::{Receiver, is_signed};
 use redrive_engine::advance_runs;
 use redrive_server::WebhookSettings;
-use ring::hmac;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
-
-/// A request as it arrived.
-#[derive(Debug)]
-struct Arrived {
-    path: String,
-    headers: BTreeMap<String, String>,
-    body: String,
-}
-
-/// An endpoint that answers what it is told to, and 200 after that.
-struct Receiver {
-    address: String,
-    answers: Arc<Mutex<VecDeque<String>>>,
-    arrived: mpsc::UnboundedReceiver<Arrived>,
-}
-
-impl Receiver {
-    async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        let (sender, arrived) = mpsc::unbounded_channel();
-        let answers: Arc<Mutex<VecDeque<String>>> = Arc::default();
-        let shared = Arc::clone(&answers);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, Arc::clone(&shared), sender.clone()));
-            }
-        });
-        Self { address, answers, arrived }
-    }
-
-    fn answers(&self, head: &str) {
-        self.answers.lock().unwrap().push_back(head.to_owned());
-    }
-
-    async fn next(&mut self) -> Arrived {
-        let arrived = tokio::time::timeout(Duration::from_secs(20), self.arrived.recv());
-        arrived.await.expect("a delivery in time").expect("the receiver is there")
-    }
-
-    /// Whether nothing arrives for a moment.
-    async fn is_quiet(&mut self) -> bool {
-        tokio::time::timeout(Duration::from_millis(300), self.arrived.recv()).await.is_err()
-    }
-}
-
-async fn answer(mut stream: TcpStream, answers: Arc<Mutex<VecDeque<String>>>, arrived: mpsc::UnboundedSender<Arrived>) {
-    let mut bytes = Vec::new();
-    let head = loop {
-        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            break end + 4;
-        }
-        if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
-            return;
-        }
-    };
-    let lines = String::from_utf8(bytes[..head].to_vec()).unwrap();
-    let mut lines = lines.lines();
-    let path = lines.next().unwrap().split(' ').nth(1).unwrap().to_owned();
-    let headers: BTreeMap<String, String> = lines
-        .filter_map(|line| line.split_once(": "))
-        .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
-        .collect();
-    let length: usize = headers["content-length"].parse().unwrap();
-    while bytes.len() < head + length {
-        assert!(stream.read_buf(&mut bytes).await.unwrap() > 0);
-    }
-    let body = String::from_utf8(bytes[head..].to_vec()).unwrap();
-    let said = answers.lock().unwrap().pop_front().unwrap_or_else(|| "200 OK".to_owned());
-    let said = format!("HTTP/1.1 {said}\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
-    stream.write_all(said.as_bytes()).await.unwrap();
-    let _ = arrived.send(Arrived { path, headers, body });
-}
+use tokio::net::TcpListener;
 
 fn open() -> Harness {
     let webhooks = WebhookSettings { allow_private: true, allow_http: true };
@@ -131,14 +55,27 @@ async fn counted(harness: &Harness, id: &Value, key: &str, expected: u64) {
     panic!("{key} is not {expected}: {}", show(harness, id).await);
 }
 
-/// What a receiver does, with a library of its own choice.
-fn is_signed(secret: &str, arrived: &Arrived, signature: &str) -> bool {
-    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
-    let signed = format!("{}.{}", arrived.headers["x-ojs-timestamp"], arrived.body);
-    let hex = signature.strip_prefix("sha256=").unwrap();
-    let bytes: Vec<u8> =
-        (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).unwrap()).collect();
-    hmac::verify(&key, signed.as_bytes(), &bytes).is_ok()
+/// Waits until the one delivery that has failed waits for its next attempt; when that is.
+async fn next_attempt(harness: &Harness) -> String {
+    for _ in 0..2_000 {
+        let listed = harness.get("/webhooks/deliveries?status=retrying").await.expect(200);
+        if let Some(at) = listed["deliveries"][0]["next_attempt_at"].as_str() {
+            return at.to_owned();
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("no delivery waits for its next attempt");
+}
+
+/// Whether every event that was recorded has become a delivery, and every delivery has ended: nothing is left to send.
+async fn nothing_is_owed(harness: &Harness) -> bool {
+    while harness.engine.advance().await.expect("advanced") > 0 {}
+    let mut open = Vec::new();
+    for status in ["waiting", "retrying", "sending"] {
+        let listed = harness.get(&format!("/webhooks/deliveries?status={status}")).await.expect(200);
+        open.extend(listed["deliveries"].as_array().cloned().unwrap_or_default());
+    }
+    open.is_empty()
 }
 
 #[tokio::test]
@@ -160,7 +97,8 @@ async fn an_event_is_sent_signed_and_sent_again_after_an_error_of_the_server() {
         assert_eq!(first.headers["x-ojs-timestamp"], "1770976800", "2026-02-13 10:00:00 UTC");
         assert!(is_signed(&secret, &first, &first.headers["x-ojs-signature"]));
         assert!(!is_signed("whsec_other", &first, &first.headers["x-ojs-signature"]));
-        assert!(receiver.is_quiet().await, "the second attempt comes after 30 s");
+        assert_eq!(next_attempt(&harness).await, "2026-02-13T10:00:30.000000Z");
+        assert!(receiver.is_quiet());
         harness.advance_ms(30_000.0).await;
         let second = receiver.next().await;
         assert_eq!(second.headers["x-ojs-delivery-id"], first.headers["x-ojs-delivery-id"]);
@@ -211,6 +149,23 @@ async fn errors_of_the_client_are_dead_at_once_and_can_be_sent_again_or_dropped(
 }
 
 #[tokio::test]
+async fn a_policy_with_dead_letters_makes_none_of_deliveries() {
+    let (harness, mut receiver) = (open(), Receiver::start().await);
+    let retry = json!({ "max_attempts": 1, "on_exhaustion": "dead_letter" });
+    let made = subscribe(&harness, &receiver.address, json!({ "retry": retry })).await;
+    receiver.answers("503 Service Unavailable");
+    beside(&harness, async {
+        complete(&harness, json!({})).await;
+        receiver.next().await;
+        counted(&harness, &made["id"], "dead", 1).await;
+        let dead = harness.get("/webhooks/deliveries?status=dead").await.expect(200);
+        assert_eq!(dead["deliveries"].as_array().map(Vec::len), Some(1), "{dead}");
+        assert_eq!(harness.dead().await, Vec::<String>::new());
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_endpoint_that_is_busy_says_when_to_come_again_and_redirects_are_followed() {
     let (harness, mut receiver) = (open(), Receiver::start().await);
     let made = subscribe(&harness, &receiver.address, json!({})).await;
@@ -219,7 +174,8 @@ async fn an_endpoint_that_is_busy_says_when_to_come_again_and_redirects_are_foll
     beside(&harness, async {
         complete(&harness, json!({})).await;
         receiver.next().await;
-        assert!(receiver.is_quiet().await);
+        assert_eq!(next_attempt(&harness).await, "2026-02-13T10:00:07.000000Z");
+        assert!(receiver.is_quiet());
         harness.advance_ms(7_000.0).await;
         let (first, second) = (receiver.next().await, receiver.next().await);
         assert_eq!((first.path.as_str(), second.path.as_str()), ("/", "/moved"));
@@ -273,14 +229,17 @@ async fn only_what_is_wanted_is_sent_and_nothing_while_it_is_paused() {
         assert_eq!(types, ["job.enqueued", "queue.paused"]);
         let paused = harness.call("PATCH", &format!("/ojs/v1{path}"), &json!({ "active": false })).await.expect(200);
         assert_eq!(paused["active"], false);
+        counted(&harness, &made["id"], "delivered", 2).await;
         harness.enqueue_with(json!({ "queue": "mail" })).await;
-        assert!(receiver.is_quiet().await);
+        assert!(nothing_is_owed(&harness).await && receiver.is_quiet());
+        assert_eq!(show(&harness, &made["id"]).await["deliveries"]["total"], 2);
         harness.call("PATCH", &format!("/ojs/v1{path}"), &json!({ "active": true })).await.expect(200);
         harness.enqueue_with(json!({ "queue": "mail" })).await;
         receiver.next().await;
+        counted(&harness, &made["id"], "delivered", 3).await;
         harness.delete(&path).await.expect(200);
         harness.enqueue_with(json!({ "queue": "mail" })).await;
-        assert!(receiver.is_quiet().await);
+        assert!(nothing_is_owed(&harness).await && receiver.is_quiet());
         harness.get(&path).await.expect(404);
     })
     .await;

@@ -1,8 +1,11 @@
 //! One random client: requests that are complete as HTTP, and right or wrong as Open Job Spec.
 
+use crate::hooks::neighbour_url;
 use crate::mutate;
 use crate::neighbour;
-use crate::vocabulary::{ENDPOINTS, HEADERS, METHODS, PARAMETERS, QUEUES, SCHEDULES, STRANGE_QUEUES, VALUES, document};
+use crate::vocabulary::{
+    ENDPOINTS, HEADERS, LIMIT_KEYS, METHODS, PARAMETERS, QUEUES, SCHEDULES, STRANGE_QUEUES, VALUES, document,
+};
 use crate::wire::{Caller, HttpResponse, Request};
 use fastrand::Rng;
 use serde_json::Value;
@@ -51,6 +54,10 @@ impl Tally {
         let of_admin = path.starts_with("/ojs/v1/admin/queues/").then(|| &body["name"]);
         let named = jobs_of(body).map(|job| &job["queue"]).chain([&body["queue"]["name"]]).chain(of_admin);
         self.queues.extend(named.filter_map(Value::as_str).map(str::to_owned));
+        // A queue that is configured exists.
+        let configured = path.split_once("/queues/").and_then(|(_, rest)| rest.split('/').next());
+        let configured = configured.filter(|_| request.method == "PUT" && answer.status == 200);
+        self.queues.extend(configured.map(str::to_owned));
         let count = |value: &Value| value.as_i64().unwrap_or(0);
         let stored = match (&*request.method, path, answer.status) {
             ("POST", "/ojs/v1/jobs", 201) => 1,
@@ -89,12 +96,14 @@ pub(crate) async fn run(address: SocketAddr, mut random: Rng, until: Instant) ->
     let mut caller = Caller::new(address);
     let mut tally = Tally::default();
     let mut ids = vec!["019539a4-0000-7000-8000-ffffffffffff".to_owned()];
+    let mut hooks = vec!["sub_019539a4-0000-7000-8000-ffffffffffff".to_owned()];
     while Instant::now() < until {
-        let request = request(&ids, &mut random);
+        let request = request(&ids, &hooks, &mut random);
         match caller.send(&request).await {
             Some(answer) => {
                 tally.note(&request, &answer);
                 remember(&answer.body, &mut ids, &mut random);
+                remember_hooks(&answer.body, &mut hooks, &mut random);
             }
             // A body that is refused unread, or a head that is not HTTP, may close the connection.
             None => tally.unanswered += 1,
@@ -115,20 +124,38 @@ fn remember(body: &Value, ids: &mut Vec<String>, random: &mut Rng) {
         if let Some(id) = job["id"].as_str()
             && job["queue"] != neighbour::QUEUE
         {
-            if ids.len() < IDS {
-                ids.push(id.to_owned());
-            } else {
-                ids[random.usize(..IDS)] = id.to_owned();
-            }
+            add(id, ids, random);
         }
     }
 }
 
-fn request(ids: &[String], random: &mut Rng) -> Request {
+/// Takes the ids of subscriptions and deliveries from an answer, except those of the neighbour.
+fn remember_hooks(body: &Value, hooks: &mut Vec<String>, random: &mut Rng) {
+    let lists = ["subscriptions", "deliveries"].into_iter().filter_map(|key| body[key].as_array()).flatten();
+    for one in lists.chain([body]) {
+        // A delivery in a list names no address: those of the neighbour are of one type that no other has.
+        let of_neighbour = one["url"] == neighbour_url() || one["event_type"] == "job.completed";
+        if let Some(id) = one["id"].as_str().filter(|id| id.starts_with("sub_") || id.starts_with("del_"))
+            && !of_neighbour
+        {
+            add(id, hooks, random);
+        }
+    }
+}
+
+fn add(id: &str, ids: &mut Vec<String>, random: &mut Rng) {
+    if ids.len() < IDS {
+        ids.push(id.to_owned());
+    } else {
+        ids[random.usize(..IDS)] = id.to_owned();
+    }
+}
+
+fn request(ids: &[String], hooks: &[String], random: &mut Rng) -> Request {
     let (method, path) = ENDPOINTS[random.usize(..ENDPOINTS.len())];
     let id = &ids[random.usize(..ids.len())];
     let method = if random.u8(..20) == 0 { METHODS[random.usize(..METHODS.len())] } else { method };
-    let target = target(path, id, random);
+    let target = target(path, id, &hooks[random.usize(..hooks.len())], random);
     let body = match method {
         "GET" | "HEAD" if random.u8(..10) > 0 => Vec::new(),
         _ => mutate::text(document(path, id, random), random),
@@ -141,7 +168,7 @@ fn request(ids: &[String], random: &mut Rng) -> Request {
     request
 }
 
-fn target(path: &str, id: &str, random: &mut Rng) -> String {
+fn target(path: &str, id: &str, hook: &str, random: &mut Rng) -> String {
     let queue = match random.u8(..10) {
         0 => STRANGE_QUEUES[random.usize(..STRANGE_QUEUES.len())],
         1 => "No%20Queue",
@@ -152,7 +179,8 @@ fn target(path: &str, id: &str, random: &mut Rng) -> String {
     // The workers of this test have another name, and go on.
     let worker = if random.bool() { "w" } else { word };
     let mut target = path.replace("{id}", id).replace("{queue}", queue).replace("{word}", word);
-    target = target.replace("{schedule}", schedule).replace("{worker}", worker);
+    target = target.replace("{schedule}", schedule).replace("{worker}", worker).replace("{hook}", hook);
+    target = target.replace("{limit}", LIMIT_KEYS[random.usize(..LIMIT_KEYS.len())]).replace("{type}", "work.do");
     match random.u8(..40) {
         0 => target.push_str("/more"),
         1 => target.insert(0, '/'),

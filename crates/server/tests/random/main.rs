@@ -8,6 +8,7 @@
 
 mod broken;
 mod client;
+mod hooks;
 mod mutate;
 mod neighbour;
 mod vocabulary;
@@ -55,10 +56,12 @@ async fn no_request_breaks_the_server_or_disturbs_others() {
     for client in broken {
         connections += client.await.expect("broken requests break nothing");
     }
-    let rounds = neighbour.await.expect("the neighbour gets right answers");
+    let neighbour = neighbour.await.expect("the neighbour gets right answers");
+    let rounds = neighbour.rounds;
     eprintln!("{tally}; {connections} broken connections; {rounds} rounds of the neighbour");
     tally.assert_covers_statuses();
     assert!(rounds > 0 && connections > 0);
-    world.has_not_grown(&tally, rounds).await;
+    world.arrived.has(&neighbour.hooked).await;
+    world.has_not_grown(&tally, neighbour.jobs).await;
     world.close().await;
 }

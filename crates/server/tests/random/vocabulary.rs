@@ -1,9 +1,12 @@
 //! The parts of requests: endpoints, parameters, valid documents.
 
+use crate::hooks;
 use serde_json::{Value, json};
 
 /// The queues that random clients use.
 pub(crate) const QUEUES: [&str; 4] = ["alpha", "beta", "gamma.low", "delta-2"];
+/// The keys of the limits that their jobs bring.
+pub(crate) const LIMIT_KEYS: [&str; 3] = ["api", "tenant:a", "tenant:b"];
 /// The names of the schedules that they register.
 pub(crate) const SCHEDULES: [&str; 5] = ["often", "daily", "report.eu", "a", "z-9"];
 /// Values of other parameters; some of them are valid names of queues too.
@@ -11,7 +14,7 @@ pub(crate) const STRANGE_QUEUES: [&str; 3] = ["true", "0", "p1y"];
 
 /// Endpoints with their methods: all but streams, which do not end, what deletes or cancels jobs of others, and what
 /// begins maintenance.
-pub(crate) const ENDPOINTS: [(&str, &str); 70] = [
+pub(crate) const ENDPOINTS: [(&str, &str); 91] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -82,6 +85,27 @@ pub(crate) const ENDPOINTS: [(&str, &str); 70] = [
     ("POST", "/ojs/v1/admin/dead-letter/{id}/retry"),
     ("GET", "/ojs/v1/admin/system/config"),
     ("POST", "/ojs/v1/admin/backup"),
+    ("GET", "/ojs/v1/queues/{queue}/config"),
+    ("PUT", "/ojs/v1/queues/{queue}/config"),
+    ("PUT", "/ojs/v1/admin/queues/{queue}/rate-limit"),
+    ("GET", "/ojs/v1/rate-limits"),
+    ("GET", "/ojs/v1/rate-limits/{limit}"),
+    ("PUT", "/ojs/v1/rate-limits/{limit}"),
+    ("DELETE", "/ojs/v1/rate-limits/{limit}"),
+    ("GET", "/ojs/v1/admin/types/{type}/rate-limit"),
+    ("PUT", "/ojs/v1/admin/types/{type}/rate-limit"),
+    ("DELETE", "/ojs/v1/admin/types/{type}/rate-limit"),
+    ("GET", "/ojs/v1/webhooks/subscriptions"),
+    ("POST", "/ojs/v1/webhooks/subscriptions"),
+    ("GET", "/ojs/v1/webhooks/subscriptions/{hook}"),
+    ("PATCH", "/ojs/v1/webhooks/subscriptions/{hook}"),
+    ("DELETE", "/ojs/v1/webhooks/subscriptions/{hook}"),
+    ("POST", "/ojs/v1/webhooks/subscriptions/{hook}/test"),
+    ("POST", "/ojs/v1/webhooks/subscriptions/{hook}/rotate-secret"),
+    ("GET", "/ojs/v1/webhooks/deliveries"),
+    ("GET", "/ojs/v1/webhooks/deliveries/{hook}"),
+    ("DELETE", "/ojs/v1/webhooks/deliveries/{hook}"),
+    ("POST", "/ojs/v1/webhooks/deliveries/{hook}/retry"),
 ];
 
 pub(crate) const METHODS: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "BREW"];
@@ -158,7 +182,7 @@ pub(crate) fn job(random: &mut fastrand::Rng) -> Value {
     let retry =
         json!({ "max_attempts": random.u8(0..4), "initial_interval": "PT0.01S", "on_exhaustion": "dead_letter" });
     let mut options = json!({ "queue": queue, "retry": retry, "priority": random.i32(-100..=100) });
-    match random.u8(..12) {
+    match random.u8(..18) {
         0 => options["scheduled_at"] = json!("+PT1S"),
         1 => options["expires_at"] = json!("+PT2S"),
         2 => options["pending"] = json!(true),
@@ -167,9 +191,44 @@ pub(crate) fn job(random: &mut fastrand::Rng) -> Value {
         5 => options["visibility_timeout_ms"] = json!(100),
         6 => options["retry"] = json!({ "dialect": "azolla", "policy": { "stop": { "max_attempts": 2 } } }),
         7 => options["tags"] = json!(["a", "b"]),
+        8 | 9 => options["unique"] = unique(random),
+        10 | 11 => {
+            options["rate_limit"] = limits(random);
+            options["rate_limit"]["key"] = LIMIT_KEYS[random.usize(..LIMIT_KEYS.len())].into();
+        }
         _ => {}
     }
     json!({ "type": "work.do", "args": [random.u8(..), { "text": "ü" }], "meta": { "trace": "t" }, "options": options })
+}
+
+fn unique(random: &mut fastrand::Rng) -> Value {
+    let on_conflict = ["reject", "ignore", "replace", "replace_except_schedule"][random.usize(..4)];
+    match random.u8(..3) {
+        0 => json!({ "keys": ["type", "queue"], "on_conflict": on_conflict }),
+        1 => {
+            json!({ "keys": ["args"], "period": "PT2S", "states": ["available", "completed"], "on_conflict": on_conflict })
+        }
+        _ => json!({ "keys": ["meta"], "meta_keys": ["trace"], "states": ["active"], "on_conflict": on_conflict }),
+    }
+}
+
+/// Limits that let jobs run in the end.
+fn limits(random: &mut fastrand::Rng) -> Value {
+    match random.u8(..3) {
+        0 => json!({ "concurrency": random.u8(1..5) }),
+        1 => json!({ "rate": { "limit": random.u8(5..50), "period": "PT0.5S" } }),
+        _ => json!({ "throttle": { "limit": 50, "period": "PT1S" }, "concurrency": 9 }),
+    }
+}
+
+/// A subscription that is right, mostly to what does not happen all the time.
+fn subscription(random: &mut fastrand::Rng) -> Value {
+    let events = [json!(["queue.*"]), json!(["workflow.*", "job.cancelled"]), json!(["job.discarded"]), json!(["*"])];
+    let events = &events[if random.u8(..20) == 0 { 3 } else { random.usize(..3) }];
+    let retry =
+        json!({ "max_attempts": random.u8(1..4), "initial_interval": "PT0.1S", "on_exhaustion": "dead_letter" });
+    let filter = json!({ "queues": [QUEUES[random.usize(..QUEUES.len())]] });
+    json!({ "url": hooks::random_url(), "events": events, "retry": retry, "filter": filter, "timeout_ms": 5_000 })
 }
 
 /// A workflow that is right, of any kind.
@@ -246,6 +305,16 @@ pub(crate) fn document(path: &str, id: &str, random: &mut fastrand::Rng) -> Valu
             schedule["name"] = json!(SCHEDULES[random.usize(..SCHEDULES.len())]);
             schedule
         }
+        "/ojs/v1/queues/{queue}/config" if random.bool() => json!({ "concurrency": random.u8(1..9) }),
+        "/ojs/v1/rate-limits/{limit}"
+        | "/ojs/v1/admin/types/{type}/rate-limit"
+        | "/ojs/v1/admin/queues/{queue}/rate-limit" => limits(random),
+        "/ojs/v1/webhooks/subscriptions" => subscription(random),
+        "/ojs/v1/webhooks/subscriptions/{hook}" => match random.u8(..3) {
+            0 => json!({ "active": random.bool() }),
+            1 => json!({ "events": ["job.completed"], "timeout_ms": 7_000 }),
+            _ => subscription(random),
+        },
         "/ojs/v1/cron/{schedule}" if random.bool() => schedule(random),
         "/ojs/v1/cron/{schedule}" => json!({ "enabled": random.bool() }),
         _ => json!({}),

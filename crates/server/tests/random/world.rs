@@ -4,13 +4,14 @@
 mod log;
 
 use crate::client::Tally;
+use crate::hooks::Arrived;
 use crate::neighbour;
 use crate::vocabulary::QUEUES;
 use crate::wire::Caller;
 use redrive_engine::{Engine, Layers, RunLimits, Settings, SystemClock, SystemRandomness, advance_runs, sweeper};
-use redrive_server::{Limits, Server, ServerSettings};
+use redrive_server::{Limits, Server, ServerSettings, WebhookSettings};
 use redrive_store::embedded::Options;
-use redrive_store::{Embedded, Filter, Page, State};
+use redrive_store::{Embedded, Filter, Page, RESERVED_QUEUES, State};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ const EVENTS: usize = 10_000;
 
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
+    pub(crate) arrived: Arrived,
     folder: Folder,
     store: Arc<Embedded>,
     engine: Arc<Engine>,
@@ -68,7 +70,8 @@ impl World {
         let (clock, randomness) = (SystemClock::default(), SystemRandomness::default());
         let engine = Engine::new(Arc::clone(&store) as _, Arc::new(clock), Arc::new(randomness), settings);
         let engine = Arc::new(engine.with_programs(redrive_server::programs(&limits()), RunLimits::default()));
-        let settings = ServerSettings { limits: limits(), ..ServerSettings::new("embedded") };
+        let webhooks = WebhookSettings { allow_private: true, allow_http: true };
+        let settings = ServerSettings { limits: limits(), webhooks, ..ServerSettings::new("embedded") };
         log::captured();
         let server = Arc::new(Server::new(Arc::clone(&engine), settings));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -77,12 +80,13 @@ impl World {
         let sweeper = sweeper::run(Arc::clone(&engine), stopped(stopping.clone()), |error| panic!("sweep: {error}"));
         let advancer =
             advance_runs(Arc::clone(&engine), stopped(stopping.clone()), |notice| panic!("advancer: {notice}"));
-        let serving = {
-            let server = Arc::clone(&server);
-            async move { server.serve(listener, stopped(stopping)).await }
-        };
-        let tasks = vec![tokio::spawn(sweeper), tokio::spawn(advancer), tokio::spawn(serving)];
-        let world = Self { address, folder, store, engine, server, stop, tasks };
+        let (serving, delivering) = (Arc::clone(&server), Arc::clone(&server));
+        let until = stopped(stopping.clone());
+        let serving = async move { serving.serve(listener, until).await };
+        let delivering = async move { delivering.deliver_webhooks(stopped(stopping)).await };
+        let tasks = [tokio::spawn(sweeper), tokio::spawn(advancer), tokio::spawn(serving), tokio::spawn(delivering)];
+        let (arrived, tasks) = (Arrived::listen().await, tasks.into());
+        let world = Self { address, arrived, folder, store, engine, server, stop, tasks };
         world.fill().await;
         world
     }
@@ -111,7 +115,7 @@ impl World {
         queues.iter().flat_map(|queue| State::ALL.into_iter().map(|state| queue.count(state))).sum()
     }
 
-    /// The queues of the jobs of workflows and schedules, and how many other jobs there are.
+    /// The queues of the jobs of workflows, schedules and subscriptions, and how many other jobs there are.
     async fn children(&self) -> (BTreeSet<Arc<str>>, i64) {
         let (mut queues, mut others) = (BTreeSet::new(), 0);
         let mut page = Some(Page { payloads: false, ..Page::new(0, 1_000) });
@@ -128,16 +132,17 @@ impl World {
         (queues, others)
     }
 
-    /// Checks that there is no more than the answers reported, including `rounds` jobs of the neighbour. Jobs that were
+    /// Checks that there is no more than the answers reported, including these jobs of the neighbour. Jobs that were
     /// removed may have been of workflows and schedules, of which no answer counts the jobs.
-    pub(crate) async fn has_not_grown(&self, tally: &Tally, rounds: usize) {
+    pub(crate) async fn has_not_grown(&self, tally: &Tally, of_neighbour: usize) {
         let (of_children, jobs) = self.children().await;
-        let fewest = tally.jobs + (JOBS + rounds) as i64;
+        let fewest = tally.jobs + (JOBS + of_neighbour) as i64;
         let expected = fewest..=fewest + tally.removed;
         assert!(expected.contains(&jobs), "{jobs} jobs, not {expected:?}: some that no answer named, or that are gone");
         for queue in self.engine.queues().await.expect("queues") {
             let known = tally.queues.contains(&*queue.name) || QUEUES.contains(&&*queue.name);
-            let known = known || of_children.contains(&queue.name);
+            // Those of deliveries that were dropped are forgotten like any other queue without jobs.
+            let known = known || of_children.contains(&queue.name) || queue.name.starts_with(RESERVED_QUEUES);
             assert!(known || &*queue.name == neighbour::QUEUE, "a queue that no answer named: {}", queue.name);
         }
         let (events, _) = self.engine.events(0, usize::MAX, |_| true);
