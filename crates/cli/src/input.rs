@@ -66,7 +66,8 @@ fn format_of(path: &Path) -> Format {
     }
 }
 
-fn read_text(path: &Path) -> Result<String, ReadError> {
+/// Reads a text; `-` is standard input.
+pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
     let unreachable =
         |error: std::io::Error| ReadError::Unreachable(Failed::usage(format!("cannot read {}: {error}", shown(path))));
     let source: Box<dyn Read> = if path == Path::new("-") {

@@ -11,6 +11,7 @@ mod descriptors;
 mod enqueue;
 mod events;
 mod exit;
+mod flow;
 mod input;
 mod job;
 mod jobs;
@@ -47,6 +48,7 @@ Examples:
   redrive policy check retry.json
   redrive policy schedule retry.yaml --svg retry.svg
   redrive policy simulate retry.json --jobs 10000 --outage 10m --capacity 500
+  redrive flow run order.json --input order-17.json
   redrive serve --listen 127.0.0.1:8080 --data ./redrive-data
   redrive enqueue mail.send '{\"to\": \"ada@example.org\"}' --wait
   redrive work --exec 'python3 send.py' --concurrency 4
@@ -78,6 +80,9 @@ enum Command {
     /// Start workflows of jobs, look at them, draw them, cancel them
     #[command(after_help = workflow::EXAMPLES)]
     Workflow(workflow::Args),
+    /// Check MWL flows, and run them without a server
+    #[command(subcommand)]
+    Flow(flow::Command),
     /// Show what happened lately, and follow what happens
     Events(events::Args),
     /// Send events to endpoints: subscribe them, test them, look at deliveries
@@ -114,6 +119,7 @@ fn main() -> ExitCode {
         Command::Queues(args) => queues::run(&args),
         Command::Cron(args) => cron::run(&args),
         Command::Workflow(args) => workflow::run(&args),
+        Command::Flow(command) => flow::run(command),
         Command::Events(args) => events::run(&args),
         Command::Webhook(args) => webhook::run(&args),
         Command::Workers(args) => workers::run(&args),
