@@ -5,7 +5,7 @@ use crate::engine::refused;
 use crate::wall::shown_settled;
 use crate::{Engine, EngineError};
 use redrive_policy::Span;
-use redrive_store::{Blob, Job, LeaseRef, RunOutcome, Settled, Settlement};
+use redrive_store::{AttemptOutcome, Blob, Job, LeaseRef, Settled, Settlement};
 
 /// How a run ended, as a worker reports it.
 #[derive(Clone, Debug)]
@@ -38,11 +38,11 @@ impl Engine {
         let holds: Vec<_> = (0..).zip(&endings).filter_map(|(place, (_, ending))| hold_of(place, ending)).collect();
         let settlement = |(lease_ref, ending)| {
             let report = match ending {
-                Ending::Done(result) => RunOutcome::Done(result),
-                Ending::Released(delay) => RunOutcome::Released { delay, most: self.settings.most_releases },
+                Ending::Done(result) => AttemptOutcome::Done(result),
+                Ending::Released(delay) => AttemptOutcome::Released { delay, most: self.settings.most_releases },
                 Ending::Failed(report) => {
                     let draw = self.randomness.draw();
-                    RunOutcome::Failed(Box::new(move |job: &Job| decide::reported(job, &report, now, draw)))
+                    AttemptOutcome::Failed(Box::new(move |job: &Job| decide::reported(job, &report, now, draw)))
                 }
             };
             Settlement { lease_ref, report }

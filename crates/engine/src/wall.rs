@@ -6,8 +6,8 @@
 use crate::{Engine, Wall};
 use redrive_policy::{Moment, Span};
 use redrive_store::{
-    ChildEnd, Entry, EventBody, FailedRun, Filter, Job, Lease, Listed, MessageBody, NewJob, Page, Queue, Run, Settled,
-    Spec, Start, Transition, Unique,
+    ChildEnd, Entry, EventBody, FailedAttempt, Filter, Job, Lease, Listed, MessageBody, NewJob, Page, Queue, Run,
+    Settled, Spec, Start, Transition, Unique,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ pub(crate) fn shown_message(body: &MessageBody, by_us: i64) -> Cow<'_, MessageBo
     Cow::Owned(body)
 }
 
-fn shown_failure(failure: &mut FailedRun, by_us: i64) {
+fn shown_failure(failure: &mut FailedAttempt, by_us: i64) {
     for at in [&mut failure.available, &mut failure.started, &mut failure.at] {
         *at = moved(*at, by_us);
     }

@@ -6,6 +6,7 @@ use redrive_engine::{Context, Engine, Input, Program, ProgramStep, Submission};
 use redrive_policy::Moment;
 use redrive_store::MessageBody;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The kind of the runs that stand for registered nodes.
@@ -32,6 +33,9 @@ pub fn graph_key(namespace: &str, name: &str) -> Arc<str> {
 pub struct GraphDefinition {
     /// The graph.
     pub template: Template,
+    /// Its secrets, by name, encrypted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, String>,
     /// In what it does not fit the nodes that were registered when it was put.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,

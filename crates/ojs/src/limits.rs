@@ -5,7 +5,7 @@
 pub struct Limits {
     /// The longest `args` of one job, in bytes of JSON.
     pub args_bytes: usize,
-    /// The longest error of one failed run that is stored whole, in bytes of JSON.
+    /// The longest error of one failed attempt that is stored whole, in bytes of JSON.
     pub error_bytes: usize,
     /// How deep `args`, `meta` and other values may nest; at most 120.
     pub nesting: usize,

@@ -1,8 +1,8 @@
-//! What is known of one failed run.
+//! What is known of one failed attempt.
 
 use crate::{Disposition, Span};
 
-/// One failed run, as the decision sees it.
+/// One failed attempt, as the decision sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Failure<'a> {
     /// The error's type, such as `external.timeout` or `ValueError`; `error` where nothing is known.

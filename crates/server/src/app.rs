@@ -4,7 +4,7 @@ use crate::edge::Edge;
 use crate::endpoints::Endpoints;
 use crate::listen::{Bounds, Connections};
 use crate::webhooks::Sender;
-use crate::{ApiKeys, Hosts, Limits, LocalStore, WebhookSettings, edge, exosphere, ojs};
+use crate::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
 use redrive_ojs::Envelopes;
@@ -77,6 +77,7 @@ impl Server {
             stopping,
             webhooks: Sender::new(webhooks),
             local: OnceLock::new(),
+            secrets: OnceLock::new(),
         };
         Self { app: Arc::new(app), stop, connections }
     }
@@ -87,6 +88,13 @@ impl Server {
         if let Some(local) = local {
             let _ = self.app.local.set(local);
         }
+        self
+    }
+
+    /// Lets callers store secrets, encrypted with these keys.
+    #[must_use]
+    pub fn with_secret_keys(self, keys: SecretKeys) -> Self {
+        let _ = self.app.secrets.set(keys);
         self
     }
 
@@ -131,9 +139,16 @@ pub(crate) struct App {
     pub(crate) webhooks: Sender,
     /// The store, where it is in a folder of this machine.
     pub(crate) local: OnceLock<LocalStore>,
+    /// The keys for secrets.
+    secrets: OnceLock<SecretKeys>,
 }
 
 impl App {
+    /// The keys for secrets; none where the operator has set none.
+    pub(crate) fn secret_keys(&self) -> SecretKeys {
+        self.secrets.get().cloned().unwrap_or_default()
+    }
+
     /// An id for a request that brings none.
     pub(crate) fn next_request_id(&self) -> String {
         format!("req-{:08x}-{:x}", self.boot, self.requests.fetch_add(1, Ordering::Relaxed))

@@ -16,6 +16,7 @@ mod ojs;
 mod programs;
 mod request;
 mod response;
+mod secrets;
 mod webhooks;
 
 pub use app::{Server, ServerSettings};
@@ -24,4 +25,5 @@ pub use hosts::Hosts;
 pub use limits::Limits;
 pub use local::LocalStore;
 pub use programs::programs;
+pub use secrets::SecretKeys;
 pub use webhooks::WebhookSettings;

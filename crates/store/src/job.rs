@@ -118,8 +118,8 @@ pub struct Job {
     pub times: Times,
     /// The delay that the last retry of this generation waited, or waits; a release does not change it.
     pub last_delay: Option<Span>,
-    /// The failed runs, oldest first; only the latest are stored.
-    pub failures: Vec<FailedRun>,
+    /// The failed attempts, oldest first; only the latest are stored.
+    pub failures: Vec<FailedAttempt>,
     /// What redrives replaced, oldest first; only the latest are stored.
     pub revisions: Vec<Revision>,
     /// What the handler returned.
@@ -137,7 +137,7 @@ pub struct Job {
 
 /// How many bytes a job has besides its texts, at most about.
 pub(crate) const FIXED_BYTES: usize = 1 << 10;
-/// How many bytes a failed run or a revision has besides its text, at most about.
+/// How many bytes a failed attempt or a revision has besides its text, at most about.
 const ITEM_BYTES: usize = 256;
 
 impl Job {
@@ -159,8 +159,8 @@ impl Job {
     }
 }
 
-/// The part of the failed runs in [`Job::bytes`].
-pub(crate) fn failure_bytes(failures: &[FailedRun]) -> usize {
+/// The part of the failed attempts in [`Job::bytes`].
+pub(crate) fn failure_bytes(failures: &[FailedAttempt]) -> usize {
     failures.iter().map(|run| run.error.len() + ITEM_BYTES).sum()
 }
 
@@ -202,7 +202,7 @@ pub struct Lease {
 
 /// A run that failed, and what was decided.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FailedRun {
+pub struct FailedAttempt {
     /// Which generation of the job, from 0; a redrive begins the next.
     pub generation: u32,
     /// Which run of that generation, from 1.
@@ -221,7 +221,7 @@ pub struct FailedRun {
     pub verdict: Verdict,
 }
 
-/// How many failed runs are stored with a job. Open Job Spec asks for ten.
+/// How many failed attempts are stored with a job. Open Job Spec asks for ten.
 pub const KEPT_FAILURES: usize = 25;
 
 /// The body of a job before a redrive replaced it.

@@ -43,7 +43,7 @@ pub use held::Held;
 pub use id::{JobId, LeaseToken};
 pub use inbox::{Decoder, Drained, InboxEntry};
 pub use job::{
-    Blob, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, NewJob, Redrive, Revision, Spec, Start, Times,
+    Blob, FailedAttempt, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, NewJob, Redrive, Revision, Spec, Start, Times,
 };
 pub use lifecycle::{EventKind, State};
 pub use limit::{Bounds, Group, Limits, OnLimit, OwnLimit, Rate, Setting, Standing};
@@ -59,8 +59,8 @@ pub use run::{
 pub use standstill::Standstill;
 pub use step::end_step;
 pub use store::{
-    Claim, Claimed, Decider, Decision, Full, LeaseRef, Overdue, Retention, RunOutcome, Settlement, Store, StoreFuture,
-    Token,
+    AttemptOutcome, Claim, Claimed, Decider, Decision, Full, LeaseRef, Overdue, Retention, Settlement, Store,
+    StoreFuture, Token,
 };
 pub use transition::{JobEnd, Settled, Transition};
 pub use unique::{Duplicate, MOST_REPLACED, OnConflict, States, Unique, UniqueKey};

@@ -5,9 +5,9 @@
 
 use crate::standstill::Grace;
 use crate::{
-    Blob, Claim, Decider, Decision, EventKind, FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken,
-    NewJob, Overdue, Redrive, Refusal, Revision, RunOutcome, Settled, Settlement, Spec, Start, State, Times, Token,
-    Transition,
+    AttemptOutcome, Blob, Claim, Decider, Decision, EventKind, FailedAttempt, Job, KEPT_FAILURES, KEPT_REVISIONS,
+    Lease, LeaseToken, NewJob, Overdue, Redrive, Refusal, Revision, Settled, Settlement, Spec, Start, State, Times,
+    Token, Transition,
 };
 use redrive_policy::{Disposition, History, Moment, Origin, Outcome, Span, Verdict};
 use std::sync::Arc;
@@ -80,13 +80,13 @@ pub(crate) fn settle(job: Job, settlement: &Settlement, now: Moment) -> Result<S
     }
     check_lease(&job, &settlement.lease_ref.token)?;
     let transition = match &settlement.report {
-        RunOutcome::Done(result) => complete(job, result.as_ref(), now)?,
-        RunOutcome::Failed(decision) => {
+        AttemptOutcome::Done(result) => complete(job, result.as_ref(), now)?,
+        AttemptOutcome::Failed(decision) => {
             let decision = decision(&job);
             fail(job, decision, now)?
         }
-        RunOutcome::Released { most, .. } if job.releases >= *most => return Err(Refusal::TooManyReleases(*most)),
-        RunOutcome::Released { delay, .. } => {
+        AttemptOutcome::Released { most, .. } if job.releases >= *most => return Err(Refusal::TooManyReleases(*most)),
+        AttemptOutcome::Released { delay, .. } => {
             let later = (!delay.is_zero()).then(|| now.after(*delay));
             let mut released = release(job, later, now)?;
             released.job.releases = released.job.releases.saturating_add(1);
@@ -144,7 +144,7 @@ fn record(failed: &mut Transition, error: Blob, verdict: Verdict) {
     let started = job.times.started.unwrap_or(at);
     let available = job.times.available.unwrap_or(started);
     let (generation, attempt) = (job.generation, job.attempt);
-    job.failures.push(FailedRun { generation, attempt, available, started, at, worker, error, verdict });
+    job.failures.push(FailedAttempt { generation, attempt, available, started, at, worker, error, verdict });
     let surplus = job.failures.len().saturating_sub(KEPT_FAILURES);
     job.failures.drain(..surplus);
 }
@@ -241,7 +241,7 @@ pub(crate) fn check_lease(job: &Job, token: &Token) -> Result<(), Refusal> {
 /// Whether this reports the success that completed the job again, because the answer got lost.
 fn repeats_success(job: &Job, settlement: &Settlement) -> bool {
     match (&settlement.report, &settlement.lease_ref.token, job.settled) {
-        (RunOutcome::Done(_), Token::Lease(token), Some(settled)) => *token == settled,
+        (AttemptOutcome::Done(_), Token::Lease(token), Some(settled)) => *token == settled,
         _ => false,
     }
 }

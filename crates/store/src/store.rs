@@ -312,16 +312,16 @@ pub enum Token {
     None,
 }
 
-/// The end of a run.
+/// The end of an attempt.
 pub struct Settlement {
     /// The lease that it ends.
     pub lease_ref: LeaseRef,
     /// How it ended.
-    pub report: RunOutcome,
+    pub report: AttemptOutcome,
 }
 
 /// How a run ended.
-pub enum RunOutcome {
+pub enum AttemptOutcome {
     /// It succeeded, with what the handler returned.
     Done(Option<Blob>),
     /// It failed. The decision is made inside of the atomic step, on the stored job. A

@@ -1,6 +1,6 @@
 //! What happened to a job: the input of the event log, metrics, web hooks and durable runs.
 
-use crate::{Blob, EventKind, FailedRun, Job, Lease, Overdue, State};
+use crate::{Blob, EventKind, FailedAttempt, Job, Lease, Overdue, State};
 use redrive_policy::{Moment, Policy, Span, Verdict};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Transition {
     pub attempt: u32,
     /// The lease that the event ended; present if and only if the job was active before.
     pub lease: Option<Lease>,
-    /// What was decided about a failed run. A run that asked to be requeued has a verdict and no failure record.
+    /// What was decided about a failed attempt. A run that asked to be requeued has a verdict and no failure record.
     pub verdict: Option<Verdict>,
     /// The policy that decided, where that is not the job's own, because the worker brought one.
     pub policy: Option<Arc<Policy>>,
@@ -43,21 +43,21 @@ pub enum JobEnd<'t> {
     /// A run failed, and the policy stopped the job. The verdict of the failure says why.
     Failed {
         /// The last failure.
-        failure: &'t FailedRun,
+        failure: &'t FailedAttempt,
         /// Whether the job is a dead letter.
         dead: bool,
     },
     /// The job expired before a run succeeded.
     Expired {
         /// The last failure of this generation, if a run of it failed.
-        last_failure: Option<&'t FailedRun>,
+        last_failure: Option<&'t FailedAttempt>,
         /// Whether the job is a dead letter.
         dead: bool,
     },
     /// The job was cancelled.
     Cancelled {
         /// The last failure of this generation, if a run of it failed.
-        last_failure: Option<&'t FailedRun>,
+        last_failure: Option<&'t FailedAttempt>,
     },
 }
 
@@ -83,7 +83,7 @@ impl Transition {
 
     /// The record of the failure, where a run failed.
     #[must_use]
-    pub fn failure(&self) -> Option<&FailedRun> {
+    pub fn failure(&self) -> Option<&FailedAttempt> {
         match self.event {
             EventKind::RetryScheduled | EventKind::Discarded => self.job.failures.last(),
             _ => None,

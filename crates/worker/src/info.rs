@@ -85,7 +85,7 @@ impl JobInfo {
         })
     }
 
-    /// The failed runs, oldest first, as the server reports them.
+    /// The failed attempts, oldest first, as the server reports them.
     #[must_use]
     pub fn errors(&self) -> &[Value] {
         self.envelope()["errors"].as_array().map_or(&[], Vec::as_slice)

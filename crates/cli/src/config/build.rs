@@ -9,7 +9,7 @@ use crate::log;
 use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument, Settings};
 use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
-use redrive_server::{ApiKeys, Hosts, Limits, WebhookSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, SecretKeys, WebhookSettings};
 use redrive_store::{Group, Retention, Setting};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -25,6 +25,8 @@ pub(crate) struct ServerConfig {
     pub(crate) backups: Option<PathBuf>,
     pub(crate) threads: usize,
     pub(crate) keys: ApiKeys,
+    /// The keys for secrets that callers store.
+    pub(crate) secret_keys: SecretKeys,
     pub(crate) hosts: Hosts,
     pub(crate) test_directives: bool,
     pub(crate) webhooks: WebhookSettings,
@@ -47,6 +49,7 @@ pub(crate) enum StoreLocation {
 pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     let mut from = Reader { sources, problems: sources.problems.clone() };
     let keys = from.keys();
+    let secret_keys = from.secret_keys();
     let listen = from.listen(&keys);
     let (hosts, test_directives) = (from.hosts(), from.flag("allow_test_directives"));
     let webhooks = WebhookSettings {
@@ -75,6 +78,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
             backups,
             threads,
             keys,
+            secret_keys,
             hosts,
             test_directives,
             webhooks,
@@ -90,13 +94,13 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
 /// Whether a name is valid for a queue or a job type; if not, why.
 type NameCheck = fn(&str) -> Result<(), String>;
 
-struct Reader<'s> {
+pub(super) struct Reader<'s> {
     sources: &'s Sources,
-    problems: Problems,
+    pub(super) problems: Problems,
 }
 
 impl Reader<'_> {
-    fn wrong(&mut self, key: &str, message: &str) {
+    pub(super) fn wrong(&mut self, key: &str, message: &str) {
         let origin = self.sources.get(key).map(|(_, _, origin)| origin);
         self.problems.is_usage |= matches!(origin, Some(Origin::Flag(_)));
         let origin = origin.map(|origin| format!("{origin}: ")).unwrap_or_default();
@@ -112,7 +116,7 @@ impl Reader<'_> {
             .ok()
     }
 
-    fn text(&mut self, key: &str) -> String {
+    pub(super) fn text(&mut self, key: &str) -> String {
         match self.read(key) {
             Some(TypedValue::Text(text)) => text,
             _ => String::new(),
@@ -188,30 +192,6 @@ impl Reader<'_> {
         Hosts::read(&list, &listen).unwrap_or_else(|message| {
             self.wrong("hosts", &message);
             Hosts::default()
-        })
-    }
-
-    fn keys(&mut self) -> ApiKeys {
-        let (own, path) = (self.text("api_key"), self.text("api_key_file"));
-        let (key, text) = match (own.is_empty(), path.is_empty()) {
-            (true, true) => return ApiKeys::default(),
-            (false, true) => ("api_key", Ok(own)),
-            (true, false) => ("api_key_file", std::fs::read_to_string(&path)),
-            (false, false) => {
-                self.wrong("api_key_file", "found together with api_key; keep one of them");
-                return ApiKeys::default();
-            }
-        };
-        let text = text.map_err(|error| {
-            self.problems.is_usage = true;
-            format!("cannot read \"{path}\": {error}")
-        });
-        let keys = text.and_then(|text| ApiKeys::read(&text)).and_then(|keys| {
-            if keys.is_empty() { Err("found no key; one on each line is needed".to_owned()) } else { Ok(keys) }
-        });
-        keys.unwrap_or_else(|message| {
-            self.wrong(key, &message);
-            ApiKeys::default()
         })
     }
 

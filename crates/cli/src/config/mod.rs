@@ -3,6 +3,7 @@
 mod build;
 mod file;
 mod groups;
+mod keys;
 mod names;
 mod page;
 mod setting;

@@ -79,6 +79,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting!("backups", Kind::Text, "", "the folder for backups that callers request; without it there are none"),
     setting!("api_key", Kind::Secret, "", "an API key for callers; best set in the environment"),
     setting!("api_key_file", Kind::Named("a file"), "", "a file with API keys, one on each line"),
+    setting!(
+        "secrets_key_file",
+        Kind::Named("a file"),
+        "",
+        "a file with keys that encrypt secrets of graphs, one on each line"
+    ),
     setting!("hosts", Kind::Text, "", "names of the server, separated by commas, besides localhost and the address"),
     setting!(
         "allow_test_directives",

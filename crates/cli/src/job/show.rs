@@ -54,7 +54,7 @@ pub(crate) fn told(job: &Value) -> String {
     add("retry policy", policy_origin(job));
     for error in job["errors"].as_array().into_iter().flatten() {
         let at = when::relative(error["occurred_at"].as_str(), now);
-        add(&format!("failed run {}", error["attempt"]), format!("{} ({at})", error_line(error)));
+        add(&format!("failed attempt {}", error["attempt"]), format!("{} ({at})", error_line(error)));
     }
     let width = rows.iter().map(|[name, _]| name.len()).max().unwrap_or(0);
     let table: String = rows.iter().map(|[name, value]| format!("{name:width$}  {value}\n")).collect();

@@ -1,4 +1,4 @@
-//! What the last failed run of a job left behind: the rest of its message, its standard error, its stack trace.
+//! What the last failed attempt of a job left behind: the rest of its message, its standard error, its stack trace.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ const WIDTH: usize = 400;
 /// Where programs put a stack trace: first the field of Open Job Spec, then those of libraries.
 const TRACES: [&str; 5] = ["backtrace", "traceback", "stack_trace", "stacktrace", "stack"];
 
-/// The last failed run in its own words; empty where it left no more than one line.
+/// The last failed attempt in its own words; empty where it left no more than one line.
 pub(super) fn of(job: &Value) -> String {
     let Some(error) = job["errors"].as_array().and_then(|errors| errors.last()) else { return String::new() };
     let details = &error["details"];
@@ -21,7 +21,7 @@ pub(super) fn of(job: &Value) -> String {
     let trace = TRACES.iter().find_map(|key| text(&error[*key]).or_else(|| text(&details[*key])));
     for (name, text) in [("message", message), ("standard error", stderr), ("stack trace", trace)] {
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-            out.push_str(&format!("\n{name} of failed run {attempt}:\n{}", indented(&text)));
+            out.push_str(&format!("\n{name} of failed attempt {attempt}:\n{}", indented(&text)));
         }
     }
     out
@@ -59,7 +59,7 @@ mod tests {
         let stderr: Vec<String> = (1..=50).map(|line| format!("line {line}")).collect();
         let error = json!({ "attempt": 2, "message": "line 50", "details": { "stderr": stderr.join("\n") } });
         let shown = of(&json!({ "errors": [{ "message": "older" }, error] }));
-        assert!(shown.starts_with("\nstandard error of failed run 2:\n    … 10 lines before these"), "{shown}");
+        assert!(shown.starts_with("\nstandard error of failed attempt 2:\n    … 10 lines before these"), "{shown}");
         assert!(shown.contains("\n    line 11\n") && shown.ends_with("    line 50\n"), "{shown}");
     }
 
@@ -70,7 +70,7 @@ mod tests {
             json!({ "attempt": 1, "details": { "traceback": "a.py:1\nb.py:2\n" } }),
         ] {
             let shown = of(&json!({ "errors": [error] }));
-            assert_eq!(shown, "\nstack trace of failed run 1:\n    a.py:1\n    b.py:2\n");
+            assert_eq!(shown, "\nstack trace of failed attempt 1:\n    a.py:1\n    b.py:2\n");
         }
         assert_eq!(of(&json!({ "errors": [{ "attempt": 1, "message": "one line" }] })), "");
         assert_eq!(of(&json!({})), "");

@@ -108,7 +108,10 @@ fn in_text(from: &StoreLocation, to: &StoreLocation, copied: &Copied) -> String 
     let mut text = format!("{from} is now in {to}\n");
     let mut push = |line: String| text.push_str(&format!("  {line}\n"));
     push(format!("{} jobs in {} queues, {} of them paused{states}", copied.total(), copied.queues, copied.paused));
-    push(format!("{} dead letters, {} failed runs, {} idempotency keys", copied.dead, copied.failures, copied.keys));
+    push(format!(
+        "{} dead letters, {} failed attempts, {} idempotency keys",
+        copied.dead, copied.failures, copied.keys
+    ));
     if copied.runs > 0 {
         push(format!("{} runs above jobs, with {} messages", copied.runs, copied.messages));
     }

@@ -20,6 +20,12 @@ fn python() -> String {
     stdout(&output).trim().to_owned()
 }
 
+/// Settings with a key for secrets.
+fn keys_for_secrets(folder: &Folder) -> [&'static str; 2] {
+    let path = folder.file("secrets.key", &"ab".repeat(32));
+    ["--set", format!("secrets_key_file={path}").leak()]
+}
+
 /// A scenario against a server, or all of them.
 fn scenario(server: &Server, name: &str, key: &str) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exosphere/scenarios.py");
@@ -27,13 +33,12 @@ fn scenario(server: &Server, name: &str, key: &str) {
     command.arg(program).arg(name).env("EXOSPHERE_STATE_MANAGER_URI", &server.url).env("EXOSPHERE_API_KEY", key);
     let output = command.output().expect("Python runs");
     assert!(output.status.success(), "{name}: {}{}", stdout(&output), stderr(&output));
-    println!("{}", stdout(&output));
 }
 
 #[test]
 fn programs_with_the_sdk_run_on_a_folder() {
     let folder = Folder::new("exosphere");
-    let server = Server::start(&folder.at("data"));
+    let server = Server::start_with(&folder.at("data"), &keys_for_secrets(&folder));
     scenario(&server, "all", "any key will do");
 }
 
@@ -42,7 +47,8 @@ fn programs_with_the_sdk_run_on_postgresql() {
     let address = cluster::address();
     let joint = if address.contains('?') { '&' } else { '?' };
     let store = format!("{address}{joint}schema=exosphere");
-    let server = Server::start_at(&["--store", &store], &[]);
+    let folder = Folder::new("exosphere-postgres");
+    let server = Server::start_at(&["--store", &store], &keys_for_secrets(&folder));
     scenario(&server, "all", "any key will do");
 }
 

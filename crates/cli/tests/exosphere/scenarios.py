@@ -329,8 +329,90 @@ async def invalid():
         raise AssertionError("the nodes are not registered")
 
 
+class Confides(Append):
+    class Secrets(BaseModel):
+        token: str
+
+    async def execute(self):
+        calls.append(self.secrets.token)
+        return self.Outputs(text="done")
+
+
+async def secrets():
+    graph = Graph("secrets", [Confides])
+    body = await graph.put(node("Confides", "confides", {"text": ""}), secrets={"token": "hunter2", "other": "x"})
+    assert body["secrets"] == {"token": True, "other": True}, body
+    await graph.run()
+    assert calls == ["hunter2"], calls
+    try:
+        await graph.put(node("Confides", "confides", {"text": ""}))
+    except Exception as refused:
+        assert "Secret token" in str(refused), refused
+    else:
+        raise AssertionError("the node needs a secret")
+
+
+class ResilientNode(BaseNode):
+    class Inputs(BaseModel):
+        data: str
+
+    class Outputs(BaseModel):
+        data: str
+
+    class Secrets(BaseModel):
+        api_key: str
+
+    async def execute(self):
+        calls.append((self.inputs.data, self.secrets.api_key))
+        return self.Outputs(data="done")
+
+
+async def document():
+    """The document's "Model-Based Configuration", with its names and values."""
+    retry_policy = RetryPolicyModel(
+        max_retries=5,
+        strategy=RetryStrategyEnum.EXPONENTIAL_FULL_JITTER,
+        backoff_factor=1000,
+        exponent=2,
+        max_delay=30000,
+    )
+    runtime = Runtime(namespace="MyProject", name="runtime", nodes=[ResilientNode], poll_interval=0.02)
+    task = asyncio.create_task(runtime._start())
+    await asyncio.sleep(0)
+    manager = StateManager(namespace="MyProject")
+    graph_nodes = [
+        GraphNodeModel(
+            node_name="ResilientNode",
+            namespace="MyProject",
+            identifier="resilient_node",
+            inputs={"data": "initial"},
+            next_nodes=[],
+        )
+    ]
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            result = await manager.upsert_graph(
+                graph_name="resilient-workflow",
+                graph_nodes=graph_nodes,
+                secrets={"api_key": "your-key"},
+                retry_policy=retry_policy,
+            )
+            break
+        except Exception:
+            # The runtime may not have registered its node yet.
+            assert time.monotonic() < deadline and not task.done()
+            await asyncio.sleep(0.02)
+    assert result["retry_policy"]["max_delay"] == 30000, result
+    await manager.trigger("resilient-workflow")
+    while not calls:
+        assert time.monotonic() < deadline and not task.done()
+        await asyncio.sleep(0.02)
+    assert calls == [("initial", "your-key")], calls
+
+
 SCENARIOS = [
-    linear, strategies, exhaustion, prune, requeue, fanout, unite_done, store, runtimes, invalid,
+    linear, strategies, exhaustion, prune, requeue, fanout, unite_done, store, runtimes, invalid, secrets, document,
 ]
 
 if __name__ == "__main__":

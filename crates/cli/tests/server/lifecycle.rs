@@ -53,7 +53,7 @@ fn a_job_fails_waits_is_retried_and_done_and_explain_says_why() {
     assert_eq!(verdicts["failures"][0]["verdict"]["delay_ms"], 50.0);
     assert_eq!(verdicts["policy_from"]["layer"], "job");
     let shown = server.printed(&["job", "show", &id]);
-    assert!(shown.contains("failed run 1  external.timeout: external.timeout happened"), "{shown}");
+    assert!(shown.contains("failed attempt 1  external.timeout: external.timeout happened"), "{shown}");
 }
 
 #[test]
@@ -361,6 +361,6 @@ fn a_dead_letter_shows_the_stack_trace_of_its_last_run() {
         json!({ "type": "auth.expired", "message": "no\nway", "backtrace": ["a.py:1 in f", "b.py:2 \u{1b}[2J"] });
     server.ask("POST", "/ojs/v1/workers/nack", json!({ "job_id": id, "error": error }));
     let shown = server.printed(&["dead", "show", &id]);
-    assert!(shown.contains("message of failed run 1:\n    no\n    way\n"), "{shown}");
-    assert!(shown.contains("stack trace of failed run 1:\n    a.py:1 in f\n    b.py:2 \\u{1b}[2J\n"), "{shown}");
+    assert!(shown.contains("message of failed attempt 1:\n    no\n    way\n"), "{shown}");
+    assert!(shown.contains("stack trace of failed attempt 1:\n    a.py:1 in f\n    b.py:2 \\u{1b}[2J\n"), "{shown}");
 }

@@ -6,9 +6,9 @@ use super::store_kind::StoreKind;
 use redrive_policy::{Moment, Origin, Outcome, Span};
 use redrive_store::testing::Wrapper;
 use redrive_store::{
-    Claim, Claimed, Decider, Decision, EnqueueRefusal, Enqueued, EventKind, Filter, Held, Job, JobId, LeaseRef, Listed,
-    Memory, Missing, NewJob, Page, Queue, Redrive, Refusal, RunOutcome, Settled, Settlement, Standstill, State, Store,
-    StoreFuture, Token, Transition,
+    AttemptOutcome, Claim, Claimed, Decider, Decision, EnqueueRefusal, Enqueued, EventKind, Filter, Held, Job, JobId,
+    LeaseRef, Listed, Memory, Missing, NewJob, Page, Queue, Redrive, Refusal, Settled, Settlement, Standstill, State,
+    Store, StoreFuture, Token, Transition,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -64,7 +64,8 @@ impl FlawedStore {
 
     /// The answer to a single success, without a trace of it.
     async fn pretend(&self, settlement: &Settlement, now: Moment) -> Option<Job> {
-        let (RunOutcome::Done(result), Token::Lease(token)) = (&settlement.report, &settlement.lease_ref.token) else {
+        let (AttemptOutcome::Done(result), Token::Lease(token)) = (&settlement.report, &settlement.lease_ref.token)
+        else {
             return None;
         };
         let mut job = self.inner.get(settlement.lease_ref.id).await.ok()??;
@@ -81,8 +82,8 @@ impl FlawedStore {
         }
         let flaw = self.flaw;
         settlement.report = match settlement.report {
-            RunOutcome::Failed(decision) => {
-                RunOutcome::Failed(Box::new(move |job: &Job| bent(flaw, job, decision(job))))
+            AttemptOutcome::Failed(decision) => {
+                AttemptOutcome::Failed(Box::new(move |job: &Job| bent(flaw, job, decision(job))))
             }
             report => report,
         };

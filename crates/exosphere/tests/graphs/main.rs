@@ -11,6 +11,7 @@ use redrive_ojs::{Limits, body};
 use redrive_policy::Span;
 use redrive_store::{Blob, Job};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a node does with a path: the same for the worker and for the model.
@@ -58,7 +59,7 @@ fn worker(job: &Job) -> Report {
 }
 
 fn trial(template: Template, start: &str) -> Trial {
-    let definition = GraphDefinition { template, errors: Vec::new() };
+    let definition = GraphDefinition { template, secrets: BTreeMap::new(), errors: Vec::new() };
     let request =
         TriggerRequest { inputs: [("path".to_owned(), start.to_owned())].into(), ..TriggerRequest::default() };
     let state = definition.begin("ns", "graph", request).expect("it can be triggered");

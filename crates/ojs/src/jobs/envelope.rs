@@ -4,7 +4,7 @@ use super::policy::PolicyMembers;
 use super::{Progress, body};
 use crate::json::{member, push_i64, push_str, push_time, push_u64};
 use redrive_policy::{Moment, Outcome, Span};
-use redrive_store::{FailedRun, Job, JobId, State};
+use redrive_store::{FailedAttempt, Job, JobId, State};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::io::Write;
@@ -162,11 +162,11 @@ fn push_next(out: &mut Vec<u8>, job: &Job) {
 }
 
 /// The last failure, where it belongs to the present generation and the job has not completed since.
-fn present_failure(job: &Job) -> Option<&FailedRun> {
+fn present_failure(job: &Job) -> Option<&FailedAttempt> {
     job.failures.last().filter(|last| last.generation == job.generation && job.state != State::Completed)
 }
 
-/// The failed runs.
+/// The failed attempts.
 fn push_failures(out: &mut Vec<u8>, job: &Job) {
     if job.failures.is_empty() {
         return;
@@ -186,7 +186,7 @@ fn push_failures(out: &mut Vec<u8>, job: &Job) {
     out.push(b']');
 }
 
-fn push_failure(out: &mut Vec<u8>, failure: &FailedRun) {
+fn push_failure(out: &mut Vec<u8>, failure: &FailedAttempt) {
     out.push(b'{');
     member(out, "attempt");
     push_u64(out, failure.attempt.into());
@@ -203,7 +203,7 @@ fn push_failure(out: &mut Vec<u8>, failure: &FailedRun) {
 }
 
 /// A failure without its details.
-fn push_bare_failure(out: &mut Vec<u8>, failure: &FailedRun) {
+fn push_bare_failure(out: &mut Vec<u8>, failure: &FailedAttempt) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Stored<'a> {

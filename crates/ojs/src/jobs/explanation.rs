@@ -6,7 +6,7 @@ use super::policy::brought_policy;
 use super::{PolicyOrigin, body};
 use crate::json::{member, push_str, push_u64};
 use redrive_policy::Policy;
-use redrive_store::{FailedRun, Job, Revision};
+use redrive_store::{FailedAttempt, Job, Revision};
 
 /// What only this server tells: the effective policy, where it came from, and why each failure ended
 /// as it did.
@@ -73,9 +73,9 @@ fn push_array<T>(out: &mut Vec<u8>, items: &[T], push: impl Fn(&mut Vec<u8>, &T)
     out.push(b']');
 }
 
-/// A failed run: when it waited, ran and ended, where, and what was decided; by which policy, where the worker brought
-/// one. The store has the worker's policy as a part of the error, and not what it made of the job's.
-fn push_run(out: &mut Vec<u8>, run: &FailedRun, policy: &Policy) {
+/// A failed attempt: when it waited, ran and ended, where, and what was decided; by which policy, where the worker
+/// brought one. The store has the worker's policy as a part of the error, and not what it made of the job's.
+fn push_run(out: &mut Vec<u8>, run: &FailedAttempt, policy: &Policy) {
     for (key, number) in [("generation", run.generation), ("attempt", run.attempt)] {
         member(out, key);
         push_u64(out, number.into());

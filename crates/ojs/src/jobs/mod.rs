@@ -1,5 +1,6 @@
 //! Jobs between callers and a store: read as they are enqueued, stored as a body, answered as envelopes.
 
+mod attempt_error;
 pub mod body;
 mod canonical;
 mod enqueue;
@@ -10,12 +11,12 @@ mod progress;
 pub(crate) mod rate_limit;
 mod repeat;
 mod revise;
-mod run_error;
 mod schedule;
 #[cfg(feature = "engine")]
 mod submission;
 mod unique;
 
+pub use attempt_error::AttemptError;
 pub use enqueue::JobRequest;
 #[cfg(feature = "engine")]
 pub(crate) use enqueue::MANAGED;
@@ -26,7 +27,6 @@ pub use progress::Progress;
 pub use rate_limit::is_limit_key;
 pub use repeat::{is_same, key_reused};
 pub use revise::Override;
-pub use run_error::RunError;
 pub use schedule::{lease, span_of_seconds};
 #[cfg(feature = "engine")]
 pub use submission::{policy_text, submission};

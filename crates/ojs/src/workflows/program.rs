@@ -6,7 +6,7 @@ use crate::json::Members;
 use crate::{Limits, submission};
 use redrive_engine::{Context, Engine, Input, Program, ProgramStep, Submission};
 use redrive_policy::Moment;
-use redrive_store::{Blob, ChildEnd, FailedRun, MessageBody};
+use redrive_store::{Blob, ChildEnd, FailedAttempt, MessageBody};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -98,7 +98,7 @@ fn raw(result: &Blob) -> Option<Box<RawValue>> {
     RawValue::from_string(String::from_utf8(result.to_vec()).ok()?).ok()
 }
 
-fn of_attempt(failed: &FailedRun) -> NodeError {
+fn of_attempt(failed: &FailedAttempt) -> NodeError {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Stored {

@@ -3,6 +3,7 @@
 use super::definitions::{all, put as put_definition};
 use super::place::Place;
 use super::reply::{Document, bad, damaged, fields, missing};
+use super::secrets::seal;
 use crate::api_error::ApiError;
 use crate::app::App;
 use crate::response::JsonResponse;
@@ -30,12 +31,10 @@ pub(crate) async fn put(
     if !reasons.is_empty() {
         return Err(bad(format!("Error validating graph template: {}", reasons.join("; "))));
     }
-    if !secrets.is_empty() {
-        return Err(bad("this server stores no secrets yet; leave them empty"));
-    }
     let registered = registered(&app, &template).await?;
     let errors = registered_errors(&template, &place.namespace, secrets.keys().map(String::as_str), &registered);
-    let definition = GraphDefinition { template, errors };
+    let secrets = seal(&app, &place, &secrets)?;
+    let definition = GraphDefinition { template, secrets, errors };
     let run = put_definition(&app.engine, GRAPH, graph_key(&place.namespace, &place.graph), &definition).await?;
     Ok(JsonResponse::json(&Value::Object(body_of(&run, &definition))).status(StatusCode::CREATED))
 }
@@ -77,7 +76,7 @@ pub(crate) async fn trigger(
     Ok(JsonResponse::json(&json!({ "status": "CREATED", "run_id": run.id.to_string() })))
 }
 
-async fn find(app: &App, place: &Place) -> Result<(Run, GraphDefinition), ApiError> {
+pub(super) async fn find(app: &App, place: &Place) -> Result<(Run, GraphDefinition), ApiError> {
     let Place { namespace, graph, .. } = place;
     let run = app.engine.run_of_key(graph_key(namespace, graph)).await?;
     let run = run.ok_or_else(|| missing(format!("Graph template {graph} not found in namespace {namespace}")))?;
@@ -126,7 +125,7 @@ fn body_of(run: &Run, definition: &GraphDefinition) -> Map<String, Value> {
         triggers.iter().map(|expression| json!({ "type": "CRON", "value": { "expression": expression } })).collect();
     let body = json!({
         "nodes": nodes,
-        "secrets": {},
+        "secrets": definition.secrets.keys().map(|name| (name.clone(), true.into())).collect::<Map<_, _>>(),
         "retry_policy": policy,
         "store_config": store,
         "triggers": triggers,

@@ -7,6 +7,7 @@ mod nodes;
 mod place;
 mod reply;
 mod runs;
+mod secrets;
 mod states;
 
 pub(crate) use edge::{MEDIA, REQUEST_ID, request_id, worded};
@@ -40,6 +41,7 @@ pub(crate) fn add(endpoints: Endpoints) -> Endpoints {
         .post("/v0/namespace/{namespace}/state/{state}/errored", &[], states::errored)
         .post("/v0/namespace/{namespace}/state/{state}/prune", &[], states::prune)
         .post("/v0/namespace/{namespace}/state/{state}/re-enqueue-after", &[], states::enqueue_again)
+        .get("/v0/namespace/{namespace}/state/{state}/secrets", &[], secrets::get)
         .post("/v0/namespace/{namespace}/state/{state}/manual-retry", &[], runs::retry)
         .get("/v0/namespace/{namespace}/runs/{page}/{size}", &[], runs::list)
         .get("/v0/namespace/{namespace}/states/run/{run}/graph", &[], runs::structure)

@@ -1,10 +1,10 @@
-//! A failed run, as a worker reports it.
+//! A failed attempt, as a worker reports it.
 
 use crate::app::App;
 use redrive_engine::{FailureReport, KeyHold};
 use redrive_ojs::json::{Members, check_nested, text};
 use redrive_ojs::time::{parse_rfc3339, rfc3339};
-use redrive_ojs::{Invalid, RunError, policy_text, span_of_seconds};
+use redrive_ojs::{AttemptError, Invalid, policy_text, span_of_seconds};
 use redrive_policy::{Disposition, Moment, Policy, Problem, Signal, Span};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ pub(super) fn read(app: &App, report: &Members<'_>, now: Moment, invalid: &mut I
             error.add_problem(key, Problem::with_message("", message), problems);
         }
     }
-    let stored = RunError {
+    let stored = AttemptError {
         type_name: types.first()?,
         code: &code,
         message: &message?,

@@ -141,7 +141,7 @@ fn written(answers: impl Iterator<Item = Result<Settled, ApiError>>, count: usiz
     out
 }
 
-/// The end of a run, as a worker reports it.
+/// The end of an attempt, as a worker reports it.
 struct SettleRequest {
     lease_ref: LeaseRef,
     ending: Ending,

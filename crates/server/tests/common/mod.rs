@@ -9,7 +9,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use redrive_engine::{Engine, Layers, ManualClock, Randomness, RunLimits, Settings, SystemRandomness};
 use redrive_policy::{Moment, Span};
-use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, Server, ServerSettings, WebhookSettings};
+use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, Server, ServerSettings, WebhookSettings};
 use redrive_store::{Memory, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -38,6 +38,7 @@ pub(crate) struct Parts {
     pub(crate) hosts: Hosts,
     pub(crate) test_directives: bool,
     pub(crate) webhooks: WebhookSettings,
+    pub(crate) secrets: SecretKeys,
 }
 
 impl Default for Parts {
@@ -52,6 +53,7 @@ impl Default for Parts {
             hosts: Hosts::default(),
             test_directives: false,
             webhooks: WebhookSettings::default(),
+            secrets: SecretKeys::default(),
         }
     }
 }
@@ -102,6 +104,7 @@ impl Harness {
             webhooks: parts.webhooks,
         };
         let server = Server::new(Arc::clone(&engine), settings).with_local_store(parts.local);
+        let server = server.with_secret_keys(parts.secrets);
         Self { engine, server, log, clock }
     }
 

@@ -8,5 +8,6 @@ mod operators;
 mod refusals;
 mod reports;
 mod retries;
+mod secrets;
 mod unites;
 mod world;

@@ -1,7 +1,7 @@
 //! Connections that send nothing, stop half-way, or do not read lock no other client out.
 
 use crate::common::{Harness, Parts};
-use crate::socket::{listener, read_until, request, rest};
+use crate::socket::{listener, read_answer, read_until, request, rest};
 use redrive_server::{ApiKeys, Limits};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -46,7 +46,7 @@ async fn ask_with_key(stream: &mut TcpStream) {
 }
 
 async fn answered(stream: &mut TcpStream) {
-    let answer = timeout(Duration::from_secs(60), read_until(stream, "}}")).await.expect("an answer in time");
+    let answer = timeout(Duration::from_secs(60), read_answer(stream)).await.expect("an answer in time");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 

@@ -68,7 +68,7 @@ async fn ret_01_a_released_run_does_not_count_and_releases_are_limited() {
     assert_eq!(refused["error"]["details"]["reason"], "too_many_releases");
     let reply = harness.fail(&id).await;
     harness.run_again(&reply).await;
-    assert_eq!(harness.fail(&id).await["state"], "discarded", "two failed runs, however many were released");
+    assert_eq!(harness.fail(&id).await["state"], "discarded", "two failed attempts, however many were released");
 }
 
 #[tokio::test]

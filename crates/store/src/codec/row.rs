@@ -1,7 +1,7 @@
 //! The part of a job that changes, as a small row of its own: the payload is written once, this often.
 
 use super::{Decoder, Encode, Malformed, Unreadable, unique, version};
-use crate::{Blob, FailedRun, Job, JobId, Lease, LeaseToken, Parent, Revision, RunId, Spec, State, Times, Unique};
+use crate::{Blob, FailedAttempt, Job, JobId, Lease, LeaseToken, Parent, Revision, RunId, Spec, State, Times, Unique};
 use redrive_policy::{Handled, History, Moment, Span};
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl Row {
         id: JobId,
         spec: Arc<Spec>,
         created: Moment,
-        failures: Vec<FailedRun>,
+        failures: Vec<FailedAttempt>,
         revisions: Vec<Revision>,
     ) -> Job {
         let Self { available, started, finished, .. } = self;

@@ -2,7 +2,7 @@
 
 use super::row::{decode_parent, encode_parent};
 use super::{Decoder, Encode, Malformed, Unreadable, event, verdict, version};
-use crate::{Blob, ChildEnd, EventBody, FailedRun, JobId, Message, MessageBody, Run, RunEnd, RunId, Signal};
+use crate::{Blob, ChildEnd, EventBody, FailedAttempt, JobId, Message, MessageBody, Run, RunEnd, RunId, Signal};
 use std::sync::Arc;
 
 /// The version of the bytes of runs and messages. It counts up whenever they change.
@@ -170,7 +170,7 @@ fn encode_end(child: u64, id: JobId, generation: u32, end: &ChildEnd, out: &mut 
     }
 }
 
-fn encode_last_failure(failure: Option<&FailedRun>, out: &mut Vec<u8>) {
+fn encode_last_failure(failure: Option<&FailedAttempt>, out: &mut Vec<u8>) {
     out.byte(failure.is_some().into());
     if let Some(failure) = failure {
         verdict::encode(failure, out);
@@ -222,6 +222,6 @@ fn decode_end(tag: u8, from: &mut Decoder<'_>) -> Result<ChildEnd, Unreadable> {
     })
 }
 
-fn decode_last_failure(from: &mut Decoder<'_>) -> Result<Option<FailedRun>, Unreadable> {
+fn decode_last_failure(from: &mut Decoder<'_>) -> Result<Option<FailedAttempt>, Unreadable> {
     if from.flag()? { verdict::decode(from).map(Some) } else { Ok(None) }
 }

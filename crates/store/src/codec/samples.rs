@@ -1,9 +1,9 @@
 //! Jobs for the tests of everything that writes and reads bytes.
 
 use crate::{
-    ChildEnd, EventBody, EventKind, FailedRun, Interest, Job, JobEvent, JobId, Lease, LeaseToken, Message, MessageBody,
-    OnConflict, OtherEvent, Parent, Revision, Run, RunEnd, RunId, Signal, Spec, State, States, Times, Transition,
-    Unique, UniqueKey,
+    ChildEnd, EventBody, EventKind, FailedAttempt, Interest, Job, JobEvent, JobId, Lease, LeaseToken, Message,
+    MessageBody, OnConflict, OtherEvent, Parent, Revision, Run, RunEnd, RunId, Signal, Spec, State, States, Times,
+    Transition, Unique, UniqueKey,
 };
 use redrive_policy::{
     AttemptLimit, Backoff, Computed, Disposition, Draw, Handled, History, Matcher, Mismatch, Moment, Origin, Outcome,
@@ -69,9 +69,9 @@ pub(crate) fn job() -> Job {
 }
 
 /// A run that failed, and what was decided.
-pub(crate) fn run(verdict: Verdict) -> FailedRun {
+pub(crate) fn run(verdict: Verdict) -> FailedAttempt {
     let [available, started, at] = [1, 2, 3].map(Moment::from_micros);
-    FailedRun {
+    FailedAttempt {
         generation: 1,
         attempt: 2,
         available,

@@ -1,14 +1,14 @@
-//! Failed runs on disk. Exact to the last bit of every delay and draw, which JSON text would not be.
+//! Failed attempts on disk. Exact to the last bit of every delay and draw, which JSON text would not be.
 
 use super::{Decoder, Encode, Malformed, Unreadable, span, version};
-use crate::FailedRun;
+use crate::FailedAttempt;
 use redrive_policy::{Computed, Disposition, Draw, Mismatch, Origin, Outcome, Reason, Span, Verdict};
 
 /// The version of these bytes. It counts up whenever they change.
 const VERSION: u8 = 1;
 
-/// Writes a failed run.
-pub(crate) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
+/// Writes a failed attempt.
+pub(crate) fn encode(run: &FailedAttempt, out: &mut Vec<u8>) {
     out.byte(VERSION);
     out.count(run.generation.into());
     out.count(run.attempt.into());
@@ -39,8 +39,8 @@ pub(crate) fn encode(run: &FailedRun, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a failed run.
-pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<FailedRun, Unreadable> {
+/// Reads a failed attempt.
+pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<FailedAttempt, Unreadable> {
     version(from, "a failed attempt", VERSION)?;
     let (generation, attempt) = (from.small()?, from.small()?);
     let (available, started, at) = (from.moment()?, from.moment()?, from.moment()?);
@@ -56,7 +56,7 @@ pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<FailedRun, Unreadable> {
         _ => return Err(Malformed("a verdict has an unknown outcome")),
     };
     let verdict = Verdict { attempt: number, rule, outcome };
-    Ok(FailedRun { generation, attempt, available, started, at, worker, error, verdict })
+    Ok(FailedAttempt { generation, attempt, available, started, at, worker, error, verdict })
 }
 
 fn encode_origin(origin: &Origin, out: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-//! Failed runs: the decision, the limit on runs, the history. The RET cases are those
+//! Failed attempts: the decision, the limit on runs, the history. The RET cases are those
 //! requirements of OJS that a store can break.
 
 use super::harness::{
@@ -6,7 +6,7 @@ use super::harness::{
     stopped,
 };
 use super::{CaseResult, ensure, same};
-use crate::{Claim, FailedRun, Filter, Job, KEPT_FAILURES, RunOutcome, State, Token};
+use crate::{AttemptOutcome, Claim, FailedAttempt, Filter, Job, KEPT_FAILURES, State, Token};
 use redrive_policy::{AttemptLimit, Disposition, Failure, Outcome, Signal, Span};
 use std::sync::{Arc, Mutex};
 
@@ -92,7 +92,7 @@ pub(super) async fn ret_12_a_lease_that_runs_out_is_a_failed_run(harness: &mut H
 }
 
 pub(super) async fn ret_14_attempt_errors_and_next_retry_are_tracked(harness: &mut Harness<'_>) -> CaseResult {
-    let mut expected: Vec<FailedRun> = Vec::new();
+    let mut expected: Vec<FailedAttempt> = Vec::new();
     let job = harness.enqueue_one().await?;
     for attempt in 1..=3 {
         let since = harness.now();
@@ -163,7 +163,7 @@ pub(super) async fn fail_asks_for_a_decision_on_the_stored_job(harness: &mut Har
     let extended = harness.extend(lease_of(&claimed)?, None).await??;
     let (seen, now) = (Arc::new(Mutex::new(Vec::new())), harness.now());
     let witness = Arc::clone(&seen);
-    let report = RunOutcome::Failed(Box::new(move |job: &Job| {
+    let report = AttemptOutcome::Failed(Box::new(move |job: &Job| {
         if let Ok(mut seen) = witness.lock() {
             seen.push(job.clone());
         }
@@ -194,7 +194,7 @@ pub(super) async fn fail_with_a_stop_signal_stops_whatever_the_policy_says(harne
 pub(super) async fn fail_takes_the_due_time_of_the_decision(harness: &mut Harness<'_>) -> CaseResult {
     let claimed = harness.claimed().await?;
     let (now, due) = (harness.now(), harness.later(33));
-    let report = RunOutcome::Failed(Box::new(move |job| crate::Decision { due, ..decision(job, now) }));
+    let report = AttemptOutcome::Failed(Box::new(move |job| crate::Decision { due, ..decision(job, now) }));
     let failed = harness.settle(lease_of(&claimed)?, report).await??;
     same!((failed.due, failed.last_delay), (Some(due), Some(Span::from_millis(DELAY_MS))), "due time and delay");
     Ok(())
@@ -217,7 +217,7 @@ pub(super) async fn fail_that_asks_for_a_requeue_is_not_a_failure(harness: &mut 
     let claimed = harness.claim_next(first.id).await?;
     let now = harness.now();
     let failure = Failure::default().with_signal(Signal::RequeueAfter(Span::from_millis(50)));
-    let report = RunOutcome::Failed(Box::new(move |job| decision_of(job, &failure, now)));
+    let report = AttemptOutcome::Failed(Box::new(move |job| decision_of(job, &failure, now)));
     let requeued = harness.settle(lease_of(&claimed)?, report).await??;
     let expected =
         Job { state: State::Retryable, attempt: 1, due: Some(harness.later(50)), lease: None, ..claimed.clone() };

@@ -2,7 +2,7 @@
 
 use super::Violation;
 use super::harness::{START, WORKER};
-use crate::{Decision, FailedRun, Job, RunOutcome};
+use crate::{AttemptOutcome, Decision, FailedAttempt, Job};
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
 };
@@ -29,8 +29,8 @@ pub(super) fn decision_of(job: &Job, failure: &Failure<'_>, now: Moment) -> Deci
 }
 
 /// The record of a run in a job's first generation, made from the job as it was claimed.
-pub(super) fn failed_run(claimed: &Job, at: Moment, decision: Decision) -> FailedRun {
-    FailedRun {
+pub(super) fn failed_run(claimed: &Job, at: Moment, decision: Decision) -> FailedAttempt {
+    FailedAttempt {
         generation: 0,
         attempt: claimed.attempt,
         available: claimed.times.available.unwrap_or(START),
@@ -43,12 +43,12 @@ pub(super) fn failed_run(claimed: &Job, at: Moment, decision: Decision) -> Faile
 }
 
 /// An ordinary failure, on which the job's own policy decides.
-pub(super) fn failed(now: Moment) -> RunOutcome {
-    RunOutcome::Failed(Box::new(move |job| decision(job, now)))
+pub(super) fn failed(now: Moment) -> AttemptOutcome {
+    AttemptOutcome::Failed(Box::new(move |job| decision(job, now)))
 }
 
 /// A failure that ends the job, whatever its policy says.
-pub(super) fn stopped(disposition: Disposition) -> RunOutcome {
+pub(super) fn stopped(disposition: Disposition) -> AttemptOutcome {
     let signal = redrive_policy::Signal::Stop(disposition);
-    RunOutcome::Failed(Box::new(move |job| decision_of(job, &Failure::default().with_signal(signal), START)))
+    AttemptOutcome::Failed(Box::new(move |job| decision_of(job, &Failure::default().with_signal(signal), START)))
 }

@@ -4,9 +4,9 @@ pub(super) use super::failures::{decision, decision_of, failed, failed_run, poli
 
 use super::{Subject, Violation};
 use crate::{
-    Claim, Claimed, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Listed, Memory, NewJob,
-    Page, Queue, Redrive, Refusal, RunOutcome, Settled, Settlement, Spec, Start, State, Store, StoreError, StoreFuture,
-    Token, Transition,
+    AttemptOutcome, Claim, Claimed, EnqueueRefusal, Enqueued, Filter, Held, Job, JobId, LeaseRef, LeaseToken, Listed,
+    Memory, NewJob, Page, Queue, Redrive, Refusal, Settled, Settlement, Spec, Start, State, Store, StoreError,
+    StoreFuture, Token, Transition,
 };
 use redrive_policy::{AttemptLimit, Disposition, Moment, Policy, Span};
 use std::sync::{Arc, Barrier};
@@ -183,7 +183,7 @@ impl<'s> Harness<'s> {
     pub(super) async fn settled(
         &self,
         lease_ref: LeaseRef,
-        report: RunOutcome,
+        report: AttemptOutcome,
     ) -> Result<Result<Settled, Refusal>, Violation> {
         only(self.store.settle(vec![Settlement { lease_ref, report }], self.now).await?)
     }
@@ -192,13 +192,13 @@ impl<'s> Harness<'s> {
     pub(super) async fn settle(
         &self,
         lease_ref: LeaseRef,
-        report: RunOutcome,
+        report: AttemptOutcome,
     ) -> Result<Result<Job, Refusal>, Violation> {
         Ok(self.settled(lease_ref, report).await?.map(Settled::into_job))
     }
 
     pub(super) async fn done(&self, job: &Job) -> Result<Job, Violation> {
-        Ok(self.settle(lease_of(job)?, RunOutcome::Done(None)).await??)
+        Ok(self.settle(lease_of(job)?, AttemptOutcome::Done(None)).await??)
     }
 
     /// Reports a failure, on which the job's policy decides.
@@ -208,7 +208,7 @@ impl<'s> Harness<'s> {
 
     pub(super) async fn release(&self, job: &Job, delay_ms: u32, most: u32) -> Result<Result<Job, Refusal>, Violation> {
         let delay = Span::from_millis(delay_ms);
-        self.settle(lease_of(job)?, RunOutcome::Released { delay, most }).await
+        self.settle(lease_of(job)?, AttemptOutcome::Released { delay, most }).await
     }
 
     /// Ends overdue runs, on which the policies of the jobs decide.
@@ -287,7 +287,7 @@ impl<'s> Harness<'s> {
             State::Retryable => self.fail(&self.claim_next(job.id).await?).await?,
             State::Completed => {
                 let claimed = self.claim_next(job.id).await?;
-                self.settle(lease_of(&claimed)?, RunOutcome::Done(Some(Arc::from(*b"\"ok\"")))).await??
+                self.settle(lease_of(&claimed)?, AttemptOutcome::Done(Some(Arc::from(*b"\"ok\"")))).await??
             }
             State::Cancelled => self.cancel(job.id).await??,
             State::Discarded => {

@@ -2,7 +2,7 @@
 
 use super::harness::{Harness, LEASE_MS, QUEUE, decision, ids, lease_of, lease_ref, token};
 use super::{CaseResult, ensure, same};
-use crate::{Claim, LeaseRef, LeaseToken, Refusal, RunOutcome, Settlement, State, Token};
+use crate::{AttemptOutcome, Claim, LeaseRef, LeaseToken, Refusal, Settlement, State, Token};
 use redrive_policy::Span;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,7 +130,7 @@ pub(super) async fn lease_of_another_worker_is_refused(harness: &mut Harness<'_>
     let job = harness.claimed().await?;
     refused_everywhere(harness, lease_ref(job.id, Token::Worker("bob".into())), &Refusal::OtherWorker).await?;
     harness.extend(lease_ref(job.id, Token::Worker("ada".into())), None).await??;
-    let done = harness.settle(lease_ref(job.id, Token::Worker("ada".into())), RunOutcome::Done(None)).await??;
+    let done = harness.settle(lease_ref(job.id, Token::Worker("ada".into())), AttemptOutcome::Done(None)).await??;
     same!(done.state, State::Completed, "settled by the name of the worker");
     Ok(())
 }
@@ -144,7 +144,7 @@ pub(super) async fn lease_that_was_taken_without_a_worker_accepts_any(harness: &
     same!(extended.lease.map(|lease| lease.worker), Some("".into()), "whose lease it is after heartbeats");
     let forged = LeaseToken::derive(99, id, 1);
     refused_everywhere(harness, lease_ref(id, Token::Lease(forged)), &Refusal::WrongLease).await?;
-    let done = harness.settle(lease_ref(id, Token::Worker("ada".into())), RunOutcome::Done(None)).await??;
+    let done = harness.settle(lease_ref(id, Token::Worker("ada".into())), AttemptOutcome::Done(None)).await??;
     same!(done.state, State::Completed, "settled by a name");
     Ok(())
 }
@@ -152,7 +152,7 @@ pub(super) async fn lease_that_was_taken_without_a_worker_accepts_any(harness: &
 pub(super) async fn lease_without_a_token_is_the_present_one(harness: &mut Harness<'_>) -> CaseResult {
     let job = harness.claimed().await?;
     harness.extend(lease_ref(job.id, Token::None), None).await??;
-    let done = harness.settle(lease_ref(job.id, Token::None), RunOutcome::Done(None)).await??;
+    let done = harness.settle(lease_ref(job.id, Token::None), AttemptOutcome::Done(None)).await??;
     same!(done.state, State::Completed, "settled without a token");
     Ok(())
 }
@@ -200,11 +200,11 @@ async fn refused_everywhere(harness: &Harness<'_>, lease_ref: LeaseRef, expected
     same!(answer.as_ref().err(), Some(expected), "a heartbeat with {:?}", lease_ref.token);
     let (asked, now) = (Arc::new(AtomicBool::new(false)), harness.now());
     let witness = Arc::clone(&asked);
-    let failed = RunOutcome::Failed(Box::new(move |job| {
+    let failed = AttemptOutcome::Failed(Box::new(move |job| {
         witness.store(true, Ordering::SeqCst);
         decision(job, now)
     }));
-    let reports = [RunOutcome::Done(None), failed, RunOutcome::Released { delay: Span::ZERO, most: u32::MAX }];
+    let reports = [AttemptOutcome::Done(None), failed, AttemptOutcome::Released { delay: Span::ZERO, most: u32::MAX }];
     let settlements = reports.map(|report| Settlement { lease_ref: lease_ref.clone(), report });
     for answer in harness.store().settle(Vec::from(settlements), now).await? {
         same!(answer.as_ref().err(), Some(expected), "the end of a run with {:?}", lease_ref.token);

@@ -2,7 +2,7 @@
 
 use super::harness::{Harness, QUEUE, START, failed, ids, lease_of, token};
 use super::{CaseResult, ensure, same};
-use crate::{Claim, Enqueued, Job, NewJob, Refusal, RunOutcome, Settled, Settlement, State, Token};
+use crate::{AttemptOutcome, Claim, Enqueued, Job, NewJob, Refusal, Settled, Settlement, State, Token};
 use std::collections::BTreeSet;
 
 pub(super) async fn race_of_two_workers_for_one_job(harness: &mut Harness<'_>) -> CaseResult {
@@ -37,7 +37,7 @@ pub(super) async fn race_of_success_and_failure_has_one_winner(harness: &mut Har
         let claimed = harness.claimed().await?;
         let good = token(&claimed)?;
         let answers = harness.together(2, |index, store| {
-            let report = if index == 0 { RunOutcome::Done(None) } else { failed(START) };
+            let report = if index == 0 { AttemptOutcome::Done(None) } else { failed(START) };
             let lease_ref = crate::LeaseRef { id: claimed.id, token: Token::Lease(good) };
             store.settle(vec![Settlement { lease_ref, report }], START)
         })?;
@@ -54,7 +54,7 @@ pub(super) async fn race_of_repeated_success_gets_one_answer(harness: &mut Harne
     let claimed = harness.claimed().await?;
     let lease_ref = lease_of(&claimed)?;
     let answers = harness.together(4, |_, store| {
-        store.settle(vec![Settlement { lease_ref: lease_ref.clone(), report: RunOutcome::Done(None) }], START)
+        store.settle(vec![Settlement { lease_ref: lease_ref.clone(), report: AttemptOutcome::Done(None) }], START)
     })?;
     let done = harness.get(claimed.id).await?;
     same!(done.state, State::Completed, "the job");

@@ -2,7 +2,7 @@
 
 use super::harness::{Harness, LEASE_MS, QUEUE, decision, ids, jobs, lease_of};
 use super::{CaseResult, Violation, same};
-use crate::{Claim, Job, JobId, Overdue, Refusal, RunOutcome, Spec, Standstill, State};
+use crate::{AttemptOutcome, Claim, Job, JobId, Overdue, Refusal, Spec, Standstill, State};
 use redrive_policy::{Moment, Span};
 use std::sync::Mutex;
 
@@ -17,7 +17,7 @@ pub(super) async fn reclaim_ends_a_run_at_the_end_of_its_lease_and_not_before(ha
     same!(ids(&ended), [claimed.id], "what is reclaimed at the end of the lease");
     same!(ended, [harness.get(claimed.id).await?], "the answer, and the job read back");
     same!(harness.reclaim(9).await?, Vec::new(), "what is reclaimed a second time");
-    let late = harness.settle(lease_of(&claimed)?, RunOutcome::Done(None)).await?;
+    let late = harness.settle(lease_of(&claimed)?, AttemptOutcome::Done(None)).await?;
     same!(late, Err(Refusal::StaleLease), "success, reported too late");
     Ok(())
 }

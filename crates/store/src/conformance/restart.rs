@@ -3,8 +3,8 @@
 use super::harness::{DELAY_MS, Harness, LEASE_MS, QUEUE, decision, failed_run, ids, lease_of, token};
 use super::{CaseResult, Violation, same};
 use crate::{
-    Blob, Bounds, Enqueued, Job, Limits, Missing, NewJob, OnLimit, OwnLimit, Rate, Redrive, Refusal, Retention,
-    RunOutcome, Spec, Start, State,
+    AttemptOutcome, Blob, Bounds, Enqueued, Job, Limits, Missing, NewJob, OnLimit, OwnLimit, Rate, Redrive, Refusal,
+    Retention, Spec, Start, State,
 };
 use redrive_policy::{
     AttemptLimit, Backoff, Cap, CapPlace, Curve, Delegation, Disposition, Jitter, Matcher, Parts, Pattern, Policy,
@@ -76,7 +76,7 @@ pub(super) async fn restart_keeps_leases_and_their_numbers(harness: &mut Harness
     harness.restart();
     let again = harness.claim_next(lost.id).await?;
     same!(token(&again)?.number, 2, "the number of the next lease");
-    let late = harness.settle(lease_of(&lost)?, RunOutcome::Done(None)).await?;
+    let late = harness.settle(lease_of(&lost)?, AttemptOutcome::Done(None)).await?;
     same!(late, Err(Refusal::StaleLease), "the lease from before the restarts");
     Ok(())
 }
@@ -172,11 +172,11 @@ pub(super) async fn restart_keeps_what_is_due_and_what_expires(harness: &mut Har
 
 pub(super) async fn restart_keeps_the_result_and_the_lease_of_a_completed_job(harness: &mut Harness<'_>) -> CaseResult {
     let claimed = harness.claimed().await?;
-    let result = RunOutcome::Done(Some((0..=255).collect()));
+    let result = AttemptOutcome::Done(Some((0..=255).collect()));
     let done = harness.settle(lease_of(&claimed)?, result).await??;
     harness.restart();
     same!(harness.get(claimed.id).await?, done, "a completed job");
-    let again = harness.settle(lease_of(&claimed)?, RunOutcome::Done(None)).await?;
+    let again = harness.settle(lease_of(&claimed)?, AttemptOutcome::Done(None)).await?;
     same!(again, Ok(done), "success, reported again after a restart");
     Ok(())
 }

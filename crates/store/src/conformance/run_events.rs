@@ -4,8 +4,8 @@ use super::harness::{Harness, LEASE_MS, QUEUE, failed, lease_of, stopped};
 use super::run_harness::blob;
 use super::{CaseResult, Violation, same};
 use crate::{
-    EventBody, Interest, Job, MessageBody, Missing, NewJob, OtherEvent, RESERVED_QUEUES, Redrive, Run, RunId,
-    RunOutcome, RunStep, Start, State,
+    AttemptOutcome, EventBody, Interest, Job, MessageBody, Missing, NewJob, OtherEvent, RESERVED_QUEUES, Redrive, Run,
+    RunId, RunStep, Start, State,
 };
 use redrive_policy::Disposition;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub(super) async fn run_that_listens_learns_of_what_every_verb_does(harness: &mu
     harness.settle(lease_of(&job)?, stopped(Disposition::DeadLetter)).await??;
     harness.redrive(job.id, Redrive::default()).await??;
     let job = harness.claim_next(job.id).await?;
-    harness.settle(lease_of(&job)?, RunOutcome::Done(Some(blob("1")))).await??;
+    harness.settle(lease_of(&job)?, AttemptOutcome::Done(Some(blob("1")))).await??;
     let expected = [
         "job.scheduled",
         "job.available",

@@ -4,8 +4,8 @@ use super::harness::{Harness, LEASE_MS, QUEUE, decision, failed, failed_run, lea
 use super::run_harness::{all_pending, blob, no_run, said, signal};
 use super::{CaseResult, Violation, same};
 use crate::{
-    ChildEnd, FailedRun, Job, MessageBody, NewJob, Parent, Redrive, Refusal, Retention, Run, RunOutcome, RunRefusal,
-    RunStep, Settlement, Signal, Start,
+    AttemptOutcome, ChildEnd, FailedAttempt, Job, MessageBody, NewJob, Parent, Redrive, Refusal, Retention, Run,
+    RunRefusal, RunStep, Settlement, Signal, Start,
 };
 use redrive_policy::{AttemptLimit, Disposition, Span};
 
@@ -26,7 +26,7 @@ async fn claimed(harness: &mut Harness<'_>) -> Result<(Run, Job), Violation> {
 }
 
 /// The last failure of a job.
-fn last_failure(job: &Job) -> Result<FailedRun, Violation> {
+fn last_failure(job: &Job) -> Result<FailedAttempt, Violation> {
     job.failures.last().cloned().ok_or_else(|| Violation::new("the job has no failure"))
 }
 
@@ -34,7 +34,7 @@ pub(super) async fn run_learns_of_success_and_its_result(harness: &mut Harness<'
     let ((run, job), (other, bare)) = (claimed(harness).await?, claimed(harness).await?);
     harness.advance(10);
     let result = Some(blob("\"ok\""));
-    harness.settle(lease_of(&job)?, RunOutcome::Done(result.clone())).await??;
+    harness.settle(lease_of(&job)?, AttemptOutcome::Done(result.clone())).await??;
     harness.done(&bare).await?;
     same!(harness.bodies(run.id).await?, first_end(&job, ChildEnd::Completed { result }), "with a result");
     same!(harness.bodies(other.id).await?, first_end(&bare, ChildEnd::Completed { result: None }), "without one");
@@ -166,7 +166,7 @@ pub(super) async fn run_learns_of_many_ends_in_one_batch(harness: &mut Harness<'
     for (index, job) in claimed.iter().enumerate() {
         // The second is reported twice, and so refused once.
         for _ in 0..=usize::from(index == 1) {
-            let report = if index == 1 { stopped(Disposition::Discard) } else { RunOutcome::Done(None) };
+            let report = if index == 1 { stopped(Disposition::Discard) } else { AttemptOutcome::Done(None) };
             settlements.push(Settlement { lease_ref: lease_of(job)?, report });
         }
     }

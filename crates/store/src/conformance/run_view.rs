@@ -4,7 +4,7 @@ use super::harness::{Harness, QUEUE, START, lease_of, stopped};
 use super::run_harness::{PROGRAM, blob, no_run, programs, said};
 use super::{CaseResult, Violation, same};
 use crate::{
-    MessageBody, NewRun, Parent, Run, RunFilter, RunKeys, RunOutcome, RunRefusal, RunStep, Settlement, StartRefusal,
+    AttemptOutcome, MessageBody, NewRun, Parent, Run, RunFilter, RunKeys, RunRefusal, RunStep, Settlement, StartRefusal,
 };
 use redrive_policy::{Disposition, Span};
 
@@ -210,7 +210,7 @@ pub(super) async fn race_of_ends_of_many_jobs_of_one_run_loses_no_message(harnes
                 return store.advance(vec![step], START).await.map(drop);
             }
             for lease_ref in leases {
-                store.settle(vec![Settlement { lease_ref, report: RunOutcome::Done(None) }], START).await?;
+                store.settle(vec![Settlement { lease_ref, report: AttemptOutcome::Done(None) }], START).await?;
             }
             Ok(())
         })

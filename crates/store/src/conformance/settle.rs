@@ -1,15 +1,15 @@
-//! Ends of runs: success, its repetition, and many at once.
+//! Ends of attempts: success, its repetition, and many at once.
 
 use super::harness::{Harness, LEASE_MS, WORKER, failed, ids, lease_of, lease_ref, token};
 use super::{CaseResult, same};
-use crate::{Blob, Job, LeaseToken, Refusal, RunOutcome, Settled, Settlement, State, Token};
+use crate::{AttemptOutcome, Blob, Job, LeaseToken, Refusal, Settled, Settlement, State, Token};
 use redrive_policy::Span;
 use std::sync::Arc;
 
 pub(super) async fn settle_done_completes_the_job_and_keeps_the_result(harness: &mut Harness<'_>) -> CaseResult {
     let claimed = harness.claimed().await?;
     harness.advance(7);
-    let done = harness.settle(lease_of(&claimed)?, RunOutcome::Done(Some(result()))).await??;
+    let done = harness.settle(lease_of(&claimed)?, AttemptOutcome::Done(Some(result()))).await??;
     let (settled, completed_by) = (Some(token(&claimed)?), Some(WORKER.into()));
     let mut expected =
         Job { state: State::Completed, lease: None, result: Some(result()), settled, completed_by, ..claimed };
@@ -27,17 +27,17 @@ pub(super) async fn settle_done_may_return_nothing(harness: &mut Harness<'_>) ->
     same!(harness.done(&claimed).await?.result, None, "the result of a handler that returns nothing");
     let claimed = harness.claimed().await?;
     let empty: Blob = Arc::from([]);
-    let done = harness.settle(lease_of(&claimed)?, RunOutcome::Done(Some(Arc::clone(&empty)))).await??;
+    let done = harness.settle(lease_of(&claimed)?, AttemptOutcome::Done(Some(Arc::clone(&empty)))).await??;
     same!(harness.get(done.id).await?.result, Some(empty), "an empty result, which is not the same as none");
     Ok(())
 }
 
 pub(super) async fn settle_done_again_with_the_same_token_changes_nothing(harness: &mut Harness<'_>) -> CaseResult {
     let claimed = harness.claimed().await?;
-    let done = harness.settle(lease_of(&claimed)?, RunOutcome::Done(Some(result()))).await??;
+    let done = harness.settle(lease_of(&claimed)?, AttemptOutcome::Done(Some(result()))).await??;
     let before = harness.store_view().await?;
     harness.advance(60_000);
-    for report in [RunOutcome::Done(Some(result())), RunOutcome::Done(None)] {
+    for report in [AttemptOutcome::Done(Some(result())), AttemptOutcome::Done(None)] {
         same!(harness.settle(lease_of(&claimed)?, report).await?, Ok(done.clone()), "success, reported again");
     }
     same!(harness.store_view().await?, before, "the store after the repetitions");
@@ -47,7 +47,7 @@ pub(super) async fn settle_done_again_with_the_same_token_changes_nothing(harnes
 pub(super) async fn settle_done_again_in_one_batch_gets_the_same_answer(harness: &mut Harness<'_>) -> CaseResult {
     let claimed = harness.claimed().await?;
     let lease_ref = lease_of(&claimed)?;
-    let reports = [RunOutcome::Done(Some(result())), RunOutcome::Done(None), failed(harness.now())];
+    let reports = [AttemptOutcome::Done(Some(result())), AttemptOutcome::Done(None), failed(harness.now())];
     let batch = reports.map(|report| Settlement { lease_ref: lease_ref.clone(), report }).into();
     let answers = harness.store().settle(batch, harness.now()).await?;
     let done = harness.get(claimed.id).await?;
@@ -63,14 +63,14 @@ pub(super) async fn settle_again_in_any_other_way_is_refused(harness: &mut Harne
     let done = harness.done(&claimed).await?;
     let good = token(&claimed)?;
     let completed = Refusal::WrongState(State::Completed);
-    let released = || RunOutcome::Released { delay: Span::ZERO, most: 9 };
+    let released = || AttemptOutcome::Released { delay: Span::ZERO, most: 9 };
     let attempts = [
         (Token::Lease(good), failed(harness.now()), Refusal::StaleLease),
         (Token::Lease(good), released(), Refusal::StaleLease),
-        (Token::Lease(LeaseToken { nonce: !good.nonce, ..good }), RunOutcome::Done(None), Refusal::StaleLease),
-        (Token::Lease(LeaseToken { number: 2, ..good }), RunOutcome::Done(None), completed.clone()),
-        (Token::Worker("ada".into()), RunOutcome::Done(None), completed.clone()),
-        (Token::None, RunOutcome::Done(None), completed.clone()),
+        (Token::Lease(LeaseToken { nonce: !good.nonce, ..good }), AttemptOutcome::Done(None), Refusal::StaleLease),
+        (Token::Lease(LeaseToken { number: 2, ..good }), AttemptOutcome::Done(None), completed.clone()),
+        (Token::Worker("ada".into()), AttemptOutcome::Done(None), completed.clone()),
+        (Token::None, AttemptOutcome::Done(None), completed.clone()),
         (Token::None, failed(harness.now()), completed.clone()),
         (Token::None, released(), completed),
     ];
@@ -85,7 +85,7 @@ pub(super) async fn settle_done_again_after_a_redrive_is_stale(harness: &mut Har
     let claimed = harness.claimed().await?;
     harness.done(&claimed).await?;
     harness.redrive(claimed.id, crate::Redrive::default()).await??;
-    let again = || RunOutcome::Done(None);
+    let again = || AttemptOutcome::Done(None);
     same!(harness.settle(lease_of(&claimed)?, again()).await?, Err(Refusal::StaleLease), "while it waits");
     harness.claim_next(claimed.id).await?;
     same!(harness.settle(lease_of(&claimed)?, again()).await?, Err(Refusal::StaleLease), "while it runs again");
@@ -106,10 +106,10 @@ pub(super) async fn settle_answers_each_report_separately_and_in_order(harness: 
     let unknown = harness.new_id();
     let batch = vec![
         Settlement { lease_ref: lease_of(&third)?, report: failed(harness.now()) },
-        Settlement { lease_ref: lease_ref(unknown, Token::None), report: RunOutcome::Done(None) },
-        Settlement { lease_ref: lease_of(&first)?, report: RunOutcome::Done(None) },
-        Settlement { lease_ref: lease_ref(second.id, Token::Worker("bob".into())), report: RunOutcome::Done(None) },
-        Settlement { lease_ref: lease_ref(third.id, Token::None), report: RunOutcome::Done(None) },
+        Settlement { lease_ref: lease_ref(unknown, Token::None), report: AttemptOutcome::Done(None) },
+        Settlement { lease_ref: lease_of(&first)?, report: AttemptOutcome::Done(None) },
+        Settlement { lease_ref: lease_ref(second.id, Token::Worker("bob".into())), report: AttemptOutcome::Done(None) },
+        Settlement { lease_ref: lease_ref(third.id, Token::None), report: AttemptOutcome::Done(None) },
     ];
     let answers = harness.store().settle(batch, harness.now()).await?;
     let seen: Vec<_> = answers

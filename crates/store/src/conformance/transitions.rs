@@ -3,7 +3,7 @@
 use super::harness::{DELAY_MS, Harness, LEASE_MS, decision, decision_of, failed, lease_of, policy, stopped};
 use super::{CaseResult, Violation, ensure, same};
 use crate::{
-    Blob, Decision, EventKind, Job, JobEnd, LeaseRef, NewJob, Overdue, Redrive, RunOutcome, Settled, Start, State,
+    AttemptOutcome, Blob, Decision, EventKind, Job, JobEnd, LeaseRef, NewJob, Overdue, Redrive, Settled, Start, State,
     Transition,
 };
 use redrive_policy::{AttemptLimit, Disposition, Failure, Policy, Signal, Span};
@@ -13,7 +13,7 @@ pub(super) async fn transition_of_success_names_the_run_and_its_result(harness: 
     let claimed = harness.claimed().await?;
     harness.advance(7);
     let result: Blob = Arc::from(*b"42");
-    let done = ended(harness, lease_of(&claimed)?, RunOutcome::Done(Some(Arc::clone(&result)))).await?;
+    let done = ended(harness, lease_of(&claimed)?, AttemptOutcome::Done(Some(Arc::clone(&result)))).await?;
     same!(done, expected(harness, &claimed, EventKind::Completed).await?, "success");
     same!((done.generation(), done.attempt), (0, 1), "which run ended");
     same!(done.worker(), claimed.lease.as_ref().map(|lease| &lease.worker), "whose run it was");
@@ -25,13 +25,13 @@ pub(super) async fn transition_of_success_names_the_run_and_its_result(harness: 
 
 pub(super) async fn transition_of_success_is_returned_once(harness: &mut Harness<'_>) -> CaseResult {
     let claimed = harness.claimed().await?;
-    let done = ended(harness, lease_of(&claimed)?, RunOutcome::Done(None)).await?.job;
+    let done = ended(harness, lease_of(&claimed)?, AttemptOutcome::Done(None)).await?.job;
     for restarted in [false, true] {
         if restarted {
             harness.restart();
         }
         harness.advance(5);
-        let again = harness.settled(lease_of(&claimed)?, RunOutcome::Done(None)).await?;
+        let again = harness.settled(lease_of(&claimed)?, AttemptOutcome::Done(None)).await?;
         same!(again, Ok(Settled::Repeated(done.clone())), "success that is reported again");
     }
     Ok(())
@@ -75,7 +75,7 @@ pub(super) async fn transition_of_a_failure_names_the_policy_that_the_worker_bro
     let claimed = harness.claimed().await?;
     let (now, by_worker) = (harness.now(), Arc::clone(&brought));
     let decide = move |job: &Job| Decision { policy: Some(Arc::clone(&by_worker)), ..decision(job, now) };
-    let failed = ended(harness, lease_of(&claimed)?, RunOutcome::Failed(Box::new(decide))).await?;
+    let failed = ended(harness, lease_of(&claimed)?, AttemptOutcome::Failed(Box::new(decide))).await?;
     same!(failed.policy, Some(Arc::clone(&brought)), "the policy besides the job's own");
     same!(failed.decided_by(), Some::<&Policy>(&brought), "the policy that decided");
     same!(harness.get(claimed.id).await?.spec, claimed.spec, "the spec of the job, which stays");
@@ -85,7 +85,7 @@ pub(super) async fn transition_of_a_failure_names_the_policy_that_the_worker_bro
 pub(super) async fn transition_of_a_release_names_the_run_that_was_released(harness: &mut Harness<'_>) -> CaseResult {
     let claimed = harness.claimed().await?;
     harness.advance(4);
-    let release = |delay_ms| RunOutcome::Released { delay: Span::from_millis(delay_ms), most: 9 };
+    let release = |delay_ms| AttemptOutcome::Released { delay: Span::from_millis(delay_ms), most: 9 };
     let released = ended(harness, lease_of(&claimed)?, release(0)).await?;
     same!(released, expected(harness, &claimed, EventKind::Released).await?, "a run that was released");
     same!((released.attempt, released.job.attempt), (1, 0), "which run ended, and how many count");
@@ -104,7 +104,7 @@ pub(super) async fn transition_of_a_requeue_has_a_verdict_and_no_failure(harness
     let now = harness.now();
     let asked = Failure::default().with_signal(Signal::RequeueAfter(Span::from_millis(20)));
     let verdict = decision_of(&claimed, &asked, now).verdict;
-    let report = RunOutcome::Failed(Box::new(move |job| decision_of(job, &asked, now)));
+    let report = AttemptOutcome::Failed(Box::new(move |job| decision_of(job, &asked, now)));
     let requeued = ended(harness, lease_of(&claimed)?, report).await?;
     let unlike = Transition { verdict: Some(verdict), ..expected(harness, &claimed, EventKind::Snoozed).await? };
     same!(requeued, unlike, "a run that asked to be requeued");
@@ -192,7 +192,7 @@ pub(super) async fn transition_of_an_activation_and_of_a_redrive(harness: &mut H
 }
 
 /// Ends a run, which must be an event.
-async fn ended(harness: &Harness<'_>, lease_ref: LeaseRef, report: RunOutcome) -> Result<Transition, Violation> {
+async fn ended(harness: &Harness<'_>, lease_ref: LeaseRef, report: AttemptOutcome) -> Result<Transition, Violation> {
     match harness.settled(lease_ref, report).await?? {
         Settled::Transition(transition) => Ok(transition),
         Settled::Repeated(job) => Err(Violation::new(format!("the end of a run was taken for a repetition: {job:?}"))),

@@ -4,8 +4,8 @@ use super::harness::{Harness, START, lease_of};
 use super::unique::{in_state, key, unique};
 use super::{CaseResult, Violation, ensure, same};
 use crate::{
-    ChildEnd, Duplicate, EnqueueRefusal, Enqueued, EventKind, Job, MOST_REPLACED, MessageBody, NewJob, OnConflict,
-    Refusal, RunOutcome, RunRefusal, RunStep, Start, State, States, Unique,
+    AttemptOutcome, ChildEnd, Duplicate, EnqueueRefusal, Enqueued, EventKind, Job, MOST_REPLACED, MessageBody, NewJob,
+    OnConflict, Refusal, RunRefusal, RunStep, Start, State, States, Unique,
 };
 use redrive_policy::Span;
 
@@ -41,7 +41,7 @@ pub(super) async fn unique_replaces_a_job_in_any_state_that_has_not_ended(harnes
         );
         same!((harness.get(job.id).await?, job.state), (job.clone(), State::Available), "the job in its place");
         if state == State::Active {
-            let late = harness.settle(lease_of(&held)?, RunOutcome::Done(None)).await?;
+            let late = harness.settle(lease_of(&held)?, AttemptOutcome::Done(None)).await?;
             same!(late, Err(Refusal::StaleLease), "the report of a worker whose job was replaced");
         }
     }

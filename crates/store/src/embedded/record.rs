@@ -4,7 +4,7 @@
 use crate::codec::row::{self, Row};
 use crate::codec::{Decoder, Encode, Malformed, Unreadable, limits, revision, run, verdict};
 use crate::limit::GroupRow;
-use crate::{FailedRun, Group, Job, JobId, Limits, Message, Revision, Run, RunId};
+use crate::{FailedAttempt, Group, Job, JobId, Limits, Message, Revision, Run, RunId};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
@@ -62,10 +62,10 @@ pub(super) enum Record<'a> {
         id: JobId,
         row: Row,
     },
-    /// A failed run of a job.
+    /// A failed attempt of a job.
     Failure {
         id: JobId,
-        run: FailedRun,
+        run: FailedAttempt,
     },
     /// What a redrive of a job replaced.
     Revision {
@@ -201,7 +201,7 @@ pub(super) fn row(out: &mut Vec<u8>, job: &Job) {
     row::encode(job, out);
 }
 
-pub(super) fn failure(out: &mut Vec<u8>, id: JobId, run: &FailedRun) {
+pub(super) fn failure(out: &mut Vec<u8>, id: JobId, run: &FailedAttempt) {
     out.byte(tag::FAILURE);
     out.raw(&id.to_bytes());
     verdict::encode(run, out);

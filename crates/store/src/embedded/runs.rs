@@ -3,7 +3,7 @@
 use super::record;
 use crate::run::rules;
 use crate::{
-    ChildEnd, EventBody, FailedRun, Interest, Message, MessageBody, PendingRun, PendingRuns, Run, RunFilter, RunId,
+    ChildEnd, EventBody, FailedAttempt, Interest, Message, MessageBody, PendingRun, PendingRuns, Run, RunFilter, RunId,
     RunKeys,
 };
 use redrive_policy::{Moment, Span};
@@ -65,7 +65,7 @@ fn run_weight(run: &Run) -> i64 {
 }
 
 fn message_weight(message: &Message) -> i64 {
-    let error = |failure: &Option<FailedRun>| failure.as_ref().map_or(0, |failure| failure.error.len());
+    let error = |failure: &Option<FailedAttempt>| failure.as_ref().map_or(0, |failure| failure.error.len());
     let body = match &message.body {
         MessageBody::JobEnded { end, .. } => match end {
             ChildEnd::Completed { result } => result.as_ref().map_or(0, |result| result.len()),

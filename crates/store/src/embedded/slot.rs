@@ -6,7 +6,7 @@ use crate::codec::row::Row;
 use crate::job::{FIXED_BYTES, failure_bytes, payload_bytes};
 use crate::standstill::Grace;
 use crate::{
-    Blob, EventKind, FailedRun, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Parent, Revision, Spec, State, Unique,
+    Blob, EventKind, FailedAttempt, Job, JobId, KEPT_FAILURES, KEPT_REVISIONS, Parent, Revision, Spec, State, Unique,
 };
 use redrive_policy::Moment;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ enum Record {
 #[derive(Debug)]
 struct Past {
     row: Row,
-    failures: Vec<FailedRun>,
+    failures: Vec<FailedAttempt>,
     revisions: Vec<Revision>,
 }
 
@@ -156,7 +156,7 @@ impl Slot {
         }
     }
 
-    pub(super) fn failures(&self) -> &[FailedRun] {
+    pub(super) fn failures(&self) -> &[FailedAttempt] {
         match &self.record {
             Record::Fresh(..) => &[],
             Record::Past(past) => &past.failures,
@@ -177,9 +177,9 @@ impl Slot {
         }
     }
 
-    /// Adds a failed run, unless this one or a later one is known already. Runs fail in the
+    /// Adds a failed attempt, unless this one or a later one is known already. Runs fail in the
     /// order of their generations and attempts, each once.
-    pub(super) fn add_failure(&mut self, run: FailedRun) {
+    pub(super) fn add_failure(&mut self, run: FailedAttempt) {
         let Some(past) = self.past() else { return };
         if past.failures.last().is_none_or(|last| order(last) < order(&run)) {
             past.failures.push(run);
@@ -233,7 +233,7 @@ impl Slot {
 }
 
 /// In which order runs fail.
-pub(super) fn order(run: &FailedRun) -> (u32, u32) {
+pub(super) fn order(run: &FailedAttempt) -> (u32, u32) {
     (run.generation, run.attempt)
 }
 
@@ -247,7 +247,7 @@ fn fresh(created: Moment, state: State, at: Moment) -> Row {
 }
 
 impl Record {
-    fn of(created: Moment, row: Row, failures: Vec<FailedRun>, revisions: Vec<Revision>) -> Self {
+    fn of(created: Moment, row: Row, failures: Vec<FailedAttempt>, revisions: Vec<Revision>) -> Self {
         let at = match row.state {
             State::Available => row.available,
             State::Scheduled => row.due,

@@ -7,9 +7,9 @@ use super::recorded::Recorded;
 use super::runs::Runs;
 use crate::run::queue_paused;
 use crate::{
-    Claim, Claimed, Decider, Duplicate, EventBody, Filter, Group, Held, Job, JobId, Lease, LeaseRef, Listed, Missing,
-    Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, RunOutcome, Setting, Settled, Settlement, Spec,
-    Standing, Standstill, State, Token, Transition,
+    AttemptOutcome, Claim, Claimed, Decider, Duplicate, EventBody, Filter, Group, Held, Job, JobId, Lease, LeaseRef,
+    Listed, Missing, Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Setting, Settled, Settlement,
+    Spec, Standing, Standstill, State, Token, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -79,15 +79,17 @@ impl Contents {
         let recorded = self.recorded(settlement.lease_ref.id)?;
         let (job, token) = (recorded.job(), &settlement.lease_ref.token);
         let completed_it = job.settled.is_some_and(|settled| *token == Token::Lease(settled));
-        if completed_it && matches!(settlement.report, RunOutcome::Done(_)) {
+        if completed_it && matches!(settlement.report, AttemptOutcome::Done(_)) {
             return Ok(Settled::Repeated(job.clone()));
         }
         recorded.check(token)?;
         let event = match &settlement.report {
-            RunOutcome::Done(result) => Event::Completed(result.clone()),
-            RunOutcome::Failed(decide) => Event::Failed(decide(job), None),
-            RunOutcome::Released { most, .. } if job.releases >= *most => return Err(Refusal::TooManyReleases(*most)),
-            RunOutcome::Released { delay, .. } => Event::Released(*delay),
+            AttemptOutcome::Done(result) => Event::Completed(result.clone()),
+            AttemptOutcome::Failed(decide) => Event::Failed(decide(job), None),
+            AttemptOutcome::Released { most, .. } if job.releases >= *most => {
+                return Err(Refusal::TooManyReleases(*most));
+            }
+            AttemptOutcome::Released { delay, .. } => Event::Released(*delay),
         };
         let settled = recorded.happen(event, now)?;
         self.runs.learn(&settled);

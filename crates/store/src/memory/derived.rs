@@ -6,7 +6,7 @@
 
 use super::event::{Entry, Event};
 use crate::{
-    FailedRun, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken, NewJob, Revision, Spec, Start, State, Times,
+    FailedAttempt, Job, KEPT_FAILURES, KEPT_REVISIONS, Lease, LeaseToken, NewJob, Revision, Spec, Start, State, Times,
     Unique,
 };
 use redrive_policy::{Disposition, History, Moment, Outcome, Span};
@@ -188,12 +188,12 @@ impl<'a> Events<'a> {
         })
     }
 
-    fn failures(self) -> Vec<FailedRun> {
+    fn failures(self) -> Vec<FailedAttempt> {
         let failed = (0..self.entries.len()).rev().filter_map(|index| {
             let (entry, run) = (&self.entries[index], self.before(index));
             let decision = entry.failure()?;
             let Event::Claimed(claimed) = &run.last()?.event else { return None };
-            Some(FailedRun {
+            Some(FailedAttempt {
                 generation: run.generation(),
                 attempt: run.attempt(),
                 available: run.available()?,

@@ -3,13 +3,13 @@
 use crate::codec::row::{self, Row};
 use crate::codec::{Decoder, Unreadable, revision, verdict};
 use crate::standstill::ends;
-use crate::{FailedRun, Job, JobId, Revision, Spec, State};
+use crate::{FailedAttempt, Job, JobId, Revision, Spec, State};
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
 
 /// How many bytes most rows have at most.
 const ROW_BYTES: usize = 192;
-/// How many bytes a failed run has besides its error, at most about.
+/// How many bytes a failed attempt has besides its error, at most about.
 const FAILURE_BYTES: usize = 128;
 
 /// What is stored of a job besides its columns, its failures and its spec: the row as all stores write it.
@@ -42,7 +42,7 @@ pub(super) fn encode_revisions(job: &Job) -> Option<Vec<u8>> {
 pub(super) struct Decoded {
     created: Moment,
     row: Row,
-    failures: Vec<FailedRun>,
+    failures: Vec<FailedAttempt>,
     revisions: Vec<Revision>,
 }
 

@@ -6,8 +6,8 @@ use super::core::Core;
 use super::db_error::DbError;
 use super::notifier::{self, Change};
 use super::options::Options;
-use super::verbs::runs::RunAnswer;
-use super::verbs::{self, claim, enqueue, inbox, limits, list, manage, remove, runs, sweep};
+use super::verbs::attempts::AttemptAnswer;
+use super::verbs::{self, attempts, claim, enqueue, inbox, limits, list, manage, remove, sweep};
 use super::{listeners, pooler, privileges, queues, run, schema, vacuum};
 use crate::rules;
 use crate::{
@@ -30,7 +30,7 @@ pub struct Postgres {
     core: Arc<Core>,
     enqueues: Batcher<enqueue::Call, enqueue::Reply>,
     claims: Batcher<claim::Call, Claimed>,
-    runs: Batcher<runs::Call, runs::Answers>,
+    runs: Batcher<attempts::Call, attempts::Answers>,
     removals: Batcher<remove::Call, remove::Answer>,
     clock: Arc<DatabaseClock>,
     /// Inbox entries are read one batch at a time: their transaction needs a second connection for a moment, and
@@ -57,7 +57,7 @@ impl Postgres {
         Ok(Self {
             enqueues: Batcher::open(move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
             claims: Batcher::open(move |calls| claim::batch(Arc::clone(&for_claims), calls)),
-            runs: Batcher::open(move |calls| runs::batch(Arc::clone(&for_runs), calls)),
+            runs: Batcher::open(move |calls| attempts::batch(Arc::clone(&for_runs), calls)),
             removals: Batcher::open(move |calls| remove::batch(Arc::clone(&for_removals), calls)),
             core,
             clock,
@@ -128,15 +128,17 @@ impl Store for Postgres {
         now: Moment,
     ) -> StoreFuture<'_, Vec<Result<Job, Refusal>>> {
         Box::pin(async move {
-            let answers = self.runs.call(runs::Call { run_call: runs::RunCall::Alive(lease_refs, span), now }).await?;
-            Ok(answers.into_iter().map(|answer| answer.map(RunAnswer::into_job)).collect())
+            let answers =
+                self.runs.call(attempts::Call { run_call: attempts::RunCall::Alive(lease_refs, span), now }).await?;
+            Ok(answers.into_iter().map(|answer| answer.map(AttemptAnswer::into_job)).collect())
         })
     }
 
     fn settle(&self, settlements: Vec<Settlement>, now: Moment) -> StoreFuture<'_, Vec<Result<Settled, Refusal>>> {
         Box::pin(async move {
-            let answers = self.runs.call(runs::Call { run_call: runs::RunCall::Ended(settlements), now }).await?;
-            Ok(answers.into_iter().map(|answer| answer.map(RunAnswer::into_settled)).collect())
+            let answers =
+                self.runs.call(attempts::Call { run_call: attempts::RunCall::Ended(settlements), now }).await?;
+            Ok(answers.into_iter().map(|answer| answer.map(AttemptAnswer::into_settled)).collect())
         })
     }
 

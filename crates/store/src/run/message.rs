@@ -1,7 +1,7 @@
 //! What can arrive in the inbox of a run.
 
 use crate::run::RunId;
-use crate::{Blob, EventBody, EventKind, FailedRun, JobEnd, JobId, Transition};
+use crate::{Blob, EventBody, EventKind, FailedAttempt, JobEnd, JobId, Transition};
 use redrive_policy::Moment;
 use std::sync::Arc;
 
@@ -82,21 +82,21 @@ pub enum ChildEnd {
     /// An attempt failed, and the policy stopped the job.
     Failed {
         /// The last failure.
-        failure: FailedRun,
+        failure: FailedAttempt,
         /// Whether the job is a dead letter.
         dead: bool,
     },
     /// The job expired before an attempt succeeded.
     Expired {
         /// The last failure of this generation.
-        last_failure: Option<FailedRun>,
+        last_failure: Option<FailedAttempt>,
         /// Whether the job is a dead letter.
         dead: bool,
     },
     /// The job was cancelled.
     Cancelled {
         /// The last failure of this generation.
-        last_failure: Option<FailedRun>,
+        last_failure: Option<FailedAttempt>,
     },
 }
 

@@ -32,7 +32,7 @@ pub struct Copied {
     pub jobs: [usize; 8],
     /// How many of the discarded ones are dead letters.
     pub dead: usize,
-    /// How many failed runs they have.
+    /// How many failed attempts they have.
     pub failures: usize,
     /// How many have an idempotency key.
     pub keys: usize,

@@ -8,7 +8,7 @@ use redrive_policy::{Moment, Span};
 use redrive_store::conformance::block_on;
 use redrive_store::embedded::{self, Embedded, OpenError, check_on};
 use redrive_store::{
-    Claim, Filter, LeaseRef, Page, Retention, RunFilter, RunOutcome, Settlement, State, Store, StoreError, Token,
+    AttemptOutcome, Claim, Filter, LeaseRef, Page, Retention, RunFilter, Settlement, State, Store, StoreError, Token,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -144,7 +144,7 @@ fn work(store: &dyn Store, seed: u64) {
         }
         let settlements = claimed.iter().map(|job| Settlement {
             lease_ref: LeaseRef { id: job.id, token: Token::Lease(job.lease.as_ref().unwrap().token) },
-            report: RunOutcome::Done(Some(Arc::from(*b"{}"))),
+            report: AttemptOutcome::Done(Some(Arc::from(*b"{}"))),
         });
         for outcome in block_on(store.settle(settlements.collect(), now)).unwrap() {
             outcome.unwrap();
@@ -234,12 +234,15 @@ fn a_decision_that_panics_changes_nothing() {
     let claimed = block_on(store.claim(claim, now)).unwrap().jobs;
     let lease_ref = |index: usize| LeaseRef { id: claimed[index].id, token: Token::None };
     let settlements = vec![
-        Settlement { lease_ref: lease_ref(0), report: RunOutcome::Done(None) },
-        Settlement { lease_ref: lease_ref(1), report: RunOutcome::Failed(Box::new(|_| panic!("a bug of the caller"))) },
-        Settlement { lease_ref: lease_ref(2), report: RunOutcome::Done(None) },
+        Settlement { lease_ref: lease_ref(0), report: AttemptOutcome::Done(None) },
+        Settlement {
+            lease_ref: lease_ref(1),
+            report: AttemptOutcome::Failed(Box::new(|_| panic!("a bug of the caller"))),
+        },
+        Settlement { lease_ref: lease_ref(2), report: AttemptOutcome::Done(None) },
     ];
     assert!(catch_unwind(AssertUnwindSafe(|| drop(store.settle(settlements, now)))).is_err());
-    let done = Settlement { lease_ref: lease_ref(2), report: RunOutcome::Done(None) };
+    let done = Settlement { lease_ref: lease_ref(2), report: AttemptOutcome::Done(None) };
     assert!(block_on(store.settle(vec![done], now)).unwrap()[0].is_ok());
     let before = everything(&store).unwrap();
     assert_eq!(block_on(store.get(claimed[1].id)).unwrap().map(|job| job.state), Some(State::Active));

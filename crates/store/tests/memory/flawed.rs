@@ -5,10 +5,11 @@ use redrive_policy::{Moment, Span};
 use redrive_store::conformance::{Subject, block_on};
 use redrive_store::testing::Wrapper;
 use redrive_store::{
-    Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId, LeaseRef, Listed,
-    Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue, QueueFull, Redrive,
-    Refusal, Retention, Run, RunFilter, RunId, RunOutcome, RunRefusal, RunStep, Setting, Settled, Settlement, Signal,
-    Standstill, StartRefusal, State, States, Stepped, Store, StoreError, StoreFuture, Token, Transition, Unique,
+    AttemptOutcome, Claim, Claimed, Decider, EnqueueRefusal, Enqueued, EventKind, Filter, Group, Held, Job, JobId,
+    LeaseRef, Listed, Memory, Missing, NewJob, NewRun, OnConflict, Overdue, Page, PendingRun, PendingRuns, Queue,
+    QueueFull, Redrive, Refusal, Retention, Run, RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement,
+    Signal, Standstill, StartRefusal, State, States, Stepped, Store, StoreError, StoreFuture, Token, Transition,
+    Unique,
 };
 use std::sync::Arc;
 
@@ -285,7 +286,7 @@ impl Flawed {
         for job in self.memory.list(active, Page::new(0, usize::MAX)).await?.jobs {
             if self.has(Flaw::LosesLeasesAtRestart) {
                 let lease_ref = LeaseRef { id: job.id, token: Token::None };
-                let report = RunOutcome::Released { delay: Span::ZERO, most: u32::MAX };
+                let report = AttemptOutcome::Released { delay: Span::ZERO, most: u32::MAX };
                 self.memory.settle(vec![Settlement { lease_ref, report }], job.times.created).await?;
             }
         }

@@ -4,12 +4,12 @@ use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{claim, decision, failed, job, later, now};
 use redrive_policy::Span;
 use redrive_store::{
-    Job, JobId, LeaseRef, Missing, NewJob, Postgres, RunOutcome, Settlement, Spec, State, Store, Token,
+    AttemptOutcome, Job, JobId, LeaseRef, Missing, NewJob, Postgres, Settlement, Spec, State, Store, Token,
 };
 use std::sync::Arc;
 use tokio_postgres::Client;
 
-pub(crate) fn settle(job: &Job, report: RunOutcome) -> Settlement {
+pub(crate) fn settle(job: &Job, report: AttemptOutcome) -> Settlement {
     Settlement { lease_ref: lease_ref(job), report }
 }
 
@@ -57,10 +57,10 @@ fn jobs_of_one_claim_leave_it_in_every_way_and_through_any_node() {
         let runs = here.claim(claim("q", 20, 1), now()).await.unwrap().jobs;
         assert_eq!((runs.len(), claims(&client, &schema).await), (20, 1));
         for (place, node) in [&here, &there, &here, &there, &there].into_iter().enumerate() {
-            let report = if place == 2 { failed(now()) } else { RunOutcome::Done(None) };
+            let report = if place == 2 { failed(now()) } else { AttemptOutcome::Done(None) };
             node.settle(vec![settle(&runs[place], report)], now()).await.unwrap().remove(0).unwrap();
         }
-        let again = here.settle(vec![settle(&runs[1], RunOutcome::Done(None))], now()).await.unwrap().remove(0);
+        let again = here.settle(vec![settle(&runs[1], AttemptOutcome::Done(None))], now()).await.unwrap().remove(0);
         assert!(again.unwrap().transition().is_none(), "this node takes note that another one has settled it");
         assert_eq!(state(&here, runs[2].id).await, State::Retryable);
         assert_eq!(claims(&client, &schema).await, 1);
@@ -70,9 +70,10 @@ fn jobs_of_one_claim_leave_it_in_every_way_and_through_any_node() {
         here.extend(vec![lease_ref(&runs[7])], Some(Span::from_millis(60_000)), later(5_000)).await.unwrap();
         assert_eq!(claims(&client, &schema).await, 3);
         there.cancel(runs[8].id, later(5_000)).await.unwrap().unwrap();
-        let stale = here.settle(vec![settle(&runs[8], RunOutcome::Done(None))], later(5_000)).await.unwrap().remove(0);
+        let stale =
+            here.settle(vec![settle(&runs[8], AttemptOutcome::Done(None))], later(5_000)).await.unwrap().remove(0);
         assert!(stale.is_err(), "{stale:?}");
-        let last: Vec<Settlement> = runs[9..12].iter().map(|run| settle(run, RunOutcome::Done(None))).collect();
+        let last: Vec<Settlement> = runs[9..12].iter().map(|run| settle(run, AttemptOutcome::Done(None))).collect();
         assert!(here.settle(last, later(5_000)).await.unwrap().iter().all(Result::is_ok));
 
         // Eight are overdue at 10 s, two at 15 s; one is not before 65 s.
@@ -83,7 +84,12 @@ fn jobs_of_one_claim_leave_it_in_every_way_and_through_any_node() {
         assert_eq!(overdue.len(), 7);
         assert_eq!(claims(&client, &schema).await, 1);
         assert_eq!(state(&there, runs[7].id).await, State::Active);
-        there.settle(vec![settle(&runs[7], RunOutcome::Done(None))], later(20_000)).await.unwrap().remove(0).unwrap();
+        there
+            .settle(vec![settle(&runs[7], AttemptOutcome::Done(None))], later(20_000))
+            .await
+            .unwrap()
+            .remove(0)
+            .unwrap();
         assert_eq!(claims(&client, &schema).await, 0);
         assert_counted(&client, &schema).await;
     });
@@ -142,7 +148,7 @@ fn sums_of_what_was_counted_stay_the_same_when_nodes_add_them_up() {
                     let queue = format!("q{}", round % 3);
                     node.enqueue(vec![job(&queue)], now()).await.unwrap().unwrap();
                     for run in node.claim(claim(&queue, 2, seed as u64), now()).await.unwrap().jobs {
-                        node.settle(vec![settle(&run, RunOutcome::Done(None))], now()).await.unwrap();
+                        node.settle(vec![settle(&run, AttemptOutcome::Done(None))], now()).await.unwrap();
                     }
                 }
             }));

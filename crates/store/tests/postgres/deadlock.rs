@@ -3,7 +3,7 @@
 use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{claim, job, now};
 use redrive_store::postgres::Postgres;
-use redrive_store::{JobId, LeaseRef, NewJob, RunOutcome, Settlement, State, Store, Token};
+use redrive_store::{AttemptOutcome, JobId, LeaseRef, NewJob, Settlement, State, Store, Token};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
@@ -43,7 +43,7 @@ async fn settled_against_another_session(schema: &str, claims: &Postgres, settle
     other.batch_execute(&lock(schema, &ids[1..2])).await.unwrap();
     let settlements = ids.iter().map(|id| {
         let lease_ref = LeaseRef { id: *id, token: Token::Worker("ada".into()) };
-        Settlement { lease_ref, report: RunOutcome::Done(None) }
+        Settlement { lease_ref, report: AttemptOutcome::Done(None) }
     });
     let (node, settlements) = (Arc::clone(settles), settlements.collect());
     let settling = tokio::spawn(async move { node.settle(settlements, now()).await });

@@ -5,7 +5,9 @@ use crate::subject::{new_schema, open, options, plain_client, runtime};
 use crate::work::{claim, failed, job, later, now};
 use redrive_policy::{Disposition, Moment, Policy, Span};
 use redrive_store::postgres::UnreadableJobs;
-use redrive_store::{Entry, Filter, JobId, NewJob, Page, Postgres, Redrive, Retention, RunOutcome, Spec, State, Store};
+use redrive_store::{
+    AttemptOutcome, Entry, Filter, JobId, NewJob, Page, Postgres, Redrive, Retention, Spec, State, Store,
+};
 use std::sync::Arc;
 use tokio_postgres::Client;
 
@@ -28,7 +30,7 @@ async fn acked(store: &Postgres, queue: &str, count: usize, at: Moment) -> Vec<J
 
 async fn again(store: &Postgres, queue: &str, count: usize, at: Moment) {
     let runs = store.claim(claim(queue, count, 1), now()).await.unwrap().jobs;
-    let acks = runs.iter().map(|run| settle(run, RunOutcome::Done(None))).collect();
+    let acks = runs.iter().map(|run| settle(run, AttemptOutcome::Done(None))).collect();
     let answers = store.settle(acks, at).await.unwrap();
     assert!(answers.len() == count && answers.iter().all(Result::is_ok), "{answers:?}");
 }
@@ -218,7 +220,7 @@ fn large_jobs_are_in_rows_of_their_own() {
         store.enqueue((0..6).map(|_| job("q")).collect(), now()).await.unwrap().unwrap();
         let runs = store.claim(claim("q", 6, 1), now()).await.unwrap().jobs;
         let result = format!("\"{}\"", "x".repeat(30_000));
-        let acks = runs.iter().map(|run| settle(run, RunOutcome::Done(Some(result.as_bytes().into()))));
+        let acks = runs.iter().map(|run| settle(run, AttemptOutcome::Done(Some(result.as_bytes().into()))));
         assert!(store.settle(acks.collect(), later(1)).await.unwrap().iter().all(Result::is_ok));
         assert_eq!(rows(&plain_client().await, &schema).await, [1; 6]);
         for run in &runs {

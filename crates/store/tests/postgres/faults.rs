@@ -5,7 +5,7 @@ use crate::subject::{cut, new_schema, open, runtime};
 use crate::work::{claim, job, now};
 use redrive_store::clock::Clock;
 use redrive_store::postgres::{Options, Postgres};
-use redrive_store::{Held, Job, JobId, LeaseRef, RunOutcome, Settlement, State, Store, StoreError, Token};
+use redrive_store::{AttemptOutcome, Held, Job, JobId, LeaseRef, Settlement, State, Store, StoreError, Token};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ fn told<T>(answer: Result<T, StoreError>, failures: &mut usize) -> Option<T> {
 
 fn done(job: &Job) -> Settlement {
     let token = job.lease.as_ref().map(|lease| lease.token).expect("a claimed job has a lease");
-    Settlement { lease_ref: LeaseRef { id: job.id, token: Token::Lease(token) }, report: RunOutcome::Done(None) }
+    Settlement { lease_ref: LeaseRef { id: job.id, token: Token::Lease(token) }, report: AttemptOutcome::Done(None) }
 }
 
 /// Enqueues, claims and settles, whatever happens to the connections.

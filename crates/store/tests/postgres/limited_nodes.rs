@@ -5,8 +5,8 @@ use crate::work::{claim, failed, job, later, now};
 use redrive_policy::Span;
 use redrive_store::postgres::Postgres;
 use redrive_store::{
-    Bounds, Claim, EnqueueRefusal, Group, Job, LeaseRef, Limits, NewJob, Rate, RunOutcome, Setting, Settlement, Spec,
-    State, Store, Token,
+    AttemptOutcome, Bounds, Claim, EnqueueRefusal, Group, Job, LeaseRef, Limits, NewJob, Rate, Setting, Settlement,
+    Spec, State, Store, Token,
 };
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -48,7 +48,7 @@ async fn claimed_by_all(nodes: &[Arc<Postgres>], queue: &str, later_ms: u32) -> 
 
 fn done(job: &Job) -> Settlement {
     let token = Token::Lease(job.lease.as_ref().unwrap().token);
-    Settlement { lease_ref: LeaseRef { id: job.id, token }, report: RunOutcome::Done(None) }
+    Settlement { lease_ref: LeaseRef { id: job.id, token }, report: AttemptOutcome::Done(None) }
 }
 
 #[test]

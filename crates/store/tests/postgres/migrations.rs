@@ -9,7 +9,7 @@ use crate::work::{claim, job, later};
 use redrive_store::embedded::FolderSource;
 use redrive_store::postgres::DatabaseTarget;
 use redrive_store::transfer::copy;
-use redrive_store::{InboxEntry, LeaseRef, NewJob, RunOutcome, Settlement, Store, Token};
+use redrive_store::{AttemptOutcome, InboxEntry, LeaseRef, NewJob, Settlement, Store, Token};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -80,7 +80,7 @@ fn jobs_of_every_migration_can_be_run() {
                 for run in store.claim(claim(&queue.name, 100, 1), now).await.unwrap().jobs {
                     let token = Token::Lease(run.lease.as_ref().unwrap().token);
                     let lease_ref = LeaseRef { id: run.id, token };
-                    let ack = Settlement { lease_ref, report: RunOutcome::Done(None) };
+                    let ack = Settlement { lease_ref, report: AttemptOutcome::Done(None) };
                     store.settle(vec![ack], now).await.unwrap().remove(0).unwrap();
                     runs += 1;
                 }

@@ -6,7 +6,7 @@ use redrive_policy::Span;
 use redrive_store::clock::Clock;
 use redrive_store::postgres::{Change, Postgres};
 use redrive_store::{
-    Blob, Enqueued, Job, LeaseRef, Missing, NewJob, NewRun, RunId, RunOutcome, RunStep, Settlement, Signal, State,
+    AttemptOutcome, Blob, Enqueued, Job, LeaseRef, Missing, NewJob, NewRun, RunId, RunStep, Settlement, Signal, State,
     Store, Token,
 };
 use std::collections::BTreeSet;
@@ -175,7 +175,7 @@ async fn worker(node: Arc<Postgres>, seed: u64) -> Vec<Job> {
             let token = job.lease.as_ref().map(|lease| lease.token).expect("a claimed job has a lease");
             Settlement {
                 lease_ref: LeaseRef { id: job.id, token: Token::Lease(token) },
-                report: RunOutcome::Done(None),
+                report: AttemptOutcome::Done(None),
             }
         };
         for answer in node.settle(jobs.iter().map(settle).collect(), now()).await.unwrap() {

@@ -4,7 +4,7 @@ use crate::cluster::Cluster;
 use crate::subject::{new_schema, runtime};
 use crate::work::{claim, job, now};
 use redrive_store::postgres::{Change, Options, Postgres};
-use redrive_store::{LeaseRef, RunOutcome, Settlement, State, Store, Token};
+use redrive_store::{AttemptOutcome, LeaseRef, Settlement, State, Store, Token};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -64,7 +64,8 @@ fn behind_a_pooler_in_session_mode_everything_works() {
         while heard.recv().await.unwrap() != Change::Available("mail".into(), 1) {}
         let taken = there.claim(claim("mail", 1, 7), now()).await.unwrap().jobs;
         let lease_ref = LeaseRef { id: taken[0].id, token: Token::Lease(taken[0].lease.as_ref().unwrap().token) };
-        let settled = here.settle(vec![Settlement { lease_ref, report: RunOutcome::Done(None) }], now()).await.unwrap();
+        let settled =
+            here.settle(vec![Settlement { lease_ref, report: AttemptOutcome::Done(None) }], now()).await.unwrap();
         assert_eq!(settled[0].as_ref().map(|settled| settled.job().state), Ok(State::Completed));
     });
 }

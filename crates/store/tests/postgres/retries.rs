@@ -5,7 +5,8 @@ use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{claim, failed, job, later, now};
 use redrive_policy::Moment;
 use redrive_store::{
-    Bounds, Filter, Held, Job, JobId, Limits, NewJob, OnLimit, OwnLimit, Page, Postgres, RunOutcome, Spec, State, Store,
+    AttemptOutcome, Bounds, Filter, Held, Job, JobId, Limits, NewJob, OnLimit, OwnLimit, Page, Postgres, Spec, State,
+    Store,
 };
 use std::sync::Arc;
 use tokio_postgres::Client;
@@ -71,7 +72,7 @@ fn jobs_that_fail_together_leave_their_row_in_every_way_and_in_order() {
         assert_eq!(third[0].failures.len(), 1);
         for run in first.iter().chain(&second).chain(&third) {
             assert_eq!(here.get(run.id).await.unwrap().as_ref(), Some(run));
-            let ack = settle(run, RunOutcome::Done(None));
+            let ack = settle(run, AttemptOutcome::Done(None));
             there.settle(vec![ack], later(1_005)).await.unwrap().remove(0).unwrap();
         }
         assert_eq!(rows(&client, &schema).await, (Vec::new(), 0));

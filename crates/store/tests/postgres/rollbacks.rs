@@ -6,8 +6,8 @@ use crate::work::{claim, decision, failed, job, later, now};
 use redrive_policy::{Moment, Span};
 use redrive_store::postgres::Postgres;
 use redrive_store::{
-    Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue, Redrive, Refusal, Retention, RunOutcome,
-    Settled, Settlement, Store, StoreError, Token,
+    AttemptOutcome, Filter, Held, Job, JobId, LeaseRef, Listed, Missing, NewJob, Page, Queue, Redrive, Refusal,
+    Retention, Settled, Settlement, Store, StoreError, Token,
 };
 
 /// Everything that writes.
@@ -70,7 +70,7 @@ impl Jobs {
             Step::Fail => state(settled(store, first.id, failed(now())).await?),
             Step::Promote => many(store.promote(&Held::new(), 9, later(2_000)).await?.len()),
             Step::ClaimAll => many(store.claim(claim("q", 9, 2), later(2_000)).await?.jobs.len()),
-            Step::Succeed => state(settled(store, second.id, RunOutcome::Done(None)).await?),
+            Step::Succeed => state(settled(store, second.id, AttemptOutcome::Done(None)).await?),
             Step::Reclaim => many(store.reclaim(&|job, _| decision(job, later(60_000)), 9, later(60_000)).await?.len()),
             Step::Cancel | Step::CancelAgain => {
                 let cancelled = store.cancel(third.id, later(60_000)).await?;
@@ -98,7 +98,7 @@ fn lease_ref(id: JobId) -> LeaseRef {
     LeaseRef { id, token: Token::Worker("ada".into()) }
 }
 
-async fn settled(store: &Postgres, id: JobId, report: RunOutcome) -> Result<Vec<Result<Job, Refusal>>, StoreError> {
+async fn settled(store: &Postgres, id: JobId, report: AttemptOutcome) -> Result<Vec<Result<Job, Refusal>>, StoreError> {
     let answers = store.settle(vec![Settlement { lease_ref: lease_ref(id), report }], later(2_000)).await?;
     Ok(answers.into_iter().map(|answer| answer.map(Settled::into_job)).collect())
 }

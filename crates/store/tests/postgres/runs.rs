@@ -4,8 +4,8 @@ use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{claim, job, later, now};
 use redrive_policy::Span;
 use redrive_store::{
-    LeaseRef, MessageBody, NewRun, PendingRuns, Postgres, Run, RunId, RunOutcome, RunStep, Settlement, Signal, Store,
-    Token,
+    AttemptOutcome, LeaseRef, MessageBody, NewRun, PendingRuns, Postgres, Run, RunId, RunStep, Settlement, Signal,
+    Store, Token,
 };
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ fn jobs_that_end_on_one_node_are_told_to_runs_that_advance_on_another() {
         let claimed = one.claim(claim("q", 40, 3), later(1)).await.unwrap().jobs;
         let done = |job: &redrive_store::Job| Settlement {
             lease_ref: LeaseRef { id: job.id, token: Token::Lease(job.lease.as_ref().unwrap().token) },
-            report: RunOutcome::Done(None),
+            report: AttemptOutcome::Done(None),
         };
         // Ten at a time: by the node that claimed them, and by the other, while that advances the run.
         let mut told = Vec::new();

@@ -6,7 +6,7 @@ use crate::subject::runtime;
 use crate::work::{claim, job, now};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use redrive_store::postgres::{Change, Options, Postgres};
-use redrive_store::{LeaseRef, RunOutcome, Settlement, State, Store, StoreError, Token};
+use redrive_store::{AttemptOutcome, LeaseRef, Settlement, State, Store, StoreError, Token};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -88,7 +88,7 @@ async fn work(store: &Postgres) {
     store.enqueue(vec![job("q")], now()).await.unwrap().unwrap();
     let claimed = store.claim(claim("q", 1, 7), now()).await.unwrap().jobs.remove(0);
     let token = Token::Lease(claimed.lease.expect("a claimed job has a lease").token);
-    let settlement = Settlement { lease_ref: LeaseRef { id: claimed.id, token }, report: RunOutcome::Done(None) };
+    let settlement = Settlement { lease_ref: LeaseRef { id: claimed.id, token }, report: AttemptOutcome::Done(None) };
     let settled = store.settle(vec![settlement], now()).await.unwrap().remove(0);
     assert_eq!(settled.map(|settled| settled.job().state), Ok(State::Completed));
 }

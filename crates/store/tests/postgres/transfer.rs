@@ -10,7 +10,7 @@ use redrive_store::conformance::model::{agree, steps};
 use redrive_store::embedded::{self, Embedded, FolderSource, FolderTarget};
 use redrive_store::postgres::{DatabaseSource, DatabaseTarget};
 use redrive_store::transfer::{Copied, CopyError, CopyProgress, Phase, Source, Target, copy};
-use redrive_store::{LeaseRef, NewJob, RunOutcome, Settlement, State, Store, Token};
+use redrive_store::{AttemptOutcome, LeaseRef, NewJob, Settlement, State, Store, Token};
 use std::future::Future;
 use std::ops::AddAssign;
 use std::path::PathBuf;
@@ -133,7 +133,7 @@ fn an_old_token_settles_on_the_copy() {
         let token = held.lease.as_ref().map(|lease| lease.token).unwrap();
         let lease_ref = LeaseRef { id: held.id, token: Token::Lease(token) };
         let settled =
-            store.settle(vec![Settlement { lease_ref, report: RunOutcome::Done(None) }], now()).await.unwrap();
+            store.settle(vec![Settlement { lease_ref, report: AttemptOutcome::Done(None) }], now()).await.unwrap();
         assert_eq!(settled[0].as_ref().map(|settled| settled.job().state), Ok(State::Completed));
         assert_eq!(store.claim(claim("q", 9, 8), now()).await.unwrap().jobs.len(), 2);
     });

@@ -4,8 +4,8 @@ use crate::subject::{new_schema, open, options, plain_client, runtime};
 use crate::work::{claim, failed, job, later, now};
 use redrive_store::postgres::{DatabaseSource, UnreadableJobs};
 use redrive_store::{
-    Claim, Filter, Held, Job, JobId, LeaseRef, NewJob, Page, Postgres, QueueRefusal, Refusal, RunOutcome, Settlement,
-    Start, Store, StoreError, Token,
+    AttemptOutcome, Claim, Filter, Held, Job, JobId, LeaseRef, NewJob, Page, Postgres, QueueRefusal, Refusal,
+    Settlement, Start, Store, StoreError, Token,
 };
 use std::sync::{Arc, Mutex};
 use tokio_postgres::Client;
@@ -78,7 +78,7 @@ fn ids<T: AsRef<Job>>(jobs: &[T]) -> Vec<JobId> {
     jobs.iter().map(|job| job.as_ref().id).collect()
 }
 
-fn settle(job: &Job, report: RunOutcome) -> Settlement {
+fn settle(job: &Job, report: AttemptOutcome) -> Settlement {
     let token = Token::Lease(job.lease.as_ref().unwrap().token);
     Settlement { lease_ref: LeaseRef { id: job.id, token }, report }
 }
@@ -155,7 +155,7 @@ async fn settled(database: &Database, count: usize) -> Vec<JobId> {
     let jobs: Vec<NewJob> = (0..count).map(|_| job("done")).collect();
     database.enqueue(&jobs).await;
     let runs = database.store.claim(claim("done", count, 9), now()).await.unwrap().jobs;
-    let acks = runs.iter().map(|run| settle(run, RunOutcome::Done(None))).collect();
+    let acks = runs.iter().map(|run| settle(run, AttemptOutcome::Done(None))).collect();
     assert!(database.store.settle(acks, now()).await.unwrap().iter().all(Result::is_ok));
     ids(&runs)
 }
@@ -262,7 +262,7 @@ fn the_report_on_a_job_that_a_newer_node_wrote_fails_and_others_in_the_batch_do_
         database.set_active(runs[0].id, newer).await;
         let (newer, other) = tokio::join!(
             database.store.settle(vec![settle(&runs[0], failed(now()))], now()),
-            database.store.settle(vec![settle(&runs[1], RunOutcome::Done(None))], now()),
+            database.store.settle(vec![settle(&runs[1], AttemptOutcome::Done(None))], now()),
         );
         assert!(matches!(newer, Err(StoreError::Unavailable(_))), "{newer:?}");
         assert!(other.unwrap()[0].is_ok());

@@ -4,27 +4,27 @@ use crate::subject::{new_schema, open, plain_client, runtime};
 use crate::work::{claim, decision, failed, job, later, now};
 use redrive_policy::{Computed, Disposition, Draw, Mismatch, Moment, Origin, Outcome, Reason, Span, Verdict};
 use redrive_store::{
-    Decision, FailedRun, Job, JobId, LeaseRef, NewJob, Postgres, Redrive, RunOutcome, Settlement, Spec, Start, State,
-    Store, Token,
+    AttemptOutcome, Decision, FailedAttempt, Job, JobId, LeaseRef, NewJob, Postgres, Redrive, Settlement, Spec, Start,
+    State, Store, Token,
 };
 use std::sync::Arc;
 use tokio_postgres::{Client, Row};
 
-fn settle(job: &Job, report: RunOutcome) -> Settlement {
+fn settle(job: &Job, report: AttemptOutcome) -> Settlement {
     Settlement { lease_ref: LeaseRef { id: job.id, token: Token::Lease(job.lease.as_ref().unwrap().token) }, report }
 }
 
 /// Enqueues a job in a queue of its own, claims it, and reports how it ended.
-async fn ran(store: &Postgres, new: NewJob, report: impl FnOnce() -> RunOutcome) -> Job {
+async fn ran(store: &Postgres, new: NewJob, report: impl FnOnce() -> AttemptOutcome) -> Job {
     store.enqueue(vec![new.clone()], now()).await.unwrap().unwrap();
     let run = store.claim(claim(&new.spec.queue, 1, 5), later(7)).await.unwrap().jobs.remove(0);
     store.settle(vec![settle(&run, report())], later(900)).await.unwrap().remove(0).unwrap();
     store.get(new.id).await.unwrap().unwrap()
 }
 
-fn error(text: &str) -> RunOutcome {
+fn error(text: &str) -> AttemptOutcome {
     let error: Arc<[u8]> = text.as_bytes().into();
-    RunOutcome::Failed(Box::new(move |job| Decision { error: Arc::clone(&error), ..decision(job, later(900)) }))
+    AttemptOutcome::Failed(Box::new(move |job| Decision { error: Arc::clone(&error), ..decision(job, later(900)) }))
 }
 
 /// A job whose failure is a dead letter.
@@ -52,9 +52,9 @@ async fn every_state(store: &Postgres) -> Vec<JobId> {
     store.cancel(cancelled.id, later(4)).await.unwrap().unwrap();
     let mut ids: Vec<JobId> = all.iter().map(|new| new.id).collect();
     ids.push(ran(store, job("retryable"), || error("{\"type\":\"timeout\",\"message\":\"too slow\"}")).await.id);
-    ids.push(ran(store, job("completed"), || RunOutcome::Done(Some((*b"{\"sum\":3}").into()))).await.id);
-    ids.push(ran(store, job("dead"), || RunOutcome::Failed(Box::new(dead_letter))).await.id);
-    let redriven = ran(store, job("redriven"), || RunOutcome::Failed(Box::new(dead_letter))).await.id;
+    ids.push(ran(store, job("completed"), || AttemptOutcome::Done(Some((*b"{\"sum\":3}").into()))).await.id);
+    ids.push(ran(store, job("dead"), || AttemptOutcome::Failed(Box::new(dead_letter))).await.id);
+    let redriven = ran(store, job("redriven"), || AttemptOutcome::Failed(Box::new(dead_letter))).await.id;
     store.redrive(redriven, Redrive::default(), later(2_000)).await.unwrap().unwrap();
     let again = store.claim(claim("redriven", 1, 6), later(2_001)).await.unwrap().jobs.remove(0);
     store.settle(vec![settle(&again, failed(later(2_002)))], later(2_002)).await.unwrap().remove(0).unwrap();
@@ -161,7 +161,7 @@ fn word(value: &impl serde::Serialize) -> String {
     value.as_str().or_else(|| value["name"].as_str()).unwrap().to_owned()
 }
 
-fn assert_attempt(row: &Row, id: JobId, run: &FailedRun) {
+fn assert_attempt(row: &Row, id: JobId, run: &FailedAttempt) {
     assert_eq!(row.get::<_, uuid::Uuid>("job").into_bytes(), id.to_bytes());
     assert_eq!(
         (row.get::<_, i64>("generation"), row.get::<_, i64>("attempt")),
@@ -199,7 +199,7 @@ fn the_view_of_attempts_says_what_was_decided_and_why() {
                 error: (*b"{\"code\":\"E7\",\"message\":\"no\"}").into(),
                 ..decision(job, later(900))
             };
-            let job = ran(&store, job("q"), || RunOutcome::Failed(Box::new(decided))).await;
+            let job = ran(&store, job("q"), || AttemptOutcome::Failed(Box::new(decided))).await;
             let rows = client.query(&sql, &[&uuid::Uuid::from_bytes(job.id.to_bytes())]).await.unwrap();
             // A run that was requeued or pruned has not failed, and is not stored.
             assert_eq!(rows.len(), job.failures.len());

@@ -3,7 +3,7 @@
 use redrive_policy::{
     AttemptLimit, Backoff, Disposition, Draw, Failure, Matcher, Moment, Parts, Policy, Rule, Span, Unmatched, decide,
 };
-use redrive_store::{Claim, Decision, Job, JobId, NewJob, RunOutcome, Spec};
+use redrive_store::{AttemptOutcome, Claim, Decision, Job, JobId, NewJob, Spec};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -62,6 +62,6 @@ pub(crate) fn decision(job: &Job, now: Moment) -> Decision {
 }
 
 /// An ordinary failure.
-pub(crate) fn failed(now: Moment) -> RunOutcome {
-    RunOutcome::Failed(Box::new(move |job| decision(job, now)))
+pub(crate) fn failed(now: Moment) -> AttemptOutcome {
+    AttemptOutcome::Failed(Box::new(move |job| decision(job, now)))
 }

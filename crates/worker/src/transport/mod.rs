@@ -28,7 +28,7 @@ pub(crate) trait Transport: Send + Sync + 'static {
     /// Claims jobs. Waits for the first one if the transport supports that.
     fn fetch<'a>(&'a self, request: &'a FetchRequest) -> TransportFuture<'a, Vec<Delivery>>;
 
-    /// Reports the ends of runs. Each report has its own answer, in the order given.
+    /// Reports the ends of attempts. Each report has its own answer, in the order given.
     fn settle<'a>(
         &'a self,
         reports: &'a [RunReport],
@@ -169,7 +169,7 @@ pub(crate) enum Token {
     Lease(redrive_store::JobId, redrive_store::LeaseToken),
 }
 
-/// The end of a run.
+/// The end of an attempt.
 pub(crate) struct RunReport {
     pub(crate) run: Arc<Run>,
     pub(crate) ending: Ending,

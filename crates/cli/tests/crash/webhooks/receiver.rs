@@ -85,7 +85,10 @@ impl Shared {
         let mut headers = BTreeMap::new();
         loop {
             line.clear();
-            if reader.read_line(&mut line)? == 0 || line == "\r\n" {
+            if reader.read_line(&mut line)? == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            if line == "\r\n" {
                 break;
             }
             if let Some((name, value)) = line.trim_end().split_once(": ") {

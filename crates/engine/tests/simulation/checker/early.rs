@@ -6,7 +6,7 @@ use super::history::{entry_of, is_silence, sent};
 use super::signs::last_signs;
 use crate::ledger::{Ended, Reply, Run, Seq, Settle, short};
 use redrive_policy::{Moment, Signal, Span};
-use redrive_store::{FailedRun, Start};
+use redrive_store::{FailedAttempt, Start};
 
 pub(super) fn verify(case: &mut Case<'_>) {
     for (number, run) in &case.account.runs {
@@ -85,7 +85,7 @@ fn wait_of(settle: &Settle) -> Span {
     }
 }
 
-fn waited(case: &Case<'_>, before: u32, earlier: &Run, run: &Run, entry: &FailedRun) -> bool {
+fn waited(case: &Case<'_>, before: u32, earlier: &Run, run: &Run, entry: &FailedAttempt) -> bool {
     let Some(delay) = entry.verdict.delay() else { return false };
     let latest = |since: Seq| case.ledger.latest_swept(since, run.when.to);
     if sent(entry).is_some() {

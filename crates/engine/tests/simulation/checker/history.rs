@@ -7,25 +7,25 @@ use super::signs::last_signs;
 use crate::expectation::{Cause, Expectation, Expected};
 use crate::ledger::{Ended, Reply, short};
 use redrive_policy::{Disposition, Moment, Outcome, Signal};
-use redrive_store::{FailedRun, Job, KEPT_FAILURES, State};
+use redrive_store::{FailedAttempt, Job, KEPT_FAILURES, State};
 
 /// The number of the error, where a worker sent it.
-pub(super) fn sent(entry: &FailedRun) -> Option<usize> {
+pub(super) fn sent(entry: &FailedAttempt) -> Option<usize> {
     std::str::from_utf8(&entry.error).ok()?.strip_prefix("error ")?.parse().ok()
 }
 
 /// Whether the run went silent, rather than took too long.
-pub(super) fn is_silence(entry: &FailedRun) -> bool {
+pub(super) fn is_silence(entry: &FailedAttempt) -> bool {
     kind(entry).is_some_and(|kind| kind == "visibility_timeout")
 }
 
-fn kind(entry: &FailedRun) -> Option<String> {
+fn kind(entry: &FailedAttempt) -> Option<String> {
     let error: serde_json::Value = serde_json::from_slice(&entry.error).ok()?;
     error["type"].as_str().map(str::to_owned)
 }
 
-/// The record of a failed run.
-pub(super) fn entry_of(job: &Job, generation: u32, attempt: u32) -> Option<&FailedRun> {
+/// The record of a failed attempt.
+pub(super) fn entry_of(job: &Job, generation: u32, attempt: u32) -> Option<&FailedAttempt> {
     job.failures.iter().find(|entry| entry.generation == generation && entry.attempt == attempt)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn verify(case: &mut Case<'_>) {
     // The oldest generation may be known in part only.
     let first = if cut { job.failures[0].generation + 1 } else { 0 };
     for generation in first..=job.generation {
-        let entries: Vec<&FailedRun> = job.failures.iter().filter(|entry| entry.generation == generation).collect();
+        let entries: Vec<&FailedAttempt> = job.failures.iter().filter(|entry| entry.generation == generation).collect();
         decided(case, job, generation, &entries);
     }
     let counted =
@@ -75,7 +75,7 @@ fn recorded(case: &mut Case<'_>, job: &Job) {
 }
 
 /// One generation, failure by failure.
-fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedRun]) {
+fn decided(case: &mut Case<'_>, job: &Job, generation: u32, entries: &[&FailedAttempt]) {
     let Some(expectation) = expectation_of(case.account, generation).cloned() else { return };
     let began = began(case, job, generation);
     let mut before: Vec<Cause> = Vec::new();
@@ -111,7 +111,7 @@ fn began(case: &Case<'_>, job: &Job, generation: u32) -> Option<Moment> {
 }
 
 /// What the books know about the cause of a failure; absent where they contradict it.
-fn cause(case: &Case<'_>, generation: u32, entry: &FailedRun) -> Option<Cause> {
+fn cause(case: &Case<'_>, generation: u32, entry: &FailedAttempt) -> Option<Cause> {
     if let Some(number) = sent(entry) {
         return case.account.settles.iter().find_map(|settle| {
             let run = case.account.runs.get(&settle.run?)?;
@@ -159,7 +159,7 @@ fn lawful(
     expectation: &Expectation,
     before: &[Cause],
     cause: &Cause,
-    entry: &FailedRun,
+    entry: &FailedAttempt,
     elapsed_ms: f64,
 ) {
     // Times are whole microseconds, and the laws above are computed in another order of operations.

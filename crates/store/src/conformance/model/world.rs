@@ -7,9 +7,9 @@ use super::run_plan::RunsStep;
 use super::step::Step;
 use crate::conformance::harness::walked;
 use crate::{
-    Bounds, Claim, Decision, Filter, Group, Held, Job, JobId, LeaseRef, LeaseToken, Limits, Missing, NewJob, Overdue,
-    Page, Rate, Redrive, Retention, RunId, RunOutcome, Setting, Settlement, Spec, Standing, Standstill, Start, Store,
-    StoreError, Token, Unique, UniqueKey,
+    AttemptOutcome, Bounds, Claim, Decision, Filter, Group, Held, Job, JobId, LeaseRef, LeaseToken, Limits, Missing,
+    NewJob, Overdue, Page, Rate, Redrive, Retention, RunId, Setting, Settlement, Spec, Standing, Standstill, Start,
+    Store, StoreError, Token, Unique, UniqueKey,
 };
 use redrive_policy::{Draw, Failure, Moment, Policy, Problems, Span, decide};
 use std::sync::Arc;
@@ -215,15 +215,15 @@ impl World {
         LeaseRef { id, token }
     }
 
-    fn report(&self, end: End) -> RunOutcome {
+    fn report(&self, end: End) -> AttemptOutcome {
         let now = self.now;
         match (end, end.failure()) {
-            (_, Some(failure)) => RunOutcome::Failed(Box::new(move |job| decision(job, &failure, "reported", now))),
+            (_, Some(failure)) => AttemptOutcome::Failed(Box::new(move |job| decision(job, &failure, "reported", now))),
             (End::Released { delay_ms, most }, None) => {
-                RunOutcome::Released { delay: Span::from_millis(delay_ms), most }
+                AttemptOutcome::Released { delay: Span::from_millis(delay_ms), most }
             }
-            (End::Done(result), _) => RunOutcome::Done(result.map(|byte| Arc::from([byte]))),
-            (_, None) => RunOutcome::Done(None),
+            (End::Done(result), _) => AttemptOutcome::Done(result.map(|byte| Arc::from([byte]))),
+            (_, None) => AttemptOutcome::Done(None),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The verbs, each with its statements.
 
+pub(super) mod attempts;
 mod bounded;
 pub(super) mod claim;
 mod due;
@@ -11,6 +12,5 @@ pub(super) mod list;
 pub(super) mod manage;
 pub(super) mod queues;
 pub(super) mod remove;
-pub(super) mod runs;
 pub(super) mod sweep;
 mod unique;

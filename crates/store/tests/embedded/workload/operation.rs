@@ -3,8 +3,8 @@
 use redrive_policy::{Draw, Failure, Moment, Span, decide};
 use redrive_store::conformance::block_on;
 use redrive_store::{
-    Claim, Decision, Filter, Held, Job, JobId, LeaseRef, Missing, NewJob, NewRun, Overdue, Page, PendingRuns, Redrive,
-    Retention, RunFilter, RunId, RunOutcome, RunStep, Settlement, Signal, Spec, Store, StoreError,
+    AttemptOutcome, Claim, Decision, Filter, Held, Job, JobId, LeaseRef, Missing, NewJob, NewRun, Overdue, Page,
+    PendingRuns, Redrive, Retention, RunFilter, RunId, RunStep, Settlement, Signal, Spec, Store, StoreError,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -102,11 +102,11 @@ impl Op {
 }
 
 impl Ending {
-    fn report(self, now: Moment) -> RunOutcome {
+    fn report(self, now: Moment) -> AttemptOutcome {
         match self {
-            Self::Done(result) => RunOutcome::Done(result),
-            Self::Failed(draw) => RunOutcome::Failed(Box::new(move |job| decision(job, now, draw))),
-            Self::Released(delay) => RunOutcome::Released { delay, most: 2 },
+            Self::Done(result) => AttemptOutcome::Done(result),
+            Self::Failed(draw) => AttemptOutcome::Failed(Box::new(move |job| decision(job, now, draw))),
+            Self::Released(delay) => AttemptOutcome::Released { delay, most: 2 },
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::failure::FailureAction;
 use crate::run::Run;
 use crate::{ClientError, Failure, Refused};
 use redrive_engine::{EngineError, FailureReport};
-use redrive_ojs::{Limits, RunError};
+use redrive_ojs::{AttemptError, Limits};
 use redrive_policy::{Disposition, Signal};
 use redrive_store::{LeaseRef, Transition};
 use std::sync::Arc;
@@ -40,14 +40,14 @@ fn failed(failure: &Failure, report_defaults: &ReportDefaults) -> FailureReport 
     let code = failure.code().unwrap_or_default();
     let retryable = failure.is_final().then_some(false);
     let details = failure.details_object();
-    let error = RunError {
+    let error = AttemptError {
         type_name: &failure.type_name,
         code,
         message: &failure.message,
         retryable,
         details: details.as_deref(),
         retry: report_defaults.retry.as_ref().map(|retry| &*retry.text),
-        ..RunError::default()
+        ..AttemptError::default()
     };
     FailureReport {
         error: Arc::from(error.stored(Limits::default().error_bytes)),

@@ -1,4 +1,4 @@
-//! The error of a failed run, as it is stored.
+//! The error of a failed attempt, as it is stored.
 
 use crate::json::{Members, items, member, push_key, push_str, text};
 use serde_json::value::RawValue;
@@ -11,9 +11,9 @@ const CUT_TEXT: usize = 1_000;
 const MANAGED: [&str; 10] =
     ["type", "code", "message", "retryable", "details", "backtrace", "attempt", "timestamp", "occurred_at", "retry"];
 
-/// The error of a failed run. What is absent is not written.
+/// The error of a failed attempt. What is absent is not written.
 #[derive(Debug, Default)]
-pub struct RunError<'a> {
+pub struct AttemptError<'a> {
     /// What kind of error it is.
     pub type_name: &'a str,
     /// Its code; empty where it has none.
@@ -32,7 +32,7 @@ pub struct RunError<'a> {
     pub others: Option<&'a Members<'a>>,
 }
 
-impl RunError<'_> {
+impl AttemptError<'_> {
     /// The error as it is stored: one object, of which the history shows every member. Of one that has more bytes than
     /// `most`, only the names and the start of the message are stored.
     #[must_use]
@@ -114,14 +114,14 @@ mod tests {
     #[test]
     fn an_error_is_stored_whole_up_to_its_limit_and_cut_beyond_it() {
         let members = Members::parse(r#"{"type":"other","attempt":9,"host":"a","line":7}"#).unwrap();
-        let error = RunError {
+        let error = AttemptError {
             type_name: "Boom",
             code: "E7",
             message: &"é".repeat(600),
             retryable: Some(false),
             details: Some("{\"x\":1}"),
             others: Some(&members),
-            ..RunError::default()
+            ..AttemptError::default()
         };
         let whole = error.stored(10_000);
         let text = format!(
@@ -141,7 +141,7 @@ mod tests {
     fn a_backtrace_is_stored_as_a_list_of_lines() {
         for (given, stored) in [("\"a\\nb\"", "[\"a\",\"b\"]"), ("[\"a\"]", "[\"a\"]"), ("[1]", "[\"[1]\"]")] {
             let backtrace: &RawValue = serde_json::from_str(given).unwrap();
-            let error = RunError { backtrace: Some(backtrace), ..RunError::default() };
+            let error = AttemptError { backtrace: Some(backtrace), ..AttemptError::default() };
             let expected = format!("{{\"type\":\"\",\"message\":\"\",\"backtrace\":{stored}}}");
             assert_eq!(String::from_utf8(error.stored(1_000)).unwrap(), expected);
         }

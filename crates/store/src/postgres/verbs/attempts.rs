@@ -1,4 +1,4 @@
-//! Heartbeats and the ends of runs.
+//! Heartbeats and the ends of attempts.
 
 use super::super::batcher::Weigh;
 use super::super::block::Blocks;
@@ -34,17 +34,17 @@ impl Weigh for Call {
     }
 }
 
-pub(in crate::postgres) type Answers = Vec<Result<RunAnswer, Refusal>>;
+pub(in crate::postgres) type Answers = Vec<Result<AttemptAnswer, Refusal>>;
 
 /// What became of one run.
-pub(in crate::postgres) enum RunAnswer {
+pub(in crate::postgres) enum AttemptAnswer {
     /// Its lease lasts longer.
     Extended(Box<Job>),
     /// It was reported as ended.
     Settled(Box<Settled>),
 }
 
-impl RunAnswer {
+impl AttemptAnswer {
     pub(in crate::postgres) fn into_job(self) -> Job {
         match self {
             Self::Extended(job) => *job,
@@ -69,7 +69,7 @@ impl RunAnswer {
     }
 }
 
-impl Changed for RunAnswer {
+impl Changed for AttemptAnswer {
     fn job(&self) -> &Job {
         match self {
             Self::Extended(job) => job,
@@ -100,13 +100,13 @@ impl Word<'_> {
         }
     }
 
-    fn apply(self, job: Job) -> Result<RunAnswer, Refusal> {
+    fn apply(self, job: Job) -> Result<AttemptAnswer, Refusal> {
         match self {
             Self::Alive(lease_ref, span, now) => {
-                rules::extend(job, &lease_ref.token, span, now).map(|job| RunAnswer::Extended(Box::new(job)))
+                rules::extend(job, &lease_ref.token, span, now).map(|job| AttemptAnswer::Extended(Box::new(job)))
             }
             Self::Ended(settlement, now) => {
-                rules::settle(job, settlement, now).map(|settled| RunAnswer::Settled(Box::new(settled)))
+                rules::settle(job, settlement, now).map(|settled| AttemptAnswer::Settled(Box::new(settled)))
             }
         }
     }
@@ -145,7 +145,7 @@ async fn heard(
     core: &Core,
     run_call: &[Word<'_>],
     callers: &[usize],
-) -> Result<Vec<Result<Result<RunAnswer, Refusal>, StoreError>>, DbError> {
+) -> Result<Vec<Result<Result<AttemptAnswer, Refusal>, StoreError>>, DbError> {
     let mut ids: Vec<JobId> = run_call.iter().map(|word| word.id()).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -162,7 +162,7 @@ async fn heard(
 }
 
 /// The answers to words by their places; an error where a newer version wrote the job.
-type Placed = Vec<(usize, Result<Result<RunAnswer, Refusal>, StoreError>)>;
+type Placed = Vec<(usize, Result<Result<AttemptAnswer, Refusal>, StoreError>)>;
 
 /// Reads the jobs under a lock, and writes what becomes of them.
 async fn long(core: &Core, run_call: &[(usize, Word<'_>)]) -> Result<Placed, DbError> {
@@ -203,8 +203,8 @@ async fn short(
     run_call: &[Word<'_>],
     callers: &[usize],
     ids: &[JobId],
-) -> Result<Vec<Option<RunAnswer>>, DbError> {
-    let mut answers: Vec<Option<RunAnswer>> = run_call.iter().map(|_| None).collect();
+) -> Result<Vec<Option<AttemptAnswer>>, DbError> {
+    let mut answers: Vec<Option<AttemptAnswer>> = run_call.iter().map(|_| None).collect();
     let mut taken = core.lease_cache.take(ids).await;
     let jobs = std::mem::take(&mut taken.jobs);
     let mut jobs: Vec<(JobId, Option<StoredRow>)> =
@@ -226,7 +226,7 @@ async fn short(
         jobs[at].1.take_if(|stored| is_told || stored.job.parent.is_some());
     }
     // Of jobs that are refused after all, no claim is written, and no message.
-    let messages = core.messages(answers.iter().flatten().filter_map(RunAnswer::transition));
+    let messages = core.messages(answers.iter().flatten().filter_map(AttemptAnswer::transition));
     let mut jobs: Vec<StoredRow> = jobs.into_iter().filter_map(|(_, stored)| stored).collect();
     let written = write(core, &jobs, &taken.blocks, &messages).await?;
     jobs.retain(|stored| stored.changed && written.has(stored.place));
