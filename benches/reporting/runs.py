@@ -96,7 +96,7 @@ def percent(one, case):
 def schedules(results):
     rows = [[STORES[one["store"]], f"{one['schedules']:,}", number(one["register_per_second"]),
              number(one["register_p99_ms"]), number(one["list_page_ms"]), f"{percent(one, 'empty'):.2f} %",
-             f"{percent(one, 'schedules'):.2f} %"] for one in results.of("runs", schedules=..., idle_seconds=...)]
+             f"{percent(one, 'filled'):.2f} %"] for one in results.of("runs", schedules=..., idle_seconds=...)]
     head = ["", "schedules", "registered per second", "p99 of one, ms", "a page of 100, ms", "a core while idle, empty",
             "with the schedules"]
     return table(head, rows) + "\n\n" + results.caption("runs", 1, idle_seconds=...) if rows else None
