@@ -54,32 +54,26 @@ pub(crate) fn add<'a>(left: Val<'a>, right: Val<'a>) -> Result<Val<'a>, Fault> {
     })
 }
 
+/// The result of an operator on two integers of the same type, which have the same methods and no trait in common.
+macro_rules! integers {
+    ($type:ident, $operator:ident, $a:ident, $b:ident) => {{
+        if *$b == 0 && matches!($operator, Binary::Divide | Binary::Remainder) {
+            return fault("an integer is divided by zero");
+        }
+        let result = match $operator {
+            Binary::Subtract => $a.checked_sub(*$b),
+            Binary::Multiply => $a.checked_mul(*$b),
+            Binary::Divide => $a.checked_div(*$b),
+            _ => $a.checked_rem(*$b),
+        };
+        result.map_or_else(overflow, |number| Ok(Val::$type(number)))
+    }};
+}
+
 pub(crate) fn arithmetic<'a>(operator: Binary, left: &Val<'a>, right: &Val<'a>) -> Result<Val<'a>, Fault> {
     match (left, right) {
-        (Val::Int(a), Val::Int(b)) => {
-            if *b == 0 && matches!(operator, Binary::Divide | Binary::Remainder) {
-                return fault("an integer is divided by zero");
-            }
-            let result = match operator {
-                Binary::Subtract => a.checked_sub(*b),
-                Binary::Multiply => a.checked_mul(*b),
-                Binary::Divide => a.checked_div(*b),
-                _ => a.checked_rem(*b),
-            };
-            result.map_or_else(overflow, |number| Ok(Val::Int(number)))
-        }
-        (Val::Uint(a), Val::Uint(b)) => {
-            if *b == 0 && matches!(operator, Binary::Divide | Binary::Remainder) {
-                return fault("an integer is divided by zero");
-            }
-            let result = match operator {
-                Binary::Subtract => a.checked_sub(*b),
-                Binary::Multiply => a.checked_mul(*b),
-                Binary::Divide => a.checked_div(*b),
-                _ => a.checked_rem(*b),
-            };
-            result.map_or_else(overflow, |number| Ok(Val::Uint(number)))
-        }
+        (Val::Int(a), Val::Int(b)) => integers!(Int, operator, a, b),
+        (Val::Uint(a), Val::Uint(b)) => integers!(Uint, operator, a, b),
         (Val::Double(a), Val::Double(b)) => match operator {
             Binary::Subtract => Ok(Val::Double(a - b)),
             Binary::Multiply => Ok(Val::Double(a * b)),
