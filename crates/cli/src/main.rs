@@ -15,6 +15,7 @@ mod flow;
 mod input;
 mod job;
 mod jobs;
+mod key;
 mod limit;
 mod log;
 mod operator;
@@ -92,6 +93,9 @@ enum Command {
     Workers(workers::Args),
     /// Check, back up or compact the folder of a store; copy a store between folders and databases
     Store(store::Args),
+    /// Make, list, rotate and revoke API keys
+    #[command(after_help = key::EXAMPLES)]
+    Key(key::Args),
     /// Measure how fast a server is
     Bench(bench::Args),
     /// Run a shell command for each job
@@ -124,6 +128,7 @@ fn main() -> ExitCode {
         Command::Webhook(args) => webhook::run(&args),
         Command::Workers(args) => workers::run(&args),
         Command::Store(args) => store::run(&args),
+        Command::Key(args) => key::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Work(args) => work::run(&args),
         Command::Serve(args) => serve::run(&args),

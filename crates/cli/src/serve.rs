@@ -7,6 +7,7 @@ use redrive_engine::{Backend, Engine, EngineError, SystemRandomness, advance_run
 use redrive_server::{LocalStore, Server, ServerSettings};
 use redrive_store::embedded::Notice;
 use redrive_store::{Group, Setting};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -49,8 +50,6 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     let address = listener.local_addr().unwrap_or(config.listen);
     let few_descriptors = descriptors::reserve(&mut config.limits)?;
     let (backend, lines) = backend::open(&config.location).await?;
-    let keys = if config.keys.is_empty() { "no key needed" } else { "callers need a key" };
-    info!(%address, "redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION"));
     few_descriptors.iter().for_each(|line| warn!("{line}"));
     lines.iter().for_each(|line| info!("{line}"));
 
@@ -65,6 +64,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     let settings = ServerSettings {
         limits: config.limits,
         keys: config.keys,
+        anyone_may_call: config.anyone_may_call,
         hosts: config.hosts,
         test_directives: config.test_directives,
         backend: backend.name(),
@@ -76,6 +76,8 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(local);
     let server = server.with_secret_keys(config.secret_keys);
+    let keys = admission(&server, address, config.anyone_may_call).await?;
+    info!(%address, "redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION"));
     let (finish, finished) = watch::channel(false);
     let advancing = wait_for(finished.clone());
     let advancer = tokio::spawn(advance_runs(Arc::clone(&engine), advancing, |notice| error!("{notice}")));
@@ -92,6 +94,25 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     finish.send_replace(true);
     let _ = tokio::join!(sweeper, advancer);
     backend::close(&backend, &config.location).await
+}
+
+/// Who is admitted, in words. A server that other machines can reach admits everyone only where the operator has said so.
+async fn admission(server: &Server, address: SocketAddr, anyone_may_call: bool) -> Result<&'static str, Failed> {
+    if anyone_may_call {
+        if !address.ip().is_loopback() {
+            warn!("everyone who can reach {address} may call this server, without any key (anyone_may_call)");
+        }
+        return Ok("no key needed");
+    }
+    let needs_keys = server.needs_keys().await.map_err(Failed::unreachable)?;
+    if !needs_keys && !address.ip().is_loopback() {
+        return Err(Failed::invalid(format!(
+            "listen: found \"{address}\", which other machines can reach, and there is no key; allowed without a key \
+             are loopback addresses: set api_key_file (or REDRIVE_API_KEY), or listen on 127.0.0.1 and make a key with \
+             `redrive key create`, or, if everyone who can reach it may do everything, set anyone_may_call = true"
+        )));
+    }
+    Ok(if needs_keys { "callers need a key" } else { "no key needed" })
 }
 
 /// Sets what the configuration file says for queues, types and keys, where that is not set already.

@@ -1,12 +1,13 @@
 //! What all requests share.
 
+use crate::access::Guard;
 use crate::edge::Edge;
-use crate::endpoints::Endpoints;
+use crate::endpoints::{EndpointInfo, Endpoints};
 use crate::listen::{Bounds, Connections};
 use crate::webhooks::Sender;
 use crate::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs};
 use axum::{Router, middleware};
-use redrive_engine::{Engine, Randomness, SystemRandomness};
+use redrive_engine::{Engine, EngineError, Randomness, SystemRandomness};
 use redrive_ojs::Envelopes;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +19,10 @@ use tokio::sync::{Semaphore, watch};
 pub struct ServerSettings {
     /// Its limits.
     pub limits: Limits,
-    /// The keys that admit a caller.
+    /// The keys that may do everything, beside those in the store.
     pub keys: ApiKeys,
+    /// Whether the operator has said that everyone may call, also without a key.
+    pub anyone_may_call: bool,
     /// The names under which it may be called, beside those of loopback. They are checked where no keys
     /// are needed, or where the operator names some.
     pub hosts: Hosts,
@@ -38,7 +41,8 @@ impl ServerSettings {
     #[must_use]
     pub fn new(backend: &'static str) -> Self {
         let (limits, keys, hosts) = (Limits::default(), ApiKeys::default(), Hosts::default());
-        Self { limits, keys, hosts, test_directives: false, backend, webhooks: WebhookSettings::default() }
+        let webhooks = WebhookSettings::default();
+        Self { limits, keys, anyone_may_call: false, hosts, test_directives: false, backend, webhooks }
     }
 }
 
@@ -55,12 +59,8 @@ impl Server {
     #[must_use]
     pub fn new(engine: Arc<Engine>, settings: ServerSettings) -> Self {
         let (stop, stopping) = watch::channel(false);
-        let ServerSettings { limits, keys, hosts, test_directives, backend, webhooks } = settings;
-        let bounds = Bounds {
-            most: limits.connections,
-            most_of_network: limits.connections_per_address,
-            keys: !keys.is_empty(),
-        };
+        let ServerSettings { limits, keys, anyone_may_call, hosts, test_directives, backend, webhooks } = settings;
+        let bounds = Bounds { most: limits.connections, most_of_network: limits.connections_per_address };
         let connections = Connections::new(bounds);
         let app = App {
             envelopes: Envelopes::new(engine.settings().timeout),
@@ -70,7 +70,7 @@ impl Server {
             requests: AtomicU64::new(0),
             engine,
             limits,
-            keys,
+            guard: Guard::new(keys, anyone_may_call),
             hosts,
             test_directives,
             backend,
@@ -98,6 +98,25 @@ impl Server {
         self
     }
 
+    /// Reads the stored keys, and answers whether callers need a key. Where they do not, only those on this machine should
+    /// be able to reach the server.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn needs_keys(&self) -> Result<bool, EngineError> {
+        self.app.guard.read(&self.app.engine).await?;
+        Ok(!self.app.guard.is_open())
+    }
+
+    /// All endpoints, with the scope that each needs: by their paths.
+    #[must_use]
+    pub fn endpoints() -> Vec<EndpointInfo> {
+        let (_, table) = endpoints().finish(ojs::no_such_path);
+        let mut all: Vec<EndpointInfo> = table.entries().map(EndpointInfo::of).collect();
+        all.sort_by_key(|endpoint| (endpoint.path, endpoint.method));
+        all
+    }
+
     /// How many fetches are waiting for a job.
     #[must_use]
     pub fn waiting_fetches(&self) -> usize {
@@ -113,17 +132,22 @@ impl Server {
     /// All paths of the server.
     pub fn router(&self) -> Router {
         let app = Arc::clone(&self.app);
-        let (router, table) = exosphere::add(ojs::add(Endpoints::new())).finish(ojs::no_such_path);
+        let (router, table) = endpoints().finish(ojs::no_such_path);
         let edge = Edge { app: Arc::clone(&app), table: Arc::new(table) };
         router.layer(middleware::from_fn_with_state(edge, edge::edge)).with_state(app)
     }
+}
+
+/// All endpoints of a server.
+fn endpoints() -> Endpoints {
+    exosphere::add(ojs::add(Endpoints::new()))
 }
 
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) engine: Arc<Engine>,
     pub(crate) limits: Limits,
-    pub(crate) keys: ApiKeys,
+    pub(crate) guard: Guard,
     pub(crate) hosts: Hosts,
     pub(crate) test_directives: bool,
     pub(crate) backend: &'static str,

@@ -1,9 +1,9 @@
 //! Open Job Spec and Exosphere's API over HTTP. It translates requests into commands of the engine; no rule about jobs
 //! is here.
 
+mod access;
 mod api_error;
 mod app;
-mod auth;
 mod discards;
 mod edge;
 mod endpoints;
@@ -19,8 +19,9 @@ mod response;
 mod secrets;
 mod webhooks;
 
+pub use access::{ApiKeys, SHORTEST_KEY};
 pub use app::{Server, ServerSettings};
-pub use auth::{ApiKeys, SHORTEST_KEY};
+pub use endpoints::EndpointInfo;
 pub use hosts::Hosts;
 pub use limits::Limits;
 pub use local::LocalStore;

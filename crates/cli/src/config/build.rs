@@ -25,6 +25,8 @@ pub(crate) struct ServerConfig {
     pub(crate) backups: Option<PathBuf>,
     pub(crate) threads: usize,
     pub(crate) keys: ApiKeys,
+    /// Whether everyone may call, without any key.
+    pub(crate) anyone_may_call: bool,
     /// The keys for secrets that callers store.
     pub(crate) secret_keys: SecretKeys,
     pub(crate) hosts: Hosts,
@@ -50,7 +52,8 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     let mut from = Reader { sources, problems: sources.problems.clone() };
     let keys = from.keys();
     let secret_keys = from.secret_keys();
-    let listen = from.listen(&keys);
+    let listen = from.listen();
+    let anyone_may_call = from.anyone_may_call(&keys);
     let (hosts, test_directives) = (from.hosts(), from.flag("allow_test_directives"));
     let webhooks = WebhookSettings {
         allow_private: from.flag("webhooks.allow_private"),
@@ -78,6 +81,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
             backups,
             threads,
             keys,
+            anyone_may_call,
             secret_keys,
             hosts,
             test_directives,
@@ -206,8 +210,8 @@ impl Reader<'_> {
         options.map(Box::new).map(StoreLocation::Postgres).map_err(|message| self.wrong("store", &message)).ok()
     }
 
-    /// The address. Only a server with keys may be reached from other machines.
-    fn listen(&mut self, keys: &ApiKeys) -> Option<SocketAddr> {
+    /// The address. Whether other machines may reach it is decided when the keys in the store are known.
+    fn listen(&mut self) -> Option<SocketAddr> {
         let text = self.text("listen");
         let address = std::net::ToSocketAddrs::to_socket_addrs(text.as_str()).ok().and_then(|mut found| found.next());
         let Some(address) = address else {
@@ -217,14 +221,16 @@ impl Reader<'_> {
             );
             return None;
         };
-        if !address.ip().is_loopback() && keys.is_empty() {
-            let message = format!(
-                "found \"{text}\", which other machines can reach; allowed without a key are loopback addresses: \
-                 set api_key_file (or REDRIVE_API_KEY), or listen on 127.0.0.1"
-            );
-            self.wrong("listen", &message);
-        }
         Some(address)
+    }
+
+    /// Whether everyone may call. That, and a key, are not wanted at the same time.
+    fn anyone_may_call(&mut self, keys: &ApiKeys) -> bool {
+        let anyone = self.flag("anyone_may_call");
+        if anyone && !keys.is_empty() {
+            self.wrong("anyone_may_call", "found together with a key, which nobody would need; keep one of them");
+        }
+        anyone
     }
 
     /// What the file sets for queues, types and keys.

@@ -34,7 +34,9 @@ mod repeats;
 mod runs_admin;
 #[path = "../../../store/tests/common/scratch.rs"]
 mod scratch;
+mod scopes;
 mod socket;
+mod stored_keys;
 mod streams;
 mod typos;
 mod unique;
