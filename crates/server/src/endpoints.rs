@@ -132,12 +132,7 @@ impl Endpoints {
         self.on(MethodFilter::DELETE, Entry { method: Method::DELETE, path, rule, takes }, to)
     }
 
-    fn on<H: Handler<T, Arc<App>>, T: 'static>(
-        mut self,
-        filter: MethodFilter,
-        entry: Entry,
-        to: H,
-    ) -> Self {
+    fn on<H: Handler<T, Arc<App>>, T: 'static>(mut self, filter: MethodFilter, entry: Entry, to: H) -> Self {
         let path = entry.path;
         self.table.0.entry(path).or_default().push(entry);
         Self { router: self.router.route(path, on(filter, to)), ..self }

@@ -95,8 +95,7 @@ impl Caller {
         let (Access::Needs(scope), Self::Holder(key, _)) = (rule.access, self) else { return Ok(()) };
         if !self.has(scope) {
             let (name, names) = (&key.name, key.scopes.names());
-            let message =
-                format!("this needs the scope {scope}; the key \"{name}\" has {}", names.join(", "));
+            let message = format!("this needs the scope {scope}; the key \"{name}\" has {}", names.join(", "));
             let details = json!({ "required_scope": scope.name(), "scopes": names, "key": name });
             return Err(ApiError::new(Code::Forbidden, message).with_details(details));
         }

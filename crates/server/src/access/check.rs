@@ -8,12 +8,7 @@ use axum::RequestExt;
 use axum::extract::{RawPathParams, Request};
 
 /// Refuses a request that its caller may not send. What the handler has to check is left to it.
-pub(crate) async fn check(
-    app: &App,
-    request: &mut Request,
-    rule: Rule,
-    query: Option<&Query>,
-) -> Result<(), ApiError> {
+pub(crate) async fn check(app: &App, request: &mut Request, rule: Rule, query: Option<&Query>) -> Result<(), ApiError> {
     let Some(caller) = request.extensions().get::<Caller>().cloned() else { return Ok(()) };
     caller.check(rule)?;
     if caller.limits().is_none() {

@@ -15,8 +15,8 @@ mod secret;
 mod stored;
 
 pub(crate) use caller::Caller;
-pub use configured::{ApiKeys, SHORTEST_KEY};
 pub(crate) use check::check;
+pub use configured::{ApiKeys, SHORTEST_KEY};
 pub(crate) use guard::{Guard, elapsed};
 pub(crate) use program::{Change, Keys, KeysProgram, MOST_KEYS};
 pub(crate) use rule::{Access, OPEN, Queues, Rule, admin, enqueue, inspect, read, work};

@@ -181,7 +181,9 @@ impl Connections {
             let seen = peer.seen();
             match seen.waits_since {
                 _ if seen.closing => {}
-                waits if self.asks_for_keys() && !seen.admitted => without_key.push((waits.unwrap_or(seen.since), peer)),
+                waits if self.asks_for_keys() && !seen.admitted => {
+                    without_key.push((waits.unwrap_or(seen.since), peer))
+                }
                 Some(since) if network.is_none() || !self.asks_for_keys() => others.push((since, peer)),
                 _ => {}
             }

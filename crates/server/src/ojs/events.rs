@@ -18,11 +18,7 @@ use std::sync::Arc;
 /// How many events one answer holds where the caller does not say.
 const DEFAULT: usize = 100;
 
-pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    query: Query,
-) -> Result<JsonResponse, ApiError> {
+pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<JsonResponse, ApiError> {
     let mut problems = Vec::new();
     let limit = query.number("limit", DEFAULT, app.limits.page, &mut problems).max(1);
     let number = |cursor: &str| cursor.parse::<EventId>().ok().map(|id| id.number_in(app.boot));

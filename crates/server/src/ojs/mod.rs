@@ -26,8 +26,8 @@ mod webhooks;
 mod workers;
 mod workflows;
 
-use crate::api_error::{ApiError, Code};
 use crate::access::{OPEN, Queues, admin, enqueue, inspect, read, work};
+use crate::api_error::{ApiError, Code};
 use crate::endpoints::Endpoints;
 use axum::http::Uri;
 

@@ -18,11 +18,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tracing::info;
 
-pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    query: Query,
-) -> Result<JsonResponse, ApiError> {
+pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<JsonResponse, ApiError> {
     let queues = queues_for(&app, &caller).await?;
     let (page, shown) = named_page(&query, Pages::Plain, &app.limits, &queues, |queue| &queue.name)?;
     let mut out = b"{\"queues\":[".to_vec();

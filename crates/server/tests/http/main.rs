@@ -32,9 +32,9 @@ mod receiver;
 mod redrive;
 mod repeats;
 mod runs_admin;
+mod scopes;
 #[path = "../../../store/tests/common/scratch.rs"]
 mod scratch;
-mod scopes;
 mod socket;
 mod stored_keys;
 mod streams;

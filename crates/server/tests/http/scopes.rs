@@ -77,9 +77,13 @@ async fn a_key_for_some_queues_does_nothing_elsewhere() {
     let node = Harness::new();
     let operator = make(&node, "", json!({ "name": "operator", "scopes": ["admin"] })).await;
     let of_job = |queue: &str| json!({ "type": "a.b", "args": [], "options": { "queue": queue } }).to_string();
+    let unique = |queue: &str| {
+        let unique = json!({ "keys": ["args"], "on_conflict": "ignore" });
+        json!({ "type": "a.b", "args": ["one"], "options": { "queue": queue, "unique": unique } }).to_string()
+    };
     let mut ids = Vec::new();
-    for queue in ["theirs", "mail", "mail.bulk"] {
-        let (status, answer) = send(&node, "POST", "/ojs/v1/jobs", &operator, &of_job(queue)).await;
+    for job in [unique("theirs"), of_job("mail"), of_job("mail.bulk")] {
+        let (status, answer) = send(&node, "POST", "/ojs/v1/jobs", &operator, &job).await;
         assert_eq!(status, 201, "{answer}");
         ids.push(text(&answer["job"]["id"]));
     }
@@ -91,12 +95,11 @@ async fn a_key_for_some_queues_does_nothing_elsewhere() {
     let id = |id: &str| json!({ "job_id": id, "worker_id": "w" }).to_string();
     let batch = format!("{{\"jobs\":[{},{}]}}", of_job("mail"), of_job("theirs"));
     let moved = json!({ "override": { "queue": "theirs" } }).to_string();
-    let same_id = |queue: &str| json!({ "id": theirs, "type": "a.b", "args": [], "options": { "queue": queue } });
     let v1 = "/ojs/v1";
     let refused = [
         ("POST", "/jobs".to_owned(), of_job("theirs")),
         ("POST", "/jobs".to_owned(), of_job("mails")),
-        ("POST", "/jobs".to_owned(), same_id("mail").to_string()),
+        ("POST", "/jobs".to_owned(), unique("mail")),
         ("POST", "/jobs/batch".to_owned(), batch),
         ("POST", "/workers/fetch".to_owned(), fetch(&["mail", "theirs"])),
         ("POST", "/workers/ack".to_owned(), id(theirs)),

@@ -208,7 +208,8 @@ fn check_new(keys: &Keys, name: &str) -> Result<(), ApiError> {
 
 async fn find(app: &App, name: &str) -> Result<(), ApiError> {
     let keys = app.guard.stored(&app.engine).await?.unwrap_or_default();
-    let missing = || ApiError::new(Code::NotFound, format!("there is no key {name:?}; GET /ojs/v1/admin/keys lists them"));
+    let missing =
+        || ApiError::new(Code::NotFound, format!("there is no key {name:?}; GET /ojs/v1/admin/keys lists them"));
     keys.find(name).map(drop).ok_or_else(missing)
 }
 
