@@ -52,19 +52,22 @@ fn draw_at(now: Moment) -> Draw {
     Draw::from_bits((now.micros() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
+const fn message(cancels: bool) -> Message {
+    if cancels { Message::Cancel } else { Message::Continue }
+}
+
 /// Runs a flow to its end with this step, and returns its Result and the moments at which it went on.
 fn to_the_end(
     definition: &Definition,
     made: &Made,
-    mut step: impl FnMut(State, Message, Moment) -> (State, Vec<Effect>),
+    mut step: impl FnMut(State, bool, Moment) -> (State, Vec<Effect>),
 ) -> (Value, Vec<i64>) {
     let start = Start { id: "e".to_owned(), input: json!(1), arguments: json!({}) };
     let mut state = definition.start(start, START).expect("a state");
     let (mut now, mut moments) = (START, Vec::new());
     let mut cancel = made.cancelled_after.map(|ms| Moment::from_micros(START.micros() + ms * 1_000));
     for _ in 0..MOST {
-        let message = if cancel.take_if(|at| *at <= now).is_some() { Message::Cancel } else { Message::Continue };
-        let (next, effects) = step(state, message, now);
+        let (next, effects) = step(state, cancel.take_if(|at| *at <= now).is_some(), now);
         state = next;
         match effects.as_slice() {
             [Effect::Finish(result)] => return (result.to_value(), moments),
@@ -82,8 +85,8 @@ fn to_the_end(
 }
 
 fn uninterrupted(definition: &Definition, made: &Made, transitions: usize) -> (Value, Vec<i64>) {
-    to_the_end(definition, made, |state, message, now| {
-        definition.step(state, message, now, draw_at(now), transitions).expect("a step")
+    to_the_end(definition, made, |state, cancels, now| {
+        definition.step(state, message(cancels), now, draw_at(now), transitions).expect("a step")
     })
 }
 
@@ -92,11 +95,11 @@ fn uninterrupted(definition: &Definition, made: &Made, transitions: usize) -> (V
 #[test]
 fn a_flow_that_is_interrupted_after_every_transition_ends_as_if_it_were_not() {
     each(|definition, made| {
-        let interrupted = to_the_end(definition, made, |state, message, now| {
+        let interrupted = to_the_end(definition, made, |state, cancels, now| {
             let stored = serde_json::to_string(&state).expect("a state can be written");
             let step = || {
                 let read: State = serde_json::from_str(&stored).expect("a state can be read");
-                definition.step(read, message.clone(), now, draw_at(now), 1).expect("a step")
+                definition.step(read, message(cancels), now, draw_at(now), 1).expect("a step")
             };
             let (lost, again) = (step(), step());
             assert_eq!(lost, again);
@@ -114,8 +117,8 @@ fn a_flow_that_is_interrupted_after_every_transition_ends_as_if_it_were_not() {
 #[test]
 fn a_flow_that_is_called_early_does_not_change() {
     each(|definition, made| {
-        let called_early = to_the_end(definition, made, |state, message, now| {
-            let (mut state, effects) = definition.step(state, message, now, draw_at(now), 1).expect("a step");
+        let called_early = to_the_end(definition, made, |state, cancels, now| {
+            let (mut state, effects) = definition.step(state, message(cancels), now, draw_at(now), 1).expect("a step");
             if let [Effect::Timer(at)] = effects[..]
                 && at > now
             {
@@ -140,9 +143,9 @@ fn every_cleanup_runs_once() {
     each(|definition, made| {
         // By task and depth: how often the cleanup of the entry that stands there was started.
         let open = std::cell::RefCell::new(BTreeMap::<(String, usize), usize>::new());
-        to_the_end(definition, made, |state, message, now| {
+        to_the_end(definition, made, |state, cancels, now| {
             let before = stacks(&state);
-            let (next, effects) = definition.step(state, message, now, draw_at(now), 1).expect("a step");
+            let (next, effects) = definition.step(state, message(cancels), now, draw_at(now), 1).expect("a step");
             let after = stacks(&next);
             let mut open = open.borrow_mut();
             for (task, stack) in &after {
