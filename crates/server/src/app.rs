@@ -5,7 +5,7 @@ use crate::edge::Edge;
 use crate::endpoints::{EndpointInfo, Endpoints};
 use crate::listen::{Bounds, Connections};
 use crate::webhooks::Sender;
-use crate::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs};
+use crate::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs, openapi};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, EngineError, Randomness, SystemRandomness};
 use redrive_ojs::Envelopes;
@@ -112,7 +112,7 @@ impl Server {
     #[must_use]
     pub fn endpoints() -> Vec<EndpointInfo> {
         let (_, table) = endpoints().finish(ojs::no_such_path);
-        let mut all: Vec<EndpointInfo> = table.entries().map(EndpointInfo::of).collect();
+        let mut all: Vec<EndpointInfo> = table.entries().iter().map(EndpointInfo::of).collect();
         all.sort_by_key(|endpoint| (endpoint.path, endpoint.method));
         all
     }
@@ -138,9 +138,9 @@ impl Server {
     }
 }
 
-/// All endpoints of a server.
-fn endpoints() -> Endpoints {
-    exosphere::add(ojs::add(Endpoints::new()))
+/// All endpoints of all interfaces.
+pub(crate) fn endpoints() -> Endpoints {
+    openapi::add(exosphere::add(ojs::add(Endpoints::new())))
 }
 
 /// What all requests share.

@@ -22,7 +22,11 @@ pub(crate) struct Endpoints {
 
 /// What each endpoint asks of its callers, and which parameters it takes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table(HashMap<&'static str, Vec<Entry>>);
+pub(crate) struct Table {
+    entries: Vec<Entry>,
+    /// The places of the entries of each path.
+    of_path: HashMap<&'static str, Vec<usize>>,
+}
 
 /// One endpoint.
 #[derive(Clone, Debug)]
@@ -68,12 +72,13 @@ impl Table {
     pub(crate) fn entry(&self, request: &Request) -> Option<&Entry> {
         let path = request.extensions().get::<MatchedPath>()?.as_str();
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-        self.0.get(path)?.iter().find(|entry| entry.method == *method)
+        let places = self.of_path.get(path)?.iter();
+        places.filter_map(|place| self.entries.get(*place)).find(|entry| entry.method == *method)
     }
 
-    /// All endpoints, in no order.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.0.values().flatten()
+    /// All endpoints, in the order in which they were added.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 }
 
@@ -134,7 +139,8 @@ impl Endpoints {
 
     fn on<H: Handler<T, Arc<App>>, T: 'static>(mut self, filter: MethodFilter, entry: Entry, to: H) -> Self {
         let path = entry.path;
-        self.table.0.entry(path).or_default().push(entry);
+        self.table.of_path.entry(path).or_default().push(self.table.entries.len());
+        self.table.entries.push(entry);
         Self { router: self.router.route(path, on(filter, to)), ..self }
     }
 
