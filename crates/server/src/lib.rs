@@ -25,5 +25,6 @@ pub use hosts::Hosts;
 pub use limits::Limits;
 pub use local::LocalStore;
 pub use programs::programs;
+pub use redrive_exosphere::Leases;
 pub use secrets::SecretKeys;
 pub use webhooks::WebhookSettings;

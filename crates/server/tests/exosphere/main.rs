@@ -9,6 +9,7 @@ mod refusals;
 mod reports;
 mod retries;
 mod secrets;
+mod stuck;
 mod triggers;
 mod unites;
 mod world;
