@@ -50,8 +50,8 @@ Examples:
   redrive graph stuck --older-than 2h --all         prints how many
   redrive graph stuck --older-than 2h --all --yes   frees them
 
-A graph is the body of PUT /v0/namespace/NAMESPACE/graph/NAME, as Exosphere's SDK sends it. Whether its nodes are
-registered is checked when it is put.";
+A graph is the body of PUT /v0/namespace/NAMESPACE/graph/NAME, as Exosphere's SDK sends it.
+Whether its nodes are registered is checked when it is put.";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let json = args.common.json;

@@ -30,12 +30,17 @@ pub(super) fn run(client: &Client, id: &str, svg: Option<&Path>, json: bool) -> 
 
 fn headline(run: &Value) -> String {
     let text = |key: &str| word(&run[key]);
-    let [id, graph, namespace, status] = ["run_id", "graph_name", "namespace", "status"].map(text);
+    let [id, graph, namespace] = ["run_id", "graph_name", "namespace"].map(text);
+    format!("run {id} of graph {graph} in namespace {namespace} is {}", counts(run))
+}
+
+/// `PENDING: 3 succeeded, 1 pending`.
+fn counts(run: &Value) -> String {
     let parts = [("success_count", "succeeded"), ("pending_count", "pending"), ("errored_count", "failed")];
     let parts = parts.into_iter().chain([("retried_count", "retried")]);
     let counts = parts.filter(|(key, _)| run[*key] != 0).map(|(key, name)| format!("{} {name}", run[key]));
     let counts: Vec<String> = counts.collect();
-    format!("run {id} of graph {graph} in namespace {namespace} is {status}: {}", counts.join(", "))
+    format!("{}: {}", word(&run["status"]), counts.join(", "))
 }
 
 fn states(run: &Value) -> &[Value] {
@@ -121,21 +126,27 @@ fn explained(client: &Client, run: &Value) -> Result<String, Failed> {
 }
 
 fn picture(run: &Value) -> String {
-    let title = word(&run["graph_name"]);
+    let title = format!("{} in {}", word(&run["graph_name"]), word(&run["namespace"]));
+    let subtitle = format!("{}; run {}", counts(run), word(&run["run_id"]));
     let steps = if states(run).len() > MOST_BOXES { of_nodes(run) } else { of_states(run) };
-    graph_svg(&title, &headline(run), &steps)
+    graph_svg(&title, &subtitle, &steps)
 }
 
-/// A box for each state.
+/// A box for each state, that of a retry behind the state that has failed.
 fn of_states(run: &Value) -> Vec<Step> {
     let (states, now) = (states(run), when::now_ms());
     let places = places(states);
+    let before = |state: &Value| {
+        let retry = state["retry"].as_u64()?.checked_sub(1)?;
+        states.iter().position(|other| other["job_id"] == state["job_id"] && other["retry"] == retry)
+    };
     let drawn = |state: &Value| {
         let (wait, status) = (wait(state, now), word(&state["status"]));
         let retry = state["retry"].as_u64().filter(|retry| *retry > 0);
         let retry = retry.map_or_else(String::new, |retry| format!(", retry {retry}"));
         let detail = if wait.is_empty() { format!("{status}{retry}") } else { format!("{wait}{retry}") };
-        Step { name: name(state), detail, state: drawn_as(state), after: above(state, &places).into_iter().collect() }
+        let after = before(state).or_else(|| above(state, &places));
+        Step { name: name(state), detail, state: drawn_as(state), after: after.into_iter().collect() }
     };
     states.iter().map(drawn).collect()
 }
@@ -149,7 +160,10 @@ fn of_nodes(run: &Value) -> Vec<Step> {
         let mut worst = StepState::Waiting;
         for state in own {
             *counts.entry(word(&state["status"])).or_default() += 1;
-            worst = worse(worst, drawn_as(state));
+            // What was retried is as good as its retry.
+            if state["status"] != "RETRY_CREATED" {
+                worst = worse(worst, drawn_as(state));
+            }
         }
         let counts: Vec<String> = counts.into_iter().map(|(status, count)| format!("{count} {status}")).collect();
         let leads = |other: &Value| other["next_nodes"].as_array().is_some_and(|n| n.contains(&node["identifier"]));
@@ -163,9 +177,9 @@ fn of_nodes(run: &Value) -> Vec<Step> {
 fn drawn_as(state: &Value) -> StepState {
     match state["status"].as_str() {
         Some("SUCCESS") => StepState::Completed,
-        Some("ERRORED" | "NEXT_CREATED_ERROR") => StepState::Failed,
+        Some("ERRORED" | "NEXT_CREATED_ERROR" | "RETRY_CREATED") => StepState::Failed,
         Some("PRUNED") => StepState::Cancelled,
-        Some("RETRY_CREATED") => StepState::Retrying,
+        Some("CREATED") if state["retry"] != 0 && state["due_at"].is_string() => StepState::Retrying,
         Some("CREATED") if state["due_at"].is_string() => StepState::Waiting,
         _ => StepState::Running,
     }

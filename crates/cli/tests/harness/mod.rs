@@ -275,11 +275,11 @@ pub(crate) fn call(
     let answer = match method {
         "GET" => agent.get(url).header("ojs-version", "1.0").call(),
         "DELETE" => agent.delete(url).header("ojs-version", "1.0").call(),
-        _ => agent
-            .post(url)
-            .header("ojs-version", "1.0")
-            .header("content-type", "application/json")
-            .send(body.to_string()),
+        _ => {
+            let request = if method == "PUT" { agent.put(url) } else { agent.post(url) };
+            let request = request.header("ojs-version", "1.0").header("content-type", "application/json");
+            request.send(body.to_string())
+        }
     };
     let mut answer = answer.map_err(|error| error.to_string())?;
     let bytes = answer.body_mut().read_to_vec().map_err(|error| error.to_string())?;
