@@ -112,8 +112,13 @@ impl Server {
 
     /// Starts a server again on the address that it had.
     pub(crate) fn start_on(url: &str, data: &str) -> Self {
+        Self::start_again(url, &["--data", data], &[])
+    }
+
+    /// The same with these flags for its store, and with others.
+    pub(crate) fn start_again(url: &str, store: &[&str], more: &[&str]) -> Self {
         let address = url.strip_prefix("http://").expect("an address");
-        Self::start_as(redrive(&["serve", "--listen", address, "--data", data]))
+        Self::start_as(redrive(&[&["serve", "--listen", address], store, more].concat()))
     }
 
     /// Starts a server from a shell that has run this before, such as `ulimit -n 160`.

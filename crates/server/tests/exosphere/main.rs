@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod document;
 mod graphs;
 mod operators;
 mod refusals;

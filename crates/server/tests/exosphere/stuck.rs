@@ -40,9 +40,9 @@ async fn a_state_that_a_runtime_took_long_ago_is_listed_and_freed() {
     world.harness.advance_ms(2.0 * HOUR).await;
     world.trigger().await;
     let second = world.one("Node").await;
-    assert_eq!(stuck(&world, "").await, [second.clone(), first.clone()]);
-    assert_eq!(stuck(&world, "?taken_before=2026-02-13T11:00:00Z").await, [first.clone()]);
-    assert_eq!(stuck(&world, "?namespace=ns&limit=1").await, [second.clone()]);
+    assert_eq!(stuck(&world, "").await, [&*second, &*first]);
+    assert_eq!(stuck(&world, "?taken_before=2026-02-13T11:00:00Z").await, [&*first]);
+    assert_eq!(stuck(&world, "?namespace=ns&limit=1").await, [&*second]);
     assert!(stuck(&world, "?namespace=other").await.is_empty());
     let list = operator(&world, "GET", "graph-states?taken_before=2026-02-13T11:00:00Z", Value::Null).await.expect(200);
     let entry = &list["states"][0];
