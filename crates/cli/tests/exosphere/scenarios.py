@@ -439,10 +439,10 @@ KILLS, RUNS = 5, 10
 
 
 async def killed():
-    """The server is killed again and again by the process that started this one, which is told when. The runtimes stay.
+    """The server is killed again and again by the process that started this one, which is told when.
 
-    Each runtime has one worker, which waits in its node at that moment, so that none of them is about to report: the SDK
-    ends a worker whose report meets no server.
+    The runtimes stay. Each has one worker, which waits in its node at that moment, so that none of them is about to
+    report: the SDK ends a worker whose report meets no server.
     """
     Held.gate = asyncio.Event()
     Held.gate.set()

@@ -1,5 +1,5 @@
-//! The examples of Exosphere's document "Retry Policy", each by its section, as graphs that run. `redrive-policy` has the
-//! same for the policy alone.
+//! The examples of Exosphere's document "Retry Policy", each by its section, as graphs that run. `redrive-policy` has
+//! the same for the policy alone.
 
 use crate::retries::waits_under;
 use crate::world::{World, counts, node};
