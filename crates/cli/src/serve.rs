@@ -53,7 +53,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     few_descriptors.iter().for_each(|line| warn!("{line}"));
     lines.iter().for_each(|line| info!("{line}"));
 
-    let programs = redrive_server::programs(&config.limits);
+    let programs = redrive_server::programs(&config.limits, config.leases);
     let engine = backend.engine(Arc::new(SystemRandomness::default()), config.engine, programs).await;
     let engine = engine.map_err(Failed::unreachable)?;
     set_groups(&engine, config.groups).await.map_err(Failed::unreachable)?;
@@ -96,7 +96,8 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     backend::close(&backend, &config.location).await
 }
 
-/// Who is admitted, in words. A server that other machines can reach admits everyone only where the operator has said so.
+/// Who is admitted, in words. A server that other machines can reach admits everyone only where the operator has said
+/// so.
 async fn admission(server: &Server, address: SocketAddr, anyone_may_call: bool) -> Result<&'static str, Failed> {
     if anyone_may_call {
         if !address.ip().is_loopback() {

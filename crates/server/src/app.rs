@@ -98,8 +98,8 @@ impl Server {
         self
     }
 
-    /// Reads the stored keys, and answers whether callers need a key. Where they do not, only those on this machine should
-    /// be able to reach the server.
+    /// Reads the stored keys, and answers whether callers need a key. Where they do not, only those on this machine
+    /// should be able to reach the server.
     ///
     /// # Errors
     /// The store did not answer.

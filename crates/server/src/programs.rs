@@ -3,13 +3,13 @@
 use crate::Limits;
 use crate::access::KeysProgram;
 use redrive_engine::Program;
-use redrive_exosphere::{Graphs, Nodes, Runs};
+use redrive_exosphere::{Graphs, Leases, Nodes, Runs};
 use std::sync::Arc;
 
-/// All programs, for the engine of a server with these limits.
+/// All programs, for the engine of a server with these limits, and these leases of states of graphs.
 #[must_use]
-pub fn programs(limits: &Limits) -> Vec<Arc<dyn Program>> {
+pub fn programs(limits: &Limits, leases: Leases) -> Vec<Arc<dyn Program>> {
     let others: [Arc<dyn Program>; 4] =
-        [Arc::new(Nodes), Arc::new(Graphs), Arc::new(Runs::new(limits.of_jobs(), None)), Arc::new(KeysProgram)];
+        [Arc::new(Nodes), Arc::new(Graphs), Arc::new(Runs::new(limits.of_jobs(), leases)), Arc::new(KeysProgram)];
     redrive_ojs::runs::programs(limits.of_jobs()).into_iter().chain(others).collect()
 }

@@ -9,6 +9,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use redrive_engine::{Clock, Engine, Layers, ManualClock, Randomness, RunLimits, Settings, SystemRandomness, Wall};
 use redrive_policy::{Moment, Span};
+pub(crate) use redrive_server::Leases;
 use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, Server, ServerSettings, WebhookSettings};
 use redrive_store::{Memory, Store};
 use serde_json::{Value, json};
@@ -56,6 +57,7 @@ pub(crate) struct Parts {
     pub(crate) test_directives: bool,
     pub(crate) webhooks: WebhookSettings,
     pub(crate) secrets: SecretKeys,
+    pub(crate) leases: Leases,
 }
 
 impl Default for Parts {
@@ -72,6 +74,7 @@ impl Default for Parts {
             test_directives: false,
             webhooks: WebhookSettings::default(),
             secrets: SecretKeys::default(),
+            leases: Leases::default(),
         }
     }
 }
@@ -111,7 +114,7 @@ impl Harness {
         let clock = Arc::new(HarnessClock { elapsed, ahead_us: AtomicI64::new(0) });
         let settings = Settings::new(parts.layers);
         let engine = Engine::new(parts.store, Arc::clone(&clock) as _, parts.randomness, settings);
-        let programs = redrive_server::programs(&parts.limits);
+        let programs = redrive_server::programs(&parts.limits, parts.leases);
         let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         let log = log::captured();
         let settings = ServerSettings {
