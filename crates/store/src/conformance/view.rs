@@ -2,7 +2,7 @@
 
 use super::harness::{Harness, LEASE_MS, QUEUE, START, ids, lease_of, stopped};
 use super::{CaseResult, same};
-use crate::{Filter, Missing, NewJob, Page, Queue, Start, State};
+use crate::{Filter, Missing, NewJob, Page, Queue, QueueLoad, Start, State};
 use redrive_policy::{Moment, Span};
 
 pub(super) async fn get_of_an_unknown_job_returns_nothing(harness: &mut Harness<'_>) -> CaseResult {
@@ -176,6 +176,41 @@ pub(super) async fn list_shows_what_fits_the_filter(harness: &mut Harness<'_>) -
         let page = harness.page(filter.clone(), Page::new(1, 1)).await?;
         same!((page.jobs.len(), page.total), (usize::from(total > 1), counted), "the second of {filter:?}");
     }
+    Ok(())
+}
+
+pub(super) async fn loads_of_queues_tell_what_is_due_and_what_comes_next(harness: &mut Harness<'_>) -> CaseResult {
+    let failed = harness.claimed().await?;
+    let retry = harness.fail(&failed).await?;
+    let scheduled = NewJob { start: Start::Scheduled(harness.later(1)), ..harness.job() };
+    let scheduled = harness.enqueue_new(scheduled).await?;
+    harness.job_in(State::Discarded).await?;
+    let first = harness.enqueue_one().await?;
+    harness.advance(1);
+    let preferred = harness.enqueue_with(|spec| spec.priority = 5).await?;
+    harness.enqueue_with(|spec| spec.queue = "other".into()).await?;
+    let loads = harness.store().loads(harness.now()).await?;
+    let queues: Vec<Queue> = loads.iter().map(|load| load.queue.clone()).collect();
+    same!(queues, harness.store().queues().await?, "the queues");
+    let of_queue = |loads: &[QueueLoad]| loads.iter().find(|load| *load.queue.name == *QUEUE).cloned();
+    let load = of_queue(&loads).ok_or("the queue is missing")?;
+    same!((load.due, load.first_due), (1, scheduled.due), "what is due, without the retry that waits");
+    same!(
+        load.dead,
+        usize::from(harness.list(Filter { dead: Some(true), ..Filter::default() }).await?.jobs.len() == 1),
+        "dead letters"
+    );
+    same!(load.next_available, preferred.times.available, "since when the job with the highest priority waits");
+    harness.advance_to(retry.due.unwrap_or(START));
+    let load = of_queue(&harness.store().loads(harness.now()).await?).ok_or("the queue is missing")?;
+    same!(load.due, 2, "what is due when the retry is");
+    harness.promote(9).await?;
+    let load = of_queue(&harness.store().loads(harness.now()).await?).ok_or("the queue is missing")?;
+    same!((load.due, load.first_due), (0, None), "what is due after all of it became available");
+    harness.claim_next(preferred.id).await?;
+    let load = of_queue(&harness.store().loads(harness.now()).await?).ok_or("the queue is missing")?;
+    same!(load.next_available, first.times.available, "since when the next one waits");
+    harness.store().probe(harness.now()).await?;
     Ok(())
 }
 
