@@ -5,7 +5,6 @@ use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::endpoints::Table;
 use crate::exosphere;
-use crate::ojs::OwnMedia;
 use crate::request::Query;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
@@ -24,10 +23,11 @@ const VERSION: HeaderValue = HeaderValue::from_static("1.0");
 const MEDIA: HeaderValue = HeaderValue::from_static("application/openjobspec+json");
 /// The same media type with a parameter, for clients that look for `application/json` in it.
 const MEDIA_ALIAS: HeaderValue = HeaderValue::from_static("application/openjobspec+json; alias=\"application/json\"");
-/// The media type of server-sent events, the only one besides.
+/// The media type of server-sent events.
 pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// What may be asked without a key: the health of the server, and its capabilities.
-const OPEN_PATHS: [&str; 5] = ["/ojs/v1/health", "/health", "/live", "/ready", "/ojs/manifest"];
+/// What may be asked without a key: the health of the server, its capabilities, and what is the same for every server.
+pub(crate) const OPEN_PATHS: [&str; 6] =
+    ["/ojs/v1/health", "/health", "/live", "/ready", "/ojs/manifest", "/openapi.json"];
 
 /// Whether a request names the version of the protocol.
 pub(crate) fn names_version(headers: &HeaderMap) -> bool {
@@ -63,11 +63,8 @@ async fn ojs_edge(edge: &Edge, mut request: Request, next: Next, id: HeaderValue
         Err(error) => error.into_response(),
     };
     let mut response = worded(response, app, &id);
-    let own_media = response.extensions_mut().remove::<OwnMedia>().is_some();
     let headers = response.headers_mut();
-    if !own_media && headers.get(header::CONTENT_TYPE) != Some(&EVENT_STREAM) {
-        headers.insert(header::CONTENT_TYPE, media);
-    }
+    headers.entry(header::CONTENT_TYPE).or_insert(media);
     headers.insert(OJS_VERSION, VERSION);
     headers.insert(REQUEST_ID, id);
     response

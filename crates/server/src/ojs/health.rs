@@ -137,10 +137,5 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> 
     let plain = headers.get(header::ACCEPT).is_some_and(|accept| accept == "text/plain");
     let media = HeaderValue::from_static(if plain { "text/plain" } else { TEXT_FORMAT });
     response.headers_mut().insert(header::CONTENT_TYPE, media);
-    response.extensions_mut().insert(OwnMedia);
     Ok(response)
 }
-
-/// Marks a response whose media type is not that of Open Job Spec.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OwnMedia;

@@ -27,7 +27,7 @@ mod webhooks;
 mod workers;
 mod workflows;
 
-pub(crate) use health::{OwnMedia, Probe};
+pub(crate) use health::Probe;
 
 use crate::api_error::{ApiError, Code};
 use crate::endpoints::Endpoints;
