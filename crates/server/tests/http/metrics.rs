@@ -100,7 +100,8 @@ async fn workload(harness: &Harness, store: &Embedded) {
     let bound = json!({ "concurrency": 1, "backpressure": { "max_depth": 2 } });
     harness.call("PUT", "/ojs/v1/queues/narrow/config", &bound).await.expect(200);
     for _ in 0..2 {
-        enqueue(harness, "narrow", json!({ "queue": "narrow" })).await;
+        let long = json!({ "queue": "narrow", "timeout_ms": 86_400_000, "visibility_timeout_ms": 86_400_000 });
+        enqueue(harness, "narrow", long).await;
     }
     let refused = json!({ "type": "narrow", "args": [], "options": { "queue": "narrow" } });
     assert!(harness.post("/jobs", refused).await.status.is_client_error());
@@ -181,6 +182,56 @@ async fn every_metric_moves_when_it_should() {
     let flushes = |scrape: &Scrape| scrape["redrive_store_flush_duration_seconds_count"];
     assert!(flushes(&after) > flushes(&before) + 10.0);
     assert!(after["redrive_store_flush_jobs_sum"] >= 20.0 && after["redrive_store_snapshot_bytes"] > 0.0);
+}
+
+/// Each metric of a scrape as its row in the list: name, kind, labels, meaning.
+fn rows(text: &str) -> BTreeMap<&str, String> {
+    let mut rows = BTreeMap::new();
+    let lines: Vec<&str> = text.lines().collect();
+    for line in lines.iter().filter_map(|line| line.strip_prefix("# HELP ")) {
+        let (name, help) = line.split_once(' ').unwrap();
+        let kind = lines.iter().find_map(|line| line.strip_prefix(&format!("# TYPE {name} "))).unwrap();
+        let of_metric = |line: &&&str| line.starts_with(name) && line[name.len()..].starts_with(['{', ' ', '_']);
+        let series = lines.iter().find(of_metric).unwrap();
+        let labels = series.split_once('{').map_or("", |(_, rest)| rest.rsplit_once('}').unwrap().0);
+        let labels = labels.split("\",").map(|label| label.split('=').next().unwrap());
+        let labels: Vec<String> =
+            labels.filter(|label| !label.is_empty() && *label != "le").map(|label| format!("`{label}`")).collect();
+        rows.insert(name, format!("| `{name}` | {kind} | {} | {help} |", labels.join(", ")));
+    }
+    rows
+}
+
+/// The names of metrics in a text.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+    words.filter(|word| word.starts_with("ojs_") || word.starts_with("redrive_"))
+}
+
+#[tokio::test]
+async fn the_list_the_dashboard_and_the_alerts_name_what_a_server_gives() {
+    let scratch = Scratch::new();
+    let (harness, store) = observed(&scratch, Limits::default());
+    workload(&harness, &store).await;
+    let text = scraped_text(&harness).await;
+    let rows = rows(&text);
+    let list = include_str!("../../../../docs/metrics.md");
+    let missing: Vec<&String> = rows.values().filter(|row| !list.contains(&***row)).collect();
+    assert!(missing.is_empty(), "docs/metrics.md has other rows: {missing:#?}");
+    let listed = list.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let gone: Vec<&str> = listed.filter(|name| !rows.contains_key(name)).collect();
+    assert!(gone.is_empty(), "docs/metrics.md lists what no server gives: {gone:?}");
+    let series: Vec<&str> =
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(['{', ' ']).next().unwrap()).collect();
+    for (file, text) in [
+        ("grafana.json", include_str!("../../../../docs/grafana.json")),
+        ("alerts.yml", include_str!("../../../../docs/alerts.yml")),
+    ] {
+        let unknown: Vec<&str> =
+            names(text).filter(|name| !series.contains(name) && !rows.contains_key(name)).collect();
+        assert!(unknown.is_empty(), "docs/{file} names what no server gives: {unknown:?}");
+        assert!(names(text).count() > 15, "docs/{file}");
+    }
 }
 
 #[tokio::test]
