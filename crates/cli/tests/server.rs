@@ -14,6 +14,8 @@ mod cron;
 mod events;
 #[path = "server/guides.rs"]
 mod guides;
+#[path = "server/http.rs"]
+mod http;
 #[path = "server/languages.rs"]
 mod languages;
 #[path = "server/lifecycle.rs"]
