@@ -78,6 +78,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     let server = server.with_secret_keys(config.secret_keys);
     let keys = admission(&server, address, config.anyone_may_call).await?;
     info!(%address, "redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION"));
+    backend.observe(server.write_observer());
     let (finish, finished) = watch::channel(false);
     let advancing = wait_for(finished.clone());
     let advancer = tokio::spawn(advance_runs(Arc::clone(&engine), advancing, |notice| error!("{notice}")));

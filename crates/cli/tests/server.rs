@@ -16,6 +16,8 @@ mod events;
 mod graph;
 #[path = "server/guides.rs"]
 mod guides;
+#[path = "server/http.rs"]
+mod http;
 #[path = "server/key.rs"]
 mod key;
 #[path = "server/languages.rs"]

@@ -10,6 +10,7 @@ mod envelope;
 mod events;
 mod failure;
 mod fetch;
+mod health;
 mod heartbeat;
 mod inbox;
 mod intake;
@@ -26,6 +27,8 @@ mod webhooks;
 mod workers;
 mod workflows;
 
+pub(crate) use health::Probe;
+
 use crate::access::{OPEN, Queues, admin, enqueue, inspect, read, work};
 use crate::api_error::{ApiError, Code};
 use crate::endpoints::Endpoints;
@@ -36,6 +39,9 @@ pub(crate) fn add(endpoints: Endpoints) -> Endpoints {
     endpoints
         .get("/ojs/v1/health", OPEN, &[], about::health)
         .get("/health", OPEN, &[], about::health)
+        .get("/live", OPEN, &[], health::live)
+        .get("/ready", OPEN, &[], health::ready)
+        .get("/metrics", read(Queues::All), &[], health::metrics)
         .get("/ojs/manifest", OPEN, &[], about::manifest)
         .get("/ojs/v1/errors/{code}", OPEN, &[], about::error)
         .post("/ojs/v1/jobs", enqueue(Queues::ByHandler), &[], jobs::enqueue)
