@@ -24,3 +24,9 @@ pub const LONGEST_MESSAGE: usize = 4 << 20;
 pub const LONGEST_ARGUMENT: usize = 131_071;
 /// The longest result or data of an error that is answered: it has to fit into a message with all that is around it.
 pub const LONGEST_VALUE: usize = LONGEST_MESSAGE - (64 << 10);
+
+/// How many bytes a message has on the wire.
+#[must_use]
+pub fn encoded_len(message: &impl prost::Message) -> usize {
+    message.encoded_len()
+}

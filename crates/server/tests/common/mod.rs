@@ -9,7 +9,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use redrive_engine::{Engine, Layers, ManualClock, Randomness, RunLimits, Settings, SystemRandomness};
 use redrive_policy::{Moment, Span};
-use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, Server, ServerSettings, WebhookSettings};
+use redrive_server::{
+    ApiKeys, AzollaSettings, Hosts, Limits, LocalStore, SecretKeys, Server, ServerSettings, WebhookSettings,
+};
 use redrive_store::{Memory, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -39,6 +41,7 @@ pub(crate) struct Parts {
     pub(crate) test_directives: bool,
     pub(crate) webhooks: WebhookSettings,
     pub(crate) secrets: SecretKeys,
+    pub(crate) azolla: AzollaSettings,
 }
 
 impl Default for Parts {
@@ -54,6 +57,7 @@ impl Default for Parts {
             test_directives: false,
             webhooks: WebhookSettings::default(),
             secrets: SecretKeys::default(),
+            azolla: AzollaSettings::default(),
         }
     }
 }
@@ -102,6 +106,7 @@ impl Harness {
             test_directives: parts.test_directives,
             backend: "memory",
             webhooks: parts.webhooks,
+            azolla: parts.azolla,
         };
         let server = Server::new(Arc::clone(&engine), settings).with_local_store(parts.local);
         let server = server.with_secret_keys(parts.secrets);
