@@ -17,6 +17,7 @@ mod job;
 mod jobs;
 mod limit;
 mod log;
+mod openapi;
 mod operator;
 mod output;
 mod pages;
@@ -100,6 +101,8 @@ enum Command {
     Serve(serve::Args),
     /// Print the configuration that is in effect, and where each value came from
     Config(config::Args),
+    /// Print the description of the HTTP interface, in the form of OpenAPI
+    Openapi(openapi::Args),
     /// Print the completion script for a shell
     Completions(completions::Args),
 }
@@ -128,6 +131,7 @@ fn main() -> ExitCode {
         Command::Work(args) => work::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => config::run(&args),
+        Command::Openapi(args) => openapi::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match result {

@@ -5,6 +5,7 @@ mod definition;
 mod fields;
 mod name;
 mod node;
+mod programs;
 mod report;
 mod run;
 mod state_id;
@@ -12,10 +13,11 @@ mod template;
 mod trigger;
 mod view;
 
-pub use definition::{GRAPH, GraphDefinition, Graphs, NODE, Nodes, REPLACE, graph_key, node_key};
+pub use definition::{GRAPH, GraphDefinition, NODE, REPLACE, graph_key, node_key};
 pub use fields::{FieldError, Loc};
 pub use name::{check_name, queue_of};
 pub use node::{Node, Registration, read_registration};
+pub use programs::{Graphs, Nodes};
 pub use report::{
     Enqueue, error_document, outputs_document, pruned_document, read_enqueue, read_error, read_outputs, read_page,
     read_prune, read_retry, read_wait,

@@ -14,6 +14,7 @@ from datetime import timedelta
 
 from exospherehost import (
     BaseNode,
+    CronTrigger,
     GraphNodeModel,
     PruneSignal,
     ReQueueAfterSignal,
@@ -329,6 +330,24 @@ async def invalid():
         raise AssertionError("the nodes are not registered")
 
 
+async def cron():
+    """A graph that triggers itself every second, until its trigger is removed."""
+    graph = Graph("cron", [Append])
+    first = node("Append", "first", {"text": "tick"})
+    body = await graph.put(first, triggers=[CronTrigger(expression="* * * * * *")])
+    assert body["triggers"] == [{"type": "CRON", "value": {"expression": "* * * * * *"}}], body
+    deadline = time.monotonic() + TIMEOUT
+    while len(calls) < 2:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+    await graph.put(first)
+    own = [one for one in await asyncio.to_thread(lambda: get("/runs/1/1000")["runs"]) if one["graph_name"] == "cron"]
+    assert len(own) >= 2, own
+    for run in own:
+        await graph.ended(run["run_id"])
+    assert calls == ["tick"] * len(own), (calls, own)
+
+
 class Confides(Append):
     class Secrets(BaseModel):
         token: str
@@ -412,7 +431,8 @@ async def document():
 
 
 SCENARIOS = [
-    linear, strategies, exhaustion, prune, requeue, fanout, unite_done, store, runtimes, invalid, secrets, document,
+    linear, strategies, exhaustion, prune, requeue, fanout, unite_done, store, runtimes, invalid, cron, secrets,
+    document,
 ]
 
 if __name__ == "__main__":

@@ -9,5 +9,6 @@ mod refusals;
 mod reports;
 mod retries;
 mod secrets;
+mod triggers;
 mod unites;
 mod world;
